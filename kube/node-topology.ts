@@ -1,0 +1,71 @@
+import { z } from 'zod';
+import { objectMeta } from './resources.ts';
+
+/**
+ * NodeTopology: what a node is made of and who owns which of its CPUs, as that node's agent reports it. Cluster-scoped,
+ * named after the node, status written by that agent alone. CPU sets are list strings and lists are atomic, so that a
+ * report stays a few kilobytes and its managed fields a few lines.
+ */
+export const NODE_TOPOLOGY_API = {
+  group: 'plumbline.dev',
+  version: 'v1alpha1',
+  kind: 'NodeTopology',
+  plural: 'nodetopologies',
+  apiVersion: 'plumbline.dev/v1alpha1',
+} as const;
+
+const cpuList = z.string();
+const cpuGroup = z.object({ id: z.number().int().nonnegative(), cpus: cpuList });
+
+export const nodeTopologyStatus = z.object({
+  kubeletVersion: z.string().optional(),
+  /** NUMA nodes and their online CPUs. */
+  cells: z.array(cpuGroup),
+  /** Sibling lists, one for each physical core: `0,8`. */
+  cores: z.array(cpuList),
+  sockets: z.array(cpuGroup).optional(),
+  uncores: z.array(cpuGroup).optional(),
+  /** CPUs the kubelet never gives to a container exclusively (reservedSystemCPUs, or what it derived). */
+  reserved: cpuList,
+  cpuManager: z.object({ policy: z.string(), options: z.record(z.string(), z.string()).optional() }),
+  topologyManager: z
+    .object({ policy: z.string(), scope: z.string().optional(), options: z.record(z.string(), z.string()).optional() })
+    .optional(),
+  memoryManager: z.object({ policy: z.string() }).optional(),
+  /** Exclusive CPUs by container. podName and namespace are there when PodResources named the pod. */
+  assignments: z.array(
+    z.object({
+      podUID: z.string(),
+      namespace: z.string().optional(),
+      podName: z.string().optional(),
+      container: z.string(),
+      cpus: cpuList,
+    }),
+  ),
+  /** NUMA nodes of each physnet's uplinks, as a list string; '' where they are unknown. */
+  physnets: z.array(z.object({ name: z.string(), cells: z.string() })).optional(),
+  tunnel: z.object({ cells: z.string() }).optional(),
+  /** CPUs of OVS's poll mode driver threads. */
+  pmdCPUs: cpuList.optional(),
+  conditions: z
+    .array(
+      z.object({
+        type: z.string(),
+        status: z.enum(['True', 'False', 'Unknown']),
+        reason: z.string(),
+        message: z.string(),
+        lastTransitionTime: z.string(),
+      }),
+    )
+    .optional(),
+});
+
+export const nodeTopology = z.object({
+  apiVersion: z.literal(NODE_TOPOLOGY_API.apiVersion),
+  kind: z.literal(NODE_TOPOLOGY_API.kind),
+  metadata: objectMeta,
+  status: nodeTopologyStatus.optional(),
+});
+
+export type NodeTopologyStatus = z.infer<typeof nodeTopologyStatus>;
+export type NodeTopology = z.infer<typeof nodeTopology>;

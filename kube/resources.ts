@@ -1,0 +1,129 @@
+import { z } from 'zod';
+
+/**
+ * The parts of Kubernetes objects that Plumbline reads, checked where they enter. Unknown fields pass by unread: these
+ * schemas describe a projection, never a copy to write back.
+ */
+
+export const objectMeta = z.object({
+  name: z.string().optional(),
+  generateName: z.string().optional(),
+  namespace: z.string().optional(),
+  uid: z.string().optional(),
+  resourceVersion: z.string().optional(),
+  deletionTimestamp: z.string().optional(),
+  labels: z.record(z.string(), z.string()).nullish(),
+  annotations: z.record(z.string(), z.string()).nullish(),
+  ownerReferences: z
+    .array(
+      z.object({
+        apiVersion: z.string(),
+        kind: z.string(),
+        name: z.string(),
+        uid: z.string(),
+        controller: z.boolean().optional(),
+        blockOwnerDeletion: z.boolean().optional(),
+      }),
+    )
+    .nullish(),
+});
+
+/** JSON allows a bare number where Kubernetes documents a quantity; the API server normalises it to a string. */
+const quantity = z.union([z.string(), z.number().transform(String)]);
+
+export const resourceList = z.record(z.string(), quantity);
+
+export const container = z.object({
+  name: z.string(),
+  restartPolicy: z.string().optional(),
+  resources: z.object({ requests: resourceList.nullish(), limits: resourceList.nullish() }).nullish(),
+});
+
+export const pod = z.object({
+  metadata: objectMeta,
+  spec: z.object({
+    nodeName: z.string().optional(),
+    schedulerName: z.string().optional(),
+    hostNetwork: z.boolean().optional(),
+    containers: z.array(container).min(1, 'a pod needs at least one container'),
+    initContainers: z.array(container).nullish(),
+    resources: z.object({ requests: resourceList.nullish(), limits: resourceList.nullish() }).nullish(),
+    nodeSelector: z.record(z.string(), z.string()).nullish(),
+  }),
+  status: z
+    .object({
+      phase: z.string().optional(),
+      reason: z.string().optional(),
+      message: z.string().optional(),
+      nominatedNodeName: z.string().optional(),
+      conditions: z.array(z.object({ type: z.string(), status: z.string(), reason: z.string().optional() })).nullish(),
+    })
+    .nullish(),
+});
+
+export const node = z.object({
+  metadata: objectMeta,
+  spec: z.object({ unschedulable: z.boolean().optional() }).nullish(),
+  status: z
+    .object({
+      allocatable: resourceList.nullish(),
+      conditions: z.array(z.object({ type: z.string(), status: z.string() })).nullish(),
+    })
+    .nullish(),
+});
+
+export const lease = z.object({
+  metadata: objectMeta,
+  spec: z
+    .object({
+      holderIdentity: z.string().nullish(),
+      leaseDurationSeconds: z.number().int().nullish(),
+      acquireTime: z.string().nullish(),
+      renewTime: z.string().nullish(),
+      leaseTransitions: z.number().int().nullish(),
+    })
+    .nullish(),
+});
+
+/** A KubeVirt VirtualMachineInstance, as far as it says how many CPUs its launcher needs and which networks it has. */
+export const virtualMachineInstance = z.object({
+  metadata: objectMeta,
+  spec: z.object({
+    domain: z.object({
+      cpu: z
+        .object({
+          cores: z.number().int().nonnegative().optional(),
+          sockets: z.number().int().nonnegative().optional(),
+          threads: z.number().int().nonnegative().optional(),
+          dedicatedCpuPlacement: z.boolean().optional(),
+          isolateEmulatorThread: z.boolean().optional(),
+          numa: z.object({ guestMappingPassthrough: z.object({}).nullish() }).nullish(),
+        })
+        .nullish(),
+      ioThreads: z.object({ supplementalPoolThreadCount: z.number().int().nonnegative().optional() }).nullish(),
+      resources: z.object({ requests: resourceList.nullish(), limits: resourceList.nullish() }).nullish(),
+    }),
+    networks: z
+      .array(
+        z.object({
+          name: z.string(),
+          pod: z.unknown().optional(),
+          multus: z.object({ networkName: z.string(), default: z.boolean().optional() }).nullish(),
+        }),
+      )
+      .nullish(),
+  }),
+});
+
+export const networkAttachmentDefinition = z.object({
+  metadata: objectMeta,
+  spec: z.object({ config: z.string().optional() }).nullish(),
+});
+
+export type ObjectMeta = z.infer<typeof objectMeta>;
+export type Container = z.infer<typeof container>;
+export type Pod = z.infer<typeof pod>;
+export type Node = z.infer<typeof node>;
+export type Lease = z.infer<typeof lease>;
+export type VirtualMachineInstance = z.infer<typeof virtualMachineInstance>;
+export type NetworkAttachmentDefinition = z.infer<typeof networkAttachmentDefinition>;

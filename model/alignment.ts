@@ -1,0 +1,43 @@
+/**
+ * The smallest threads-per-core count that the full-pcpus-only annotation aligns to: the even number that the design
+ * of the annotation promises whatever the candidate nodes are.
+ */
+export const ANNOTATED_THREADS_PER_CORE = 2;
+
+/**
+ * How many CPUs must be added so that `cpus` becomes a multiple of `threadsPerCore`: (−cpus) mod threadsPerCore.
+ *
+ * Computed from what the pod asks for, not from the guest's vCPUs: so a second pass adds nothing, and so does a pass
+ * over a pod that somebody else has already rounded.
+ */
+export function paddingCpus(cpus: number, threadsPerCore: number): number {
+  assertWhole('CPU count', cpus, 0);
+  assertWhole('threads per core', threadsPerCore, 1);
+  return (threadsPerCore - (cpus % threadsPerCore)) % threadsPerCore;
+}
+
+/** `cpus` rounded up to whole cores. */
+export function alignedCpus(cpus: number, threadsPerCore: number): number {
+  return cpus + paddingCpus(cpus, threadsPerCore);
+}
+
+/** Whether `cpus` are whole cores, which the kubelet's full-pcpus-only option asks of every exclusive container. */
+export function isAligned(cpus: number, threadsPerCore: number): boolean {
+  return paddingCpus(cpus, threadsPerCore) === 0;
+}
+
+/**
+ * The threads per core to align an annotated launcher to: the largest among the candidate nodes, at least 2. Nodes
+ * that have not reported yet count for nothing.
+ */
+export function annotatedThreadsPerCore(candidates: Iterable<number>): number {
+  let threads = ANNOTATED_THREADS_PER_CORE;
+  for (const candidate of candidates) threads = Math.max(threads, candidate);
+  return threads;
+}
+
+function assertWhole(what: string, value: number, least: number): void {
+  if (!Number.isSafeInteger(value) || value < least) {
+    throw new RangeError(`${what} ${value}: expected a whole number of at least ${least}`);
+  }
+}

@@ -1,0 +1,63 @@
+/** The names that Plumbline shares with its users and among its parts. */
+
+export const NAMESPACE = 'plumbline-system';
+
+/** On a VM template or VMI: pad the launcher to whole cores. The value it must have is FULL_PCPUS_ONLY. */
+export const FULL_PCPUS_ANNOTATION = 'kubevirt.io/CPUManagerPolicyBetaOptions';
+export const FULL_PCPUS_ONLY = 'full-pcpus-only';
+
+/** What the webhook decided, for people; no component reads it. */
+export const DECISION_ANNOTATION = 'plumbline.dev/decision';
+/** Per interface: required, preferred or none. */
+export const NUMA_AFFINITY_ANNOTATION = 'plumbline.dev/numa-affinity';
+/** Touched on a Node to make kube-scheduler retry the pods it refused. */
+export const RECHECK_ANNOTATION = 'plumbline.dev/recheck';
+
+/** `physnet.plumbline.dev/<name>: 1` asks for CPUs in a NUMA node where that physnet has an uplink. */
+export const PHYSNET_RESOURCE_PREFIX = 'physnet.plumbline.dev/';
+/** The same for the tunnel (overlay) endpoint. */
+export const TUNNEL_RESOURCE = 'plumbline.dev/tunnel';
+/** Opts an ordinary pod into the scheduler extender. */
+export const PLACED_RESOURCE = 'plumbline.dev/placed';
+
+/** The Lease that a DPU renews while it is alive is DPU_LEASE_PREFIX + node name. */
+export const DPU_LEASE_PREFIX = 'ovn-dpu-';
+export const DPU_LEASE_NAMESPACE = 'ovn-kubernetes';
+export const DPU_LEASE_HOLDER = 'ovnkube-dpu-node';
+/** Present, with whatever value, on nodes whose network runs on a DPU. */
+export const DPU_HOST_LABEL = 'k8s.ovn.org/dpu-host';
+
+export const DPU_READY_CONDITION = 'plumbline.dev/DPUReady';
+export const THREADS_PER_CORE_LABEL = 'plumbline.dev/threads-per-core';
+export const FULL_PCPUS_LABEL = 'plumbline.dev/full-pcpus-only';
+
+const RESOURCE_NAME_PART = /^[a-zA-Z0-9](?:[-a-zA-Z0-9_.]{0,61}[a-zA-Z0-9])?$/;
+/** Marks an encoded name. A physnet whose own name begins with it is encoded too, so decoding is never ambiguous. */
+const ENCODED = 'x--';
+
+/**
+ * The device resource that stands for a physnet. A name that may not stand after the slash of a resource name (OVN
+ * allows any text in bridge mappings) is written as `x--` and its UTF-8 bytes in hexadecimal.
+ * @throws RangeError if the name is empty or too long to encode (over 30 bytes)
+ */
+export function physnetResource(physnet: string): string {
+  if (RESOURCE_NAME_PART.test(physnet) && !physnet.startsWith(ENCODED)) return PHYSNET_RESOURCE_PREFIX + physnet;
+  const hex = [...new TextEncoder().encode(physnet)].map((byte) => byte.toString(16).padStart(2, '0')).join('');
+  if (hex === '' || ENCODED.length + hex.length > 63) {
+    throw new RangeError(
+      `physnet name ${JSON.stringify(physnet)}: it must have 1 to 30 bytes to become a resource name`,
+    );
+  }
+  return PHYSNET_RESOURCE_PREFIX + ENCODED + hex;
+}
+
+/** The physnet that a resource stands for, or undefined if it is no physnet's resource. */
+export function physnetOfResource(resource: string): string | undefined {
+  if (!resource.startsWith(PHYSNET_RESOURCE_PREFIX)) return undefined;
+  const part = resource.slice(PHYSNET_RESOURCE_PREFIX.length);
+  if (!part.startsWith(ENCODED)) return part;
+  const hex = part.slice(ENCODED.length);
+  if (!/^(?:[0-9a-f]{2})+$/.test(hex)) return undefined;
+  const bytes = Uint8Array.from({ length: hex.length / 2 }, (_, i) => Number.parseInt(hex.slice(i * 2, i * 2 + 2), 16));
+  return new TextDecoder().decode(bytes);
+}

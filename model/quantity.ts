@@ -1,0 +1,76 @@
+import { ParseError } from './errors.ts';
+
+/** Powers of ten of the decimal suffixes of a Kubernetes quantity. */
+const DECIMAL: Readonly<Record<string, number>> = {
+  n: -9,
+  u: -6,
+  m: -3,
+  '': 0,
+  k: 3,
+  M: 6,
+  G: 9,
+  T: 12,
+  P: 15,
+  E: 18,
+};
+const BINARY: Readonly<Record<string, number>> = { Ki: 10, Mi: 20, Gi: 30, Ti: 40, Pi: 50, Ei: 60 };
+const NANO = 1_000_000_000n;
+/** Beyond this the API server answers with its own maximum; no CPU or memory amount comes near it. */
+const LARGEST_EXPONENT = 18;
+/** Longer text is refused before big numbers are made of it. */
+const LONGEST = 64;
+
+/**
+ * An amount as Kubernetes reads it: exact to one billionth, rounded up beyond that.
+ * Source: k8s.io/apimachinery/pkg/api/resource/quantity.go.
+ */
+export interface Quantity {
+  /** The amount in billionths. */
+  readonly nano: bigint;
+}
+
+/**
+ * Reads a quantity in any of its forms: `9`, `9000m`, `9e0`, `0.5`, `1436Mi`.
+ * @throws ParseError if the text is no quantity
+ */
+export function parseQuantity(text: string): Quantity {
+  const match = /^([+-]?)([0-9]+\.?[0-9]*|\.[0-9]+)(?:(n|u|m|k|M|G|T|P|E|[KMGTPE]i)|[eE]([+-]?[0-9]{1,3}))?$/.exec(
+    text,
+  );
+  if (!match) throw new ParseError('quantity', text, 'expected a number with an optional suffix, as in 9, 500m or 8Gi');
+  const [, sign, number = '', suffix = '', exponent] = match;
+  const [whole = '', fraction = ''] = number.split('.');
+  const digits = BigInt(whole + fraction);
+  const power = (exponent === undefined ? (DECIMAL[suffix] ?? 0) : Number(exponent)) - fraction.length;
+  if (text.length > LONGEST || power > LARGEST_EXPONENT)
+    throw new ParseError('quantity', text, 'no resource comes in such an amount');
+  const scaled = digits * NANO * 2n ** BigInt(BINARY[suffix] ?? 0);
+  const nano = power >= 0 ? scaled * 10n ** BigInt(power) : divideUp(scaled, 10n ** BigInt(-power));
+  return { nano: sign === '-' ? -nano : nano };
+}
+
+/** The amount in whole units, rounded up (Quantity.Value). */
+export function wholeValue(quantity: Quantity): number {
+  return Number(divideUp(quantity.nano, NANO));
+}
+
+/** The amount in thousandths, rounded up (Quantity.MilliValue). */
+export function milliValue(quantity: Quantity): number {
+  return Number(divideUp(quantity.nano, NANO / 1000n));
+}
+
+/**
+ * The number of exclusive CPUs that the static CPU manager reads out of a CPU request: the whole number, or undefined
+ * if the request is not integral (such a container stays on the shared pool).
+ * Source: pkg/kubelet/cm/cpumanager/policy_static.go, guaranteedCPUs.
+ */
+export function integralCpus(text: string): number | undefined {
+  const quantity = parseQuantity(text);
+  const value = wholeValue(quantity);
+  return value * 1000 === milliValue(quantity) ? value : undefined;
+}
+
+function divideUp(dividend: bigint, divisor: bigint): bigint {
+  const quotient = dividend / divisor;
+  return dividend % divisor > 0n ? quotient + 1n : quotient;
+}
