@@ -1,0 +1,177 @@
+import type { IncomingHttpHeaders } from 'node:http';
+import { KubeConfig } from '@kubernetes/client-node';
+import { Agent, type Dispatcher, request } from 'undici';
+import { ConfigError } from '../runtime/config.ts';
+import { KubeError } from './errors.ts';
+
+export type PatchType = 'application/json-patch+json' | 'application/merge-patch+json' | 'application/apply-patch+yaml';
+
+export interface RequestOptions {
+  readonly query?: Readonly<Record<string, string | number | boolean | undefined>>;
+  readonly signal?: AbortSignal | undefined;
+  /** Seconds for the whole exchange. Default 10. A watch has none. */
+  readonly timeout?: number;
+}
+
+/** The API server, by path: `/api/v1/nodes/worker-0`. Bodies are decoded JSON; check them with a schema. */
+export interface KubeClient {
+  get(path: string, options?: RequestOptions): Promise<unknown>;
+  create(path: string, body: object, options?: RequestOptions): Promise<unknown>;
+  replace(path: string, body: object, options?: RequestOptions): Promise<unknown>;
+  patch(path: string, type: PatchType, body: object, options?: RequestOptions): Promise<unknown>;
+  delete(path: string, options?: RequestOptions & { readonly body?: object }): Promise<unknown>;
+  /** Opens a watch and returns the stream of its lines; ends with the server, the signal or `close`. */
+  watch(path: string, options: RequestOptions): Promise<AsyncIterable<Uint8Array>>;
+  close(): Promise<void>;
+}
+
+/** Where and as whom to reach the API server. */
+export interface KubeClientOptions {
+  /** A kubeconfig file; undefined: the service account of the pod this runs in, else KUBECONFIG or ~/.kube/config. */
+  readonly kubeconfig?: string | undefined;
+  readonly userAgent: string;
+}
+
+const TIMEOUT = 10;
+/** Sockets to the API server. Watches hold one each. */
+const CONNECTIONS = 32;
+
+/**
+ * A client over one pool of kept-alive connections. The library's own request layer opens a TLS connection for each
+ * request and carries every typed model of the API in memory; from it come the configuration and the credentials.
+ *
+ * @throws ConfigError if no usable kubeconfig is found
+ */
+export function createKubeClient({ kubeconfig, userAgent }: KubeClientOptions): KubeClient {
+  const config = loadConfig(kubeconfig);
+  const server = config.getCurrentCluster()?.server;
+  if (server === undefined) throw new ConfigError('the kubeconfig names no cluster: set a current-context');
+  let pool: Promise<Dispatcher> | undefined;
+
+  /** Credentials are asked for each request, since tokens rotate; the pool is made once from the TLS part. */
+  const credentials = async () => {
+    const options: Parameters<KubeConfig['applyToHTTPSOptions']>[0] = {};
+    await config.applyToHTTPSOptions(options);
+    pool ??= Promise.resolve(
+      new Agent({
+        connections: CONNECTIONS,
+        keepAliveTimeout: 60_000,
+        connect: {
+          ca: options.ca as string | Buffer | undefined,
+          cert: options.cert as string | Buffer | undefined,
+          key: options.key as string | Buffer | undefined,
+          rejectUnauthorized: options.rejectUnauthorized !== false,
+          ...(options.servername === undefined ? {} : { servername: options.servername }),
+        },
+      }),
+    );
+    const headers = (options.headers ?? {}) as Record<string, string>;
+    return { dispatcher: await pool, authorization: headers.Authorization ?? headers.authorization };
+  };
+
+  const send = async (
+    method: Dispatcher.HttpMethod,
+    path: string,
+    options: RequestOptions,
+    content?: { readonly type: string; readonly body: object },
+  ): Promise<Dispatcher.ResponseData> => {
+    const timeout = options.timeout ?? TIMEOUT;
+    const signals = [options.signal, timeout > 0 ? AbortSignal.timeout(timeout * 1000) : undefined];
+    try {
+      const { dispatcher, authorization } = await credentials();
+      return await request(server + path + queryString(options.query), {
+        method,
+        dispatcher,
+        signal: AbortSignal.any(signals.filter((signal) => signal !== undefined)),
+        headersTimeout: 0,
+        bodyTimeout: 0,
+        headers: {
+          accept: 'application/json',
+          'user-agent': userAgent,
+          ...(authorization === undefined ? {} : { authorization }),
+          ...(content === undefined ? {} : { 'content-type': content.type }),
+        },
+        body: content === undefined ? null : JSON.stringify(content.body),
+      });
+    } catch (error) {
+      if (options.signal?.aborted) throw error;
+      throw new KubeError(0, 'Unreachable', `${method} ${path}: ${(error as Error).message}`, { cause: error });
+    }
+  };
+
+  const exchange = async (...args: Parameters<typeof send>): Promise<unknown> => {
+    const response = await send(...args);
+    const text = await readText(response, args[0], args[1]);
+    if (response.statusCode >= 400) throw statusError(args[0], args[1], response.statusCode, text);
+    return text === '' ? undefined : decode(text, response.headers, args[1]);
+  };
+
+  const json = 'application/json';
+  return {
+    get: (path, options = {}) => exchange('GET', path, options),
+    create: (path, body, options = {}) => exchange('POST', path, options, { type: json, body }),
+    replace: (path, body, options = {}) => exchange('PUT', path, options, { type: json, body }),
+    patch: (path, type, body, options = {}) => exchange('PATCH', path, options, { type, body }),
+    delete: (path, options = {}) =>
+      exchange('DELETE', path, options, options.body === undefined ? undefined : { type: json, body: options.body }),
+    async watch(path, options) {
+      const response = await send('GET', path, { ...options, timeout: 0, query: { ...options.query, watch: true } });
+      if (response.statusCode >= 400) {
+        throw statusError('WATCH', path, response.statusCode, await readText(response, 'WATCH', path));
+      }
+      return response.body;
+    },
+    async close() {
+      await (await pool)?.destroy();
+    },
+  };
+}
+
+function loadConfig(file: string | undefined): KubeConfig {
+  const config = new KubeConfig();
+  try {
+    if (file === undefined) config.loadFromDefault();
+    else config.loadFromFile(file);
+  } catch (error) {
+    const where = file ?? 'the default kubeconfig';
+    throw new ConfigError(`cannot read ${where}: ${(error as Error).message}; give --kubeconfig`);
+  }
+  return config;
+}
+
+function queryString(query: RequestOptions['query']): string {
+  const pairs = Object.entries(query ?? {}).filter(([, value]) => value !== undefined);
+  return pairs.length === 0
+    ? ''
+    : `?${new URLSearchParams(pairs.map(([key, value]): [string, string] => [key, String(value)]))}`;
+}
+
+async function readText(response: Dispatcher.ResponseData, method: string, path: string): Promise<string> {
+  try {
+    return await response.body.text();
+  } catch (error) {
+    throw new KubeError(0, 'Unreachable', `${method} ${path}: ${(error as Error).message}`, { cause: error });
+  }
+}
+
+function decode(text: string, headers: IncomingHttpHeaders, path: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    const type = headers['content-type'] ?? 'no content type';
+    throw new KubeError(0, 'BadAnswer', `${path}: the answer (${type}) is not JSON`, { cause: error });
+  }
+}
+
+function statusError(method: string, path: string, status: number, text: string): KubeError {
+  let reason = `HTTP${status}`;
+  let message = '';
+  try {
+    const body = JSON.parse(text) as { reason?: string; message?: string };
+    reason = body.reason ?? reason;
+    message = body.message ?? '';
+  } catch {
+    // Proxies in between answer with plain text: the status code says enough.
+  }
+  return new KubeError(status, reason, `${method} ${path}: ${status} ${reason}${message === '' ? '' : `: ${message}`}`);
+}

@@ -1,0 +1,97 @@
+import type { Logger } from '../runtime/log.ts';
+import type { KubeClient } from './client.ts';
+import { isAlreadyExists } from './errors.ts';
+
+export interface EventTarget {
+  readonly apiVersion: string;
+  readonly kind: string;
+  readonly name: string;
+  readonly namespace?: string | undefined;
+  readonly uid?: string | undefined;
+}
+
+export interface EventText {
+  readonly type: 'Normal' | 'Warning';
+  /** CamelCase, stable: `PaddedToWholeCores`. */
+  readonly reason: string;
+  /** What happened to the object, for the person who runs `kubectl describe`. */
+  readonly message: string;
+}
+
+/** Writes Kubernetes Events. Never throws and never waits for the caller: an Event is a courtesy, not a duty. */
+export interface EventRecorder {
+  record(target: EventTarget, event: EventText): void;
+  /** Resolves when all Events recorded so far are written or given up. */
+  flush(): Promise<void>;
+}
+
+/** The API server cuts longer messages off with an error. */
+const LONGEST_MESSAGE = 1024;
+/** The same Event on the same object within this many seconds is written once. */
+const SAME_WITHIN = 60;
+const REMEMBERED = 1000;
+
+export interface EventRecorderOptions {
+  readonly client: KubeClient;
+  readonly component: string;
+  /** The node, for a daemon that has one. */
+  readonly host?: string;
+  readonly log: Logger;
+  /** Monotonic seconds. */
+  readonly now: () => number;
+}
+
+export function createEventRecorder({ client, component, host, log, now }: EventRecorderOptions): EventRecorder {
+  const recent = new Map<string, number>();
+  const pending = new Set<Promise<void>>();
+  let sequence = 0;
+
+  const isRepeated = (key: string): boolean => {
+    const last = recent.get(key);
+    if (last !== undefined && now() - last < SAME_WITHIN) return true;
+    recent.delete(key);
+    recent.set(key, now());
+    if (recent.size > REMEMBERED) recent.delete(recent.keys().next().value ?? '');
+    return false;
+  };
+
+  const write = async (target: EventTarget, event: EventText): Promise<void> => {
+    const namespace = target.namespace ?? 'default';
+    const time = new Date();
+    // The name must be new for each Event: the object's name, the time and a count within this process.
+    const name = `${target.name.slice(0, 200)}.${(time.getTime() * 1000 + (sequence++ % 1000)).toString(16)}`;
+    const timestamp = `${time.toISOString().slice(0, 19)}Z`;
+    try {
+      await client.create(`/api/v1/namespaces/${namespace}/events`, {
+        apiVersion: 'v1',
+        kind: 'Event',
+        metadata: { name, namespace },
+        involvedObject: { ...target },
+        type: event.type,
+        reason: event.reason,
+        message: event.message.slice(0, LONGEST_MESSAGE),
+        source: { component, ...(host === undefined ? {} : { host }) },
+        reportingComponent: component,
+        reportingInstance: host ?? '',
+        firstTimestamp: timestamp,
+        lastTimestamp: timestamp,
+        count: 1,
+      });
+    } catch (err) {
+      if (!isAlreadyExists(err))
+        log.warn({ err, event: event.reason, object: target.name }, 'could not write an Event');
+    }
+  };
+
+  return {
+    record(target, event) {
+      if (isRepeated([target.kind, target.namespace, target.name, target.uid, event.reason, event.message].join('\0')))
+        return;
+      const writing = write(target, event).finally(() => pending.delete(writing));
+      pending.add(writing);
+    },
+    async flush() {
+      await Promise.all(pending);
+    },
+  };
+}

@@ -1,0 +1,209 @@
+import { z } from 'zod';
+import type { Logger } from '../runtime/log.ts';
+import { Backoff, sleep } from '../runtime/time.ts';
+import type { KubeClient } from './client.ts';
+import { isNotFound, KubeError } from './errors.ts';
+import { jsonLines } from './json-lines.ts';
+import type { ObjectMeta } from './resources.ts';
+
+/**
+ * A reflector keeps a local copy of a list of objects, in the way of client-go's: list in pages, then watch from the
+ * list's resourceVersion; on any break, watch again from the last version seen; when the server no longer knows that
+ * version (410), list again.
+ *
+ * Invariants: the copy never shows an older state of an object after a newer one of the same watch; a failed list or
+ * watch leaves the last copy in place (its age is told by `lastHeard`); a new list removes what is gone and tells the
+ * listener. An object that does not fit the schema is logged and treated as absent.
+ */
+export interface Reflector<T> {
+  /** Lists and watches until the signal is aborted; never rejects. */
+  run(signal: AbortSignal): Promise<void>;
+  /** By `namespace/name`, or `name` for cluster-scoped objects. */
+  readonly items: ReadonlyMap<string, T>;
+  /** Whether one whole list has come in. */
+  readonly synced: boolean;
+  /** Resolves when synced. */
+  readonly whenSynced: Promise<void>;
+  /** Monotonic seconds of the last event, bookmark or list; undefined before the first. */
+  readonly lastHeard: number | undefined;
+}
+
+export interface Change<T> {
+  readonly key: string;
+  /** Undefined when the object came into being. */
+  readonly before: T | undefined;
+  /** Undefined when the object is gone. */
+  readonly after: T | undefined;
+}
+
+export interface ReflectorOptions<S extends z.ZodType, T> {
+  readonly client: KubeClient;
+  /** The collection: `/apis/plumbline.dev/v1alpha1/nodetopologies`. */
+  readonly path: string;
+  readonly schema: S;
+  /** What is kept of an object. Keep little: one instance stands for every object of the cluster. */
+  readonly project: (object: z.output<S>) => T;
+  readonly query?: { readonly labelSelector?: string; readonly fieldSelector?: string };
+  readonly onChange?: (change: Change<T>) => void;
+  /**
+   * For a kind that another product brings: while its definition is not installed (404), the list counts as empty and
+   * is asked for again every 30 s. Default false.
+   */
+  readonly optional?: boolean;
+  readonly log: Logger;
+  /** Monotonic seconds. */
+  readonly now: () => number;
+}
+
+const PAGE = 500;
+/** Seconds between looks for an optional kind that is not installed. */
+const ABSENT_SECONDS = 30;
+/** Seconds a watch lasts before it is opened anew, plus up to half as much at random so that daemons spread. */
+const WATCH_SECONDS = 290;
+
+const listPage = z.object({
+  metadata: z.object({ resourceVersion: z.string(), continue: z.string().optional() }),
+  items: z.array(z.unknown()).nullish(),
+});
+const watchEvent = z.object({
+  type: z.enum(['ADDED', 'MODIFIED', 'DELETED', 'BOOKMARK', 'ERROR']),
+  object: z.looseObject({
+    metadata: z
+      .object({ name: z.string().optional(), namespace: z.string().optional(), resourceVersion: z.string().optional() })
+      .optional(),
+    code: z.number().optional(),
+    message: z.string().optional(),
+  }),
+});
+
+export function objectKey(meta: Pick<ObjectMeta, 'name' | 'namespace'>): string {
+  return meta.namespace === undefined ? (meta.name ?? '') : `${meta.namespace}/${meta.name ?? ''}`;
+}
+
+export function createReflector<S extends z.ZodType<{ metadata: ObjectMeta }>, T>(
+  options: ReflectorOptions<S, T>,
+): Reflector<T> {
+  const { client, path, schema, project, query = {}, onChange, optional = false, log, now } = options;
+  const items = new Map<string, T>();
+  const backoff = new Backoff();
+  let synced = false;
+  let lastHeard: number | undefined;
+  let announce: () => void = () => undefined;
+  const whenSynced = new Promise<void>((resolve) => {
+    announce = resolve;
+  });
+
+  const put = (key: string, after: T | undefined): void => {
+    const before = items.get(key);
+    if (after === undefined) items.delete(key);
+    else items.set(key, after);
+    if (before !== undefined || after !== undefined) onChange?.({ key, before, after });
+  };
+
+  const decode = (key: string, object: unknown): T | undefined => {
+    const result = schema.safeParse(object);
+    if (result.success) return project(result.data);
+    log.warn({ path, object: key, issues: z.prettifyError(result.error) }, 'passed over an object of unexpected shape');
+    return undefined;
+  };
+
+  const list = async (signal: AbortSignal): Promise<string> => {
+    const seen = new Set<string>();
+    let token: string | undefined;
+    let version = '';
+    do {
+      const page = listPage.parse(
+        await client.get(path, { query: { ...query, limit: PAGE, continue: token }, signal, timeout: 60 }),
+      );
+      for (const object of page.items ?? []) {
+        const key = objectKey(metadataOf(object));
+        seen.add(key);
+        put(key, decode(key, object));
+      }
+      token = page.metadata.continue === '' ? undefined : page.metadata.continue;
+      version = page.metadata.resourceVersion;
+    } while (token !== undefined);
+    for (const key of [...items.keys()]) if (!seen.has(key)) put(key, undefined);
+    return version;
+  };
+
+  /** Follows one watch to its end and returns the version to go on from, or undefined when a new list is needed. */
+  const follow = async (from: string, signal: AbortSignal): Promise<string | undefined> => {
+    const timeoutSeconds = Math.round(WATCH_SECONDS * (1 + Math.random() / 2));
+    const stream = await client.watch(path, {
+      query: { ...query, resourceVersion: from, allowWatchBookmarks: true, timeoutSeconds },
+      signal,
+    });
+    let version = from;
+    for await (const line of jsonLines(stream)) {
+      const { type, object } = watchEvent.parse(line);
+      lastHeard = now();
+      if (type === 'ERROR') {
+        if (object.code === 410) return undefined;
+        throw new KubeError(object.code ?? 0, 'WatchError', `watch ${path}: ${object.message ?? 'error event'}`);
+      }
+      version = object.metadata?.resourceVersion ?? version;
+      if (type === 'BOOKMARK') continue;
+      const key = objectKey(object.metadata ?? {});
+      put(key, type === 'DELETED' ? undefined : decode(key, object));
+    }
+    return version;
+  };
+
+  const heardAll = (): void => {
+    lastHeard = now();
+    backoff.reset();
+    if (synced) return;
+    synced = true;
+    announce();
+    log.debug({ path, objects: items.size }, 'synced');
+  };
+
+  const cycle = async (version: string | undefined, signal: AbortSignal): Promise<string | undefined> => {
+    if (version !== undefined) return follow(version, signal);
+    try {
+      const listed = await list(signal);
+      heardAll();
+      return listed;
+    } catch (error) {
+      if (!optional || !isNotFound(error)) throw error;
+      for (const key of [...items.keys()]) put(key, undefined);
+      heardAll();
+      await sleep(ABSENT_SECONDS, signal);
+      return undefined;
+    }
+  };
+
+  return {
+    items,
+    whenSynced,
+    get synced() {
+      return synced;
+    },
+    get lastHeard() {
+      return lastHeard;
+    },
+    async run(signal) {
+      let version: string | undefined;
+      while (!signal.aborted) {
+        try {
+          version = await cycle(version, signal);
+        } catch (err) {
+          if (signal.aborted) return;
+          if (err instanceof KubeError && err.status === 410) {
+            version = undefined;
+            continue;
+          }
+          const wait = backoff.next();
+          log.warn({ err, path, wait }, 'list or watch failed; keeping the last copy and trying again');
+          await sleep(wait, signal).catch(() => undefined);
+        }
+      }
+    },
+  };
+}
+
+function metadataOf(object: unknown): Pick<ObjectMeta, 'name' | 'namespace'> {
+  return z.object({ metadata: z.object({ name: z.string(), namespace: z.string().optional() }) }).parse(object)
+    .metadata;
+}

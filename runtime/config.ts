@@ -1,0 +1,84 @@
+import { Command, CommanderError, Option } from 'commander';
+import type { z } from 'zod';
+import { PlumblineError } from '../model/errors.ts';
+import { VERSION } from './version.ts';
+
+/** How one setting looks to the person who starts the daemon. */
+export interface Flag {
+  /** As commander writes it: `--port <number>`. */
+  readonly flag: string;
+  readonly help: string;
+  /** An environment variable that stands in where the flag is absent. */
+  readonly env?: string;
+}
+
+export class ConfigError extends PlumblineError {
+  constructor(message: string) {
+    super('config', message);
+  }
+}
+
+/** `--help` or `--version` was asked for and printed; the process should exit with 0. */
+export class HelpPrinted extends Error {}
+
+export interface ConfigDefinition<S extends z.ZodObject> {
+  readonly name: string;
+  readonly description: string;
+  readonly schema: S;
+  readonly flags: { readonly [K in keyof z.input<S>]-?: Flag };
+  /** Rules between settings; returns what is wrong, naming the flags. */
+  readonly check?: (config: z.output<S>) => string | undefined;
+}
+
+/**
+ * Reads a daemon's settings once, from flags and environment, into a frozen object.
+ * @throws ConfigError naming the flag, the value and what is wrong with it
+ * @throws HelpPrinted after `--help` or `--version`
+ */
+export function parseConfig<S extends z.ZodObject>(
+  definition: ConfigDefinition<S>,
+  argv: readonly string[],
+): Readonly<z.output<S>> {
+  const options = Object.entries<Flag>(definition.flags).map(([key, flag]) => ({ key, flag, option: optionOf(flag) }));
+  const command = new Command(definition.name).description(definition.description).version(VERSION).exitOverride();
+  command
+    .configureOutput({ outputError: () => undefined })
+    .allowExcessArguments(false)
+    .showHelpAfterError(false);
+  for (const { key, flag, option } of options) command.addOption(withDefault(option, definition.schema, key, flag));
+  try {
+    command.parse([...argv], { from: 'user' });
+  } catch (error) {
+    if (error instanceof CommanderError && error.exitCode === 0) throw new HelpPrinted();
+    throw new ConfigError(`${(error as Error).message.replace(/^error: /, '')}; see ${definition.name} --help`);
+  }
+  const given = command.opts<Record<string, unknown>>();
+  const input = Object.fromEntries(options.map(({ key, option }) => [key, given[option.attributeName()]]));
+  const result = definition.schema.safeParse(input);
+  if (!result.success) {
+    const lines = result.error.issues.map((issue) => {
+      const found = options.find(({ key }) => key === issue.path[0]);
+      const value = found === undefined ? undefined : input[found.key];
+      return `${found?.option.long ?? issue.path.join('.')}${value === undefined ? '' : ` ${value}`}: ${issue.message}`;
+    });
+    throw new ConfigError(lines.join('; '));
+  }
+  const wrong = definition.check?.(result.data);
+  if (wrong !== undefined) throw new ConfigError(wrong);
+  return Object.freeze(result.data);
+}
+
+function optionOf({ flag, help, env }: Flag): Option {
+  const option = new Option(flag, help);
+  return env === undefined ? option : option.env(env);
+}
+
+/** Shows the schema's default in the help without making commander pass it on: the schema stays the one source. */
+function withDefault(option: Option, schema: z.ZodObject, key: string, flag: Flag): Option {
+  const field = (schema.shape as Record<string, z.ZodType>)[key];
+  const absent = field?.safeParse(undefined);
+  if (absent?.success && absent.data !== undefined && !flag.help.includes('default')) {
+    option.description += ` (default: ${String(absent.data)})`;
+  }
+  return option;
+}

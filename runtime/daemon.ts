@@ -1,0 +1,63 @@
+import { ConfigError, HelpPrinted } from './config.ts';
+import { describeError, type Logger } from './log.ts';
+
+export interface Daemon {
+  /** Starts everything and resolves when it runs. */
+  start(): Promise<void>;
+  /** Unready, drain, close. Called once, with the time it may take enforced by runDaemon. */
+  stop(): Promise<void>;
+}
+
+export interface RunOptions {
+  readonly log: Logger;
+  /** Seconds that `stop` may take before the process ends with status 1. Default 20. */
+  readonly deadline?: number;
+}
+
+/**
+ * Runs a daemon until SIGTERM or SIGINT: starts it, then stops it in order. A second signal or the deadline ends the
+ * process at once with status 1; a clean stop ends it with 0.
+ */
+export async function runDaemon(daemon: Daemon, { log, deadline = 20 }: RunOptions): Promise<void> {
+  const asked = new Promise<NodeJS.Signals>((resolve) => {
+    let signals = 0;
+    const onSignal = (signal: NodeJS.Signals) => {
+      if (++signals > 1) process.exit(1);
+      resolve(signal);
+    };
+    process.on('SIGTERM', onSignal);
+    process.on('SIGINT', onSignal);
+  });
+  try {
+    await daemon.start();
+  } catch (err) {
+    log.fatal({ err }, 'could not start');
+    process.exit(1);
+  }
+  const signal = await asked;
+  log.info({ signal }, 'stopping');
+  setTimeout(() => {
+    log.error({ deadline }, 'did not stop in time');
+    process.exit(1);
+  }, deadline * 1000).unref();
+  try {
+    await daemon.stop();
+    log.info('stopped');
+    process.exit(0);
+  } catch (err) {
+    log.error({ err }, 'did not stop cleanly');
+    process.exit(1);
+  }
+}
+
+/** Runs `main`, and turns what it throws into one line on standard error and the exit status: 2 for bad settings. */
+export async function runMain(name: string, main: () => Promise<void>): Promise<void> {
+  try {
+    await main();
+  } catch (error) {
+    if (error instanceof HelpPrinted) process.exit(0);
+    process.stderr.write(`${name}: ${error instanceof Error ? error.message : String(error)}\n`);
+    if (!(error instanceof ConfigError)) process.stderr.write(`${JSON.stringify(describeError(error))}\n`);
+    process.exit(error instanceof ConfigError ? 2 : 1);
+  }
+}

@@ -1,0 +1,33 @@
+import { destination, type Logger, pino } from 'pino';
+
+export type { Logger } from 'pino';
+
+export const LOG_LEVELS = ['debug', 'info', 'warn', 'error', 'silent'] as const;
+export type LogLevel = (typeof LOG_LEVELS)[number];
+
+/**
+ * A logger that writes one JSON object a line to standard error, so that a daemon's standard output stays free for
+ * what it is asked to print. Levels are words, times ISO 8601.
+ *
+ * @param component the daemon's or duty's name, on every line
+ */
+export function createLogger(component: string, level: LogLevel = 'info'): Logger {
+  return pino(
+    {
+      level,
+      base: { component },
+      timestamp: () => `,"time":"${new Date().toISOString()}"`,
+      formatters: { level: (label) => ({ level: label }) },
+      serializers: { err: describeError },
+    },
+    destination({ dest: 2, sync: true }),
+  );
+}
+
+/** An error as it stands in a log line: message, code and the messages of its causes; no stack below warn. */
+export function describeError(error: unknown): Record<string, unknown> {
+  if (!(error instanceof Error)) return { message: String(error) };
+  const code = 'code' in error ? { code: error.code } : {};
+  const cause = error.cause === undefined ? {} : { cause: describeError(error.cause) };
+  return { name: error.name, message: error.message, ...code, ...cause };
+}

@@ -1,0 +1,74 @@
+import { existsSync } from 'node:fs';
+import { delimiter, join } from 'node:path';
+
+/**
+ * Real parts that some tests run against. Where one is missing its tests are skipped, and the runner says once at the
+ * end which part it was and how to get it.
+ */
+interface Part {
+  readonly name: string;
+  /** The path that shows it is there, or undefined. */
+  readonly found: () => string | undefined;
+  readonly install: string;
+}
+
+const setup = 'npm run test:setup (Debian, as root)';
+
+const PARTS = {
+  kubectl: { name: 'kubectl', found: () => which('kubectl'), install: 'put kubectl on the PATH' },
+  openVswitch: { name: 'Open vSwitch', found: () => which('ovs-vswitchd'), install: setup },
+  qemu: { name: 'QEMU', found: () => which('qemu-system-x86_64'), install: setup },
+  gcc: { name: 'a C compiler', found: () => which('gcc'), install: setup },
+  strace: { name: 'strace', found: () => which('strace'), install: setup },
+  linux: {
+    name: 'Linux',
+    found: () => (process.platform === 'linux' ? '/proc/self' : undefined),
+    install: 'run on Linux',
+  },
+  controlPlane: {
+    name: 'a Kubernetes control plane',
+    found: () => which('kube-apiserver', assetDirectories()),
+    install: 'put kube-apiserver, kube-scheduler and etcd into KUBEBUILDER_ASSETS or /usr/local/kubebuilder/bin',
+  },
+} as const satisfies Record<string, Part>;
+
+export type PartName = keyof typeof PARTS;
+
+const missing = new Map<PartName, number>();
+
+/** To be called in a `describe`: skips its tests where the part is missing. */
+export function needs(part: PartName): void {
+  before(function () {
+    if (PARTS[part].found() !== undefined) return;
+    const tests = countTests(this.test?.parent);
+    missing.set(part, (missing.get(part) ?? 0) + tests);
+    this.skip();
+  });
+}
+
+/** The path of a part's program; only for tests that asked for it with `needs`. */
+export function pathOf(part: PartName): string {
+  const path = PARTS[part].found();
+  if (path === undefined) throw new Error(`${PARTS[part].name} is missing: ${PARTS[part].install}`);
+  return path;
+}
+
+/** A line for each part that was missed in this run. */
+export function missingParts(): string[] {
+  return [...missing].map(
+    ([part, tests]) => `skipped ${tests} tests that need ${PARTS[part].name}: ${PARTS[part].install}`,
+  );
+}
+
+/** Where envtest keeps the control plane's binaries. */
+export function assetDirectories(): string[] {
+  return [process.env.KUBEBUILDER_ASSETS, '/usr/local/kubebuilder/bin'].filter((path) => path !== undefined);
+}
+
+function which(program: string, directories = (process.env.PATH ?? '').split(delimiter)): string | undefined {
+  return [...directories, '/usr/sbin', '/sbin'].map((path) => join(path, program)).find((path) => existsSync(path));
+}
+
+function countTests(suite: Mocha.Suite | undefined): number {
+  return suite === undefined ? 0 : suite.tests.length + suite.suites.reduce((sum, one) => sum + countTests(one), 0);
+}

@@ -1,0 +1,102 @@
+import { z } from 'zod';
+import { ParseError, PlumblineError } from '../model/errors.ts';
+
+/**
+ * AdmissionReview v1, as far as it is read and written here.
+ * Source: k8s.io/api/admission/v1/types.go.
+ */
+const request = z.object({
+  uid: z.string().min(1),
+  kind: z.object({ group: z.string(), version: z.string(), kind: z.string() }),
+  operation: z.enum(['CREATE', 'UPDATE', 'DELETE', 'CONNECT']),
+  namespace: z.string().optional(),
+  name: z.string().optional(),
+  dryRun: z.boolean().optional(),
+  object: z.unknown(),
+  oldObject: z.unknown().optional(),
+  userInfo: z.object({ username: z.string().optional() }).optional(),
+});
+
+const review = z.object({
+  apiVersion: z.literal('admission.k8s.io/v1'),
+  kind: z.literal('AdmissionReview'),
+  request,
+});
+
+export type AdmissionRequest = z.infer<typeof request>;
+
+/** One JSON patch operation, RFC 6902. */
+export interface PatchOperation {
+  readonly op: string;
+  readonly path: string;
+}
+
+/** What a review came to. Without a patch the object is admitted as it is. */
+export type AdmissionAnswer =
+  | { readonly allowed: true; readonly patch?: readonly PatchOperation[]; readonly warnings?: readonly string[] }
+  | { readonly allowed: false; readonly code: number; readonly message: string; readonly warnings?: readonly string[] };
+
+/** A request that is no AdmissionReview v1: answered with an HTTP error status, in the form of an AdmissionReview. */
+export class ReviewError extends PlumblineError {
+  /** HTTP status. */
+  readonly status: number;
+
+  constructor(status: number, message: string, options?: ErrorOptions) {
+    super('admission-review', message, options);
+    this.status = status;
+  }
+}
+
+/**
+ * @throws ReviewError (400) if the body is not JSON or not an AdmissionReview v1 with a request
+ */
+export function decodeReview(body: unknown): AdmissionRequest {
+  if (!(body instanceof Uint8Array)) throw new ReviewError(400, 'the body is empty: expected an AdmissionReview');
+  const result = review.safeParse(parseJson(body));
+  if (result.success) return result.data.request;
+  throw new ReviewError(400, `the body is no admission.k8s.io/v1 AdmissionReview: ${issuesText(result.error)}`);
+}
+
+/** The first few places where a value did not fit its schema, on one line. */
+export function issuesText(error: z.ZodError): string {
+  return error.issues
+    .slice(0, 3)
+    .map((issue) => `${issue.path.join('.') || 'the whole'}: ${issue.message}`)
+    .join('; ');
+}
+
+/** The API server cuts warnings off at 256 characters once they pass 4,096 in all: keep each within that. */
+const LONGEST_WARNING = 256;
+
+/** The reply, ready to be sent as JSON: `patch` and `patchType` both or neither. */
+export function encodeReview(uid: string, answer: AdmissionAnswer): object {
+  const warnings = answer.warnings?.map((text) => cut(text, LONGEST_WARNING)) ?? [];
+  return {
+    apiVersion: 'admission.k8s.io/v1',
+    kind: 'AdmissionReview',
+    response: {
+      uid,
+      allowed: answer.allowed,
+      ...(warnings.length === 0 ? {} : { warnings }),
+      ...(answer.allowed ? encodePatch(answer.patch) : { status: { code: answer.code, message: answer.message } }),
+    },
+  };
+}
+
+function encodePatch(patch: readonly PatchOperation[] | undefined): object {
+  if (patch === undefined || patch.length === 0) return {};
+  return { patchType: 'JSONPatch', patch: Buffer.from(JSON.stringify(patch)).toString('base64') };
+}
+
+function parseJson(body: Uint8Array): unknown {
+  try {
+    return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(body));
+  } catch (error) {
+    const shown = new ParseError('the body', new TextDecoder().decode(body.subarray(0, 60)), 'it is not JSON');
+    throw new ReviewError(400, shown.message, { cause: error });
+  }
+}
+
+function cut(text: string, length: number): string {
+  return text.length <= length ? text : `${text.slice(0, length - 1)}…`;
+}

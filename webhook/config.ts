@@ -1,0 +1,46 @@
+import { z } from 'zod';
+import { type ConfigDefinition, parseConfig } from '../runtime/config.ts';
+import { LOG_LEVELS } from '../runtime/log.ts';
+
+const schema = z.object({
+  host: z.string().default('0.0.0.0'),
+  port: z.coerce.number().int().min(0).max(65_535).default(8443),
+  probeHost: z.string().default('0.0.0.0'),
+  probePort: z.coerce.number().int().min(0).max(65_535).default(8081),
+  certFile: z.string().default('/etc/plumbline/tls/tls.crt'),
+  keyFile: z.string().default('/etc/plumbline/tls/tls.key'),
+  kubeconfig: z.string().optional(),
+  lookupTimeout: z.coerce.number().positive().max(25).default(3),
+  fullPcpusOnly: z.stringbool('expected true or false').default(true),
+  logLevel: z.enum(LOG_LEVELS).default('info'),
+});
+
+export type WebhookConfig = Readonly<z.infer<typeof schema>>;
+
+const definition: ConfigDefinition<typeof schema> = {
+  name: 'plumbline-webhook',
+  description:
+    'Mutating admission webhook: pads virt-launcher pods to whole cores and asks for the devices of their networks.',
+  schema,
+  flags: {
+    host: { flag: '--host <address>', help: 'address to serve admission on', env: 'PLUMBLINE_HOST' },
+    port: { flag: '--port <number>', help: 'port to serve admission on (HTTPS)', env: 'PLUMBLINE_PORT' },
+    probeHost: { flag: '--probe-host <address>', help: 'address of /healthz, /readyz and /metrics' },
+    probePort: { flag: '--probe-port <number>', help: 'port of /healthz, /readyz and /metrics (HTTP)' },
+    certFile: { flag: '--cert-file <path>', help: 'serving certificate, PEM; followed as it is renewed' },
+    keyFile: { flag: '--key-file <path>', help: 'its private key, PEM' },
+    kubeconfig: { flag: '--kubeconfig <path>', help: 'kubeconfig; default: the pod’s service account' },
+    lookupTimeout: { flag: '--lookup-timeout <seconds>', help: 'longest wait for a VMI or network attachment' },
+    fullPcpusOnly: {
+      flag: '--full-pcpus-only <boolean>',
+      help: 'feature gate FullPCPUsOnly: whether the VM annotation of that name has an effect',
+      env: 'PLUMBLINE_FULL_PCPUS_ONLY',
+    },
+    logLevel: { flag: '--log-level <level>', help: LOG_LEVELS.join(', '), env: 'PLUMBLINE_LOG_LEVEL' },
+  },
+};
+
+/** @throws ConfigError, HelpPrinted */
+export function parseWebhookConfig(argv: readonly string[]): WebhookConfig {
+  return parseConfig(definition, argv);
+}
