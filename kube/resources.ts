@@ -100,6 +100,7 @@ export const virtualMachineInstance = z.object({
           numa: z.object({ guestMappingPassthrough: z.object({}).nullish() }).nullish(),
         })
         .nullish(),
+      ioThreadsPolicy: z.string().optional(),
       ioThreads: z.object({ supplementalPoolThreadCount: z.number().int().nonnegative().optional() }).nullish(),
       resources: z.object({ requests: resourceList.nullish(), limits: resourceList.nullish() }).nullish(),
     }),

@@ -1,5 +1,6 @@
-import type { RequestHandler } from 'express';
-import { Router } from 'express';
+import express, { type RequestHandler, Router } from 'express';
+import { createHttpServer, type HttpServer } from './http-server.ts';
+import type { Logger } from './log.ts';
 import type { Registry } from './metrics.ts';
 
 /** Why a daemon is not ready, in words for `kubectl describe`, or undefined when it is. */
@@ -22,4 +23,20 @@ export function probes(notReady: Readiness, registry: Registry): RequestHandler 
     response.type(registry.contentType).send(await registry.metrics());
   });
   return router;
+}
+
+export interface ProbeServerOptions {
+  readonly host: string;
+  readonly port: number;
+  readonly notReady: Readiness;
+  readonly registry: Registry;
+  readonly log: Logger;
+}
+
+/** Serves the probes over plain HTTP on a port of their own, which needs no certificate and no client's trust. */
+export function createProbeServer({ host, port, notReady, registry, log }: ProbeServerOptions): HttpServer {
+  const app = express();
+  app.disable('x-powered-by');
+  app.use(probes(notReady, registry));
+  return createHttpServer({ handler: app, host, port, log });
 }

@@ -1,0 +1,46 @@
+import { status } from '@grpc/grpc-js';
+import { PlumblineError } from '../../model/errors.ts';
+
+/** Why a call to the kubelet (or from it to a plugin) failed, in words that can label a metric. */
+export type KubeletApiCode =
+  | 'unavailable'
+  | 'deadline'
+  | 'exhausted'
+  | 'cancelled'
+  | 'not-found'
+  | 'unimplemented'
+  | 'refused'
+  | 'failed';
+
+const CODES: Readonly<Partial<Record<number, KubeletApiCode>>> = {
+  [status.UNAVAILABLE]: 'unavailable',
+  [status.DEADLINE_EXCEEDED]: 'deadline',
+  [status.RESOURCE_EXHAUSTED]: 'exhausted',
+  [status.CANCELLED]: 'cancelled',
+  [status.NOT_FOUND]: 'not-found',
+  [status.UNIMPLEMENTED]: 'unimplemented',
+  [status.FAILED_PRECONDITION]: 'refused',
+};
+
+/** A failed call over one of the kubelet's sockets: which call, on which socket, what the other side said. */
+export class KubeletApiError extends PlumblineError {
+  declare readonly code: KubeletApiCode;
+
+  constructor(method: string, socketPath: string, cause: { readonly code?: number; readonly details?: string }) {
+    const code = CODES[cause.code ?? status.UNKNOWN] ?? 'failed';
+    super(code, `${method} on ${socketPath}: ${explain(code, cause.details ?? '')}`, { cause });
+  }
+}
+
+function explain(code: KubeletApiCode, details: string): string {
+  switch (code) {
+    case 'unavailable':
+      return `nobody answers (${details}); is the kubelet running, and is its directory mounted here?`;
+    case 'deadline':
+      return 'no answer in time; the socket accepts connections but the call hangs';
+    case 'exhausted':
+      return `the kubelet limits how often it may be asked (${details})`;
+    default:
+      return details || code;
+  }
+}

@@ -1,0 +1,24 @@
+#!/bin/sh
+# Generates gen/*.ts from the two .proto files beside this script.
+# Needs: protoc (Debian: apt-get install protobuf-compiler) and the development dependencies (npm ci).
+set -eu
+cd "$(dirname "$0")"
+
+if ! command -v protoc >/dev/null; then
+  echo 'generate: protoc is missing; install protobuf-compiler (Debian) or protobuf (Fedora, Homebrew)' >&2
+  exit 1
+fi
+plugin=../../node_modules/.bin/protoc-gen-ts_proto
+if [ ! -x "$plugin" ]; then
+  echo 'generate: ts-proto is missing; run npm ci' >&2
+  exit 1
+fi
+
+# The source's own types: no JSON forms (nothing reads them), 64-bit ids as numbers (they are CPU and NUMA node
+# ids; a number beyond 2^53 throws), ESM imports that end in .ts.
+options=env=node,esModuleInterop=true,importSuffix=.ts,outputServices=grpc-js,outputJsonMethods=false
+options=$options,useExactTypes=false,forceLong=number,useDate=false,unrecognizedEnum=false
+options=$options,removeComments=true,exportCommonSymbols=false
+
+mkdir -p gen
+protoc --plugin=protoc-gen-ts_proto="$plugin" --ts_proto_out=gen --ts_proto_opt="$options" ./*.proto

@@ -1,0 +1,101 @@
+import {
+  type ChannelOptions,
+  type ClientUnaryCall,
+  Metadata,
+  type Server,
+  ServerCredentials,
+  type ServiceError,
+} from '@grpc/grpc-js';
+import { KubeletApiError } from './errors.ts';
+
+/** A List of 250 pods with many devices exceeds gRPC's default of 4 MiB. In bytes. */
+export const MAX_MESSAGE_BYTES = 16 * 1024 * 1024;
+
+/** Seconds after which a unary call over a local socket is given up. */
+export const DEFAULT_DEADLINE_SECONDS = 5;
+
+/** A local socket costs nothing to try again, so the backoff ends at one second instead of gRPC's two minutes. */
+export const CHANNEL_OPTIONS: ChannelOptions = {
+  'grpc.max_receive_message_length': MAX_MESSAGE_BYTES,
+  'grpc.initial_reconnect_backoff_ms': 100,
+  'grpc.max_reconnect_backoff_ms': 1000,
+  // A proxy in the environment is for other hosts; a service config would be looked up in DNS.
+  'grpc.enable_http_proxy': 0,
+  'grpc.service_config_disable_resolution': 1,
+  'grpc.enable_channelz': 0,
+  // Clients of one socket must not inherit each other's backoff.
+  'grpc.use_local_subchannel_pool': 1,
+};
+
+export const SERVER_OPTIONS: ChannelOptions = {
+  'grpc.max_receive_message_length': MAX_MESSAGE_BYTES,
+  'grpc.enable_channelz': 0,
+};
+
+/** How long one call may take and who may end it earlier. */
+export interface CallLimits {
+  readonly signal?: AbortSignal | undefined;
+  /** Default 5. */
+  readonly deadlineSeconds?: number | undefined;
+}
+
+/** The gRPC address of a unix socket given by its absolute path. */
+export function unixAddress(socketPath: string): string {
+  return `unix:${socketPath}`;
+}
+
+/** What an error should name: the method as the kubelet calls it, and the socket. */
+export interface CallSite {
+  readonly method: string;
+  readonly socketPath: string;
+}
+
+/**
+ * Makes one unary call.
+ * @throws KubeletApiError with code `cancelled` when the signal aborts, `deadline` when time is up, or what the other
+ *   side answered
+ */
+export function unary<Response>(
+  site: CallSite,
+  send: (
+    metadata: Metadata,
+    options: { deadline: number },
+    callback: (error: ServiceError | null, response: Response) => void,
+  ) => ClientUnaryCall,
+  limits: CallLimits = {},
+): Promise<Response> {
+  const { signal, deadlineSeconds = DEFAULT_DEADLINE_SECONDS } = limits;
+  return new Promise((resolve, reject) => {
+    if (signal?.aborted) return reject(new KubeletApiError(site.method, site.socketPath, CANCELLED));
+    const cancel = () => call.cancel();
+    const call = send(new Metadata(), { deadline: Date.now() + deadlineSeconds * 1000 }, (error, response) => {
+      signal?.removeEventListener('abort', cancel);
+      if (error) reject(new KubeletApiError(site.method, site.socketPath, error));
+      else resolve(response);
+    });
+    signal?.addEventListener('abort', cancel, { once: true });
+  });
+}
+
+const CANCELLED = { code: 1, details: 'the caller gave up' };
+
+/** Binds a server to a unix socket path that must be free; the kubelet's sockets need no TLS, the directory guards them. */
+export function bindUnix(server: Server, socketPath: string): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.bindAsync(unixAddress(socketPath), ServerCredentials.createInsecure(), (error) => {
+      if (error) reject(new Error(`cannot listen on ${socketPath}: ${error.message}`, { cause: error }));
+      else resolve();
+    });
+  });
+}
+
+/** Ends a server: running calls get `graceSeconds`, then they are cut. */
+export function closeServer(server: Server, graceSeconds = 1): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(() => server.forceShutdown(), graceSeconds * 1000);
+    server.tryShutdown(() => {
+      clearTimeout(timer);
+      resolve();
+    });
+  });
+}

@@ -1,0 +1,107 @@
+import assert from 'node:assert/strict';
+import { createHttpServer, type HttpServer } from '../../runtime/http-server.ts';
+import { createRegistry } from '../../runtime/metrics.ts';
+import type { AdmissionAnswer } from '../../webhook/admission-review.ts';
+import { createWebhookApp, MUTATE_PODS_PATH } from '../../webhook/app.ts';
+import { createWebhookMetrics } from '../../webhook/metrics.ts';
+import { silent } from '../support/logger.ts';
+import { requestFor } from './launcher-fixture.ts';
+
+interface Answer {
+  apiVersion: string;
+  kind: string;
+  response: {
+    uid: string;
+    allowed: boolean;
+    patch?: string;
+    patchType?: string;
+    warnings?: string[];
+    status?: { code: number; message: string };
+  };
+}
+
+describe('the webhook over HTTP', () => {
+  let server: HttpServer;
+  let decide: () => Promise<AdmissionAnswer> = async () => ({ allowed: true });
+
+  before(async () => {
+    const metrics = createWebhookMetrics(createRegistry());
+    const handler = createWebhookApp({ reviewPod: () => decide(), metrics, log: silent });
+    server = createHttpServer({ handler, host: '127.0.0.1', port: 0, log: silent });
+    await server.start();
+  });
+  after(() => server.stop(0));
+
+  const post = async (body: string | Uint8Array, path = MUTATE_PODS_PATH) => {
+    const response = await fetch(`http://127.0.0.1:${server.port}${path}`, { method: 'POST', body });
+    return { status: response.status, review: (await response.json()) as Answer };
+  };
+  const reviewOf = (object: unknown) =>
+    JSON.stringify({ apiVersion: 'admission.k8s.io/v1', kind: 'AdmissionReview', request: requestFor(object) });
+
+  it('echoes the uid, and sends patch and patchType both or neither', async () => {
+    decide = async () => ({ allowed: true, patch: [{ op: 'remove', path: '/x' }], warnings: ['w'.repeat(300)] });
+    const { status, review } = await post(reviewOf({}));
+    assert.equal(status, 200);
+    assert.equal(review.response.uid, requestFor({}).uid);
+    assert.equal(review.response.patchType, 'JSONPatch');
+    assert.deepEqual(JSON.parse(Buffer.from(review.response.patch ?? '', 'base64').toString()), [
+      { op: 'remove', path: '/x' },
+    ]);
+    assert.equal(review.response.warnings?.[0]?.length, 256);
+    decide = async () => ({ allowed: true, patch: [] });
+    const { response } = (await post(reviewOf({}))).review;
+    assert.deepEqual([response.patch, response.patchType], [undefined, undefined]);
+  });
+
+  it('sends a denial with its code and message', async () => {
+    decide = async () => ({ allowed: false, code: 503, message: 'try again' });
+    const { response } = (await post(reviewOf({}))).review;
+    assert.deepEqual([response.allowed, response.status], [false, { code: 503, message: 'try again' }]);
+  });
+
+  it('answers a failure of its own with 500 and no patch', async () => {
+    decide = async () => {
+      throw new Error('a secret detail');
+    };
+    const { status, review } = await post(reviewOf({}));
+    assert.equal(status, 500);
+    assert.equal(review.response.allowed, false);
+    assert.doesNotMatch(JSON.stringify(review), /secret/);
+  });
+
+  const malformed: { name: string; body: string | Uint8Array; status: number; message: RegExp }[] = [
+    { name: 'malformed JSON', body: '{"apiVersion": "admission', status: 400, message: /it is not JSON/ },
+    { name: 'an empty body', body: '', status: 400, message: /the body is empty|not JSON/ },
+    {
+      name: 'the wrong apiVersion',
+      body: reviewOf({}).replace('admission.k8s.io/v1', 'admission.k8s.io/v1beta1'),
+      status: 400,
+      message: /apiVersion/,
+    },
+    {
+      name: 'no request',
+      body: '{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview"}',
+      status: 400,
+      message: /request/,
+    },
+    { name: 'bytes that are no UTF-8', body: Uint8Array.of(0x7b, 0xff, 0xfe), status: 400, message: /not JSON/ },
+    { name: 'a body of 10 MiB', body: ' '.repeat(10 * 1024 * 1024), status: 413, message: /larger than/ },
+  ];
+  for (const { name, body, status, message } of malformed) {
+    it(`refuses ${name} in the form of an AdmissionReview`, async () => {
+      decide = async () => ({ allowed: true });
+      const answer = await post(body);
+      assert.equal(answer.status, status);
+      assert.equal(answer.review.kind, 'AdmissionReview');
+      assert.equal(answer.review.response.allowed, false);
+      assert.match(answer.review.response.status?.message ?? '', message);
+    });
+  }
+
+  it('names its path on any other', async () => {
+    const { status, review } = await post('{}', '/mutate');
+    assert.equal(status, 404);
+    assert.match(review.response.status?.message ?? '', /POST \/mutate-pods/);
+  });
+});

@@ -1,0 +1,210 @@
+import assert from 'node:assert/strict';
+import type { VirtualMachineInstance } from '../../kube/resources.ts';
+import { DECISION_ANNOTATION, FULL_PCPUS_ANNOTATION } from '../../model/names.ts';
+import type { AdmissionAnswer } from '../../webhook/admission-review.ts';
+import type { VmiLookup } from '../../webhook/vmi-lookup.ts';
+import {
+  computeCpus,
+  patched,
+  podVector,
+  recordedEvents,
+  requestFor,
+  reviewerOf,
+  type TestPod,
+  viewOf,
+  vmiVector,
+} from './launcher-fixture.ts';
+
+const patchOf = (answer: AdmissionAnswer) => (answer.allowed ? (answer.patch ?? []) : assert.fail('denied'));
+const setCpu = (pod: TestPod, cpu: string) => {
+  const resources = pod.spec.containers[0]!.resources;
+  resources.requests['cpu'] = cpu;
+  resources.limits['cpu'] = cpu;
+};
+
+describe('review of a launcher pod: CPUs', () => {
+  it('pads 4 cores x 2 threads from 9 to 10 CPUs and changes nothing else of what KubeVirt wrote', async () => {
+    const pod = podVector();
+    const after = patched(pod, await reviewerOf()(requestFor(pod)));
+    assert.deepEqual(computeCpus(after), { request: '10', limit: '10' });
+    setCpu(after, '9');
+    delete after.metadata.annotations[DECISION_ANNOTATION];
+    assert.deepEqual(after, pod);
+  });
+
+  it('gives an empty patch on its own result', async () => {
+    const review = reviewerOf();
+    const pod = podVector();
+    const once = patched(pod, await review(requestFor(pod)));
+    assert.deepEqual(patchOf(await review(requestFor(once))), []);
+  });
+
+  it('pads the migration target', async () => {
+    const pod = podVector('virt-launcher-pod.migration-target');
+    const after = patched(pod, await reviewerOf()(requestFor(pod)));
+    assert.deepEqual(computeCpus(after), { request: '10', limit: '10' });
+  });
+
+  it('leaves a hot-plug pod alone', async () => {
+    const answer = await reviewerOf({ lookUpVmi: () => assert.fail('looked the VMI up') })(
+      requestFor(podVector('hp-volume-pod')),
+    );
+    assert.deepEqual(answer, { allowed: true });
+  });
+
+  const amounts: { name: string; cpu: string; threads: number[]; expected: string }[] = [
+    { name: '4 on SMT2 stays', cpu: '4', threads: [2], expected: '4' },
+    { name: '9 on SMT4', cpu: '9', threads: [4], expected: '12' },
+    { name: '9 on SMT8', cpu: '9', threads: [8], expected: '16' },
+    { name: '9 on nodes without SMT: the even number the annotation promises', cpu: '9', threads: [1], expected: '10' },
+    { name: '9 before any node has reported', cpu: '9', threads: [], expected: '10' },
+    { name: '9 on SMT2 and SMT4: the larger', cpu: '9', threads: [2, 4], expected: '12' },
+    { name: '9000m', cpu: '9000m', threads: [2], expected: '10' },
+    { name: '9e0', cpu: '9e0', threads: [2], expected: '10' },
+    { name: '9500m is no exclusive amount', cpu: '9500m', threads: [2], expected: '9500m' },
+  ];
+  for (const { name, cpu, threads, expected } of amounts) {
+    it(`aligns ${name}`, async () => {
+      const pod = podVector();
+      setCpu(pod, cpu);
+      const view = viewOf({ threadsPerCore: () => threads });
+      const after = patched(pod, await reviewerOf({ view })(requestFor(pod)));
+      assert.deepEqual(computeCpus(after), { request: expected, limit: expected });
+    });
+  }
+
+  const untouched: {
+    name: string;
+    pod?: (pod: TestPod) => void;
+    vmi?: (vmi: VirtualMachineInstance) => void;
+    gate?: boolean;
+  }[] = [
+    { name: 'no annotation', pod: (pod) => delete pod.metadata.annotations[FULL_PCPUS_ANNOTATION] },
+    {
+      name: 'another value',
+      pod: (pod) => Object.assign(pod.metadata.annotations, { [FULL_PCPUS_ANNOTATION]: 'yes' }),
+    },
+    { name: 'no dedicated CPUs', vmi: (vmi) => delete vmi.spec.domain.cpu?.dedicatedCpuPlacement },
+    { name: 'no isolated emulator thread', vmi: (vmi) => delete vmi.spec.domain.cpu?.isolateEmulatorThread },
+    { name: 'the feature gate is off', gate: false },
+  ];
+  for (const { name, pod: changePod, vmi, gate = true } of untouched) {
+    it(`changes nothing: ${name}`, async () => {
+      const pod = podVector();
+      changePod?.(pod);
+      const lookUpVmi = async (): Promise<VmiLookup> => ({ kind: 'found', vmi: vmiVector(vmi) });
+      assert.deepEqual(patchOf(await reviewerOf({ lookUpVmi, gate })(requestFor(pod))), []);
+    });
+  }
+
+  it('removes a decision that the tenant wrote', async () => {
+    const pod = podVector();
+    delete pod.metadata.annotations[FULL_PCPUS_ANNOTATION];
+    pod.metadata.annotations[DECISION_ANNOTATION] = '{"cpus":64}';
+    const after = patched(pod, await reviewerOf()(requestFor(pod)));
+    assert.equal(after.metadata.annotations[DECISION_ANNOTATION], undefined);
+  });
+});
+
+describe('review of a launcher pod: its VMI', () => {
+  const outcomes: { name: string; lookup: VmiLookup; expected: (answer: AdmissionAnswer) => void }[] = [
+    {
+      name: 'absent: admitted unchanged with a warning',
+      lookup: { kind: 'absent' },
+      expected: (answer) => {
+        assert.deepEqual(patchOf(answer), []);
+        assert.match(answer.warnings?.[0] ?? '', /telco-east\/dpdk-fwd-01 does not exist/);
+      },
+    },
+    {
+      name: 'of another uid: admitted unchanged with a warning that names both',
+      lookup: { kind: 'replaced', uid: 'another' },
+      expected: (answer) => {
+        assert.deepEqual(patchOf(answer), []);
+        assert.match(answer.warnings?.[0] ?? '', /re-created \(uid another, this launcher belongs to 7c0e5d0a/);
+      },
+    },
+    {
+      name: 'unreadable: refused so that virt-controller tries again',
+      lookup: { kind: 'unreadable', why: 'timeout' },
+      expected: (answer) => {
+        assert.ok(!answer.allowed);
+        assert.equal(answer.code, 503);
+        assert.match(answer.message, /could not be read \(timeout\); try again/);
+      },
+    },
+  ];
+  for (const { name, lookup, expected } of outcomes) {
+    it(name, async () => expected(await reviewerOf({ lookUpVmi: async () => lookup })(requestFor(podVector()))));
+  }
+
+  it('is found by the owner reference, whatever the host name and labels say', async () => {
+    const pod = podVector();
+    pod.spec.hostname = 'something-else';
+    pod.metadata.labels['vm.kubevirt.io/name'] = 'something-else';
+    pod.metadata.ownerReferences[0]!.name = `${'a-very.long.'.repeat(16)}name`;
+    const asked: unknown[] = [];
+    const lookUpVmi = async (...args: unknown[]): Promise<VmiLookup> => {
+      asked.push(args);
+      return { kind: 'found', vmi: vmiVector() };
+    };
+    await reviewerOf({ lookUpVmi })(requestFor(pod));
+    const { name, uid } = pod.metadata.ownerReferences[0]!;
+    assert.deepEqual(asked, [['telco-east', { name, uid }]]);
+  });
+
+  it('gets an Event when something was changed, and none on a dry run', async () => {
+    const real = recordedEvents();
+    await reviewerOf({ events: real })(requestFor(podVector()));
+    assert.ok(
+      real.events.some(({ reason, message }) => reason === 'PaddedToWholeCores' && /from 9 to 10/.test(message)),
+    );
+    const dry = recordedEvents();
+    await reviewerOf({ events: dry })(requestFor(podVector(), { dryRun: true }));
+    assert.deepEqual(dry.events, []);
+  });
+});
+
+describe('review of a launcher pod: networks', () => {
+  const nad = (config: object) => ({ metadata: {}, spec: { config: JSON.stringify(config) } });
+  const localnet = nad({ type: 'ovn-k8s-cni-overlay', topology: 'localnet', physicalNetworkName: 'physnet1' });
+  const reportedNetworks = () => ({ physnets: new Set(['physnet1']), tunnel: true });
+
+  it('asks for the device of a required physnet, in requests and limits', async () => {
+    const pod = podVector();
+    const view = viewOf({ findNad: () => localnet, reportedNetworks });
+    const after = patched(pod, await reviewerOf({ view })(requestFor(pod)));
+    const { requests, limits } = after.spec.containers[0]!.resources;
+    assert.equal(requests['physnet.plumbline.dev/physnet1'], '1');
+    assert.equal(limits['physnet.plumbline.dev/physnet1'], '1');
+    assert.match(after.metadata.annotations[DECISION_ANNOTATION] ?? '', /physnet physnet1/);
+  });
+
+  it('fetches a definition that the watch has not brought, once', async () => {
+    const asked: string[] = [];
+    const fetchNad = async ({ namespace, name }: { namespace: string; name: string }) => {
+      asked.push(`${namespace}/${name}`);
+      return localnet;
+    };
+    const pod = podVector();
+    const view = viewOf({ reportedNetworks });
+    const after = patched(pod, await reviewerOf({ view, fetchNad })(requestFor(pod)));
+    assert.deepEqual(asked, ['telco-east/dpdk-net-east']);
+    assert.equal(after.spec.containers[0]!.resources.limits['physnet.plumbline.dev/physnet1'], '1');
+  });
+
+  it('admits a physnet that no node reports, with a warning that names it', async () => {
+    const view = viewOf({ findNad: () => localnet });
+    const answer = await reviewerOf({ view })(requestFor(podVector()));
+    assert.ok(answer.allowed);
+    assert.ok(answer.warnings?.some((warning) => warning.includes('no node reports the physnet physnet1')));
+  });
+
+  it('refuses an annotation that cannot be read, with the reason', async () => {
+    const pod = podVector();
+    pod.metadata.annotations['k8s.v1.cni.cncf.io/networks'] = '[{"name":';
+    const answer = await reviewerOf()(requestFor(pod));
+    assert.ok(!answer.allowed);
+    assert.equal(answer.code, 400);
+  });
+});

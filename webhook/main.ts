@@ -1,0 +1,10 @@
+import { runDaemon, runMain } from '../runtime/daemon.ts';
+import { createLogger } from '../runtime/log.ts';
+import { parseWebhookConfig } from './config.ts';
+import { createWebhook } from './daemon.ts';
+
+void runMain('plumbline-webhook', async () => {
+  const config = parseWebhookConfig(process.argv.slice(2));
+  const log = createLogger('webhook', config.logLevel);
+  await runDaemon(createWebhook(config, log), { log });
+});
