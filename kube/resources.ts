@@ -5,6 +5,11 @@ import { z } from 'zod';
  * schemas describe a projection, never a copy to write back.
  */
 
+/** Go clients write `null` for what is absent; past this edge there is only undefined. */
+function nullToUndefined<T>(value: T | null | undefined): T | undefined {
+  return value ?? undefined;
+}
+
 export const objectMeta = z.object({
   name: z.string().optional(),
   generateName: z.string().optional(),
@@ -12,8 +17,8 @@ export const objectMeta = z.object({
   uid: z.string().optional(),
   resourceVersion: z.string().optional(),
   deletionTimestamp: z.string().optional(),
-  labels: z.record(z.string(), z.string()).nullish(),
-  annotations: z.record(z.string(), z.string()).nullish(),
+  labels: z.record(z.string(), z.string()).nullish().transform(nullToUndefined),
+  annotations: z.record(z.string(), z.string()).nullish().transform(nullToUndefined),
   ownerReferences: z
     .array(
       z.object({
@@ -25,7 +30,8 @@ export const objectMeta = z.object({
         blockOwnerDeletion: z.boolean().optional(),
       }),
     )
-    .nullish(),
+    .nullish()
+    .transform(nullToUndefined),
 });
 
 /** JSON allows a bare number where Kubernetes documents a quantity; the API server normalises it to a string. */
@@ -36,7 +42,13 @@ export const resourceList = z.record(z.string(), quantity);
 export const container = z.object({
   name: z.string(),
   restartPolicy: z.string().optional(),
-  resources: z.object({ requests: resourceList.nullish(), limits: resourceList.nullish() }).nullish(),
+  resources: z
+    .object({
+      requests: resourceList.nullish().transform(nullToUndefined),
+      limits: resourceList.nullish().transform(nullToUndefined),
+    })
+    .nullish()
+    .transform(nullToUndefined),
 });
 
 export const pod = z.object({
@@ -46,43 +58,59 @@ export const pod = z.object({
     schedulerName: z.string().optional(),
     hostNetwork: z.boolean().optional(),
     containers: z.array(container).min(1, 'a pod needs at least one container'),
-    initContainers: z.array(container).nullish(),
-    resources: z.object({ requests: resourceList.nullish(), limits: resourceList.nullish() }).nullish(),
-    nodeSelector: z.record(z.string(), z.string()).nullish(),
+    initContainers: z.array(container).nullish().transform(nullToUndefined),
+    resources: z
+      .object({
+        requests: resourceList.nullish().transform(nullToUndefined),
+        limits: resourceList.nullish().transform(nullToUndefined),
+      })
+      .nullish()
+      .transform(nullToUndefined),
+    nodeSelector: z.record(z.string(), z.string()).nullish().transform(nullToUndefined),
   }),
   status: z
     .object({
       phase: z.string().optional(),
+      qosClass: z.string().optional(),
       reason: z.string().optional(),
       message: z.string().optional(),
       nominatedNodeName: z.string().optional(),
-      conditions: z.array(z.object({ type: z.string(), status: z.string(), reason: z.string().optional() })).nullish(),
+      conditions: z
+        .array(z.object({ type: z.string(), status: z.string(), reason: z.string().optional() }))
+        .nullish()
+        .transform(nullToUndefined),
     })
-    .nullish(),
+    .nullish()
+    .transform(nullToUndefined),
 });
 
 export const node = z.object({
   metadata: objectMeta,
-  spec: z.object({ unschedulable: z.boolean().optional() }).nullish(),
+  spec: z.object({ unschedulable: z.boolean().optional() }).nullish().transform(nullToUndefined),
   status: z
     .object({
-      allocatable: resourceList.nullish(),
-      conditions: z.array(z.object({ type: z.string(), status: z.string() })).nullish(),
+      allocatable: resourceList.nullish().transform(nullToUndefined),
+      conditions: z
+        .array(z.object({ type: z.string(), status: z.string() }))
+        .nullish()
+        .transform(nullToUndefined),
     })
-    .nullish(),
+    .nullish()
+    .transform(nullToUndefined),
 });
 
 export const lease = z.object({
   metadata: objectMeta,
   spec: z
     .object({
-      holderIdentity: z.string().nullish(),
-      leaseDurationSeconds: z.number().int().nullish(),
-      acquireTime: z.string().nullish(),
-      renewTime: z.string().nullish(),
-      leaseTransitions: z.number().int().nullish(),
+      holderIdentity: z.string().nullish().transform(nullToUndefined),
+      leaseDurationSeconds: z.number().int().nullish().transform(nullToUndefined),
+      acquireTime: z.string().nullish().transform(nullToUndefined),
+      renewTime: z.string().nullish().transform(nullToUndefined),
+      leaseTransitions: z.number().int().nullish().transform(nullToUndefined),
     })
-    .nullish(),
+    .nullish()
+    .transform(nullToUndefined),
 });
 
 /** A KubeVirt VirtualMachineInstance, as far as it says how many CPUs its launcher needs and which networks it has. */
@@ -97,28 +125,45 @@ export const virtualMachineInstance = z.object({
           threads: z.number().int().nonnegative().optional(),
           dedicatedCpuPlacement: z.boolean().optional(),
           isolateEmulatorThread: z.boolean().optional(),
-          numa: z.object({ guestMappingPassthrough: z.object({}).nullish() }).nullish(),
+          numa: z
+            .object({ guestMappingPassthrough: z.object({}).nullish().transform(nullToUndefined) })
+            .nullish()
+            .transform(nullToUndefined),
         })
-        .nullish(),
+        .nullish()
+        .transform(nullToUndefined),
       ioThreadsPolicy: z.string().optional(),
-      ioThreads: z.object({ supplementalPoolThreadCount: z.number().int().nonnegative().optional() }).nullish(),
-      resources: z.object({ requests: resourceList.nullish(), limits: resourceList.nullish() }).nullish(),
+      ioThreads: z
+        .object({ supplementalPoolThreadCount: z.number().int().nonnegative().optional() })
+        .nullish()
+        .transform(nullToUndefined),
+      resources: z
+        .object({
+          requests: resourceList.nullish().transform(nullToUndefined),
+          limits: resourceList.nullish().transform(nullToUndefined),
+        })
+        .nullish()
+        .transform(nullToUndefined),
     }),
     networks: z
       .array(
         z.object({
           name: z.string(),
           pod: z.unknown().optional(),
-          multus: z.object({ networkName: z.string(), default: z.boolean().optional() }).nullish(),
+          multus: z
+            .object({ networkName: z.string(), default: z.boolean().optional() })
+            .nullish()
+            .transform(nullToUndefined),
         }),
       )
-      .nullish(),
+      .nullish()
+      .transform(nullToUndefined),
   }),
 });
 
 export const networkAttachmentDefinition = z.object({
   metadata: objectMeta,
-  spec: z.object({ config: z.string().optional() }).nullish(),
+  spec: z.object({ config: z.string().optional() }).nullish().transform(nullToUndefined),
 });
 
 export type ObjectMeta = z.infer<typeof objectMeta>;

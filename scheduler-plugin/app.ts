@@ -1,15 +1,9 @@
 import express, { type ErrorRequestHandler, type Express, type Response } from 'express';
+import { PlumblineError } from '../model/errors.ts';
 import type { Logger } from '../runtime/log.ts';
-import type { Extender } from './extender.ts';
+import { type Extender, NotSynced } from './extender.ts';
 import type { ExtenderMetrics } from './metrics.ts';
-import {
-  ArgsError,
-  decodeArgs,
-  type ExtenderArgs,
-  encodeFilterError,
-  encodeFilterVerdict,
-  encodePriorities,
-} from './wire.ts';
+import { decodeArgs, type ExtenderArgs, encodeFilterError, encodeFilterVerdict, encodePriorities } from './wire.ts';
 
 /** Largest body in bytes: a pod of 3 MiB and 15,000 node names of 63 characters. */
 export const LARGEST_BODY = 5 * 1024 * 1024;
@@ -74,16 +68,13 @@ function answerError(metrics: ExtenderMetrics, log: Logger): ErrorRequestHandler
 }
 
 function problem(error: unknown): { malformed: boolean; status: number; message: string } {
-  if (error instanceof ArgsError) return { malformed: true, status: 400, message: error.message };
+  if (error instanceof PlumblineError) return { malformed: true, status: 400, message: error.message };
   const status = error instanceof Error && 'status' in error ? Number(error.status) : 500;
   if (status === 413) return { malformed: true, status, message: `the body is larger than ${LARGEST_BODY} bytes` };
   if (status >= 400 && status < 500) return { malformed: true, status, message: (error as Error).message };
   if (error instanceof NotSynced) return { malformed: false, status: 503, message: error.message };
   return { malformed: false, status: 500, message: 'the extender failed to decide; its log says why' };
 }
-
-/** The caches have not seen the whole cluster yet, so no verdict can be given. */
-export class NotSynced extends Error {}
 
 function sendJson(response: Response, text: string): void {
   const bytes = Buffer.from(text);

@@ -12,6 +12,7 @@ const schema = z.object({
   clientCaFile: z.string().optional(),
   kubeconfig: z.string().optional(),
   unpredictable: z.enum(['refuse', 'count-check']).default('count-check'),
+  dpuUnknown: z.enum(['ready', 'not-ready']).default('ready'),
   dpuLeaseNamespace: z.string().default('ovn-kubernetes'),
   logLevel: z.enum(LOG_LEVELS).default('info'),
 });
@@ -37,6 +38,10 @@ const definition: ConfigDefinition<typeof schema> = {
     unpredictable: {
       flag: '--unpredictable <policy>',
       help: 'nodes whose kubelet cannot be predicted, or that do not report: refuse, or count-check with the lowest score',
+    },
+    dpuUnknown: {
+      flag: '--dpu-unknown <policy>',
+      help: 'what a DPU counts as while the API server cannot be asked: ready or not-ready',
     },
     dpuLeaseNamespace: { flag: '--dpu-lease-namespace <name>', help: 'namespace of the leases that DPUs renew' },
     logLevel: { flag: '--log-level <level>', help: LOG_LEVELS.join(', '), env: 'PLUMBLINE_LOG_LEVEL' },
