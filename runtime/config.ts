@@ -50,7 +50,9 @@ export function parseConfig<S extends z.ZodObject>(
     command.parse([...argv], { from: 'user' });
   } catch (error) {
     if (error instanceof CommanderError && error.exitCode === 0) throw new HelpPrinted();
-    throw new ConfigError(`${(error as Error).message.replace(/^error: /, '')}; see ${definition.name} --help`);
+    throw new ConfigError(
+      `${(error as Error).message.replace(/^error: /, '').replaceAll('\n', ' ')}; see ${definition.name} --help`,
+    );
   }
   const given = command.opts<Record<string, unknown>>();
   const input = Object.fromEntries(options.map(({ key, option }) => [key, given[option.attributeName()]]));

@@ -1,0 +1,132 @@
+import assert from 'node:assert/strict';
+import { mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
+import { Agent, request as httpRequest } from 'node:http';
+import { Agent as TlsAgent, request as tlsRequest } from 'node:https';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { TLSSocket } from 'node:tls';
+import { CertificateError } from '../../runtime/certificate.ts';
+import { createHttpServer, type HttpServer } from '../../runtime/http-server.ts';
+import { sleep } from '../../runtime/time.ts';
+import { createCertificateAuthority, type KeyedCertificate } from '../../sandbox/certificates.ts';
+import { silent } from '../support/logger.ts';
+
+const authority = createCertificateAuthority('test');
+
+describe('an HTTPS server whose certificate is renewed', () => {
+  let folder: string;
+  let server: HttpServer;
+  const files = () => ({ certFile: join(folder, 'tls.crt'), keyFile: join(folder, 'tls.key') });
+
+  const write = async ({ cert, key }: KeyedCertificate) => {
+    for (const [path, text] of [
+      [files().certFile, cert],
+      [files().keyFile, key],
+    ] as const) {
+      await writeFile(`${path}.new`, text);
+      await rename(`${path}.new`, path);
+    }
+  };
+
+  beforeEach(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'plumbline-tls-'));
+    await write(authority.issue(['localhost', '127.0.0.1']));
+    const handler = (_request: unknown, response: { end: (text: string) => void }) => response.end('ok');
+    server = createHttpServer({ handler, host: '127.0.0.1', port: 0, certificate: files(), log: silent });
+    await server.start();
+  });
+  afterEach(async () => {
+    await server.stop(0);
+    await rm(folder, { recursive: true });
+  });
+
+  /** The serial number of the certificate that answered. */
+  const ask = (agent?: TlsAgent) =>
+    new Promise<string>((resolve, reject) => {
+      const options = { host: '127.0.0.1', port: server.port, ca: authority.cert, agent: agent ?? false };
+      const call = tlsRequest(options, (response) => {
+        const { serialNumber } = (response.socket as TLSSocket).getPeerCertificate();
+        response.resume().on('end', () => resolve(serialNumber));
+      });
+      call.on('error', reject).end();
+    });
+
+  it('serves the new one to new connections, and fails no request while it changes 100 times', async function () {
+    this.timeout(60_000);
+    const running = new AbortController();
+    const kept = new TlsAgent({ keepAlive: true, maxSockets: 1 });
+    let requests = 0;
+    const serials = new Set<string>();
+    const failures: unknown[] = [];
+    const load = async (agent?: TlsAgent) => {
+      while (!running.signal.aborted) {
+        await ask(agent).then(
+          (serial) => serials.add(serial),
+          (error: unknown) => failures.push(error),
+        );
+        requests++;
+      }
+    };
+    const loads = [load(), load(), load(kept)];
+    for (let i = 0; i < 100; i++) {
+      await write(authority.issue(['localhost', '127.0.0.1']));
+      // Some pairs are given the time to settle, others are overwritten half-way.
+      await sleep(i % 10 === 0 ? 0.25 : 0.01);
+    }
+    running.abort();
+    await Promise.all(loads);
+    kept.destroy();
+    assert.deepEqual(failures, []);
+    assert.ok(requests > 100, `only ${requests} requests`);
+    assert.ok(serials.size > 5, `only ${serials.size} certificates were seen`);
+  });
+
+  it('keeps the old one while certificate and key do not belong together', async () => {
+    const before = await ask();
+    await writeFile(files().keyFile, authority.issue(['localhost']).key);
+    await sleep(0.3);
+    assert.equal(await ask(), before);
+    await write(authority.issue(['localhost', '127.0.0.1']));
+    await sleep(0.3);
+    assert.notEqual(await ask(), before);
+  });
+
+  it('does not start with a pair that does not belong together, and says so', async () => {
+    await writeFile(files().keyFile, authority.issue(['localhost']).key);
+    const other = createHttpServer({
+      handler: () => undefined,
+      host: '127.0.0.1',
+      port: 0,
+      certificate: files(),
+      log: silent,
+    });
+    await assert.rejects(
+      other.start(),
+      (error: unknown) => error instanceof CertificateError && /is not the key of/.test(error.message),
+    );
+  });
+});
+
+describe('an HTTP server that stops', () => {
+  it('lets a request in flight finish and closes kept-alive connections', async () => {
+    const server = createHttpServer({
+      handler: (_request, response) => void sleep(0.2).then(() => response.end('done')),
+      host: '127.0.0.1',
+      port: 0,
+      log: silent,
+    });
+    await server.start();
+    const agent = new Agent({ keepAlive: true });
+    const answer = new Promise<string>((resolve, reject) => {
+      httpRequest({ host: '127.0.0.1', port: server.port, agent }, (response) => {
+        response.setEncoding('utf8').once('data', resolve);
+      })
+        .on('error', reject)
+        .end();
+    });
+    await sleep(0.05);
+    await server.stop(5);
+    assert.equal(await answer, 'done');
+    agent.destroy();
+  });
+});
