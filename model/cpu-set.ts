@@ -57,11 +57,9 @@ export class CpuSet implements Iterable<number> {
     const trimmed = text.trim();
     if (trimmed === '') return CpuSet.EMPTY;
     const ranges = trimmed.split(',').map((part) => parseRange(part, text));
-    const highest = Math.max(...ranges.map(([, last]) => last));
+    const highest = ranges.reduce((most, [, last]) => Math.max(most, last), 0);
     const words = new Uint32Array((highest + WORD) >>> 5);
-    for (const [first, last] of ranges) {
-      for (let id = first; id <= last; id++) words[id >>> 5]! |= 1 << (id & 31);
-    }
+    for (const [first, last] of ranges) setRange(words, first, last);
     return new CpuSet(words);
   }
 
@@ -72,7 +70,7 @@ export class CpuSet implements Iterable<number> {
    */
   static fromMask(text: string): CpuSet {
     const digits = text.trim().replace(/^0x/i, '');
-    if (!/^[0-9a-f]*(,[0-9a-f]{1,8})*$/i.test(digits)) {
+    if (!/^(?:[0-9a-f]+(?:,[0-9a-f]{1,8})*)?$/i.test(digits)) {
       throw new ParseError('CPU mask', text, 'only hexadecimal digits are allowed, as in 0xc or ff,ffffffff');
     }
     // In the kernel's form each group between commas stands for exactly 32 bits, leading zeros or not.
@@ -117,7 +115,8 @@ export class CpuSet implements Iterable<number> {
   }
 
   has(id: number): boolean {
-    return id >= 0 && ((this.#words[id >>> 5] ?? 0) & (1 << (id & 31))) !== 0;
+    // Beyond 32 bits, and between whole numbers, the shifts would find another id.
+    return id >>> 0 === id && ((this.#words[id >>> 5] ?? 0) & (1 << (id & 31))) !== 0;
   }
 
   union(other: CpuSet): CpuSet {
@@ -220,6 +219,21 @@ function parseRange(part: string, whole: string): [number, number] {
   if (last < first) throw new ParseError('CPU list', whole, `the range ${part} runs backwards`);
   if (last >= MAX_CPUS) throw new ParseError('CPU list', whole, `CPU ids end at ${MAX_CPUS - 1}`);
   return [first, last];
+}
+
+/** By words, not ids: text with many wide ranges costs no more than its length. */
+function setRange(words: Uint32Array, first: number, last: number): void {
+  const from = first >>> 5;
+  const to = last >>> 5;
+  const head = 0xffffffff << (first & 31);
+  const tail = 0xffffffff >>> (31 - (last & 31));
+  if (from === to) {
+    words[from]! |= head & tail;
+    return;
+  }
+  words[from]! |= head;
+  words.fill(0xffffffff, from + 1, to);
+  words[to]! |= tail;
 }
 
 function popCount(word: number): number {

@@ -50,7 +50,7 @@ export class HostError extends PlumblineError {
 
 /**
  * Builds a host from its description.
- * @throws HostError if a CPU is in two cells, two cores, or in a core but in no cell
+ * @throws HostError if a CPU is in two cells, two cores, or in a core but in no cell, or if a core is in two cells
  * @throws ParseError if a list is no CPU list
  */
 export function createHost(description: HostDescription): Host {
@@ -72,7 +72,12 @@ export function createHost(description: HostDescription): Host {
     if (core === undefined) throw new HostError(`CPU ${id} belongs to NUMA node ${cellOf.get(id)} but to no core`);
     const socket = socketOf.get(id);
     if (socket === undefined) throw new HostError(`CPU ${id} belongs to no socket`);
-    return Object.freeze({ id, core, socket, cell: cellOf.get(id) ?? 0, uncore: uncoreOf.get(id) ?? socket });
+    const cell = cellOf.get(id) ?? 0;
+    if (cellOf.get(core) !== cell) {
+      const cells = `NUMA node ${cellOf.get(core)} and CPU ${id} to NUMA node ${cell}`;
+      throw new HostError(`CPU ${id} shares a core with CPU ${core}, but CPU ${core} belongs to ${cells}`);
+    }
+    return Object.freeze({ id, core, socket, cell, uncore: uncoreOf.get(id) ?? socket });
   });
   const threadsPerCore = Math.max(1, Math.floor(cpus.length / Math.max(1, cores.length)));
   return Object.freeze({ cpus, online, cells, cores, threadsPerCore });

@@ -55,7 +55,7 @@ export function physnetResource(physnet: string): string {
 export function physnetOfResource(resource: string): string | undefined {
   if (!resource.startsWith(PHYSNET_RESOURCE_PREFIX)) return undefined;
   const part = resource.slice(PHYSNET_RESOURCE_PREFIX.length);
-  if (!part.startsWith(ENCODED)) return part;
+  if (!part.startsWith(ENCODED)) return part === '' ? undefined : part;
   const hex = part.slice(ENCODED.length);
   if (!/^(?:[0-9a-f]{2})+$/.test(hex)) return undefined;
   const bytes = Uint8Array.from({ length: hex.length / 2 }, (_, i) => Number.parseInt(hex.slice(i * 2, i * 2 + 2), 16));

@@ -19,6 +19,7 @@ const NANO = 1_000_000_000n;
 const LARGEST_EXPONENT = 18;
 /** Longer text is refused before big numbers are made of it. */
 const LONGEST = 64;
+const TOO_MUCH = 'no resource comes in such an amount';
 
 /**
  * An amount as Kubernetes reads it: exact to one billionth, rounded up beyond that.
@@ -34,6 +35,7 @@ export interface Quantity {
  * @throws ParseError if the text is no quantity
  */
 export function parseQuantity(text: string): Quantity {
+  if (text.length > LONGEST) throw new ParseError('quantity', text, TOO_MUCH);
   const match = /^([+-]?)([0-9]+\.?[0-9]*|\.[0-9]+)(?:(n|u|m|k|M|G|T|P|E|[KMGTPE]i)|[eE]([+-]?[0-9]{1,3}))?$/.exec(
     text,
   );
@@ -42,8 +44,7 @@ export function parseQuantity(text: string): Quantity {
   const [whole = '', fraction = ''] = number.split('.');
   const digits = BigInt(whole + fraction);
   const power = (exponent === undefined ? (DECIMAL[suffix] ?? 0) : Number(exponent)) - fraction.length;
-  if (text.length > LONGEST || power > LARGEST_EXPONENT)
-    throw new ParseError('quantity', text, 'no resource comes in such an amount');
+  if (power > LARGEST_EXPONENT) throw new ParseError('quantity', text, TOO_MUCH);
   const scaled = digits * NANO * 2n ** BigInt(BINARY[suffix] ?? 0);
   const nano = power >= 0 ? scaled * 10n ** BigInt(power) : divideUp(scaled, 10n ** BigInt(-power));
   return { nano: sign === '-' ? -nano : nano };

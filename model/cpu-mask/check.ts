@@ -1,0 +1,53 @@
+import { type CpuSet, unionOf } from '../cpu-set.ts';
+import { ALL, type CpuMask, formatMask } from './mask.ts';
+
+/** Why a mask does not fit a VM or a host. */
+export interface MaskFault {
+  readonly code: 'count' | 'host-cpus';
+  readonly message: string;
+}
+
+/**
+ * Checks that a mask has an entry for every vCPU: one for all of them, or just as many as there are. To be asked when
+ * either the mask or the number of vCPUs changes.
+ */
+export function checkCount(mask: CpuMask, vcpus: number): MaskFault | undefined {
+  const { length } = mask.entries;
+  if (length <= 1 || length === vcpus) return undefined;
+  return {
+    code: 'count',
+    message: `the CPU mask ${formatMask(mask)} has entries for ${length} vCPUs, but the VM has ${vcpus}: give one entry for all of them, or ${vcpus}`,
+  };
+}
+
+/**
+ * Checks that a host has every CPU that a mask names, by the ids that are online: a host of four CPUs may lack CPU 2
+ * and have CPU 7. To be asked at each start and for each target of a migration.
+ */
+export function checkHost(mask: CpuMask, online: CpuSet): MaskFault | undefined {
+  const absent = cpusOf(mask).minus(online);
+  if (absent.isEmpty) return undefined;
+  return {
+    code: 'host-cpus',
+    message: `the CPU mask ${formatMask(mask)} names CPU ${absent}, which is not online on this host (it has ${online.isEmpty ? 'none' : online})`,
+  };
+}
+
+/** All host CPUs that the mask names; `all` names none. */
+export function cpusOf({ entries }: CpuMask): CpuSet {
+  return unionOf(entries.filter((entry): entry is CpuSet => entry !== 'all'));
+}
+
+/**
+ * The mask to use on a host: itself if the host has its CPUs, and `all` in its place if a mismatch is to be fixed
+ * rather than refused.
+ */
+export function maskForHost(
+  mask: CpuMask,
+  online: CpuSet,
+  fixMismatch: boolean,
+): { readonly mask: CpuMask; readonly fellBack: boolean } | { readonly fault: MaskFault } {
+  const fault = checkHost(mask, online);
+  if (fault === undefined) return { mask, fellBack: false };
+  return fixMismatch ? { mask: ALL, fellBack: true } : { fault };
+}

@@ -1,0 +1,67 @@
+import { CpuSet } from '../cpu-set.ts';
+import { PlumblineError } from '../errors.ts';
+import { checkCount } from './check.ts';
+import { type CpuMask, entryOf, formatMask, type MaskEntry, pinsNothing } from './mask.ts';
+import { within } from './plan.ts';
+
+/** A mask that a format has no way to say. */
+export class MaskFormError extends PlumblineError {
+  constructor(message: string) {
+    super('cpu-mask-form', message);
+  }
+}
+
+/**
+ * One affinity mask for each vCPU, as taskset and sched_setaffinity(2) know them: CPUs 1 and 3 are 0x0000000A. Of any
+ * length, in whole groups of eight digits.
+ * @param online what `all` stands for
+ * @throws MaskFormError if the mask does not have entries for that many vCPUs
+ */
+export function toTaskset(mask: CpuMask, vcpus: number, online: CpuSet): readonly string[] {
+  const fault = checkCount(mask, vcpus);
+  if (fault !== undefined) throw new MaskFormError(fault.message);
+  return Array.from({ length: vcpus }, (_, vcpu) => hexMask(within(entryOf(mask, vcpu) ?? 'all', online)));
+}
+
+/** A set in the form 0x0000000A: upper-case digits, padded to a multiple of eight. */
+export function hexMask(cpus: CpuSet): string {
+  const digits = cpus.toMask().slice(2).toUpperCase();
+  return `0x${digits.padStart(Math.ceil(digits.length / 8) * 8, '0')}`;
+}
+
+/**
+ * The `cpus` line of a Xen domain's configuration, or undefined where there must be none because nothing is pinned.
+ * Ganeti writes `cpu =` for a single entry, which Xen does not know, and 0-63 for `all` within a list, which on a
+ * larger host is a restriction; here `all` stays `all` (xl.cfg(5)), unless the host's CPUs are given.
+ * @param online written out in the place of `all`
+ */
+export function toXen(mask: CpuMask, online?: CpuSet): string | undefined {
+  if (pinsNothing(mask)) return undefined;
+  const texts = mask.entries.map((entry) => `"${xenEntry(entry, online)}"`);
+  return `cpus = ${texts.length === 1 ? texts[0] : `[ ${texts.join(', ')} ]`}`;
+}
+
+/**
+ * The cpuset of an LXC container, which has no vCPUs: one list with just as many CPUs as the instance has vCPUs.
+ * Undefined if nothing is pinned.
+ * @throws MaskFormError if there are several entries or another number of CPUs
+ */
+export function toLxc(mask: CpuMask, vcpus: number): string | undefined {
+  if (pinsNothing(mask)) return undefined;
+  const [entry, ...more] = mask.entries;
+  if (!(entry instanceof CpuSet) || more.length > 0) {
+    throw new MaskFormError(
+      `CPU mask ${formatMask(mask)}: a container has no vCPUs, give one list of CPUs for all of it`,
+    );
+  }
+  if (entry.size !== vcpus) {
+    throw new MaskFormError(
+      `CPU mask ${formatMask(mask)}: a container needs exactly as many CPUs as it has vCPUs, ${vcpus}; these are ${entry.size}`,
+    );
+  }
+  return entry.toString();
+}
+
+function xenEntry(entry: MaskEntry, online: CpuSet | undefined): string {
+  return entry === 'all' ? (online?.toString() ?? entry) : entry.toString();
+}

@@ -1,0 +1,50 @@
+import type { CpuSet } from '../cpu-set.ts';
+import { checkCount } from './check.ts';
+import { type CpuMask, entryOf, formatMask, type MaskEntry, pinsNothing } from './mask.ts';
+
+/** A vCPU's host CPUs as they are on a host. */
+export interface VcpuPin {
+  readonly vcpu: number;
+  readonly cpus: CpuSet;
+}
+
+export type PinPlan =
+  /** Every vCPU thread's CPUs; empty if the mask pins nothing. */
+  | { readonly kind: 'pin'; readonly pins: readonly VcpuPin[] }
+  /** Nothing may be pinned, and the VM is not to be resumed. */
+  | { readonly kind: 'refused'; readonly code: 'threads' | 'count' | 'empty'; readonly message: string };
+
+/**
+ * Works out where each vCPU thread goes, or why none may be touched: so that a VM is never half pinned.
+ *
+ * @param indexes the vCPU indexes of the threads found, in any order; they must be 0 to vcpus-1
+ * @param allowed what the VM may use at all (its container's cpuset without reserved CPUs); masks never reach beyond it
+ */
+export function planPins(mask: CpuMask, indexes: readonly number[], vcpus: number, allowed: CpuSet): PinPlan {
+  const found = [...indexes].sort((a, b) => a - b);
+  if (found.length !== vcpus || found.some((index, i) => index !== i)) {
+    return refused(
+      'threads',
+      `expected the threads of vCPUs 0 to ${vcpus - 1}, found those of ${found.join(', ') || 'none'}`,
+    );
+  }
+  const count = checkCount(mask, vcpus);
+  if (count !== undefined) return refused('count', count.message);
+  if (pinsNothing(mask)) return { kind: 'pin', pins: [] };
+  const pins = found.map((vcpu) => ({ vcpu, cpus: within(entryOf(mask, vcpu) ?? 'all', allowed) }));
+  const empty = pins.find(({ cpus }) => cpus.isEmpty);
+  if (empty === undefined) return { kind: 'pin', pins };
+  return refused(
+    'empty',
+    `the CPU mask ${formatMask(mask)} leaves vCPU ${empty.vcpu} no CPU: the VM may use ${allowed.isEmpty ? 'none' : allowed}`,
+  );
+}
+
+/** The part of an entry that a VM may use; `all` is all of it. */
+export function within(entry: MaskEntry, allowed: CpuSet): CpuSet {
+  return entry === 'all' ? allowed : entry.intersect(allowed);
+}
+
+function refused(code: 'threads' | 'count' | 'empty', message: string): PinPlan {
+  return { kind: 'refused', code, message };
+}

@@ -1,0 +1,222 @@
+import type { CpuSet } from '../cpu-set.ts';
+import { type CpuTopology, cpusAt, flagsOf, type Level } from './topology.ts';
+
+/** Whether single threads are taken core by core (`packed`) or in order of their ids within a socket (`spread`). */
+export type Sorting = 'packed' | 'spread';
+
+/** Ids stay below this, so that `count * RANK + index` sorts by count, then by index, exactly. */
+const RANK = 65_536;
+
+/**
+ * Collects CPUs out of a free set, level by level, in the kubelet's order: at every level groups with fewer free CPUs
+ * come first, then lower ids.
+ *
+ * Two invariants are the kubelet's and look odd: taking a group adds *all* its CPUs, free or not, and lowers what is
+ * still needed by their number even if some were taken before. On regular hosts neither shows; on hybrid parts and
+ * where a cache spans NUMA nodes they do, and a prediction must show it too.
+ *
+ * Source: pkg/kubelet/cm/cpumanager/cpu_assignment.go, cpuAccumulator.
+ */
+export class Accumulator {
+  needed: number;
+  readonly #topology: CpuTopology;
+  readonly #free: Uint8Array;
+  readonly #taken: Uint8Array;
+  readonly #sorting: Sorting;
+  readonly #counts = new Map<Level, Int32Array>();
+  #available = 0;
+
+  constructor(topology: CpuTopology, available: CpuSet, needed: number, sorting: Sorting) {
+    this.needed = needed;
+    this.#topology = topology;
+    this.#sorting = sorting;
+    this.#free = flagsOf(topology, available);
+    this.#taken = new Uint8Array(this.#free.length);
+    for (const level of [topology.cores, topology.sockets, topology.cells, topology.uncores]) {
+      const counts = new Int32Array(level.ids.length);
+      for (let position = 0; position < this.#free.length; position++) {
+        counts[level.of[position]!]! += this.#free[position]!;
+      }
+      this.#counts.set(level, counts);
+    }
+    for (const flag of this.#free) this.#available += flag;
+  }
+
+  get isSatisfied(): boolean {
+    return this.needed < 1;
+  }
+
+  get isFailed(): boolean {
+    return this.needed > this.#available;
+  }
+
+  /** The CPUs taken so far. */
+  get result(): CpuSet {
+    return cpusAt(this.#topology, this.#taken);
+  }
+
+  /** The CPUs that are still free in a group. */
+  freeIn(level: Level, group: number): CpuSet {
+    const flags = new Uint8Array(this.#free.length);
+    for (const position of level.members[group]!) flags[position] = this.#free[position]!;
+    return cpusAt(this.#topology, flags);
+  }
+
+  freeCount(level: Level, group: number): number {
+    return this.#counts.get(level)![group]!;
+  }
+
+  /** Takes CPUs by position. */
+  take(positions: Iterable<number>): void {
+    for (const position of positions) {
+      this.needed--;
+      this.#taken[position] = 1;
+      if (this.#free[position] === 0) continue;
+      this.#free[position] = 0;
+      this.#available--;
+      for (const [level, counts] of this.#counts) counts[level.of[position]!]!--;
+    }
+  }
+
+  /** NUMA nodes with a free CPU. */
+  sortedCells(): number[] {
+    const { cells, sockets } = this.#topology;
+    return this.#cellsFirst ? this.#sortedGroups(cells) : this.#within(this.sortedSockets(), sockets, cells);
+  }
+
+  /** Sockets with a free CPU. One that spans NUMA nodes appears once for each of them. */
+  sortedSockets(): number[] {
+    const { cells, sockets } = this.#topology;
+    return this.#cellsFirst ? this.#within(this.sortedCells(), cells, sockets) : this.#sortedGroups(sockets);
+  }
+
+  sortedUncores(): number[] {
+    return this.#within(this.sortedCells(), this.#topology.cells, this.#topology.uncores);
+  }
+
+  sortedCores(): number[] {
+    const { cells, sockets, cores } = this.#topology;
+    return this.#cellsFirst
+      ? this.#within(this.sortedSockets(), sockets, cores)
+      : this.#within(this.sortedCells(), cells, cores);
+  }
+
+  /** Positions of the free CPUs in the order in which single threads are taken. */
+  sortedCpus(): number[] {
+    const packed = this.#sorting === 'packed';
+    const level = packed ? this.#topology.cores : this.#topology.sockets;
+    const groups = packed ? this.sortedCores() : this.sortedSockets();
+    return groups.flatMap((group) => this.#freePositions(level, group));
+  }
+
+  freeCells(): number[] {
+    const { cells } = this.#topology;
+    return this.sortedCells().filter((cell) => this.freeCount(cells, cell) === cells.members[cell]!.length);
+  }
+
+  freeSockets(): number[] {
+    const { sockets, cpusPerSocket } = this.#topology;
+    return this.sortedSockets().filter((socket) => this.freeCount(sockets, socket) === cpusPerSocket);
+  }
+
+  freeUncores(): number[] {
+    const { uncores } = this.#topology;
+    return this.sortedUncores().filter((uncore) => this.freeCount(uncores, uncore) === uncores.members[uncore]!.length);
+  }
+
+  freeCores(): number[] {
+    const { cores, cpusPerCore } = this.#topology;
+    return this.sortedCores().filter((core) => this.freeCount(cores, core) === cpusPerCore);
+  }
+
+  /** Whole groups of the higher of the two levels, NUMA nodes or sockets. */
+  takeFirstLevel(): void {
+    if (this.#cellsFirst) this.#takeFull(this.#topology.cells, this.freeCells());
+    else this.#takeFull(this.#topology.sockets, this.freeSockets());
+  }
+
+  takeSecondLevel(): void {
+    if (this.#cellsFirst) this.#takeFull(this.#topology.sockets, this.freeSockets());
+    else this.#takeFull(this.#topology.cells, this.freeCells());
+  }
+
+  takeFullCores(): void {
+    this.#takeFull(this.#topology.cores, this.freeCores());
+  }
+
+  /** Whole uncore caches while enough is needed, else what is left out of a single cache. */
+  takeUncores(): void {
+    for (const uncore of this.sortedUncores()) {
+      if (this.needed >= this.#topology.cpusPerUncore) this.#takeFull(this.#topology.uncores, this.freeUncores());
+      if (this.isSatisfied) return;
+      this.#takePartialUncore(uncore);
+      if (this.isSatisfied) return;
+    }
+  }
+
+  takeRemaining(): void {
+    for (const position of this.sortedCpus()) {
+      this.take([position]);
+      if (this.isSatisfied) return;
+    }
+  }
+
+  /** The kubelet asks whether there are as many sockets as NUMA nodes; if so a NUMA node holds one or more sockets. */
+  get #cellsFirst(): boolean {
+    return this.#topology.counts.sockets >= this.#topology.counts.cells;
+  }
+
+  #takeFull(level: Level, groups: readonly number[]): void {
+    for (const group of groups) {
+      const members = level.members[group]!;
+      if (this.needed >= members.length) this.take(members);
+    }
+  }
+
+  #takePartialUncore(uncore: number): void {
+    const { uncores, cores, cpusPerCore } = this.#topology;
+    const wanted = Math.floor((this.needed + cpusPerCore - 1) / cpusPerCore);
+    const inCache = new Set(this.#freePositions(uncores, uncore).map((position) => cores.of[position]!));
+    const chosen = [...inCache].sort((a, b) => a - b).slice(0, wanted);
+    let positions = chosen.flatMap((core) => this.#freePositions(cores, core)).sort((a, b) => a - b);
+    // An odd request leaves one thread of its last core behind.
+    if (this.needed % 2 !== 0 && cpusPerCore > 1 && positions.length > this.needed) positions = positions.slice(0, -1);
+    if (positions.length === this.needed) this.take(positions);
+  }
+
+  #freePositions(level: Level, group: number): number[] {
+    const positions: number[] = [];
+    for (const position of level.members[group]!) if (this.#free[position] !== 0) positions.push(position);
+    return positions;
+  }
+
+  #sortedGroups(level: Level): number[] {
+    const counts = this.#counts.get(level)!;
+    const groups: number[] = [];
+    for (let group = 0; group < counts.length; group++) if (counts[group]! > 0) groups.push(group);
+    return ranked(groups, counts);
+  }
+
+  /** For each outer group in turn, the inner groups that have a free CPU in it, sorted. */
+  #within(outer: readonly number[], outerLevel: Level, inner: Level): number[] {
+    const counts = this.#counts.get(inner)!;
+    const seen = new Int32Array(inner.ids.length).fill(-1);
+    const result: number[] = [];
+    outer.forEach((group, turn) => {
+      const found: number[] = [];
+      for (const position of outerLevel.members[group]!) {
+        const candidate = inner.of[position]!;
+        if (this.#free[position] === 0 || seen[candidate] === turn) continue;
+        seen[candidate] = turn;
+        found.push(candidate);
+      }
+      result.push(...ranked(found, counts));
+    });
+    return result;
+  }
+}
+
+function ranked(groups: readonly number[], counts: Int32Array): number[] {
+  const keys = Float64Array.from(groups, (group) => counts[group]! * RANK + group).sort();
+  return Array.from(keys, (key) => key % RANK);
+}

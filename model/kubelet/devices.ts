@@ -1,0 +1,131 @@
+import { bitCount, type Hint, type ResourceHints, subMasks } from './hint.ts';
+import { type CpuTopology, numaMask } from './topology.ts';
+import type { Behaviour } from './versions.ts';
+
+/** One device of a device plugin. */
+export interface Device {
+  readonly id: string;
+  readonly healthy: boolean;
+  /** The NUMA nodes of its TopologyInfo; absent when the plugin sent none. */
+  readonly nodes?: readonly number[] | undefined;
+}
+
+/** The devices of one resource. */
+export interface DevicePool {
+  readonly devices: readonly Device[];
+  /**
+   * The devices are a name for a place and never used up, as those of a physnet: only their NUMA nodes matter and
+   * taking one leaves it free.
+   */
+  readonly endless?: boolean | undefined;
+}
+
+export type DevicePools = ReadonlyMap<string, DevicePool>;
+
+/** Device ids by pod uid, container name and resource. */
+export type DeviceAllocations = ReadonlyMap<string, ReadonlyMap<string, ReadonlyMap<string, ReadonlySet<string>>>>;
+
+/** A pool made ready for one host: devices as NUMA masks. Ids ascend, so that choices are repeatable. */
+export interface IndexedPool {
+  readonly devices: readonly IndexedDevice[];
+  /** Some device names a NUMA node, so the resource cares for alignment. */
+  readonly aligned: boolean;
+  readonly endless: boolean;
+}
+
+export interface IndexedDevice {
+  readonly id: string;
+  readonly healthy: boolean;
+  readonly hasTopology: boolean;
+  /** Whether TopologyInfo names any node, known to the host or not. */
+  readonly hasNodes: boolean;
+  readonly mask: number;
+}
+
+export function indexPool(topology: CpuTopology, pool: DevicePool): IndexedPool {
+  const devices = pool.devices
+    .map((device) => ({
+      id: device.id,
+      healthy: device.healthy,
+      hasTopology: device.nodes !== undefined,
+      hasNodes: (device.nodes?.length ?? 0) > 0,
+      mask: numaMask(topology, device.nodes ?? []),
+    }))
+    .sort((a, b) => (a.id < b.id ? -1 : a.id > b.id ? 1 : 0));
+  return { devices, aligned: devices.some((device) => device.hasNodes), endless: pool.endless ?? false };
+}
+
+/**
+ * The NUMA node sets that could give so many devices. A device counts for a set that touches any of its nodes.
+ * @param reusable devices of this pod's init containers, which every hint must touch
+ * Source: pkg/kubelet/cm/devicemanager/topology_hints.go, generateDeviceTopologyHints.
+ */
+export function deviceHints(
+  topology: CpuTopology,
+  behaviour: Behaviour,
+  pool: IndexedPool,
+  available: ReadonlySet<string>,
+  reusable: ReadonlySet<string>,
+  request: number,
+): ResourceHints {
+  const everywhere = (1 << topology.numaIds.length) - 1;
+  const hosting = pool.devices.reduce((mask, device) => mask | device.mask, 0);
+  const considered = behaviour.deviceHints === 'device-nodes' && hosting !== 0 ? hosting : everywhere;
+
+  const groups = groupByMask(pool, available, reusable);
+  let narrowest = bitCount(considered);
+  const masks: number[] = [];
+  for (const mask of subMasks(considered)) {
+    const width = bitCount(mask);
+    let total = 0;
+    let matching = 0;
+    let coversReused = true;
+    for (const group of groups) {
+      if ((group.mask & mask) === 0) {
+        if (group.reused > 0) coversReused = false;
+        continue;
+      }
+      total += group.total;
+      matching += group.available + group.reused;
+    }
+    if (width < narrowest && total >= request) narrowest = width;
+    if (coversReused && matching >= request) masks.push(mask);
+  }
+  return masks.map((mask): Hint => ({ mask, preferred: bitCount(mask) === narrowest }));
+}
+
+interface Group {
+  readonly mask: number;
+  total: number;
+  available: number;
+  reused: number;
+}
+
+/** Devices with the same NUMA nodes are alike; a physnet's are all alike. */
+function groupByMask(pool: IndexedPool, available: ReadonlySet<string>, reusable: ReadonlySet<string>): Group[] {
+  const groups = new Map<number, Group>();
+  for (const device of pool.devices) {
+    let group = groups.get(device.mask);
+    if (!group) {
+      group = { mask: device.mask, total: 0, available: 0, reused: 0 };
+      groups.set(device.mask, group);
+    }
+    group.total++;
+    if (available.has(device.id)) group.available++;
+    if (reusable.has(device.id) && device.hasTopology) group.reused++;
+  }
+  return [...groups.values()];
+}
+
+/**
+ * The order in which devices are handed out: those near the hint, then those elsewhere, then those of no known node.
+ * The kubelet picks at random within each of the three (and a plugin's GetPreferredAllocation may steer it); here the
+ * lowest ids come first.
+ * Source: pkg/kubelet/cm/devicemanager/manager.go, filterByAffinity and devicesToAllocate.
+ */
+export function handOutOrder(pool: IndexedPool, available: ReadonlySet<string>, mask: number | null): string[] {
+  const free = pool.devices.filter((device) => available.has(device.id));
+  if (!pool.aligned || mask === null) return free.map((device) => device.id);
+  const rank = (device: IndexedDevice) => (!device.hasNodes ? 2 : (device.mask & mask) !== 0 ? 0 : 1);
+  return [0, 1, 2].flatMap((wanted) => free.filter((device) => rank(device) === wanted).map((device) => device.id));
+}

@@ -1,0 +1,173 @@
+import { CpuSet } from '../cpu-set.ts';
+import { Accumulator, type Sorting } from './accumulator.ts';
+import { assertEnough, TakeError, takePacked } from './packed.ts';
+import { type CpuTopology, flagsOf } from './topology.ts';
+
+/**
+ * Above this many NUMA nodes the kubelet's walk over combinations overwrites the combination it holds for the best one
+ * (its slices share memory), so what it takes there follows from memory layout and is not predicted.
+ */
+export const MAX_DISTRIBUTED_CELLS = 4;
+
+/** How a request is spread: an even share for each cell of the combination, the rest in groups over `rest`. */
+interface Spread {
+  readonly balance: number;
+  readonly combination: readonly number[];
+  readonly rest: readonly number[];
+}
+
+interface Request {
+  readonly count: number;
+  readonly groupSize: number;
+  /** Free CPUs by cell, for every cell that has one, in the accumulator's order. */
+  readonly free: ReadonlyMap<number, number>;
+}
+
+/**
+ * Takes CPUs evenly from as few NUMA nodes as can share the request, in groups of `groupSize`; packed if none can.
+ * @throws TakeError if there are fewer CPUs than asked for
+ * Source: pkg/kubelet/cm/cpumanager/cpu_assignment.go, takeByTopologyNUMADistributed (KEP-2902).
+ */
+export function takeDistributed(
+  topology: CpuTopology,
+  available: CpuSet,
+  count: number,
+  groupSize: number,
+  sorting: Sorting,
+): CpuSet {
+  if (count % groupSize !== 0) return takePacked(topology, available, count, sorting, false);
+  const acc = new Accumulator(topology, available, count, sorting);
+  if (acc.isSatisfied) return CpuSet.EMPTY;
+  assertEnough(acc, available, count);
+
+  const { cells } = topology;
+  const free = new Map(acc.sortedCells().map((cell) => [cell, acc.freeCount(cells, cell)]));
+  const request = { count, groupSize, free };
+  const [fewest, most] = cellRange(topology, request);
+  for (let size = fewest; size <= most; size++) {
+    const spread = bestSpread(request, size);
+    if (spread) return takeSpread(topology, acc, request, spread, sorting);
+  }
+  return takePacked(topology, available, count, sorting, false);
+}
+
+/** The fewest and most NUMA nodes worth trying. */
+function cellRange(topology: CpuTopology, { count, groupSize, free }: Request): [number, number] {
+  const groups = Math.floor((topology.ids.length - 1) / groupSize) + 1;
+  const groupsPerCell = Math.floor((groups - 1) / topology.cells.ids.length) + 1;
+  const groupsNeeded = Math.floor((count - 1) / groupSize) + 1;
+  return [Math.floor((groupsNeeded - 1) / groupsPerCell) + 1, Math.min(groupsNeeded, free.size)];
+}
+
+function share(count: number, cells: number, groupSize: number): number {
+  return Math.floor(Math.floor(count / cells) / groupSize) * groupSize;
+}
+
+/** The first combination of `size` cells with the lowest balance score, if any combination can hold the request. */
+function bestSpread(request: Request, size: number): Spread | undefined {
+  let best: Spread | undefined;
+  for (const combination of combinations([...request.free.keys()], size)) {
+    if (best?.balance === 0) break;
+    const spread = spreadOver(request, combination);
+    if (spread && (!best || spread.balance < best.balance)) best = spread;
+  }
+  return best;
+}
+
+function spreadOver({ count, groupSize, free }: Request, combination: readonly number[]): Spread | undefined {
+  const frees = combination.map((cell) => free.get(cell) ?? 0);
+  const groups = frees.reduce((sum, cpus) => sum + Math.floor(cpus / groupSize), 0);
+  const each = share(count, combination.length, groupSize);
+  if (groups * groupSize < count || frees.some((cpus) => cpus < each)) return undefined;
+
+  const after = new Map(free);
+  for (const cell of combination) after.set(cell, (after.get(cell) ?? 0) - each);
+  const remainder = count - each * combination.length;
+  if (remainder === 0) return { balance: standardDeviation([...after.values()]), combination, rest: [] };
+
+  const candidates = combination.filter((cell) => (after.get(cell) ?? 0) >= groupSize);
+  let best: Spread | undefined;
+  for (let size = candidates.length; size >= 1; size--) {
+    for (const rest of combinations(candidates, size)) {
+      const balance = balanceWith(after, rest, remainder, groupSize);
+      if (balance !== undefined && (!best || balance < best.balance)) best = { balance, combination, rest };
+    }
+  }
+  return best;
+}
+
+/** The balance score once the remainder is handed out in groups, turn by turn, to the cells of `rest`. */
+function balanceWith(
+  after: ReadonlyMap<number, number>,
+  rest: readonly number[],
+  remainder: number,
+  groupSize: number,
+): number | undefined {
+  const left = new Map(after);
+  const room = rest.reduce((sum, cell) => sum + (left.get(cell) ?? 0), 0);
+  if (room < remainder) return undefined;
+  let open = remainder;
+  while (open > 0) {
+    const before = open;
+    for (const cell of rest) {
+      const cpus = left.get(cell) ?? 0;
+      if (open === 0 || cpus < groupSize) continue;
+      left.set(cell, cpus - groupSize);
+      open -= groupSize;
+    }
+    // Room that is no whole group: the kubelet would turn here for ever.
+    if (open === before) return undefined;
+  }
+  return standardDeviation([...left.values()]);
+}
+
+function takeSpread(
+  topology: CpuTopology,
+  acc: Accumulator,
+  { count, groupSize }: Request,
+  { combination, rest }: Spread,
+  sorting: Sorting,
+): CpuSet {
+  const { cells } = topology;
+  const takeFrom = (cell: number, cpus: number) => {
+    const taken = flagsOf(topology, takePacked(topology, acc.freeIn(cells, cell), cpus, sorting, false));
+    acc.take(cells.members[cell]!.filter((position) => taken[position] !== 0));
+  };
+  const each = share(count, combination.length, groupSize);
+  for (const cell of combination) takeFrom(cell, each);
+  let remainder = count - each * combination.length;
+  while (remainder > 0) {
+    const before = remainder;
+    for (const cell of rest) {
+      if (remainder === 0 || acc.freeCount(cells, cell) < groupSize) continue;
+      takeFrom(cell, groupSize);
+      remainder -= groupSize;
+    }
+    if (remainder === before) break;
+  }
+  if (acc.needed > 0) {
+    throw new TakeError(`accounting error, not enough CPUs allocated, remaining: ${acc.needed}`);
+  }
+  return acc.result;
+}
+
+function* combinations(items: readonly number[], size: number, start = 0): Generator<readonly number[]> {
+  if (size === 0) {
+    yield [];
+    return;
+  }
+  for (let i = start; i <= items.length - size; i++) {
+    for (const tail of combinations(items, size - 1, i + 1)) yield [items[i]!, ...tail];
+  }
+}
+
+/** Rounded to thousandths at both steps, as the kubelet does: equal scores must come out equal. */
+function standardDeviation(values: readonly number[]): number {
+  const mean = thousandths(values.reduce((sum, value) => sum + value, 0) / values.length);
+  const squares = values.reduce((sum, value) => sum + (value - mean) * (value - mean), 0);
+  return thousandths(Math.sqrt(squares / values.length));
+}
+
+function thousandths(value: number): number {
+  return Math.round(value * 1000) / 1000;
+}

@@ -1,0 +1,191 @@
+import type { CpuSet } from '../cpu-set.ts';
+import type { Host } from '../host.ts';
+import { type Admission, type AdmissionRules, admitPod } from './admission.ts';
+import type { DevicePools } from './devices.ts';
+import { MAX_DISTRIBUTED_CELLS } from './distributed.ts';
+import { withoutMemory } from './memory-manager.ts';
+import { type CellMemory, initialMemory } from './memory-state.ts';
+import type { TopologyPolicy } from './merge.ts';
+import { type CpuOptions, OptionError, readCpuOptions, readTopologyOptions } from './options.ts';
+import type { PodRequest } from './pod-request.ts';
+import { type CpuAssignments, type KubeletState, withEntry } from './state.ts';
+import { createStaticPolicy, initialPool, releaseCpus, type StaticPolicy } from './static-policy.ts';
+import { type CpuTopology, topologyOfHost } from './topology.ts';
+import { behaviourOf, PREDICTED_VERSIONS } from './versions.ts';
+
+/** A node's kubelet as it is configured. Option values are strings, as in the kubelet's own configuration. */
+export interface KubeletConfig {
+  /** As the node reports it: `v1.36.2`. */
+  readonly version: string;
+  readonly host: Host;
+  readonly cpuManager: { readonly policy: string; readonly options?: Readonly<Record<string, string>> | undefined };
+  /** Default: policy none. */
+  readonly topologyManager?:
+    | {
+        readonly policy: string;
+        readonly scope?: string | undefined;
+        readonly options?: Readonly<Record<string, string>> | undefined;
+      }
+    | undefined;
+  /** Default: policy None. The static one cannot be predicted without the memory of each NUMA node. */
+  readonly memoryManager?: { readonly policy: string; readonly cells?: readonly CellMemory[] | undefined } | undefined;
+  /** CPUs never given away; see deriveReserved where only their number is known. */
+  readonly reserved: CpuSet;
+  /** NUMA distances by node id (row) and position among the nodes (column); for prefer-closest-numa-nodes. */
+  readonly distances?: Readonly<Record<number, readonly number[]>> | undefined;
+  /** Feature gates that were set; only those that change admission matter. */
+  readonly featureGates?: Readonly<Record<string, boolean>> | undefined;
+}
+
+/** A kubelet whose decisions are predicted. Pure: states go in and come out. */
+export interface Kubelet {
+  readonly topology: CpuTopology;
+  /** The static CPU manager's rules; absent under policy none. */
+  readonly cpu: StaticPolicy | undefined;
+  /** The state of a kubelet that runs no pod; or with these CPUs given away. */
+  initialState(pools?: DevicePools, assignments?: CpuAssignments): KubeletState;
+  /** Would the kubelet take this pod, and with what? The state passed in is not changed. */
+  admit(state: KubeletState, pod: PodRequest): Admission;
+  /** The state after a pod has gone. A uid that is not known changes nothing. */
+  remove(state: KubeletState, uid: string): KubeletState;
+}
+
+/** Why a kubelet's decisions cannot be foretold. */
+export interface Unpredictable {
+  readonly unpredictable: string;
+}
+
+/** Thrown inside `createKubelet` only. */
+class UnpredictableError extends Error {}
+
+const POLICIES: readonly string[] = ['none', 'best-effort', 'restricted', 'single-numa-node'];
+/** The managers' masks and the kubelet's own default stop here. */
+const MAX_CELLS = 8;
+
+/** A kubelet that can be predicted, or the reason why this one cannot. Never throws on a configuration. */
+export function createKubelet(config: KubeletConfig): Kubelet | Unpredictable {
+  try {
+    return predictor(config);
+  } catch (error) {
+    if (error instanceof UnpredictableError || error instanceof OptionError) return { unpredictable: error.message };
+    throw error;
+  }
+}
+
+function predictor(config: KubeletConfig): Kubelet {
+  const rules = rulesOf(config);
+  const memory = initialMemoryOf(config, rules.topology);
+  return Object.freeze({
+    topology: rules.topology,
+    cpu: rules.cpu,
+    initialState: (pools: DevicePools = new Map(), assignments: CpuAssignments = new Map()): KubeletState => {
+      const pool = rules.cpu ? initialPool(rules.cpu) : rules.topology.cpus;
+      const given = [...assignments.values()].flatMap((containers) => [...containers.values()]);
+      const defaultSet = given.reduce((rest, cpus) => rest.minus(cpus), pool);
+      return { defaultSet, assignments, pools, devices: new Map(), memory };
+    },
+    admit: (state: KubeletState, pod: PodRequest) => admitPod(rules, state, pod),
+    remove,
+  });
+}
+
+function remove(state: KubeletState, uid: string): KubeletState {
+  const containers = state.assignments.get(uid);
+  let defaultSet = state.defaultSet;
+  for (const cpus of containers?.values() ?? []) defaultSet = releaseCpus(defaultSet, cpus, []);
+  return {
+    ...state,
+    defaultSet,
+    assignments: containers ? withEntry(state.assignments, uid, new Map()) : state.assignments,
+    devices: state.devices.has(uid) ? withEntry(state.devices, uid, new Map()) : state.devices,
+    memory: state.memory && withoutMemory(state.memory, uid),
+  };
+}
+
+function rulesOf(config: KubeletConfig): AdmissionRules {
+  const behaviour = behaviourOf(config.version);
+  if (!behaviour) {
+    throw new UnpredictableError(`kubelet ${config.version} is not predicted, only ${PREDICTED_VERSIONS}`);
+  }
+  if (config.featureGates?.['PodLevelResourceManagers']) {
+    throw new UnpredictableError(
+      'the feature gate PodLevelResourceManagers is on; pod-level managers are not predicted',
+    );
+  }
+  const topology = topologyOfHost(config.host);
+  const policy = config.topologyManager?.policy ?? 'none';
+  const scope = config.topologyManager?.scope ?? 'container';
+  if (!isTopologyPolicy(policy)) throw new UnpredictableError(`unknown topology manager policy ${policy}`);
+  if (scope !== 'container' && scope !== 'pod') throw new UnpredictableError(`unknown topology manager scope ${scope}`);
+  if (topology.numaIds.length > MAX_CELLS && (policy !== 'none' || config.memoryManager?.policy === 'Static')) {
+    throw new UnpredictableError(
+      `the host has ${topology.numaIds.length} NUMA nodes; at most ${MAX_CELLS} are predicted`,
+    );
+  }
+  return {
+    topology,
+    behaviour,
+    cpu: cpuPolicyOf(config, topology, policy),
+    policy,
+    // Under policy none the kubelet does not look at the scope: containers are admitted one by one.
+    scope: policy === 'none' ? 'container' : scope,
+    numa: numaInfoOf(config, topology, policy),
+  };
+}
+
+function cpuPolicyOf(config: KubeletConfig, topology: CpuTopology, policy: TopologyPolicy): StaticPolicy | undefined {
+  if (config.cpuManager.policy === 'none') return undefined;
+  if (config.cpuManager.policy !== 'static') {
+    throw new UnpredictableError(`unknown CPU manager policy ${config.cpuManager.policy}`);
+  }
+  const options = readCpuOptions(config.cpuManager.options);
+  const missing = config.reserved.minus(topology.cpus);
+  if (!missing.isEmpty) throw new UnpredictableError(`reserved CPU ${missing.first} does not exist on the host`);
+  checkHardware(options, topology, policy);
+  return createStaticPolicy(topology, options, config.reserved);
+}
+
+/** Source: pkg/kubelet/cm/cpumanager/policy_options.go, ValidateStaticPolicyOptions. */
+function checkHardware(options: CpuOptions, topology: CpuTopology, policy: TopologyPolicy): void {
+  if (options.alignBySocket && policy === 'single-numa-node') {
+    throw new UnpredictableError(
+      'align-by-socket and single-numa-node exclude each other; such a kubelet does not start',
+    );
+  }
+  if (options.alignBySocket && topology.counts.sockets > topology.counts.cells) {
+    throw new UnpredictableError(
+      'align-by-socket needs no more sockets than NUMA nodes; such a kubelet does not start',
+    );
+  }
+  const cells = topology.cells.ids.length;
+  if (options.distributeAcrossNuma && cells > MAX_DISTRIBUTED_CELLS) {
+    throw new UnpredictableError(
+      `distribute-cpus-across-numa is not predicted above ${MAX_DISTRIBUTED_CELLS} NUMA nodes; the host has ${cells}`,
+    );
+  }
+}
+
+function numaInfoOf(config: KubeletConfig, { numaIds }: CpuTopology, policy: TopologyPolicy) {
+  const all = (1 << Math.min(numaIds.length, MAX_CELLS)) - 1;
+  const { preferClosest } = readTopologyOptions(config.topologyManager?.options);
+  if (!preferClosest || policy === 'none' || policy === 'single-numa-node') return { all };
+  const distances = numaIds.map((id) => config.distances?.[id]);
+  if (!distances.every((row) => row !== undefined && row.length >= numaIds.length)) {
+    throw new UnpredictableError('prefer-closest-numa-nodes is set, but the distances of the NUMA nodes are not known');
+  }
+  return { all, distances: distances.filter((row) => row !== undefined) };
+}
+
+function initialMemoryOf({ memoryManager }: KubeletConfig, { numaIds }: CpuTopology) {
+  const policy = memoryManager?.policy ?? 'None';
+  if (policy === 'None' || policy === 'none') return undefined;
+  if (policy !== 'Static') throw new UnpredictableError(`unknown memory manager policy ${policy}`);
+  if (!memoryManager?.cells) {
+    throw new UnpredictableError('the memory manager is static, but the memory of the NUMA nodes is not known');
+  }
+  return initialMemory(numaIds, memoryManager.cells);
+}
+
+function isTopologyPolicy(text: string): text is TopologyPolicy {
+  return POLICIES.includes(text);
+}

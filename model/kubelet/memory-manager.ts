@@ -1,0 +1,150 @@
+import type { ProviderHints, ResourceHints } from './hint.ts';
+import {
+  bestHint,
+  type MemoryBlock,
+  type MemoryState,
+  memoryHints,
+  releaseMemory,
+  satisfies,
+  splitsGroup,
+  takeMemory,
+} from './memory-state.ts';
+import { type ContainerRequest, type PodRequest, podMemory } from './pod-request.ts';
+import type { Provider } from './provider.ts';
+import { unexpected } from './rejection.ts';
+import { type KubeletState, withEntry } from './state.ts';
+
+/**
+ * The static memory manager admitting one pod.
+ * Source: pkg/kubelet/cm/memorymanager/policy_static.go.
+ */
+export class MemoryManager implements Provider {
+  readonly #pod: PodRequest;
+  #memory: MemoryState;
+  readonly #blocks: Map<string, readonly MemoryBlock[]>;
+  /** Bytes that init containers hand on, by mask and kind. */
+  readonly #reusable = new Map<string, number>();
+
+  constructor(memory: MemoryState, pod: PodRequest) {
+    this.#memory = memory;
+    this.#pod = pod;
+    this.#blocks = new Map(memory.blocks.get(pod.uid));
+  }
+
+  containerHints(container: ContainerRequest): ProviderHints {
+    if (!this.#pod.guaranteed) return null;
+    const blocks = this.#blocks.get(container.name);
+    return blocks ? regenerated(blocks, container.memory) : this.#hints(container.memory);
+  }
+
+  podHints(): ProviderHints {
+    const request = podMemory(this.#pod);
+    if (!this.#pod.guaranteed || request.size === 0) return null;
+    for (const container of this.#pod.containers) {
+      const blocks = this.#blocks.get(container.name);
+      if (blocks) return regenerated(blocks, request);
+    }
+    return this.#hints(request);
+  }
+
+  allocate(container: ContainerRequest, mask: number | null, preferred: boolean): void {
+    if (!this.#pod.guaranteed || container.memory.size === 0) return;
+    let blocks = this.#blocks.get(container.name);
+    if (blocks) {
+      this.#updateReusable(container, blocks);
+      return;
+    }
+    const chosen = this.#choose(container.memory, mask, preferred);
+    blocks = [...container.memory].map(([type, size]) => ({ mask: chosen, type, size }));
+    for (const block of blocks) {
+      const size = Math.max(0, block.size - this.#reusableUnder(block.mask, block.type));
+      this.#memory = { ...this.#memory, cells: takeMemory(this.#memory.cells, { ...block, size }) };
+    }
+    this.#updateReusable(container, blocks);
+    this.#blocks.set(container.name, blocks);
+    this.#shrinkInitBlocks(container, blocks);
+  }
+
+  commit(state: KubeletState): KubeletState {
+    const blocks = withEntry(this.#memory.blocks, this.#pod.uid, this.#blocks);
+    return { ...state, memory: { ...this.#memory, blocks } };
+  }
+
+  /** The merged mask, or where it cannot hold the request the best one that includes it. */
+  #choose(request: ReadonlyMap<string, number>, mask: number | null, preferred: boolean): number {
+    const hints = () => memoryHints(this.#memory, request, this.#reusableUnder);
+    let chosen = mask;
+    let chosenPreferred = preferred;
+    if (chosen === null) {
+      const found = bestHint(hints());
+      if (!found || found.mask === null) {
+        throw failed('failed to get the default NUMA affinity, no NUMA nodes with enough memory is available');
+      }
+      if (!found.preferred && preferred) throw failed('failed to find the default preferred hint');
+      chosen = found.mask;
+      chosenPreferred = found.preferred;
+    }
+    const part = chosen;
+    if (!satisfies(this.#memory, part, request)) {
+      const found = bestHint(hints().filter((hint) => ((hint.mask ?? 0) & part) === part));
+      if (!found || found.mask === null) throw failed('failed to find NUMA nodes to extend the current topology hint');
+      if (!found.preferred && chosenPreferred) throw failed('failed to find the extended preferred hint');
+      chosen = found.mask;
+    }
+    if (splitsGroup(this.#memory.cells, chosen)) throw failed('preferred hint violates NUMA node allocation');
+    return chosen;
+  }
+
+  /** No hint at all leaves the resource out, which the topology manager reads as "no preference". */
+  #hints(request: ReadonlyMap<string, number>): ProviderHints {
+    const hints = memoryHints(this.#memory, request, this.#reusableUnder);
+    if (hints.length === 0) return null;
+    return new Map([...request.keys()].map((type) => [type, hints]));
+  }
+
+  readonly #reusableUnder = (mask: number, type: string): number => this.#reusable.get(`${mask} ${type}`) ?? 0;
+
+  #updateReusable(container: ContainerRequest, blocks: readonly MemoryBlock[]): void {
+    for (const { mask, type, size } of blocks) {
+      const before = this.#reusableUnder(mask, type);
+      const after = container.kind === 'init' ? Math.max(before, size) : Math.max(0, before - size);
+      this.#reusable.set(`${mask} ${type}`, after);
+    }
+  }
+
+  /** What a container takes over from init containers is booked on it alone, so that removing both frees it once. */
+  #shrinkInitBlocks(container: ContainerRequest, blocks: readonly MemoryBlock[]): void {
+    for (const block of blocks) {
+      let open = block.size;
+      for (const init of this.#pod.containers) {
+        if (init.name === container.name || open === 0) break;
+        const held = init.kind === 'init' ? this.#blocks.get(init.name) : undefined;
+        if (!held) continue;
+        const shrunk = held.map((other) => {
+          if (other.type !== block.type || other.mask !== block.mask) return other;
+          const moved = Math.min(open, other.size);
+          open -= moved;
+          return { ...other, size: other.size - moved };
+        });
+        this.#blocks.set(init.name, shrunk);
+      }
+    }
+  }
+}
+
+/** The memory state after a pod has gone. */
+export function withoutMemory(memory: MemoryState, uid: string): MemoryState {
+  let cells = memory.cells;
+  for (const block of [...(memory.blocks.get(uid)?.values() ?? [])].flat()) cells = releaseMemory(cells, block);
+  return { cells, blocks: withEntry(memory.blocks, uid, new Map()) };
+}
+
+/** Hints for a container that holds its memory already; none if its blocks are not what it asks for. */
+function regenerated(blocks: readonly MemoryBlock[], request: ReadonlyMap<string, number>): ProviderHints {
+  if (blocks.length !== request.size || blocks.some(({ type, size }) => request.get(type) !== size)) return null;
+  return new Map(blocks.map(({ type, mask }): [string, ResourceHints] => [type, [{ mask, preferred: true }]]));
+}
+
+function failed(what: string) {
+  return unexpected(`[memorymanager] ${what}`);
+}

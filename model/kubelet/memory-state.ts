@@ -1,0 +1,148 @@
+import { bitCount, type Hint, isNarrower, subMasks } from './hint.ts';
+
+/** Bytes of one kind of memory (`memory`, `hugepages-2Mi`) in one NUMA node. */
+export interface MemoryTable {
+  readonly allocatable: number;
+  readonly free: number;
+}
+
+export interface MemoryCell {
+  /** How many blocks touch the node. */
+  readonly blocks: number;
+  /** The NUMA nodes that this one is grouped with, as bits, itself included. */
+  readonly group: number;
+  readonly tables: ReadonlyMap<string, MemoryTable>;
+}
+
+/** Memory of one kind that a container holds under a NUMA mask. */
+export interface MemoryBlock {
+  readonly mask: number;
+  readonly type: string;
+  /** Bytes; less than was asked for where a later container has taken over an init container's. */
+  readonly size: number;
+}
+
+/** Blocks by container name. */
+export type PodBlocks = ReadonlyMap<string, readonly MemoryBlock[]>;
+
+/** What the static memory manager remembers. Cells by NUMA bit. */
+export interface MemoryState {
+  readonly cells: readonly MemoryCell[];
+  readonly blocks: ReadonlyMap<string, PodBlocks>;
+}
+
+/** Memory of one NUMA node in bytes, as cAdvisor and the kubelet's reservedMemory tell it. */
+export interface CellMemory {
+  readonly id: number;
+  /** All memory of the node, huge pages included. */
+  readonly memory: number;
+  /** Bytes in huge pages by resource name, `hugepages-1Gi`. */
+  readonly hugePages?: Readonly<Record<string, number>> | undefined;
+  /** Bytes reserved for the system by resource name. */
+  readonly reserved?: Readonly<Record<string, number>> | undefined;
+}
+
+/** Source: pkg/kubelet/cm/memorymanager/policy_static.go, getDefaultMachineState. */
+export function initialMemory(numaIds: readonly number[], described: readonly CellMemory[]): MemoryState {
+  const cells = numaIds.map((id, bit): MemoryCell => {
+    const cell = described.find((entry) => entry.id === id);
+    const pages = Object.entries(cell?.hugePages ?? {});
+    const inPages = pages.reduce((sum, [, bytes]) => sum + bytes, 0);
+    const sizes: [string, number][] = [...pages, ['memory', (cell?.memory ?? 0) - inPages]];
+    const tables = sizes.map(([type, bytes]): [string, MemoryTable] => {
+      const allocatable = bytes - (cell?.reserved?.[type] ?? 0);
+      return [type, { allocatable, free: allocatable }];
+    });
+    return { blocks: 0, group: 1 << bit, tables: new Map(tables) };
+  });
+  return { cells, blocks: new Map() };
+}
+
+/**
+ * The NUMA node sets that could hold the memory: enough free, and no node in two different groups at once.
+ * @param reusable bytes of a kind that this pod's init containers hand on under exactly that mask
+ * Source: pkg/kubelet/cm/memorymanager/policy_static.go, calculateHints.
+ */
+export function memoryHints(
+  { cells }: MemoryState,
+  request: ReadonlyMap<string, number>,
+  reusable: (mask: number, type: string) => number,
+): Hint[] {
+  let narrowest = cells.length;
+  const masks: number[] = [];
+  for (const mask of subMasks((1 << cells.length) - 1)) {
+    const width = bitCount(mask);
+    const wanted = [...request];
+    if (wanted.some(([type, bytes]) => sum(cells, mask, type, 'allocatable') < bytes)) continue;
+    narrowest = Math.min(narrowest, width);
+    if (!mayGroup(cells, mask)) continue;
+    if (wanted.every(([type, bytes]) => sum(cells, mask, type, 'free') + reusable(mask, type) >= bytes))
+      masks.push(mask);
+  }
+  return masks.map((mask) => ({ mask, preferred: bitCount(mask) === narrowest }));
+}
+
+/** A node in a group takes no single-node block; a node with blocks joins no other group. */
+function mayGroup(cells: readonly MemoryCell[], mask: number): boolean {
+  if (bitCount(mask) === 1) return bitCount(cells[31 - Math.clz32(mask)]!.group) === 1;
+  return !splitsGroup(cells, mask);
+}
+
+/** Source: pkg/kubelet/cm/memorymanager/policy_static.go, isAffinityViolatingNUMAAllocations. */
+export function splitsGroup(cells: readonly MemoryCell[], mask: number): boolean {
+  if (bitCount(mask) === 1) return false;
+  return cells.some((cell, bit) => (mask & (1 << bit)) !== 0 && cell.blocks > 0 && cell.group !== mask);
+}
+
+export function satisfies({ cells }: MemoryState, mask: number, request: ReadonlyMap<string, number>): boolean {
+  return [...request].every(([type, bytes]) => sum(cells, mask, type, 'free') >= bytes);
+}
+
+/** The preferred hint with the fewest nodes. Source: the same file, findBestHint. */
+export function bestHint(hints: readonly Hint[]): Hint | undefined {
+  let best: Hint | undefined;
+  for (const hint of hints) {
+    const better = best === undefined || (hint.preferred && !best.preferred);
+    const narrower = hint.preferred === best?.preferred && isNarrower(hint.mask ?? 0, best.mask ?? 0);
+    if (better || narrower) best = hint;
+  }
+  return best;
+}
+
+/** Takes bytes from the nodes of a mask in ascending order. Source: the same file, updateMachineState. */
+export function takeMemory(cells: readonly MemoryCell[], { mask, type, size }: MemoryBlock): MemoryCell[] {
+  let open = size;
+  return cells.map((cell, bit) => {
+    if ((mask & (1 << bit)) === 0) return cell;
+    const table = cell.tables.get(type);
+    const taken = Math.min(open, Math.max(0, table?.free ?? 0));
+    open -= taken;
+    return { blocks: cell.blocks + 1, group: mask, tables: withFree(cell, type, -taken) };
+  });
+}
+
+/** Gives a block's bytes back in the same order. Source: the same file, releaseMemory. */
+export function releaseMemory(cells: readonly MemoryCell[], { mask, type, size }: MemoryBlock): MemoryCell[] {
+  let open = size;
+  return cells.map((cell, bit) => {
+    if ((mask & (1 << bit)) === 0) return cell;
+    const table = cell.tables.get(type);
+    const given = table ? Math.min(open, table.allocatable - table.free) : 0;
+    open -= given;
+    const blocks = cell.blocks - 1;
+    return { blocks, group: blocks === 0 ? 1 << bit : cell.group, tables: withFree(cell, type, given) };
+  });
+}
+
+function withFree(cell: MemoryCell, type: string, change: number): ReadonlyMap<string, MemoryTable> {
+  const table = cell.tables.get(type);
+  if (!table || change === 0) return cell.tables;
+  return new Map(cell.tables).set(type, { ...table, free: table.free + change });
+}
+
+function sum(cells: readonly MemoryCell[], mask: number, type: string, key: 'free' | 'allocatable'): number {
+  return cells.reduce(
+    (total, cell, bit) => ((mask & (1 << bit)) === 0 ? total : total + (cell.tables.get(type)?.[key] ?? 0)),
+    0,
+  );
+}

@@ -1,0 +1,131 @@
+import { bitCount, type Hint, isNarrower, type ProviderHints } from './hint.ts';
+
+export type TopologyPolicy = 'none' | 'best-effort' | 'restricted' | 'single-numa-node';
+
+/** What the topology manager needs to know of a host. */
+export interface NumaInfo {
+  /** All NUMA nodes, as bits. */
+  readonly all: number;
+  /** The kernel's distance table by bit; given when `prefer-closest-numa-nodes` is set, except for single-numa-node. */
+  readonly distances?: readonly (readonly number[])[];
+}
+
+export interface Merged {
+  readonly hint: Hint;
+  readonly admit: boolean;
+}
+
+/**
+ * Merges the hints of all providers into one and decides whether the pod may stay.
+ *
+ * The kubelet walks every combination of one hint of each resource. Its order of candidates is total (preferred before
+ * not, then as near as may be to the width that the most demanding resource needs, then closest or narrowest), so which
+ * one wins does not depend on the walk: it is enough to keep the distinct results, at most two for each mask, instead
+ * of a product of up to 255 hints for each resource.
+ *
+ * Source: pkg/kubelet/cm/topologymanager/policy.go and policy_*.go.
+ */
+export function mergeHints(policy: TopologyPolicy, numa: NumaInfo, providers: readonly ProviderHints[]): Merged {
+  if (policy === 'none') return { hint: { mask: null, preferred: false }, admit: true };
+  let lists = providers.flatMap(listsOf);
+  if (policy === 'single-numa-node') lists = lists.map((list) => list.filter(isSingle));
+
+  const widest = Math.max(0, ...lists.map(narrowestWidth));
+  const closer = numa.distances ? closestBy(numa.distances) : isNarrower;
+  let best: { mask: number; preferred: boolean } | undefined;
+  for (const candidate of combinedHints(numa.all, lists)) {
+    if (candidate.mask !== 0 && (!best || isBetter(candidate, best, widest, closer))) best = candidate;
+  }
+  const found = best ?? { mask: numa.all, preferred: false };
+  const anywhere = policy === 'single-numa-node' && found.mask === numa.all;
+  const hint = { mask: anywhere ? null : found.mask, preferred: found.preferred };
+  return { hint, admit: policy === 'best-effort' || hint.preferred };
+}
+
+/** One list for each resource; a provider or resource without a preference is one preferred hint for anywhere. */
+function listsOf(provider: ProviderHints): (readonly Hint[])[] {
+  if (!provider || provider.size === 0) return [[{ mask: null, preferred: true }]];
+  return [...provider.values()].map((hints) => {
+    if (hints === null) return [{ mask: null, preferred: true }];
+    return hints.length === 0 ? [{ mask: null, preferred: false }] : hints;
+  });
+}
+
+function isSingle({ mask, preferred }: Hint): boolean {
+  return preferred && (mask === null || bitCount(mask) === 1);
+}
+
+function narrowestWidth(list: readonly Hint[]): number {
+  let narrowest: number | undefined;
+  for (const { mask } of list) {
+    if (mask !== null && (narrowest === undefined || isNarrower(mask, narrowest))) narrowest = mask;
+  }
+  return narrowest === undefined ? 0 : bitCount(narrowest);
+}
+
+interface Combined {
+  readonly mask: number;
+  readonly preferred: boolean;
+  /** The affinity that all hints so far share, while they share one; null while none named any. */
+  readonly shared: number | null;
+}
+
+/** The distinct results of combining one hint of every list: masks intersected, preferred if all are and agree. */
+function combinedHints(all: number, lists: readonly (readonly Hint[])[]): Iterable<Combined> {
+  let states: Iterable<Combined> = [{ mask: all, preferred: true, shared: null }];
+  for (const list of lists) {
+    const next = new Map<string, Combined>();
+    for (const state of states) {
+      for (const hint of list) {
+        const combined = combine(state, hint);
+        next.set(`${combined.mask} ${combined.preferred} ${combined.shared}`, combined);
+      }
+    }
+    states = next.values();
+  }
+  return states;
+}
+
+function combine(state: Combined, hint: Hint): Combined {
+  const agrees = hint.mask === null || state.shared === null || state.shared === hint.mask;
+  const preferred = state.preferred && hint.preferred && agrees;
+  const mask = hint.mask === null ? state.mask : state.mask & hint.mask;
+  return { mask, preferred, shared: preferred ? (state.shared ?? hint.mask) : null };
+}
+
+function isBetter(
+  candidate: { mask: number; preferred: boolean },
+  current: { mask: number; preferred: boolean },
+  widest: number,
+  closer: (mask: number, other: number) => boolean,
+): boolean {
+  if (candidate.preferred !== current.preferred) return candidate.preferred;
+  if (candidate.mask === current.mask) return false;
+  if (candidate.preferred) return closer(candidate.mask, current.mask);
+  const width = bitCount(candidate.mask);
+  const currentWidth = bitCount(current.mask);
+  if (currentWidth > widest) return closer(candidate.mask, current.mask);
+  if (width > widest || width < currentWidth) return false;
+  return width > currentWidth || closer(candidate.mask, current.mask);
+}
+
+function closestBy(distances: readonly (readonly number[])[]) {
+  return (mask: number, other: number): boolean => {
+    if (bitCount(mask) !== bitCount(other)) return isNarrower(mask, other);
+    const distance = averageDistance(distances, mask);
+    const otherDistance = averageDistance(distances, other);
+    return distance === otherDistance ? mask < other : distance < otherDistance;
+  };
+}
+
+function averageDistance(distances: readonly (readonly number[])[], mask: number): number {
+  let sum = 0;
+  let pairs = 0;
+  for (let a = mask; a !== 0; a &= a - 1) {
+    for (let b = mask; b !== 0; b &= b - 1) {
+      sum += distances[31 - Math.clz32(a & -a)]?.[31 - Math.clz32(b & -b)] ?? 0;
+      pairs++;
+    }
+  }
+  return pairs === 0 ? 0 : sum / pairs;
+}

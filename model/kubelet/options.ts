@@ -1,0 +1,97 @@
+/** The static CPU manager's policy options, read. */
+export interface CpuOptions {
+  readonly fullPcpusOnly: boolean;
+  readonly distributeAcrossNuma: boolean;
+  readonly alignBySocket: boolean;
+  readonly distributeAcrossCores: boolean;
+  readonly strictReservation: boolean;
+  readonly preferAlignByUncore: boolean;
+}
+
+/** The topology manager's policy options, read. */
+export interface TopologyOptions {
+  readonly preferClosest: boolean;
+  readonly maxCells: number;
+}
+
+export const DEFAULT_MAX_CELLS = 8;
+
+const CPU_OPTION = {
+  'full-pcpus-only': 'fullPcpusOnly',
+  'distribute-cpus-across-numa': 'distributeAcrossNuma',
+  'align-by-socket': 'alignBySocket',
+  'distribute-cpus-across-cores': 'distributeAcrossCores',
+  'strict-cpu-reservation': 'strictReservation',
+  'prefer-align-cpus-by-uncorecache': 'preferAlignByUncore',
+} as const satisfies Record<string, keyof CpuOptions>;
+
+const CONFLICTS = [
+  ['full-pcpus-only', 'distribute-cpus-across-cores'],
+  ['distribute-cpus-across-numa', 'distribute-cpus-across-cores'],
+  ['prefer-align-cpus-by-uncorecache', 'distribute-cpus-across-cores'],
+  ['prefer-align-cpus-by-uncorecache', 'distribute-cpus-across-numa'],
+] as const;
+
+export const NO_CPU_OPTIONS: CpuOptions = Object.freeze({
+  fullPcpusOnly: false,
+  distributeAcrossNuma: false,
+  alignBySocket: false,
+  distributeAcrossCores: false,
+  strictReservation: false,
+  preferAlignByUncore: false,
+});
+
+/** Options with which no kubelet starts. */
+export class OptionError extends Error {}
+
+/**
+ * Reads the static CPU manager's options.
+ * @throws OptionError if one is unknown, is no boolean, or excludes another
+ * Source: pkg/kubelet/cm/cpumanager/policy_options.go, NewStaticPolicyOptions.
+ */
+export function readCpuOptions(given: Readonly<Record<string, string>> = {}): CpuOptions {
+  const options = { ...NO_CPU_OPTIONS };
+  for (const [name, value] of Object.entries(given)) {
+    if (!Object.hasOwn(CPU_OPTION, name)) throw new OptionError(`unknown CPU manager policy option ${name}`);
+    options[CPU_OPTION[name as keyof typeof CPU_OPTION]] = readBoolean(name, value);
+  }
+  for (const [one, other] of CONFLICTS) {
+    if (options[CPU_OPTION[one]] && options[CPU_OPTION[other]]) {
+      throw new OptionError(`CPU manager policy options ${one} and ${other} exclude each other`);
+    }
+  }
+  return Object.freeze(options);
+}
+
+/**
+ * Reads the topology manager's options.
+ * @throws OptionError if one is unknown or has no such value
+ * Source: pkg/kubelet/cm/topologymanager/policy_options.go.
+ */
+export function readTopologyOptions(given: Readonly<Record<string, string>> = {}): TopologyOptions {
+  let preferClosest = false;
+  let maxCells = DEFAULT_MAX_CELLS;
+  for (const [name, value] of Object.entries(given)) {
+    if (name === 'prefer-closest-numa-nodes') preferClosest = readBoolean(name, value);
+    else if (name === 'max-allowable-numa-nodes') maxCells = readMaxCells(value);
+    else throw new OptionError(`unknown topology manager policy option ${name}`);
+  }
+  return Object.freeze({ preferClosest, maxCells });
+}
+
+function readMaxCells(value: string): number {
+  const cells = /^\+?[0-9]+$/.test(value) ? Number(value) : Number.NaN;
+  if (!(cells >= DEFAULT_MAX_CELLS)) {
+    throw new OptionError(
+      `topology manager policy option max-allowable-numa-nodes=${value}: expected a number from 8 up`,
+    );
+  }
+  return cells;
+}
+
+/** The forms that Go's strconv.ParseBool reads. */
+function readBoolean(name: string, value: string): boolean {
+  if (['1', 't', 'T', 'TRUE', 'true', 'True'].includes(value)) return true;
+  if (['0', 'f', 'F', 'FALSE', 'false', 'False'].includes(value)) return false;
+  throw new OptionError(`policy option ${name}=${value}: expected true or false`);
+}

@@ -1,0 +1,43 @@
+import { parseQuantity } from '../quantity.ts';
+import type { Pod, PodResources, ResourceList } from './pod-request.ts';
+
+const COUNTED = ['cpu', 'memory'] as const;
+
+/**
+ * Whether the pod's QoS class is Guaranteed: by its status, else computed as the API server would. One container whose
+ * limits of CPU and memory are missing or differ from its requests makes the whole pod Burstable.
+ * @throws ParseError if an amount is no quantity
+ * Source: pkg/apis/core/v1/helper/qos/qos.go, GetPodQOS.
+ */
+export function isGuaranteed(pod: Pod): boolean {
+  const known = pod.status?.qosClass;
+  if (known) return known === 'Guaranteed';
+  const podLevel = pod.spec?.resources;
+  if (podLevel) return matches([withDefaults(podLevel)]);
+  const containers = [...(pod.spec?.containers ?? []), ...(pod.spec?.initContainers ?? [])];
+  return containers.length > 0 && matches(containers.map((container) => withDefaults(container.resources)));
+}
+
+/** Every part has limits of CPU and memory, and the sums of requests and limits are equal. */
+function matches(parts: readonly Required<PodResources>[]): boolean {
+  return COUNTED.every((name) => {
+    if (parts.some(({ limits }) => amount(limits, name) <= 0n)) return false;
+    const sum = (lists: readonly (ResourceList | undefined)[]) =>
+      lists.reduce((total, list) => total + positive(amount(list, name)), 0n);
+    return sum(parts.map((part) => part.requests)) === sum(parts.map((part) => part.limits));
+  });
+}
+
+/** A request left out is the limit: the API server fills it in before it computes the class. */
+function withDefaults(resources: PodResources | undefined): Required<PodResources> {
+  return { requests: { ...resources?.limits, ...resources?.requests }, limits: resources?.limits ?? {} };
+}
+
+function amount(list: ResourceList | undefined, name: string): bigint {
+  const text = list?.[name];
+  return text === undefined ? 0n : parseQuantity(text).nano;
+}
+
+function positive(nano: bigint): bigint {
+  return nano > 0n ? nano : 0n;
+}

@@ -1,0 +1,113 @@
+import { CpuSet, unionOf } from '../cpu-set.ts';
+import type { CpuOptions } from './options.ts';
+import { TakeError } from './packed.ts';
+import { misalignedText, noPhysicalCpusText, Rejection, unexpected } from './rejection.ts';
+import { takeByTopology } from './take.ts';
+import { type CpuTopology, cpusAt, withSiblings } from './topology.ts';
+
+/** The static CPU manager of one node: fixed while its kubelet runs. */
+export interface StaticPolicy {
+  readonly topology: CpuTopology;
+  readonly options: CpuOptions;
+  readonly reserved: CpuSet;
+  /** The reserved CPUs and their siblings. */
+  readonly reservedCores: CpuSet;
+}
+
+export function createStaticPolicy(topology: CpuTopology, options: CpuOptions, reserved: CpuSet): StaticPolicy {
+  return Object.freeze({ topology, options, reserved, reservedCores: withSiblings(topology, reserved) });
+}
+
+/**
+ * The CPUs that the kubelet reserves when it is told only how many (kubeReserved + systemReserved, rounded up).
+ * @throws RangeError if the host has fewer
+ * Source: pkg/kubelet/cm/cpumanager/policy_static.go, NewStaticPolicy.
+ */
+export function deriveReserved(topology: CpuTopology, options: CpuOptions, count: number): CpuSet {
+  try {
+    return takeByTopology(topology, options, topology.cpus, count);
+  } catch (error) {
+    if (!(error instanceof TakeError)) throw error;
+    throw new RangeError(`${count} reserved CPUs: the host has ${topology.cpus.size}`, { cause: error });
+  }
+}
+
+/** The shared pool of a kubelet that has given nothing away yet. */
+export function initialPool({ topology, options, reserved }: StaticPolicy): CpuSet {
+  return options.strictReservation ? topology.cpus.minus(reserved) : topology.cpus;
+}
+
+/** What may be given away out of a shared pool. */
+export function availableCpus(policy: StaticPolicy, pool: CpuSet): CpuSet {
+  return pool.minus(policy.reserved);
+}
+
+/**
+ * Refuses what full-pcpus-only forbids. CPUs that the pod's init containers could hand on do not count as available,
+ * so an init container's cores are needed twice (kubernetes #112228 tells of the surplus).
+ * @throws Rejection
+ * Source: pkg/kubelet/cm/cpumanager/policy_static.go, enforceSMTAlignment.
+ */
+export function enforceWholeCores(policy: StaticPolicy, pool: CpuSet, count: number): void {
+  if (!policy.options.fullPcpusOnly) return;
+  const { cpusPerCore } = policy.topology;
+  if (count % cpusPerCore !== 0) throw new Rejection('SMTAlignmentError', misalignedText(count, cpusPerCore));
+  const available = pool.minus(policy.reservedCores).size;
+  if (count > available) {
+    throw new Rejection('SMTAlignmentError', noPhysicalCpusText(available, count, cpusPerCore));
+  }
+}
+
+/**
+ * Takes CPUs for a container: first those under the NUMA mask, then from anywhere.
+ * @param mask NUMA nodes as bits, or null for anywhere
+ * @param reusable CPUs of the pod's init containers
+ * @throws Rejection
+ * Source: pkg/kubelet/cm/cpumanager/policy_static.go, allocateCPUs.
+ */
+export function allocateCpus(
+  policy: StaticPolicy,
+  pool: CpuSet,
+  count: number,
+  mask: number | null,
+  reusable: CpuSet = CpuSet.EMPTY,
+): CpuSet {
+  const { topology, options } = policy;
+  const allocatable = availableCpus(policy, pool).union(reusable);
+  try {
+    let aligned = CpuSet.EMPTY;
+    if (mask !== null) {
+      const local = allocatable.intersect(cpusUnder(policy, mask));
+      aligned = takeByTopology(topology, options, local, Math.min(local.size, count));
+    }
+    return aligned.union(takeByTopology(topology, options, allocatable.minus(aligned), count - aligned.size));
+  } catch (error) {
+    if (error instanceof TakeError) throw unexpected(error.message);
+    throw error;
+  }
+}
+
+/** The CPUs of the NUMA nodes of a mask, or with align-by-socket of the sockets that these nodes touch. */
+function cpusUnder({ topology, options }: StaticPolicy, mask: number): CpuSet {
+  const flags = new Uint8Array(topology.ids.length);
+  const sockets = new Set<number>();
+  topology.cells.members.forEach((members, cell) => {
+    if ((mask & (1 << topology.bitOfCell[cell]!)) === 0) return;
+    for (const position of members) {
+      flags[position] = 1;
+      sockets.add(topology.sockets.of[position]!);
+    }
+  });
+  if (options.alignBySocket) {
+    for (const socket of sockets) for (const position of topology.sockets.members[socket]!) flags[position] = 1;
+  }
+  return cpusAt(topology, flags);
+}
+
+/**
+ * The shared pool after a container has gone: its CPUs return unless another container of its pod has them too.
+ * Source: pkg/kubelet/cm/cpumanager/policy_static.go, RemoveContainer.
+ */
+export function releaseCpus(pool: CpuSet, released: CpuSet, siblings: Iterable<CpuSet>): CpuSet {
+  return pool.union(released.minus(unionOf(siblings)));
+}

@@ -1,0 +1,182 @@
+import { CpuSet } from '../cpu-set.ts';
+import type { Host } from '../host.ts';
+
+/** One logical CPU and what it is part of. */
+export interface TopologyCpu {
+  readonly id: number;
+  readonly core: number;
+  readonly socket: number;
+  readonly cell: number;
+  readonly uncore: number;
+}
+
+/**
+ * The counts that the kubelet keeps beside the CPUs. They are numbers of their own, not derived: its algorithms compare
+ * them (sockets against NUMA nodes) and divide by them, whatever the CPUs say.
+ */
+export interface TopologyCounts {
+  readonly cpus: number;
+  readonly cores: number;
+  readonly sockets: number;
+  readonly cells: number;
+  readonly uncores: number;
+}
+
+/**
+ * One level of the hierarchy (cores, sockets, cells, uncore caches). Groups are numbered densely in ascending order of
+ * their ids, so that comparing numbers compares ids.
+ */
+export interface Level {
+  /** The id of each group, ascending. */
+  readonly ids: readonly number[];
+  /** The group of each CPU, by the CPU's position. */
+  readonly of: Int32Array;
+  /** The positions of each group's CPUs, ascending. */
+  readonly members: readonly Int32Array[];
+}
+
+/**
+ * The CPU topology as the kubelet's CPU manager sees it, indexed: a CPU's *position* is its rank among the CPU ids.
+ * Source: pkg/kubelet/cm/cpumanager/topology/topology.go.
+ */
+export interface CpuTopology {
+  readonly counts: TopologyCounts;
+  readonly cpus: CpuSet;
+  /** CPU ids by position. */
+  readonly ids: Int32Array;
+  /** Positions by CPU id, -1 where there is no such CPU. */
+  readonly positions: Int32Array;
+  readonly cores: Level;
+  readonly sockets: Level;
+  readonly cells: Level;
+  readonly uncores: Level;
+  /** Every NUMA node that cAdvisor knows, also one without CPUs, ascending. Bit i of a NUMA mask is entry i. */
+  readonly numaIds: readonly number[];
+  /** The bit (index into `numaIds`) of each dense cell. */
+  readonly bitOfCell: readonly number[];
+  readonly cpusPerCore: number;
+  readonly cpusPerSocket: number;
+  readonly cpusPerUncore: number;
+}
+
+/**
+ * Indexes CPUs and counts as given; nothing is checked, since fixtures of the kubelet contradict themselves on purpose.
+ * @param extraCells NUMA nodes without CPUs
+ */
+export function createTopology(
+  cpus: readonly TopologyCpu[],
+  counts: TopologyCounts,
+  extraCells: Iterable<number> = [],
+): CpuTopology {
+  const sorted = [...cpus].sort((a, b) => a.id - b.id);
+  const ids = Int32Array.from(sorted, (cpu) => cpu.id);
+  const positions = new Int32Array((ids.at(-1) ?? -1) + 1).fill(-1);
+  ids.forEach((id, position) => {
+    positions[id] = position;
+  });
+  const cells = level(sorted.map((cpu) => cpu.cell));
+  const numaIds = [...new Set([...cells.ids, ...extraCells])].sort((a, b) => a - b);
+  return Object.freeze({
+    counts,
+    cpus: CpuSet.of(ids),
+    ids,
+    positions,
+    cores: level(sorted.map((cpu) => cpu.core)),
+    sockets: level(sorted.map((cpu) => cpu.socket)),
+    cells,
+    uncores: level(sorted.map((cpu) => cpu.uncore)),
+    numaIds,
+    bitOfCell: cells.ids.map((id) => numaIds.indexOf(id)),
+    cpusPerCore: perGroup(counts.cpus, counts.cores),
+    cpusPerSocket: perGroup(counts.cpus, counts.sockets),
+    cpusPerUncore: perGroup(counts.cpus, counts.uncores),
+  });
+}
+
+/** The topology that the kubelet discovers on a host. */
+export function topologyOfHost(host: Host): CpuTopology {
+  const distinct = (key: 'socket' | 'uncore') => new Set(host.cpus.map((cpu) => cpu[key])).size;
+  const counts = {
+    cpus: host.cpus.length,
+    cores: host.cores.length,
+    sockets: distinct('socket'),
+    cells: host.cells.filter((cell) => !cell.cpus.isEmpty).length,
+    uncores: distinct('uncore'),
+  };
+  return createTopology(
+    host.cpus,
+    counts,
+    host.cells.map((cell) => cell.id),
+  );
+}
+
+/** The CPUs at the positions whose entry in `flags` is not 0. */
+export function cpusAt(topology: CpuTopology, flags: Uint8Array): CpuSet {
+  const words = new Uint32Array((topology.positions.length + 31) >>> 5);
+  for (let position = 0; position < flags.length; position++) {
+    if (flags[position] === 0) continue;
+    const id = topology.ids[position]!;
+    words[id >>> 5]! |= 1 << (id & 31);
+  }
+  return CpuSet.fromWords(words);
+}
+
+/** 1 at the position of every CPU of the set; CPUs that the topology lacks are passed over. */
+export function flagsOf(topology: CpuTopology, cpus: CpuSet): Uint8Array {
+  const words = cpus.toWords((topology.positions.length + 31) >>> 5);
+  const flags = new Uint8Array(topology.ids.length);
+  for (let position = 0; position < flags.length; position++) {
+    const id = topology.ids[position]!;
+    flags[position] = (words[id >>> 5]! >>> (id & 31)) & 1;
+  }
+  return flags;
+}
+
+/** How many CPUs of the set each cell has, by dense cell. */
+export function countByCell(topology: CpuTopology, cpus: CpuSet): Int32Array {
+  const flags = flagsOf(topology, cpus);
+  const counts = new Int32Array(topology.cells.ids.length);
+  for (let position = 0; position < flags.length; position++) counts[topology.cells.of[position]!]! += flags[position]!;
+  return counts;
+}
+
+/** The set with, for every CPU in it, all threads of that CPU's core. */
+export function withSiblings(topology: CpuTopology, cpus: CpuSet): CpuSet {
+  const flags = flagsOf(topology, cpus);
+  const touched = new Set<number>();
+  flags.forEach((flag, position) => {
+    if (flag !== 0) touched.add(topology.cores.of[position]!);
+  });
+  for (const core of touched) for (const position of topology.cores.members[core]!) flags[position] = 1;
+  return cpusAt(topology, flags);
+}
+
+/** The NUMA mask of the given node ids; ids that the host lacks are passed over. */
+export function numaMask(topology: CpuTopology, nodes: Iterable<number>): number {
+  let mask = 0;
+  for (const node of nodes) {
+    const bit = topology.numaIds.indexOf(node);
+    if (bit >= 0) mask |= 1 << bit;
+  }
+  return mask;
+}
+
+/** The node ids of a NUMA mask, ascending. */
+export function numaNodes(topology: CpuTopology, mask: number): number[] {
+  return topology.numaIds.filter((_, bit) => (mask & (1 << bit)) !== 0);
+}
+
+function perGroup(cpus: number, groups: number): number {
+  return groups === 0 ? 0 : Math.floor(cpus / groups);
+}
+
+function level(groupOfPosition: readonly number[]): Level {
+  const ids = [...new Set(groupOfPosition)].sort((a, b) => a - b);
+  const rank = new Map(ids.map((id, index) => [id, index]));
+  const of = Int32Array.from(groupOfPosition, (id) => rank.get(id) ?? 0);
+  const members = ids.map((): number[] => []);
+  of.forEach((group, position) => {
+    members[group]!.push(position);
+  });
+  return { ids, of, members: members.map((list) => Int32Array.from(list)) };
+}

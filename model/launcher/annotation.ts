@@ -1,0 +1,57 @@
+import { quote } from '../errors.ts';
+import { FULL_PCPUS_ANNOTATION, FULL_PCPUS_ONLY } from '../names.ts';
+import type { GuestCpu, MetaShape } from './shapes.ts';
+
+/** Something the user should hear about a launcher's CPUs. The code is stable; the message is one sentence or two. */
+export interface LauncherFinding {
+  readonly code: LauncherFindingCode;
+  readonly message: string;
+  /** The container it is about. */
+  readonly container?: string;
+}
+
+export type LauncherFindingCode =
+  | 'unknown-annotation-value'
+  | 'gate-off'
+  | 'no-effect-not-dedicated'
+  | 'no-effect-not-isolated'
+  | 'mixed-candidates'
+  | 'misaligned-container'
+  | 'not-guaranteed'
+  | 'pod-level-resources';
+
+/** Whether the annotation asks for whole cores. */
+export function wantsFullPcpus(meta: MetaShape): boolean {
+  return meta.annotations?.[FULL_PCPUS_ANNOTATION] === FULL_PCPUS_ONLY;
+}
+
+/**
+ * What is to be said about the annotation where the user can read it: on a VM template, a VMI or a launcher. Empty if
+ * it is absent or does what it says.
+ */
+export function annotationFindings(meta: MetaShape, cpu: GuestCpu, gate: boolean): readonly LauncherFinding[] {
+  const value = meta.annotations?.[FULL_PCPUS_ANNOTATION];
+  if (value === undefined) return [];
+  if (value !== FULL_PCPUS_ONLY) {
+    return [
+      {
+        code: 'unknown-annotation-value',
+        message: `annotation ${FULL_PCPUS_ANNOTATION} has the unknown value ${quote(value)} and no effect: the only value is ${FULL_PCPUS_ONLY}`,
+      },
+    ];
+  }
+  if (!gate) return [noEffect('gate-off', "Plumbline's feature gate FullPCPUsOnly is off")];
+  if (cpu.dedicatedCpuPlacement !== true) {
+    return [noEffect('no-effect-not-dedicated', 'the VM has no dedicatedCpuPlacement')];
+  }
+  if (cpu.isolateEmulatorThread !== true) {
+    return [
+      noEffect('no-effect-not-isolated', 'the VM has no isolateEmulatorThread, so its launcher gets no CPU added'),
+    ];
+  }
+  return [];
+}
+
+function noEffect(code: LauncherFindingCode, why: string): LauncherFinding {
+  return { code, message: `annotation ${FULL_PCPUS_ANNOTATION} has no effect: ${why}` };
+}

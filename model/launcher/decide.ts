@@ -1,0 +1,143 @@
+import { alignedCpus, annotatedThreadsPerCore, isAligned } from '../alignment.ts';
+import { MAX_CPUS } from '../cpu-set.ts';
+import { integralCpus } from '../quantity.ts';
+import { annotationFindings, type LauncherFinding, wantsFullPcpus } from './annotation.ts';
+import {
+  hasPodLevelResources,
+  integralContainers,
+  isEqualRequestAndLimit,
+  qosObstacles,
+  requestOf,
+} from './containers.ts';
+import { recognizeLauncher } from './recognize.ts';
+import type { ContainerShape, PodShape, VmiShape } from './shapes.ts';
+
+/**
+ * Whose launchers are aligned. `annotated`: those that ask for it, to an even number at least. `always`: all, to the
+ * same. `auto`: all, to what the candidate nodes are, so nothing is wasted where SMT is off.
+ */
+export type AlignmentPolicy = 'annotated' | 'always' | 'auto';
+
+export interface AlignmentRequest {
+  /** As admitted. Its annotations are what the VMI's were when KubeVirt rendered it. */
+  readonly pod: PodShape;
+  /** As the API server has it: what the pod says of itself is the tenant's word. */
+  readonly vmi: VmiShape;
+  /** Threads per core of the nodes the pod can go to; nodes that have not reported are left out. */
+  readonly candidates: readonly number[];
+  /** The feature gate FullPCPUsOnly. */
+  readonly gate: boolean;
+  /** `annotated` if not given. */
+  readonly policy?: AlignmentPolicy;
+}
+
+/** What is to be done about the CPUs of `compute`. */
+export type Alignment =
+  | {
+      readonly kind: 'pad';
+      /** The index of `compute` in spec.containers; only its resources.{requests,limits}.cpu change, to `to`. */
+      readonly container: number;
+      readonly from: number;
+      readonly to: number;
+      readonly threadsPerCore: number;
+      readonly warnings: readonly LauncherFinding[];
+    }
+  | {
+      readonly kind: 'none';
+      readonly why: NoPadding;
+      /** What the CPUs were found to be whole cores of; undefined if they were not looked at. */
+      readonly threadsPerCore: number | undefined;
+      readonly warnings: readonly LauncherFinding[];
+    };
+
+export type NoPadding =
+  | 'not-a-launcher'
+  | 'not-annotated'
+  | 'gate-off'
+  | 'not-dedicated'
+  | 'not-isolated'
+  | 'pod-level-resources'
+  | 'no-exclusive-cpus'
+  | 'aligned';
+
+/**
+ * Decides whether a launcher's CPUs are to be rounded up to whole cores.
+ *
+ * Rounds what the pod asks for now, never what the VMI would ask for: so it is a no-op on its own result, it does not
+ * double KubeVirt's even-parity padding, and it repairs that where it comes out odd.
+ * @throws ParseError if an amount in the pod is no quantity
+ */
+export function decideAlignment(request: AlignmentRequest): Alignment {
+  const { pod, vmi, gate, policy = 'annotated' } = request;
+  const recognized = recognizeLauncher(pod);
+  if (recognized.kind === 'other') return none('not-a-launcher');
+  const wanted = wantsFullPcpus(pod.metadata);
+  const found = annotationFindings(pod.metadata, vmi.spec.domain.cpu ?? {}, gate);
+  if (policy === 'annotated' && !wanted) return none('not-annotated', found);
+  if (!gate) return none('gate-off', found);
+  if (vmi.spec.domain.cpu?.dedicatedCpuPlacement !== true) return none('not-dedicated', found);
+  if (vmi.spec.domain.cpu.isolateEmulatorThread !== true) return none('not-isolated', found);
+  const compute = pod.spec.containers[recognized.compute]!;
+  const threadsPerCore = targetThreadsPerCore(policy, wanted, request.candidates);
+  const warnings = [...found, ...podFindings(pod, recognized.compute, threadsPerCore, request.candidates)];
+  if (hasPodLevelResources(pod)) return none('pod-level-resources', warnings);
+  const from = exclusiveCpus(compute);
+  if (from === undefined) return none('no-exclusive-cpus', warnings);
+  if (isAligned(from, threadsPerCore)) return none('aligned', warnings, threadsPerCore);
+  const to = alignedCpus(from, threadsPerCore);
+  return { kind: 'pad', container: recognized.compute, from, to, threadsPerCore, warnings };
+}
+
+/** `auto` follows the nodes; only where none has reported does an annotation's promise of an even number stand in. */
+function targetThreadsPerCore(policy: AlignmentPolicy, wanted: boolean, candidates: readonly number[]): number {
+  if (policy !== 'auto') return annotatedThreadsPerCore(candidates);
+  if (candidates.length === 0) return wanted ? annotatedThreadsPerCore([]) : 1;
+  return Math.max(1, ...new Set(candidates));
+}
+
+/** The whole CPUs that request and limit agree on, if the static CPU manager would give them out exclusively. */
+function exclusiveCpus(compute: ContainerShape): number | undefined {
+  if (!isEqualRequestAndLimit(compute, 'cpu')) return undefined;
+  const cpus = integralCpus(requestOf(compute, 'cpu') ?? '0');
+  return cpus !== undefined && cpus >= 1 && cpus < MAX_CPUS ? cpus : undefined;
+}
+
+function podFindings(
+  pod: PodShape,
+  compute: number,
+  threadsPerCore: number,
+  candidates: readonly number[],
+): LauncherFinding[] {
+  const kinds = [...new Set(candidates)].sort((a, b) => a - b);
+  const mixed: LauncherFinding[] =
+    kinds.length < 2
+      ? []
+      : [
+          {
+            code: 'mixed-candidates',
+            message: `the nodes this VM can go to have ${kinds.join(' and ')} threads per core; its launcher is aligned to ${threadsPerCore}`,
+          },
+        ];
+  const misaligned = integralContainers(pod)
+    .filter(({ list, index }) => list !== 'containers' || index !== compute)
+    .filter(({ cpus }) => !isAligned(cpus, threadsPerCore))
+    .map(
+      ({ name, cpus }): LauncherFinding => ({
+        code: 'misaligned-container',
+        container: name,
+        message: `container ${name} asks for ${cpus} exclusive CPUs, which are not whole cores of ${threadsPerCore} threads: a full-pcpus-only node will reject the pod. Give it a multiple of ${threadsPerCore}, or a fraction to keep it on the shared pool`,
+      }),
+    );
+  const obstacles = qosObstacles(pod).map(
+    ({ container, why }): LauncherFinding => ({
+      code: container === undefined ? 'pod-level-resources' : 'not-guaranteed',
+      ...(container === undefined ? {} : { container }),
+      message: `${container === undefined ? 'the launcher pod' : `container ${container}`} costs the VM its exclusive CPUs: ${why}`,
+    }),
+  );
+  return [...mixed, ...misaligned, ...obstacles];
+}
+
+function none(why: NoPadding, warnings: readonly LauncherFinding[] = [], threadsPerCore?: number): Alignment {
+  return { kind: 'none', why, threadsPerCore, warnings };
+}

@@ -1,0 +1,46 @@
+import { COMPUTE, type PodShape } from './shapes.ts';
+
+const LAUNCHER_LABEL = 'kubevirt.io';
+const MIGRATION_LABEL = 'kubevirt.io/migrationJobUID';
+const PROVISIONING_ANNOTATION = 'kubevirt.io/ephemeral-provisioning';
+
+/** The VMI a launcher belongs to. Its uid is to be compared with the object found under the name. */
+export interface VmiReference {
+  readonly name: string;
+  readonly uid: string;
+}
+
+export type Recognition =
+  | {
+      readonly kind: 'launcher';
+      readonly vmi: VmiReference;
+      /** Where `compute` is in spec.containers: KubeVirt puts it first, but injectors may come before it. */
+      readonly compute: number;
+      /** KubeVirt renders these two with the resources of any other launcher; they only say what the pod is for. */
+      readonly purpose: 'run' | 'migration-target' | 'provisioning';
+    }
+  | { readonly kind: 'other'; readonly why: OtherPod };
+
+export type OtherPod = 'no-launcher-label' | 'hot-plug' | 'no-vmi-owner' | 'no-compute-container';
+
+/**
+ * Tells whether a pod is a virt-launcher, by KubeVirt's label, its controller owner and its container. The VMI is taken
+ * from the owner reference and never from a label: `vm.kubevirt.io/name` is the host name, which a user may set freely.
+ */
+export function recognizeLauncher(pod: PodShape): Recognition {
+  const label = pod.metadata.labels?.[LAUNCHER_LABEL];
+  if (label === 'hotplug-disk') return { kind: 'other', why: 'hot-plug' };
+  if (label !== 'virt-launcher') return { kind: 'other', why: 'no-launcher-label' };
+  const owner = pod.metadata.ownerReferences?.find((reference) => reference.controller === true);
+  if (owner?.kind !== 'VirtualMachineInstance' || !owner.apiVersion.startsWith('kubevirt.io/')) {
+    return { kind: 'other', why: 'no-vmi-owner' };
+  }
+  const compute = pod.spec.containers.findIndex((container) => container.name === COMPUTE);
+  if (compute < 0) return { kind: 'other', why: 'no-compute-container' };
+  return { kind: 'launcher', vmi: { name: owner.name, uid: owner.uid }, compute, purpose: purposeOf(pod) };
+}
+
+function purposeOf(pod: PodShape): 'run' | 'migration-target' | 'provisioning' {
+  if (pod.metadata.labels?.[MIGRATION_LABEL] !== undefined) return 'migration-target';
+  return pod.metadata.annotations?.[PROVISIONING_ANNOTATION] === 'true' ? 'provisioning' : 'run';
+}

@@ -1,0 +1,70 @@
+/**
+ * What a decision about a launcher reads from a Pod and from a VirtualMachineInstance. The parsed objects of the
+ * Kubernetes edge fit these shapes as they are; a test writes only the fields it is about.
+ */
+
+export type ResourceList = Readonly<Record<string, string>>;
+
+export interface Resources {
+  readonly requests?: ResourceList | null | undefined;
+  readonly limits?: ResourceList | null | undefined;
+}
+
+export interface ContainerShape {
+  readonly name: string;
+  /** `Always` on an init container makes it a sidecar that runs beside the others. */
+  readonly restartPolicy?: string | undefined;
+  readonly resources?: Resources | null | undefined;
+}
+
+export interface OwnerReference {
+  readonly apiVersion: string;
+  readonly kind: string;
+  readonly name: string;
+  readonly uid: string;
+  readonly controller?: boolean | undefined;
+}
+
+export interface MetaShape {
+  readonly name?: string | undefined;
+  readonly namespace?: string | undefined;
+  readonly uid?: string | undefined;
+  readonly labels?: Readonly<Record<string, string>> | null | undefined;
+  readonly annotations?: Readonly<Record<string, string>> | null | undefined;
+}
+
+export interface PodShape {
+  readonly metadata: MetaShape & { readonly ownerReferences?: readonly OwnerReference[] | null | undefined };
+  readonly spec: {
+    readonly containers: readonly ContainerShape[];
+    readonly initContainers?: readonly ContainerShape[] | null | undefined;
+    /** Pod-level resources (Kubernetes 1.34). */
+    readonly resources?: Resources | null | undefined;
+    readonly hostNetwork?: boolean | undefined;
+  };
+}
+
+export interface GuestCpu {
+  readonly cores?: number | undefined;
+  readonly sockets?: number | undefined;
+  readonly threads?: number | undefined;
+  readonly dedicatedCpuPlacement?: boolean | undefined;
+  readonly isolateEmulatorThread?: boolean | undefined;
+  readonly numa?: { readonly guestMappingPassthrough?: object | null | undefined } | null | undefined;
+}
+
+export interface VmiShape {
+  readonly metadata: MetaShape;
+  readonly spec: {
+    readonly domain: {
+      readonly cpu?: GuestCpu | null | undefined;
+      /** shared, auto or supplementalPool. */
+      readonly ioThreadsPolicy?: string | undefined;
+      readonly ioThreads?: { readonly supplementalPoolThreadCount?: number | undefined } | null | undefined;
+      readonly resources?: Resources | null | undefined;
+    };
+  };
+}
+
+/** The name KubeVirt gives to the container that runs QEMU. */
+export const COMPUTE = 'compute';

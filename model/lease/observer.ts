@@ -1,0 +1,118 @@
+/**
+ * Tells from a lease whether the one who renews it is alive, without comparing clocks.
+ *
+ * What counts is not what renewTime says but that it keeps *changing*, and when this process saw it change by its own
+ * monotonic clock. A renewTime that was there at the first look proves nothing: it may have been there for a week.
+ *
+ * Invariants
+ * - A read that fails changes nothing: alive lasts until the last seen change + duration, then it is unknown.
+ * - dead needs an answer, at or after that moment, which brought no change.
+ * - Only a change makes alive of anything.
+ */
+
+/** One look at the lease. */
+export type LeaseReading =
+  /** undefined: the lease is there and was never renewed. */
+  | { readonly kind: 'read'; readonly renewTime: string | undefined }
+  /** The API server answered that there is no such lease. */
+  | { readonly kind: 'missing' }
+  /** The API server could not be asked. */
+  | { readonly kind: 'failed' };
+
+/** What an observer remembers. Times are seconds of one monotonic clock. */
+export interface LeaseObservation {
+  /** Whether the API server has answered at all. */
+  readonly seen: boolean;
+  readonly renewTime: string | undefined;
+  /** When renewTime was last seen to have changed. */
+  readonly changedAt: number | undefined;
+  /** Changes in a row, each within a duration of the one before. */
+  readonly changes: number;
+  /** When the API server last answered. */
+  readonly answeredAt: number | undefined;
+}
+
+export interface ObserverOptions {
+  /** Seconds that one renewal counts. */
+  readonly duration: number;
+  /**
+   * Changes in a row before a lease counts as alive: 1 by default. 2 where somebody else's host side writes the lease
+   * once at its own start, which says nothing about the DPU.
+   */
+  readonly proof?: number;
+}
+
+export type LeaseState =
+  /** renewTime has changed within the duration. */
+  | 'alive'
+  /** Too few changes seen yet, though there may be a lease. */
+  | 'unproven'
+  /** An answer has shown no change for a whole duration. */
+  | 'dead'
+  /** No change was seen for a whole duration, and no answer says that there was none. */
+  | 'unknown';
+
+export interface LeaseVerdict {
+  readonly state: LeaseState;
+  /** Seconds since the last change was seen; undefined if none was. */
+  readonly age: number | undefined;
+  /** Monotonic second at which the state turns by itself if nothing more is read; undefined if it does not. */
+  readonly until: number | undefined;
+}
+
+export const NOTHING_OBSERVED: LeaseObservation = Object.freeze({
+  seen: false,
+  renewTime: undefined,
+  changedAt: undefined,
+  changes: 0,
+  answeredAt: undefined,
+});
+
+/**
+ * Takes one look into account.
+ * @param now seconds of the monotonic clock, not before any earlier look
+ */
+export function observeLease(
+  before: LeaseObservation,
+  reading: LeaseReading,
+  now: number,
+  options: ObserverOptions,
+): LeaseObservation {
+  if (reading.kind === 'failed') return before;
+  const answered = { ...before, seen: true, answeredAt: now };
+  // A lease that is gone for a moment and comes back unrenewed has not been renewed.
+  if (reading.kind === 'missing' || reading.renewTime === undefined) return answered;
+  if (reading.renewTime === before.renewTime) return answered;
+  if (!before.seen) return { ...answered, renewTime: reading.renewTime };
+  const inRow = before.changedAt !== undefined && now - before.changedAt < options.duration;
+  return {
+    ...answered,
+    renewTime: reading.renewTime,
+    changedAt: now,
+    changes: inRow ? before.changes + 1 : 1,
+  };
+}
+
+/**
+ * What is known at a moment.
+ * @param now seconds of the monotonic clock, not before any look
+ */
+export function judgeLease(
+  seen: LeaseObservation,
+  now: number,
+  { duration, proof = 1 }: ObserverOptions,
+): LeaseVerdict {
+  const { changedAt, changes, answeredAt } = seen;
+  if (changedAt === undefined) return { state: 'unproven', age: undefined, until: undefined };
+  const age = now - changedAt;
+  const deadline = changedAt + duration;
+  const proven = changes >= proof;
+  if (now < deadline) return { state: proven ? 'alive' : 'unproven', age, until: deadline };
+  const confirmed = answeredAt !== undefined && answeredAt >= deadline;
+  return { state: confirmed ? 'dead' : proven ? 'unknown' : 'unproven', age, until: undefined };
+}
+
+/** Whether pods may go where the lease says so; a policy decides about unknown. */
+export function isReady(state: LeaseState, whenUnknown: 'ready' | 'not-ready'): boolean {
+  return state === 'alive' || (state === 'unknown' && whenUnknown === 'ready');
+}

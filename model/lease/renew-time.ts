@@ -1,0 +1,31 @@
+const MICRO_TIME = /^(\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2})(?:\.(\d{1,9}))?(Z|[+-]\d{2}:\d{2})$/;
+
+/**
+ * The renewTime to write: now, or one microsecond after the previous one if the clock does not say later. So every
+ * renewal is a change that an observer can see, whatever is done to the clock.
+ * @param previous the renewTime that the lease has; passed over if it is no time
+ * @param nowMicros microseconds since 1970, UTC
+ * @returns a Kubernetes MicroTime: RFC 3339 in UTC with six digits
+ */
+export function nextRenewTime(previous: string | null | undefined, nowMicros: bigint): string {
+  const before = previous ? parseMicroTime(previous) : undefined;
+  return formatMicroTime(before !== undefined && before >= nowMicros ? before + 1n : nowMicros);
+}
+
+/** Microseconds since 1970 of an RFC 3339 time, further digits dropped; undefined if it is none. */
+export function parseMicroTime(text: string): bigint | undefined {
+  const match = MICRO_TIME.exec(text);
+  if (!match) return undefined;
+  const [, seconds, fraction = '', zone] = match;
+  const millis = Date.parse(`${seconds}${zone}`);
+  if (Number.isNaN(millis)) return undefined;
+  return BigInt(millis) * 1000n + BigInt(fraction.slice(0, 6).padEnd(6, '0'));
+}
+
+/** @throws RangeError outside the years that a Date can hold */
+export function formatMicroTime(micros: bigint): string {
+  const seconds = micros / 1_000_000n - (micros % 1_000_000n < 0n ? 1n : 0n);
+  const rest = micros - seconds * 1_000_000n;
+  const date = new Date(Number(seconds) * 1000).toISOString();
+  return `${date.slice(0, -'.000Z'.length)}.${rest.toString().padStart(6, '0')}Z`;
+}

@@ -1,0 +1,45 @@
+import { z } from 'zod';
+import { ParseError, quote } from '../errors.ts';
+import { NUMA_AFFINITY_ANNOTATION } from '../names.ts';
+
+/**
+ * How much a VM minds on which NUMA node it is relative to a network's NIC. `required`: on no other, checked at
+ * scheduling and claimed on the node. `preferred`: better there, never refused elsewhere. `none`: no matter.
+ */
+export const AFFINITIES = ['required', 'preferred', 'none'] as const;
+export type Affinity = (typeof AFFINITIES)[number];
+
+/** By interface or network name, in the order written. */
+export type AffinityWishes = ReadonlyMap<string, Affinity>;
+
+const WHAT = `annotation ${NUMA_AFFINITY_ANNOTATION}`;
+const EXAMPLE = 'expected an object of names and affinities, as in {"dpdk-east":"required","mgmt":"none"}';
+const wishes = z.record(z.string(), z.unknown());
+
+/**
+ * Reads `{"<interface or network name>": "required" | "preferred" | "none"}`. Empty text is no wish at all.
+ * @throws ParseError if it is not JSON of that form, naming the entry that is wrong
+ */
+export function parseAffinityWishes(text: string): AffinityWishes {
+  if (text.trim() === '') return new Map();
+  let data: unknown;
+  try {
+    data = JSON.parse(text);
+  } catch (cause) {
+    throw new ParseError(WHAT, text, `it is no JSON; ${EXAMPLE}`, { cause });
+  }
+  const parsed = wishes.safeParse(data);
+  if (!parsed.success) throw new ParseError(WHAT, text, EXAMPLE);
+  return new Map(
+    Object.entries(parsed.data).map(([name, value]) => {
+      const affinity = AFFINITIES.find((known) => known === value);
+      if (affinity !== undefined) return [name, affinity];
+      const shown = typeof value === 'string' ? quote(value) : quote(JSON.stringify(value));
+      throw new ParseError(
+        WHAT,
+        text,
+        `${quote(name)} has the value ${shown}; expected one of ${AFFINITIES.join(', ')}`,
+      );
+    }),
+  );
+}

@@ -1,0 +1,52 @@
+import { z } from 'zod';
+
+/** Plugins that work on an interface that another plugin of the list has made. */
+const CHAINED = new Set(['dpu-gate', 'plumbline-gate', 'tuning', 'sbr', 'portmap', 'bandwidth', 'firewall', 'vrf']);
+
+const text = z.string().optional().catch(undefined);
+const plugin = z.object({
+  type: text,
+  name: text,
+  topology: text,
+  transport: text,
+  physicalNetworkName: text,
+  role: text,
+  uplink: text,
+  bridge: text,
+  master: text,
+  linkInContainer: z.boolean().optional().catch(undefined),
+  provider: text,
+  /** A gate that wraps another plugin carries that plugin's configuration. */
+  delegate: z.unknown().optional(),
+});
+const config = plugin.extend({ plugins: z.array(plugin).optional().catch(undefined) });
+
+/** What is read of one plugin's configuration; fields of another type than expected count as absent. */
+export type Plugin = z.infer<typeof plugin>;
+
+/**
+ * The plugin of a CNI configuration (single or list) that makes the interface, under the network's name; or why none
+ * can be named.
+ */
+export function mainPlugin(json: string): Plugin | 'invalid-json' | 'no-config' {
+  if (json.trim() === '') return 'no-config';
+  let data: unknown;
+  try {
+    data = JSON.parse(json);
+  } catch {
+    return 'invalid-json';
+  }
+  const parsed = config.safeParse(data);
+  if (!parsed.success) return 'invalid-json';
+  const { plugins, ...single } = parsed.data;
+  if (plugins === undefined) return unwrapped(single);
+  const main = plugins.map(unwrapped).find(({ type }) => type !== undefined && !CHAINED.has(type));
+  return main === undefined ? 'no-config' : { ...main, name: single.name ?? main.name };
+}
+
+/** A wrapping gate's delegate in its place, keeping the name of the whole if the delegate has none. */
+function unwrapped(conf: Plugin): Plugin {
+  if (conf.type === undefined || !CHAINED.has(conf.type)) return conf;
+  const inner = plugin.safeParse(conf.delegate);
+  return inner.success && inner.data.type !== undefined ? { ...inner.data, name: inner.data.name ?? conf.name } : conf;
+}

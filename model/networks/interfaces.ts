@@ -1,0 +1,112 @@
+import {
+  type Attachment,
+  DEFAULT_NETWORK_ANNOTATION,
+  NETWORKS_ANNOTATION,
+  type NetworkRef,
+  parseAttachments,
+  parseRef,
+  refText,
+} from './attachments.ts';
+
+/** What is read of a pod and of a VMI to tell their network interfaces. */
+export interface NetworkedPod {
+  readonly metadata: { readonly annotations?: Readonly<Record<string, string>> | null | undefined };
+  readonly spec: { readonly hostNetwork?: boolean | undefined };
+}
+
+export interface NetworkedVmi {
+  readonly spec: {
+    readonly networks?: readonly VmiNetwork[] | null | undefined;
+  };
+}
+
+interface VmiNetwork {
+  /** Also the name of the guest's interface on it. */
+  readonly name: string;
+  readonly pod?: unknown;
+  readonly multus?: { readonly networkName: string; readonly default?: boolean | undefined } | null | undefined;
+}
+
+/** An interface of a pod or VM, and the network it is on. */
+export interface NetworkInterface {
+  /** The name its user knows: the VMI's network name, else the interface's name in the pod. */
+  readonly name: string;
+  /** `pod` is the interface that every pod has; `secondary` are those that multus adds. */
+  readonly role: 'pod' | 'secondary';
+  /** Undefined: the cluster's own pod network, which no definition describes. */
+  readonly ref: NetworkRef | undefined;
+}
+
+export interface InterfaceSources {
+  /** Of the pod or VMI. */
+  readonly namespace: string;
+  /** Absent before there is one, at the admission of a VM or VMI. */
+  readonly pod?: NetworkedPod | undefined;
+  /** Absent for a pod that is no launcher. */
+  readonly vmi?: NetworkedVmi | undefined;
+  /** The namespace's primary user-defined network, which stands in for the pod network. */
+  readonly primary?: NetworkRef | undefined;
+}
+
+/** The label on a namespace whose pods are on a primary user-defined network of OVN-Kubernetes. */
+export const PRIMARY_NETWORK_LABEL = 'k8s.ovn.org/primary-user-defined-network';
+
+/**
+ * The interfaces of a pod or VMI: the pod network first, then the others in their order.
+ *
+ * The pod's annotation is what multus will attach, so it decides where there is a pod (an interface that was unplugged
+ * from the VMI is not in it). KubeVirt writes the attachments in the order of the VMI's networks but under hashed
+ * interface names; so the n-th attachment of a definition is the n-th VMI network on it. What others have injected
+ * keeps its name in the pod.
+ * @throws ParseError if the networks annotation is malformed
+ */
+export function interfacesOf(sources: InterfaceSources): readonly NetworkInterface[] {
+  const { namespace, pod, vmi } = sources;
+  if (pod?.spec.hostNetwork === true) return [];
+  const annotations = pod?.metadata.annotations ?? {};
+  const networks = vmi?.spec.networks ?? [];
+  const secondary = networks.flatMap(({ name, multus }) =>
+    multus && multus.default !== true ? [{ name, ref: parseRef(multus.networkName, namespace) }] : [],
+  );
+  const attached =
+    pod === undefined
+      ? secondary.map(({ name, ref }): NetworkInterface => ({ name, role: 'secondary', ref }))
+      : named(parseAttachments(annotations[NETWORKS_ANNOTATION] ?? '', namespace), secondary);
+  const first = podInterface(sources, annotations[DEFAULT_NETWORK_ANNOTATION]);
+  return first === undefined ? attached : [first, ...attached];
+}
+
+/** The interface on the pod network; undefined for a VMI that has none (its launcher has one, the guest does not). */
+function podInterface(sources: InterfaceSources, defaultNetwork: string | undefined): NetworkInterface | undefined {
+  const { namespace, vmi, primary } = sources;
+  const guest = vmi?.spec.networks?.find(({ pod, multus }) => Boolean(pod) || multus?.default === true);
+  if (vmi !== undefined && guest === undefined) return undefined;
+  const chosen =
+    defaultNetwork === undefined
+      ? guest?.multus && parseRef(guest.multus.networkName, namespace)
+      : parseAttachments(defaultNetwork, namespace)[0];
+  const ref = chosen ?? primary;
+  return {
+    name: guest?.name ?? 'eth0',
+    role: 'pod',
+    ref: ref && { namespace: ref.namespace, name: ref.name },
+  };
+}
+
+function named(
+  attachments: readonly Attachment[],
+  vmiNetworks: readonly { readonly name: string; readonly ref: NetworkRef }[],
+): NetworkInterface[] {
+  const waiting = new Map<string, string[]>();
+  for (const { name, ref } of vmiNetworks) {
+    const names = waiting.get(refText(ref));
+    if (names === undefined) waiting.set(refText(ref), [name]);
+    else names.push(name);
+  }
+  return attachments.map((attachment, index): NetworkInterface => {
+    const ref = { namespace: attachment.namespace, name: attachment.name };
+    // Multus names what the annotation does not: net1, net2, by position in the list.
+    const name = waiting.get(refText(ref))?.shift() ?? attachment.interface ?? `net${index + 1}`;
+    return { name, role: 'secondary', ref };
+  });
+}

@@ -1,0 +1,114 @@
+import { mainPlugin, type Plugin } from './cni-config.ts';
+import type { NetworkContext } from './context.ts';
+
+/** What is read of a NetworkAttachmentDefinition. */
+export interface NadShape {
+  readonly metadata: {
+    readonly name?: string | undefined;
+    readonly namespace?: string | undefined;
+    readonly annotations?: Readonly<Record<string, string>> | null | undefined;
+  };
+  readonly spec?: { readonly config?: string | undefined } | null | undefined;
+}
+
+/** On a NetworkAttachmentDefinition of a plugin that Plumbline does not know: the physnet its traffic uses. */
+export const NAD_PHYSNET_ANNOTATION = 'plumbline.dev/physnet';
+const RESOURCE_NAME_ANNOTATION = 'k8s.v1.cni.cncf.io/resourceName';
+
+/** Where a network's traffic leaves the host. */
+export type NetworkClass =
+  /** Through the uplinks of a physical network, without encapsulation. */
+  | { readonly kind: 'physnet'; readonly physnet: string }
+  /** Through the tunnel endpoint. */
+  | { readonly kind: 'tunnel' }
+  /** Through a device of its own, whose device plugin tells the kubelet its NUMA node. */
+  | { readonly kind: 'device'; readonly resourceName?: string }
+  /** Nowhere that Plumbline knows a NUMA node of: a Linux bridge, an interface that belongs to no physnet. */
+  | { readonly kind: 'none'; readonly bridge?: string; readonly interface?: string; readonly warning?: NadWarning }
+  /** Cannot be told: the definition, or what it refers to, is not there. */
+  | { readonly kind: 'unknown'; readonly warning: 'not-found' | 'no-subnet' };
+
+export type NadWarning = 'invalid-json' | 'no-config' | 'unknown-topology';
+
+/**
+ * Tells where the traffic of an attached network leaves the host, from the definition and the context alone.
+ * Never throws: a configuration that cannot be read is `none` with a warning, because multus will refuse it anyway.
+ */
+export function classifyNad(nad: NadShape, context: NetworkContext): NetworkClass {
+  const annotations = nad.metadata.annotations ?? {};
+  const physnet = annotations[NAD_PHYSNET_ANNOTATION];
+  if (physnet) return { kind: 'physnet', physnet };
+  const main = mainPlugin(nad.spec?.config ?? '');
+  if (typeof main === 'string') return { kind: 'none', warning: main };
+  return classifyPlugin(main, annotations[RESOURCE_NAME_ANNOTATION], context);
+}
+
+/** Whether the definition is of a primary user-defined network, which takes the place of the pod network. */
+export function isPrimaryNetwork(nad: NadShape): boolean {
+  const main = mainPlugin(nad.spec?.config ?? '');
+  return typeof main !== 'string' && main.type === 'ovn-k8s-cni-overlay' && main.role === 'primary';
+}
+
+function classifyPlugin(conf: Plugin, resourceName: string | undefined, context: NetworkContext): NetworkClass {
+  switch (conf.type) {
+    case 'ovn-k8s-cni-overlay':
+      return classifyOvnKubernetes(conf);
+    case 'kube-ovn':
+      return classifyKubeOvn(conf, context);
+    case 'ovs': {
+      // Without a bridge the plugin finds one from the virtual function it is given.
+      if (conf.bridge === undefined)
+        return resourceName === undefined ? { kind: 'none' } : { kind: 'device', resourceName };
+      const physnet = context.bridgePhysnets.get(conf.bridge);
+      return physnet === undefined ? { kind: 'none', bridge: conf.bridge } : { kind: 'physnet', physnet };
+    }
+    case 'macvlan':
+    case 'ipvlan':
+    case 'vlan': {
+      // A master inside the pod is no host interface; without a master the plugin takes the default route's.
+      if (conf.master === undefined || conf.linkInContainer === true) return { kind: 'none' };
+      const physnet = context.interfacePhysnets.get(conf.master);
+      return physnet === undefined ? { kind: 'none', interface: conf.master } : { kind: 'physnet', physnet };
+    }
+    case 'sriov':
+    case 'ib-sriov':
+    case 'accelerated-bridge':
+    case 'host-device':
+      return resourceName === undefined ? { kind: 'device' } : { kind: 'device', resourceName };
+    default:
+      // A Linux bridge may bear an OVS bridge's name and is still another bridge: no look-up here.
+      return conf.bridge === undefined ? { kind: 'none' } : { kind: 'none', bridge: conf.bridge };
+  }
+}
+
+/** The mapping that OVN-Kubernetes keeps for its gateway bridge. */
+const GATEWAY_PHYSNET = 'physnet';
+
+function classifyOvnKubernetes(conf: Plugin): NetworkClass {
+  const name = conf.name ?? '';
+  switch (conf.topology) {
+    case 'localnet': {
+      const physnet = conf.physicalNetworkName || name;
+      return physnet === '' ? { kind: 'none', warning: 'no-config' } : { kind: 'physnet', physnet };
+    }
+    case 'layer2':
+    case 'layer3':
+      if (conf.transport !== 'no-overlay') return { kind: 'tunnel' };
+      // Not encapsulated: it leaves through the gateway bridge, or through an uplink mapped under the network's name.
+      return { kind: 'physnet', physnet: conf.uplink && name ? name : GATEWAY_PHYSNET };
+    case undefined:
+    case '':
+      // No topology: this is the default network, by another door (accelerated default interfaces).
+      return { kind: 'tunnel' };
+    default:
+      return { kind: 'none', warning: 'unknown-topology' };
+  }
+}
+
+function classifyKubeOvn(conf: Plugin, context: NetworkContext): NetworkClass {
+  const subnet = context.kubeOvnSubnets.find(({ provider }) => provider === conf.provider);
+  if (subnet === undefined) return { kind: 'unknown', warning: 'no-subnet' };
+  if (!subnet.vlan) return { kind: 'tunnel' };
+  const vlan = context.kubeOvnVlans.find(({ name }) => name === subnet.vlan);
+  return vlan === undefined ? { kind: 'unknown', warning: 'no-subnet' } : { kind: 'physnet', physnet: vlan.provider };
+}

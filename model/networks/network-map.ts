@@ -1,0 +1,116 @@
+import { z } from 'zod';
+import { CpuSet } from '../cpu-set.ts';
+import { PlumblineError } from '../errors.ts';
+import type { NodeNetworks } from './common-cell.ts';
+
+/**
+ * An operator's word on where networks are, over what nodes discover: for NICs whose firmware reports no NUMA node, for
+ * hosts whose switch runs on a DPU, and for whoever knows better.
+ *
+ * ```yaml
+ * - nodeSelector: { rack: a }        # absent: every node
+ *   physnets: { physnet0: { numaNodes: [0] } }
+ *   tunnel: { numaNodes: [1] }
+ * ```
+ */
+export type NetworkMap = readonly NetworkMapEntry[];
+export type NetworkMapEntry = z.infer<typeof entry>;
+
+/** A map that cannot be used: as a whole, or on one node. */
+export class NetworkMapError extends PlumblineError {
+  constructor(message: string, options?: ErrorOptions) {
+    super('network-map', message, options);
+  }
+}
+
+const located = z.strictObject({
+  /** NUMA node ids; an empty list says that the network has no affinity. */
+  numaNodes: z.array(z.number().int().nonnegative('a NUMA node is 0 or more (-1 means unknown: leave it out)')),
+});
+const entry = z.strictObject({
+  nodeSelector: z.record(z.string(), z.string()).optional(),
+  physnets: z.record(z.string().min(1), located).optional(),
+  tunnel: located.optional(),
+});
+
+/**
+ * Checks a network map: a list of entries, or one entry for all nodes.
+ * @throws NetworkMapError naming the place
+ */
+export function parseNetworkMap(data: unknown): NetworkMap {
+  const parsed = z.array(entry).safeParse(Array.isArray(data) ? data : data == null ? [] : [data]);
+  if (parsed.success) return parsed.data;
+  throw new NetworkMapError(`network map: ${firstIssue(parsed.error)}`, { cause: parsed.error });
+}
+
+/**
+ * What the map says about one node, or undefined if no entry selects it.
+ * @param numaNodes the NUMA nodes the host has
+ * @throws NetworkMapError if an entry names a NUMA node that the host lacks, or two entries speak of one network
+ */
+export function networkMapFor(
+  map: NetworkMap,
+  labels: Readonly<Record<string, string>>,
+  numaNodes: CpuSet,
+): NodeNetworks | undefined {
+  const chosen = map.filter(({ nodeSelector = {} }) =>
+    Object.entries(nodeSelector).every(([key, value]) => labels[key] === value),
+  );
+  if (chosen.length === 0) return undefined;
+  const physnets = new Map<string, CpuSet>();
+  let tunnel: CpuSet | undefined;
+  for (const one of chosen) {
+    for (const [name, { numaNodes: ids }] of Object.entries(one.physnets ?? {})) {
+      if (physnets.has(name)) throw new NetworkMapError(`network map: two entries for this node name physnet ${name}`);
+      physnets.set(name, cellsOf(`physnet ${name}`, ids, numaNodes));
+    }
+    if (one.tunnel === undefined) continue;
+    if (tunnel !== undefined) throw new NetworkMapError('network map: two entries for this node name the tunnel');
+    tunnel = cellsOf('the tunnel', one.tunnel.numaNodes, numaNodes);
+  }
+  return { physnets, tunnel };
+}
+
+/** A network that the map puts elsewhere than the node found it. */
+export interface Drift {
+  /** A physnet's name, or undefined for the tunnel. */
+  readonly physnet: string | undefined;
+  readonly mapped: CpuSet;
+  /** Undefined: the node did not find the network at all. */
+  readonly discovered: CpuSet | undefined;
+}
+
+/** Lays the map over what was discovered: the map wins network by network, and says where the two differ. */
+export function overlayNetworkMap(
+  discovered: NodeNetworks,
+  map: NodeNetworks | undefined,
+): { readonly networks: NodeNetworks; readonly drift: readonly Drift[] } {
+  if (map === undefined) return { networks: discovered, drift: [] };
+  const drift: Drift[] = [];
+  const compare = (physnet: string | undefined, mapped: CpuSet, found: CpuSet | undefined) => {
+    if (found === undefined || !found.equals(mapped)) drift.push({ physnet, mapped, discovered: found });
+  };
+  for (const [name, cells] of map.physnets) compare(name, cells, discovered.physnets.get(name));
+  if (map.tunnel !== undefined) compare(undefined, map.tunnel, discovered.tunnel);
+  return {
+    networks: {
+      physnets: new Map([...discovered.physnets, ...map.physnets]),
+      tunnel: map.tunnel ?? discovered.tunnel,
+    },
+    drift,
+  };
+}
+
+function cellsOf(what: string, ids: readonly number[], host: CpuSet): CpuSet {
+  const foreign = ids.find((id) => !host.has(id));
+  if (foreign !== undefined) {
+    throw new NetworkMapError(`network map: NUMA node ${foreign} of ${what} is not on this host, which has ${host}`);
+  }
+  return CpuSet.of(ids);
+}
+
+function firstIssue(error: z.ZodError): string {
+  const issue = error.issues[0];
+  if (issue === undefined) return 'it is malformed';
+  return `${issue.path.map(String).join('.') || 'the whole'}: ${issue.message}`;
+}

@@ -1,0 +1,128 @@
+import { quote } from '../errors.ts';
+import { NUMA_AFFINITY_ANNOTATION } from '../names.ts';
+import type { Affinity, AffinityWishes } from './affinity.ts';
+import { type NetworkRef, refText } from './attachments.ts';
+import type { NetworkContext } from './context.ts';
+import type { NetworkInterface } from './interfaces.ts';
+import { classifyNad, type NadShape, type NetworkClass } from './nad.ts';
+
+/** An interface, where its traffic leaves the host, and how much its VM minds. */
+export type ResolvedNetwork = NetworkClass & {
+  /** As its user knows it. */
+  readonly name: string;
+  readonly role: 'pod' | 'secondary';
+  /** `namespace/name` of the definition, or POD_NETWORK. */
+  readonly network: string;
+  readonly affinity: Affinity;
+};
+
+/** What stands in `network` for the cluster's own pod network. */
+export const POD_NETWORK = 'pod';
+
+/** Something the user should hear about a VM's networks. */
+export interface NetworkFinding {
+  readonly code: NetworkFindingCode;
+  readonly message: string;
+  /** The interface it is about. */
+  readonly interface?: string;
+}
+
+export type NetworkFindingCode =
+  | 'unknown-interface'
+  | 'unknown-network'
+  | 'unreadable-network'
+  | 'affinity-without-location'
+  | 'affinity-without-exclusive-cpus'
+  | 'unknown-physnet'
+  | 'unknown-tunnel'
+  | 'physnet-name-too-long';
+
+export interface ResolveRequest {
+  readonly interfaces: readonly NetworkInterface[];
+  readonly wishes: AffinityWishes;
+  readonly findNad: (ref: NetworkRef) => NadShape | undefined;
+  readonly context: NetworkContext;
+  /** Whether the pod gets exclusive CPUs: only then is a network required by default. */
+  readonly exclusive: boolean;
+  /** Where the cluster's own pod network leaves the host; `tunnel` if not given. */
+  readonly podNetwork?: NetworkClass;
+}
+
+export interface Resolution {
+  readonly networks: readonly ResolvedNetwork[];
+  /** Definitions that were not found: each deserves one fresh look-up, then another resolve, before it is unknown. */
+  readonly missing: readonly NetworkRef[];
+  readonly findings: readonly NetworkFinding[];
+}
+
+/**
+ * Finds out for each interface where its traffic leaves the host and how much its VM minds.
+ *
+ * A wish names an interface, or else a network, which then means every interface on it. Without a wish a secondary
+ * network on a physnet or the tunnel is required of a pod with exclusive CPUs, and nothing else is.
+ */
+export function resolveNetworks(request: ResolveRequest): Resolution {
+  const { interfaces, wishes, exclusive } = request;
+  const missing = new Map<string, NetworkRef>();
+  const findings = unknownWishes(wishes, interfaces);
+  const networks = interfaces.map((one): ResolvedNetwork => {
+    const found = classOf(one, request);
+    if (found.kind === 'unknown' && found.warning === 'not-found' && one.ref) missing.set(refText(one.ref), one.ref);
+    const located = found.kind === 'physnet' || found.kind === 'tunnel';
+    const wish = wishFor(one, wishes);
+    const affinity = wish ?? (located && exclusive && one.role === 'secondary' ? 'required' : 'none');
+    const network = one.ref === undefined ? POD_NETWORK : refText(one.ref);
+    const resolved = { ...found, name: one.name, role: one.role, network, affinity };
+    findings.push(...networkFindings(resolved), ...wishFindings(resolved, located, exclusive));
+    return resolved;
+  });
+  return { networks, missing: [...missing.values()], findings };
+}
+
+function classOf({ ref }: NetworkInterface, request: ResolveRequest): NetworkClass {
+  if (ref === undefined) return request.podNetwork ?? { kind: 'tunnel' };
+  const nad = ref.name === '' ? undefined : request.findNad(ref);
+  return nad === undefined ? { kind: 'unknown', warning: 'not-found' } : classifyNad(nad, request.context);
+}
+
+function wishFor({ name, ref }: NetworkInterface, wishes: AffinityWishes): Affinity | undefined {
+  return wishes.get(name) ?? (ref && (wishes.get(refText(ref)) ?? wishes.get(ref.name)));
+}
+
+function unknownWishes(wishes: AffinityWishes, interfaces: readonly NetworkInterface[]): NetworkFinding[] {
+  const known = new Set(interfaces.flatMap(({ name, ref }) => (ref ? [name, refText(ref), ref.name] : [name])));
+  const names = interfaces.map(({ name }) => name).join(', ') || 'none';
+  return [...wishes.keys()]
+    .filter((name) => !known.has(name))
+    .map((name) => ({
+      code: 'unknown-interface',
+      interface: name,
+      message: `annotation ${NUMA_AFFINITY_ANNOTATION} names ${quote(name)}, which is no interface or network of this VM (it has: ${names})`,
+    }));
+}
+
+function networkFindings(one: ResolvedNetwork): NetworkFinding[] {
+  if (one.kind === 'unknown') {
+    const why =
+      one.warning === 'not-found'
+        ? `there is no NetworkAttachmentDefinition ${one.network}`
+        : `no Kube-OVN subnet belongs to ${one.network}`;
+    return [
+      { code: 'unknown-network', interface: one.name, message: `interface ${one.name}: ${why}; no NUMA affinity` },
+    ];
+  }
+  if (one.kind !== 'none' || one.warning === undefined) return [];
+  const message = `interface ${one.name}: the configuration of ${one.network} cannot be read (${one.warning}); no NUMA affinity`;
+  return [{ code: 'unreadable-network', interface: one.name, message }];
+}
+
+function wishFindings(one: ResolvedNetwork, located: boolean, exclusive: boolean): NetworkFinding[] {
+  if (one.affinity !== 'required') return [];
+  if (!located) {
+    const message = `interface ${one.name}: affinity "required" has no effect, because ${one.network} is on no physnet or tunnel that Plumbline knows`;
+    return [{ code: 'affinity-without-location', interface: one.name, message }];
+  }
+  if (exclusive) return [];
+  const message = `interface ${one.name}: affinity "required" has no effect on a VM without exclusive CPUs, which runs on the whole shared pool`;
+  return [{ code: 'affinity-without-exclusive-cpus', interface: one.name, message }];
+}

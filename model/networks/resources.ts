@@ -1,0 +1,54 @@
+import { physnetResource, TUNNEL_RESOURCE } from '../names.ts';
+import type { NetworkFinding, ResolvedNetwork } from './resolve.ts';
+
+/** The networks that nodes report. Only these have devices to ask for. */
+export interface ReportedNetworks {
+  readonly physnets: ReadonlySet<string>;
+  readonly tunnel: boolean;
+}
+
+export interface RequiredResources {
+  /** Resource names, each to be requested once, in the order of the interfaces. */
+  readonly resources: readonly string[];
+  readonly findings: readonly NetworkFinding[];
+}
+
+/**
+ * The device resources that hold a pod to the NUMA nodes of its required networks: one for each physnet or tunnel,
+ * however many interfaces are on it. A network that no node reports has no device: to ask for it would keep the pod
+ * pending for ever, so it is left out and named in a finding. Without exclusive CPUs there is nothing to hold.
+ */
+export function requiredResources(
+  networks: readonly ResolvedNetwork[],
+  reported: ReportedNetworks,
+  exclusive: boolean,
+): RequiredResources {
+  const resources = new Set<string>();
+  const findings: NetworkFinding[] = [];
+  for (const one of exclusive ? networks : []) {
+    if (one.affinity !== 'required') continue;
+    const found = resourceOf(one, reported);
+    if (typeof found === 'string') resources.add(found);
+    else if (found !== undefined) findings.push(found);
+  }
+  return { resources: [...resources], findings };
+}
+
+function resourceOf(one: ResolvedNetwork, reported: ReportedNetworks): string | NetworkFinding | undefined {
+  if (one.kind === 'tunnel') {
+    if (reported.tunnel) return TUNNEL_RESOURCE;
+    const message = `interface ${one.name}: no node reports a tunnel endpoint; ${one.network} gets no NUMA affinity`;
+    return { code: 'unknown-tunnel', interface: one.name, message };
+  }
+  if (one.kind !== 'physnet') return undefined;
+  if (!reported.physnets.has(one.physnet)) {
+    const message = `interface ${one.name}: no node reports the physnet ${one.physnet} of ${one.network}; it gets no NUMA affinity`;
+    return { code: 'unknown-physnet', interface: one.name, message };
+  }
+  try {
+    return physnetResource(one.physnet);
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error;
+    return { code: 'physnet-name-too-long', interface: one.name, message: `interface ${one.name}: ${error.message}` };
+  }
+}

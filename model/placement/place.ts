@@ -1,0 +1,138 @@
+import { type CpuSet, unionOf } from '../cpu-set.ts';
+import { isWholeCores } from '../host-cores.ts';
+import type { Admission, ContainerPlacement } from '../kubelet/admission.ts';
+import type { Kubelet } from '../kubelet/kubelet.ts';
+import type { PodRequest } from '../kubelet/pod-request.ts';
+import { type KubeletState, ownedCpus } from '../kubelet/state.ts';
+import type { PlacementHost, PlacementNeeds } from './needs.ts';
+import { cellsTouched, networkVerdict } from './networks.ts';
+import { admissionOrders } from './orders.ts';
+import { type Refusal, refusal } from './refusal.ts';
+import { refusedByKubelet } from './refused-by-kubelet.ts';
+import { scoreOf } from './score.ts';
+import { unfitForWholeCores } from './whole-cores.ts';
+
+export type Placement =
+  | {
+      readonly outcome: 'admitted';
+      /** What the kubelet would give, if it admits the pods in flight first. */
+      readonly containers: readonly ContainerPlacement[];
+      /** The NUMA nodes that the exclusive CPUs are on. */
+      readonly cells: readonly number[];
+      /** 0 to 1, higher is better. */
+      readonly score: number;
+      /** What the user should hear, as of a physnet that this node does not know. */
+      readonly warnings: readonly string[];
+    }
+  | { readonly outcome: 'refused'; readonly refusal: Refusal }
+  /** Whether the kubelet would take the pod cannot be told; a policy decides. */
+  | { readonly outcome: 'unpredictable'; readonly reason: string };
+
+/**
+ * Would this node's kubelet take the pod, on which CPUs, and are they where its networks are?
+ *
+ * Pods in flight (`held`) are taken: the pod must fit whichever of them the kubelet admits first, since nobody can know.
+ * Those that the report shows already are passed over. Pure: nothing passed in is changed.
+ *
+ * @param held what the node has been promised and its report does not show yet, oldest first
+ */
+export function place(needs: PlacementNeeds, node: PlacementHost, held: readonly PlacementNeeds[] = []): Placement {
+  const { kubelet, state } = node;
+  if ('unpredictable' in kubelet || !state) {
+    return { outcome: 'unpredictable', reason: 'unpredictable' in kubelet ? kubelet.unpredictable : 'no state' };
+  }
+  const unfit = unfitNode(needs, node, kubelet);
+  if (unfit) return { outcome: 'refused', refusal: unfit };
+
+  const inFlight = held.filter(
+    ({ request }) => !state.assignments.has(request.uid) && request.uid !== needs.request.uid,
+  );
+  const before = admitAll(kubelet, state, inFlight);
+  const verdict = judge(needs, node, kubelet, before.state);
+  if ('reason' in verdict) return { outcome: 'refused', refusal: verdict };
+  if (inFlight.length > 0 && !before.refused && !fitsInEveryOrder(needs, node, kubelet, state, inFlight)) {
+    const text = `it fits only if the kubelet admits it before some of the ${inFlight.length} pods in flight`;
+    return { outcome: 'refused', refusal: refusal('in-flight', text, { resource: 'cpus' }) };
+  }
+  const cpus = exclusiveCpus(verdict.admission.containers);
+  return {
+    outcome: 'admitted',
+    containers: verdict.admission.containers,
+    cells: cellsTouched(node.host, cpus),
+    score: scoreOf(needs, node, before.state, cpus),
+    warnings: verdict.warnings,
+  };
+}
+
+/** The CPUs of the containers that stay, without those of init containers that have handed theirs on. */
+export function exclusiveCpus(containers: readonly ContainerPlacement[]): CpuSet {
+  return unionOf(containers.filter(({ kind }) => kind !== 'init').map(({ cpus }) => cpus));
+}
+
+interface Judged {
+  readonly admission: Extract<Admission, { admitted: true }>;
+  readonly warnings: readonly string[];
+}
+
+/** Predicts, then holds what would be given against what was promised. */
+function judge(needs: PlacementNeeds, node: PlacementHost, kubelet: Kubelet, state: KubeletState): Judged | Refusal {
+  const admission = kubelet.admit(state, needs.request);
+  if (!admission.admitted) return refusedByKubelet(needs, node, kubelet, state, admission);
+  const given = admission.containers.filter(({ kind, cpus }) => kind !== 'init' && !cpus.isEmpty);
+  const foreign = exclusiveCpus(given).intersect(node.reserved.union(ownedCpus(state)));
+  if (!foreign.isEmpty) {
+    const text = `the kubelet would give CPUs ${foreign} twice: its arithmetic fails on sockets or cores of different size`;
+    return refusal('no-whole-cores', text, { resource: 'cpus' });
+  }
+  const broken = needs.wholeCores ? given.find(({ cpus }) => !isWholeCores(node.host, cpus)) : undefined;
+  if (broken) {
+    const text = `container ${broken.name} was promised whole cores, but the kubelet would give it CPUs ${broken.cpus}`;
+    return refusal('too-few-whole-cores', text, { resource: 'cores' });
+  }
+  const networks = networkVerdict(needs, node, exclusiveCpus(given), state);
+  return 'reason' in networks ? networks : { admission, warnings: networks.warnings };
+}
+
+/** What no free CPU could mend. */
+function unfitNode(needs: PlacementNeeds, node: PlacementHost, kubelet: Kubelet): Refusal | undefined {
+  if (!needs.request.containers.some(({ cpus }) => cpus > 0)) return undefined;
+  if (!kubelet.cpu) {
+    const text = 'the node has the CPU manager policy none, so no container gets CPUs of its own';
+    return refusal('no-exclusive-cpus', text, { resource: 'cpus' });
+  }
+  return needs.wholeCores || kubelet.cpu.options.fullPcpusOnly ? unfitForWholeCores(node) : undefined;
+}
+
+function admitAll(kubelet: Kubelet, state: KubeletState, pods: readonly PlacementNeeds[]) {
+  let after = state;
+  let refused = false;
+  for (const { request } of pods) {
+    const admission = kubelet.admit(after, request);
+    if (admission.admitted) after = admission.state;
+    else refused = true;
+  }
+  return { state: after, refused };
+}
+
+/** Every pod is admitted, on CPUs that suit it, in each order that is tried. */
+function fitsInEveryOrder(
+  needs: PlacementNeeds,
+  node: PlacementHost,
+  kubelet: Kubelet,
+  state: KubeletState,
+  inFlight: readonly PlacementNeeds[],
+): boolean {
+  for (const order of admissionOrders(inFlight, needs, ({ request }) => sizeOf(request))) {
+    let after = state;
+    for (const pod of order) {
+      const verdict = judge(pod, node, kubelet, after);
+      if ('reason' in verdict) return false;
+      after = verdict.admission.state;
+    }
+  }
+  return true;
+}
+
+function sizeOf(request: PodRequest): number {
+  return request.containers.reduce((sum, { cpus }) => sum + cpus, 0);
+}

@@ -1,0 +1,124 @@
+import assert from 'node:assert/strict';
+import fc from 'fast-check';
+import { CpuSet, MAX_CPUS, unionOf } from '../../model/cpu-set.ts';
+import { ParseError } from '../../model/errors.ts';
+
+const ids = fc.uniqueArray(fc.nat(1023), { maxLength: 200 });
+const ascending = (set: Iterable<number>) => [...set].sort((a, b) => a - b);
+
+describe('CpuSet', () => {
+  it('is a naive Set in every operation, up to 1,024 CPUs', () => {
+    fc.assert(
+      fc.property(ids, ids, fc.nat(1100), (a, b, probe) => {
+        const [left, right] = [CpuSet.of(a), CpuSet.of(b)];
+        const [naive, other] = [new Set(a), new Set(b)];
+        assert.deepEqual(left.toArray(), ascending(naive));
+        assert.deepEqual(left.union(right).toArray(), ascending(new Set([...naive, ...other])));
+        assert.deepEqual(left.intersect(right).toArray(), ascending(a.filter((id) => other.has(id))));
+        assert.deepEqual(left.minus(right).toArray(), ascending(a.filter((id) => !other.has(id))));
+        assert.equal(
+          left.intersects(right),
+          a.some((id) => other.has(id)),
+        );
+        assert.equal(
+          left.isSubsetOf(right),
+          a.every((id) => other.has(id)),
+        );
+        assert.equal(left.equals(right), naive.size === other.size && a.every((id) => other.has(id)));
+        assert.equal(left.has(probe), naive.has(probe));
+        assert.equal(left.size, naive.size);
+        assert.equal(left.isEmpty, naive.size === 0);
+        assert.equal(left.first, ascending(naive)[0]);
+      }),
+    );
+  });
+
+  it('comes back from its list, its mask, its words and its JSON', () => {
+    fc.assert(
+      fc.property(ids, (members) => {
+        const set = CpuSet.of(members);
+        assert.ok(CpuSet.parse(set.toString()).equals(set));
+        assert.ok(CpuSet.fromMask(set.toMask()).equals(set));
+        assert.ok(CpuSet.fromWords(set.toWords(40)).equals(set));
+        assert.ok(CpuSet.parse(JSON.parse(JSON.stringify(set))).equals(set));
+      }),
+    );
+  });
+
+  it('reads the kernel’s mask with a comma between each 32 bits', () => {
+    const kernelForm = (set: CpuSet) =>
+      [...set.toWords(32)]
+        .reverse()
+        .map((word) => word.toString(16).padStart(8, '0'))
+        .join(',');
+    fc.assert(
+      fc.property(ids, (members) => CpuSet.fromMask(kernelForm(CpuSet.of(members))).equals(CpuSet.of(members))),
+    );
+    assert.equal(CpuSet.fromMask('ff,ffffffff').toString(), '0-39');
+    assert.equal(CpuSet.fromMask('1,0').toString(), '32');
+    assert.equal(CpuSet.fromMask('f\n').toString(), '0-3');
+  });
+
+  const lists: [text: string, canonical: string][] = [
+    ['', ''],
+    ['\n', ''],
+    ['0', '0'],
+    ['0-3,8,10-11\n', '0-3,8,10-11'],
+    ['3,1,2', '1-3'],
+    ['0-2,1', '0-2'],
+    ['30-33,62-65', '30-33,62-65'],
+    ['0-31', '0-31'],
+    ['32-63', '32-63'],
+    ['0-65535', '0-65535'],
+  ];
+  for (const [text, canonical] of lists) {
+    it(`reads the list ${JSON.stringify(text)} as ${JSON.stringify(canonical)}`, () => {
+      assert.equal(CpuSet.parse(text).toString(), canonical);
+    });
+  }
+
+  for (const text of ['0-', '-1', '1,,2', ',', '0x3', '1 2', '2-1', 'all', '65536', '0-999999999', '+1', '1.5', '٣']) {
+    it(`refuses the list ${JSON.stringify(text)}`, () => {
+      assert.throws(() => CpuSet.parse(text), ParseError);
+    });
+  }
+
+  for (const text of ['0xg', 'ff,', ',ff', 'ff,123456789', '0x-1', `1${'0'.repeat(MAX_CPUS / 4)}`]) {
+    it(`refuses the mask ${JSON.stringify(text.slice(0, 12))}`, () => {
+      assert.throws(() => CpuSet.fromMask(text), ParseError);
+    });
+  }
+
+  it('reads long text of wide ranges at the cost of its length', () => {
+    const wide = CpuSet.parse(Array.from({ length: 20_000 }, () => '0-65535').join(','));
+    assert.equal(wide.size, MAX_CPUS);
+    assert.equal(CpuSet.parse(Array.from({ length: 200_000 }, () => '7').join(',')).toString(), '7');
+  });
+
+  it('has no CPU that is beyond 32 bits, negative or no whole number', () => {
+    const set = CpuSet.of([0, 1, 31, 63]);
+    for (const id of [2 ** 32 + 1, -1, -31, 1.5, Number.NaN, Number.POSITIVE_INFINITY])
+      assert.equal(set.has(id), false);
+    for (const id of [-1, 0.5, MAX_CPUS, Number.NaN]) assert.throws(() => CpuSet.of([id]), RangeError);
+  });
+
+  it('makes ranges and unions', () => {
+    assert.equal(CpuSet.range(3, 5).toString(), '3-5');
+    assert.ok(CpuSet.range(3, 2).isEmpty);
+    assert.equal(unionOf([CpuSet.range(0, 1), CpuSet.EMPTY, CpuSet.of([4])]).toString(), '0-1,4');
+  });
+
+  it('does not change with the words it was made of or gave away', () => {
+    const words = new Uint32Array([1]);
+    const set = CpuSet.fromWords(words);
+    words[0] = 2;
+    set.toWords()[0] = 4;
+    assert.equal(set.toString(), '0');
+  });
+
+  it('writes masks in lower case without leading zeros', () => {
+    assert.equal(CpuSet.EMPTY.toMask(), '0x0');
+    assert.equal(CpuSet.of([1, 3]).toMask(), '0xa');
+    assert.equal(CpuSet.of([32]).toMask(), '0x100000000');
+  });
+});

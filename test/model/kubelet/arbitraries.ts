@@ -1,0 +1,58 @@
+import fc from 'fast-check';
+import { CpuSet } from '../../../model/cpu-set.ts';
+import { createHost, type Host } from '../../../model/host.ts';
+
+/** How a host is made up: cells, cores in each, threads in each core, and how CPU ids are dealt out. */
+export interface Shape {
+  readonly cells: number;
+  readonly cores: number;
+  readonly threads: number;
+  /** `near`: siblings follow each other (0-1). `far`: each thread's ids follow all of the thread before (0,8). */
+  readonly siblings: 'near' | 'far';
+  readonly cellsPerSocket: number;
+}
+
+/** Regular hosts of at most `most` CPUs with SMT 1, 2 or 4. */
+export function shapes(most: number): fc.Arbitrary<Shape> {
+  return fc
+    .record({
+      cells: fc.integer({ min: 1, max: 4 }),
+      cores: fc.integer({ min: 1, max: 8 }),
+      threads: fc.constantFrom(1, 2, 4),
+      siblings: fc.constantFrom('near' as const, 'far' as const),
+      cellsPerSocket: fc.constantFrom(1, 2),
+    })
+    .filter(
+      ({ cells, cores, threads, cellsPerSocket }) => cells * cores * threads <= most && cells % cellsPerSocket === 0,
+    );
+}
+
+export function hostOf({ cells, cores, threads, siblings, cellsPerSocket }: Shape): Host {
+  const total = cells * cores;
+  const threadsOf = (core: number) =>
+    Array.from({ length: threads }, (_, thread) =>
+      siblings === 'near' ? core * threads + thread : core + thread * total,
+    );
+  const cpusOfCell = (cell: number) =>
+    CpuSet.of(Array.from({ length: cores }, (_, core) => threadsOf(cell * cores + core)).flat());
+  const sockets = Math.ceil(cells / cellsPerSocket);
+  return createHost({
+    cells: Array.from({ length: cells }, (_, id) => ({ id, cpus: `${cpusOfCell(id)}` })),
+    cores: Array.from({ length: total }, (_, core) => `${CpuSet.of(threadsOf(core))}`),
+    sockets: Array.from({ length: sockets }, (_, id) => ({
+      id,
+      cpus: `${CpuSet.of(
+        Array.from({ length: cells }, (_, cell) => cell)
+          .filter((cell) => Math.floor(cell / cellsPerSocket) === id)
+          .flatMap((cell) => cpusOfCell(cell).toArray()),
+      )}`,
+    })),
+  });
+}
+
+export const policies = fc.constantFrom(
+  'none' as const,
+  'best-effort' as const,
+  'restricted' as const,
+  'single-numa-node' as const,
+);

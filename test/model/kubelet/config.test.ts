@@ -1,0 +1,90 @@
+import assert from 'node:assert/strict';
+import { CpuSet } from '../../../model/cpu-set.ts';
+import { createKubelet, type KubeletConfig } from '../../../model/kubelet/kubelet.ts';
+import { behaviourOf } from '../../../model/kubelet/versions.ts';
+import { simpleHost } from './fixtures.ts';
+
+describe('model/kubelet: what is not predicted is said with its reason', () => {
+  const base: KubeletConfig = {
+    version: 'v1.36.0',
+    host: simpleHost(2, 4),
+    cpuManager: { policy: 'static' },
+    reserved: CpuSet.of([0]),
+  };
+  const cpu = (options: Record<string, string>): Partial<KubeletConfig> => ({
+    cpuManager: { policy: 'static', options },
+  });
+  const cases: readonly [string, Partial<KubeletConfig>, RegExp][] = [
+    ['an old version', { version: 'v1.29.4' }, /^kubelet v1\.29\.4 is not predicted, only 1\.\d+ to 1\.36$/],
+    ['a version to come', { version: 'v1.37.0' }, /v1\.37\.0 is not predicted/],
+    ['no version', { version: 'unknown' }, /kubelet unknown is not predicted/],
+    ['pod-level managers', { featureGates: { PodLevelResourceManagers: true } }, /PodLevelResourceManagers/],
+    [
+      'distribution over more than four nodes',
+      { ...cpu({ 'distribute-cpus-across-numa': 'true' }), host: simpleHost(5, 4) },
+      /above 4 NUMA nodes; the host has 5$/,
+    ],
+    ['an unknown option', cpu({ 'make-it-fast': 'true' }), /unknown CPU manager policy option make-it-fast/],
+    ['an option that is no boolean', cpu({ 'full-pcpus-only': 'yes' }), /full-pcpus-only=yes: expected true or false/],
+    [
+      'options that exclude each other',
+      cpu({ 'full-pcpus-only': 'true', 'distribute-cpus-across-cores': 'true' }),
+      /exclude each other/,
+    ],
+    [
+      'align-by-socket under single-numa-node',
+      { ...cpu({ 'align-by-socket': 'true' }), topologyManager: { policy: 'single-numa-node' } },
+      /does not start/,
+    ],
+    ['an unknown policy', { cpuManager: { policy: 'dynamic' } }, /unknown CPU manager policy dynamic/],
+    ['an unknown topology policy', { topologyManager: { policy: 'strict' } }, /unknown topology manager policy strict/],
+    [
+      'an unknown scope',
+      { topologyManager: { policy: 'restricted', scope: 'node' } },
+      /unknown topology manager scope/,
+    ],
+    [
+      'reserved CPUs that do not exist',
+      { reserved: CpuSet.parse('7-8') },
+      /^reserved CPU 8 does not exist on the host$/,
+    ],
+    [
+      'nine NUMA nodes',
+      { host: simpleHost(9, 2), topologyManager: { policy: 'best-effort' } },
+      /9 NUMA nodes; at most 8/,
+    ],
+    [
+      'closest nodes without distances',
+      { topologyManager: { policy: 'best-effort', options: { 'prefer-closest-numa-nodes': 'true' } } },
+      /distances/,
+    ],
+    ['static memory manager without sizes', { memoryManager: { policy: 'Static' } }, /memory of the NUMA nodes/],
+  ];
+  for (const [name, config, expected] of cases) {
+    it(name, () => {
+      const kubelet = createKubelet({ ...base, ...config });
+      assert.ok('unpredictable' in kubelet);
+      assert.match(kubelet.unpredictable, expected);
+    });
+  }
+
+  it('a mere nine nodes without a topology policy are predicted', () => {
+    assert.ok(!('unpredictable' in createKubelet({ ...base, host: simpleHost(9, 2) })));
+  });
+});
+
+describe('model/kubelet: behaviour by version', () => {
+  const cases: readonly [string, string | undefined][] = [
+    ['v1.36.2', 'device-nodes'],
+    ['1.36.0-rc.1+abc', 'device-nodes'],
+    ['v1.35.4', 'all-nodes'],
+    ['v1.34.0-eks-1', 'all-nodes'],
+    ['v1.360.0', undefined],
+    ['v2.36.0', undefined],
+    ['', undefined],
+  ];
+  for (const [version, deviceHints] of cases) {
+    it(`${version || 'no version'}: ${deviceHints ?? 'not predicted'}`, () =>
+      assert.equal(behaviourOf(version)?.deviceHints, deviceHints));
+  }
+});

@@ -1,0 +1,74 @@
+import assert from 'node:assert/strict';
+import type { CellMemory } from '../../../model/kubelet/memory-state.ts';
+import { podRequestOf } from '../../../model/kubelet/pod-request.ts';
+import { container, pod, predictable, simpleHost } from './fixtures.ts';
+
+const GI = 2 ** 30;
+const CELLS: readonly CellMemory[] = [
+  { id: 0, memory: 9 * GI, hugePages: { 'hugepages-1Gi': 2 * GI }, reserved: { memory: GI } },
+  { id: 1, memory: 9 * GI, hugePages: { 'hugepages-1Gi': 4 * GI }, reserved: { memory: GI } },
+];
+
+describe('model/kubelet: the static memory manager', () => {
+  const kubelet = (policy: string) =>
+    predictable(simpleHost(2, 8), {
+      topologyManager: { policy },
+      memoryManager: { policy: 'Static', cells: CELLS },
+    });
+  const request = (uid: string, memory: string, pages?: string) =>
+    podRequestOf(pod(uid, [container('c', 2, { memory, ...(pages && { 'hugepages-1Gi': pages }) })]));
+
+  it('huge pages draw the CPUs to the node that has them', () => {
+    const answer = kubelet('single-numa-node').admit(
+      kubelet('single-numa-node').initialState(),
+      request('a', '1Gi', '3Gi'),
+    );
+    assert.ok(answer.admitted);
+    assert.deepEqual(answer.hint, [1]);
+    assert.equal(`${answer.containers[0]?.cpus}`, '8-9');
+  });
+
+  it('memory that needs both nodes is refused by single-numa-node and grouped by restricted', () => {
+    assert.equal(
+      kubelet('single-numa-node').admit(kubelet('single-numa-node').initialState(), request('a', '8Gi')).admitted,
+      false,
+    );
+    const wide = kubelet('best-effort');
+    const answer = wide.admit(wide.initialState(), request('a', '8Gi'));
+    assert.ok(answer.admitted);
+    // Both nodes are now one group, in which single-node memory is refused.
+    const next = wide.admit(answer.state, request('b', '1Gi'));
+    assert.ok(next.admitted);
+    assert.deepEqual(next.state.memory?.blocks.get('b')?.get('c')?.[0]?.mask, 0b11);
+  });
+
+  it('a group cannot be made of a node that holds a single-node block', () => {
+    const wide = kubelet('best-effort');
+    const first = wide.admit(wide.initialState(), request('a', '1Gi'));
+    assert.ok(first.admitted);
+    const second = wide.admit(first.state, request('b', '8Gi'));
+    assert.ok(!second.admitted);
+    assert.equal(second.reason, 'UnexpectedAdmissionError');
+    assert.match(second.message, /\[memorymanager\] failed to find NUMA nodes to extend the current topology hint/);
+  });
+
+  it('removing gives everything back', () => {
+    const wide = kubelet('best-effort');
+    const start = wide.initialState();
+    const answer = wide.admit(start, request('a', '8Gi'));
+    assert.ok(answer.admitted);
+    assert.deepEqual(wide.remove(answer.state, 'a').memory, start.memory);
+  });
+
+  it('an init container’s memory is handed on and freed once', () => {
+    const wide = kubelet('restricted');
+    const start = wide.initialState();
+    const both = podRequestOf(
+      pod('a', [container('app', 2, { memory: '4Gi' })], [container('init', 2, { memory: '4Gi' })]),
+    );
+    const answer = wide.admit(start, both);
+    assert.ok(answer.admitted);
+    assert.equal(answer.state.memory?.cells[0]?.tables.get('memory')?.free, 2 * GI);
+    assert.deepEqual(wide.remove(answer.state, 'a').memory, start.memory);
+  });
+});

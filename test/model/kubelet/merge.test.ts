@@ -1,0 +1,66 @@
+import assert from 'node:assert/strict';
+import fc from 'fast-check';
+import { mergePlain } from '../../../bench/model/set-based.ts';
+import { bitCount, type Hint, subMasks } from '../../../model/kubelet/hint.ts';
+import { mergeHints } from '../../../model/kubelet/merge.ts';
+import { policies } from './arbitraries.ts';
+
+describe('model/kubelet: merging hints', () => {
+  const hint = (cells: number): fc.Arbitrary<Hint> =>
+    fc.record({ mask: fc.option(fc.integer({ min: 1, max: 2 ** cells - 1 }), { freq: 4 }), preferred: fc.boolean() });
+
+  it('keeping only distinct results gives what walking every combination gives', () => {
+    const cases = fc
+      .integer({ min: 1, max: 4 })
+      .chain((cells) =>
+        fc.tuple(
+          fc.constant(cells),
+          policies,
+          fc.array(fc.array(hint(cells), { minLength: 1, maxLength: 5 }), { maxLength: 4 }),
+        ),
+      );
+    fc.assert(
+      fc.property(cases, ([cells, policy, lists]) => {
+        const all = 2 ** cells - 1;
+        const providers = lists.map((list, index) => new Map([[`r${index}`, list]]));
+        const merged = mergeHints(policy, { all }, providers);
+        const cpus = Array.from({ length: cells }, (_, cell) => ({
+          id: cell,
+          core: cell,
+          socket: cell,
+          cell,
+          uncore: cell,
+        }));
+        const plain = mergePlain(
+          {
+            cpus: new Map(cpus.map((cpu) => [cpu.id, cpu])),
+            reserved: new Set(),
+            fullPcpusOnly: false,
+            preferUncore: false,
+            wideDeviceHints: false,
+            policy,
+          },
+          lists.map((list) => list.map(({ mask, preferred }) => ({ nodes: nodesOf(mask), preferred }))),
+        );
+        assert.equal(merged.admit, plain.admit);
+        assert.equal(merged.hint.preferred, plain.preferred);
+        assert.deepEqual(nodesOf(merged.hint.mask), plain.nodes);
+      }),
+      { numRuns: 2000 },
+    );
+  });
+
+  it('eight nodes and three resources of 255 hints each are merged at once', () => {
+    const list = subMasks(255).map((mask) => ({ mask, preferred: bitCount(mask) === 3 }));
+    const { hint: merged } = mergeHints('restricted', { all: 255 }, [
+      new Map([['a', list]]),
+      new Map([['b', list]]),
+      new Map([['c', list]]),
+    ]);
+    assert.deepEqual(merged, { mask: 0b111, preferred: true });
+  });
+});
+
+function nodesOf(mask: number | null): Set<number> | null {
+  return mask === null ? null : new Set([0, 1, 2, 3, 4, 5, 6, 7].filter((bit) => (mask & (1 << bit)) !== 0));
+}

@@ -1,0 +1,291 @@
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import fc from 'fast-check';
+import {
+  type Pod,
+  pod as podSchema,
+  type VirtualMachineInstance,
+  virtualMachineInstance,
+} from '../../kube/resources.ts';
+import { integralContainers, qosObstacles } from '../../model/launcher/containers.ts';
+import { EVEN_PARITY_ANNOTATION, launcherCpus, launcherNeeds } from '../../model/launcher/cpus.ts';
+import { type AlignmentRequest, decideAlignment } from '../../model/launcher/decide.ts';
+import { recognizeLauncher } from '../../model/launcher/recognize.ts';
+import type { ContainerShape, GuestCpu, PodShape, VmiShape } from '../../model/launcher/shapes.ts';
+import { FULL_PCPUS_ANNOTATION, FULL_PCPUS_ONLY } from '../../model/names.ts';
+import { run as runCpuCases } from '../vectors/kubevirt-cpu.ts';
+
+const vectors = join(import.meta.dirname, '../vectors');
+const fixture = (name: string): unknown => JSON.parse(readFileSync(join(vectors, `${name}.json`), 'utf8'));
+const annotated = { [FULL_PCPUS_ANNOTATION]: FULL_PCPUS_ONLY };
+
+interface PodOptions {
+  readonly cpu?: string;
+  readonly limit?: string;
+  readonly annotations?: Record<string, string>;
+  readonly labels?: Record<string, string>;
+  readonly before?: readonly ContainerShape[];
+  readonly after?: readonly ContainerShape[];
+  readonly init?: readonly ContainerShape[];
+  readonly podLevel?: Record<string, string>;
+}
+
+function container(name: string, cpu: string, limit = cpu): ContainerShape {
+  return { name, resources: { requests: { cpu, memory: '60M' }, limits: { cpu: limit, memory: '60M' } } };
+}
+
+function launcherPod(options: PodOptions = {}): PodShape {
+  const { cpu = '9', limit = cpu, annotations = annotated, before = [], after = [], init = [], podLevel } = options;
+  return {
+    metadata: {
+      annotations,
+      labels: { 'kubevirt.io': 'virt-launcher', ...options.labels },
+      ownerReferences: [
+        { apiVersion: 'kubevirt.io/v1', kind: 'VirtualMachineInstance', name: 'vm', uid: 'u1', controller: true },
+      ],
+    },
+    spec: {
+      containers: [...before, container('compute', cpu, limit), ...after],
+      initContainers: init,
+      resources: podLevel && { requests: podLevel, limits: podLevel },
+    },
+  };
+}
+
+function vmi(cpu: GuestCpu = {}, ioThreads = 0, annotations: Record<string, string> = {}): VmiShape {
+  return {
+    metadata: { annotations },
+    spec: {
+      domain: {
+        cpu: { dedicatedCpuPlacement: true, isolateEmulatorThread: true, ...cpu },
+        ...(ioThreads > 0 && {
+          ioThreadsPolicy: 'supplementalPool',
+          ioThreads: { supplementalPoolThreadCount: ioThreads },
+        }),
+      },
+    },
+  };
+}
+
+function decide(options: PodOptions = {}, request: Partial<AlignmentRequest> = {}) {
+  const decision = decideAlignment({
+    pod: launcherPod(options),
+    vmi: vmi({ cores: 4, threads: 2 }),
+    candidates: [2],
+    gate: true,
+    ...request,
+  });
+  return {
+    outcome: decision.kind === 'pad' ? `${decision.from} -> ${decision.to}` : decision.why,
+    codes: decision.warnings.map(({ code }) => code),
+    decision,
+  };
+}
+
+describe('what a launcher requests', () => {
+  it('is as KubeVirt’s own tests and formulas say', () => {
+    const outcome = runCpuCases(fixture('kubevirt-cpu-cases'), () => undefined);
+    assert.deepEqual(outcome.failures, []);
+    assert.ok(outcome.ran >= 82);
+  });
+
+  it('can always be made whole cores that hold everything it pins', () => {
+    const count = fc.nat(16);
+    fc.assert(
+      fc.property(
+        count,
+        count,
+        fc.nat(2),
+        count,
+        fc.boolean(),
+        fc.constantFrom(2, 4, 8),
+        (s, c, t, io, parity, smt) => {
+          const one = vmi({ sockets: s, cores: c, threads: t }, io, parity ? { [EVEN_PARITY_ANNOTATION]: '' } : {});
+          const from = launcherCpus(one).total;
+          const first = decide({ cpu: `${from}` }, { vmi: one, candidates: [smt] }).decision;
+          const to = first.kind === 'pad' ? first.to : from;
+          assert.equal(to % smt, 0);
+          assert.ok(to >= launcherNeeds(one), `${to} < ${launcherNeeds(one)}`);
+          assert.equal(decide({ cpu: `${to}` }, { vmi: one, candidates: [smt] }).outcome, 'aligned');
+        },
+      ),
+    );
+  });
+
+  for (const [what, v, s, from, to] of [
+    ['W4: one vCPU, pool of 1', 1, 1, 3, '3 -> 4'],
+    ['W4: two vCPUs, pool of 1', 2, 1, 5, '5 -> 6'],
+    ['W4: five vCPUs, no pool', 5, 0, 6, 'aligned'],
+  ] as const) {
+    it(`${what}: KubeVirt’s even-parity pod of ${from} is repaired, not padded twice`, () => {
+      const one = vmi({ cores: v }, s, { [EVEN_PARITY_ANNOTATION]: '' });
+      assert.equal(launcherCpus(one).total, from);
+      assert.equal(decide({ cpu: `${from}` }, { vmi: one }).outcome, to);
+    });
+  }
+});
+
+describe('the padding decision', () => {
+  const cases: [
+    what: string,
+    options: PodOptions,
+    request: Partial<AlignmentRequest>,
+    outcome: string,
+    codes: string[],
+  ][] = [
+    ['W1: 4c2t isolated, SMT2', {}, {}, '9 -> 10', []],
+    ['W2: 3 vCPUs', { cpu: '4' }, {}, 'aligned', []],
+    ['W2: SMT4', {}, { candidates: [4] }, '9 -> 12', []],
+    ['W2: SMT8', {}, { candidates: [8] }, '9 -> 16', []],
+    ['W2: no SMT under auto', {}, { candidates: [1], policy: 'auto' }, 'aligned', []],
+    ['no SMT, annotated: an even number at least', {}, { candidates: [1] }, '9 -> 10', []],
+    ['no node has reported', {}, { candidates: [] }, '9 -> 10', []],
+    ['no node has reported, auto, annotated', {}, { candidates: [], policy: 'auto' }, '9 -> 10', []],
+    ['no node has reported, auto', { annotations: {} }, { candidates: [], policy: 'auto' }, 'aligned', []],
+    ['auto needs no annotation', { annotations: {} }, { candidates: [4], policy: 'auto' }, '9 -> 12', []],
+    ['always needs no annotation', { annotations: {} }, { candidates: [], policy: 'always' }, '9 -> 10', []],
+    ['W12: mixed candidates take the largest', {}, { candidates: [2, 1, 4, 2] }, '9 -> 12', ['mixed-candidates']],
+    ['W3: no annotation', { annotations: {} }, {}, 'not-annotated', []],
+    [
+      'W3: not dedicated',
+      {},
+      { vmi: vmi({ dedicatedCpuPlacement: false }) },
+      'not-dedicated',
+      ['no-effect-not-dedicated'],
+    ],
+    [
+      'W3: not isolated',
+      {},
+      { vmi: vmi({ isolateEmulatorThread: false }) },
+      'not-isolated',
+      ['no-effect-not-isolated'],
+    ],
+    ['W12: gate off', {}, { gate: false }, 'gate-off', ['gate-off']],
+    ['gate off beats always', { annotations: {} }, { gate: false, policy: 'always' }, 'gate-off', []],
+    [
+      'unknown value',
+      { annotations: { [FULL_PCPUS_ANNOTATION]: 'full' } },
+      {},
+      'not-annotated',
+      ['unknown-annotation-value'],
+    ],
+    ['W5: migration target', { labels: { 'kubevirt.io/migrationJobUID': 'm' } }, {}, '9 -> 10', []],
+    [
+      'W5: ephemeral provisioning',
+      { annotations: { ...annotated, 'kubevirt.io/ephemeral-provisioning': 'true' } },
+      {},
+      '9 -> 10',
+      [],
+    ],
+    ['W5: hot-plug', { labels: { 'kubevirt.io': 'hotplug-disk' } }, {}, 'not-a-launcher', []],
+    ['W11: 9000m', { cpu: '9000m' }, {}, '9 -> 10', []],
+    ['W11: 9e0', { cpu: '9e0', limit: '9' }, {}, '9 -> 10', []],
+    ['W11: no whole number', { cpu: '9500m' }, {}, 'no-exclusive-cpus', []],
+    ['W11: request below limit', { cpu: '9', limit: '10' }, {}, 'no-exclusive-cpus', ['not-guaranteed']],
+    ['W11: pod-level resources', { podLevel: { cpu: '10' } }, {}, 'pod-level-resources', ['pod-level-resources']],
+    ['W11: nothing at all', { cpu: '0' }, {}, 'no-exclusive-cpus', ['not-guaranteed']],
+    ['more CPUs than any host has', { cpu: '1e15' }, {}, 'no-exclusive-cpus', []],
+    ['W9: an integral sidecar', { after: [container('hook-sidecar-0', '1')] }, {}, '9 -> 10', ['misaligned-container']],
+    ['an aligned sidecar', { after: [container('hook-sidecar-0', '2')] }, {}, '9 -> 10', []],
+    ['an ordinary sidecar', { init: [container('guest-console-log', '15m')] }, {}, '9 -> 10', []],
+    ['an integral init container', { init: [container('init', '3')] }, {}, '9 -> 10', ['misaligned-container']],
+    [
+      'a sidecar that costs Guaranteed',
+      { before: [container('mesh', '100m', '200m')] },
+      {},
+      '9 -> 10',
+      ['not-guaranteed'],
+    ],
+    ['a sidecar without resources', { before: [{ name: 'mesh' }] }, {}, '9 -> 10', ['not-guaranteed']],
+  ];
+  for (const [what, options, request, outcome, codes] of cases) {
+    it(`${what}: ${[outcome, ...codes].join(', ')}`, () => {
+      const found = decide(options, request);
+      assert.equal(found.outcome, outcome);
+      assert.deepEqual(found.codes, codes);
+    });
+  }
+
+  it('names the container by index, wherever injectors have put it', () => {
+    const { decision } = decide({ before: [container('mesh', '100m')] });
+    assert.ok(decision.kind === 'pad' && decision.container === 1);
+  });
+
+  it('says what is wrong in sentences of at most 256 characters', () => {
+    const { decision } = decide({
+      before: [container('mesh', '100m', '200m')],
+      after: [container('hook-sidecar-0', '1')],
+      podLevel: { cpu: '1' },
+    });
+    assert.ok(decision.warnings.length >= 2);
+    for (const { message } of decision.warnings) assert.ok(message.length <= 256, message);
+  });
+
+  it('takes the API’s own objects as they are', () => {
+    const one: VirtualMachineInstance = virtualMachineInstance.parse(fixture('vmi'));
+    for (const name of ['virt-launcher-pod.admission', 'virt-launcher-pod.migration-target.admission']) {
+      const admitted: Pod = podSchema.parse(fixture(name));
+      const decision = decideAlignment({ pod: admitted, vmi: one, candidates: [2], gate: true });
+      assert.deepEqual(decision, { kind: 'pad', container: 0, from: 9, to: 10, threadsPerCore: 2, warnings: [] });
+    }
+    const hotPlug = podSchema.parse(fixture('hp-volume-pod.admission'));
+    assert.deepEqual(recognizeLauncher(hotPlug), { kind: 'other', why: 'hot-plug' });
+  });
+});
+
+describe('recognizing a launcher', () => {
+  it('W7: takes the VMI from the controller owner, not from a label', () => {
+    const pod = launcherPod({ labels: { 'vm.kubevirt.io/name': 'another-host-name' } });
+    const found = recognizeLauncher(pod);
+    assert.deepEqual(found, { kind: 'launcher', vmi: { name: 'vm', uid: 'u1' }, compute: 0, purpose: 'run' });
+  });
+
+  const owner = launcherPod().metadata.ownerReferences![0]!;
+  const others: [what: string, owners: readonly (typeof owner)[]][] = [
+    ['no owner', []],
+    ['a pod for an owner', [{ ...owner, apiVersion: 'v1', kind: 'Pod' }]],
+    ['an owner that is no controller', [{ ...owner, controller: false }]],
+    ['a VMI of somebody else’s API group', [{ ...owner, apiVersion: 'example.com/v1' }]],
+  ];
+  for (const [what, ownerReferences] of others) {
+    it(`passes a pod by with ${what}`, () => {
+      const pod = launcherPod();
+      const found = recognizeLauncher({ ...pod, metadata: { ...pod.metadata, ownerReferences } });
+      assert.deepEqual(found, { kind: 'other', why: 'no-vmi-owner' });
+    });
+  }
+
+  it('passes by a pod without the label or without a compute container', () => {
+    const pod = launcherPod();
+    assert.equal(recognizeLauncher({ ...pod, metadata: {} }).kind, 'other');
+    assert.equal(recognizeLauncher({ ...pod, spec: { containers: [container('other', '9')] } }).kind, 'other');
+  });
+});
+
+describe('exclusive CPUs of a pod', () => {
+  it('are those of integral containers, init containers first', () => {
+    const pod = launcherPod({
+      init: [container('init', '2'), container('log', '15m')],
+      after: [container('side', '1000m')],
+    });
+    assert.deepEqual(
+      integralContainers(pod).map(({ list, index, name, cpus }) => `${list}[${index}] ${name} ${cpus}`),
+      ['initContainers[0] init 2', 'containers[0] compute 9', 'containers[1] side 1'],
+    );
+  });
+
+  it('need the pod to be Guaranteed, a missing request counting as the limit', () => {
+    const limited = { name: 'c', resources: { limits: { cpu: '1', memory: '1Gi' } } };
+    assert.deepEqual(qosObstacles(launcherPod({ after: [limited] })), []);
+    const same = {
+      name: 'c',
+      resources: { requests: { cpu: '1000m', memory: '1024Mi' }, limits: { cpu: '1', memory: '1Gi' } },
+    };
+    assert.deepEqual(qosObstacles(launcherPod({ after: [same] })), []);
+    const noMemory = { name: 'c', resources: { limits: { cpu: '1' } } };
+    assert.deepEqual(qosObstacles(launcherPod({ after: [noMemory] })), [
+      { container: 'c', why: 'it has no memory limit' },
+    ]);
+  });
+});

@@ -1,0 +1,60 @@
+import assert from 'node:assert/strict';
+import fc from 'fast-check';
+import { PHYSNET_RESOURCE_PREFIX, physnetOfResource, physnetResource } from '../../model/names.ts';
+
+/** What Kubernetes takes after the slash of a resource name. */
+const VALID = /^[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$/;
+const bytes = (text: string) => new TextEncoder().encode(text).length;
+const name = fc.oneof(
+  fc.string({ unit: 'grapheme', minLength: 1, maxLength: 30 }),
+  fc.stringMatching(/^[a-zA-Z0-9][-a-zA-Z0-9_.]{0,28}[a-zA-Z0-9]$/),
+  fc.stringMatching(/^x--[0-9a-f]{1,20}$/),
+);
+
+describe('physnet resource names', () => {
+  for (const [physnet, part] of [
+    ['physnet0', 'physnet0'],
+    ['tenant-a', 'tenant-a'],
+    ['tenant a', 'x--74656e616e742061'],
+    ['-a', 'x--2d61'],
+    ['x--61', 'x--782d2d3631'],
+    ['netz-süd', 'x--6e65747a2d73c3bc64'],
+  ] as const) {
+    it(`writes ${physnet} as ${part}`, () => {
+      assert.equal(physnetResource(physnet), PHYSNET_RESOURCE_PREFIX + part);
+      assert.equal(physnetOfResource(PHYSNET_RESOURCE_PREFIX + part), physnet);
+    });
+  }
+
+  it('gives back every name, and every name is one that Kubernetes takes', () => {
+    fc.assert(
+      fc.property(name, (physnet) => {
+        fc.pre(bytes(physnet) <= 30);
+        const resource = physnetResource(physnet);
+        assert.match(resource.slice(PHYSNET_RESOURCE_PREFIX.length), VALID);
+        assert.equal(physnetOfResource(resource), physnet);
+      }),
+    );
+  });
+
+  it('never gives two physnets one name', () => {
+    fc.assert(
+      fc.property(name, name, (a, b) => {
+        fc.pre(a !== b && bytes(a) <= 30 && bytes(b) <= 30);
+        assert.notEqual(physnetResource(a), physnetResource(b));
+      }),
+    );
+  });
+
+  it('refuses the empty name and what is too long to encode', () => {
+    assert.throws(() => physnetResource(''), RangeError);
+    assert.throws(() => physnetResource(`${'ü'.repeat(15)}u`), RangeError);
+    assert.equal(physnetResource('a'.repeat(63)), PHYSNET_RESOURCE_PREFIX + 'a'.repeat(63));
+  });
+
+  it('knows what is no physnet’s resource', () => {
+    for (const other of ['cpu', 'plumbline.dev/tunnel', PHYSNET_RESOURCE_PREFIX, `${PHYSNET_RESOURCE_PREFIX}x--zz`]) {
+      assert.equal(physnetOfResource(other), undefined);
+    }
+  });
+});

@@ -1,0 +1,494 @@
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import fc from 'fast-check';
+import {
+  networkAttachmentDefinition,
+  type Pod,
+  pod as podSchema,
+  virtualMachineInstance,
+} from '../../kube/resources.ts';
+import { CpuSet } from '../../model/cpu-set.ts';
+import { ParseError } from '../../model/errors.ts';
+import { TUNNEL_RESOURCE } from '../../model/names.ts';
+import { type AffinityWishes, parseAffinityWishes } from '../../model/networks/affinity.ts';
+import {
+  DEFAULT_NETWORK_ANNOTATION,
+  NETWORKS_ANNOTATION,
+  parseAttachments,
+  refText,
+} from '../../model/networks/attachments.ts';
+import { type NodeNetworks, togetherness } from '../../model/networks/common-cell.ts';
+import { EMPTY_CONTEXT, parseBridgeMappings, physnetsByBridge } from '../../model/networks/context.ts';
+import {
+  type InterfaceSources,
+  interfacesOf,
+  type NetworkedVmi,
+  type NetworkInterface,
+  PRIMARY_NETWORK_LABEL,
+} from '../../model/networks/interfaces.ts';
+import { classifyNad, type NadShape } from '../../model/networks/nad.ts';
+import { primaryNetworkOf } from '../../model/networks/primary.ts';
+import { type ResolvedNetwork, resolveNetworks } from '../../model/networks/resolve.ts';
+import { requiredResources } from '../../model/networks/resources.ts';
+import { run as runNads } from '../vectors/nads.ts';
+
+const vectors = join(import.meta.dirname, '../vectors');
+const fixture = (name: string): unknown => JSON.parse(readFileSync(join(vectors, `${name}.json`), 'utf8'));
+
+function ovnNad(name: string, config: Record<string, unknown>): NadShape {
+  const whole = { cniVersion: '1.1.0', name, type: 'ovn-k8s-cni-overlay', ...config };
+  return { metadata: { name, namespace: 'ns' }, spec: { config: JSON.stringify(whole) } };
+}
+
+const nads = new Map(
+  [
+    ovnNad('east', { topology: 'localnet', physicalNetworkName: 'physnet0' }),
+    ovnNad('west', { topology: 'localnet', physicalNetworkName: 'physnet1' }),
+    ovnNad('odd', { topology: 'localnet', physicalNetworkName: 'rack 7' }),
+    ovnNad('overlay', { topology: 'layer2', role: 'secondary' }),
+    ovnNad('primary', { topology: 'layer2', role: 'primary' }),
+    { metadata: { name: 'bridge', namespace: 'ns' }, spec: { config: '{"type":"bridge","bridge":"br0"}' } },
+    { metadata: { name: 'broken', namespace: 'ns' }, spec: { config: '{' } },
+  ].map((nad) => [`ns/${nad.metadata.name}`, nad]),
+);
+
+interface Setting {
+  /** VMI networks: name to multus networkName; `pod` is the pod network. */
+  readonly networks?: Record<string, string>;
+  /** The pod's multus annotation; absent: no pod yet. */
+  readonly annotation?: string;
+  readonly wishes?: Record<string, string>;
+  readonly exclusive?: boolean;
+  readonly sources?: Partial<InterfaceSources>;
+}
+
+function resolve({ networks, annotation, wishes = {}, exclusive = true, sources = {} }: Setting) {
+  const interfaces = interfacesOf({
+    namespace: 'ns',
+    pod:
+      annotation === undefined
+        ? undefined
+        : { metadata: { annotations: { [NETWORKS_ANNOTATION]: annotation } }, spec: {} },
+    vmi: networks && {
+      spec: {
+        networks: Object.entries(networks).map(([name, networkName]) =>
+          networkName === 'pod' ? { name, pod: {} } : { name, multus: { networkName } },
+        ),
+      },
+    },
+    ...sources,
+  });
+  const resolution = resolveNetworks({
+    interfaces,
+    wishes: parseAffinityWishes(JSON.stringify(wishes)),
+    findNad: (ref) => nads.get(refText(ref)),
+    context: EMPTY_CONTEXT,
+    exclusive,
+  });
+  const reported = { physnets: new Set(['physnet0', 'physnet1', 'rack 7']), tunnel: true };
+  const { resources, findings } = requiredResources(resolution.networks, reported, exclusive);
+  return {
+    ...resolution,
+    summary: resolution.networks.map((one) => `${one.name} ${describeKind(one)} ${one.affinity}`),
+    resources,
+    codes: [...resolution.findings, ...findings].map(({ code }) => code),
+  };
+}
+
+function describeKind(one: ResolvedNetwork): string {
+  return one.kind === 'physnet' ? one.physnet : one.kind;
+}
+
+describe('classification of networks', () => {
+  it('is as the shared samples say', () => {
+    const outcome = runNads(fixture('nads'), () => undefined);
+    assert.deepEqual(outcome.failures, []);
+    assert.ok(outcome.ran >= 36);
+  });
+
+  it('looks through a gate that wraps another plugin', () => {
+    const config = {
+      type: 'plumbline-gate',
+      name: 'blue',
+      delegate: { type: 'ovn-k8s-cni-overlay', topology: 'localnet' },
+    };
+    const nad = { metadata: {}, spec: { config: JSON.stringify(config) } };
+    assert.deepEqual(classifyNad(nad, EMPTY_CONTEXT), { kind: 'physnet', physnet: 'blue' });
+  });
+
+  it('never throws, whatever the configuration is', () => {
+    const fields = [
+      'type',
+      'name',
+      'topology',
+      'bridge',
+      'master',
+      'plugins',
+      'delegate',
+      'transport',
+      'linkInContainer',
+    ];
+    const config = fc.oneof(
+      fc.string(),
+      fc.json(),
+      fc.dictionary(fc.constantFrom(...fields), fc.jsonValue()).map((value) => JSON.stringify(value)),
+      fc
+        .record({
+          type: fc.constantFrom('ovs', 'ovn-k8s-cni-overlay', 'kube-ovn', 'macvlan'),
+          topology: fc.jsonValue(),
+          bridge: fc.jsonValue(),
+        })
+        .map((value) => JSON.stringify(value)),
+    );
+    fc.assert(
+      fc.property(config, (text) => {
+        const { kind } = classifyNad({ metadata: {}, spec: { config: text } }, EMPTY_CONTEXT);
+        assert.ok(['physnet', 'tunnel', 'device', 'none', 'unknown'].includes(kind));
+      }),
+    );
+  });
+
+  it('reads bridge mappings forwards and backwards', () => {
+    const mappings = parseBridgeMappings('physnet0:br-ex, tenant-a:br-data,shared:br-data,physnet0:br-2,:x,y:,z');
+    assert.deepEqual(
+      mappings.map(({ physnet, bridge }) => `${physnet}=${bridge}`),
+      ['physnet0=br-ex', 'tenant-a=br-data', 'shared=br-data'],
+    );
+    assert.deepEqual(
+      [...physnetsByBridge(mappings)],
+      [
+        ['br-ex', 'physnet0'],
+        ['br-data', 'tenant-a'],
+      ],
+    );
+    assert.deepEqual(parseBridgeMappings(''), []);
+  });
+});
+
+describe('multus’s annotation', () => {
+  for (const text of [
+    '[',
+    '{"name":"a"}',
+    '[{"namespace":"x"}]',
+    '[1]',
+    '"a"',
+    '[{"name":"a","interface":"0123456789abcdef"}]',
+    'A',
+    'a/b/c',
+  ]) {
+    it(`is refused as ${text}`, () => assert.throws(() => parseAttachments(text, 'ns'), ParseError));
+  }
+
+  it('reads alike in both forms', () => {
+    const label = fc.stringMatching(/^[a-z0-9]([-a-z0-9]{0,10}[a-z0-9])?$/);
+    const one = fc.record(
+      { namespace: label, name: label, interface: fc.option(label, { nil: undefined }) },
+      { requiredKeys: ['namespace', 'name'] },
+    );
+    fc.assert(
+      fc.property(fc.array(one, { minLength: 1 }), (list) => {
+        const short = list
+          .map((item) => `${item.namespace}/${item.name}${item.interface ? `@${item.interface}` : ''}`)
+          .join(',');
+        assert.deepEqual(parseAttachments(short, 'ns'), parseAttachments(JSON.stringify(list), 'ns'));
+      }),
+    );
+  });
+});
+
+describe('interfaces', () => {
+  const names = (found: readonly NetworkInterface[]) =>
+    found.map(({ name, ref }) => `${name}=${ref ? refText(ref) : 'pod'}`);
+  const annotations = (text: string, more: Record<string, string> = {}) => ({
+    metadata: { annotations: { [NETWORKS_ANNOTATION]: text, ...more } },
+    spec: {},
+  });
+  const guest = (networks: NonNullable<NetworkedVmi['spec']['networks']>): NetworkedVmi => ({ spec: { networks } });
+
+  it('are named by the VMI where there is one, whatever KubeVirt calls them in the pod', () => {
+    const pod: Pod = podSchema.parse(fixture('virt-launcher-pod.admission'));
+    const vmi = virtualMachineInstance.parse(fixture('vmi'));
+    assert.deepEqual(names(interfacesOf({ namespace: 'telco-east', pod, vmi })), [
+      'default=pod',
+      'dpdk-east=telco-east/dpdk-net-east',
+    ]);
+    assert.deepEqual(names(interfacesOf({ namespace: 'telco-east', vmi })), [
+      'default=pod',
+      'dpdk-east=telco-east/dpdk-net-east',
+    ]);
+  });
+
+  it('W13: keep duplicate attachments apart, in the VMI’s order, and injected ones under their own name', () => {
+    const vmi = guest([
+      { name: 'a', multus: { networkName: 'net' } },
+      { name: 'b', multus: { networkName: 'other/net' } },
+      { name: 'c', multus: { networkName: 'ns/net' } },
+    ]);
+    const pod = annotations('net@podaaa,other/net@podbbb,net@podccc,mesh@mesh0,last');
+    assert.deepEqual(names(interfacesOf({ namespace: 'ns', pod, vmi })), [
+      'a=ns/net',
+      'b=other/net',
+      'c=ns/net',
+      'mesh0=ns/mesh',
+      'net5=ns/last',
+    ]);
+  });
+
+  it('leave out what is not attached to the pod any more', () => {
+    const vmi = guest([
+      { name: 'a', multus: { networkName: 'net' } },
+      { name: 'b', multus: { networkName: 'gone' } },
+    ]);
+    assert.deepEqual(names(interfacesOf({ namespace: 'ns', pod: annotations('net'), vmi })), ['a=ns/net']);
+  });
+
+  it('take the default network from multus, from the VMI, or from the namespace’s primary network', () => {
+    const vmi = guest([{ name: 'default', pod: {} }]);
+    const primary = { namespace: 'ns', name: 'udn' };
+    const chosen = annotations('', { [DEFAULT_NETWORK_ANNOTATION]: 'infra/fast' });
+    assert.deepEqual(names(interfacesOf({ namespace: 'ns', pod: chosen, vmi, primary })), ['default=infra/fast']);
+    assert.deepEqual(names(interfacesOf({ namespace: 'ns', vmi, primary })), ['default=ns/udn']);
+    const own = guest([{ name: 'main', multus: { networkName: 'infra/fast', default: true } }]);
+    assert.deepEqual(names(interfacesOf({ namespace: 'ns', vmi: own })), ['main=infra/fast']);
+  });
+
+  it('are none on the host’s network, and one more than attached for an ordinary pod', () => {
+    assert.deepEqual(interfacesOf({ namespace: 'ns', pod: { metadata: {}, spec: { hostNetwork: true } } }), []);
+    assert.deepEqual(names(interfacesOf({ namespace: 'ns', pod: annotations('net') })), ['eth0=pod', 'net1=ns/net']);
+  });
+
+  it('find a primary network only in a labelled namespace', () => {
+    const labels = { [PRIMARY_NETWORK_LABEL]: '' };
+    assert.deepEqual(primaryNetworkOf('ns', labels, nads.values()), {
+      kind: 'primary',
+      ref: { namespace: 'ns', name: 'primary' },
+    });
+    assert.deepEqual(primaryNetworkOf('ns', {}, nads.values()), { kind: 'none' });
+    assert.deepEqual(primaryNetworkOf('other', labels, nads.values()), { kind: 'missing' });
+  });
+});
+
+describe('affinity', () => {
+  it('reads wishes by name', () => {
+    const wishes: AffinityWishes = parseAffinityWishes('{"dpdk-east":"required","mgmt":"none","x":"preferred"}');
+    assert.deepEqual(
+      [...wishes],
+      [
+        ['dpdk-east', 'required'],
+        ['mgmt', 'none'],
+        ['x', 'preferred'],
+      ],
+    );
+    assert.equal(parseAffinityWishes(' ').size, 0);
+  });
+
+  for (const [text, says] of [
+    ['required', /no JSON/],
+    ['["a"]', /object/],
+    ['null', /object/],
+    ['{"a":"strict"}', /"a" has the value "strict"; expected one of required, preferred, none/],
+    ['{"a":true}', /"a" has the value "true"/],
+    ['{"a":{"b":1}}', /"a" has the value/],
+  ] as const) {
+    it(`refuses ${text}`, () =>
+      assert.throws(
+        () => parseAffinityWishes(text),
+        (error) => error instanceof ParseError && says.test(error.message),
+      ));
+  }
+});
+
+describe('resolving a VM’s networks', () => {
+  const cases: [what: string, setting: Setting, summary: string[], resources: string[], codes: string[]][] = [
+    [
+      'a physnet is required by default, the pod network never',
+      { networks: { default: 'pod', data: 'east' }, annotation: 'east' },
+      ['default tunnel none', 'data physnet0 required'],
+      ['physnet.plumbline.dev/physnet0'],
+      [],
+    ],
+    [
+      'W13: two attachments of one network, one resource',
+      { networks: { a: 'east', b: 'east' }, annotation: 'east,east' },
+      ['a physnet0 required', 'b physnet0 required'],
+      ['physnet.plumbline.dev/physnet0'],
+      [],
+    ],
+    [
+      'an overlay network needs the tunnel',
+      { networks: { a: 'overlay', b: 'west' }, annotation: '[{"name":"overlay"},{"name":"west"}]' },
+      ['a tunnel required', 'b physnet1 required'],
+      [TUNNEL_RESOURCE, 'physnet.plumbline.dev/physnet1'],
+      [],
+    ],
+    [
+      'P5: management opts out, another is only preferred',
+      {
+        networks: { data: 'east', mgmt: 'west', log: 'overlay' },
+        annotation: 'east,west,overlay',
+        wishes: { mgmt: 'none', log: 'preferred' },
+      },
+      ['data physnet0 required', 'mgmt physnet1 none', 'log tunnel preferred'],
+      ['physnet.plumbline.dev/physnet0'],
+      [],
+    ],
+    [
+      'a wish may name the network, and an interface’s own wish comes first',
+      { networks: { a: 'east', b: 'east' }, annotation: 'east,east', wishes: { 'ns/east': 'none', b: 'required' } },
+      ['a physnet0 none', 'b physnet0 required'],
+      ['physnet.plumbline.dev/physnet0'],
+      [],
+    ],
+    [
+      'the pod network may be required',
+      { networks: { default: 'pod' }, annotation: '', wishes: { default: 'required' } },
+      ['default tunnel required'],
+      [TUNNEL_RESOURCE],
+      [],
+    ],
+    [
+      'W13: a primary user-defined network is a pod network',
+      { networks: { default: 'pod' }, annotation: '', sources: { primary: { namespace: 'ns', name: 'primary' } } },
+      ['default tunnel none'],
+      [],
+      [],
+    ],
+    [
+      'W13: a name that is no resource name is encoded',
+      { networks: { a: 'odd' }, annotation: 'odd' },
+      ['a rack 7 required'],
+      ['physnet.plumbline.dev/x--7261636b2037'],
+      [],
+    ],
+    [
+      'a VM on the shared pool gets no device',
+      { networks: { a: 'east' }, annotation: 'east', exclusive: false },
+      ['a physnet0 none'],
+      [],
+      [],
+    ],
+    [
+      'and is told if it asks',
+      { networks: { a: 'east' }, annotation: 'east', exclusive: false, wishes: { a: 'required' } },
+      ['a physnet0 required'],
+      [],
+      ['affinity-without-exclusive-cpus'],
+    ],
+    [
+      'a wish for what has no location',
+      { networks: { a: 'bridge' }, annotation: 'bridge', wishes: { a: 'required' } },
+      ['a none required'],
+      [],
+      ['affinity-without-location'],
+    ],
+    [
+      'a wish for an interface that is not there',
+      { networks: { a: 'east' }, annotation: 'east', wishes: { b: 'none' } },
+      ['a physnet0 required'],
+      ['physnet.plumbline.dev/physnet0'],
+      ['unknown-interface'],
+    ],
+    [
+      'a definition that cannot be read',
+      { networks: { a: 'broken' }, annotation: 'broken' },
+      ['a none none'],
+      [],
+      ['unreadable-network'],
+    ],
+    [
+      'a definition that is not there',
+      { networks: { a: 'absent' }, annotation: 'absent' },
+      ['a unknown none'],
+      [],
+      ['unknown-network'],
+    ],
+    [
+      'an item without a name',
+      { annotation: 'east,' },
+      ['eth0 tunnel none', 'net1 physnet0 required', 'net2 unknown none'],
+      ['physnet.plumbline.dev/physnet0'],
+      ['unknown-network'],
+    ],
+    [
+      'before there is a pod',
+      { networks: { default: 'pod', a: 'east' } },
+      ['default tunnel none', 'a physnet0 required'],
+      ['physnet.plumbline.dev/physnet0'],
+      [],
+    ],
+  ];
+  for (const [what, setting, summary, resources, codes] of cases) {
+    it(what, () => {
+      const found = resolve(setting);
+      assert.deepEqual(
+        { summary: found.summary, resources: found.resources, codes: found.codes },
+        { summary, resources, codes },
+      );
+    });
+  }
+
+  it('names each missing definition once, so that it can be looked up afresh', () => {
+    const { missing } = resolve({ annotation: 'absent,other/absent,absent' });
+    assert.deepEqual(missing.map(refText), ['ns/absent', 'other/absent']);
+  });
+
+  it('asks for no network that no node reports, and names it', () => {
+    const { networks } = resolve({ networks: { a: 'east', b: 'overlay' }, annotation: 'east,overlay' });
+    const { resources, findings } = requiredResources(networks, { physnets: new Set(['other']), tunnel: false }, true);
+    assert.deepEqual(resources, []);
+    assert.deepEqual(
+      findings.map(({ code }) => code),
+      ['unknown-physnet', 'unknown-tunnel'],
+    );
+    assert.match(findings[0]?.message ?? '', /interface a: no node reports the physnet physnet0 of ns\/east/);
+  });
+
+  it('says so of a physnet whose name is too long to be a resource', () => {
+    const long = 'ü'.repeat(20);
+    const one: ResolvedNetwork = {
+      kind: 'physnet',
+      physnet: long,
+      name: 'a',
+      role: 'secondary',
+      network: 'ns/n',
+      affinity: 'required',
+    };
+    const { resources, findings } = requiredResources([one], { physnets: new Set([long]), tunnel: false }, true);
+    assert.deepEqual([resources, findings.map(({ code }) => code)], [[], ['physnet-name-too-long']]);
+  });
+
+  it('takes the API’s own definition as it is', () => {
+    const parsed = networkAttachmentDefinition.parse({ metadata: { name: 'a' }, spec: { config: '{"type":"sriov"}' } });
+    assert.deepEqual(classifyNad(parsed, EMPTY_CONTEXT), { kind: 'device' });
+  });
+});
+
+describe('required networks together', () => {
+  const node = (physnets: Record<string, string>, tunnel?: string): NodeNetworks => ({
+    physnets: new Map(Object.entries(physnets).map(([name, cells]) => [name, CpuSet.parse(cells)])),
+    tunnel: tunnel === undefined ? undefined : CpuSet.parse(tunnel),
+  });
+  const { networks } = resolve({ networks: { a: 'east', b: 'west' }, annotation: 'east,west' });
+  const withTunnel = resolve({ networks: { a: 'east', t: 'overlay' }, annotation: 'east,overlay' }).networks;
+
+  for (const [what, required, nodes, answer] of [
+    ['no required network', [], [], 'together'],
+    ['no node', networks, [], 'nowhere'],
+    ['one cell for both', networks, [node({ physnet0: '0', physnet1: '0' })], 'together'],
+    ['W13: always apart', networks, [node({ physnet0: '0', physnet1: '1' })], 'apart'],
+    [
+      'apart here, together there',
+      networks,
+      [node({ physnet0: '0', physnet1: '1' }), node({ physnet0: '1', physnet1: '1' })],
+      'together',
+    ],
+    ['P4: a bond over both cells', networks, [node({ physnet0: '0-1', physnet1: '1' })], 'together'],
+    ['a NIC of unknown cell', networks, [node({ physnet0: '', physnet1: '1' })], 'together'],
+    ['no node with both', networks, [node({ physnet0: '0' }), node({ physnet1: '0' })], 'nowhere'],
+    ['the tunnel elsewhere', withTunnel, [node({ physnet0: '0' }, '1')], 'apart'],
+    ['no tunnel', withTunnel, [node({ physnet0: '0' })], 'nowhere'],
+  ] as const) {
+    it(`${what}: ${answer}`, () => assert.equal(togetherness(required, nodes), answer));
+  }
+});

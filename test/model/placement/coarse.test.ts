@@ -1,0 +1,68 @@
+import assert from 'node:assert/strict';
+import fc from 'fast-check';
+import { CpuSet } from '../../../model/cpu-set.ts';
+import { CoarseFit, NO_FIT } from '../../../model/placement/coarse.ts';
+import { hostOf, shapes } from '../kubelet/arbitraries.ts';
+import { simpleHost } from '../kubelet/fixtures.ts';
+
+function fitOf(coarse: CoarseFit, cpus: number, networks: readonly string[] = [], wholeCores = true): number[] {
+  const out = new Int16Array(coarse.size);
+  coarse.fit({ cpus, wholeCores, networks }, out);
+  return [...out];
+}
+
+describe('model/placement: coarse fit over many hosts', () => {
+  it('counts whole free cores, not free threads', () => {
+    const coarse = new CoarseFit();
+    coarse.add(simpleHost(2, 8), CpuSet.parse('1,3,5,7,8-11'), true);
+    assert.deepEqual(fitOf(coarse, 4), [0]);
+    assert.deepEqual(fitOf(coarse, 6), [NO_FIT]);
+    assert.deepEqual(fitOf(coarse, 6, [], false), [NO_FIT], 'the host itself gives whole cores only');
+  });
+
+  it('looks at the cells of the required networks alone', () => {
+    const coarse = new CoarseFit();
+    const first = coarse.add(simpleHost(2, 8), CpuSet.parse('2-7,10-13'), true);
+    const second = coarse.add(simpleHost(2, 8), CpuSet.parse('2-15'), true);
+    coarse.setNetwork(first, 'east', 0b10);
+    coarse.setNetwork(second, 'east', 0b10);
+    assert.deepEqual(fitOf(coarse, 6, ['east']), [NO_FIT, 2]);
+    assert.deepEqual(fitOf(coarse, 6, ['unknown']), [4, 8], 'an unknown network constrains nothing');
+  });
+
+  it('follows changes of one host without touching another', () => {
+    const coarse = new CoarseFit();
+    const hosts = [0, 1, 2].map(() => coarse.add(simpleHost(1, 8), CpuSet.parse('0-7'), false));
+    coarse.setFree(hosts[1] ?? -1, CpuSet.parse('0-1'));
+    assert.deepEqual(fitOf(coarse, 4), [4, NO_FIT, 4]);
+  });
+
+  it('equals a count over sets on random hosts', () => {
+    const item = fc.record({ shape: shapes(64), bits: fc.array(fc.integer(), { minLength: 2, maxLength: 2 }) });
+    fc.assert(
+      fc.property(
+        fc.array(item, { minLength: 1, maxLength: 8 }),
+        fc.integer({ min: 1, max: 32 }),
+        fc.boolean(),
+        (items, cpus, wholeCores) => {
+          const coarse = new CoarseFit();
+          const expected = items.map(({ shape, bits }) => {
+            const host = hostOf(shape);
+            const free = CpuSet.fromWords(Uint32Array.from(bits)).intersect(host.online);
+            coarse.add(host, free, false);
+            const room = wholeCores
+              ? host.cores.filter((core) => core.isSubsetOf(free)).reduce((sum, core) => sum + core.size, 0)
+              : free.size;
+            return room >= cpus ? room - cpus : NO_FIT;
+          });
+          assert.deepEqual(fitOf(coarse, cpus, [], wholeCores), expected);
+        },
+      ),
+      { numRuns: 500 },
+    );
+  });
+
+  it('refuses a host with more NUMA nodes than it has bits for', () => {
+    assert.throws(() => new CoarseFit().add(simpleHost(33, 2), CpuSet.EMPTY, false), /33 NUMA nodes: at most 32/);
+  });
+});

@@ -1,0 +1,58 @@
+import { podRequestOf } from '../../../model/kubelet/pod-request.ts';
+import type { HostReport } from '../../../model/kubelet/report.ts';
+import { physnetResource, TUNNEL_RESOURCE } from '../../../model/names.ts';
+import {
+  type NetworkNeed,
+  type PlacementHost,
+  type PlacementNeeds,
+  preparedHost,
+} from '../../../model/placement/needs.ts';
+import { container, pod } from '../kubelet/fixtures.ts';
+
+/** Two NUMA nodes of eight CPUs (0-7, 8-15), cores of two threads, 0-1 reserved; full-pcpus-only, best-effort. */
+export const REPORT: HostReport = {
+  kubeletVersion: 'v1.36.2',
+  cells: [
+    { id: 0, cpus: '0-7' },
+    { id: 1, cpus: '8-15' },
+  ],
+  cores: ['0-1', '2-3', '4-5', '6-7', '8-9', '10-11', '12-13', '14-15'],
+  reserved: '0-1',
+  cpuManager: { policy: 'static', options: { 'full-pcpus-only': 'true' } },
+  topologyManager: { policy: 'best-effort', scope: 'container' },
+  assignments: [],
+  physnets: [
+    { name: 'east', cells: '0' },
+    { name: 'west', cells: '1' },
+    { name: 'bond', cells: '0-1' },
+    { name: 'vague', cells: '' },
+  ],
+  tunnel: { cells: '1' },
+};
+
+export function node(changes: Partial<HostReport> = {}): PlacementHost {
+  return preparedHost({ ...REPORT, ...changes });
+}
+
+export function physnet(name: string, affinity: NetworkNeed['affinity'] = 'required'): NetworkNeed {
+  return { name: `if-${name}`, kind: 'physnet', physnet: name, affinity };
+}
+
+export const TUNNEL: NetworkNeed = { name: 'if-tunnel', kind: 'tunnel', affinity: 'required' };
+
+/** A pod of one Guaranteed container that asks for the device of each required network, as the webhook has it do. */
+export function needs(
+  uid: string,
+  cpus: number,
+  networks: readonly NetworkNeed[] = [],
+  more: Partial<PlacementNeeds> = {},
+): PlacementNeeds {
+  const devices = networks
+    .filter(({ affinity }) => affinity === 'required')
+    .map(({ kind, physnet: of }) => [kind === 'tunnel' ? TUNNEL_RESOURCE : physnetResource(of ?? ''), '1']);
+  return {
+    request: podRequestOf(pod(uid, [container('compute', cpus, Object.fromEntries(devices))])),
+    networks,
+    ...more,
+  };
+}

@@ -1,0 +1,220 @@
+import assert from 'node:assert/strict';
+import { type Placement, place } from '../../../model/placement/place.ts';
+import type { RefusalReason } from '../../../model/placement/refusal.ts';
+import { needs, node, physnet, REPORT, TUNNEL } from './fixtures.ts';
+
+function given(placement: Placement): string {
+  if (placement.outcome === 'refused') return placement.refusal.reason;
+  if (placement.outcome === 'unpredictable') return `unpredictable: ${placement.reason}`;
+  return `${placement.containers.map(({ cpus }) => `${cpus}`).join(' ')} on ${placement.cells}`;
+}
+
+function refused(placement: Placement) {
+  assert.equal(placement.outcome, 'refused');
+  return placement.refusal;
+}
+
+const BUSY_EAST = [{ podUID: 'x', container: 'c', cpus: '2-7' }];
+const passthrough = { spansCells: true };
+
+describe('model/placement: networks', () => {
+  const cases: readonly [string, Placement, string | RefusalReason][] = [
+    ['a required physnet draws the VM to its node', place(needs('a', 4, [physnet('west')]), node()), '8-11 on 1'],
+    ['the tunnel too', place(needs('a', 4, [TUNNEL]), node()), '8-11 on 1'],
+    ['a bond over both nodes is satisfied by either', place(needs('a', 8, [physnet('bond')]), node()), '8-15 on 1'],
+    [
+      'a bond over both nodes, and larger than one node: both are local',
+      place(needs('a', 10, [physnet('bond')]), node()),
+      '2-3,8-15 on 0,1',
+    ],
+    ['an unknown physnet constrains nothing', place(needs('a', 4, [physnet('ghost')]), node()), '2-5 on 0'],
+    ['so does one of which the NUMA node is not known', place(needs('a', 4, [physnet('vague')]), node()), '2-5 on 0'],
+    ['none on the far node is admitted', place(needs('a', 8, [physnet('east', 'none')]), node()), '8-15 on 1'],
+    ['preferred never refuses', place(needs('a', 8, [physnet('east', 'preferred')]), node()), '8-15 on 1'],
+    [
+      'local node full, remote free: refused',
+      place(needs('a', 2, [physnet('east')]), node({ assignments: BUSY_EAST })),
+      'network-elsewhere',
+    ],
+    [
+      'one guest cell with two distant physnets',
+      place(needs('a', 2, [physnet('east'), physnet('west')]), node()),
+      'cannot-split',
+    ],
+    [
+      'two physnets and a guest that would span, but the CPUs do not',
+      place(needs('a', 2, [physnet('east'), physnet('west')], passthrough), node()),
+      'cannot-split',
+    ],
+    [
+      'two physnets and a guest that spans, where the CPUs really do',
+      place(needs('a', 10, [physnet('east'), physnet('west')], passthrough), node()),
+      '2-3,8-15 on 0,1',
+    ],
+    [
+      'a guest that spans needs one node for its network, not all',
+      place(needs('a', 10, [physnet('east')], passthrough), node()),
+      '2-11 on 0,1',
+    ],
+    [
+      'restricted says no common node to two distant physnets',
+      place(needs('a', 2, [physnet('east'), physnet('west')]), node({ topologyManager: { policy: 'restricted' } })),
+      'cannot-split',
+    ],
+    [
+      'a physnet-only VM does not mind where the tunnel is',
+      place(needs('a', 2, [physnet('east')]), node()),
+      '2-3 on 0',
+    ],
+  ];
+  for (const [name, placement, expected] of cases) it(name, () => assert.equal(given(placement), expected));
+
+  it('an unknown physnet is named in a warning', () => {
+    const placement = place(needs('a', 4, [physnet('ghost')]), node());
+    assert.ok(placement.outcome === 'admitted');
+    assert.deepEqual(placement.warnings, ['interface if-ghost (physnet ghost): not known here; no affinity']);
+  });
+
+  it('the refusal names interface, physnet, wanted nodes and what is short there', () => {
+    const refusal = refused(place(needs('a', 4, [physnet('east')]), node({ assignments: BUSY_EAST })));
+    assert.equal(refusal.short, 'no room on the NUMA nodes of a required network');
+    assert.match(
+      refusal.text,
+      /^interface if-east \(physnet east\) is on NUMA node 0, where 0 whole cores are free of 2 needed/,
+    );
+    assert.deepEqual([refusal.where, refusal.wanted, refusal.available], [[0], 2, 0]);
+  });
+});
+
+describe('model/placement: CPUs', () => {
+  const plain = { cpuManager: { policy: 'static' } };
+  const cases: readonly [string, Placement, string][] = [
+    ['an unpadded launcher on a full-pcpus-only node', place(needs('a', 3), node()), 'misaligned'],
+    ['is fine on a plain static one', place(needs('a', 3), node(plain)), '2-4 on 0'],
+    [
+      'free threads but too few free whole cores',
+      place(needs('a', 14), node({ assignments: [{ podUID: 'x', container: 'c', cpus: '2' }] })),
+      'too-few-whole-cores',
+    ],
+    [
+      'a promise of whole cores holds on a plain static node too',
+      place(needs('a', 3, [], { wholeCores: true }), node(plain)),
+      'too-few-whole-cores',
+    ],
+    ['too many CPUs for a plain static node', place(needs('a', 15), node(plain)), 'too-few-cpus'],
+    [
+      'more than a NUMA node has',
+      place(needs('a', 10), node({ topologyManager: { policy: 'single-numa-node' } })),
+      'no-common-node',
+    ],
+    [
+      'a node without the static CPU manager',
+      place(needs('a', 2), node({ cpuManager: { policy: 'none' } })),
+      'no-exclusive-cpus',
+    ],
+    ['reserved CPUs that split a core', place(needs('a', 2), node({ reserved: '6,8' })), 'no-whole-cores'],
+    [
+      'a hybrid host',
+      place(needs('a', 2), node({ cores: [...REPORT.cores.slice(0, 7), '14', '15'] })),
+      'no-whole-cores',
+    ],
+    [
+      'a kubelet that cannot be predicted',
+      place(needs('a', 2), node({ kubeletVersion: 'v1.20.0' })),
+      `unpredictable: kubelet v1.20.0 is not predicted, only 1.34 to 1.36`,
+    ],
+  ];
+  for (const [name, placement, expected] of cases) it(name, () => assert.equal(given(placement), expected));
+});
+
+describe('model/placement: pods in flight', () => {
+  const lastFour = { assignments: [{ podUID: 'x', container: 'c', cpus: '2-11' }] };
+
+  it('the last four CPUs are promised once', () => {
+    assert.equal(given(place(needs('a', 4), node(lastFour))), '12-15 on 1');
+    assert.equal(given(place(needs('b', 4), node(lastFour), [needs('a', 4)])), 'too-few-whole-cores');
+    assert.equal(given(place(needs('b', 2), node(lastFour), [needs('a', 2)])), '14-15 on 1');
+  });
+
+  it('a pod in flight that the report shows already is not counted twice', () => {
+    const shown = { assignments: [...lastFour.assignments, { podUID: 'a', container: 'compute', cpus: '12-13' }] };
+    assert.equal(given(place(needs('b', 2), node(shown), [needs('a', 2)])), '14-15 on 1');
+  });
+
+  it('it must fit whichever is admitted first', () => {
+    // Free: 2-7 on node 0, 8-15 on node 1. In flight: eight on one node. Six first would go to node 0, since it has
+    // fewer free; two more first would break into a node that the others need.
+    const single = { topologyManager: { policy: 'single-numa-node' } };
+    assert.equal(given(place(needs('b', 6), node(single), [needs('a', 8)])), '2-7 on 0');
+    const tight = { ...single, assignments: [{ podUID: 'x', container: 'c', cpus: '2-3' }] };
+    // Node 0 has four free, node 1 eight. Two and eight fit in either order; a four more only if two go elsewhere.
+    assert.equal(given(place(needs('c', 2), node(tight), [needs('a', 8), needs('b', 2)])), '6-7 on 0');
+    const middle = {
+      ...single,
+      assignments: [
+        { podUID: 'x', container: 'c', cpus: '2-5' },
+        { podUID: 'y', container: 'c', cpus: '8-11' },
+      ],
+    };
+    // Node 0 has two free, node 1 four: four and two fit in either order, because two go to node 0 first.
+    assert.equal(given(place(needs('b', 4), node(middle), [needs('a', 2)])), '12-15 on 1');
+    const level = {
+      ...single,
+      assignments: [
+        { podUID: 'x', container: 'c', cpus: '2-3' },
+        { podUID: 'y', container: 'c', cpus: '8-11' },
+      ],
+    };
+    // Four are free on each. Two in flight go to node 0, four to node 1; but four first go to node 0, two to node 1.
+    assert.equal(given(place(needs('b', 4), node(level), [needs('a', 2)])), '12-15 on 1');
+    assert.equal(given(place(needs('c', 4), node(level), [needs('a', 2), needs('b', 2)])), '12-15 on 1');
+  });
+
+  it('whole cores held on another node are not counted here', () => {
+    const held = [needs('a', 6, [physnet('east')])];
+    assert.equal(given(place(needs('b', 8, [physnet('west')]), node(), held)), '8-15 on 1');
+    assert.equal(given(place(needs('b', 2, [physnet('east')]), node(), held)), 'network-elsewhere');
+  });
+
+  it('a pod whose required place depends on who comes first is refused', () => {
+    // A pod in flight that does not mind takes east’s last cores if it comes first, so east cannot be promised.
+    const busy = { assignments: [{ podUID: 'x', container: 'c', cpus: '2-5' }] };
+    assert.equal(given(place(needs('b', 2, [physnet('east')]), node(busy), [needs('a', 2)])), 'network-elsewhere');
+    const later = place(needs('b', 2), node(busy), [needs('a', 2, [physnet('east')])]);
+    assert.equal(given(later), 'in-flight');
+  });
+});
+
+describe('model/placement: scores', () => {
+  const score = (placement: Placement) => (placement.outcome === 'admitted' ? placement.score : Number.NaN);
+
+  it('lie between 0 and 1', () => {
+    for (const cpus of [2, 4, 8, 14]) {
+      const value = score(place(needs('a', cpus), node()));
+      assert.ok(value >= 0 && value <= 1);
+    }
+  });
+
+  it('a preferred network that is near scores higher', () => {
+    const near = place(needs('a', 4, [physnet('east', 'preferred')]), node());
+    const far = place(needs('a', 4, [physnet('west', 'preferred')]), node());
+    assert.ok(score(near) > score(far));
+  });
+
+  it('NIC-local nodes are kept for VMs that need them', () => {
+    const withNic = node({ tunnel: undefined, physnets: [{ name: 'east', cells: '0' }] });
+    const without = node({ tunnel: undefined, physnets: [] });
+    assert.ok(score(place(needs('a', 4), without)) > score(place(needs('a', 4), withNic)));
+    assert.equal(given(place(needs('a', 4), withNic)), '2-5 on 0');
+  });
+
+  it('a fuller node scores higher, so that large VMs find empty ones', () => {
+    const fuller = node({ assignments: [{ podUID: 'x', container: 'c', cpus: '8-15' }] });
+    assert.ok(score(place(needs('a', 2), fuller)) > score(place(needs('a', 2), node())));
+  });
+
+  it('breaking a whole core scores lower', () => {
+    const plain = { cpuManager: { policy: 'static' } };
+    assert.ok(score(place(needs('a', 4), node(plain))) > score(place(needs('a', 3), node(plain))));
+  });
+});

@@ -1,0 +1,71 @@
+import assert from 'node:assert/strict';
+import fc from 'fast-check';
+import { ParseError } from '../../model/errors.ts';
+import { integralCpus, milliValue, parseQuantity, wholeValue } from '../../model/quantity.ts';
+
+describe('quantities', () => {
+  const amounts: [text: string, milli: number][] = [
+    ['9', 9000],
+    ['9000m', 9000],
+    ['9e0', 9000],
+    ['9E0', 9000],
+    ['0.009k', 9000],
+    ['9000000000n', 9000],
+    ['9000000u', 9000],
+    ['+9', 9000],
+    ['9.', 9000],
+    ['.5', 500],
+    ['5e-1', 500],
+    ['15m', 15],
+    ['1n', 1],
+    ['0.0001', 1],
+    ['0', 0],
+    ['-1', -1000],
+    ['1Ki', 1_024_000],
+    ['1.5Ki', 1_536_000],
+    ['1M', 1_000_000_000],
+    ['1E', 1e21],
+  ];
+  for (const [text, milli] of amounts) {
+    it(`reads ${text} as ${milli} thousandths, rounded up`, () => assert.equal(milliValue(parseQuantity(text)), milli));
+  }
+
+  for (const text of [
+    '',
+    ' ',
+    '9 ',
+    'nine',
+    '9x',
+    '9mm',
+    '1e',
+    '--9',
+    '0x9',
+    '9,0',
+    '1e99',
+    '9'.repeat(65),
+    'Infinity',
+  ]) {
+    it(`refuses ${JSON.stringify(text.slice(0, 20))}`, () => assert.throws(() => parseQuantity(text), ParseError));
+  }
+
+  it('refuses very long text at once', () => {
+    assert.throws(() => parseQuantity('9'.repeat(1_000_000)), ParseError);
+  });
+
+  it('counts exclusive CPUs only in whole amounts', () => {
+    for (const text of ['9', '9000m', '9e0', '0.9e1', '9.000', '8999999999n'])
+      assert.equal(integralCpus(text), 9, text);
+    for (const text of ['9001m', '0.5', '200m']) assert.equal(integralCpus(text), undefined, text);
+  });
+
+  it('reads every way of writing a whole number alike', () => {
+    fc.assert(
+      fc.property(fc.integer({ min: 0, max: 100_000 }), (cpus) => {
+        for (const text of [`${cpus}`, `${cpus * 1000}m`, `${cpus}e0`, `${cpus}.0`]) {
+          assert.equal(integralCpus(text), cpus);
+          assert.equal(wholeValue(parseQuantity(text)), cpus);
+        }
+      }),
+    );
+  });
+});

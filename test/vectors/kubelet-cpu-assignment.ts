@@ -1,0 +1,233 @@
+import { CpuSet } from '../../model/cpu-set.ts';
+import { Accumulator, type Sorting } from '../../model/kubelet/accumulator.ts';
+import { CpuManager } from '../../model/kubelet/cpu-manager.ts';
+import { takeDistributed } from '../../model/kubelet/distributed.ts';
+import { OptionError, readCpuOptions } from '../../model/kubelet/options.ts';
+import { TakeError, takePacked } from '../../model/kubelet/packed.ts';
+import { podCpus, podRequestOf } from '../../model/kubelet/pod-request.ts';
+import { misalignedText, noPhysicalCpusText, Rejection } from '../../model/kubelet/rejection.ts';
+import { checkState } from '../../model/kubelet/state-check.ts';
+import { allocateCpus, releaseCpus } from '../../model/kubelet/static-policy.ts';
+import { type CpuTopology, numaMask, numaNodes } from '../../model/kubelet/topology.ts';
+import { type KubeletCase, type NumaHint, podOf, policyOf, readTopologies, stateOf } from './kubelet-fixtures.ts';
+import { type Adapter, collect, differs, Skip, type Verdict } from './outcome.ts';
+
+type Check = (item: KubeletCase, topology: CpuTopology) => Verdict;
+
+const POD_LEVEL = 'pod-level managers (gate PodLevelResourceManagers, alpha and off by default) are not predicted';
+
+const CHECKS: Readonly<Record<string, Check>> = {
+  // Upstream sorts the sockets before it compares them.
+  freeSockets: (item, topology) =>
+    differs(accumulator(item, topology).freeSockets().map(idsOf(topology.sockets)).sort(ascending), item.expect),
+  freeNUMANodes: (item, topology) =>
+    differs(accumulator(item, topology).freeCells().map(idsOf(topology.cells)), item.expect),
+  freeCores: (item, topology) =>
+    differs(accumulator(item, topology).freeCores().map(idsOf(topology.cores)), item.expect),
+  freeCPUs: (item, topology) =>
+    differs(
+      accumulator(item, topology)
+        .sortedCpus()
+        .map((position) => topology.ids[position]),
+      item.expect,
+    ),
+  freeSocketsAndNUMANodes: (item, topology) =>
+    differs(accumulator(item, topology).freeSockets().map(idsOf(topology.sockets)), item.expectSockets) ??
+    differs(accumulator(item, topology).freeCells().map(idsOf(topology.cells)), item.expectNUMANodes),
+  takeByTopologyNUMAPacked: (item, topology) =>
+    taken(item, () => {
+      const { preferAlignByUncore } = readCpuOptions(stringOptions(item));
+      return takePacked(topology, availableOf(item), item.numCPUs ?? 0, sortingOf(item), preferAlignByUncore);
+    }),
+  takeByTopologyNUMADistributed: (item, topology) =>
+    taken(item, () =>
+      takeDistributed(topology, availableOf(item), item.numCPUs ?? 0, item.cpuGroupSize ?? 1, sortingOf(item)),
+    ),
+  staticAllocate,
+  staticAllocateUncore,
+  staticAllocateAllContainers: (item, topology) => {
+    const manager = managerOf(item, topology);
+    for (const container of requestOf(item).containers) manager.allocate(container, null);
+    return differs(`${manager.commit(stateOf(item)).defaultSet}`, item.expect.defaultCPUSetAfterAlloc);
+  },
+  allocateCPUs: (item, topology) =>
+    taken(item, () =>
+      allocateCpus(policyOf(item, topology), stateOf(item).defaultSet, item.numCPUs ?? 0, hintMask(item, topology)),
+    ),
+  staticStart: (item, topology) => {
+    const state = stateOf(item);
+    const checked = checkState(policyOf(item, topology), state.defaultSet, state.assignments);
+    if ('defaultSet' in checked) return differs(`${checked.defaultSet}`, item.expect.defaultCPUSet);
+    const expected = item.expect.error;
+    return differs(checked.error, typeof expected === 'object' ? expected.message : undefined);
+  },
+  staticRemove: (item) => {
+    const { defaultSet, assignments } = stateOf(item);
+    const containers = new Map(assignments.get(item.podUID ?? ''));
+    const released = containers.get(item.container ?? '');
+    containers.delete(item.container ?? '');
+    const pool = released ? releaseCpus(defaultSet, released, containers.values()) : defaultSet;
+    return differs(`${pool}`, item.expect.defaultCPUSet);
+  },
+  smtAlignmentErrorText: ({ error, expect }) =>
+    differs(
+      error?.CausedByPhysicalCPUs
+        ? noPhysicalCpusText(error.AvailablePhysicalCPUs, error.RequestedCPUs, error.CpusPerCore)
+        : misalignedText(error?.RequestedCPUs ?? 0, error?.CpusPerCore ?? 0),
+      expect,
+    ),
+  policyOptions: (item) => {
+    try {
+      readCpuOptions(stringOptions(item));
+      return differs(false, item.expect.error ?? false);
+    } catch (error) {
+      if (!(error instanceof OptionError)) throw error;
+      return differs(true, item.expect.error ?? false);
+    }
+  },
+  cpuTopologyHints,
+  podGuaranteedCPUs: (item) =>
+    podLevelManaged(item) ? new Skip(POD_LEVEL) : differs(podCpus(requestOf(item)), item.expect.cpus),
+  staticAllocatePod: () => new Skip(POD_LEVEL),
+  validatePodScopeResources: () => new Skip(POD_LEVEL),
+  cpuTopologyHintsPodLevel: () => new Skip(POD_LEVEL),
+};
+
+/** kubelet-cpu-assignment-cases.json: the kubelet's own unit tests of the static CPU manager. */
+export const run: Adapter = (content, load) => {
+  const { cases } = content as { cases: KubeletCase[] };
+  const topologies = readTopologies(load('kubelet-topologies'));
+  return collect(
+    cases,
+    (item) => `${item.id} (${item.description})`,
+    (item) => {
+      const check = CHECKS[item.kind];
+      if (!check) return new Skip(`unknown kind ${item.kind}`);
+      const topology = topologies.get(item.topology ?? '');
+      if (item.topology !== undefined && !topology) return `unknown topology ${item.topology}`;
+      return check(item, topology ?? EMPTY);
+    },
+  );
+};
+
+function staticAllocate(item: KubeletCase, topology: CpuTopology): Verdict {
+  const manager = managerOf(item, topology);
+  const request = requestOf(item);
+  const container = request.containers.find(({ name }) => name === item.container);
+  if (!container) return `no container ${item.container}`;
+  try {
+    manager.allocate(container, hintMask(item, topology));
+  } catch (error) {
+    return error instanceof Rejection ? rejected(item, error) : `${error}`;
+  }
+  if (item.expect.error) return `expected an error, got ${manager.assigned(container.name)}`;
+  return differs(`${manager.assigned(container.name)}`, item.expect.cpuset);
+}
+
+function staticAllocateUncore(item: KubeletCase, topology: CpuTopology): Verdict {
+  const manager = managerOf(item, topology);
+  const request = requestOf(item);
+  for (const container of request.containers) manager.allocate(container, hintMask(item, topology));
+  const first = request.containers.find(({ kind }) => kind === 'app') ?? request.containers[0];
+  const assigned = request.containers.map(({ name }) => manager.assigned(name));
+  const cpus = assigned.reduce((all, one) => all.union(one), CpuSet.EMPTY);
+  if (item.expect.firstContainerCpuset !== undefined) {
+    return differs(`${manager.assigned(first?.name ?? '')}`, item.expect.firstContainerCpuset);
+  }
+  const caches = new Set([...cpus].map((cpu) => topology.uncores.ids[topology.uncores.of[topology.positions[cpu]!]!]!));
+  return differs([...caches].sort(ascending), [...(item.expect.uncoreCacheIDs ?? [])].sort(ascending));
+}
+
+function cpuTopologyHints(item: KubeletCase, topology: CpuTopology): Verdict {
+  if (podLevelManaged(item)) return new Skip(POD_LEVEL);
+  const request = requestOf(item);
+  const [container] = request.containers;
+  if (!container) return 'no container';
+  const hints = (provided: ReturnType<CpuManager['podHints']>): NumaHint[] =>
+    [...(provided?.get('cpu') ?? [])].map(({ mask, preferred }) => ({
+      numaNodes: numaNodes(topology, mask ?? 0),
+      preferred,
+    }));
+  const wanted = sorted(item.expect.hints ?? []);
+  const manager = managerOf(item, topology);
+  return (
+    differs(sorted(hints(manager.podHints())), wanted) ??
+    (request.containers.length === 1 ? differs(sorted(hints(manager.containerHints(container))), wanted) : undefined)
+  );
+}
+
+function rejected(item: KubeletCase, rejection: Rejection): Verdict {
+  const expected = item.expect.error;
+  if (!expected || expected === true) return `unexpected rejection: ${rejection.message}`;
+  // An SMT alignment error stands alone; every other one the kubelet wraps in its own words.
+  const text = rejection.reason === 'SMTAlignmentError' ? rejection.message : unwrapped(rejection.message);
+  const type = expected.type ? differs(rejection.reason, expected.type) : undefined;
+  return type ?? (expected.message === undefined ? undefined : differs(text, expected.message));
+}
+
+function unwrapped(message: string): string {
+  return message.replace(/^Allocate failed due to /, '').replace(/, which is unexpected$/, '');
+}
+
+function taken(item: KubeletCase, take: () => CpuSet): Verdict {
+  try {
+    const cpus = take();
+    if (item.expect.error) return `expected an error, got ${cpus}`;
+    return differs(`${cpus}`, item.expect.cpuset);
+  } catch (error) {
+    if (!(error instanceof TakeError)) throw error;
+    const expected = item.expect.error;
+    return typeof expected === 'object' ? differs(error.message, expected.message) : `unexpected: ${error.message}`;
+  }
+}
+
+function managerOf(item: KubeletCase, topology: CpuTopology): CpuManager {
+  return new CpuManager(policyOf(item, topology), stateOf(item), requestOf(item));
+}
+
+function requestOf(item: KubeletCase) {
+  return podRequestOf(podOf(item.pod ?? { uid: '', initContainers: [], containers: [] }));
+}
+
+function accumulator(item: KubeletCase, topology: CpuTopology): Accumulator {
+  return new Accumulator(topology, availableOf(item), 0, 'packed');
+}
+
+function availableOf(item: KubeletCase): CpuSet {
+  return CpuSet.parse(item.available ?? '');
+}
+
+function sortingOf({ sorting }: KubeletCase): Sorting {
+  return sorting === 'spread' ? 'spread' : 'packed';
+}
+
+function stringOptions({ options = {} }: KubeletCase): Record<string, string> {
+  return Object.fromEntries(Object.entries(options).map(([name, value]) => [name, `${value}`]));
+}
+
+function hintMask({ hintNUMA }: KubeletCase, topology: CpuTopology): number | null {
+  return hintNUMA ? numaMask(topology, hintNUMA) : null;
+}
+
+function podLevelManaged({ featureGates, pod }: KubeletCase): boolean {
+  return Boolean(featureGates?.['PodLevelResourceManagers'] && pod?.podLevel);
+}
+
+function idsOf({ ids }: { ids: readonly number[] }) {
+  return (group: number): number => ids[group] ?? -1;
+}
+
+function sorted(hints: readonly NumaHint[]): NumaHint[] {
+  const key = ({ numaNodes: nodes, preferred }: NumaHint) => `${nodes.length} ${nodes} ${preferred}`;
+  return [...hints]
+    .sort((a, b) => (key(a) < key(b) ? -1 : 1))
+    .map(({ numaNodes: nodes, preferred }) => ({ numaNodes: nodes, preferred }));
+}
+
+function ascending(a: number, b: number): number {
+  return a - b;
+}
+
+const EMPTY = readTopologies({
+  topologies: { none: { numCPUs: 0, numCores: 0, numSockets: 0, numNUMANodes: 0, numUncoreCache: 0, cpus: {} } },
+}).get('none') as CpuTopology;

@@ -1,0 +1,138 @@
+import { alignedCpus, isAligned } from '../../model/alignment.ts';
+import { integralContainers, qosObstacles } from '../../model/launcher/containers.ts';
+import {
+  EVEN_PARITY_ANNOTATION,
+  launcherCpus,
+  launcherNeeds,
+  sharedLauncherMilliCpus,
+} from '../../model/launcher/cpus.ts';
+import { decideAlignment } from '../../model/launcher/decide.ts';
+import type { GuestCpu, PodShape, VmiShape } from '../../model/launcher/shapes.ts';
+import { FULL_PCPUS_ANNOTATION, FULL_PCPUS_ONLY } from '../../model/names.ts';
+import { milliValue, parseQuantity } from '../../model/quantity.ts';
+import { type Adapter, collect, differs, Skip, type Verdict } from './outcome.ts';
+
+interface Amounts {
+  readonly request?: string;
+  readonly limit?: string;
+}
+
+interface CpuCase {
+  readonly name: string;
+  readonly kind: string;
+  readonly vmiCpu: GuestCpu;
+  readonly vmiResources?: { readonly requests?: Record<string, string>; readonly limits?: Record<string, string> };
+  readonly ioThreads?: { readonly policy: string; readonly count: number };
+  /** KubeVirt's even-parity annotation, or null. */
+  readonly annotation: string | null;
+  readonly expectedPodCpu?: Amounts & { readonly cpusetSize?: string };
+  readonly expectedContainerCpu?: Amounts;
+  readonly expectedAnnotationOnVmi?: boolean;
+  readonly cpuAllocationRatio?: number;
+  readonly autoCpuLimits?: boolean;
+  readonly launcherNeeds?: number;
+  readonly alignedTo2?: boolean;
+}
+
+/** kubevirt-cpu-cases.json: what launchers request, and that all of them can be made whole cores. */
+export const run: Adapter = (content) =>
+  collect(
+    content as readonly CpuCase[],
+    ({ name }) => name,
+    (one) => {
+      if (one.expectedAnnotationOnVmi !== undefined) {
+        return new Skip("KubeVirt's own webhook copies the annotation; nothing here does");
+      }
+      if (one.expectedContainerCpu !== undefined) return checkSideContainer(one, one.expectedContainerCpu);
+      if (one.vmiCpu.dedicatedCpuPlacement !== true) return checkShared(one, one.expectedPodCpu ?? {});
+      return checkDedicated(one) ?? checkPadding(one);
+    },
+  );
+
+/** Only what the case states is compared. */
+function checkDedicated(one: CpuCase): Verdict {
+  const vmi = vmiOf(one);
+  const { total, vcpus } = launcherCpus(vmi);
+  const { request, limit, cpusetSize } = one.expectedPodCpu ?? {};
+  const actual = {
+    request: request && String(total),
+    limit: limit && String(total),
+    cpusetSize: cpusetSize && (total === vcpus ? 'cores' : `cores+${total - vcpus}`),
+    needs: one.launcherNeeds && launcherNeeds(vmi),
+    aligned: one.alignedTo2 === undefined ? undefined : isAligned(total, 2),
+  };
+  return differs(actual, { request, limit, cpusetSize, needs: one.launcherNeeds, aligned: one.alignedTo2 });
+}
+
+/** Padded, every launcher has whole cores and room for all it pins; a second pass changes nothing. */
+function checkPadding(one: CpuCase): Verdict {
+  const vmi = vmiOf(one);
+  const from = launcherCpus(vmi).total;
+  const padded = alignedCpus(from, 2);
+  const decide = (cpus: number) => {
+    const decision = decideAlignment({ pod: podWith(String(cpus)), vmi, candidates: [2], gate: true });
+    return decision.kind === 'pad' ? decision.to : decision.why;
+  };
+  const unpadded = one.vmiCpu.isolateEmulatorThread === true ? 'aligned' : 'not-isolated';
+  return differs(
+    { first: decide(from), second: decide(padded), room: padded >= launcherNeeds(vmi) },
+    { first: unpadded === 'aligned' && padded > from ? padded : unpadded, second: unpadded, room: true },
+  );
+}
+
+function checkShared(one: CpuCase, expected: Amounts): Verdict {
+  const { request, limit } = sharedLauncherMilliCpus(vmiOf(one), {
+    allocationRatio: one.cpuAllocationRatio ?? 10,
+    autoCpuLimits: one.autoCpuLimits ?? false,
+  });
+  return differs({ request, limit }, { request: milli(expected.request), limit: milli(expected.limit) });
+}
+
+/** A side container never has exclusive CPUs of its own, and leaves the pod Guaranteed exactly if it has limits. */
+function checkSideContainer(one: CpuCase, { request, limit }: Amounts): Verdict {
+  const side = {
+    name: one.name,
+    resources: {
+      requests: request === undefined ? {} : { cpu: request, memory: '80M' },
+      limits: limit === undefined ? {} : { cpu: limit, memory: '80M' },
+    },
+  };
+  const base = podWith('4');
+  const pod: PodShape = { ...base, spec: { containers: [...base.spec.containers, side] } };
+  return differs(
+    { integral: integralContainers(pod).map(({ name }) => name), guaranteed: qosObstacles(pod).length === 0 },
+    { integral: ['compute'], guaranteed: limit !== undefined },
+  );
+}
+
+function vmiOf(one: CpuCase): VmiShape {
+  return {
+    metadata: { annotations: one.annotation === EVEN_PARITY_ANNOTATION ? { [EVEN_PARITY_ANNOTATION]: '' } : {} },
+    spec: {
+      domain: {
+        cpu: one.vmiCpu,
+        resources: one.vmiResources,
+        ioThreadsPolicy: one.ioThreads?.policy,
+        ioThreads: { supplementalPoolThreadCount: one.ioThreads?.count },
+      },
+    },
+  };
+}
+
+function podWith(cpu: string): PodShape {
+  const amounts = { cpu, memory: '1Gi' };
+  return {
+    metadata: {
+      labels: { 'kubevirt.io': 'virt-launcher' },
+      annotations: { [FULL_PCPUS_ANNOTATION]: FULL_PCPUS_ONLY },
+      ownerReferences: [
+        { apiVersion: 'kubevirt.io/v1', kind: 'VirtualMachineInstance', name: 'vm', uid: 'u', controller: true },
+      ],
+    },
+    spec: { containers: [{ name: 'compute', resources: { requests: amounts, limits: amounts } }] },
+  };
+}
+
+function milli(text: string | undefined): number | undefined {
+  return text === undefined ? undefined : milliValue(parseQuantity(text));
+}

@@ -1,0 +1,77 @@
+import { ParseError } from '../../model/errors.ts';
+import { parseAttachments } from '../../model/networks/attachments.ts';
+import {
+  type KubeOvnSubnet,
+  type KubeOvnVlan,
+  type NetworkContext,
+  parseBridgeMappings,
+  physnetsByBridge,
+} from '../../model/networks/context.ts';
+import { classifyNad, NAD_PHYSNET_ANNOTATION, type NadShape, type NetworkClass } from '../../model/networks/nad.ts';
+import { type Adapter, collect, combined, differs, type Verdict } from './outcome.ts';
+
+interface Vectors {
+  readonly context: {
+    readonly bridgeMappings: string;
+    readonly interfacePhysnets: Record<string, string>;
+    readonly kubeovnSubnets: readonly KubeOvnSubnet[];
+    readonly kubeovnVlans: readonly KubeOvnVlan[];
+  };
+  readonly samples: readonly {
+    readonly id: string;
+    readonly nad: NadShape;
+    readonly expected: Record<string, string>;
+  }[];
+  readonly annotations: readonly {
+    readonly annotation: string;
+    readonly podNamespace: string;
+    readonly expected?: readonly Record<string, string>[];
+    readonly error?: boolean;
+  }[];
+}
+
+/** The vectors' stand-in for the annotation that a project names for itself. */
+const PLACEHOLDER = 'example.io/physnet';
+
+/** nads.json: where a definition's traffic leaves the host, and multus's annotation in both forms. */
+export const run: Adapter = (content) => {
+  const { context, samples, annotations } = content as Vectors;
+  const known: NetworkContext = {
+    bridgePhysnets: physnetsByBridge(parseBridgeMappings(context.bridgeMappings)),
+    interfacePhysnets: new Map(Object.entries(context.interfacePhysnets)),
+    kubeOvnSubnets: context.kubeovnSubnets,
+    kubeOvnVlans: context.kubeovnVlans,
+  };
+  return combined([
+    collect(
+      samples,
+      ({ id }) => id,
+      ({ nad, expected }) => differs(sorted(asVector(classifyNad(withOwnKey(nad), known))), sorted(expected)),
+    ),
+    collect(annotations, ({ annotation }) => `annotation ${annotation}`, checkAnnotation),
+  ]);
+};
+
+function checkAnnotation({ annotation, podNamespace, expected, error }: Vectors['annotations'][number]): Verdict {
+  try {
+    return differs(parseAttachments(annotation, podNamespace), error === true ? 'an error' : expected);
+  } catch (refusal) {
+    if (error === true && refusal instanceof ParseError) return undefined;
+    throw refusal;
+  }
+}
+
+/** The vectors fold "a device of its own" into "none": both have no physnet. */
+function asVector(found: NetworkClass): Record<string, string> {
+  return { ...found, kind: found.kind === 'device' ? 'none' : found.kind };
+}
+
+function withOwnKey(nad: NadShape): NadShape {
+  const physnet = nad.metadata.annotations?.[PLACEHOLDER];
+  if (physnet === undefined) return nad;
+  return { ...nad, metadata: { ...nad.metadata, annotations: { [NAD_PHYSNET_ANNOTATION]: physnet } } };
+}
+
+function sorted(record: Record<string, string>): [string, string][] {
+  return Object.entries(record).sort(([a], [b]) => (a < b ? -1 : 1));
+}

@@ -1,0 +1,70 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { type Adapter, collect, type Outcome, Skip } from './outcome.ts';
+
+/** Files that hold no cases of their own: topologies and recorded objects that other files and tests refer to. */
+const SUPPORT_FILES = /^(?:kubelet-topologies|ovsdb-.*|vmi|.*\.admission)$/;
+
+/** How one vector file came out, by its name without `.json`. */
+export interface FileOutcome extends Outcome {
+  readonly file: string;
+}
+
+/**
+ * Runs every vector file of a folder by the adapter of the same name (`<file>.ts` beside this one, or the same without
+ * `-cases`), which exports `run`. A file without an adapter is counted as skipped, never passed over.
+ */
+export async function runVectors(folder: string): Promise<FileOutcome[]> {
+  const load = (file: string): unknown => JSON.parse(readFileSync(join(folder, `${file}.json`), 'utf8'));
+  const files = readdirSync(folder)
+    .filter((name) => name.endsWith('.json'))
+    .map((name) => name.slice(0, -'.json'.length))
+    .filter((file) => !SUPPORT_FILES.test(file))
+    .sort();
+  const outcomes: FileOutcome[] = [];
+  for (const file of files) {
+    const adapter = await adapterOf(file);
+    const outcome = adapter ? adapter(load(file), load) : withoutAdapter(load(file));
+    outcomes.push({ file, ...outcome });
+  }
+  return outcomes;
+}
+
+/** What the runner prints, one line for each file, reason and failure, and the count last. */
+export function report(outcomes: readonly FileOutcome[]): string[] {
+  const lines = outcomes.flatMap(({ file, ran, passed, skipped, failures }) => [
+    `${file}: ran ${ran}, passed ${passed}, skipped ${countSkipped({ skipped })}`,
+    ...skipped.map(({ reason, count }) => `  skipped ${count}: ${reason}`),
+    ...failures.map((failure) => `  FAILED ${failure}`),
+  ]);
+  const total = (count: (outcome: FileOutcome) => number) => outcomes.reduce((sum, one) => sum + count(one), 0);
+  const failed = total((one) => one.failures.length);
+  return [...lines, `${total((one) => one.passed)} passed, ${failed} failed, ${total(countSkipped)} skipped`];
+}
+
+function countSkipped({ skipped }: Pick<Outcome, 'skipped'>): number {
+  return skipped.reduce((sum, { count }) => sum + count, 0);
+}
+
+async function adapterOf(file: string): Promise<Adapter | undefined> {
+  const names = readdirSync(import.meta.dirname);
+  const module = [file, file.replace(/-cases$/, '')].find((name) => names.includes(`${name}.ts`));
+  if (!module) return undefined;
+  const loaded: { run?: Adapter } = await import(`./${module}.ts`);
+  return loaded.run;
+}
+
+function withoutAdapter(content: unknown): Outcome {
+  const cases = Array.isArray(content) ? content : [content];
+  return collect(
+    cases,
+    (_, index) => `${index}`,
+    () => new Skip('no adapter for this file'),
+  );
+}
+
+if (process.argv[1] === import.meta.filename) {
+  const outcomes = await runVectors(process.env['PLUMBLINE_VECTORS'] ?? import.meta.dirname);
+  for (const line of report(outcomes)) console.log(line);
+  process.exit(outcomes.length === 0 || outcomes.some(({ failures }) => failures.length > 0) ? 1 : 0);
+}
