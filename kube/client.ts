@@ -76,7 +76,7 @@ export function createKubeClient({ kubeconfig, userAgent }: KubeClientOptions): 
     content?: { readonly type: string; readonly body: object },
   ): Promise<Dispatcher.ResponseData> => {
     const timeout = options.timeout ?? TIMEOUT;
-    const signals = [options.signal, timeout > 0 ? AbortSignal.timeout(timeout * 1000) : undefined];
+    const signals = [options.signal, timeout > 0 ? AbortSignal.timeout(Math.ceil(timeout * 1000)) : undefined];
     try {
       const { dispatcher, authorization } = await credentials();
       return await request(server + path + queryString(options.query), {

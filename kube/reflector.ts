@@ -65,11 +65,16 @@ const listPage = z.object({
   metadata: z.object({ resourceVersion: z.string(), continue: z.string().optional() }),
   items: z.array(z.unknown()).nullish(),
 });
+/** Loose: what is not named here still goes on to the schema of the kind. */
 const watchEvent = z.object({
   type: z.enum(['ADDED', 'MODIFIED', 'DELETED', 'BOOKMARK', 'ERROR']),
   object: z.looseObject({
     metadata: z
-      .object({ name: z.string().optional(), namespace: z.string().optional(), resourceVersion: z.string().optional() })
+      .looseObject({
+        name: z.string().optional(),
+        namespace: z.string().optional(),
+        resourceVersion: z.string().optional(),
+      })
       .optional(),
     code: z.number().optional(),
     message: z.string().optional(),

@@ -1,0 +1,75 @@
+import assert from 'node:assert/strict';
+import { createKubeClient } from '../../kube/client.ts';
+import { isAlreadyExists, isConflict, isNotFound, KubeError } from '../../kube/errors.ts';
+import { ConfigError } from '../../runtime/config.ts';
+import { type ApiFixture, startApi } from './api-fixture.ts';
+
+const configMap = (name: string) => ({ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name }, data: { a: '1' } });
+const PATH = '/api/v1/namespaces/default/configmaps';
+
+describe('the Kubernetes client', () => {
+  let api: ApiFixture;
+  before(async () => {
+    api = await startApi();
+  });
+  after(() => api.stop());
+
+  it('creates, reads, replaces, patches and deletes', async () => {
+    const { client } = api;
+    const created = (await client.create(PATH, configMap('one'))) as { metadata: { uid: string } };
+    assert.ok(created.metadata.uid);
+    await client.replace(`${PATH}/one`, { ...created, data: { a: '2' } });
+    await client.patch(`${PATH}/one`, 'application/merge-patch+json', { data: { b: '3' } });
+    const read = (await client.get(`${PATH}/one`)) as { data: unknown };
+    assert.deepEqual(read.data, { a: '2', b: '3' });
+    await client.delete(`${PATH}/one`);
+    await assert.rejects(client.get(`${PATH}/one`), isNotFound);
+  });
+
+  it('tells apart what already exists and what somebody else changed first', async () => {
+    const { client } = api;
+    const first = (await client.create(PATH, configMap('two'))) as object;
+    await assert.rejects(client.create(PATH, configMap('two')), isAlreadyExists);
+    await client.patch(`${PATH}/two`, 'application/merge-patch+json', { data: { a: '9' } });
+    await assert.rejects(client.replace(`${PATH}/two`, first), isConflict);
+  });
+
+  it('names method, path, status and reason, and never the object', async () => {
+    const stranger = await api.clientWith('unknown-token');
+    await assert.rejects(
+      stranger.create(PATH, { ...configMap('x'), data: { password: 'hidden' } }),
+      (error: unknown) => {
+        assert.ok(error instanceof KubeError);
+        assert.equal(error.status, 401);
+        assert.match(error.message, /POST \/api\/v1\/namespaces\/default\/configmaps: 401 Unauthorized/);
+        assert.doesNotMatch(error.message, /hidden/);
+        return true;
+      },
+    );
+  });
+
+  it('keeps its connections', async () => {
+    const { client } = api;
+    await client.get('/api/v1/nodes');
+    const before = process.memoryUsage().rss;
+    for (let i = 0; i < 200; i++) await client.get('/api/v1/nodes');
+    assert.ok(process.memoryUsage().rss - before < 64 * 1024 * 1024);
+  });
+
+  it('ends with the caller’s signal or its own time limit', async () => {
+    const { client } = api;
+    await assert.rejects(client.get('/api/v1/nodes', { signal: AbortSignal.abort() }));
+    await assert.rejects(
+      client.get('/api/v1/nodes', { timeout: 0.000_001 }),
+      (error: unknown) => error instanceof KubeError && error.status === 0,
+    );
+  });
+
+  it('says which file is no kubeconfig', () => {
+    assert.throws(
+      () => createKubeClient({ kubeconfig: '/nonexistent/kubeconfig', userAgent: 'test' }),
+      (error: unknown) =>
+        error instanceof ConfigError && /\/nonexistent\/kubeconfig.*give --kubeconfig/.test(error.message),
+    );
+  });
+});
