@@ -1,18 +1,19 @@
 import type { KubeClient } from '../kube/client.ts';
-import { NODE_TOPOLOGY_API, nodeTopology } from '../kube/node-topology.ts';
+import { NODE_TOPOLOGY_API, type NodeTopologyStatus, nodeTopology } from '../kube/node-topology.ts';
 import { createReflector } from '../kube/reflector.ts';
 import { lease, node as nodeSchema, type Pod, pod as podSchema } from '../kube/resources.ts';
-import { type PodRequest, podRequestOf } from '../model/kubelet/pod-request.ts';
+import { PlumblineError } from '../model/errors.ts';
 import { DPU_HOST_LABEL, DPU_LEASE_PREFIX } from '../model/names.ts';
+import { type PlacementHost, preparedHost } from '../model/placement/needs.ts';
 import type { Logger } from '../runtime/log.ts';
 import type { LeaseView } from './dpu-health.ts';
-import { type NodeReport, readReport } from './node-report.ts';
+import { type PodNeeds, podNeedsOf } from './pod-needs.ts';
 
 /** A pod that is on a node and holds exclusive CPUs there, or will in a moment. */
 export interface BoundPod {
   readonly uid: string;
   readonly node: string;
-  readonly request: PodRequest;
+  readonly needs: PodNeeds;
 }
 
 /** The cluster as the watches show it. Listeners are called after the view has changed. */
@@ -20,9 +21,10 @@ export interface Cluster {
   run(signal: AbortSignal): Promise<void>;
   /** What has not come in yet, in words; undefined when all has. */
   readonly missing: string | undefined;
-  report(node: string): NodeReport | undefined;
+  /** Undefined for a node that has not reported, or whose report contradicts itself. */
+  host(node: string): PlacementHost | undefined;
   /** Running or starting pods with exclusive CPUs on a node. */
-  boundPods(node: string): Iterable<BoundPod>;
+  boundPods(node: string): readonly BoundPod[];
   isDpuHost(node: string): boolean;
   /** Leases of DPUs by node name. */
   readonly dpuLeases: ReadonlyMap<string, LeaseView>;
@@ -55,7 +57,7 @@ export function createCluster({ client, dpuLeaseNamespace, listeners, log, now }
     ...shared,
     path: `/apis/${NODE_TOPOLOGY_API.apiVersion}/${NODE_TOPOLOGY_API.plural}`,
     schema: nodeTopology,
-    project: ({ metadata, status }) => readReport(metadata.name ?? '', status, log),
+    project: ({ metadata, status }) => preparedOf(metadata.name ?? '', status, log),
     onChange: ({ key }) => listeners.nodeChanged(key),
   });
   const nodes = createReflector({
@@ -108,8 +110,8 @@ export function createCluster({ client, dpuLeaseNamespace, listeners, log, now }
       const late = Object.entries(all).flatMap(([name, reflector]) => (reflector.synced ? [] : [name]));
       return late.length === 0 ? undefined : `not synced yet: ${late.join(', ')}`;
     },
-    report: (name) => reports.items.get(name),
-    boundPods: (name) => onNode.get(name)?.values() ?? [],
+    host: (name) => reports.items.get(name),
+    boundPods: (name) => [...(onNode.get(name)?.values() ?? [])],
     isDpuHost: (name) => nodes.items.get(name)?.dpuHost ?? false,
     dpuLeases: leases,
   };
@@ -120,6 +122,16 @@ function boundPod(pod: Pod): BoundPod | undefined {
   const { nodeName } = pod.spec;
   const { uid } = pod.metadata;
   if (nodeName === undefined || uid === undefined || TERMINAL.has(pod.status?.phase ?? '')) return undefined;
-  const request = podRequestOf(pod);
-  return request.containers.some(({ cpus }) => cpus > 0) ? { uid, node: nodeName, request } : undefined;
+  const needs = podNeedsOf(pod);
+  return needs.request.containers.some(({ cpus }) => cpus > 0) ? { uid, node: nodeName, needs } : undefined;
+}
+
+function preparedOf(name: string, status: NodeTopologyStatus | undefined, log: Logger): PlacementHost | undefined {
+  try {
+    return status && preparedHost(status);
+  } catch (err) {
+    if (!(err instanceof PlumblineError)) throw err;
+    log.warn({ err, node: name }, 'passed over a report that contradicts itself');
+    return undefined;
+  }
 }

@@ -1,8 +1,7 @@
-import type { Pod } from '../kube/resources.ts';
-import { podRequestOf } from '../model/kubelet/pod-request.ts';
 import type { Cluster } from './cluster.ts';
 import type { DpuHealth } from './dpu-health.ts';
 import type { ExtenderMetrics } from './metrics.ts';
+import { podNeedsOf } from './pod-needs.ts';
 import type { Recheck } from './recheck.ts';
 import { judgeNode, type NodeVerdict, type UnpredictablePolicy } from './verdict.ts';
 import type { ExtenderArgs, FilterVerdict, HostPriority } from './wire.ts';
@@ -30,13 +29,12 @@ export function createExtender(options: ExtenderOptions): Extender {
 
   const judge = ({ pod, nodeNames }: ExtenderArgs): Map<string, NodeVerdict> => {
     if (cluster.missing !== undefined) throw new NotSynced(cluster.missing);
-    const request = podRequestOf(pod);
-    const dpuMatters = needsDpu(pod);
+    const needs = podNeedsOf(pod);
     return new Map(
       nodeNames.map((name) => {
-        const dpu = dpuMatters && cluster.isDpuHost(name) ? dpuHealth.verdict(name) : undefined;
-        const facts = { report: cluster.report(name), boundPods: cluster.boundPods(name), dpu };
-        return [name, judgeNode(request, facts, unpredictable)];
+        const dpu = cluster.isDpuHost(name) ? dpuHealth.verdict(name) : undefined;
+        const bound = cluster.boundPods(name).map((one) => one.needs);
+        return [name, judgeNode(needs, { host: cluster.host(name), bound, dpu }, unpredictable)];
       }),
     );
   };
@@ -51,7 +49,7 @@ export function createExtender(options: ExtenderOptions): Extender {
           fits.push(name);
           continue;
         }
-        metrics.refusals.inc({ reason: verdict.refusal });
+        metrics.refusals.inc({ reason: verdict.kind });
         (verdict.preemptible ? failed : unresolvable)[name] = verdict.text;
       }
       const uid = args.pod.metadata.uid ?? '';
@@ -62,15 +60,4 @@ export function createExtender(options: ExtenderOptions): Extender {
     prioritize: (args) =>
       [...judge(args)].map(([node, verdict]) => ({ node, score: verdict.fits ? verdict.score : 0 })),
   };
-}
-
-/**
- * Whether a pod's network would be made by the DPU. Pods on the host's own network start without it, and so do
- * DaemonSet pods, which would otherwise hang on a node that is being repaired.
- */
-function needsDpu({ metadata, spec }: Pod): boolean {
-  const isDaemon = metadata.ownerReferences?.some(
-    ({ kind, controller }) => controller === true && kind === 'DaemonSet',
-  );
-  return spec.hostNetwork !== true && isDaemon !== true;
 }

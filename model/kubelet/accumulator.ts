@@ -4,8 +4,8 @@ import { type CpuTopology, cpusAt, flagsOf, type Level } from './topology.ts';
 /** Whether single threads are taken core by core (`packed`) or in order of their ids within a socket (`spread`). */
 export type Sorting = 'packed' | 'spread';
 
-/** Ids stay below this, so that `count * RANK + index` sorts by count, then by index, exactly. */
-const RANK = 65_536;
+/** Groups stay below this and counts too, so that `count * RANK + group` fits 31 bits and sorts by count, then group. */
+const RANK = 32_768;
 
 /**
  * Collects CPUs out of a free set, level by level, in the kubelet's order: at every level groups with fewer free CPUs
@@ -23,7 +23,9 @@ export class Accumulator {
   readonly #free: Uint8Array;
   readonly #taken: Uint8Array;
   readonly #sorting: Sorting;
-  readonly #counts = new Map<Level, Int32Array>();
+  /** Free CPUs by group, for the levels that were asked for. */
+  readonly #levels: Level[] = [];
+  readonly #counts: Int32Array[] = [];
   #available = 0;
 
   constructor(topology: CpuTopology, available: CpuSet, needed: number, sorting: Sorting) {
@@ -32,14 +34,7 @@ export class Accumulator {
     this.#sorting = sorting;
     this.#free = flagsOf(topology, available);
     this.#taken = new Uint8Array(this.#free.length);
-    for (const level of [topology.cores, topology.sockets, topology.cells, topology.uncores]) {
-      const counts = new Int32Array(level.ids.length);
-      for (let position = 0; position < this.#free.length; position++) {
-        counts[level.of[position]!]! += this.#free[position]!;
-      }
-      this.#counts.set(level, counts);
-    }
-    for (const flag of this.#free) this.#available += flag;
+    for (let position = 0; position < this.#free.length; position++) this.#available += this.#free[position]!;
   }
 
   get isSatisfied(): boolean {
@@ -63,18 +58,21 @@ export class Accumulator {
   }
 
   freeCount(level: Level, group: number): number {
-    return this.#counts.get(level)![group]!;
+    return this.#countsOf(level)[group]!;
   }
 
   /** Takes CPUs by position. */
-  take(positions: Iterable<number>): void {
-    for (const position of positions) {
+  take(positions: ArrayLike<number>): void {
+    for (let i = 0; i < positions.length; i++) {
+      const position = positions[i]!;
       this.needed--;
       this.#taken[position] = 1;
       if (this.#free[position] === 0) continue;
       this.#free[position] = 0;
       this.#available--;
-      for (const [level, counts] of this.#counts) counts[level.of[position]!]!--;
+      for (let level = 0; level < this.#levels.length; level++) {
+        this.#counts[level]![this.#levels[level]!.of[position]!]!--;
+      }
     }
   }
 
@@ -131,23 +129,25 @@ export class Accumulator {
 
   /** Whole groups of the higher of the two levels, NUMA nodes or sockets. */
   takeFirstLevel(): void {
-    if (this.#cellsFirst) this.#takeFull(this.#topology.cells, this.freeCells());
-    else this.#takeFull(this.#topology.sockets, this.freeSockets());
+    if (this.#cellsFirst) this.#takeFullCells();
+    else this.#takeFullSockets();
   }
 
   takeSecondLevel(): void {
-    if (this.#cellsFirst) this.#takeFull(this.#topology.sockets, this.freeSockets());
-    else this.#takeFull(this.#topology.cells, this.freeCells());
+    if (this.#cellsFirst) this.#takeFullSockets();
+    else this.#takeFullCells();
   }
 
   takeFullCores(): void {
-    this.#takeFull(this.#topology.cores, this.freeCores());
+    this.#takeFull(this.#topology.cores, () => this.freeCores());
   }
 
   /** Whole uncore caches while enough is needed, else what is left out of a single cache. */
   takeUncores(): void {
     for (const uncore of this.sortedUncores()) {
-      if (this.needed >= this.#topology.cpusPerUncore) this.#takeFull(this.#topology.uncores, this.freeUncores());
+      if (this.needed >= this.#topology.cpusPerUncore) {
+        this.#takeFull(this.#topology.uncores, () => this.freeUncores());
+      }
       if (this.isSatisfied) return;
       this.#takePartialUncore(uncore);
       if (this.isSatisfied) return;
@@ -166,8 +166,18 @@ export class Accumulator {
     return this.#topology.counts.sockets >= this.#topology.counts.cells;
   }
 
-  #takeFull(level: Level, groups: readonly number[]): void {
-    for (const group of groups) {
+  #takeFullCells(): void {
+    this.#takeFull(this.#topology.cells, () => this.freeCells());
+  }
+
+  #takeFullSockets(): void {
+    this.#takeFull(this.#topology.sockets, () => this.freeSockets());
+  }
+
+  /** Most requests are smaller than any socket or NUMA node, and then there is nothing to sort. */
+  #takeFull(level: Level, freeGroups: () => readonly number[]): void {
+    if (this.needed < level.smallest) return;
+    for (const group of freeGroups()) {
       const members = level.members[group]!;
       if (this.needed >= members.length) this.take(members);
     }
@@ -190,8 +200,20 @@ export class Accumulator {
     return positions;
   }
 
+  #countsOf(level: Level): Int32Array {
+    const known = this.#levels.indexOf(level);
+    if (known >= 0) return this.#counts[known]!;
+    const counts = new Int32Array(level.ids.length);
+    for (let position = 0; position < this.#free.length; position++) {
+      counts[level.of[position]!]! += this.#free[position]!;
+    }
+    this.#levels.push(level);
+    this.#counts.push(counts);
+    return counts;
+  }
+
   #sortedGroups(level: Level): number[] {
-    const counts = this.#counts.get(level)!;
+    const counts = this.#countsOf(level);
     const groups: number[] = [];
     for (let group = 0; group < counts.length; group++) if (counts[group]! > 0) groups.push(group);
     return ranked(groups, counts);
@@ -199,24 +221,30 @@ export class Accumulator {
 
   /** For each outer group in turn, the inner groups that have a free CPU in it, sorted. */
   #within(outer: readonly number[], outerLevel: Level, inner: Level): number[] {
-    const counts = this.#counts.get(inner)!;
+    const counts = this.#countsOf(inner);
     const seen = new Int32Array(inner.ids.length).fill(-1);
     const result: number[] = [];
-    outer.forEach((group, turn) => {
+    for (let turn = 0; turn < outer.length; turn++) {
+      const members = outerLevel.members[outer[turn]!]!;
       const found: number[] = [];
-      for (const position of outerLevel.members[group]!) {
+      for (let i = 0; i < members.length; i++) {
+        const position = members[i]!;
         const candidate = inner.of[position]!;
         if (this.#free[position] === 0 || seen[candidate] === turn) continue;
         seen[candidate] = turn;
         found.push(candidate);
       }
-      result.push(...ranked(found, counts));
-    });
+      for (const group of ranked(found, counts)) result.push(group);
+    }
     return result;
   }
 }
 
-function ranked(groups: readonly number[], counts: Int32Array): number[] {
-  const keys = Float64Array.from(groups, (group) => counts[group]! * RANK + group).sort();
-  return Array.from(keys, (key) => key % RANK);
+function ranked(groups: number[], counts: Int32Array): number[] {
+  if (groups.length < 2) return groups;
+  const keys = new Int32Array(groups.length);
+  for (let i = 0; i < keys.length; i++) keys[i] = counts[groups[i]!]! * RANK + groups[i]!;
+  keys.sort();
+  for (let i = 0; i < keys.length; i++) groups[i] = keys[i]! % RANK;
+  return groups;
 }

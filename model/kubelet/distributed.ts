@@ -36,8 +36,8 @@ export function takeDistributed(
   sorting: Sorting,
 ): CpuSet {
   if (count % groupSize !== 0) return takePacked(topology, available, count, sorting, false);
+  if (count < 1) return CpuSet.EMPTY;
   const acc = new Accumulator(topology, available, count, sorting);
-  if (acc.isSatisfied) return CpuSet.EMPTY;
   assertEnough(acc, available, count);
 
   const { cells } = topology;

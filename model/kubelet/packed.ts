@@ -17,8 +17,8 @@ export function takePacked(
   sorting: Sorting,
   preferUncore: boolean,
 ): CpuSet {
+  if (count < 1) return CpuSet.EMPTY;
   const acc = new Accumulator(topology, available, count, sorting);
-  if (acc.isSatisfied) return CpuSet.EMPTY;
   assertEnough(acc, available, count);
   const steps = [
     () => acc.takeFirstLevel(),

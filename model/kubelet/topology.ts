@@ -33,6 +33,8 @@ export interface Level {
   readonly of: Int32Array;
   /** The positions of each group's CPUs, ascending. */
   readonly members: readonly Int32Array[];
+  /** CPUs of the smallest group. */
+  readonly smallest: number;
 }
 
 /**
@@ -134,6 +136,7 @@ export function flagsOf(topology: CpuTopology, cpus: CpuSet): Uint8Array {
 
 /** How many CPUs of the set each cell has, by dense cell. */
 export function countByCell(topology: CpuTopology, cpus: CpuSet): Int32Array {
+  if (cpus.isEmpty) return new Int32Array(topology.cells.ids.length);
   const flags = flagsOf(topology, cpus);
   const counts = new Int32Array(topology.cells.ids.length);
   for (let position = 0; position < flags.length; position++) counts[topology.cells.of[position]!]! += flags[position]!;
@@ -178,5 +181,6 @@ function level(groupOfPosition: readonly number[]): Level {
   of.forEach((group, position) => {
     members[group]!.push(position);
   });
-  return { ids, of, members: members.map((list) => Int32Array.from(list)) };
+  const smallest = members.reduce((least, list) => Math.min(least, list.length), Number.POSITIVE_INFINITY);
+  return { ids, of, members: members.map((list) => Int32Array.from(list)), smallest };
 }

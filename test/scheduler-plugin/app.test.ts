@@ -61,7 +61,7 @@ describe('the extender over HTTP', () => {
     assert.equal(length, String(Buffer.byteLength(text)));
     assert.equal(
       text,
-      '{"Nodes":null,"NodeNames":["n1"],"FailedNodes":{},"FailedAndUnresolvableNodes":{"n2":"no NodeTopology report"},"Error":""}',
+      '{"Nodes":null,"NodeNames":["n1"],"FailedNodes":{},"FailedAndUnresolvableNodes":{"n2":"node does not report its topology"},"Error":""}',
     );
     assert.match((await post('/prioritize', args({ NodeNames: ['n1'] }))).text, /^\[\{"Host":"n1","Score":\d+\}\]$/);
   });

@@ -1,14 +1,13 @@
 import type { NodeTopologyStatus } from '../../kube/node-topology.ts';
 import type { Pod } from '../../kube/resources.ts';
+import { preparedHost } from '../../model/placement/needs.ts';
 import { createRegistry } from '../../runtime/metrics.ts';
 import type { BoundPod, Cluster } from '../../scheduler-plugin/cluster.ts';
 import type { DpuHealth, DpuVerdict } from '../../scheduler-plugin/dpu-health.ts';
 import { createExtender, type Extender } from '../../scheduler-plugin/extender.ts';
 import { createExtenderMetrics } from '../../scheduler-plugin/metrics.ts';
-import { readReport } from '../../scheduler-plugin/node-report.ts';
 import type { Recheck } from '../../scheduler-plugin/recheck.ts';
 import type { UnpredictablePolicy } from '../../scheduler-plugin/verdict.ts';
-import { silent } from '../support/logger.ts';
 
 /** Two cells of four SMT2 cores each; the first core reserved; physnet0 on cell 0, physnet1 on cell 1. */
 export function statusOf(more: Partial<NodeTopologyStatus> = {}): NodeTopologyStatus {
@@ -52,11 +51,11 @@ export interface ExtenderFixture {
 
 export function extenderOf(fixture: ExtenderFixture = {}): Extender & { readonly refusedUids: string[] } {
   const { nodes = { n1: statusOf() }, bound = [], dpus = {}, missing, policy = 'refuse' } = fixture;
-  const reports = new Map(Object.entries(nodes).map(([name, status]) => [name, readReport(name, status, silent)]));
+  const reports = new Map(Object.entries(nodes).map(([name, status]) => [name, status && preparedHost(status)]));
   const cluster: Cluster = {
     run: async () => undefined,
     missing,
-    report: (name) => reports.get(name),
+    host: (name) => reports.get(name),
     boundPods: (name) => bound.filter(({ node }) => node === name),
     isDpuHost: (name) => name in dpus,
     dpuLeases: new Map(),

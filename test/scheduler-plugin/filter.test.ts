@@ -1,10 +1,16 @@
 import assert from 'node:assert/strict';
 import type { Pod } from '../../kube/resources.ts';
-import { podRequestOf } from '../../model/kubelet/pod-request.ts';
+import { FULL_PCPUS_ANNOTATION, FULL_PCPUS_ONLY } from '../../model/names.ts';
+import { podNeedsOf } from '../../scheduler-plugin/pod-needs.ts';
 import type { ExtenderFixture } from './extender-fixture.ts';
 import { extenderOf, podOf, statusOf } from './extender-fixture.ts';
 
 const PHYSNET1 = 'physnet.plumbline.dev/physnet1';
+const withUid = (pod: Pod, uid: string): Pod => ({ ...pod, metadata: { ...pod.metadata, uid } });
+const annotated = (pod: Pod): Pod => ({
+  ...pod,
+  metadata: { ...pod.metadata, annotations: { [FULL_PCPUS_ANNOTATION]: FULL_PCPUS_ONLY } },
+});
 const daemonPod = (pod: Pod): Pod => ({
   ...pod,
   metadata: {
@@ -39,9 +45,9 @@ const CASES: readonly Case[] = [
     fixture: { nodes: { n1: statusOf({ cpuManager: { policy: 'static' } }) } },
   },
   {
-    name: 'free threads but too few free whole cores',
-    pod: podOf('4'),
-    fixture: { nodes: { n1: statusOf({ assignments: owner('1-6,9') }) } },
+    name: 'free threads but too few free whole cores, for a pod that was promised whole ones',
+    pod: annotated(podOf('4')),
+    fixture: { nodes: { n1: statusOf({ cpuManager: { policy: 'static' }, assignments: owner('1-6') }) } },
     refused: /too few free whole cores/,
   },
   { name: 'a physnet whose cell has room', pod: podOf('8', [PHYSNET1]) },
@@ -49,7 +55,7 @@ const CASES: readonly Case[] = [
     name: 'a physnet whose cell is full while the other is free',
     pod: podOf('4', [PHYSNET1]),
     fixture: { nodes: { n1: statusOf({ assignments: owner('4-6,12-14') }) } },
-    refused: /too few free whole cores on the NUMA nodes of physnet physnet1/,
+    refused: /no room on the NUMA nodes of a required network/,
   },
   {
     name: 'a physnet bonded over both cells',
@@ -61,21 +67,23 @@ const CASES: readonly Case[] = [
   {
     name: 'a physnet the node does not have',
     pod: podOf('4', ['physnet.plumbline.dev/elsewhere']),
-    refused: /physnet elsewhere is not on this node/,
+    refused: /physnet elsewhere is not on the node/,
     unresolvable: true,
   },
   {
     name: 'CPUs of a bound pod that the report does not show yet',
     pod: podOf('8'),
-    fixture: { bound: [{ uid: 'bound', node: 'n1', request: podRequestOf(podOf('8'), 'bound') }] },
-    refused: /not enough free physical CPUs/,
+    fixture: {
+      bound: [{ uid: 'bound', node: 'n1', needs: podNeedsOf(withUid(podOf('8'), 'bound')) }],
+    },
+    refused: /too few free whole cores/,
   },
   {
     name: 'the same once the report shows it: counted once',
     pod: podOf('4'),
     fixture: {
       nodes: { n1: statusOf({ assignments: [{ podUID: 'bound', container: 'compute', cpus: '1-4,9-12' }] }) },
-      bound: [{ uid: 'bound', node: 'n1', request: podRequestOf(podOf('8'), 'bound') }],
+      bound: [{ uid: 'bound', node: 'n1', needs: podNeedsOf(withUid(podOf('8'), 'bound')) }],
     },
   },
   {
@@ -96,7 +104,7 @@ const CASES: readonly Case[] = [
     name: 'a node that does not report, under refuse',
     pod: podOf('4'),
     fixture: { nodes: {} },
-    refused: /no NodeTopology report/,
+    refused: /does not report its topology/,
     unresolvable: true,
   },
   {

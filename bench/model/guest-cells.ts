@@ -1,0 +1,40 @@
+import { arrangeGuestCells } from '../../model/placement/guest-cells.ts';
+import { type BenchResult, ratioOf, secondsPerCall, sink } from './timing.ts';
+
+const ROOMS = 16;
+
+/** Seconds to arrange so many guest cells on 16 host cells where only the last arrangement tried could do. */
+function arranging(guests: number, rooms = ROOMS): () => number {
+  const networks = [new Set([rooms - 1]), new Set([rooms - 2])];
+  return () =>
+    secondsPerCall(() => {
+      const found = arrangeGuestCells({ guests, rooms, networks, fits: (guest, room) => room >= guest });
+      sink.value ^= found?.[0] ?? 0;
+    }, 0.02);
+}
+
+/** The curve over 2 to 8 guest cells: milliseconds, beside the arrangements that trying all would have to look at. */
+export function guestCellCurve(): {
+  readonly guests: number;
+  readonly milliseconds: number;
+  readonly arrangements: number;
+}[] {
+  return [2, 3, 4, 5, 6, 7, 8].map((guests) => ({
+    guests,
+    milliseconds: arranging(guests)() * 1000,
+    arrangements: Array.from({ length: guests }, (_, i) => ROOMS - i).reduce((product, rooms) => product * rooms, 1),
+  }));
+}
+
+/**
+ * One guest cell more, from 7 to 8 on 16 host cells, costs at most four times: 2^n states with a little more for each.
+ * Trying every arrangement would cost nine times.
+ */
+export function guestCellGrowth(): BenchResult {
+  return ratioOf('model.guest-cells-8-over-7', { most: 4 }, arranging(8), arranging(7), 5);
+}
+
+/** Twice the host cells cost about twice: linear, with room for larger maps. */
+export function hostCellGrowth(): BenchResult {
+  return ratioOf('model.guest-cells-32-rooms-over-16', { most: 4 }, arranging(6, 32), arranging(6, 16), 5);
+}

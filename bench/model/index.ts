@@ -1,0 +1,24 @@
+import { coarseFitAgainstXor, coarseFitGrowth } from './coarse-fit.ts';
+import { guestCellCurve, guestCellGrowth, hostCellGrowth } from './guest-cells.ts';
+import { predictionAgainstSets } from './prediction.ts';
+import type { BenchResult } from './timing.ts';
+
+/** Every measurement of model/, in the order in which it is printed. */
+export const MODEL_BENCHES: readonly (() => BenchResult)[] = [
+  coarseFitAgainstXor,
+  coarseFitGrowth,
+  predictionAgainstSets,
+  guestCellGrowth,
+  hostCellGrowth,
+];
+
+if (process.argv[1] === import.meta.filename) {
+  for (const { guests, milliseconds, arrangements } of guestCellCurve()) {
+    console.log(`16 host cells x ${guests} guest cells: ${milliseconds.toFixed(2)} ms (${arrangements} arrangements)`);
+  }
+  for (const bench of MODEL_BENCHES) {
+    const { name, ratio, spread, bound, holds } = bench();
+    const [least, most] = spread.map((value) => value.toFixed(1));
+    console.log(`${name}: ${ratio.toFixed(1)} (${least} to ${most}), held to ${bound}: ${holds ? 'holds' : 'FAILS'}`);
+  }
+}

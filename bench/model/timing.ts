@@ -1,0 +1,49 @@
+/** How one measurement came out: a ratio, the least and most of its rounds, and what it is held to. */
+export interface BenchResult {
+  readonly name: string;
+  readonly ratio: number;
+  readonly spread: readonly [number, number];
+  /** As in `<= 10` or `>= 20`. */
+  readonly bound: string;
+  readonly holds: boolean;
+}
+
+/** Keeps results alive, so that nothing measured is optimised away. */
+export const sink = { value: 0 };
+
+/** Seconds that one call takes, repeated for at least so long. */
+export function secondsPerCall(call: () => void, atLeast = 0.05): number {
+  let calls = 1;
+  for (;;) {
+    const start = performance.now();
+    for (let i = 0; i < calls; i++) call();
+    const seconds = (performance.now() - start) / 1000;
+    if (seconds >= atLeast) return seconds / calls;
+    calls = Math.max(calls * 2, Math.ceil((calls * atLeast) / Math.max(seconds, 1e-6)));
+  }
+}
+
+/**
+ * The ratio of two measurements, taken in turns in one run so that a busy machine slows both: the median of the rounds,
+ * after one that warms up.
+ */
+export function ratioOf(
+  name: string,
+  bound: { readonly most: number } | { readonly least: number },
+  measured: () => number,
+  reference: () => number,
+  rounds = 7,
+): BenchResult {
+  measured();
+  reference();
+  const isMost = 'most' in bound;
+  // Faster is a larger quotient of reference by measured; slower a larger one of measured by reference.
+  const ratios = Array.from({ length: rounds }, () => {
+    const [mine, theirs] = [measured(), reference()];
+    return isMost ? mine / theirs : theirs / mine;
+  }).sort((a, b) => a - b);
+  const ratio = ratios[ratios.length >>> 1] ?? Number.NaN;
+  const holds = isMost ? ratio <= bound.most : ratio >= bound.least;
+  const spread = [ratios[0] ?? Number.NaN, ratios.at(-1) ?? Number.NaN] as const;
+  return { name, ratio, spread, bound: isMost ? `<= ${bound.most}` : `>= ${bound.least}`, holds };
+}

@@ -1,0 +1,78 @@
+import { join } from 'node:path';
+import { createPodResourcesClient } from '../../kube/kubelet-api/pod-resources-client.ts';
+import type { CpuSet } from '../../model/cpu-set.ts';
+import type { Logger } from '../../runtime/log.ts';
+import { untilAborted } from '../duty.ts';
+import { followCheckpoint } from './checkpoint-source.ts';
+import { followPodResources } from './pod-resources-source.ts';
+import { type AssignmentsView, type Inputs, nextView, UNKNOWN_VIEW } from './view.ts';
+
+/** The kubelet's PodResources socket below its root directory. */
+export const POD_RESOURCES_SOCKET = 'pod-resources/kubelet.sock';
+
+/** `at`: when this process heard of the change, in monotonic milliseconds. */
+export type ViewListener = (view: AssignmentsView, at: number) => void;
+
+export interface Assignments {
+  view(): AssignmentsView;
+  /** Calls the listener, synchronously, with each new view. @returns a function that ends that */
+  subscribe(listener: ViewListener): () => void;
+  /** The duty: follows the sources until the signal aborts. What was learnt stays when it is run again. */
+  run(signal: AbortSignal): Promise<void>;
+}
+
+export interface AssignmentsDeps {
+  readonly kubeletDir: string;
+  /** The host's online CPUs. */
+  readonly online: () => CpuSet;
+  readonly log: Logger;
+  readonly onFailure: (code: string) => void;
+}
+
+/** Who owns which CPUs: the checkpoint for when and by uid, PodResources for the names and as the kubelet's own word. */
+export function createAssignments({ kubeletDir, online, log, onFailure }: AssignmentsDeps): Assignments {
+  const listeners = new Set<ViewListener>();
+  let view = UNKNOWN_VIEW;
+  let inputs: Omit<Inputs, 'online' | 'confirmed'> = {
+    checkpoint: { value: undefined, problem: 'cpu_manager_state was not read yet' },
+    podResources: { value: undefined, problem: 'the kubelet was not asked yet' },
+  };
+
+  let checkpointRead = 0;
+  let kubeletAsked = 0;
+
+  const update = (change: Partial<Inputs>, at: number) => {
+    inputs = { ...inputs, ...change };
+    view = nextView(view, { ...inputs, online: online(), confirmed: kubeletAsked >= checkpointRead });
+    for (const listener of listeners) listener(view, at);
+  };
+
+  return {
+    view: () => view,
+    subscribe(listener) {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+    async run(signal) {
+      const socketPath = join(kubeletDir, POD_RESOURCES_SOCKET);
+      const client = createPodResourcesClient(socketPath);
+      try {
+        const onPodResources = (reading: Inputs['podResources'], asked: number) => {
+          kubeletAsked = asked;
+          update({ podResources: reading }, performance.now());
+          return view.problems.length === 0 || reading.value?.allocatable.isEmpty === false;
+        };
+        const source = followPodResources({ client, socketPath, log, signal, onFailure, onReading: onPodResources });
+        const onCheckpoint = (reading: Inputs['checkpoint'], at: number) => {
+          checkpointRead = performance.now();
+          update({ checkpoint: reading }, at);
+          source.refresh();
+        };
+        followCheckpoint({ directory: kubeletDir, log, onReading: onCheckpoint }, signal);
+        await untilAborted(signal);
+      } finally {
+        client.close();
+      }
+    },
+  };
+}

@@ -1,0 +1,80 @@
+import { readFileSync, type Stats, statSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Logger } from '../../runtime/log.ts';
+import { watchDirectory } from '../watch-directory.ts';
+import { CHECKPOINT_FILE, type Checkpoint, parseCheckpoint } from './checkpoint.ts';
+import type { Reading } from './view.ts';
+
+/** Seconds between looks at the file in case an event was lost. */
+const SAFETY = 5;
+
+export interface CheckpointSourceDeps {
+  /** The kubelet's root directory. */
+  readonly directory: string;
+  readonly log: Logger;
+  /** Called with each new reading; `at` is when this process heard of it, in monotonic milliseconds. */
+  readonly onReading: (reading: Reading<Checkpoint>, at: number) => void;
+}
+
+/**
+ * Follows cpu_manager_state until the signal aborts. Reads synchronously in the watch's own callback: the file is a few
+ * kilobytes, and what hangs on it is how long OVS stays on a CPU that has just been given away.
+ */
+export function followCheckpoint({ directory, log, onReading }: CheckpointSourceDeps, signal: AbortSignal): void {
+  const file = join(directory, CHECKPOINT_FILE);
+  let last: Reading<Checkpoint> = { value: undefined, problem: undefined };
+  let lastText: string | undefined;
+  let lastStats: Stats | undefined;
+
+  const publish = (reading: Reading<Checkpoint>, at: number) => {
+    last = reading;
+    onReading(reading, at);
+  };
+
+  const fail = (problem: string, hint: string, at: number) => {
+    if (problem === last.problem) return;
+    log.warn({ file, problem, hint }, 'cpu_manager_state cannot be used, keeping what was last known');
+    publish({ value: last.value, problem }, at);
+  };
+
+  const read = () => {
+    const at = performance.now();
+    let text: string;
+    try {
+      lastStats = statSync(file);
+      text = readFileSync(file, 'utf8');
+    } catch (error) {
+      lastStats = undefined;
+      lastText = undefined;
+      fail(`cannot read ${file}: ${(error as Error).message}`, 'the kubelet writes it; check --kubelet-dir', at);
+      return;
+    }
+    if (text === lastText) return;
+    lastText = text;
+    try {
+      const value = parseCheckpoint(text);
+      if (last.problem !== undefined) log.info({ file }, 'cpu_manager_state can be read again');
+      publish({ value, problem: undefined }, at);
+    } catch (error) {
+      const hint = 'a whole file is read as soon as the kubelet writes one; if this stays, restart the kubelet';
+      fail(`${file}: ${(error as Error).message}`, hint, at);
+    }
+  };
+
+  const look = () => {
+    const now = statSync(file, { throwIfNoEntry: false });
+    const same = now?.ino === lastStats?.ino && now?.mtimeMs === lastStats?.mtimeMs && now?.size === lastStats?.size;
+    if (!same || now === undefined) read();
+  };
+
+  watchDirectory({
+    path: directory,
+    signal,
+    onChange: (name) => {
+      if (name === undefined || name === CHECKPOINT_FILE) read();
+    },
+  });
+  if (last.value === undefined && last.problem === undefined) read();
+  const timer = setInterval(look, SAFETY * 1000);
+  signal.addEventListener('abort', () => clearInterval(timer), { once: true });
+}

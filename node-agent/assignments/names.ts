@@ -1,0 +1,71 @@
+import { CpuSet } from '../../model/cpu-set.ts';
+import type { CheckpointEntry } from './checkpoint.ts';
+
+/** A container with exclusive CPUs as PodResources names it: by pod name, without a uid. */
+export interface ListedContainer {
+  readonly namespace: string;
+  readonly podName: string;
+  readonly container: string;
+  readonly cpus: CpuSet;
+}
+
+export interface PodName {
+  readonly namespace: string;
+  readonly podName: string;
+}
+
+/** The shape that PodResources answers in, as far as it is read here. */
+export interface ListedPod {
+  readonly name: string;
+  readonly namespace: string;
+  readonly containers: readonly { readonly name: string; readonly cpuIds: readonly number[] }[];
+}
+
+/** The containers of a List that hold exclusive CPUs. @throws RangeError if an id is no CPU id */
+export function listedContainers(pods: readonly ListedPod[]): ListedContainer[] {
+  return pods.flatMap(({ namespace, name, containers }) =>
+    containers
+      .filter(({ cpuIds }) => cpuIds.length > 0)
+      .map((container) => ({
+        namespace,
+        podName: name,
+        container: container.name,
+        cpus: CpuSet.of(container.cpuIds),
+      })),
+  );
+}
+
+/**
+ * Finds the names that belong to the uids of the checkpoint. A container's name and its CPUs say which pod it is, as
+ * long as exactly one entry and one listed container have them in common: of two, neither is named. A uid keeps the
+ * name it once had, since pods are not renamed, and loses it with its last entry.
+ */
+export function joinNames(
+  entries: readonly CheckpointEntry[],
+  listed: readonly ListedContainer[],
+  known: ReadonlyMap<string, PodName>,
+): ReadonlyMap<string, PodName> {
+  const uids = index(entries, ({ container, cpus }) => `${container} ${cpus}`);
+  const names = index(listed, ({ container, cpus }) => `${container} ${cpus}`);
+  const found = new Map<string, PodName>();
+  for (const { podUID } of entries) {
+    const name = known.get(podUID);
+    if (name !== undefined) found.set(podUID, name);
+  }
+  for (const [key, entry] of uids) {
+    const name = names.get(key);
+    if (entry === undefined || name === undefined || found.has(entry.podUID)) continue;
+    found.set(entry.podUID, { namespace: name.namespace, podName: name.podName });
+  }
+  return found;
+}
+
+/** Items by key; undefined where two items share one. */
+function index<Item>(items: readonly Item[], keyOf: (item: Item) => string): Map<string, Item | undefined> {
+  const byKey = new Map<string, Item | undefined>();
+  for (const item of items) {
+    const key = keyOf(item);
+    byKey.set(key, byKey.has(key) ? undefined : item);
+  }
+  return byKey;
+}

@@ -1,0 +1,112 @@
+import { CpuSet, unionOf } from '../../model/cpu-set.ts';
+import type { Checkpoint, CheckpointEntry } from './checkpoint.ts';
+import { joinNames, type ListedContainer, type PodName } from './names.ts';
+
+/**
+ * What a source said last and whether that still holds. A source with a problem keeps its last good value: not knowing
+ * is never read as "nothing is held".
+ */
+export interface Reading<Value> {
+  readonly value: Value | undefined;
+  /** Why the source cannot be read now; undefined when `value` is current. */
+  readonly problem: string | undefined;
+}
+
+/** What PodResources said: both answers of one round. */
+export interface PodResourcesAnswer {
+  /** CPUs that may be given exclusively; empty under policy none and until the CPU manager has started. */
+  readonly allocatable: CpuSet;
+  readonly listed: readonly ListedContainer[];
+}
+
+export interface Inputs {
+  /** The host's online CPUs. */
+  readonly online: CpuSet;
+  readonly checkpoint: Reading<Checkpoint>;
+  readonly podResources: Reading<PodResourcesAnswer>;
+  /**
+   * Whether the kubelet was asked after the checkpoint was read. A checkpoint that frees CPUs is believed only then:
+   * the kubelet may have gone in between.
+   */
+  readonly confirmed: boolean;
+}
+
+export interface Assignment extends CheckpointEntry {
+  readonly name: PodName | undefined;
+}
+
+/** Who owns which CPUs of this node, from all sources together. */
+export interface AssignmentsView {
+  /** The kubelet's CPU manager policy; undefined until a checkpoint was read. */
+  readonly policy: string | undefined;
+  /** CPUs never given exclusively: online without allocatable; undefined until the kubelet has told. */
+  readonly reserved: CpuSet | undefined;
+  /** Keyed by pod uid and container, ascending. */
+  readonly assignments: readonly Assignment[];
+  /** Every CPU that any source knows to be owned exclusively. */
+  readonly owned: CpuSet;
+  /**
+   * The CPUs that are known to be nobody's. Grows only when every source says so and is current; shrinks with each of
+   * them. Undefined until all sources were current once.
+   */
+  readonly free: CpuSet | undefined;
+  /** What keeps the view from being current, one text for each source; empty when it is. */
+  readonly problems: readonly string[];
+  readonly names: ReadonlyMap<string, PodName>;
+}
+
+export const UNKNOWN_VIEW: AssignmentsView = {
+  policy: undefined,
+  reserved: undefined,
+  assignments: [],
+  owned: CpuSet.EMPTY,
+  free: undefined,
+  problems: ['nothing was read yet'],
+  names: new Map(),
+};
+
+/** The view after a reading changed. */
+export function nextView(
+  previous: AssignmentsView,
+  { online, checkpoint, podResources, confirmed }: Inputs,
+): AssignmentsView {
+  const policy = checkpoint.value?.policy ?? previous.policy;
+  const answer = podResources.value;
+  const isStatic = policy !== undefined && policy !== 'none';
+  const notStarted = isStatic && podResources.problem === undefined && answer?.allocatable.isEmpty === true;
+  const problems = [
+    checkpoint.problem,
+    podResources.problem,
+    notStarted ? 'the kubelet names no allocatable CPUs: its CPU manager has not started' : undefined,
+  ].filter((problem) => problem !== undefined);
+
+  const reserved = reservedCpus(previous, online, policy, answer);
+  const entries = checkpoint.value?.entries ?? [];
+  const listed = answer?.listed ?? [];
+  const owned = unionOf([checkpoint.value?.owned ?? CpuSet.EMPTY, ...listed.map(({ cpus }) => cpus)]);
+  const names = joinNames(entries, listed, previous.names);
+  const pool = isStatic ? checkpoint.value?.defaultCpus.union(reserved ?? CpuSet.EMPTY) : undefined;
+  const unowned = (pool?.intersect(online) ?? online).minus(owned);
+  const complete = confirmed && problems.length === 0 && checkpoint.value !== undefined && answer !== undefined;
+  return {
+    policy,
+    reserved,
+    assignments: entries.map((entry) => ({ ...entry, name: names.get(entry.podUID) })),
+    owned,
+    free: complete ? unowned : previous.free?.intersect(unowned),
+    problems,
+    names,
+  };
+}
+
+/** Policy none reserves nothing that could be told apart; an empty answer under another policy is no answer. */
+function reservedCpus(
+  previous: AssignmentsView,
+  online: CpuSet,
+  policy: string | undefined,
+  answer: PodResourcesAnswer | undefined,
+): CpuSet | undefined {
+  if (answer === undefined) return previous.reserved;
+  if (policy === 'none') return CpuSet.EMPTY;
+  return answer.allocatable.isEmpty ? previous.reserved : online.minus(answer.allocatable);
+}

@@ -1,0 +1,87 @@
+import { rm } from 'node:fs/promises';
+import { Server, type ServerWritableStream, status } from '@grpc/grpc-js';
+import {
+  type DevicePluginServer,
+  DevicePluginService,
+  type ListAndWatchResponse,
+} from '../../kube/kubelet-api/gen/device-plugin.ts';
+import { RpcError, unaryHandler } from '../../kube/kubelet-api/handlers.ts';
+import { bindUnix, closeServer, SERVER_OPTIONS } from '../../kube/kubelet-api/transport.ts';
+import { type AdvertisedResource, devicesOf } from './resources.ts';
+
+/**
+ * What must be true before a container with these devices is created. Rejecting keeps it from being created; the
+ * message reaches the user as an Event of the pod, and the kubelet asks again.
+ */
+export type BeforeStart = (resource: string, deviceIds: readonly string[], signal: AbortSignal) => Promise<void>;
+
+export interface PluginServerDeps {
+  readonly socketPath: string;
+  readonly resource: AdvertisedResource;
+  readonly beforeStart: BeforeStart;
+}
+
+export interface PluginServer {
+  readonly resource: AdvertisedResource;
+  /** Listens, in place of whatever socket was left there. */
+  start(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+/** One resource's device plugin. Allocate answers from memory alone: the kubelet waits for it without a deadline. */
+export function createPluginServer({ socketPath, resource, beforeStart }: PluginServerDeps): PluginServer {
+  const server = new Server(SERVER_OPTIONS);
+  const devices = devicesOf(resource);
+  const watchers = new Set<ServerWritableStream<unknown, ListAndWatchResponse>>();
+  const ids = new Set(devices.map(({ ID }) => ID));
+
+  const plugin: DevicePluginServer = {
+    getDevicePluginOptions: unaryHandler(() => optionsOf(resource)),
+    listAndWatch(call) {
+      watchers.add(call);
+      call.on('cancelled', () => watchers.delete(call));
+      call.on('error', () => watchers.delete(call));
+      call.write({ devices });
+    },
+    getPreferredAllocation: unaryHandler(() => {
+      throw new RpcError(status.UNIMPLEMENTED, 'one device is as good as another');
+    }),
+    allocate: unaryHandler(({ containerRequests }) => {
+      for (const { devicesIds } of containerRequests) assertKnown(resource.name, ids, devicesIds);
+      return { containerResponses: containerRequests.map(() => NOTHING_TO_MOUNT) };
+    }),
+    preStartContainer: unaryHandler(async ({ devicesIds }, signal) => {
+      await beforeStart(resource.name, devicesIds, signal).catch((error: unknown) => {
+        const message = error instanceof Error ? error.message : String(error);
+        throw new RpcError(status.FAILED_PRECONDITION, message, { cause: error });
+      });
+      return {};
+    }),
+  };
+  server.addService(DevicePluginService, plugin);
+
+  return {
+    resource,
+    async start() {
+      await rm(socketPath, { force: true });
+      await bindUnix(server, socketPath);
+    },
+    async stop() {
+      for (const call of watchers) call.end();
+      await closeServer(server);
+      await rm(socketPath, { force: true });
+    },
+  };
+}
+
+/** What Register and GetDevicePluginOptions both say. */
+export function optionsOf({ preStart }: AdvertisedResource) {
+  return { preStartRequired: preStart, getPreferredAllocationAvailable: false };
+}
+
+const NOTHING_TO_MOUNT = { envs: {}, mounts: [], devices: [] as never[], annotations: {}, cdiDevices: [] };
+
+function assertKnown(resource: string, known: ReadonlySet<string>, ids: readonly string[]): void {
+  const unknown = ids.find((id) => !known.has(id));
+  if (unknown !== undefined) throw new RpcError(status.NOT_FOUND, `${resource} has no device ${unknown}`);
+}

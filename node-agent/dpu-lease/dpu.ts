@@ -1,0 +1,72 @@
+import type { KubeClient } from '../../kube/client.ts';
+import { isNotFound } from '../../kube/errors.ts';
+import type { Logger } from '../../runtime/log.ts';
+import { sleep } from '../../runtime/time.ts';
+import { createRenewTimes, type LeaseIdentity, patchLease, readLease } from '../lease-object.ts';
+import type { AgentMetrics } from '../metrics.ts';
+import type { Probe } from './probe.ts';
+import type { DpuLeaseTiming } from './timing.ts';
+
+export interface DpuDeps {
+  readonly client: KubeClient;
+  readonly lease: LeaseIdentity;
+  readonly timing: DpuLeaseTiming;
+  readonly probe: Probe;
+  readonly log: Logger;
+  readonly metrics: AgentMetrics;
+  /** Milliseconds since the epoch. */
+  readonly wallClock: () => number;
+}
+
+/**
+ * The DPU's side of its Lease: renews it every interval while the probe finds the DPU able to work. It never creates
+ * it: a Lease without the host's side would outlive its node.
+ */
+export function createDpuLease({ client, lease, timing, probe, log, metrics, wallClock }: DpuDeps) {
+  const renewTimes = createRenewTimes(wallClock);
+  let resumed = false;
+
+  /** @throws KubeError */
+  const renew = async (signal: AbortSignal): Promise<void> => {
+    if (!resumed) {
+      renewTimes.seen((await readLease(client, lease, signal)).spec?.renewTime);
+      resumed = true;
+    }
+    await patchLease(client, lease, { spec: { renewTime: renewTimes.next() } }, signal);
+  };
+
+  /** One round: undefined when renewed, else why not. */
+  const round = async (signal: AbortSignal): Promise<string | undefined> => {
+    const unwell = await probe(signal);
+    if (unwell !== undefined) {
+      metrics.dpuRenewals.inc({ outcome: 'withheld' });
+      return `not renewed, as the DPU is not able to work: ${unwell}`;
+    }
+    try {
+      await renew(signal);
+      metrics.dpuRenewals.inc({ outcome: 'renewed' });
+      return undefined;
+    } catch (error) {
+      metrics.dpuRenewals.inc({ outcome: 'failed' });
+      if (isNotFound(error)) return 'there is no such lease yet; the agent on the host creates it (--mode dpu-host)';
+      return (error as Error).message;
+    }
+  };
+
+  return {
+    /** The duty. */
+    async run(signal: AbortSignal): Promise<void> {
+      let last: string | undefined = 'never renewed';
+      while (!signal.aborted) {
+        const problem = await round(signal);
+        if (!signal.aborted && problem !== last) {
+          if (problem === undefined)
+            log.info({ lease: lease.name, interval: timing.interval }, 'renewing the DPU lease');
+          else log.warn({ lease: lease.name, problem }, 'the DPU lease is not renewed');
+          last = problem;
+        }
+        await sleep(timing.interval, signal).catch(() => undefined);
+      }
+    },
+  };
+}

@@ -1,0 +1,17 @@
+import { runDaemon, runMain } from '../runtime/daemon.ts';
+import { createLogger } from '../runtime/log.ts';
+import { createAgent } from './agent.ts';
+import { parseNodeAgentConfig } from './config.ts';
+
+/** Seconds that stopping may take; giving threads their masks back takes milliseconds. */
+const STOP_DEADLINE = 10;
+
+void runMain('plumbline-node-agent', async () => {
+  const config = parseNodeAgentConfig(process.argv.slice(2));
+  const log = createLogger('node-agent', config.logLevel);
+  if (process.platform !== 'linux') {
+    log.warn({ platform: process.platform }, 'the node agent needs Linux: nothing to do here');
+    return;
+  }
+  await runDaemon(createAgent(config, log), { log, deadline: STOP_DEADLINE });
+});

@@ -1,0 +1,22 @@
+/** A JSON value, as far as a report holds any. */
+export type Json = string | number | boolean | null | readonly Json[] | { readonly [key: string]: Json | undefined };
+
+/**
+ * The JSON merge patch (RFC 7386) that makes `from` into `to`, or undefined if they are equal. Lists are values: one
+ * that differs is replaced whole. What `to` lacks is set to null, which is how a merge patch removes.
+ */
+export function mergePatch(from: Json | undefined, to: Json): Json | undefined {
+  if (!isObject(from) || !isObject(to)) return JSON.stringify(from) === JSON.stringify(to) ? undefined : to;
+  const patch: Record<string, Json> = {};
+  for (const [key, value] of Object.entries(to)) {
+    if (value === undefined) continue;
+    const change = mergePatch(from[key], value);
+    if (change !== undefined) patch[key] = change;
+  }
+  for (const key of Object.keys(from)) if (to[key] === undefined && from[key] !== undefined) patch[key] = null;
+  return Object.keys(patch).length === 0 ? undefined : patch;
+}
+
+function isObject(value: Json | undefined): value is { readonly [key: string]: Json | undefined } {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

@@ -1,0 +1,171 @@
+import { randomUUID } from 'node:crypto';
+import type { JsonObject, KubeObject } from '../objects.ts';
+import { draftOf, sameJson } from '../objects.ts';
+import { denial, readVerdict, reviewed, type Verdict } from './admission-review.ts';
+import { MUTATING_WEBHOOKS, NAMESPACES, VALIDATING_WEBHOOKS } from './built-in-types.ts';
+import { type Call, optionsObject } from './calls.ts';
+import { ApiError, internal } from './errors.ts';
+import { applyJsonPatch } from './patch.ts';
+import { apiVersionOf, collectionOf, type ResourceType } from './resource-types.ts';
+import { labelSelectorObject } from './selectors.ts';
+import type { Store } from './store.ts';
+import { checkForm } from './validation.ts';
+import type { WebhookClient } from './webhook-client.ts';
+import { type Webhook, webhooksOf } from './webhook-configuration.ts';
+
+export type Operation = 'CREATE' | 'UPDATE' | 'DELETE';
+
+/** One request on its way to storage. */
+export interface Attributes {
+  readonly operation: Operation;
+  readonly type: ResourceType;
+  /** '' for the resource itself. */
+  readonly subresource: string;
+  readonly namespace: string | undefined;
+  readonly name: string;
+  readonly object: KubeObject | undefined;
+  readonly oldObject: KubeObject | undefined;
+  readonly call: Call;
+}
+
+export interface Admission {
+  /**
+   * The object after every mutating webhook that its configurations name, once all validating ones agree.
+   * @throws ApiError the refusal; 500 where a webhook cannot be called and its failurePolicy is Fail, or where a patch
+   *   does not apply
+   */
+  admit(attributes: Attributes): Promise<KubeObject | undefined>;
+}
+
+/** Calls admission webhooks the way the API server does, from the configurations in the store. */
+export function createAdmission(store: Store, client: WebhookClient): Admission {
+  const webhooks = (type: ResourceType) =>
+    (store.list(collectionOf(type)) ?? []).flatMap(([, configuration]) => webhooksOf(configuration));
+
+  const review = async (webhook: Webhook, attributes: Attributes, mutating: boolean): Promise<Verdict | undefined> => {
+    const uid = randomUUID();
+    try {
+      return readVerdict(await client.call(webhook, reviewOf(attributes, uid)), uid, mutating);
+    } catch (error) {
+      if (error instanceof ApiError) throw error;
+      if (webhook.failurePolicy === 'Ignore') return undefined;
+      throw internal(`failed calling webhook "${webhook.name}": failed to call webhook: ${(error as Error).message}`, {
+        cause: error,
+      });
+    }
+  };
+
+  /** Runs one webhook; the object it leaves behind. */
+  const mutate = async (webhook: Webhook, attributes: Attributes): Promise<KubeObject | undefined> => {
+    const verdict = await review(webhook, attributes, true);
+    if (!verdict) return attributes.object;
+    heed(webhook, verdict, attributes.call);
+    if (verdict.patch === undefined || !attributes.object) return attributes.object;
+    const { type, object } = attributes;
+    try {
+      return checkForm(type, apiVersionOf(type), applyJsonPatch(object, verdict.patch));
+    } catch (error) {
+      throw internal((error as Error).message, { cause: error });
+    }
+  };
+
+  const mutateAll = async (attributes: Attributes): Promise<KubeObject | undefined> => {
+    let { object } = attributes;
+    const seen = new Map<Webhook, KubeObject | undefined>();
+    const all = webhooks(MUTATING_WEBHOOKS);
+    for (const webhook of all) {
+      if (!isCalled(webhook, { ...attributes, object }, store)) continue;
+      object = await mutate(webhook, { ...attributes, object });
+      seen.set(webhook, object);
+    }
+    // Once more for those that asked for it and whose object somebody later has changed.
+    for (const webhook of all) {
+      if (webhook.reinvocationPolicy !== 'IfNeeded') continue;
+      if (!seen.has(webhook) || sameJson(seen.get(webhook), object)) continue;
+      if (isCalled(webhook, { ...attributes, object }, store))
+        object = await mutate(webhook, { ...attributes, object });
+    }
+    return object;
+  };
+
+  return {
+    async admit(attributes) {
+      const { type } = attributes;
+      // The webhooks' own configurations are never sent to webhooks: nobody could repair a broken one.
+      if (type.group === MUTATING_WEBHOOKS.group) return attributes.object;
+      const draft = attributes.object && draftOf(attributes.object);
+      const object = await mutateAll({ ...attributes, object: draft });
+      const final = { ...attributes, object };
+      const judges = webhooks(VALIDATING_WEBHOOKS).filter((webhook) => isCalled(webhook, final, store));
+      const verdicts = await Promise.all(judges.map((webhook) => review(webhook, final, false)));
+      for (const [index, verdict] of verdicts.entries()) {
+        if (verdict) heed(judges[index]!, verdict, attributes.call);
+      }
+      return object;
+    },
+  };
+}
+
+function heed(webhook: Webhook, verdict: Verdict, call: Call): void {
+  for (const warning of verdict.warnings) call.warn(warning);
+  if (!verdict.allowed) throw denial(webhook.name, verdict.status);
+}
+
+function isCalled(webhook: Webhook, attributes: Attributes, store: Store): boolean {
+  if (!webhook.rules.some((rule) => matchesRule(rule, attributes))) return false;
+  const { type, namespace, object, oldObject } = attributes;
+  const namespaceLabels =
+    type.kind === NAMESPACES.kind && type.group === ''
+      ? (object ?? oldObject)?.metadata.labels
+      : namespace === undefined
+        ? undefined
+        : store.get(collectionOf(NAMESPACES), namespace)?.metadata.labels;
+  const inNamespace = labelSelectorObject(webhook.namespaceSelector);
+  if ((namespace !== undefined || type.kind === NAMESPACES.kind) && !inNamespace(namespaceLabels ?? {})) return false;
+  const isObjectWanted = labelSelectorObject(webhook.objectSelector);
+  const candidates = [object, oldObject].filter((candidate) => candidate !== undefined);
+  return candidates.some(({ metadata }) => isObjectWanted(metadata.labels ?? {}));
+}
+
+function matchesRule(rule: Webhook['rules'][number], { operation, type, subresource }: Attributes): boolean {
+  const among = (list: readonly string[], value: string) => list.includes('*') || list.includes(value);
+  if (!among(rule.operations, operation) || !among(rule.apiGroups, type.group)) return false;
+  if (!among(rule.apiVersions, type.version)) return false;
+  if (rule.scope !== '*' && (rule.scope === 'Namespaced') !== type.namespaced) return false;
+  return rule.resources.some((resource) => {
+    const [plural = '', sub = ''] = resource.split('/');
+    return (plural === '*' || plural === type.plural) && (sub === '*' ? true : sub === subresource);
+  });
+}
+
+function reviewOf({ operation, type, subresource, namespace, name, object, oldObject, call }: Attributes, uid: string) {
+  const kind = { group: type.group, version: type.version, kind: type.kind };
+  const resource = { group: type.group, version: type.version, resource: type.plural };
+  const options = { CREATE: 'CreateOptions', UPDATE: 'UpdateOptions', DELETE: 'DeleteOptions' } as const;
+  const { username, uid: userUid, groups, extra } = call.user;
+  return {
+    kind: 'AdmissionReview',
+    apiVersion: 'admission.k8s.io/v1',
+    request: {
+      uid,
+      kind,
+      resource,
+      requestKind: kind,
+      requestResource: resource,
+      ...(subresource !== '' && { subResource: subresource, requestSubResource: subresource }),
+      ...(name !== '' && { name }),
+      ...(namespace !== undefined && { namespace }),
+      operation,
+      userInfo: {
+        username,
+        ...(userUid !== undefined && { uid: userUid }),
+        groups: [...groups],
+        ...(extra && { extra: structuredClone(extra) as unknown as JsonObject }),
+      },
+      object: reviewed(object),
+      oldObject: reviewed(oldObject),
+      dryRun: call.dryRun,
+      options: optionsObject(options[operation], call),
+    },
+  } satisfies JsonObject;
+}

@@ -1,0 +1,148 @@
+import { at, type Json, type KubeObject } from '../objects.ts';
+import type { Column } from './resource-types.ts';
+
+/** What `kubectl get` prints for each resource: the columns of the real server, as far as the sandbox has the data. */
+
+const show = (value: Json | undefined, absent = '<none>'): Json =>
+  value === undefined || value === null || value === '' ? absent : value;
+
+const path = (name: string, keys: string[], priority = 0, absent?: string): Column => ({
+  name,
+  priority,
+  cell: (object) => show(at(object, ...keys), absent),
+});
+
+const list = (value: Json | undefined): Json[] => (Array.isArray(value) ? value : []);
+
+/** Time since then as kubectl writes it: 8s, 5m12s, 3h, 4d. */
+export function age(since: string | undefined, now: number): string {
+  if (since === undefined) return '<unknown>';
+  const seconds = Math.max(0, Math.floor((now - Date.parse(since)) / 1000));
+  if (seconds < 120) return `${seconds}s`;
+  const minutes = Math.floor(seconds / 60);
+  if (minutes < 10) return seconds % 60 === 0 ? `${minutes}m` : `${minutes}m${seconds % 60}s`;
+  if (minutes < 180) return `${minutes}m`;
+  const hours = Math.floor(minutes / 60);
+  return hours < 48 ? `${hours}h` : `${Math.floor(hours / 24)}d`;
+}
+
+const NAME: Column = { name: 'Name', cell: ({ metadata }) => metadata.name };
+const AGE: Column = { name: 'Age', cell: ({ metadata }, now) => age(metadata.creationTimestamp, now) };
+
+export const ANY: readonly Column[] = [NAME, AGE];
+
+export const POD: readonly Column[] = [
+  NAME,
+  {
+    name: 'Ready',
+    cell: (pod) => {
+      const containers = list(at(pod, 'spec', 'containers')).length;
+      const ready = list(at(pod, 'status', 'containerStatuses')).filter((status) => at(status, 'ready') === true);
+      return `${ready.length}/${containers}`;
+    },
+  },
+  { name: 'Status', cell: podStatus },
+  { name: 'Restarts', type: 'integer', cell: () => 0 },
+  AGE,
+  path('IP', ['status', 'podIP'], 1),
+  path('Node', ['spec', 'nodeName'], 1),
+];
+
+function podStatus(pod: KubeObject): Json {
+  if (pod.metadata.deletionTimestamp !== undefined) return 'Terminating';
+  for (const status of list(at(pod, 'status', 'containerStatuses'))) {
+    const waiting = at(status, 'state', 'waiting', 'reason');
+    if (waiting !== undefined) return waiting;
+  }
+  return at(pod, 'status', 'reason') ?? at(pod, 'status', 'phase') ?? 'Pending';
+}
+
+export const NODE: readonly Column[] = [
+  NAME,
+  {
+    name: 'Status',
+    cell: (node) => {
+      const ready = list(at(node, 'status', 'conditions')).find((condition) => at(condition, 'type') === 'Ready');
+      const status = ready === undefined ? 'Unknown' : at(ready, 'status') === 'True' ? 'Ready' : 'NotReady';
+      return at(node, 'spec', 'unschedulable') === true ? `${status},SchedulingDisabled` : status;
+    },
+  },
+  {
+    name: 'Roles',
+    cell: ({ metadata }) => {
+      const prefix = 'node-role.kubernetes.io/';
+      const roles = Object.keys(metadata.labels ?? {}).filter((key) => key.startsWith(prefix));
+      return roles.map((key) => key.slice(prefix.length)).join(',') || '<none>';
+    },
+  },
+  AGE,
+  path('Version', ['status', 'nodeInfo', 'kubeletVersion']),
+];
+
+export const NAMESPACE: readonly Column[] = [NAME, path('Status', ['status', 'phase']), AGE];
+
+export const EVENT: readonly Column[] = [
+  {
+    name: 'Last Seen',
+    cell: (event, now) => {
+      const seen = [
+        at(event, 'series', 'lastObservedTime'),
+        event.lastTimestamp,
+        event.eventTime,
+        event.firstTimestamp,
+      ];
+      return age(
+        seen.find((time): time is string => typeof time === 'string'),
+        now,
+      );
+    },
+  },
+  path('Type', ['type']),
+  path('Reason', ['reason']),
+  {
+    name: 'Object',
+    cell: (event) =>
+      `${String(at(event, 'involvedObject', 'kind')).toLowerCase()}/${at(event, 'involvedObject', 'name')}`,
+  },
+  path('Message', ['message']),
+  { name: 'Name', priority: 1, cell: ({ metadata }) => metadata.name },
+];
+
+export const LEASE: readonly Column[] = [
+  NAME,
+  path('Holder', ['spec', 'holderIdentity']),
+  AGE,
+  path('Renewed', ['spec', 'renewTime'], 1),
+];
+
+export const VIRTUAL_MACHINE: readonly Column[] = [
+  NAME,
+  AGE,
+  path('Status', ['status', 'printableStatus']),
+  path('Ready', ['status', 'ready'], 0, 'False'),
+];
+
+export const VIRTUAL_MACHINE_INSTANCE: readonly Column[] = [
+  NAME,
+  AGE,
+  path('Phase', ['status', 'phase']),
+  path('NodeName', ['status', 'nodeName']),
+  {
+    name: 'Ready',
+    cell: (vmi) => {
+      const ready = list(at(vmi, 'status', 'conditions')).find((condition) => at(condition, 'type') === 'Ready');
+      return at(ready, 'status') ?? 'False';
+    },
+  },
+];
+
+export const NODE_TOPOLOGY: readonly Column[] = [
+  NAME,
+  { name: 'Cells', type: 'integer', cell: (topology) => list(at(topology, 'status', 'cells')).length },
+  { name: 'Cores', type: 'integer', cell: (topology) => list(at(topology, 'status', 'cores')).length },
+  path('Reserved', ['status', 'reserved']),
+  path('Policy', ['status', 'cpuManager', 'policy']),
+  path('Topology', ['status', 'topologyManager', 'policy']),
+  { name: 'Pinned', type: 'integer', cell: (topology) => list(at(topology, 'status', 'assignments')).length },
+  AGE,
+];

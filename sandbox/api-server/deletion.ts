@@ -1,0 +1,57 @@
+import { at, draftOf, type KubeObject } from '../objects.ts';
+import type { DeleteOptions } from './calls.ts';
+import { conflict } from './errors.ts';
+import { timestamp } from './preparation.ts';
+import type { ResourceType } from './resource-types.ts';
+
+/** What a DELETE does: mark the object and wait for its kubelet or its finalizers, remove it, or nothing new. */
+export type Deletion = { kind: 'mark'; object: KubeObject } | { kind: 'remove' } | { kind: 'none' };
+
+/**
+ * Decides on a DELETE.
+ * @throws ApiError 409 if a precondition does not hold
+ */
+export function deletionOf(type: ResourceType, object: KubeObject, options: DeleteOptions, now: number): Deletion {
+  checkPreconditions(type, object, options);
+  const grace = gracePeriodSeconds(type, object, options);
+  const { metadata } = object;
+  const held = (metadata.finalizers?.length ?? 0) > 0;
+  if (!held && grace === 0) return { kind: 'remove' };
+  // A second deletion may only shorten the wait.
+  const before = metadata.deletionGracePeriodSeconds;
+  if (metadata.deletionTimestamp !== undefined && (before ?? 0) <= grace) return { kind: 'none' };
+  const marked = draftOf(object);
+  marked.metadata.deletionTimestamp = timestamp(now + grace * 1000);
+  marked.metadata.deletionGracePeriodSeconds = grace;
+  return { kind: 'mark', object: marked };
+}
+
+/** Whether an update took the last finalizer of an object whose time is up. */
+export function isFinished({ metadata }: KubeObject): boolean {
+  return (
+    metadata.deletionTimestamp !== undefined &&
+    (metadata.deletionGracePeriodSeconds ?? 0) === 0 &&
+    (metadata.finalizers?.length ?? 0) === 0
+  );
+}
+
+/** Only pods are deleted gracefully, and only those that some kubelet runs. */
+function gracePeriodSeconds(type: ResourceType, object: KubeObject, options: DeleteOptions): number {
+  if (type.kind !== 'Pod') return 0;
+  const phase = at(object, 'status', 'phase');
+  if (!at(object, 'spec', 'nodeName') || phase === 'Failed' || phase === 'Succeeded') return 0;
+  const own = at(object, 'spec', 'terminationGracePeriodSeconds');
+  return Math.max(0, options.gracePeriodSeconds ?? (typeof own === 'number' ? own : 30));
+}
+
+function checkPreconditions(type: ResourceType, { metadata }: KubeObject, { preconditions }: DeleteOptions): void {
+  if (preconditions?.uid !== undefined && preconditions.uid !== metadata.uid) {
+    const why = `Precondition failed: UID in precondition: ${preconditions.uid}, UID in object meta: ${metadata.uid}`;
+    throw conflict(type, metadata.name, why);
+  }
+  const version = preconditions?.resourceVersion;
+  if (version !== undefined && version !== metadata.resourceVersion) {
+    const why = `Precondition failed: ResourceVersion in precondition: ${version}, ResourceVersion in object meta: ${metadata.resourceVersion}`;
+    throw conflict(type, metadata.name, why);
+  }
+}

@@ -1,0 +1,47 @@
+import type { KubeObject } from '../objects.ts';
+import type { Call } from './calls.ts';
+import { ApiError } from './errors.ts';
+import type { Registry } from './registry.ts';
+import type { ResourceCatalogue } from './resource-types.ts';
+import type { Change, Store } from './store.ts';
+
+export interface GarbageDeps {
+  readonly store: Store;
+  readonly registry: Registry;
+  readonly catalogue: ResourceCatalogue;
+  readonly onFault: (error: unknown) => void;
+}
+
+const COLLECTOR: Call = {
+  user: { username: 'system:serviceaccount:kube-system:generic-garbage-collector', groups: ['system:authenticated'] },
+  dryRun: false,
+  warn: () => {},
+};
+
+/**
+ * Deletes what a deleted object leaves behind: everything whose ownerReferences name its uid and no other object that
+ * still lives. Background deletion only; foreground and orphan policies are taken for it.
+ */
+export function collectGarbage({ store, registry, catalogue, onFault }: GarbageDeps): void {
+  const isAlive = (uid: string) => [...store.all()].some(({ object }) => object.metadata.uid === uid);
+  const dependentsOf = (uid: string) =>
+    [...store.all()].filter(({ object }) => ownersOf(object).includes(uid) && !ownersOf(object).some(isAlive));
+
+  const collect = async ({ object: { metadata } }: Change) => {
+    for (const { collection, object } of dependentsOf(metadata.uid ?? '')) {
+      const type = catalogue.findCollection(collection);
+      const { name, namespace, uid } = object.metadata;
+      if (!type || uid === undefined) continue;
+      try {
+        await registry.delete({ type, namespace, name }, { preconditions: { uid } }, COLLECTOR);
+      } catch (error) {
+        if (!(error instanceof ApiError && error.http === 404)) throw error;
+      }
+    }
+  };
+  store.subscribe((change) => {
+    if (change.type === 'DELETED') collect(change).catch(onFault);
+  });
+}
+
+const ownersOf = ({ metadata }: KubeObject) => (metadata.ownerReferences ?? []).map(({ uid }) => uid);

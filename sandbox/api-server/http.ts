@@ -1,0 +1,49 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { parse } from 'yaml';
+import type { Json, JsonObject } from '../objects.ts';
+import { badRequest, tooLarge, unsupportedMediaType } from './errors.ts';
+
+/** The API server's own bound on a request's body, in bytes. */
+const MOST_BYTES = 3 * 1024 * 1024;
+
+export const contentType = (request: IncomingMessage) =>
+  (request.headers['content-type'] ?? '').split(';', 1)[0]!.trim().toLowerCase();
+
+/**
+ * The decoded body, or undefined if there is none.
+ * @throws ApiError 400 if it is no JSON (or YAML where the client says so), 413, 415 for protobuf
+ */
+export async function readBody(request: IncomingMessage): Promise<Json | undefined> {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of request as AsyncIterable<Buffer>) {
+    size += chunk.length;
+    if (size > MOST_BYTES) throw tooLarge(MOST_BYTES);
+    chunks.push(chunk);
+  }
+  if (size === 0) return undefined;
+  const text = Buffer.concat(chunks).toString('utf8');
+  const type = contentType(request);
+  if (type.includes('protobuf') || type.includes('cbor')) {
+    throw unsupportedMediaType(type, ['application/json', 'application/yaml']);
+  }
+  try {
+    return (type.includes('yaml') ? parse(text) : JSON.parse(text)) as Json;
+  } catch (error) {
+    throw badRequest(`the object provided is unrecognized: ${(error as Error).message}`, { cause: error });
+  }
+}
+
+/** Answers with JSON. Content-Length is always set. */
+export function sendJson(response: ServerResponse, status: number, body: JsonObject): void {
+  const bytes = Buffer.from(JSON.stringify(body));
+  response.writeHead(status, { 'content-type': 'application/json', 'content-length': bytes.length });
+  response.end(bytes);
+}
+
+/** A Warning header's value: code 299, no agent, the text quoted (RFC 7234). */
+export function warningHeader(text: string): string {
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters may not stand in a header
+  const clean = text.replace(/[\u0000-\u001f\u007f]+/g, ' ').replace(/["\\]/g, '\\$&');
+  return `299 - "${Buffer.from(clean, 'utf8').toString('latin1')}"`;
+}

@@ -1,0 +1,48 @@
+import { type Condition, draftOf, isObject, type Json, type Pod, setCondition } from '../objects.ts';
+import type { Call, DeleteOptions } from './calls.ts';
+import { badRequest, conflict } from './errors.ts';
+import { timestamp } from './preparation.ts';
+import type { Registry, Target } from './registry.ts';
+
+/**
+ * POST pods/binding: gives a pod its node, once.
+ * @throws ApiError 400 if the body names no node, 409 if the pod has one, is being deleted, or has another uid
+ */
+export async function bindPod(registry: Registry, target: Target, body: Json, call: Call, now: number): Promise<void> {
+  const to = isObject(body) && isObject(body.target) ? body.target : undefined;
+  if (!isObject(body) || typeof to?.name !== 'string' || to.name === '')
+    throw badRequest('binding: target.name is required');
+  if (to.kind !== undefined && to.kind !== '' && to.kind !== 'Node')
+    throw badRequest('binding: target.kind must be Node');
+  const nodeName = to.name;
+  const uid = isObject(body.metadata) ? body.metadata.uid : undefined;
+  await registry.change({ ...target, subresource: 'binding' }, call, (current) => {
+    const pod = draftOf(current) as Pod;
+    const { name } = pod.metadata;
+    if (typeof uid === 'string' && uid !== '' && uid !== pod.metadata.uid) {
+      const why = `Precondition failed: UID in precondition: ${uid}, UID in object meta: ${pod.metadata.uid}`;
+      throw conflict(target.type, name, why);
+    }
+    if (pod.metadata.deletionTimestamp !== undefined) {
+      throw conflict(target.type, name, `pod ${name} is being deleted, cannot be assigned to a host`);
+    }
+    if (pod.spec.nodeName) {
+      throw conflict(target.type, name, `pod ${name} is already assigned to node "${pod.spec.nodeName}"`);
+    }
+    pod.spec.nodeName = nodeName;
+    pod.status ??= {};
+    const conditions: Condition[] = pod.status.conditions ?? [];
+    setCondition(conditions, { type: 'PodScheduled', status: 'True' }, timestamp(now));
+    pod.status.conditions = conditions;
+    return pod;
+  });
+}
+
+/**
+ * POST pods/eviction: deletes a pod with the preconditions of its deleteOptions. There are no disruption budgets here.
+ * @throws ApiError 404, 409
+ */
+export async function evictPod(registry: Registry, target: Target, body: Json, call: Call): Promise<void> {
+  const options = isObject(body) && isObject(body.deleteOptions) ? (body.deleteOptions as DeleteOptions) : {};
+  await registry.delete(target, options, call);
+}

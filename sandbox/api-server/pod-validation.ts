@@ -1,0 +1,129 @@
+import { parseQuantity } from '../../model/quantity.ts';
+import { at, type Container, type Json, type KubeObject, type Pod, sameJson } from '../objects.ts';
+import type { Cause } from './errors.ts';
+
+const NAME = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
+const cause = (reason: string, field: string, message: string): Cause => ({ reason, field, message });
+
+/** What is wrong with a pod by itself: containers, their names, and resources that a node could not account for. */
+export function podCauses(object: KubeObject): Cause[] {
+  const containers = at(object, 'spec', 'containers');
+  if (!Array.isArray(containers) || containers.length === 0) {
+    return [cause('FieldValueRequired', 'spec.containers', 'Required value')];
+  }
+  const { spec } = object as Pod;
+  const causes: Cause[] = [];
+  const names = new Set<string>();
+  for (const list of ['initContainers', 'containers'] as const) {
+    for (const [index, container] of (spec[list] ?? []).entries()) {
+      const field = `spec.${list}[${index}]`;
+      if (!NAME.test(container.name ?? '')) {
+        causes.push(
+          cause(
+            'FieldValueInvalid',
+            `${field}.name`,
+            `Invalid value: ${JSON.stringify(container.name)}: a lowercase RFC 1123 label is needed`,
+          ),
+        );
+      }
+      if (names.has(container.name)) {
+        causes.push(
+          cause('FieldValueDuplicate', `${field}.name`, `Duplicate value: ${JSON.stringify(container.name)}`),
+        );
+      }
+      names.add(container.name);
+      causes.push(...resourceCauses(`${field}.resources`, container));
+    }
+  }
+  return causes;
+}
+
+/** A resource with a domain of its own is counted in whole devices, and cannot be promised to two. */
+const isExtended = (name: string) => name.includes('/') && !name.includes('kubernetes.io/');
+
+function resourceCauses(field: string, { resources }: Container): Cause[] {
+  const causes: Cause[] = [];
+  const amounts = (which: 'requests' | 'limits') => {
+    const read = new Map<string, bigint>();
+    for (const [name, text] of Object.entries(resources?.[which] ?? {})) {
+      const path = `${field}.${which}[${name}]`;
+      try {
+        const { nano } = parseQuantity(String(text));
+        if (nano < 0n)
+          causes.push(
+            cause(
+              'FieldValueInvalid',
+              path,
+              `Invalid value: ${JSON.stringify(text)}: must be greater than or equal to 0`,
+            ),
+          );
+        if (isExtended(name) && nano % 1_000_000_000n !== 0n) {
+          causes.push(cause('FieldValueInvalid', path, `Invalid value: ${JSON.stringify(text)}: must be an integer`));
+        }
+        read.set(name, nano);
+      } catch (error) {
+        causes.push(
+          cause('FieldValueInvalid', path, `Invalid value: ${JSON.stringify(text)}: ${(error as Error).message}`),
+        );
+      }
+    }
+    return read;
+  };
+  const limits = amounts('limits');
+  for (const [name, request] of amounts('requests')) {
+    const limit = limits.get(name);
+    const path = `${field}.requests`;
+    const shown = JSON.stringify(resources?.requests?.[name]);
+    if (limit === undefined) {
+      if (isExtended(name))
+        causes.push(
+          cause(
+            'FieldValueRequired',
+            `${field}.limits`,
+            'Required value: Limit must be set for non overcommitable resources',
+          ),
+        );
+    } else if (isExtended(name) && request !== limit) {
+      causes.push(
+        cause(
+          'FieldValueInvalid',
+          path,
+          `Invalid value: ${shown}: must be equal to ${name} limit of ${resources?.limits?.[name]}`,
+        ),
+      );
+    } else if (request > limit) {
+      causes.push(
+        cause(
+          'FieldValueInvalid',
+          path,
+          `Invalid value: ${shown}: must be less than or equal to ${name} limit of ${resources?.limits?.[name]}`,
+        ),
+      );
+    }
+  }
+  return causes;
+}
+
+/** A running pod's spec stands still but for images, deadlines and added tolerations; a node is given by binding only. */
+export function podUpdateCauses(old: KubeObject, object: KubeObject): Cause[] {
+  const fixed = (pod: KubeObject): Json => {
+    const spec = structuredClone((pod as Pod).spec);
+    for (const container of [...spec.containers, ...(spec.initContainers ?? [])]) delete container.image;
+    delete spec.activeDeadlineSeconds;
+    delete spec.terminationGracePeriodSeconds;
+    delete spec.tolerations;
+    delete spec.schedulingGates;
+    return spec;
+  };
+  const before = (old as Pod).spec.tolerations ?? [];
+  const after = (object as Pod).spec.tolerations ?? [];
+  const kept = before.every((toleration) => after.some((other) => sameJson(toleration, other)));
+  if (kept && sameJson(fixed(old), fixed(object))) return [];
+  return [
+    cause(
+      'FieldValueForbidden',
+      'spec',
+      'Forbidden: pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),`spec.terminationGracePeriodSeconds`',
+    ),
+  ];
+}

@@ -1,0 +1,154 @@
+import { randomBytes, randomUUID } from 'node:crypto';
+import {
+  type Container,
+  draftOf,
+  isObject,
+  type Json,
+  type JsonObject,
+  type KubeObject,
+  type Meta,
+  type Pod,
+  sameJson,
+} from '../objects.ts';
+import { badRequest, conflict, MODIFIED } from './errors.ts';
+import { qosClass } from './qos.ts';
+import type { ResourceType } from './resource-types.ts';
+
+/** Seconds precision, as metav1.Time writes itself. */
+export const timestamp = (now: number): string => `${new Date(now).toISOString().slice(0, 19)}Z`;
+
+const SUFFIX_ALPHABET = 'bcdfghjklmnpqrstvwxz2456789';
+const LONGEST_BASE = 58;
+
+/** The base of a generated name and five characters that spell nothing. */
+export function generateName(base: string): string {
+  const suffix = [...randomBytes(5)].map((byte) => SUFFIX_ALPHABET[byte % SUFFIX_ALPHABET.length]).join('');
+  return base.slice(0, LONGEST_BASE) + suffix;
+}
+
+/**
+ * A new object as it will be stored: defaults and system fields set, a status that the client may not set dropped.
+ * @throws ApiError 400 if the client sends a resourceVersion
+ */
+export function prepareCreate(type: ResourceType, sent: KubeObject, now: number): KubeObject {
+  const object = draftOf(sent);
+  const { metadata } = object;
+  if (metadata.resourceVersion) throw badRequest('resourceVersion should not be set on objects to be created');
+  delete metadata.resourceVersion;
+  delete metadata.deletionTimestamp;
+  delete metadata.deletionGracePeriodSeconds;
+  delete metadata.managedFields;
+  delete metadata.selfLink;
+  if (!metadata.name && metadata.generateName) metadata.name = generateName(metadata.generateName);
+  metadata.uid = randomUUID();
+  metadata.creationTimestamp = timestamp(now);
+  if (object.spec !== undefined) metadata.generation = 1;
+  // A kubelet registers its Node with the status in it; nobody else's status passes a create.
+  if (type.hasStatus && type.kind !== 'Node') delete object.status;
+  if (type.kind === 'Pod') object.status = { phase: 'Pending', qosClass: qosClass(object as Pod) };
+  if (type.kind === 'CustomResourceDefinition') {
+    object.status = {
+      conditions: [{ type: 'Established', status: 'True', reason: 'InitialNamesAccepted', message: '' }],
+    };
+  }
+  if (type.kind === 'Namespace') {
+    object.spec = { finalizers: ['kubernetes'] };
+    object.status = { phase: 'Active' };
+    metadata.labels = { ...metadata.labels, 'kubernetes.io/metadata.name': metadata.name };
+  }
+  return object;
+}
+
+/** Fills in what a client may leave out, before admission sees it. */
+export function applyDefaults(type: ResourceType, object: KubeObject): KubeObject {
+  if (type.kind !== 'Pod' || !isObject(object.spec)) return object;
+  const { spec } = object as Pod;
+  spec.restartPolicy ??= 'Always';
+  spec.terminationGracePeriodSeconds ??= 30;
+  spec.dnsPolicy ??= 'ClusterFirst';
+  spec.schedulerName ??= 'default-scheduler';
+  spec.securityContext ??= {};
+  for (const container of [...listOf(spec.containers), ...listOf(spec.initContainers)]) {
+    container.resources ??= {};
+    const { limits } = container.resources;
+    if (limits) container.resources.requests = { ...limits, ...container.resources.requests };
+    for (const amounts of [container.resources.limits, container.resources.requests]) normaliseAmounts(amounts);
+  }
+  return object;
+}
+
+/** JSON allows a bare number where a quantity belongs; it is stored as text. */
+function normaliseAmounts(amounts: Record<string, Json> | undefined): void {
+  for (const [name, amount] of Object.entries(amounts ?? {})) {
+    if (amounts && typeof amount === 'number') amounts[name] = String(amount);
+  }
+}
+
+const listOf = (value: Json | undefined) => (Array.isArray(value) ? value : []) as Container[];
+
+/**
+ * An update as it will be stored: system fields from the current object, spec and status each only through their own
+ * path, the generation counted up when anything but metadata and status changed.
+ * @throws ApiError 409 on another resourceVersion or uid than the current one, 400 on another name
+ */
+export function prepareUpdate(
+  type: ResourceType,
+  subresource: string,
+  current: KubeObject,
+  sent: KubeObject,
+): KubeObject {
+  const wanted = draftOf(sent);
+  const old = current.metadata;
+  const { metadata } = wanted;
+  if (metadata.name !== old.name) {
+    throw badRequest(`the name of the object (${metadata.name}) does not match the name on the URL (${old.name})`);
+  }
+  if (metadata.uid && metadata.uid !== old.uid) {
+    const why = `Precondition failed: UID in precondition: ${metadata.uid}, UID in object meta: ${old.uid}`;
+    throw conflict(type, old.name, why);
+  }
+  if (metadata.resourceVersion && metadata.resourceVersion !== old.resourceVersion) {
+    throw conflict(type, old.name, MODIFIED);
+  }
+  const next = subresource === 'status' ? statusUpdate(type, current, wanted) : wanted;
+  if (subresource === '' && type.hasStatus) {
+    if (current.status === undefined) delete next.status;
+    else next.status = current.status;
+  }
+  const kept: JsonObject = { ...next.metadata };
+  delete kept.managedFields;
+  for (const field of SYSTEM_FIELDS) {
+    if (old[field] === undefined) delete kept[field];
+    else kept[field] = old[field];
+  }
+  next.metadata = kept as Meta;
+  if (!sameJson(contents(current), contents(next)) && old.generation !== undefined) {
+    next.metadata.generation = old.generation + 1;
+  }
+  return next;
+}
+
+const SYSTEM_FIELDS = [
+  'uid',
+  'namespace',
+  'creationTimestamp',
+  'resourceVersion',
+  'generation',
+  'generateName',
+  'deletionTimestamp',
+  'deletionGracePeriodSeconds',
+] as const;
+
+/** A custom resource's /status takes the status alone; a built-in one's takes labels and annotations too. */
+function statusUpdate(type: ResourceType, current: KubeObject, wanted: KubeObject): KubeObject {
+  const { status: _old, ...rest } = current;
+  const metadata = type.custom
+    ? current.metadata
+    : { ...wanted.metadata, ownerReferences: current.metadata.ownerReferences ?? [] };
+  if (metadata.ownerReferences?.length === 0) delete (metadata as { ownerReferences?: unknown }).ownerReferences;
+  return { ...rest, metadata, ...(wanted.status !== undefined && { status: wanted.status }) } as KubeObject;
+}
+
+function contents({ metadata: _metadata, status: _status, ...rest }: KubeObject) {
+  return rest;
+}

@@ -1,0 +1,156 @@
+import { type Json, type KubeObject, sameJson } from '../objects.ts';
+import type { Admission, Operation } from './admission.ts';
+import { NAMESPACES } from './built-in-types.ts';
+import type { Call, DeleteOptions } from './calls.ts';
+import { type Deletion, deletionOf, isFinished } from './deletion.ts';
+import { alreadyExists, badRequest, conflict, forbidden, MODIFIED, notFound } from './errors.ts';
+import { APPLY_PATCH, applyPatch } from './patch.ts';
+import { applyDefaults, prepareCreate, prepareUpdate } from './preparation.ts';
+import { apiVersionOf, collectionOf, type ResourceType } from './resource-types.ts';
+import type { Store } from './store.ts';
+import { checkForm, validate } from './validation.ts';
+
+/** An object's place: namespace undefined for cluster-scoped resources. */
+export interface Target {
+  readonly type: ResourceType;
+  readonly namespace: string | undefined;
+  readonly name: string;
+  /** '' or 'status'. */
+  readonly subresource?: string;
+}
+
+/** The verbs that write, with everything between the wire and the store: defaults, admission, validation, conflicts. */
+export interface Registry {
+  /** @throws ApiError 404 */
+  get(target: Target): KubeObject;
+  /** @throws ApiError 400, 404 (no such namespace), 409, 422, or a webhook's refusal */
+  create(type: ResourceType, namespace: string | undefined, body: Json, call: Call): Promise<KubeObject>;
+  /** Replaces an object. @throws ApiError 400, 404, 409, 422, or a webhook's refusal */
+  update(target: Target, body: Json, call: Call): Promise<KubeObject>;
+  /** @throws ApiError 400, 404, 409, 415, 422, or a webhook's refusal */
+  patch(target: Target, format: string, body: Json, call: Call): Promise<KubeObject>;
+  /** Applies a change until it meets no other; for subresources like binding. */
+  change(target: Target, call: Call, edit: (current: KubeObject) => KubeObject): Promise<KubeObject>;
+  /** Marks or removes an object. Returns what became of it. @throws ApiError 404, 409, or a webhook's refusal */
+  delete(target: Target, options: DeleteOptions, call: Call): Promise<{ object: KubeObject; gone: boolean }>;
+}
+
+export interface RegistryDeps {
+  readonly store: Store;
+  readonly admission: Admission;
+  /** Milliseconds since 1970. */
+  readonly now: () => number;
+}
+
+/** As often as the API server's own GuaranteedUpdate retries a change that carries no resourceVersion. */
+const ATTEMPTS = 5;
+
+export const keyOf = (namespace: string | undefined, name: string) =>
+  namespace === undefined ? name : `${namespace}/${name}`;
+
+export function createRegistry({ store, admission, now }: RegistryDeps): Registry {
+  const find = ({ type, namespace, name }: Target) => store.get(collectionOf(type), keyOf(namespace, name));
+  const get = (target: Target) => {
+    const object = find(target);
+    if (!object) throw notFound(target.type, target.name);
+    return object;
+  };
+
+  const admit = (target: Target, operation: Operation, object?: KubeObject, oldObject?: KubeObject, call?: Call) => {
+    const { type, namespace, name, subresource = '' } = target;
+    return admission.admit({ operation, type, namespace, name, subresource, object, oldObject, call: call! });
+  };
+
+  const change: Registry['change'] = async (target, call, edit) => {
+    const { type, namespace, name, subresource = '' } = target;
+    const collection = collectionOf(type);
+    const key = keyOf(namespace, name);
+    for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
+      const current = get(target);
+      const wanted = prepareUpdate(type, subresource, current, edit(current));
+      const admitted = (await admit(target, 'UPDATE', wanted, current, call)) ?? wanted;
+      const next = prepareUpdate(type, subresource, current, admitted);
+      if (subresource !== 'binding') validate(type, next, current);
+      if (store.get(collection, key) !== current) continue;
+      if (call.dryRun || sameJson(current, next)) return next;
+      if (isFinished(next)) {
+        store.remove(collection, key);
+        return next;
+      }
+      return store.put(collection, key, next);
+    }
+    throw conflict(type, name, MODIFIED);
+  };
+
+  const create: Registry['create'] = async (type, namespace, body, call) => {
+    const sent = checkForm(type, apiVersionOf(type), body);
+    if (namespace !== undefined) {
+      if (sent.metadata.namespace && sent.metadata.namespace !== namespace) {
+        throw badRequest('the namespace of the provided object does not match the namespace sent on the request');
+      }
+      sent.metadata.namespace = namespace;
+      const home = store.get(collectionOf(NAMESPACES), namespace);
+      if (!home) throw notFound(NAMESPACES, namespace);
+      if (home.metadata.deletionTimestamp) {
+        const why = `unable to create new content in namespace ${namespace} because it is being terminated`;
+        throw forbidden(type, sent.metadata.name ?? '', why);
+      }
+    } else {
+      delete sent.metadata.namespace;
+    }
+    const target = { type, namespace, name: sent.metadata.name ?? '' };
+    const defaulted = applyDefaults(type, structuredClone(sent));
+    const admitted = (await admit(target, 'CREATE', defaulted, undefined, call)) ?? defaulted;
+    const object = prepareCreate(type, applyDefaults(type, admitted), now());
+    validate(type, object);
+    const key = keyOf(namespace, object.metadata.name);
+    if (store.get(collectionOf(type), key)) throw alreadyExists(type, object.metadata.name);
+    return call.dryRun ? object : store.put(collectionOf(type), key, object);
+  };
+
+  return {
+    get,
+    change,
+    create,
+    update(target, body, call) {
+      const sent = checkForm(target.type, apiVersionOf(target.type), body);
+      if (target.namespace !== undefined && sent.metadata.namespace === undefined) {
+        sent.metadata.namespace = target.namespace;
+      }
+      if (!sent.metadata.name) throw badRequest('name must be provided');
+      return change(target, call, () => applyDefaults(target.type, structuredClone(sent)));
+    },
+    async patch(target, format, body, call) {
+      const { type, namespace, name } = target;
+      if (format === APPLY_PATCH) {
+        if (!call.fieldManager) throw badRequest('fieldManager is required for apply patch');
+        checkForm(type, apiVersionOf(type), body);
+        if (!find(target) && !target.subresource) {
+          return create(
+            type,
+            namespace,
+            { ...(body as KubeObject), metadata: { ...(body as KubeObject).metadata, name } },
+            call,
+          );
+        }
+      }
+      return change(target, call, (current) =>
+        applyDefaults(
+          type,
+          structuredClone(checkForm(type, apiVersionOf(type), applyPatch(type, current, format, body))),
+        ),
+      );
+    },
+    async delete(target, options, call) {
+      const { type, name } = target;
+      await admit(target, 'DELETE', undefined, get(target), call);
+      const current = get(target);
+      const deletion: Deletion = deletionOf(type, current, options, now());
+      if (call.dryRun) return { object: current, gone: deletion.kind === 'remove' };
+      const key = keyOf(target.namespace, name);
+      if (deletion.kind === 'none') return { object: current, gone: false };
+      if (deletion.kind === 'mark') return { object: store.put(collectionOf(type), key, deletion.object), gone: false };
+      return { object: store.remove(collectionOf(type), key) ?? current, gone: true };
+    },
+  };
+}

@@ -1,0 +1,66 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { isObject } from '../objects.ts';
+import type { DeleteOptions, User } from './calls.ts';
+import { badRequest } from './errors.ts';
+import { readBody } from './http.ts';
+import type { Registry } from './registry.ts';
+import type { Route } from './routes.ts';
+import { fieldSelector, labelSelector, type Predicate } from './selectors.ts';
+import type { Store } from './store.ts';
+import type { IncludeObject } from './table.ts';
+
+export interface HandlerDeps {
+  readonly store: Store;
+  readonly registry: Registry;
+  /** Milliseconds since 1970. */
+  readonly now: () => number;
+  /** Time between the bookmarks of a watch. */
+  readonly bookmarkSeconds: number;
+  /** Ends every watch when the server stops. */
+  readonly stopping: AbortSignal;
+}
+
+/** One authenticated request on a resource. */
+export interface Exchange {
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+  readonly query: URLSearchParams;
+  readonly route: Route;
+  readonly user: User;
+}
+
+/** @throws ApiError 400 on anything but `All` */
+export function readDryRun(query: URLSearchParams): boolean {
+  const values = query.getAll('dryRun');
+  const wrong = values.find((value) => value !== 'All');
+  if (wrong !== undefined) {
+    throw badRequest(`dryRun: Unsupported value: ${JSON.stringify(wrong)}: supported values: "All"`);
+  }
+  return values.length > 0;
+}
+
+/** Label and field selector as one. @throws ApiError 400 on a selector that is none */
+export function readSelectors({ query, route }: Pick<Exchange, 'query' | 'route'>): Predicate {
+  const labels = labelSelector(query.get('labelSelector') ?? '');
+  const fields = fieldSelector(route.type, query.get('fieldSelector') ?? '');
+  return (object) => labels(object) && fields(object);
+}
+
+/** DeleteOptions from the body, and the grace period from the query. */
+export async function readDeleteOptions({
+  request,
+  query,
+}: Pick<Exchange, 'request' | 'query'>): Promise<DeleteOptions> {
+  const body = await readBody(request);
+  const grace = query.get('gracePeriodSeconds');
+  return {
+    ...(grace !== null && { gracePeriodSeconds: Number(grace) }),
+    ...(isObject(body) && (body as DeleteOptions)),
+  };
+}
+
+/** How much of each object a Table row carries. */
+export function includeOf(query: URLSearchParams): IncludeObject {
+  const include = query.get('includeObject');
+  return include === 'None' || include === 'Object' ? include : 'Metadata';
+}

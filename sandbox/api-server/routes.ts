@@ -1,0 +1,38 @@
+import type { ResourceCatalogue, ResourceType } from './resource-types.ts';
+
+/** What a path under /api or /apis names. */
+export interface Route {
+  readonly type: ResourceType;
+  /** Undefined for cluster-scoped resources and for lists over all namespaces. */
+  readonly namespace: string | undefined;
+  /** Undefined for the whole collection. */
+  readonly name: string | undefined;
+  readonly subresource: string;
+}
+
+/** Parts of a namespace itself; any other third part is a collection inside it. */
+const OF_NAMESPACES = new Set(['status', 'finalize']);
+
+/** Finds the resource that a path names, or undefined if there is none such. */
+export function findRoute(catalogue: ResourceCatalogue, path: string): Route | undefined {
+  const parts = path
+    .split('/')
+    .filter((part) => part !== '')
+    .map(decodeURIComponent);
+  const core = parts[0] === 'api';
+  if (!core && parts[0] !== 'apis') return undefined;
+  const group = core ? '' : (parts[1] ?? '');
+  const version = parts[core ? 1 : 2] ?? '';
+  let rest = parts.slice(core ? 2 : 3);
+  let namespace: string | undefined;
+  if (rest[0] === 'namespaces' && rest[2] !== undefined && !OF_NAMESPACES.has(rest[2])) {
+    namespace = rest[1];
+    rest = rest.slice(2);
+  }
+  const [plural, name, subresource = ''] = rest;
+  if (plural === undefined || rest.length > 3) return undefined;
+  const type = catalogue.find(group, version, plural);
+  if (!type || (namespace !== undefined && !type.namespaced)) return undefined;
+  if (type.namespaced && namespace === undefined && name !== undefined) return undefined;
+  return { type, namespace, name, subresource };
+}

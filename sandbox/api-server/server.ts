@@ -1,0 +1,152 @@
+import { once } from 'node:events';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { createServer } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import { createCertificateAuthority } from '../certificates.ts';
+import { type Admission, createAdmission } from './admission.ts';
+import { CUSTOM_RESOURCE_DEFINITIONS, NAMESPACES } from './built-in-types.ts';
+import type { User } from './calls.ts';
+import { registerCustomResources } from './custom-resources.ts';
+import { discover } from './discovery.ts';
+import { ApiError, internal, noSuchPath, unauthorized } from './errors.ts';
+import { collectGarbage } from './garbage-collection.ts';
+import { handleResource } from './handlers.ts';
+import { sendJson } from './http.ts';
+import { createRegistry, type Registry } from './registry.ts';
+import type { HandlerDeps } from './request-options.ts';
+import { createResourceCatalogue, type ResourceCatalogue } from './resource-types.ts';
+import { findRoute } from './routes.ts';
+import { createStore, type Store } from './store.ts';
+import { createWebhookClient, type ServiceResolver } from './webhook-client.ts';
+
+export interface ApiServerOptions {
+  /** Who each bearer token is. More may be added while the server runs. */
+  readonly tokens?: Readonly<Record<string, User>>;
+  /** Finds the address behind a webhook's Service reference. Default: nothing stands behind any. */
+  readonly resolveService?: ServiceResolver;
+  /** The port on 127.0.0.1; 0 (the default) takes any free one. */
+  readonly port?: number;
+  /** How many changes watches may lag behind before they get 410. Default 5,000. */
+  readonly history?: number;
+  /** Time between watch bookmarks. Default 10 s, minimum above 0. */
+  readonly bookmarkSeconds?: number;
+  /** The current time in ms since 1970. */
+  readonly now?: () => number;
+  /** Told of every error that is the server's own fault. */
+  readonly onFault?: (error: unknown) => void;
+}
+
+export interface ApiServer {
+  /** `https://127.0.0.1:<port>`; known once started. */
+  readonly url: string;
+  /** The certificate authority of the serving certificate, PEM. */
+  readonly ca: string;
+  readonly store: Store;
+  readonly registry: Registry;
+  readonly catalogue: ResourceCatalogue;
+  /** Lets a bearer token in. */
+  addToken(token: string, user: User): void;
+  start(): Promise<void>;
+  /** Ends watches and connections. The store stays, so that a restart goes on where this ended. */
+  stop(): Promise<void>;
+}
+
+const NAMES = ['kubernetes', 'kubernetes.default.svc', 'localhost', '127.0.0.1'];
+const FIRST_NAMESPACES = ['default', 'kube-system', 'kube-public', 'kube-node-lease'];
+const BEARER = /^Bearer (.+)$/i;
+
+/** An API server stand-in on loopback HTTPS. Everything is in memory; nobody is authorised, everybody authenticated. */
+export function createApiServer(options: ApiServerOptions = {}): ApiServer {
+  const { now = Date.now, onFault = () => {} } = options;
+  const store = createStore(options.history === undefined ? {} : { history: options.history });
+  const catalogue = createResourceCatalogue();
+  const webhooks = createWebhookClient(options.resolveService ?? (() => undefined));
+  const admission: Admission = createAdmission(store, webhooks);
+  const registry = createRegistry({ store, admission, now });
+  const tokens = new Map(Object.entries(options.tokens ?? {}));
+  const authority = createCertificateAuthority('plumbline-sandbox-ca');
+  const serving = authority.issue(NAMES);
+  let stopping = new AbortController();
+  let url = '';
+
+  const handle = async (request: IncomingMessage, response: ServerResponse) => {
+    const { pathname, searchParams: query } = new URL(request.url ?? '/', 'https://sandbox');
+    if (pathname === '/healthz' || pathname === '/livez' || pathname === '/readyz') {
+      response.end('ok');
+      return;
+    }
+    const user = tokens.get(BEARER.exec(request.headers.authorization ?? '')?.[1] ?? '');
+    if (!user) throw unauthorized();
+    const discovered =
+      request.method === 'GET' ? discover(catalogue, pathname, url.slice('https://'.length)) : undefined;
+    if (discovered) return sendJson(response, 200, discovered);
+    const route = findRoute(catalogue, pathname);
+    if (!route) throw noSuchPath();
+    const deps: HandlerDeps = {
+      store,
+      registry,
+      now,
+      bookmarkSeconds: options.bookmarkSeconds ?? 10,
+      stopping: stopping.signal,
+    };
+    await handleResource(deps, { request, response, query, route, user });
+  };
+
+  const answer = (request: IncomingMessage, response: ServerResponse) => {
+    handle(request, response).catch((error: unknown) => {
+      if (!(error instanceof ApiError)) onFault(error);
+      const refusal = error instanceof ApiError ? error : internal((error as Error).message, { cause: error });
+      if (response.headersSent) response.destroy();
+      else sendJson(response, refusal.http, refusal.toStatus());
+    });
+  };
+
+  // Longer than any client keeps its end, so that no request meets a closing socket.
+  const createListener = () => createServer({ ...serving, keepAliveTimeout: 100_000 }, answer);
+  let server = createListener();
+  for (const name of FIRST_NAMESPACES) store.put('/namespaces', name, firstNamespace(name, now()));
+  registerCustomResources(store, catalogue, CUSTOM_RESOURCE_DEFINITIONS);
+  collectGarbage({ store, registry, catalogue, onFault });
+
+  return {
+    get url() {
+      return url;
+    },
+    ca: authority.cert,
+    store,
+    registry,
+    catalogue,
+    addToken: (token, user) => void tokens.set(token, user),
+    async start() {
+      stopping = new AbortController();
+      server = createListener();
+      const port = url === '' ? (options.port ?? 0) : Number(new URL(url).port);
+      server.listen(port, '127.0.0.1');
+      await once(server, 'listening');
+      url = `https://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    },
+    async stop() {
+      stopping.abort();
+      webhooks.close();
+      if (!server.listening) return;
+      const closed = once(server, 'close');
+      server.close();
+      server.closeAllConnections();
+      await closed;
+    },
+  };
+}
+
+function firstNamespace(name: string, now: number) {
+  return {
+    apiVersion: 'v1',
+    kind: NAMESPACES.kind,
+    metadata: {
+      name,
+      uid: `00000000-0000-4000-8000-${Buffer.from(name).toString('hex').padEnd(12, '0').slice(0, 12)}`,
+      creationTimestamp: `${new Date(now).toISOString().slice(0, 19)}Z`,
+      labels: { 'kubernetes.io/metadata.name': name },
+    },
+    status: { phase: 'Active' },
+  };
+}

@@ -1,0 +1,122 @@
+import { deepFreeze, type KubeObject } from '../objects.ts';
+
+/** One change, as watchers are told of it. `object` of a DELETED carries the version of the deletion. */
+export interface Change {
+  readonly type: 'ADDED' | 'MODIFIED' | 'DELETED';
+  /** The collection that the object is in: `group/plural`. */
+  readonly collection: string;
+  readonly key: string;
+  readonly object: KubeObject;
+  readonly previous: KubeObject | undefined;
+  readonly version: number;
+}
+
+export interface Store {
+  /** The version of the last change. One counter for everything, as in etcd. */
+  readonly version: number;
+  /** The newest version that has fallen out of the history: watches and lists from before it are refused. */
+  readonly compacted: number;
+  get(collection: string, key: string): KubeObject | undefined;
+  /**
+   * All objects of a collection by ascending key, as they were at `version` (default: now); undefined if that is too
+   * long ago to be told.
+   */
+  list(collection: string, version?: number): [key: string, object: KubeObject][] | undefined;
+  /** Every object of every collection, in no stated order. */
+  all(): Iterable<{ collection: string; key: string; object: KubeObject }>;
+  /** Stores an object under a new version and returns it, frozen. */
+  put(collection: string, key: string, object: KubeObject): KubeObject;
+  remove(collection: string, key: string): KubeObject | undefined;
+  /** The changes of a collection after `version`, or undefined if some of them are forgotten. */
+  since(collection: string, version: number): Change[] | undefined;
+  /** Calls the listener on every later change, in order of versions. Returns what ends it. */
+  subscribe(listener: (change: Change) => void): () => void;
+}
+
+export interface StoreOptions {
+  /** How many changes are remembered for watches that start in the past. Default 5,000, minimum 0. */
+  readonly history?: number;
+}
+
+/** Objects by collection and key, one version counter, a bounded history. In memory; nothing in it ever changes. */
+export function createStore({ history: limit = 5_000 }: StoreOptions = {}): Store {
+  const collections = new Map<string, Map<string, KubeObject>>();
+  const listeners = new Set<(change: Change) => void>();
+  const history: Change[] = [];
+  const undelivered: Change[] = [];
+  let version = 0;
+  let compacted = 0;
+  let delivering = false;
+
+  const publish = (change: Change) => {
+    history.push(change);
+    while (history.length > limit) compacted = history.shift()!.version;
+    undelivered.push(change);
+    // A listener may write: its change waits, so that every listener sees the same order.
+    if (delivering) return;
+    delivering = true;
+    try {
+      for (let next = undelivered.shift(); next; next = undelivered.shift()) {
+        for (const listener of [...listeners]) listener(next);
+      }
+    } finally {
+      delivering = false;
+    }
+  };
+
+  const stamped = (object: KubeObject) => {
+    version++;
+    return deepFreeze({ ...object, metadata: { ...object.metadata, resourceVersion: String(version) } });
+  };
+
+  return {
+    get version() {
+      return version;
+    },
+    get compacted() {
+      return compacted;
+    },
+    get: (collection, key) => collections.get(collection)?.get(key),
+    list(collection, wanted = version) {
+      if (wanted < compacted) return undefined;
+      const objects = new Map(collections.get(collection));
+      for (let i = history.length - 1; i >= 0 && history[i]!.version > wanted; i--) {
+        const change = history[i]!;
+        if (change.collection !== collection) continue;
+        if (change.previous) objects.set(change.key, change.previous);
+        else objects.delete(change.key);
+      }
+      return [...objects].sort(([a], [b]) => (a < b ? -1 : 1));
+    },
+    *all() {
+      for (const [collection, objects] of collections) {
+        for (const [key, object] of objects) yield { collection, key, object };
+      }
+    },
+    put(collection, key, object) {
+      const objects = collections.get(collection) ?? new Map<string, KubeObject>();
+      collections.set(collection, objects);
+      const previous = objects.get(key);
+      const stored = stamped(object);
+      objects.set(key, stored);
+      publish({ type: previous ? 'MODIFIED' : 'ADDED', collection, key, object: stored, previous, version });
+      return stored;
+    },
+    remove(collection, key) {
+      const previous = collections.get(collection)?.get(key);
+      if (!previous) return undefined;
+      collections.get(collection)?.delete(key);
+      const object = stamped(previous);
+      publish({ type: 'DELETED', collection, key, object, previous, version });
+      return object;
+    },
+    since(collection, after) {
+      if (after < compacted) return undefined;
+      return history.filter((change) => change.version > after && change.collection === collection);
+    },
+    subscribe(listener) {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+  };
+}

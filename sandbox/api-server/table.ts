@@ -1,0 +1,48 @@
+import type { JsonObject, KubeObject } from '../objects.ts';
+import type { ResourceType } from './resource-types.ts';
+
+/** What a client asks a Table to carry beside the cells. */
+export type IncludeObject = 'None' | 'Metadata' | 'Object';
+
+/** Whether a client wants its answer as a Table: the first media type of its Accept header that is served decides. */
+export function wantsTable(accept: string | undefined): boolean {
+  for (const part of (accept ?? '').split(',')) {
+    const [media, ...parameters] = part.split(';').map((text) => text.trim());
+    if (media !== 'application/json' && media !== '*/*') continue;
+    const given = new Map(parameters.map((text) => text.split('=', 2) as [string, string]));
+    const as = given.get('as');
+    if (as === undefined) return false;
+    if (as === 'Table' && given.get('g') === 'meta.k8s.io' && given.get('v') === 'v1') return true;
+  }
+  return false;
+}
+
+/** Objects as the rows that kubectl prints. */
+export function tableOf(
+  type: ResourceType,
+  objects: readonly KubeObject[],
+  metadata: JsonObject,
+  include: IncludeObject,
+  now: number,
+): JsonObject {
+  return {
+    kind: 'Table',
+    apiVersion: 'meta.k8s.io/v1',
+    metadata,
+    columnDefinitions: type.columns.map(({ name, type: kind = 'string', priority = 0 }) => ({
+      name,
+      type: kind,
+      format: name === 'Name' ? 'name' : '',
+      description: '',
+      priority,
+    })),
+    rows: objects.map((object) => ({
+      cells: type.columns.map((column) => column.cell(object, now)),
+      ...(include !== 'None' && { object: include === 'Object' ? object : partial(object) }),
+    })),
+  };
+}
+
+function partial({ metadata }: KubeObject): JsonObject {
+  return { kind: 'PartialObjectMetadata', apiVersion: 'meta.k8s.io/v1', metadata };
+}

@@ -1,0 +1,63 @@
+import type { KubeObject } from '../objects.ts';
+import { badRequest } from './errors.ts';
+import { type Exchange, type HandlerDeps, includeOf } from './request-options.ts';
+import type { Predicate } from './selectors.ts';
+import { tableOf, wantsTable } from './table.ts';
+import { startWatch, type WatchEvent } from './watch.ts';
+
+/** How long a watch lasts for clients that name no timeout. */
+const DEFAULT_SECONDS = 1_800;
+
+/**
+ * Answers a watch: one JSON document a line, until the client, its timeout or the server ends it. A watch that ends by
+ * its timeout ends cleanly.
+ * @throws ApiError 400 on a resourceVersion that is no number
+ */
+export function streamWatch(deps: HandlerDeps, exchange: Exchange, matches: Predicate): void {
+  const { request, response, query, route } = exchange;
+  const { type, namespace } = route;
+  const asTable = wantsTable(request.headers.accept);
+  const version = query.get('resourceVersion') || undefined;
+  if (version !== undefined && !/^\d+$/.test(version)) throw badRequest(`invalid resource version: ${version}`);
+  const sendInitialEvents = query.get('sendInitialEvents') === 'true';
+  const allowBookmarks = query.get('allowWatchBookmarks') === 'true';
+  if (sendInitialEvents && query.get('resourceVersionMatch') !== 'NotOlderThan') {
+    throw badRequest('sendInitialEvents requires setting resourceVersionMatch to NotOlderThan');
+  }
+
+  const encode = ({ type: what, object }: WatchEvent) => {
+    if (!asTable || what === 'ERROR' || what === 'BOOKMARK') return { type: what, object };
+    const row = object as KubeObject;
+    const metadata = { resourceVersion: row.metadata.resourceVersion ?? '' };
+    return { type: what, object: tableOf(type, [row], metadata, includeOf(query), deps.now()) };
+  };
+  response.writeHead(200, { 'content-type': 'application/json' });
+  response.flushHeaders();
+  let failed = false;
+  const stop = startWatch(
+    deps.store,
+    type,
+    {
+      namespace,
+      matches,
+      version: version === undefined ? undefined : Number(version),
+      allowBookmarks: allowBookmarks && !asTable,
+      sendInitialEvents: sendInitialEvents && allowBookmarks,
+      bookmarkSeconds: deps.bookmarkSeconds,
+    },
+    (event) => {
+      if (event.type === 'ERROR') failed = true;
+      response.write(`${JSON.stringify(encode(event))}\n`);
+    },
+  );
+  const seconds = Number(query.get('timeoutSeconds') || DEFAULT_SECONDS);
+  const end = () => response.end();
+  const timer = setTimeout(end, seconds * 1000);
+  deps.stopping.addEventListener('abort', end);
+  response.once('close', () => {
+    clearTimeout(timer);
+    deps.stopping.removeEventListener('abort', end);
+    stop();
+  });
+  if (failed) end();
+}

@@ -1,0 +1,99 @@
+import type { JsonObject, KubeObject } from '../objects.ts';
+import { ApiError, expired } from './errors.ts';
+import { apiVersionOf, collectionOf, type ResourceType } from './resource-types.ts';
+import type { Predicate } from './selectors.ts';
+import type { Change, Store } from './store.ts';
+
+export interface WatchEvent {
+  readonly type: 'ADDED' | 'MODIFIED' | 'DELETED' | 'BOOKMARK' | 'ERROR';
+  readonly object: JsonObject;
+}
+
+export interface WatchOptions {
+  readonly namespace?: string | undefined;
+  readonly matches: Predicate;
+  /** Where to go on from; undefined or 0 begins with the present objects. */
+  readonly version?: number | undefined;
+  readonly allowBookmarks: boolean;
+  /** Begin with the present objects and mark their end with a bookmark (WatchList). */
+  readonly sendInitialEvents?: boolean;
+  /** Time between bookmarks. */
+  readonly bookmarkSeconds: number;
+}
+
+/**
+ * Sends every change of a collection, as the selectors see it: what comes into their view is ADDED, what leaves it is
+ * DELETED. A version that is forgotten, or not reached yet, is told as one ERROR event, after which nothing follows.
+ * Returns what ends the watch.
+ */
+export function startWatch(
+  store: Store,
+  type: ResourceType,
+  options: WatchOptions,
+  send: (event: WatchEvent) => void,
+): () => void {
+  const { namespace, version, sendInitialEvents = false } = options;
+  const collection = collectionOf(type);
+  const isVisible = (object: KubeObject | undefined) =>
+    object !== undefined &&
+    (namespace === undefined || object.metadata.namespace === namespace) &&
+    options.matches(object);
+
+  const forward = (change: Change) => {
+    if (change.collection !== collection) return;
+    const event = asSeen(change, isVisible);
+    if (event) send(event);
+  };
+  const bookmark = (annotations?: JsonObject) =>
+    send({
+      type: 'BOOKMARK',
+      object: {
+        kind: type.kind,
+        apiVersion: apiVersionOf(type),
+        metadata: {
+          resourceVersion: String(store.version),
+          creationTimestamp: null,
+          ...(annotations && { annotations }),
+        },
+      },
+    });
+
+  if (version !== undefined && version > store.version) {
+    const details = {
+      retryAfterSeconds: 1,
+      causes: [{ reason: 'ResourceVersionTooLarge', message: 'Too large resource version' }],
+    };
+    const message = `Timeout: Too large resource version: ${version}, current: ${store.version}`;
+    send({ type: 'ERROR', object: new ApiError(504, 'Timeout', message, details).toStatus() });
+    return () => {};
+  }
+  if (sendInitialEvents || version === undefined || version === 0) {
+    for (const [, object] of store.list(collection) ?? []) if (isVisible(object)) send({ type: 'ADDED', object });
+    if (sendInitialEvents) bookmark({ 'k8s.io/initial-events-end': 'true' });
+  } else {
+    const missed = store.since(collection, version);
+    if (!missed) {
+      const why = `too old resource version: ${version} (${store.compacted})`;
+      send({ type: 'ERROR', object: expired(why).toStatus() });
+      return () => {};
+    }
+    for (const change of missed) forward(change);
+  }
+  const unsubscribe = store.subscribe(forward);
+  const timer = options.allowBookmarks ? setInterval(bookmark, options.bookmarkSeconds * 1000) : undefined;
+  return () => {
+    unsubscribe();
+    clearInterval(timer);
+  };
+}
+
+function asSeen(change: Change, isVisible: (object: KubeObject | undefined) => boolean): WatchEvent | undefined {
+  const now = change.type !== 'DELETED' && isVisible(change.object);
+  const before = isVisible(change.previous);
+  if (now) return { type: before ? 'MODIFIED' : 'ADDED', object: change.object };
+  if (!before || !change.previous) return undefined;
+  // The last state that was in view, under the version of the change that ended it.
+  const { resourceVersion } = change.object.metadata;
+  const metadata = { ...change.previous.metadata, ...(resourceVersion !== undefined && { resourceVersion }) };
+  return { type: 'DELETED', object: { ...change.previous, metadata } };
+}

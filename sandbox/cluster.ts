@@ -1,0 +1,128 @@
+import { randomBytes } from 'node:crypto';
+import { mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { kubeconfig } from './api-server/kubeconfig.ts';
+import { type ApiServer, createApiServer } from './api-server/server.ts';
+import type { Endpoint } from './api-server/webhook-client.ts';
+import { type CertificateAuthority, createCertificateAuthority } from './certificates.ts';
+import { createEmulatedNode, type EmulatedNode, type NodeDescription } from './emulated-node.ts';
+import { type Identity, nameOf, userOf } from './identities.ts';
+import { createLocalClient, type LocalClient } from './local-client.ts';
+import { parseSchedulerConfiguration } from './scheduler/configuration.ts';
+import { createScheduler, type Scheduler } from './scheduler/scheduler.ts';
+import { createVirtController } from './virt-controller/virt-controller.ts';
+
+export interface SandboxOptions {
+  /** An empty directory for everything that is written. Short: unix sockets below it end at 107 bytes. */
+  readonly directory: string;
+  readonly nodes: readonly NodeDescription[];
+  /** The API server's port on 127.0.0.1. Default: any free one. */
+  readonly port?: number;
+  /** A KubeSchedulerConfiguration to begin with, YAML or object. Default: one without extenders. */
+  readonly schedulerConfiguration?: unknown;
+  /** Told of errors that no answer of the API carries. */
+  readonly onFault?: (error: unknown) => void;
+}
+
+/** An embedded cluster: API server, scheduler, KubeVirt's controller and one kubelet for each emulated node. */
+export interface Sandbox {
+  readonly server: ApiServer;
+  /** The administrator's way in, without sockets. */
+  readonly client: LocalClient;
+  /** Issues serving certificates for daemons; its certificate goes into caBundle and caData. */
+  readonly authority: CertificateAuthority;
+  readonly nodes: readonly EmulatedNode[];
+  /** The node of that name. @throws RangeError if there is none */
+  node(name: string): EmulatedNode;
+  /** Writes a kubeconfig file and returns its path. */
+  kubeconfig(identity: Identity): Promise<string>;
+  /** Says what stands behind a Service, for webhooks and extenders that are addressed by it. Undefined takes it away. */
+  route(namespace: string, service: string, endpoint: Endpoint | undefined): void;
+  /**
+   * Goes on with another scheduler configuration: how extenders that start later get in.
+   * @throws SchedulerConfigurationError
+   */
+  reconfigureScheduler(configuration: unknown): Promise<void>;
+  start(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+/**
+ * Creates an embedded cluster; nothing runs before start().
+ * @throws HostError, ParseError, SchedulerConfigurationError on descriptions that cannot be
+ */
+export function createSandbox(options: SandboxOptions): Sandbox {
+  const { directory, onFault = () => {} } = options;
+  const routes = new Map<string, Endpoint>();
+  const resolveService = (namespace: string, name: string) => routes.get(`${namespace}/${name}`);
+  const server = createApiServer({
+    resolveService,
+    onFault,
+    ...(options.port !== undefined && { port: options.port }),
+  });
+  const clientOf = (username: string) => createLocalClient(server, { username, groups: ['system:authenticated'] });
+  const nodes = options.nodes.map((description) =>
+    createEmulatedNode(description, {
+      directory: join(directory, description.name),
+      client: clientOf(`system:node:${description.name}`),
+      onFault,
+    }),
+  );
+  const virtController = createVirtController({
+    client: clientOf('system:serviceaccount:kubevirt:kubevirt-controller'),
+    onFault,
+  });
+  const newScheduler = (configuration: unknown): Scheduler =>
+    createScheduler({
+      client: clientOf('system:kube-scheduler'),
+      resolveService,
+      onFault,
+      ...(configuration !== undefined && { configuration: parseSchedulerConfiguration(configuration) }),
+    });
+  let scheduler = newScheduler(options.schedulerConfiguration);
+  let running = false;
+
+  return {
+    server,
+    client: createLocalClient(server, userOf({ kind: 'admin' })),
+    authority: createCertificateAuthority('plumbline-sandbox-services'),
+    nodes,
+    node(name) {
+      const found = nodes.find((node) => node.name === name);
+      if (!found) throw new RangeError(`no node ${name}; there are ${nodes.map((node) => node.name).join(', ')}`);
+      return found;
+    },
+    async kubeconfig(identity) {
+      const token = randomBytes(16).toString('hex');
+      server.addToken(token, userOf(identity));
+      const path = join(directory, `${nameOf(identity)}.kubeconfig`);
+      await mkdir(directory, { recursive: true });
+      await writeFile(path, kubeconfig({ server: server.url, ca: server.ca, token }), { mode: 0o600 });
+      return path;
+    },
+    route(namespace, service, endpoint) {
+      if (endpoint) routes.set(`${namespace}/${service}`, endpoint);
+      else routes.delete(`${namespace}/${service}`);
+    },
+    async reconfigureScheduler(configuration) {
+      const next = newScheduler(configuration);
+      await scheduler.stop();
+      scheduler = next;
+      if (running) scheduler.start();
+    },
+    async start() {
+      await server.start();
+      running = true;
+      for (const node of nodes) await node.start();
+      virtController.start();
+      scheduler.start();
+    },
+    async stop() {
+      running = false;
+      await scheduler.stop();
+      await virtController.stop();
+      await Promise.all(nodes.map((node) => node.stop()));
+      await server.stop();
+    },
+  };
+}

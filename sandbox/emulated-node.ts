@@ -1,0 +1,91 @@
+import { join } from 'node:path';
+import { CpuSet } from '../model/cpu-set.ts';
+import { createHost, type Host, type HostDescription } from '../model/host.ts';
+import { createKubelet, type Kubelet } from './kubelet/kubelet.ts';
+import type { KubeletSettings } from './kubelet/settings.ts';
+import { writeSysfs } from './kubelet/sysfs.ts';
+import type { LocalClient } from './local-client.ts';
+
+/** A node as the user of the sandbox describes it. */
+export interface NodeDescription {
+  readonly name: string;
+  readonly host: HostDescription;
+  /** CPUs that no container gets exclusively, as a list. Default: the first core. */
+  readonly reserved?: string;
+  readonly kubeletVersion?: string;
+  /** Default static. */
+  readonly cpuManagerPolicy?: KubeletSettings['cpuManagerPolicy'];
+  /** Default full-pcpus-only, with the static policy. */
+  readonly cpuManagerPolicyOptions?: Readonly<Record<string, string>>;
+  /** Default best-effort. */
+  readonly topologyManagerPolicy?: KubeletSettings['topologyManagerPolicy'];
+  /** Default container. */
+  readonly topologyManagerScope?: KubeletSettings['topologyManagerScope'];
+  readonly labels?: Readonly<Record<string, string>>;
+  readonly resources?: Readonly<Record<string, string>>;
+}
+
+export interface EmulatedNode {
+  readonly name: string;
+  readonly host: Host;
+  /** What stands for /var/lib/kubelet: config.yaml, cpu_manager_state, the two socket directories. */
+  readonly kubeletDirectory: string;
+  /** What stands for /sys. */
+  readonly sysfsRoot: string;
+  readonly kubelet: Kubelet;
+  start(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+export interface EmulatedNodeDeps {
+  /** The node's own directory. */
+  readonly directory: string;
+  readonly client: LocalClient;
+  readonly onFault: (error: unknown) => void;
+}
+
+/**
+ * A node that is emulated: a sysfs tree and a kubelet stand-in.
+ * @throws HostError, ParseError if the description contradicts itself
+ */
+export function createEmulatedNode(description: NodeDescription, deps: EmulatedNodeDeps): EmulatedNode {
+  const { name, labels, resources } = description;
+  const host = createHost(description.host);
+  const kubeletDirectory = join(deps.directory, 'kubelet');
+  const sysfsRoot = join(deps.directory, 'sys');
+  const kubelet = createKubelet({
+    name,
+    settings: settingsOf(description, host),
+    directory: kubeletDirectory,
+    client: deps.client,
+    onFault: deps.onFault,
+    ...(labels && { labels }),
+    ...(resources && { resources }),
+  });
+  return {
+    name,
+    host,
+    kubeletDirectory,
+    sysfsRoot,
+    kubelet,
+    async start() {
+      await writeSysfs(sysfsRoot, host);
+      await kubelet.start();
+    },
+    stop: () => kubelet.stop(),
+  };
+}
+
+function settingsOf(description: NodeDescription, host: Host): KubeletSettings {
+  const cpuManagerPolicy = description.cpuManagerPolicy ?? 'static';
+  return {
+    version: description.kubeletVersion ?? 'v1.36.0',
+    host,
+    reserved: description.reserved === undefined ? (host.cores[0] ?? CpuSet.EMPTY) : CpuSet.parse(description.reserved),
+    cpuManagerPolicy,
+    cpuManagerPolicyOptions:
+      description.cpuManagerPolicyOptions ?? (cpuManagerPolicy === 'static' ? { 'full-pcpus-only': 'true' } : {}),
+    topologyManagerPolicy: description.topologyManagerPolicy ?? 'best-effort',
+    topologyManagerScope: description.topologyManagerScope ?? 'container',
+  };
+}

@@ -1,0 +1,39 @@
+import { NAMESPACE } from '../model/names.ts';
+import type { User } from './api-server/calls.ts';
+
+/** Who may be: the administrator, each daemon, and each node's agent and DPU with an identity of its own. */
+export type Identity =
+  | { readonly kind: 'admin' | 'webhook' | 'scheduler-plugin' }
+  | { readonly kind: 'node-agent' | 'dpu'; readonly node: string };
+
+const SERVICE_ACCOUNT_GROUPS = [
+  'system:serviceaccounts',
+  `system:serviceaccounts:${NAMESPACE}`,
+  'system:authenticated',
+];
+/** What the token of a pod's service account says about the node that the pod runs on. */
+const NODE_NAME = 'authentication.kubernetes.io/node-name';
+
+/** The user that an identity's token stands for. */
+export function userOf(identity: Identity): User {
+  switch (identity.kind) {
+    case 'admin':
+      return { username: 'kubernetes-admin', groups: ['system:masters', 'system:authenticated'] };
+    case 'webhook':
+    case 'scheduler-plugin':
+      return serviceAccount(`plumbline-${identity.kind}`);
+    case 'node-agent':
+      return { ...serviceAccount('plumbline-node-agent'), extra: { [NODE_NAME]: [identity.node] } };
+    case 'dpu':
+      return serviceAccount(`plumbline-dpu-${identity.node}`);
+  }
+}
+
+/** A name for files and clients: `node-agent-worker-0`. */
+export const nameOf = (identity: Identity) =>
+  'node' in identity ? `${identity.kind}-${identity.node}` : identity.kind;
+
+const serviceAccount = (name: string): User => ({
+  username: `system:serviceaccount:${NAMESPACE}:${name}`,
+  groups: SERVICE_ACCOUNT_GROUPS,
+});

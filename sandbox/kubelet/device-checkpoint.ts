@@ -1,0 +1,54 @@
+import { readFile, rename, writeFile } from 'node:fs/promises';
+import { z } from 'zod';
+import type { DeviceAllocations } from '../../model/kubelet/devices.ts';
+
+/** The device manager's memory over a restart, beside the plugins' sockets. */
+export const CHECKPOINT_FILE = 'kubelet_internal_checkpoint';
+
+const form = z.object({
+  Data: z.object({
+    PodDeviceEntries: z
+      .array(
+        z.object({
+          PodUID: z.string(),
+          ContainerName: z.string(),
+          ResourceName: z.string(),
+          /** Device ids by NUMA node; -1 where the plugin named none. The sandbox enters all under -1. */
+          DeviceIDs: z.record(z.string(), z.array(z.string())),
+        }),
+      )
+      .nullable(),
+  }),
+});
+
+/** What pods held before the restart; nothing if there is no such file. */
+export async function readDeviceCheckpoint(path: string): Promise<DeviceAllocations> {
+  const text = await readFile(path, 'utf8').catch(() => undefined);
+  const pods = new Map<string, Map<string, Map<string, ReadonlySet<string>>>>();
+  if (text === undefined) return pods;
+  for (const entry of form.parse(JSON.parse(text)).Data.PodDeviceEntries ?? []) {
+    const containers = pods.get(entry.PodUID) ?? new Map<string, Map<string, ReadonlySet<string>>>();
+    const resources = containers.get(entry.ContainerName) ?? new Map<string, ReadonlySet<string>>();
+    resources.set(entry.ResourceName, new Set(Object.values(entry.DeviceIDs).flat()));
+    pods.set(entry.PodUID, containers.set(entry.ContainerName, resources));
+  }
+  return pods;
+}
+
+export async function writeDeviceCheckpoint(path: string, allocations: DeviceAllocations): Promise<void> {
+  const entries = [...allocations].flatMap(([PodUID, containers]) =>
+    [...containers].flatMap(([ContainerName, resources]) =>
+      [...resources].map(([ResourceName, ids]) => ({
+        PodUID,
+        ContainerName,
+        ResourceName,
+        DeviceIDs: { '-1': [...ids] },
+      })),
+    ),
+  );
+  await writeFile(
+    `${path}.tmp`,
+    JSON.stringify({ Data: { PodDeviceEntries: entries, RegisteredDevices: {} }, Checksum: 0 }),
+  );
+  await rename(`${path}.tmp`, path);
+}

@@ -1,0 +1,127 @@
+import { mkdir, readdir, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { Server, status } from '@grpc/grpc-js';
+import {
+  createDevicePluginClient,
+  DEVICE_PLUGIN_VERSION,
+  type DevicePluginClient,
+  HEALTHY,
+  KUBELET_SOCKET,
+} from '../../kube/kubelet-api/device-plugin-client.ts';
+import {
+  type RegisterRequest,
+  type RegistrationServer,
+  RegistrationService,
+} from '../../kube/kubelet-api/gen/device-plugin.ts';
+import { RpcError, unaryHandler } from '../../kube/kubelet-api/handlers.ts';
+import { bindUnix, closeServer, SERVER_OPTIONS } from '../../kube/kubelet-api/transport.ts';
+import type { Device } from '../../model/kubelet/devices.ts';
+import { CHECKPOINT_FILE } from './device-checkpoint.ts';
+
+/** The device plugins of one node. */
+export interface DevicePlugins {
+  /** Empties the directory of old sockets and opens the registration socket, which makes plugins register again. */
+  start(): Promise<void>;
+  stop(): Promise<void>;
+  /** Tells a plugin which devices a container gets. As in the kubelet there is no deadline. @throws KubeletApiError */
+  allocate(resource: string, deviceIds: readonly string[]): Promise<void>;
+  /** Asks a plugin that wants to be asked; 30 s at most. @throws KubeletApiError */
+  preStart(resource: string, deviceIds: readonly string[]): Promise<void>;
+}
+
+export interface DevicePluginsDeps {
+  /** The kubelet's device-plugins directory. */
+  readonly directory: string;
+  /** Told of a resource's devices each time its plugin lists them; of none of them healthy when it goes. */
+  readonly onDevices: (resource: string, devices: readonly Device[]) => void;
+}
+
+interface Plugin {
+  readonly client: DevicePluginClient;
+  readonly preStartRequired: boolean;
+  readonly ended: AbortController;
+}
+
+/** Nobody waits longer, but a call must name some deadline. */
+const NO_DEADLINE_SECONDS = 24 * 3600;
+const EXTENDED_RESOURCE = /^[a-z0-9]([-a-z0-9.]*[a-z0-9])?\/[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$/;
+
+export function createDevicePlugins({ directory, onDevices }: DevicePluginsDeps): DevicePlugins {
+  const plugins = new Map<string, Plugin>();
+  let server: Server | undefined;
+
+  const watch = async (resource: string, { client, ended }: Plugin) => {
+    let devices: Device[] = [];
+    try {
+      for await (const list of client.listAndWatch(ended.signal)) {
+        devices = list.map(({ ID, health, topology }) => ({
+          id: ID,
+          healthy: health === HEALTHY,
+          ...(topology && { nodes: topology.nodes.map((node) => node.ID) }),
+        }));
+        onDevices(resource, devices);
+      }
+    } catch {
+      // The plugin is gone. Its devices stay known and count as unhealthy until it registers again.
+    }
+    if (!ended.signal.aborted)
+      onDevices(
+        resource,
+        devices.map((device) => ({ ...device, healthy: false })),
+      );
+    client.close();
+  };
+
+  const register = ({ version, endpoint, resourceName, options }: RegisterRequest) => {
+    if (version !== DEVICE_PLUGIN_VERSION) {
+      const supported = `supported versions are [${DEVICE_PLUGIN_VERSION}]`;
+      throw new RpcError(
+        status.UNKNOWN,
+        `requested API version "${version}" is not supported by kubelet. ${supported}`,
+      );
+    }
+    if (!EXTENDED_RESOURCE.test(resourceName)) {
+      throw new RpcError(status.UNKNOWN, `the ResourceName "${resourceName}" is invalid`);
+    }
+    plugins.get(resourceName)?.ended.abort();
+    const plugin: Plugin = {
+      client: createDevicePluginClient(join(directory, endpoint)),
+      preStartRequired: options?.preStartRequired ?? false,
+      ended: new AbortController(),
+    };
+    plugins.set(resourceName, plugin);
+    void watch(resourceName, plugin);
+    return {};
+  };
+
+  return {
+    async start() {
+      await mkdir(directory, { recursive: true });
+      for (const name of await readdir(directory)) {
+        if (name !== CHECKPOINT_FILE) await rm(join(directory, name), { recursive: true, force: true });
+      }
+      server = new Server(SERVER_OPTIONS);
+      const registration: RegistrationServer = { register: unaryHandler(register) };
+      server.addService(RegistrationService, registration);
+      await bindUnix(server, join(directory, KUBELET_SOCKET));
+    },
+    async stop() {
+      for (const { ended, client } of plugins.values()) {
+        ended.abort();
+        client.close();
+      }
+      plugins.clear();
+      if (server) await closeServer(server, 0.1);
+      await rm(join(directory, KUBELET_SOCKET), { force: true });
+    },
+    async allocate(resource, deviceIds) {
+      const plugin = plugins.get(resource);
+      if (!plugin) return;
+      await plugin.client.allocate([deviceIds], { deadlineSeconds: NO_DEADLINE_SECONDS, signal: plugin.ended.signal });
+    },
+    async preStart(resource, deviceIds) {
+      const plugin = plugins.get(resource);
+      if (plugin?.preStartRequired) await plugin.client.preStartContainer(deviceIds);
+    },
+  };
+}

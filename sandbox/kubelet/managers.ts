@@ -1,0 +1,103 @@
+import { mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { CpuSet } from '../../model/cpu-set.ts';
+import type { ContainerPlacement } from '../../model/kubelet/admission.ts';
+import type { Device, DevicePool } from '../../model/kubelet/devices.ts';
+import { podRequestOf } from '../../model/kubelet/pod-request.ts';
+import type { RejectionReason } from '../../model/kubelet/rejection.ts';
+import type { KubeletState } from '../../model/kubelet/state.ts';
+import { checkState } from '../../model/kubelet/state-check.ts';
+import type { Pod } from '../objects.ts';
+import { CHECKPOINT_FILE, readDeviceCheckpoint, writeDeviceCheckpoint } from './device-checkpoint.ts';
+import { rpcText } from './rpc-text.ts';
+import { type KubeletSettings, rulesOf } from './settings.ts';
+import { createStateFile, readStateFile, type StateFile, StateFileError } from './state-file.ts';
+
+export type Outcome =
+  | { readonly admitted: true; readonly containers: readonly ContainerPlacement[] }
+  | { readonly admitted: false; readonly reason: RejectionReason; readonly message: string };
+
+/**
+ * The kubelet's container managers: the decisions are the model's, what is written and who is told is done here. Calls
+ * must not overlap, as in the kubelet, where one hung plugin holds up every pod.
+ */
+export interface Managers {
+  readonly state: KubeletState;
+  setDevices(resource: string, devices: readonly Device[]): void;
+  /** Admits a pod and gives it its CPUs and devices. A pod that is known already is checked again and keeps its own. */
+  admit(pod: Pod): Promise<Outcome>;
+  release(uid: string): Promise<void>;
+}
+
+export interface ManagersDeps {
+  readonly settings: KubeletSettings;
+  /** The kubelet's root directory. */
+  readonly directory: string;
+  readonly allocate: (resource: string, deviceIds: readonly string[]) => Promise<void>;
+}
+
+/**
+ * Opens the managers on what they remember.
+ * @throws StateFileError if a kubelet would not start on the state file
+ */
+export async function openManagers({ settings, directory, allocate }: ManagersDeps): Promise<Managers> {
+  const rules = rulesOf(settings);
+  const statePath = join(directory, 'cpu_manager_state');
+  const devicePath = join(directory, 'device-plugins', CHECKPOINT_FILE);
+  await mkdir(join(directory, 'device-plugins'), { recursive: true });
+  const remembered = await readStateFile(statePath, settings.cpuManagerPolicy);
+  const devices = await readDeviceCheckpoint(devicePath);
+  let state: KubeletState = { ...rules.initialState(new Map(), remembered?.assignments), devices };
+  if (rules.cpu && remembered) {
+    const checked = checkState(rules.cpu, remembered.defaultSet, remembered.assignments);
+    if ('error' in checked) throw new StateFileError(statePath, checked.error);
+    state = { ...state, defaultSet: checked.defaultSet };
+  }
+  // Under policy none nothing is tracked, and the file says so.
+  const file: StateFile = await createStateFile(statePath, settings.cpuManagerPolicy, {
+    defaultSet: rules.cpu ? state.defaultSet : CpuSet.EMPTY,
+    assignments: state.assignments,
+  });
+
+  const give = async (uid: string, containers: readonly ContainerPlacement[]) => {
+    for (const { name, cpus, devices: assigned } of containers) {
+      const before = state.devices.get(uid)?.get(name);
+      for (const [resource, ids] of assigned) if (!before?.has(resource)) await allocate(resource, [...ids]);
+      if (!cpus.isEmpty && !state.assignments.get(uid)?.has(name)) await file.assign(uid, name, cpus);
+    }
+  };
+
+  return {
+    get state() {
+      return state;
+    },
+    setDevices(resource, list) {
+      const pool: DevicePool = { devices: list };
+      state = { ...state, pools: new Map(state.pools).set(resource, pool) };
+    },
+    async admit(pod) {
+      const uid = pod.metadata.uid ?? '';
+      const admission = rules.admit(state, podRequestOf(pod, uid));
+      if (!admission.admitted) return admission;
+      try {
+        await give(uid, admission.containers);
+      } catch (error) {
+        await file.release(uid);
+        return {
+          admitted: false,
+          reason: 'UnexpectedAdmissionError',
+          message: `Allocate failed due to ${rpcText(error)}, which is unexpected`,
+        };
+      }
+      // Plugins may have spoken while the pod was admitted: their newest lists stay.
+      state = { ...admission.state, pools: state.pools };
+      await writeDeviceCheckpoint(devicePath, state.devices);
+      return { admitted: true, containers: admission.containers };
+    },
+    async release(uid) {
+      state = rules.remove(state, uid);
+      await file.release(uid);
+      await writeDeviceCheckpoint(devicePath, state.devices);
+    },
+  };
+}

@@ -1,0 +1,31 @@
+import type { Node, Pod } from '../objects.ts';
+import { type Amounts, amountsOf, plus, podRequests } from '../scheduler/requests.ts';
+
+/** Why a node cannot take one more pod: the first resource that runs short. */
+export interface Shortage {
+  /** The pod's status.reason: `OutOfcpu`. */
+  readonly reason: string;
+  readonly message: string;
+}
+
+/**
+ * The kubelet's own check of what the scheduler should have checked, run after the resource managers. Extended
+ * resources that the node does not have are passed over, as the kubelet passes them over.
+ * Source: pkg/kubelet/lifecycle/predicate.go.
+ */
+export function shortage(pod: Pod, others: Iterable<Pod>, { status }: Node): Shortage | undefined {
+  const allocatable = amountsOf(status?.allocatable);
+  let used: Amounts = new Map();
+  for (const other of others) used = plus(used, podRequests(other));
+  for (const [name, wanted] of podRequests(pod)) {
+    const total = allocatable.get(name);
+    const taken = used.get(name) ?? 0n;
+    if (wanted === 0n || (total === undefined && name.includes('/')) || taken + wanted <= (total ?? 0n)) continue;
+    const shown = (amount: bigint) => String(name === 'cpu' ? amount / 1_000_000n : amount / 1_000_000_000n);
+    return {
+      reason: `OutOf${name}`,
+      message: `Node didn't have enough resource: ${name}, requested: ${shown(wanted)}, used: ${shown(taken)}, capacity: ${shown(total ?? 0n)}`,
+    };
+  }
+  return undefined;
+}

@@ -1,0 +1,77 @@
+import type { Device } from '../../model/kubelet/devices.ts';
+import type { Node } from '../objects.ts';
+import type { KubeletSettings } from './settings.ts';
+
+export interface NodeFacts {
+  readonly name: string;
+  readonly settings: KubeletSettings;
+  readonly labels: Readonly<Record<string, string>>;
+  /** Amounts beside CPUs and the devices of plugins: memory, hugepages, devices of plugins that are not emulated. */
+  readonly resources: Readonly<Record<string, string>>;
+  readonly unschedulable?: boolean;
+}
+
+type Amounts = Record<string, string>;
+
+/** The labels that KubeVirt's node labeller and the kubelet itself put on a node that can run virtual machines. */
+export function nodeLabels({ name, settings, labels }: NodeFacts): Record<string, string> {
+  return {
+    'kubernetes.io/hostname': name,
+    'kubernetes.io/arch': 'amd64',
+    'kubernetes.io/os': 'linux',
+    'kubevirt.io/schedulable': 'true',
+    'machine-type.node.kubevirt.io/q35': 'true',
+    ...(settings.cpuManagerPolicy === 'static' && { cpumanager: 'true', 'kubevirt.io/cpumanager': 'true' }),
+    ...labels,
+  };
+}
+
+/** What the node offers. Reserved CPUs are capacity but not allocatable; nor are devices that are not healthy. */
+export function nodeAmounts(
+  { settings, resources }: NodeFacts,
+  devices: ReadonlyMap<string, readonly Device[]>,
+): { capacity: Amounts; allocatable: Amounts } {
+  const { host, reserved } = settings;
+  const capacity: Amounts = { cpu: String(host.online.size), pods: '110', ...resources };
+  const allocatable: Amounts = { ...capacity, cpu: String(host.online.minus(reserved).size) };
+  for (const [resource, list] of devices) {
+    capacity[resource] = String(list.length);
+    allocatable[resource] = String(list.filter(({ healthy }) => healthy).length);
+  }
+  return { capacity, allocatable };
+}
+
+/** The Node as its kubelet registers it. */
+export function nodeObject(facts: NodeFacts, devices: ReadonlyMap<string, readonly Device[]>, now: string): Node {
+  return {
+    apiVersion: 'v1',
+    kind: 'Node',
+    metadata: { name: facts.name, labels: nodeLabels(facts) },
+    spec: {},
+    status: {
+      ...nodeAmounts(facts, devices),
+      conditions: [
+        {
+          type: 'Ready',
+          status: 'True',
+          reason: 'KubeletReady',
+          message: 'kubelet is posting ready status',
+          lastHeartbeatTime: now,
+          lastTransitionTime: now,
+        },
+      ],
+      addresses: [{ type: 'Hostname', address: facts.name }],
+      nodeInfo: {
+        kubeletVersion: facts.settings.version,
+        operatingSystem: 'linux',
+        architecture: 'amd64',
+        osImage: 'Plumbline sandbox',
+        containerRuntimeVersion: 'sandbox://1',
+        kernelVersion: '',
+        machineID: '',
+        systemUUID: '',
+        bootID: '',
+      },
+    },
+  };
+}

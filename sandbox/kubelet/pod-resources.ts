@@ -1,0 +1,114 @@
+import { mkdir, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { Server, status } from '@grpc/grpc-js';
+import {
+  type ContainerDevices,
+  type ContainerResources,
+  type PodResources,
+  type PodResourcesListerServer,
+  PodResourcesListerService,
+} from '../../kube/kubelet-api/gen/pod-resources.ts';
+import { RpcError, unaryHandler } from '../../kube/kubelet-api/handlers.ts';
+import { bindUnix, closeServer, SERVER_OPTIONS } from '../../kube/kubelet-api/transport.ts';
+import type { CpuSet } from '../../model/cpu-set.ts';
+import type { KubeletState } from '../../model/kubelet/state.ts';
+import type { Pod } from '../objects.ts';
+
+export interface PodResourcesDeps {
+  /** The kubelet's pod-resources directory. */
+  readonly directory: string;
+  /** The pods that the kubelet has admitted. */
+  readonly pods: () => Iterable<Pod>;
+  readonly state: () => KubeletState;
+  /** What the CPU manager may give away; empty under policy none. */
+  readonly allocatableCpus: CpuSet;
+}
+
+/** Calls a second, and how many at once, before callers get ResourceExhausted. As in the kubelet. */
+const QPS = 100;
+const BURST = 10;
+
+/** Serves PodResources v1: who holds which CPUs and devices. */
+export function createPodResources({ directory, pods, state, allocatableCpus }: PodResourcesDeps) {
+  const socket = join(directory, 'kubelet.sock');
+  const admit = createRateLimit();
+  let server: Server | undefined;
+
+  const lister: PodResourcesListerServer = {
+    list: unaryHandler(() => {
+      admit();
+      return { podResources: [...pods()].map((pod) => describePod(pod, state())) };
+    }),
+    getAllocatableResources: unaryHandler(() => {
+      admit();
+      const devices = [...state().pools].flatMap(([resource, pool]) => {
+        const healthy = pool.devices.filter((device) => device.healthy);
+        return healthy.map((device) => containerDevices(resource, [device.id], device.nodes));
+      });
+      return { devices, cpuIds: allocatableCpus.toArray(), memory: [] };
+    }),
+    get: unaryHandler(({ podName, podNamespace }) => {
+      admit();
+      for (const pod of pods()) {
+        const { name, namespace } = pod.metadata;
+        if (name === podName && namespace === podNamespace) return { podResources: describePod(pod, state()) };
+      }
+      throw new RpcError(status.NOT_FOUND, `pod ${podName} in namespace ${podNamespace} not found`);
+    }),
+  };
+  return {
+    async start(): Promise<void> {
+      await mkdir(directory, { recursive: true });
+      await rm(socket, { force: true });
+      server = new Server(SERVER_OPTIONS);
+      server.addService(PodResourcesListerService, lister);
+      await bindUnix(server, socket);
+    },
+    async stop(): Promise<void> {
+      if (server) await closeServer(server, 0.1);
+      await rm(socket, { force: true });
+    },
+  };
+}
+
+/** Init containers that end are not listed, only restartable ones. */
+function describePod(pod: Pod, state: KubeletState): PodResources {
+  const { uid = '', name, namespace = '' } = pod.metadata;
+  const sidecars = (pod.spec.initContainers ?? []).filter(({ restartPolicy }) => restartPolicy === 'Always');
+  const containers = [...sidecars, ...pod.spec.containers].map((container): ContainerResources => {
+    const devices = state.devices.get(uid)?.get(container.name) ?? new Map<string, ReadonlySet<string>>();
+    return {
+      name: container.name,
+      cpuIds: state.assignments.get(uid)?.get(container.name)?.toArray() ?? [],
+      devices: [...devices].map(([resource, ids]) => {
+        const pool = state.pools.get(resource)?.devices ?? [];
+        const nodes = pool.filter((device) => ids.has(device.id)).flatMap((device) => device.nodes ?? []);
+        return containerDevices(resource, [...ids], nodes.length > 0 ? nodes : undefined);
+      }),
+      memory: [],
+      dynamicResources: [],
+    };
+  });
+  return { name, namespace, containers };
+}
+
+function containerDevices(
+  resourceName: string,
+  deviceIds: string[],
+  nodes: readonly number[] | undefined,
+): ContainerDevices {
+  const topology = nodes && { nodes: [...new Set(nodes)].map((ID) => ({ ID })) };
+  return { resourceName, deviceIds, topology };
+}
+
+function createRateLimit(): () => void {
+  let tokens = BURST;
+  let last = performance.now();
+  return () => {
+    const now = performance.now();
+    tokens = Math.min(BURST, tokens + ((now - last) / 1000) * QPS);
+    last = now;
+    if (tokens < 1) throw new RpcError(status.RESOURCE_EXHAUSTED, 'rejected by rate limit');
+    tokens--;
+  };
+}

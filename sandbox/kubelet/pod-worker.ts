@@ -1,0 +1,95 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { PODS } from '../api-server/built-in-types.ts';
+import { ApiError } from '../api-server/errors.ts';
+import { timestamp } from '../api-server/preparation.ts';
+import type { LocalClient, Occurrence } from '../local-client.ts';
+import type { Pod } from '../objects.ts';
+import { isReadinessStale, setReady, setRejected, setRunning, setWaiting } from './pod-status.ts';
+import { rpcText } from './rpc-text.ts';
+
+/** What a pod's way from admission to its end needs of the rest of the kubelet. */
+export interface PodWorkerDeps {
+  readonly client: LocalClient;
+  /** Milliseconds since 1970. */
+  readonly now: () => number;
+  /** Time between two tries of a container that could not be created. */
+  readonly retrySeconds: number;
+  /** Asks the plugin of a resource whether the container may start. @throws KubeletApiError */
+  readonly preStart: (resource: string, deviceIds: readonly string[]) => Promise<void>;
+  /** The devices of a container, by resource. */
+  readonly devicesOf: (uid: string, container: string) => ReadonlyMap<string, ReadonlySet<string>>;
+}
+
+const COMPONENT = 'kubelet';
+
+/** The steps of a pod on its node. Each writes what the user sees: the status, and Events for what went wrong. */
+export function createPodWorker({ client, now, retrySeconds, preStart, devicesOf }: PodWorkerDeps) {
+  const time = () => timestamp(now());
+  const tell = (pod: Pod, occurrence: Occurrence) => client.record(COMPONENT, pod, occurrence);
+
+  /** A pod that has gone meanwhile needs no status. */
+  const setStatus = async (pod: Pod, change: (draft: Pod) => void) => {
+    try {
+      await client.edit(PODS, pod, (draft) => draft.metadata.uid === pod.metadata.uid && change(draft), 'status');
+    } catch (error) {
+      if (!(error instanceof ApiError && error.http === 404)) throw error;
+    }
+  };
+
+  /** Every container in order, as far as plugins let it; what stopped it, if anything did. */
+  const tryStart = async (pod: Pod): Promise<{ container: string; message: string } | undefined> => {
+    for (const { name } of [...(pod.spec.initContainers ?? []), ...pod.spec.containers]) {
+      for (const [resource, ids] of devicesOf(pod.metadata.uid ?? '', name)) {
+        try {
+          await preStart(resource, [...ids]);
+        } catch (error) {
+          const message = `device plugin PreStartContainer rpc failed with err: ${rpcText(error)}`;
+          return { container: name, message };
+        }
+      }
+    }
+    return undefined;
+  };
+
+  return {
+    /** Fails the pod for good, with the text that its owner will look for. */
+    async reject(pod: Pod, reason: string, message: string): Promise<void> {
+      await setStatus(pod, (draft) => setRejected(draft, reason, message, time()));
+      await tell(pod, { type: 'Warning', reason, message });
+    },
+
+    /** Starts an admitted pod's containers, trying again for as long as a plugin says no. */
+    async start(pod: Pod, signal: AbortSignal): Promise<void> {
+      for (;;) {
+        const obstacle = await tryStart(pod);
+        if (signal.aborted) return;
+        if (!obstacle) break;
+        const { container, message } = obstacle;
+        await setStatus(pod, (draft) => setWaiting(draft, container, 'CreateContainerConfigError', message, time()));
+        await tell(pod, { type: 'Warning', reason: 'Failed', message: `Error: ${message}` });
+        await sleep(retrySeconds * 1000, undefined, { signal }).catch(() => {});
+        if (signal.aborted) return;
+      }
+      await setStatus(pod, (draft) => setRunning(draft, time()));
+      for (const { name } of pod.spec.containers) {
+        await tell(pod, { type: 'Normal', reason: 'Started', message: `Started container ${name}` });
+      }
+    },
+
+    /** Keeps Ready what the readiness gates say. */
+    async refresh(pod: Pod): Promise<void> {
+      if (isReadinessStale(pod)) await setStatus(pod, (draft) => setReady(draft, time()));
+    },
+
+    /** Takes the object of a pod that has ended on this node out of the API. */
+    async finish(pod: Pod): Promise<void> {
+      const { uid } = pod.metadata;
+      try {
+        await client.delete(PODS, pod, { gracePeriodSeconds: 0, ...(uid && { preconditions: { uid } }) });
+      } catch (error) {
+        // Another pod has the name by now.
+        if (!(error instanceof ApiError && error.http === 409)) throw error;
+      }
+    },
+  };
+}

@@ -1,0 +1,135 @@
+import { open, readFile, rename } from 'node:fs/promises';
+import { z } from 'zod';
+import { CpuSet, unionOf } from '../../model/cpu-set.ts';
+import { PlumblineError } from '../../model/errors.ts';
+import type { CpuAssignments } from '../../model/kubelet/state.ts';
+import { checkpointChecksum } from './checksum.ts';
+
+/** What a kubelet remembers of its CPUs over a restart. */
+export interface CpuState {
+  readonly defaultSet: CpuSet;
+  readonly assignments: CpuAssignments;
+}
+
+/** cpu_manager_state, written step by step as the kubelet writes it. */
+export interface StateFile {
+  /** Takes CPUs out of the shared pool, then enters them under the container: two writes. */
+  assign(uid: string, container: string, cpus: CpuSet): Promise<void>;
+  /** For each container of the pod: its entry goes, then the pool grows by what no other container holds. */
+  release(uid: string): Promise<void>;
+  readonly state: CpuState;
+}
+
+/** A state file that a kubelet does not start with. */
+export class StateFileError extends PlumblineError {
+  constructor(path: string, why: string, options?: ErrorOptions) {
+    super('cpu-manager-state', `${path}: ${why}; drain the node and remove the file`, options);
+  }
+}
+
+const form = z.object({
+  policyName: z.string(),
+  defaultCpuSet: z.string(),
+  entries: z.record(z.string(), z.record(z.string(), z.string())).optional(),
+  checksum: z.number(),
+});
+
+/**
+ * Reads a state file, or undefined if there is none yet.
+ * @throws StateFileError if it is torn, its checksum is wrong, or another policy wrote it
+ */
+export async function readStateFile(path: string, policyName: string): Promise<CpuState | undefined> {
+  const text = await readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return undefined;
+    throw error;
+  });
+  if (text === undefined) return undefined;
+  const parsed = form.safeParse(parseJson(path, text));
+  if (!parsed.success) throw new StateFileError(path, 'not a CPU manager checkpoint', { cause: parsed.error });
+  const { policyName: written, defaultCpuSet, entries = {}, checksum } = parsed.data;
+  const texts = new Map(Object.entries(entries).map(([uid, containers]) => [uid, new Map(Object.entries(containers))]));
+  if (checkpointChecksum(written, defaultCpuSet, texts) !== checksum) {
+    throw new StateFileError(path, 'checkpoint is corrupted');
+  }
+  if (written !== policyName) {
+    throw new StateFileError(
+      path,
+      `configured policy "${policyName}" differs from state checkpoint policy "${written}"`,
+    );
+  }
+  const assignments = new Map(
+    [...texts].map(([uid, containers]) => [
+      uid,
+      new Map([...containers].map(([name, list]) => [name, CpuSet.parse(list)])),
+    ]),
+  );
+  return { defaultSet: CpuSet.parse(defaultCpuSet), assignments };
+}
+
+/** Writes the file in its present state and keeps it from there. Calls must not overlap. */
+export async function createStateFile(path: string, policyName: string, initial: CpuState): Promise<StateFile> {
+  let { defaultSet } = initial;
+  const assignments = new Map([...initial.assignments].map(([uid, containers]) => [uid, new Map(containers)]));
+
+  const write = async () => {
+    const entries = new Map(
+      [...assignments].map(([uid, containers]) => [
+        uid,
+        new Map([...containers].map(([name, cpus]) => [name, cpus.toString()])),
+      ]),
+    );
+    const plain = Object.fromEntries([...entries].map(([uid, containers]) => [uid, Object.fromEntries(containers)]));
+    const text = JSON.stringify({
+      policyName,
+      defaultCpuSet: defaultSet.toString(),
+      ...(entries.size > 0 && { entries: plain }),
+      checksum: checkpointChecksum(policyName, defaultSet.toString(), entries),
+    });
+    await replaceFile(path, text);
+  };
+  await write();
+
+  return {
+    get state() {
+      return { defaultSet, assignments };
+    },
+    async assign(uid, container, cpus) {
+      defaultSet = defaultSet.minus(cpus);
+      await write();
+      const containers = assignments.get(uid) ?? new Map<string, CpuSet>();
+      assignments.set(uid, containers.set(container, cpus));
+      await write();
+    },
+    async release(uid) {
+      const containers = assignments.get(uid);
+      for (const [name, cpus] of [...(containers ?? [])]) {
+        containers?.delete(name);
+        if (containers?.size === 0) assignments.delete(uid);
+        await write();
+        defaultSet = defaultSet.union(cpus.minus(unionOf(containers?.values() ?? [])));
+        await write();
+      }
+    },
+  };
+}
+
+/** Written beside it, synced, renamed: readers see one state or the next, never a part. */
+async function replaceFile(path: string, text: string): Promise<void> {
+  const temporary = `${path}.tmp`;
+  const file = await open(temporary, 'w', 0o600);
+  try {
+    await file.writeFile(text);
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+  await rename(temporary, path);
+}
+
+function parseJson(path: string, text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    throw new StateFileError(path, 'torn', { cause: error });
+  }
+}

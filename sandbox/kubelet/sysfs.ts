@@ -1,0 +1,57 @@
+import { mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { CpuSet, unionOf } from '../../model/cpu-set.ts';
+import type { Host, HostCpu } from '../../model/host.ts';
+
+/**
+ * Writes the part of sysfs that tells what a host's CPUs are: everything that hwloc, the kubelet and the node agent
+ * read about cores, sockets, NUMA nodes and last-level caches.
+ * @param root the directory that stands for /sys
+ * @throws Error if a file cannot be written
+ */
+export async function writeSysfs(root: string, host: Host): Promise<void> {
+  const files = new Map<string, string>();
+  const cpus = 'devices/system/cpu';
+  for (const list of ['online', 'present', 'possible']) files.set(`${cpus}/${list}`, host.online.toString());
+  files.set(`${cpus}/offline`, '');
+  files.set(`${cpus}/smt/active`, host.cores.some((core) => core.size > 1) ? '1' : '0');
+  for (const cpu of host.cpus)
+    for (const [name, text] of cpuFiles(host, cpu)) files.set(`${cpus}/cpu${cpu.id}/${name}`, text);
+  const nodes = 'devices/system/node';
+  files.set(`${nodes}/online`, CpuSet.of(host.cells.map(({ id }) => id)).toString());
+  for (const cell of host.cells) {
+    files.set(`${nodes}/node${cell.id}/cpulist`, cell.cpus.toString());
+    files.set(`${nodes}/node${cell.id}/distance`, host.cells.map(({ id }) => (id === cell.id ? 10 : 21)).join(' '));
+  }
+  for (const [name, text] of files) {
+    const file = join(root, name);
+    await mkdir(join(file, '..'), { recursive: true });
+    await writeFile(file, `${text}\n`);
+  }
+}
+
+function* cpuFiles(host: Host, cpu: HostCpu): Iterable<[string, string]> {
+  const siblings = host.cores.find((core) => core.has(cpu.id)) ?? CpuSet.of([cpu.id]);
+  const sharing = (key: 'socket' | 'uncore') =>
+    CpuSet.of(host.cpus.filter((other) => other[key] === cpu[key]).map(({ id }) => id)).toString();
+  yield ['online', '1'];
+  // The kernel numbers cores inside each package; only equality within one package means anything.
+  yield ['topology/core_id', String(coreNumber(host, cpu))];
+  yield ['topology/physical_package_id', String(cpu.socket)];
+  yield ['topology/thread_siblings_list', siblings.toString()];
+  yield ['topology/core_cpus_list', siblings.toString()];
+  yield ['topology/package_cpus_list', sharing('socket')];
+  yield ['cache/index3/level', '3'];
+  yield ['cache/index3/type', 'Unified'];
+  yield ['cache/index3/id', String(cpu.uncore)];
+  yield ['cache/index3/shared_cpu_list', sharing('uncore')];
+}
+
+function coreNumber(host: Host, cpu: HostCpu): number {
+  const inSocket = unionOf(host.cores.filter((core) => core.intersects(CpuSet.of(sameSocket(host, cpu)))).map(lowest));
+  return [...inSocket].indexOf(cpu.core);
+}
+
+const lowest = (core: CpuSet) => CpuSet.of([core.first ?? 0]);
+const sameSocket = (host: Host, { socket }: HostCpu) =>
+  host.cpus.filter((cpu) => cpu.socket === socket).map(({ id }) => id);

@@ -1,0 +1,158 @@
+import { EVENTS, PODS } from './api-server/built-in-types.ts';
+import type { Call, DeleteOptions, User } from './api-server/calls.ts';
+import { ApiError } from './api-server/errors.ts';
+import { bindPod } from './api-server/pod-subresources.ts';
+import { timestamp } from './api-server/preparation.ts';
+import { apiVersionOf, collectionOf, type ResourceType } from './api-server/resource-types.ts';
+import type { ApiServer } from './api-server/server.ts';
+import { draftOf, type Json, type KubeObject, type Pod } from './objects.ts';
+
+/** A change of a collection, through the type's view. */
+export interface LocalChange<T> {
+  readonly type: 'ADDED' | 'MODIFIED' | 'DELETED';
+  readonly object: T;
+  readonly previous: T | undefined;
+}
+
+/** What an Event says about an object. */
+export interface Occurrence {
+  readonly type: 'Normal' | 'Warning';
+  readonly reason: string;
+  readonly message: string;
+}
+
+/**
+ * The sandbox's own way to its API server: the same registry, admission and validation as over HTTPS, without the
+ * sockets. Objects come frozen.
+ */
+export interface LocalClient {
+  get<T extends KubeObject>(type: ResourceType<T>, namespace: string | undefined, name: string): T | undefined;
+  list<T extends KubeObject>(type: ResourceType<T>): T[];
+  /** @throws ApiError as the server would answer */
+  create<T extends KubeObject>(type: ResourceType<T>, object: T): Promise<T>;
+  /** Changes a draft of the present object and writes it, again if another write comes between. @throws ApiError */
+  edit<T extends KubeObject>(
+    type: ResourceType<T>,
+    object: KubeObject,
+    change: (draft: T) => void,
+    subresource?: 'status',
+  ): Promise<T>;
+  /** @throws ApiError, but not when the object is gone already */
+  delete(type: ResourceType, object: KubeObject, options?: DeleteOptions): Promise<void>;
+  /** @throws ApiError 404, 409 */
+  bind(pod: Pod, nodeName: string): Promise<void>;
+  /** Puts an Event on an object; a repeated one is counted up. Never throws: Events are best effort. */
+  record(component: string, involved: KubeObject, occurrence: Occurrence): Promise<void>;
+  /** Tells of present objects (as ADDED) and of every later change. Returns what ends it. */
+  follow<T extends KubeObject>(type: ResourceType<T>, listener: (change: LocalChange<T>) => void): () => void;
+}
+
+export function createLocalClient(server: ApiServer, user: User, now: () => number = Date.now): LocalClient {
+  const { store, registry } = server;
+  const call: Call = { user, dryRun: false, warn: () => {} };
+  // The one place where stored JSON becomes a typed view of itself.
+  const viewed = <T extends KubeObject>(object: KubeObject | undefined) => object as T;
+  const targetOf = (type: ResourceType, { metadata }: KubeObject) => ({
+    type,
+    namespace: type.namespaced ? metadata.namespace : undefined,
+    name: metadata.name,
+  });
+
+  const client: LocalClient = {
+    get: (type, namespace, name) =>
+      viewed(store.get(collectionOf(type), namespace === undefined ? name : `${namespace}/${name}`)),
+    list: (type) => (store.list(collectionOf(type)) ?? []).map(([, object]) => viewed(object)),
+    create: async (type, object) =>
+      viewed(
+        await registry.create(type, type.namespaced ? object.metadata.namespace : undefined, object as Json, call),
+      ),
+    async edit(type, object, change, subresource) {
+      const target = { ...targetOf(type, object), ...(subresource && { subresource }) };
+      const written = await registry.change(target, call, (current) => {
+        const draft = draftOf(current);
+        change(viewed(draft));
+        return draft;
+      });
+      return viewed(written);
+    },
+    async delete(type, object, options = {}) {
+      try {
+        await registry.delete(targetOf(type, object), options, call);
+      } catch (error) {
+        if (!(error instanceof ApiError && error.http === 404)) throw error;
+      }
+    },
+    bind: (pod, nodeName) =>
+      bindPod(
+        registry,
+        targetOf(PODS, pod),
+        { target: { kind: 'Node', name: nodeName }, metadata: { uid: pod.metadata.uid ?? '' } },
+        call,
+        now(),
+      ),
+    async record(component, involved, occurrence) {
+      try {
+        await recordEvent(client, component, involved, occurrence, timestamp(now()));
+      } catch (error) {
+        if (!(error instanceof ApiError)) throw error;
+      }
+    },
+    follow(type, listener) {
+      const collection = collectionOf(type);
+      for (const object of client.list(type)) listener({ type: 'ADDED', object, previous: undefined });
+      return store.subscribe((change) => {
+        if (change.collection !== collection) return;
+        listener({ type: change.type, object: viewed(change.object), previous: viewed(change.previous) });
+      });
+    },
+  };
+  return client;
+}
+
+async function recordEvent(
+  client: LocalClient,
+  component: string,
+  involved: KubeObject,
+  { type, reason, message }: Occurrence,
+  time: string,
+): Promise<void> {
+  const { name, namespace, uid = '' } = involved.metadata;
+  const home = namespace ?? 'default';
+  const before = client
+    .list(EVENTS)
+    .find(
+      (event) =>
+        event.metadata.namespace === home &&
+        event.message === message &&
+        event.reason === reason &&
+        (event.involvedObject as { uid?: string } | undefined)?.uid === uid,
+    );
+  if (before) {
+    await client.edit(EVENTS, before, (event) => {
+      event.count = Number(event.count ?? 1) + 1;
+      event.lastTimestamp = time;
+    });
+    return;
+  }
+  await client.create(EVENTS, {
+    apiVersion: apiVersionOf(EVENTS),
+    kind: EVENTS.kind,
+    metadata: { generateName: `${name}.`, namespace: home, name: '' },
+    involvedObject: {
+      apiVersion: involved.apiVersion,
+      kind: involved.kind,
+      name,
+      uid,
+      ...(namespace !== undefined && { namespace }),
+    },
+    type,
+    reason,
+    message,
+    count: 1,
+    firstTimestamp: time,
+    lastTimestamp: time,
+    source: { component },
+    reportingComponent: component,
+    reportingInstance: '',
+  });
+}

@@ -1,0 +1,160 @@
+/** Kubernetes objects as the sandbox holds them: plain JSON, frozen once stored. Typed views name what is read. */
+
+export type Json = null | boolean | number | string | Json[] | JsonObject;
+export type JsonObject = { [key: string]: Json | undefined };
+
+export type OwnerReference = {
+  apiVersion: string;
+  kind: string;
+  name: string;
+  uid: string;
+  controller?: boolean;
+  blockOwnerDeletion?: boolean;
+};
+
+export type Meta = {
+  [key: string]: Json | undefined;
+  name: string;
+  generateName?: string;
+  namespace?: string;
+  uid?: string;
+  resourceVersion?: string;
+  generation?: number;
+  creationTimestamp?: string;
+  deletionTimestamp?: string;
+  deletionGracePeriodSeconds?: number;
+  labels?: Record<string, string>;
+  annotations?: Record<string, string>;
+  ownerReferences?: OwnerReference[];
+  finalizers?: string[];
+};
+
+export type KubeObject = {
+  [key: string]: Json | undefined;
+  apiVersion: string;
+  kind: string;
+  metadata: Meta;
+};
+
+export type Condition = {
+  type: string;
+  status: string;
+  reason?: string;
+  message?: string;
+  lastTransitionTime?: string;
+  lastHeartbeatTime?: string;
+};
+
+export type Resources = { requests?: Record<string, string>; limits?: Record<string, string> };
+
+export type Container = {
+  [key: string]: Json | undefined;
+  name: string;
+  image?: string;
+  restartPolicy?: string;
+  resources?: Resources;
+};
+
+export type Toleration = { key?: string; operator?: string; value?: string; effect?: string };
+
+export type SelectorTerm = {
+  matchExpressions?: { key: string; operator: string; values?: string[] }[];
+  matchFields?: { key: string; operator: string; values?: string[] }[];
+};
+
+export type Pod = KubeObject & {
+  spec: JsonObject & {
+    nodeName?: string;
+    schedulerName?: string;
+    containers: Container[];
+    initContainers?: Container[];
+    nodeSelector?: Record<string, string>;
+    tolerations?: Toleration[];
+    schedulingGates?: JsonObject[];
+    overhead?: Record<string, string>;
+    resources?: Resources;
+    readinessGates?: { conditionType: string }[];
+    affinity?: {
+      nodeAffinity?: { requiredDuringSchedulingIgnoredDuringExecution?: { nodeSelectorTerms?: SelectorTerm[] } };
+    };
+  };
+  status?: JsonObject & {
+    phase?: string;
+    reason?: string;
+    message?: string;
+    conditions?: Condition[];
+    containerStatuses?: JsonObject[];
+    initContainerStatuses?: JsonObject[];
+    qosClass?: string;
+    startTime?: string;
+  };
+};
+
+export type Node = KubeObject & {
+  spec?: JsonObject & { unschedulable?: boolean; taints?: { key: string; value?: string; effect: string }[] };
+  status?: JsonObject & {
+    allocatable?: Record<string, string>;
+    capacity?: Record<string, string>;
+    conditions?: Condition[];
+  };
+};
+
+export type VirtualMachineInstance = KubeObject & {
+  spec: JsonObject;
+  status?: JsonObject & { phase?: string; nodeName?: string };
+};
+
+/** The same JSON again, free to change. */
+export function draftOf<T extends KubeObject>(object: T): T {
+  return structuredClone(object);
+}
+
+/** Freezes JSON through and through. */
+export function deepFreeze<T extends Json>(value: T): T {
+  if (typeof value === 'object' && value !== null && !Object.isFrozen(value)) {
+    Object.freeze(value);
+    for (const item of Object.values(value)) if (item !== undefined) deepFreeze(item);
+  }
+  return value;
+}
+
+export function isObject(value: Json | undefined): value is JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** The value at a path of keys, or undefined where the way ends. */
+export function at(value: Json | undefined, ...path: string[]): Json | undefined {
+  let here = value;
+  for (const key of path) {
+    if (!isObject(here)) return undefined;
+    here = here[key];
+  }
+  return here;
+}
+
+/** Whether two JSON values are the same, whatever the order of keys. */
+export function sameJson(a: Json | undefined, b: Json | undefined): boolean {
+  if (a === b) return true;
+  if (Array.isArray(a)) {
+    return Array.isArray(b) && a.length === b.length && a.every((item, i) => sameJson(item, b[i]));
+  }
+  if (!isObject(a) || !isObject(b)) return false;
+  const keys = Object.keys(a).filter((key) => a[key] !== undefined);
+  return (
+    keys.length === Object.keys(b).filter((key) => b[key] !== undefined).length &&
+    keys.every((key) => sameJson(a[key], b[key]))
+  );
+}
+
+/** Sets a condition, keeping its transition time while its status stays. Returns whether anything but times changed. */
+export function setCondition(conditions: Condition[], condition: Condition, now: string): boolean {
+  const index = conditions.findIndex(({ type }) => type === condition.type);
+  const old = conditions[index];
+  const same = old?.status === condition.status && old.reason === condition.reason && old.message === condition.message;
+  if (same) return false;
+  const lastTransitionTime = old?.status === condition.status ? (old.lastTransitionTime ?? now) : now;
+  const next = { ...condition, lastTransitionTime };
+  if (index < 0) conditions.push(next);
+  else conditions[index] = next;
+  return true;
+}

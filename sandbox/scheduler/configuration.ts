@@ -1,0 +1,84 @@
+import { parse } from 'yaml';
+import { z } from 'zod';
+import { PlumblineError } from '../../model/errors.ts';
+
+/** Go's duration text (`5s`, `1m30s`, `500ms`) in milliseconds. */
+const duration = z.string().transform((text, context) => {
+  const units: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 };
+  const parts = [...text.matchAll(/(\d+(?:\.\d+)?)(ms|s|m|h)/g)];
+  if (parts.length === 0 || parts.map(([part]) => part).join('') !== text) {
+    context.addIssue({ code: 'custom', message: `${JSON.stringify(text)} is no duration, such as 5s or 500ms` });
+    return z.NEVER;
+  }
+  return parts.reduce((sum, [, amount, unit]) => sum + Number(amount) * units[unit!]!, 0);
+});
+
+const extender = z.strictObject({
+  urlPrefix: z.url(),
+  filterVerb: z.string().optional(),
+  preemptVerb: z.string().optional(),
+  prioritizeVerb: z.string().optional(),
+  weight: z.number().int().optional(),
+  bindVerb: z.string().optional(),
+  enableHTTPS: z.boolean().default(false),
+  tlsConfig: z
+    .strictObject({
+      insecure: z.boolean().optional(),
+      serverName: z.string().optional(),
+      certFile: z.string().optional(),
+      keyFile: z.string().optional(),
+      caFile: z.string().optional(),
+      /** PEM, base64. */
+      caData: z.string().optional(),
+    })
+    .optional(),
+  httpTimeout: duration.default(5_000),
+  nodeCacheCapable: z.boolean().default(false),
+  managedResources: z
+    .array(z.strictObject({ name: z.string(), ignoredByScheduler: z.boolean().default(false) }))
+    .default([]),
+  ignorable: z.boolean().default(false),
+});
+
+/** The real scheduler decodes strictly too: an unknown field in an extender is a configuration it does not start with. */
+const configuration = z.object({
+  apiVersion: z.literal('kubescheduler.config.k8s.io/v1'),
+  kind: z.literal('KubeSchedulerConfiguration'),
+  profiles: z.array(z.looseObject({ schedulerName: z.string().default('default-scheduler') })).optional(),
+  extenders: z
+    .array(
+      extender.refine(
+        (given) => !given.prioritizeVerb || (given.weight ?? 0) > 0,
+        'a prioritizeVerb needs a positive weight',
+      ),
+    )
+    .default([]),
+  podInitialBackoffSeconds: z.number().int().min(1).default(1),
+  podMaxBackoffSeconds: z.number().int().min(1).default(10),
+});
+
+export type SchedulerConfiguration = Readonly<z.infer<typeof configuration>>;
+export type ExtenderConfiguration = Readonly<z.infer<typeof extender>>;
+
+export class SchedulerConfigurationError extends PlumblineError {
+  constructor(message: string, options?: ErrorOptions) {
+    super('scheduler-configuration', message, options);
+  }
+}
+
+/**
+ * Reads a KubeSchedulerConfiguration, from YAML text or as an object.
+ * @throws SchedulerConfigurationError that names every field the real scheduler would refuse
+ */
+export function parseSchedulerConfiguration(source: unknown): SchedulerConfiguration {
+  const result = configuration.safeParse(typeof source === 'string' ? parse(source) : source);
+  if (result.success) return result.data;
+  const issues = result.error.issues.map(({ path, message }) => `${path.join('.')}: ${message}`);
+  throw new SchedulerConfigurationError(`KubeSchedulerConfiguration: ${issues.join('; ')}`, { cause: result.error });
+}
+
+/** What a scheduler runs with when nobody configures it. */
+export const DEFAULT_CONFIGURATION: SchedulerConfiguration = parseSchedulerConfiguration({
+  apiVersion: 'kubescheduler.config.k8s.io/v1',
+  kind: 'KubeSchedulerConfiguration',
+});

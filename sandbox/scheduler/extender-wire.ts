@@ -1,0 +1,80 @@
+import { z } from 'zod';
+import { PlumblineError } from '../../model/errors.ts';
+
+/**
+ * The scheduler extender's wire. The Go types carry no JSON tags, so keys are the Go names; what is embedded (Pod,
+ * NodeList) has its ordinary lower-case keys. Source: k8s.io/kube-scheduler/extender/v1/types.go.
+ */
+
+export class ExtenderError extends PlumblineError {
+  constructor(extender: string, message: string, options?: ErrorOptions) {
+    super('extender', `extender ${extender}: ${message}`, options);
+  }
+}
+
+const failed = z.record(z.string(), z.string()).nullish();
+
+const filterResult = z.object({
+  Nodes: z.object({ items: z.array(z.object({ metadata: z.object({ name: z.string() }) })).nullish() }).nullish(),
+  NodeNames: z.array(z.string()).nullish(),
+  FailedNodes: failed,
+  FailedAndUnresolvableNodes: failed,
+  Error: z.string().nullish(),
+});
+
+/** Go decodes the score into an int64: a fraction fails the whole reply. */
+const priorities = z.array(z.object({ Host: z.string(), Score: z.number().int() })).nullable();
+
+const bindingResult = z.object({ Error: z.string().nullish() });
+
+export interface FilterReply {
+  /** Those that stay, in the extender's order. */
+  readonly names: readonly string[];
+  readonly failed: ReadonlyMap<string, string>;
+  readonly unresolvable: ReadonlyMap<string, string>;
+}
+
+/**
+ * Reads the reply to a filter call.
+ * @throws ExtenderError if it is no ExtenderFilterResult, has an Error, or keeps a node that it was not offered
+ */
+export function readFilterReply(
+  extender: string,
+  reply: unknown,
+  offered: ReadonlySet<string>,
+  nodeCacheCapable: boolean,
+): FilterReply {
+  const result = filterResult.safeParse(reply);
+  if (!result.success)
+    throw new ExtenderError(extender, `filter reply: ${z.prettifyError(result.error)}`, { cause: result.error });
+  const { Error: error, NodeNames, Nodes, FailedNodes, FailedAndUnresolvableNodes } = result.data;
+  if (error) throw new ExtenderError(extender, error);
+  const names = nodeCacheCapable && NodeNames ? NodeNames : (Nodes?.items ?? []).map(({ metadata: { name } }) => name);
+  for (const name of names) {
+    if (offered.has(name)) continue;
+    throw new ExtenderError(extender, `claims a filtered node "${name}" which is not found in the input node list`);
+  }
+  return {
+    names,
+    failed: new Map(Object.entries(FailedNodes ?? {})),
+    unresolvable: new Map(Object.entries(FailedAndUnresolvableNodes ?? {})),
+  };
+}
+
+/**
+ * Reads the reply to a prioritize call: scores by node name.
+ * @throws ExtenderError if it is no bare array of hosts with whole scores
+ */
+export function readPrioritizeReply(extender: string, reply: unknown): ReadonlyMap<string, number> {
+  const result = priorities.safeParse(reply);
+  if (!result.success)
+    throw new ExtenderError(extender, `prioritize reply: ${z.prettifyError(result.error)}`, { cause: result.error });
+  return new Map((result.data ?? []).map(({ Host, Score }) => [Host, Score]));
+}
+
+/** @throws ExtenderError if it is no ExtenderBindingResult or has an Error */
+export function readBindReply(extender: string, reply: unknown): void {
+  const result = bindingResult.safeParse(reply);
+  if (!result.success) throw new ExtenderError(extender, 'bind reply is no object', { cause: result.error });
+  if (result.data.Error) throw new ExtenderError(extender, result.data.Error);
+}

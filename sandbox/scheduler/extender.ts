@@ -1,0 +1,146 @@
+import { readFileSync } from 'node:fs';
+import { Agent as HttpAgent, request as httpRequest } from 'node:http';
+import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
+import type { ServiceResolver } from '../api-server/webhook-client.ts';
+import type { Json, Node, Pod } from '../objects.ts';
+import type { ExtenderConfiguration } from './configuration.ts';
+import {
+  ExtenderError,
+  type FilterReply,
+  readBindReply,
+  readFilterReply,
+  readPrioritizeReply,
+} from './extender-wire.ts';
+import { asksForAny } from './requests.ts';
+
+export interface Extender {
+  readonly name: string;
+  readonly ignorable: boolean;
+  readonly filters: boolean;
+  readonly binds: boolean;
+  /** Whether the pod asks for one of the managed resources; with none managed, every pod is its. */
+  isInterested(pod: Pod): boolean;
+  /** Nodes that stay, and why others do not. @throws ExtenderError */
+  filter(pod: Pod, nodes: readonly Node[]): Promise<FilterReply>;
+  /** Scores, each already multiplied by weight x 10 and not clamped. Empty without a prioritizeVerb. @throws ExtenderError */
+  prioritize(pod: Pod, nodes: readonly Node[]): Promise<ReadonlyMap<string, number>>;
+  /** @throws ExtenderError */
+  bind(pod: Pod, nodeName: string): Promise<void>;
+  close(): void;
+}
+
+/** kube-scheduler's MaxNodeScore / MaxExtenderPriority. */
+const SCORE_SCALE = 10;
+const IDLE_SOCKET_MS = 90_000;
+
+/**
+ * A client of one extender, as kube-scheduler's HTTPExtender is.
+ * @param resolve finds what stands behind a Service name in urlPrefix, in place of cluster DNS and kube-proxy
+ */
+export function createExtender(config: ExtenderConfiguration, resolve: ServiceResolver = () => undefined): Extender {
+  const name = config.urlPrefix;
+  const managed = new Set(config.managedResources.map((resource) => resource.name));
+  const post = createPoster(config, resolve);
+  const offer = (pod: Pod, nodes: readonly Node[]): Json => ({
+    Pod: pod,
+    Nodes: config.nodeCacheCapable ? null : { metadata: {}, items: [...nodes] },
+    NodeNames: config.nodeCacheCapable ? nodes.map(({ metadata }) => metadata.name) : null,
+  });
+  return {
+    name,
+    ignorable: config.ignorable,
+    filters: Boolean(config.filterVerb),
+    binds: Boolean(config.bindVerb),
+    isInterested: (pod) => managed.size === 0 || asksForAny(pod, managed),
+    async filter(pod, nodes) {
+      const reply = await post.send(config.filterVerb ?? '', offer(pod, nodes));
+      const offered = new Set(nodes.map(({ metadata }) => metadata.name));
+      return readFilterReply(name, reply, offered, config.nodeCacheCapable);
+    },
+    async prioritize(pod, nodes) {
+      if (!config.prioritizeVerb) return new Map();
+      const scores = readPrioritizeReply(name, await post.send(config.prioritizeVerb, offer(pod, nodes)));
+      return new Map([...scores].map(([host, score]) => [host, score * (config.weight ?? 1) * SCORE_SCALE]));
+    },
+    async bind(pod, nodeName) {
+      const { name: podName, namespace = '', uid = '' } = pod.metadata;
+      const args = { PodName: podName, PodNamespace: namespace, PodUID: uid, Node: nodeName };
+      readBindReply(name, await post.send(config.bindVerb ?? '', args));
+    },
+    close: post.close,
+  };
+}
+
+function createPoster(config: ExtenderConfiguration, resolveService: ServiceResolver) {
+  const secure = config.enableHTTPS || config.urlPrefix.startsWith('https:');
+  const options = { keepAlive: true, timeout: IDLE_SOCKET_MS };
+  const agent = secure ? new HttpsAgent({ ...options, ...tlsOptions(config) }) : new HttpAgent(options);
+  const send = (verb: string, body: Json) =>
+    new Promise<unknown>((resolve, reject) => {
+      const bytes = Buffer.from(JSON.stringify(body));
+      const url = new URL(`${config.urlPrefix.replace(/\/+$/, '')}/${verb}`);
+      if (secure) url.protocol = 'https:';
+      const fail = (message: string, cause?: unknown) =>
+        reject(new ExtenderError(config.urlPrefix, message, cause === undefined ? undefined : { cause }));
+      const outgoing = (secure ? httpsRequest : httpRequest)(
+        url,
+        {
+          agent,
+          ...serviceAddress(url, resolveService),
+          method: 'POST',
+          headers: { host: url.host, 'content-type': 'application/json', 'content-length': bytes.length },
+          signal: AbortSignal.timeout(config.httpTimeout),
+        },
+        (response) => {
+          const chunks: Buffer[] = [];
+          response.on('data', (chunk: Buffer) => chunks.push(chunk));
+          response.on('error', (error) => fail(error.message, error));
+          response.on('end', () => {
+            if (response.statusCode !== 200) {
+              fail(`failed ${verb} with extender at URL ${url.href}, code ${response.statusCode}`);
+              return;
+            }
+            try {
+              resolve(JSON.parse(Buffer.concat(chunks).toString('utf8')));
+            } catch (error) {
+              fail(`${verb}: the reply is no JSON`, error);
+            }
+          });
+        },
+      );
+      outgoing.on('error', (error) =>
+        fail(
+          error.name === 'AbortError'
+            ? `${verb}: no answer within ${config.httpTimeout} ms`
+            : `${verb}: ${error.message}`,
+          error,
+        ),
+      );
+      outgoing.end(bytes);
+    });
+  return { send, close: () => agent.destroy() };
+}
+
+/** Where a Service name leads; the certificate is still held against the name. */
+function serviceAddress(url: URL, resolve: ServiceResolver) {
+  const [, name, namespace] = /^([^.]+)\.([^.]+)\.svc(?:\.cluster\.local)?$/.exec(url.hostname) ?? [];
+  if (name === undefined || namespace === undefined) return {};
+  const endpoint = resolve(namespace, name, Number(url.port) || (url.protocol === 'https:' ? 443 : 80));
+  return endpoint ? { ...endpoint, servername: url.hostname } : {};
+}
+
+function tlsOptions({ tlsConfig = {} }: ExtenderConfiguration) {
+  const ca = tlsConfig.caData
+    ? Buffer.from(tlsConfig.caData, 'base64')
+    : tlsConfig.caFile
+      ? readFileSync(tlsConfig.caFile)
+      : undefined;
+  return {
+    ...(ca && { ca }),
+    ...(tlsConfig.serverName && { servername: tlsConfig.serverName }),
+    ...(tlsConfig.certFile && { cert: readFileSync(tlsConfig.certFile) }),
+    ...(tlsConfig.keyFile && { key: readFileSync(tlsConfig.keyFile) }),
+    // As kube-scheduler does: HTTPS without a CA to check against is HTTPS unchecked.
+    rejectUnauthorized: ca !== undefined && !tlsConfig.insecure,
+  };
+}

@@ -1,0 +1,26 @@
+import type { Misfit } from './node-filters.ts';
+
+/**
+ * The text that a pod which fits nowhere carries: reasons counted by text, sorted as text.
+ * Source: pkg/scheduler/framework/types.go, FitError.Error.
+ */
+export function fitErrorMessage(nodes: number, misfits: ReadonlyMap<string, Misfit>): string {
+  if (nodes === 0) return '0/0 nodes are available: no nodes available to schedule pods.';
+  const reasons = counted([...misfits.values()].flatMap((misfit) => misfit.reasons));
+  const preemption = counted(
+    [...misfits.values()].map(({ unresolvable }) =>
+      unresolvable ? 'Preemption is not helpful for scheduling' : 'No preemption victims found for incoming pod',
+    ),
+  );
+  const head = `0/${nodes} nodes are available`;
+  return `${head}: ${reasons}. preemption: ${head}: ${preemption}.`;
+}
+
+function counted(texts: readonly string[]): string {
+  const counts = new Map<string, number>();
+  for (const text of texts) counts.set(text, (counts.get(text) ?? 0) + 1);
+  return [...counts]
+    .map(([text, count]) => `${count} ${text}`)
+    .sort()
+    .join(', ');
+}

@@ -1,0 +1,52 @@
+import { parseQuantity } from '../../model/quantity.ts';
+import type { Container, Pod } from '../objects.ts';
+
+/** Amounts by resource, in billionths: exact sums. */
+export type Amounts = ReadonlyMap<string, bigint>;
+
+export function amountsOf(list: Readonly<Record<string, string>> | undefined): Amounts {
+  return new Map(Object.entries(list ?? {}).map(([name, text]) => [name, parseQuantity(String(text)).nano]));
+}
+
+export function plus(a: Amounts, b: Amounts): Amounts {
+  const sum = new Map(a);
+  for (const [name, amount] of b) sum.set(name, (sum.get(name) ?? 0n) + amount);
+  return sum;
+}
+
+function largest(a: Amounts, b: Amounts): Amounts {
+  const most = new Map(a);
+  for (const [name, amount] of b) if (amount > (most.get(name) ?? 0n)) most.set(name, amount);
+  return most;
+}
+
+/**
+ * What a pod takes from its node: the containers together with the restartable init containers, or whatever one init
+ * container needs beside the restartable ones before it, whichever is more; then the overhead.
+ * Source: component-helpers/resource/helpers.go, PodRequests.
+ */
+export function podRequests({ spec }: Pod): Amounts {
+  let running: Amounts = new Map();
+  for (const container of spec.containers) running = plus(running, requestsOf(container));
+  let sidecars: Amounts = new Map();
+  let starting: Amounts = new Map();
+  for (const container of spec.initContainers ?? []) {
+    const beside = plus(sidecars, requestsOf(container));
+    if (container.restartPolicy === 'Always') sidecars = beside;
+    starting = largest(starting, beside);
+  }
+  const own = largest(plus(running, sidecars), starting);
+  const podLevel = amountsOf(spec.resources?.requests);
+  return plus(new Map([...own, ...podLevel]), amountsOf(spec.overhead));
+}
+
+const requestsOf = ({ resources }: Container) => amountsOf(resources?.requests);
+
+/** Whether any container asks for one of these resources, as a request or a limit. */
+export function asksForAny({ spec }: Pod, names: ReadonlySet<string>): boolean {
+  return [...spec.containers, ...(spec.initContainers ?? [])].some(({ resources }) =>
+    [...Object.keys(resources?.requests ?? {}), ...Object.keys(resources?.limits ?? {})].some((name) =>
+      names.has(name),
+    ),
+  );
+}

@@ -1,0 +1,167 @@
+import { NODES, PODS } from '../api-server/built-in-types.ts';
+import type { ServiceResolver } from '../api-server/webhook-client.ts';
+import type { LocalChange, LocalClient } from '../local-client.ts';
+import type { Node, Pod } from '../objects.ts';
+import { createClusterView } from './cluster-view.ts';
+import { DEFAULT_CONFIGURATION, type SchedulerConfiguration } from './configuration.ts';
+import { decide } from './decision.ts';
+import { createExtender } from './extender.ts';
+import { COMPONENT, reportFailure } from './failure-report.ts';
+import { fitErrorMessage } from './fit-error.ts';
+import { createSchedulingQueue } from './scheduling-queue.ts';
+import { nodeWakes, podChangedItself, podWakes } from './signals.ts';
+
+export interface SchedulerOptions {
+  readonly client: LocalClient;
+  readonly configuration?: SchedulerConfiguration;
+  /** What stands behind Service names in the extenders' addresses. */
+  readonly resolveService?: ServiceResolver;
+  /** How long a rejected pod waits without any signal. Default 300 s, as in kube-scheduler. */
+  readonly flushSeconds?: number;
+  /** Milliseconds since 1970, for conditions. */
+  readonly now?: () => number;
+  /** Told of every attempt that ended in an error. */
+  readonly onFault?: (error: unknown) => void;
+}
+
+export interface Scheduler {
+  start(): void;
+  /** Waits for the attempt and the bindings under way. */
+  stop(): Promise<void>;
+}
+
+/**
+ * A scheduler loop: one pod at a time, bindings beside it. A pod counts on its node from the moment it is decided on
+ * (assumed), so that two pods never share the last room; if binding fails, it is forgotten and tried again.
+ */
+export function createScheduler(options: SchedulerOptions): Scheduler {
+  const { client, configuration = DEFAULT_CONFIGURATION, now = Date.now, onFault = () => {} } = options;
+  const extenders = configuration.extenders.map((extender) => createExtender(extender, options.resolveService));
+  const names = schedulerNames(configuration);
+  const ignored = ignoredResources(configuration);
+  const queue = createSchedulingQueue({
+    now: () => performance.now(),
+    initialBackoffSeconds: configuration.podInitialBackoffSeconds,
+    maxBackoffSeconds: configuration.podMaxBackoffSeconds,
+    flushSeconds: options.flushSeconds ?? 300,
+  });
+  const view = createClusterView();
+  const bindings = new Set<Promise<void>>();
+  const ends: (() => void)[] = [];
+  let timer: NodeJS.Timeout | undefined;
+  let loop: Promise<void> | undefined;
+  let running = false;
+
+  const failed = async (pod: Pod, error: unknown) => {
+    onFault(error);
+    queue.failed(pod.metadata.uid ?? '');
+    await reportFailure(client, pod, 'SchedulerError', (error as Error).message, now());
+  };
+
+  const bind = async (pod: Pod, nodeName: string) => {
+    try {
+      const binder = extenders.find((extender) => extender.binds && extender.isInterested(pod));
+      await (binder ? binder.bind(pod, nodeName) : client.bind(pod, nodeName));
+      const message = `Successfully assigned ${pod.metadata.namespace}/${pod.metadata.name} to ${nodeName}`;
+      await client.record(COMPONENT, pod, { type: 'Normal', reason: 'Scheduled', message });
+    } catch (error) {
+      view.forget(pod.metadata.uid ?? '');
+      await failed(pod, error);
+    }
+  };
+
+  const attempt = async (uid: string): Promise<void> => {
+    const pod = view.pod(uid);
+    if (!pod || !isWaiting(pod, names)) return queue.remove(uid);
+    try {
+      const decision = await decide(pod, view, extenders, ignored);
+      if ('node' in decision) {
+        view.assume(uid, decision.node);
+        const binding = bind(pod, decision.node).finally(() => {
+          bindings.delete(binding);
+          pump();
+        });
+        bindings.add(binding);
+        return;
+      }
+      queue.unschedulable(uid);
+      await reportFailure(client, pod, 'Unschedulable', fitErrorMessage(view.nodes.length, decision.misfits), now());
+    } catch (error) {
+      await failed(pod, error);
+    }
+  };
+
+  const run = async () => {
+    for (let uid = queue.pop(); uid !== undefined; uid = running ? queue.pop() : undefined) await attempt(uid);
+  };
+
+  /** Runs the loop until the queue has nothing to give, and again when something is due. */
+  const pump = () => {
+    clearTimeout(timer);
+    if (!running || loop !== undefined) return;
+    loop = run()
+      .catch(onFault)
+      .finally(() => {
+        loop = undefined;
+        const due = queue.nextDue();
+        if (running && due !== undefined) timer = setTimeout(pump, due);
+      });
+  };
+
+  const onPod = ({ type, object: pod, previous }: LocalChange<Pod>) => {
+    const uid = pod.metadata.uid ?? '';
+    if (type === 'DELETED' || hasEnded(pod)) {
+      view.removePod(uid);
+      queue.remove(uid);
+    } else {
+      view.setPod(pod);
+      if (pod.spec.nodeName) queue.remove(uid);
+      else if (isWaiting(pod, names) && (!previous || podChangedItself(pod, previous))) queue.add(uid);
+    }
+    if (podWakes(pod, previous)) queue.wake();
+    pump();
+  };
+
+  const onNode = ({ type, object: node, previous }: LocalChange<Node>) => {
+    if (type === 'DELETED') view.removeNode(node.metadata.name);
+    else view.setNode(node);
+    if (type !== 'DELETED' && nodeWakes(node, previous)) queue.wake();
+    pump();
+  };
+
+  return {
+    start() {
+      running = true;
+      ends.push(client.follow(NODES, onNode), client.follow(PODS, onPod));
+    },
+    async stop() {
+      running = false;
+      clearTimeout(timer);
+      for (const end of ends.splice(0)) end();
+      await loop;
+      await Promise.all(bindings);
+      for (const extender of extenders) extender.close();
+    },
+  };
+}
+
+function schedulerNames({ profiles }: SchedulerConfiguration): ReadonlySet<string> {
+  return new Set(profiles?.map(({ schedulerName }) => schedulerName) ?? [COMPONENT]);
+}
+
+function ignoredResources({ extenders }: SchedulerConfiguration): ReadonlySet<string> {
+  const managed = extenders.flatMap(({ managedResources }) => managedResources);
+  return new Set(managed.filter(({ ignoredByScheduler }) => ignoredByScheduler).map(({ name }) => name));
+}
+
+/** As in the real scheduler's informer, a pod that has ended is a pod that is gone. */
+const hasEnded = ({ status }: Pod) => status?.phase === 'Failed' || status?.phase === 'Succeeded';
+
+function isWaiting({ spec, metadata }: Pod, names: ReadonlySet<string>): boolean {
+  return (
+    !spec.nodeName &&
+    metadata.deletionTimestamp === undefined &&
+    (spec.schedulingGates ?? []).length === 0 &&
+    names.has(spec.schedulerName ?? COMPONENT)
+  );
+}

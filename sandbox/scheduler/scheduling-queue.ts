@@ -1,0 +1,102 @@
+/** Pods that wait, and what for. */
+export interface SchedulingQueue {
+  /** A pod that is new, or has changed itself: it is tried at once. */
+  add(uid: string): void;
+  /** A pod that is bound, deleted or somebody else's. */
+  remove(uid: string): void;
+  /** The next pod to try, counted as an attempt, or undefined. */
+  pop(): string | undefined;
+  /** The popped pod fits nowhere: it waits for a signal, or backs off if one came while it was tried. */
+  unschedulable(uid: string): void;
+  /** The popped pod could not be judged: it is tried again after its backoff. */
+  failed(uid: string): void;
+  /** Something changed that may make room: every waiting pod is tried again. */
+  wake(): void;
+  /** Milliseconds until pop() may give a pod without any signal, or undefined if never. */
+  nextDue(): number | undefined;
+}
+
+export interface SchedulingQueueOptions {
+  /** A monotonic clock in ms. */
+  readonly now: () => number;
+  readonly initialBackoffSeconds: number;
+  readonly maxBackoffSeconds: number;
+  /** How long a pod waits without any signal. kube-scheduler's podMaxInUnschedulablePodsDuration: 300. */
+  readonly flushSeconds: number;
+}
+
+interface Waiting {
+  attempts: number;
+  state: 'active' | 'backoff' | 'errorBackoff' | 'unschedulable' | 'inFlight';
+  /** When it entered its state. */
+  since: number;
+  /** How many signals had come when it was popped. */
+  seenSignals: number;
+}
+
+/**
+ * kube-scheduler's queue: active pods first in, first out; a rejected pod waits for a signal or the flush; a pod whose
+ * attempt failed backs off. A pod that backs off after a rejection is taken early when nothing else is active
+ * (SchedulerPopFromBackoffQ, on since 1.33); one that backs off after an error is not.
+ */
+export function createSchedulingQueue(options: SchedulingQueueOptions): SchedulingQueue {
+  const { now, initialBackoffSeconds, maxBackoffSeconds, flushSeconds } = options;
+  const pods = new Map<string, Waiting>();
+  let signals = 0;
+
+  const enter = (uid: string, state: Waiting['state']) => {
+    const waiting = pods.get(uid) ?? { attempts: 0, state, since: 0, seenSignals: 0 };
+    // Re-inserting puts it at the end: the map's order is the queue's.
+    pods.delete(uid);
+    pods.set(uid, { ...waiting, state, since: now() });
+  };
+  const backoffMs = ({ attempts }: Waiting) =>
+    Math.min(initialBackoffSeconds * 2 ** Math.max(0, attempts - 1), maxBackoffSeconds) * 1000;
+  const dueAt = (waiting: Waiting): number => {
+    switch (waiting.state) {
+      case 'active':
+      case 'backoff':
+        return waiting.since;
+      case 'errorBackoff':
+        return waiting.since + backoffMs(waiting);
+      case 'unschedulable':
+        return waiting.since + flushSeconds * 1000;
+      case 'inFlight':
+        return Number.POSITIVE_INFINITY;
+    }
+  };
+  const first = (states: readonly Waiting['state'][]) =>
+    [...pods].find(([, waiting]) => states.includes(waiting.state) && dueAt(waiting) <= now())?.[0];
+
+  return {
+    add(uid) {
+      if (pods.get(uid)?.state !== 'inFlight') enter(uid, 'active');
+      else signals++;
+    },
+    remove: (uid) => void pods.delete(uid),
+    pop() {
+      const uid = first(['active']) ?? first(['errorBackoff', 'unschedulable']) ?? first(['backoff']);
+      if (uid === undefined) return undefined;
+      enter(uid, 'inFlight');
+      const waiting = pods.get(uid)!;
+      waiting.attempts++;
+      waiting.seenSignals = signals;
+      return uid;
+    },
+    unschedulable(uid) {
+      const waiting = pods.get(uid);
+      if (waiting) enter(uid, waiting.seenSignals === signals ? 'unschedulable' : 'backoff');
+    },
+    failed(uid) {
+      if (pods.has(uid)) enter(uid, 'errorBackoff');
+    },
+    wake() {
+      signals++;
+      for (const [uid, waiting] of [...pods]) if (waiting.state === 'unschedulable') enter(uid, 'backoff');
+    },
+    nextDue() {
+      const due = Math.min(...[...pods.values()].map(dueAt));
+      return Number.isFinite(due) ? Math.max(0, due - now()) : undefined;
+    },
+  };
+}

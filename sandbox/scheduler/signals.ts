@@ -1,0 +1,36 @@
+import { type Json, type Node, type Pod, sameJson } from '../objects.ts';
+
+/**
+ * Whether a Node's change makes kube-scheduler try its rejected pods again: labels, annotations, taints, being
+ * cordoned, allocatable amounts, the status of a condition. A heartbeat does not.
+ * @param previous undefined for a Node that is new
+ */
+export function nodeWakes(node: Node, previous: Node | undefined): boolean {
+  return previous === undefined || !sameJson(facts(node), facts(previous));
+}
+
+function facts({ metadata, spec, status }: Node): Json {
+  return {
+    labels: metadata.labels ?? {},
+    annotations: metadata.annotations ?? {},
+    taints: spec?.taints ?? [],
+    unschedulable: spec?.unschedulable ?? false,
+    allocatable: status?.allocatable ?? {},
+    conditions: Object.fromEntries((status?.conditions ?? []).map((condition) => [condition.type, condition.status])),
+  };
+}
+
+/** Whether a pod's change does: every add, update and delete of a pod that has a node. */
+export function podWakes(pod: Pod, previous: Pod | undefined): boolean {
+  return Boolean(pod.spec.nodeName || previous?.spec.nodeName);
+}
+
+/** Whether a waiting pod changed in what decides about it: anything but its status and bookkeeping. */
+export function podChangedItself(pod: Pod, previous: Pod): boolean {
+  const own = ({ metadata, spec }: Pod): Json => ({
+    labels: metadata.labels ?? {},
+    annotations: metadata.annotations ?? {},
+    spec,
+  });
+  return !sameJson(own(pod), own(previous));
+}

@@ -1,0 +1,127 @@
+import { PODS, VIRTUAL_MACHINE_INSTANCES, VIRTUAL_MACHINES } from '../api-server/built-in-types.ts';
+import { ApiError } from '../api-server/errors.ts';
+import { timestamp } from '../api-server/preparation.ts';
+import type { LocalClient } from '../local-client.ts';
+import { type Condition, type KubeObject, type Pod, setCondition, type VirtualMachineInstance } from '../objects.ts';
+import { launcherPod } from './launcher-pod.ts';
+import { instanceOf, isWanted, machineStatusOf, phaseOf } from './lifecycle.ts';
+import { createTurns } from './turns.ts';
+
+export interface VirtControllerOptions {
+  readonly client: LocalClient;
+  /** Milliseconds since 1970. */
+  readonly now?: () => number;
+  readonly onFault?: (error: unknown) => void;
+}
+
+export interface VirtController {
+  start(): void;
+  stop(): Promise<void>;
+}
+
+const COMPONENT = 'virtualmachine-controller';
+const RETRY_SECONDS = 2;
+const UNPAUSED = 'kubevirt.io/virtual-machine-unpaused';
+
+/**
+ * A stand-in for KubeVirt's virt-controller and virt-handler: a wanted VirtualMachine gets an instance, an instance gets
+ * a launcher pod, and the instance's phase follows the pod. An instance that failed stays, until it is deleted or its
+ * machine is no longer wanted (the real one starts it again, with a growing delay).
+ */
+export function createVirtController({
+  client,
+  now = Date.now,
+  onFault = () => {},
+}: VirtControllerOptions): VirtController {
+  const ends: (() => void)[] = [];
+  const turns = createTurns(onFault);
+
+  const podOf = (vmi: VirtualMachineInstance) =>
+    client.list(PODS).find((pod) => pod.metadata.ownerReferences?.some(({ uid }) => uid === vmi.metadata.uid));
+
+  const syncMachine = async (namespace: string, name: string) => {
+    const machine = client.get(VIRTUAL_MACHINES, namespace, name);
+    const vmi = client.get(VIRTUAL_MACHINE_INSTANCES, namespace, name);
+    if (!machine || machine.metadata.deletionTimestamp) return;
+    if (isWanted(machine) && !vmi) await client.create(VIRTUAL_MACHINE_INSTANCES, instanceOf(machine));
+    if (!isWanted(machine) && vmi) await client.delete(VIRTUAL_MACHINE_INSTANCES, vmi);
+    const present = client.get(VIRTUAL_MACHINE_INSTANCES, namespace, name);
+    const change = (draft: KubeObject) => {
+      draft.status = machineStatusOf(present && (present.status?.phase ?? 'Pending'));
+    };
+    await client.edit(VIRTUAL_MACHINES, machine, change, 'status');
+  };
+
+  const syncInstance = async (namespace: string, name: string) => {
+    const vmi = client.get(VIRTUAL_MACHINE_INSTANCES, namespace, name);
+    if (!vmi || vmi.metadata.deletionTimestamp) return;
+    let pod = podOf(vmi);
+    const ended = vmi.status?.phase === 'Failed' || vmi.status?.phase === 'Succeeded';
+    if (!pod && !ended) pod = await createPod(vmi);
+    if (pod?.spec.nodeName) await unpause(pod);
+    const phase = phaseOf(vmi, pod);
+    const nodeName = pod?.spec.nodeName;
+    await client.edit(VIRTUAL_MACHINE_INSTANCES, vmi, (draft) => {
+      draft.status = { ...draft.status, phase, ...(nodeName && { nodeName }) };
+      const conditions = (draft.status.conditions ?? []) as Condition[];
+      setCondition(conditions, { type: 'Ready', status: phase === 'Running' ? 'True' : 'False' }, timestamp(now()));
+      draft.status.conditions = conditions;
+    });
+  };
+
+  const createPod = async (vmi: VirtualMachineInstance): Promise<Pod | undefined> => {
+    try {
+      return await client.create(PODS, launcherPod(vmi));
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error;
+      const message = `Error creating pod: ${error.message}`;
+      await client.record(COMPONENT, vmi, { type: 'Warning', reason: 'FailedCreate', message });
+      // The webhook may be back, or the quota raised, without anything here changing.
+      const { namespace = 'default', name } = vmi.metadata;
+      turns.takeLater(`vmi/${namespace}/${name}`, RETRY_SECONDS, () => syncInstance(namespace, name));
+      return undefined;
+    }
+  };
+
+  const unpause = async (pod: Pod) => {
+    const open = pod.status?.conditions?.some(({ type, status }) => type === UNPAUSED && status === 'True');
+    if (open) return;
+    const change = (draft: Pod) => {
+      draft.status ??= {};
+      draft.status.conditions ??= [];
+      setCondition(draft.status.conditions, { type: UNPAUSED, status: 'True', reason: 'NotPaused' }, timestamp(now()));
+    };
+    await client.edit(PODS, pod, change, 'status').catch((error: unknown) => {
+      if (!(error instanceof ApiError && error.http === 404)) throw error;
+    });
+  };
+
+  const onMachine = ({ object: { metadata } }: { object: KubeObject }) => {
+    const { namespace = 'default', name } = metadata;
+    turns.take(`vm/${namespace}/${name}`, () => syncMachine(namespace, name));
+  };
+  const onInstance = ({ object: { metadata } }: { object: KubeObject }) => {
+    const { namespace = 'default', name } = metadata;
+    turns.take(`vmi/${namespace}/${name}`, () => syncInstance(namespace, name));
+    turns.take(`vm/${namespace}/${name}`, () => syncMachine(namespace, name));
+  };
+  const onPod = ({ object: pod }: { object: Pod }) => {
+    const owner = pod.metadata.ownerReferences?.find(({ kind }) => kind === VIRTUAL_MACHINE_INSTANCES.kind);
+    const { namespace = 'default' } = pod.metadata;
+    if (owner) turns.take(`vmi/${namespace}/${owner.name}`, () => syncInstance(namespace, owner.name));
+  };
+
+  return {
+    start() {
+      ends.push(
+        client.follow(VIRTUAL_MACHINES, onMachine),
+        client.follow(VIRTUAL_MACHINE_INSTANCES, onInstance),
+        client.follow(PODS, onPod),
+      );
+    },
+    async stop() {
+      for (const end of ends.splice(0)) end();
+      await turns.stop();
+    },
+  };
+}

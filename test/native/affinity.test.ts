@@ -1,0 +1,74 @@
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { type Affinity, createAffinity } from '../../native/affinity.ts';
+import { SyscallError } from '../../native/syscall-error.ts';
+
+const allowedMask = (pid: number): bigint => {
+  const line = /Cpus_allowed:\s*(\S+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'));
+  return BigInt(`0x${line?.[1]?.replaceAll(',', '') ?? '0'}`);
+};
+const asBigInt = (words: Uint32Array): bigint => words.reduceRight((all, word) => (all << 32n) | BigInt(word), 0n);
+
+describe('native affinity', () => {
+  if (process.platform !== 'linux') return;
+  let affinity: Affinity;
+  let child: ReturnType<typeof spawn>;
+  let pid: number;
+
+  before(async () => {
+    affinity = createAffinity();
+    child = spawn('sleep', ['60']);
+    await once(child, 'spawn');
+    pid = child.pid!;
+  });
+  after(() => child.kill());
+
+  it('reads what /proc shows', () => {
+    assert.equal(asBigInt(affinity.get(pid)), allowedMask(pid));
+  });
+
+  it('sets one CPU of those there are, and all of them again', () => {
+    const all = affinity.get(pid);
+    const first = all.findIndex((word) => word !== 0);
+    const one = new Uint32Array(first + 1);
+    one[first] = all[first]! & -all[first]!;
+    affinity.set(pid, one);
+    assert.equal(asBigInt(affinity.get(pid)), asBigInt(one));
+    assert.equal(allowedMask(pid), asBigInt(one));
+    affinity.set(pid, all);
+    assert.equal(allowedMask(pid), asBigInt(all));
+  });
+
+  it('takes masks of any length: CPUs that do not exist are cut off by the kernel', () => {
+    for (const length of [1, 2, 3, 32, 33, 2048]) {
+      const words = new Uint32Array(length).fill(0xffffffff);
+      affinity.set(pid, words);
+      assert.equal(asBigInt(affinity.get(pid)), asBigInt(affinity.get(process.pid)));
+    }
+  });
+
+  const failures: [string, () => unknown, string][] = [
+    ['a thread that is gone, get', () => affinity.get(4_194_303), 'ESRCH'],
+    ['a thread that is gone, set', () => affinity.set(4_194_303, Uint32Array.of(1)), 'ESRCH'],
+    ['only CPUs that do not exist', () => affinity.set(pid, Uint32Array.of(0, 0, 0, 0x80000000)), 'EINVAL'],
+    ['no CPU at all', () => affinity.set(pid, Uint32Array.of(0)), 'EINVAL'],
+  ];
+  for (const [name, run, code] of failures) {
+    it(`${name}: ${code}`, () => {
+      assert.throws(run, (error) => error instanceof SyscallError && error.code === code && error.tid > 0);
+    });
+  }
+
+  const refused: [string, () => unknown][] = [
+    ['a fraction', () => affinity.get(1.5)],
+    ['zero, which would be this very thread', () => affinity.get(0)],
+    ['a negative id', () => affinity.set(-1, Uint32Array.of(1))],
+    ['not a number', () => affinity.set(Number.NaN, Uint32Array.of(1))],
+    ['beyond the largest pid', () => affinity.get(2 ** 31)],
+    ['an empty mask', () => affinity.set(pid, new Uint32Array(0))],
+  ];
+  for (const [name, run] of refused)
+    it(`refuses ${name} before the kernel sees it`, () => assert.throws(run, RangeError));
+});

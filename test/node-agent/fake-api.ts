@@ -1,0 +1,107 @@
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { text } from 'node:stream/consumers';
+import type { KubeClient } from '../../kube/client.ts';
+import { KubeError } from '../../kube/errors.ts';
+
+type Value = unknown;
+type Object_ = Record<string, Value>;
+
+/** As much of an API server as the agent uses: objects by path, created, read and changed by merge patches. */
+export interface FakeApi {
+  readonly client: KubeClient;
+  readonly objects: Map<string, Object_>;
+  /** `PATCH /path` for each request, reads left out. */
+  readonly writes: string[];
+  /** Fails every request while set. */
+  failing: boolean;
+  /** Serves the same objects over HTTP. @returns the address */
+  listen(): Promise<string>;
+  close(): Promise<void>;
+}
+
+/** Takes on an object with the node's own in it. */
+export function createFakeApi(nodeName: string, uid = 'node-uid-1'): FakeApi {
+  let version = 0;
+  let server: Server | undefined;
+  const objects = new Map<string, Object_>();
+  objects.set(`/api/v1/nodes/${nodeName}`, {
+    metadata: { name: nodeName, uid },
+    status: { nodeInfo: { kubeletVersion: 'v1.36.0' } },
+  });
+
+  const find = (path: string): Object_ => {
+    if (api.failing) throw new KubeError(503, 'ServiceUnavailable', `${path}: down for the test`);
+    const found = objects.get(path);
+    if (found === undefined) throw new KubeError(404, 'NotFound', `${path} not found`);
+    return found;
+  };
+  const store = (path: string, object: Object_): Object_ => {
+    const metadata = { ...(object.metadata as Object_), resourceVersion: String(++version) };
+    const stored = { ...object, metadata };
+    objects.set(path, stored);
+    return structuredClone(stored);
+  };
+  const request = async (method: string, path: string, body?: Object_): Promise<unknown> => {
+    if (method === 'GET') return structuredClone(find(path));
+    api.writes.push(`${method} ${path}`);
+    if (method === 'POST') {
+      const full = `${path}/${nameOf(body)}`;
+      if (api.failing) find(full);
+      if (objects.has(full)) throw new KubeError(409, 'AlreadyExists', `${full} exists`);
+      return store(full, body ?? {});
+    }
+    const target = path.replace(/\/status$/, '');
+    return store(target, merge(find(target), body ?? {}) as Object_);
+  };
+  const unused = () => Promise.reject(new Error('the agent does not use this'));
+
+  const api: FakeApi = {
+    objects,
+    writes: [],
+    failing: false,
+    client: {
+      get: (path) => request('GET', path),
+      create: (path, body) => request('POST', path, { ...body }),
+      patch: (path, _type, body) => request('PATCH', path, { ...body }),
+      replace: unused,
+      delete: unused,
+      watch: unused,
+      close: async () => {},
+    },
+    async listen() {
+      server = createServer(async (incoming, response) => {
+        const body = await text(incoming);
+        const { status, answer } = await request(
+          incoming.method ?? '',
+          incoming.url ?? '',
+          body ? JSON.parse(body) : {},
+        ).then(
+          (value) => ({ status: 200, answer: value }),
+          (error: KubeError) => ({ status: error.status, answer: { reason: error.reason, message: error.message } }),
+        );
+        response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(answer));
+      });
+      await new Promise<void>((resolve) => server?.listen(0, '127.0.0.1', resolve));
+      return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    },
+    async close() {
+      server?.closeAllConnections();
+      await new Promise((resolve) => (server ? server.close(resolve) : resolve(undefined)));
+    },
+  };
+  return api;
+}
+
+const nameOf = (object: Object_ | undefined): Value => (object?.metadata as Object_ | undefined)?.name;
+
+/** RFC 7386, from its own pseudo-code. */
+function merge(target: Value, patch: Value): Value {
+  if (typeof patch !== 'object' || patch === null || Array.isArray(patch)) return patch;
+  const result: Object_ = typeof target === 'object' && target !== null && !Array.isArray(target) ? { ...target } : {};
+  for (const [key, value] of Object.entries(patch)) {
+    if (value === null) delete result[key];
+    else result[key] = merge(result[key], value);
+  }
+  return result;
+}

@@ -1,0 +1,198 @@
+import assert from 'node:assert/strict';
+import { CpuSet } from '../../model/cpu-set.ts';
+import type { Affinity } from '../../native/affinity.ts';
+import { SyscallError } from '../../native/syscall-error.ts';
+import { step } from '../../node-agent/ovs-affinity/goal.ts';
+import { createKeeper, type Keeper } from '../../node-agent/ovs-affinity/keeper.ts';
+
+const set = (text: string) => CpuSet.parse(text);
+const PID = 100;
+
+/** A kernel with one process: masks by thread, names, a cpuset. Counts every change that is asked for. */
+class FakeKernel {
+  readonly masks = new Map<number, CpuSet>();
+  readonly names = new Map<number, string>();
+  online = '0-15';
+  cpuset = '0-63';
+  sets = 0;
+  onSet = (_tid: number) => {};
+  now = 0;
+
+  thread(tid: number, mask: string, name = 'handler'): void {
+    this.masks.set(tid, set(mask));
+    this.names.set(tid, name);
+  }
+
+  readonly affinity: Affinity = {
+    get: (tid) => this.mask(tid, 'sched_getaffinity').intersect(set(this.online)).toWords(32),
+    set: (tid, words) => {
+      this.sets++;
+      this.mask(tid, 'sched_setaffinity');
+      const kept = CpuSet.fromWords(words).intersect(set(this.cpuset)).intersect(set(this.online));
+      if (kept.isEmpty) throw new SyscallError('sched_setaffinity', tid, 22);
+      this.masks.set(tid, kept);
+      this.onSet(tid);
+    },
+  };
+
+  private mask(tid: number, call: string): CpuSet {
+    const mask = this.masks.get(tid);
+    if (mask === undefined) throw new SyscallError(call, tid, 3);
+    return mask;
+  }
+
+  shown(): Record<number, string> {
+    return Object.fromEntries([...this.masks].map(([tid, mask]) => [tid, mask.toString()]));
+  }
+
+  keeper(name: 'ovs-vswitchd' | 'ovsdb-server' = 'ovs-vswitchd'): Keeper {
+    return createKeeper(
+      { name, pid: PID },
+      {
+        affinity: this.affinity,
+        threads: { list: () => [...this.masks.keys()], name: (_pid, tid) => this.names.get(tid) },
+        machine: () => set(this.online),
+        now: () => this.now,
+      },
+    );
+  }
+}
+
+describe('keeping threads in their place', () => {
+  let kernel: FakeKernel;
+  let keeper: Keeper;
+  beforeEach(() => {
+    kernel = new FakeKernel();
+    for (const tid of [100, 101, 102]) kernel.thread(tid, '0-15');
+    keeper = kernel.keeper();
+  });
+
+  it('every thread goes to the goal; a second pass changes nothing', () => {
+    assert.deepEqual(keeper.apply({ only: set('0-3') }), { threads: 3, moved: 3, clipped: 0, errors: [] });
+    assert.deepEqual(kernel.shown(), { 100: '0-3', 101: '0-3', 102: '0-3' });
+    kernel.sets = 0;
+    assert.equal(keeper.apply({ only: set('0-3') }).moved, 0);
+    assert.equal(kernel.sets, 0);
+  });
+
+  it('only the thread that differs is set, the main thread or not', () => {
+    keeper.apply({ only: set('0-3') });
+    kernel.sets = 0;
+    kernel.thread(102, '7');
+    assert.equal(keeper.apply({ only: set('0-3') }).moved, 1);
+    assert.equal(kernel.sets, 1);
+  });
+
+  it('avoid: each thread keeps the rest of its own mask', () => {
+    kernel.thread(101, '4-7');
+    keeper.apply({ avoid: set('0-1,4') });
+    assert.deepEqual(kernel.shown(), { 100: '2-3,5-15', 101: '5-7', 102: '2-3,5-15' });
+    assert.deepEqual(keeper.threadsOn(set('4')), []);
+  });
+
+  it('threads born during the pass converge', () => {
+    let born = 200;
+    kernel.onSet = () => {
+      if (born < 203) kernel.thread(born++, '0-15');
+    };
+    const { threads } = keeper.apply({ only: set('0') });
+    assert.equal(threads, 6);
+    assert.deepEqual([...new Set(Object.values(kernel.shown()))], ['0']);
+  });
+
+  it('a thread that ends during the pass is no error', () => {
+    kernel.onSet = () => kernel.masks.delete(102);
+    assert.deepEqual(keeper.apply({ only: set('0') }).errors, []);
+  });
+
+  it('CPUs that the machine lacks are not missed', () => {
+    assert.equal(keeper.apply({ only: set('0-1,32-63') }).clipped, 0);
+    kernel.sets = 0;
+    keeper.apply({ only: set('0-1,32-63') });
+    assert.equal(kernel.sets, 0, 'the kernel’s shorter mask counts as the goal');
+  });
+
+  it('a cpuset that clips: steady, told as clipped, not written again', () => {
+    kernel.cpuset = '0-1';
+    assert.equal(keeper.apply({ only: set('0-3') }).clipped, 3);
+    kernel.sets = 0;
+    for (let i = 0; i < 3; i++) assert.equal(keeper.apply({ only: set('0-3') }).clipped, 3);
+    assert.equal(kernel.sets, 0);
+    assert.equal(keeper.apply({ only: set('0-1') }).clipped, 0);
+  });
+
+  it('a cpuset apart from the goal: an error, no loop; another goal is tried', () => {
+    kernel.cpuset = '8-15';
+    assert.deepEqual(keeper.apply({ only: set('0-3') }).errors, ['EINVAL', 'EINVAL', 'EINVAL']);
+    kernel.sets = 0;
+    assert.equal(keeper.apply({ only: set('0-3') }).errors.length, 3, 'still told');
+    assert.equal(kernel.sets, 0);
+    assert.equal(keeper.apply({ only: set('8') }).moved, 3);
+  });
+
+  it('restores each thread’s own mask; one born meanwhile gets the main thread’s', () => {
+    kernel.thread(101, '5');
+    keeper.apply({ only: set('0-3') });
+    kernel.thread(103, '0-3');
+    keeper.apply({ only: set('0-1') });
+    keeper.restore();
+    assert.deepEqual(kernel.shown(), { 100: '0-15', 101: '5', 102: '0-15', 103: '0-15' });
+  });
+
+  it('restores nothing it did not change', () => {
+    assert.equal(keeper.restore().moved, 0);
+    assert.equal(kernel.sets, 0);
+  });
+
+  it('poll mode drivers of ovs-vswitchd are left alone and their CPUs told', () => {
+    kernel.thread(104, '9', 'pmd-c09/id:4');
+    keeper.apply({ only: set('0-3') });
+    assert.equal(kernel.shown()[104], '9');
+    assert.equal(keeper.pmdCpus().toString(), '9');
+    keeper.restore();
+    assert.equal(kernel.shown()[104], '9');
+  });
+
+  it('a thread that gets its name a moment later is still known as a poll mode driver', () => {
+    kernel.thread(104, '9', 'ovs-vswitchd');
+    keeper.pmdCpus();
+    kernel.names.set(104, 'pmd-c09/id:4');
+    assert.equal(keeper.pmdCpus().toString(), '9');
+  });
+
+  for (const [daemon, name] of [
+    ['ovsdb-server', 'pmdx'],
+    ['ovsdb-server', 'pmd-c01/id:1'],
+    ['ovs-vswitchd', 'pmdx'],
+  ] as const) {
+    it(`a thread ${name} of ${daemon} is an ordinary one`, () => {
+      kernel.thread(104, '9', name);
+      kernel.keeper(daemon).apply({ only: set('0-3') });
+      assert.equal(kernel.shown()[104], '0-3');
+    });
+  }
+
+  it('1,024 CPUs', () => {
+    kernel.online = '0-1023';
+    kernel.cpuset = '0-1023';
+    keeper.apply({ only: set('0-1,1000-1023') });
+    assert.equal(kernel.shown()[101], '0-1,1000-1023');
+  });
+});
+
+describe('from the CPUs applied to those that are free', () => {
+  const cases: [string, string | undefined, string, string, string | undefined][] = [
+    ['the first set as it is', undefined, '0-3', '0-3', undefined],
+    ['nothing changed', '0-3', '0-3', '0-3', undefined],
+    ['shrinking at once', '0-3', '0-1', '0-1', undefined],
+    ['growing later', '0-1', '0-3', '0-1', '0-3'],
+    ['both: leaving at once, taking later', '0-3', '2-5', '2-3', '2-5'],
+    ['nothing of the last is left: as it is', '0-1', '2-3', '2-3', undefined],
+  ];
+  for (const [name, applied, free, now, later] of cases) {
+    it(name, () => {
+      const next = step(applied === undefined ? undefined : set(applied), set(free));
+      assert.deepEqual([next.now.toString(), next.later?.toString()], [now, later]);
+    });
+  }
+});

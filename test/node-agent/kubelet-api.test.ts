@@ -1,0 +1,117 @@
+import assert from 'node:assert/strict';
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { Server, status } from '@grpc/grpc-js';
+import { KubeletApiError } from '../../kube/kubelet-api/errors.ts';
+import { type PodResourcesListerServer, PodResourcesListerService } from '../../kube/kubelet-api/gen/pod-resources.ts';
+import { RpcError, unaryHandler } from '../../kube/kubelet-api/handlers.ts';
+import { createPodResourcesClient, type PodResourcesClient } from '../../kube/kubelet-api/pod-resources-client.ts';
+import { bindUnix, SERVER_OPTIONS } from '../../kube/kubelet-api/transport.ts';
+import { createFakeKubelet, type FakeKubelet } from './fake-kubelet.ts';
+import { eventually, tempDirectories } from './support.ts';
+
+const hasCode = (code: string) => (error: unknown) => error instanceof KubeletApiError && error.code === code;
+
+describe('PodResources client', () => {
+  const temp = tempDirectories();
+  let kubelet: FakeKubelet;
+  let client: PodResourcesClient;
+
+  beforeEach(async () => {
+    const directory = temp();
+    kubelet = createFakeKubelet(directory);
+    client = createPodResourcesClient(join(directory, 'pod-resources/kubelet.sock'));
+    await kubelet.start();
+  });
+  afterEach(async () => {
+    client.close();
+    await kubelet.stop();
+  });
+
+  it('lists pods, says what is allocatable, gets one pod', async () => {
+    kubelet.allocatable = '2-3,5';
+    kubelet.pods = { 'ns/a': { compute: '2-3', shared: '' } };
+    kubelet.devices = { 'ns/a': { 'plumbline.dev/tunnel': ['tunnel-1'] } };
+    assert.deepEqual((await client.allocatable()).cpuIds, [2, 3, 5]);
+    const [pod] = await client.list();
+    assert.equal(pod?.name, 'a');
+    assert.deepEqual(
+      pod.containers.map(({ name, cpuIds }) => [name, cpuIds]),
+      [
+        ['compute', [3, 2]],
+        ['shared', []],
+      ],
+    );
+    assert.deepEqual(pod.containers[0]?.devices[0]?.deviceIds, ['tunnel-1']);
+    assert.equal((await client.get('a', 'ns'))?.namespace, 'ns');
+    assert.equal(await client.get('b', 'ns'), undefined);
+  });
+
+  const refusals: [number, string][] = [
+    [status.RESOURCE_EXHAUSTED, 'exhausted'],
+    [status.UNIMPLEMENTED, 'unimplemented'],
+    [status.INTERNAL, 'failed'],
+  ];
+  for (const [grpcStatus, code] of refusals) {
+    it(`status ${grpcStatus}: ${code}, with the kubelet’s own text`, async () => {
+      kubelet.behaviour = () => {
+        throw new RpcError(grpcStatus, 'the kubelet’s own text');
+      };
+      await assert.rejects(client.list(), (error) => hasCode(code)(error) && /own text/.test(String(error)));
+    });
+  }
+
+  it('no socket: unavailable, naming the socket and what to do', async () => {
+    const lost = createPodResourcesClient('/nonexistent/kubelet.sock');
+    await assert.rejects(
+      lost.list(),
+      (error) => hasCode('unavailable')(error) && /nonexistent.*kubelet run/.test(String(error)),
+    );
+    lost.close();
+  });
+
+  it('a kubelet that hangs: deadline', async () => {
+    kubelet.behaviour = () => new Promise(() => {});
+    await assert.rejects(client.list({ deadlineSeconds: 0.1 }), hasCode('deadline'));
+  });
+
+  it('an aborted signal ends the call, before and during', async () => {
+    kubelet.behaviour = () => new Promise(() => {});
+    await assert.rejects(client.list({ signal: AbortSignal.abort() }), hasCode('cancelled'));
+    await assert.rejects(client.list({ signal: AbortSignal.timeout(50) }), hasCode('cancelled'));
+  });
+
+  it('a kubelet that restarts: answers again within its backoff', async () => {
+    await client.list();
+    await kubelet.stop();
+    await assert.rejects(client.list(), hasCode('unavailable'));
+    await kubelet.start();
+    await eventually(
+      () =>
+        client.list().then(
+          () => true,
+          () => false,
+        ),
+      'the client connects again',
+    );
+  });
+
+  it('an answer of 8 MiB, twice gRPC’s own limit', async () => {
+    const directory = temp();
+    mkdirSync(join(directory, 'p'));
+    const server = new Server(SERVER_OPTIONS);
+    const name = 'x'.repeat(1024);
+    const podResources = Array.from({ length: 8192 }, () => ({ name, namespace: '', containers: [] }));
+    const lister: PodResourcesListerServer = {
+      list: unaryHandler(() => ({ podResources })),
+      getAllocatableResources: unaryHandler(() => ({ devices: [], cpuIds: [], memory: [] })),
+      get: unaryHandler(() => ({ podResources: undefined })),
+    };
+    server.addService(PodResourcesListerService, lister);
+    await bindUnix(server, join(directory, 'p/s'));
+    const big = createPodResourcesClient(join(directory, 'p/s'));
+    assert.equal((await big.list()).length, 8192);
+    big.close();
+    server.forceShutdown();
+  });
+});

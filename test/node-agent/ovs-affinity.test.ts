@@ -1,0 +1,275 @@
+import assert from 'node:assert/strict';
+import { mkdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { CpuSet } from '../../model/cpu-set.ts';
+import { createAffinity } from '../../native/affinity.ts';
+import type { ViewListener } from '../../node-agent/assignments/assignments.ts';
+import { type AssignmentsView, UNKNOWN_VIEW } from '../../node-agent/assignments/view.ts';
+import { VacateError } from '../../node-agent/ovs-affinity/crew.ts';
+import { createOvsAffinity, type OvsAffinity } from '../../node-agent/ovs-affinity/ovs-affinity.ts';
+import { procThreads } from '../../node-agent/ovs-affinity/threads.ts';
+import { needs } from '../support/parts.ts';
+import {
+  allowedLists,
+  eventually,
+  recordingLogger,
+  replaceFile,
+  type StandIn,
+  startStandIn,
+  tempDirectories,
+  testMetrics,
+} from './support.ts';
+
+const machine = () => CpuSet.parse(readFileSync('/sys/devices/system/cpu/online', 'utf8'));
+
+let rundir: string;
+let enablerFile: string;
+let vswitchd: StandIn;
+let ovsdb: StandIn;
+let ovs: OvsAffinity;
+let stop: AbortController;
+let running: Promise<void>;
+let view: AssignmentsView;
+let publish: ViewListener;
+let sets: number;
+let logged: ReturnType<typeof recordingLogger>;
+
+/** The first CPU of this machine, all of them, and all but the first: the tests' CPU sets. */
+const first = () => String(machine().first);
+const all = () => machine().toString();
+const rest = () => machine().minus(CpuSet.parse(first())).toString();
+
+const masks = () => [...new Set([...allowedLists(vswitchd.pid), ...allowedLists(ovsdb.pid)])];
+const onlyOn = (cpus: string) => eventually(() => masks().join('|') === cpus, `${cpus}; ${masks().join('|')}`);
+const free = (cpus: string | undefined, owned = '') => {
+  view = { ...UNKNOWN_VIEW, free: cpus === undefined ? undefined : CpuSet.parse(cpus), owned: CpuSet.parse(owned) };
+  publish(view, performance.now());
+};
+
+function start(growthDelay = 0): void {
+  const affinity = createAffinity();
+  ovs = createOvsAffinity({
+    affinity: {
+      get: affinity.get,
+      set: (tid, words) => {
+        sets++;
+        affinity.set(tid, words);
+      },
+    },
+    threads: procThreads,
+    machine,
+    now: () => performance.now(),
+    rundir,
+    enablerFile,
+    growthDelay,
+    assignments: {
+      view: () => view,
+      subscribe: (listener) => {
+        publish = listener;
+        return () => {};
+      },
+    },
+    log: logged.log,
+    metrics: testMetrics(),
+  });
+  running = ovs.run(stop.signal);
+}
+
+/** Two real processes with threads, a run directory with their pidfiles, and a view in which everything is free. */
+function standIns(): void {
+  needs('linux');
+  const temp = tempDirectories();
+  before(function () {
+    if (machine().size < 2) this.skip();
+  });
+  beforeEach(async () => {
+    const directory = temp();
+    rundir = join(directory, 'run');
+    enablerFile = join(directory, 'etc/enable');
+    for (const path of [rundir, join(directory, 'etc')]) mkdirSync(path);
+    [vswitchd, ovsdb] = await Promise.all([
+      startStandIn('ovs-vswitchd', 6, join(rundir, 'ovs-vswitchd.pid')),
+      startStandIn('ovsdb-server', 1, join(rundir, 'ovsdb-server.pid')),
+    ]);
+    stop = new AbortController();
+    logged = recordingLogger();
+    sets = 0;
+    publish = () => {};
+    view = { ...UNKNOWN_VIEW, free: machine() };
+  });
+  afterEach(async () => {
+    stop.abort();
+    await running;
+    await Promise.all([vswitchd.stop(), ovsdb.stop()]);
+  });
+}
+
+describe('affinity of real threads', () => {
+  standIns();
+
+  it('every thread of both daemons follows each change, and logs how long it took', async () => {
+    writeFileSync(enablerFile, '1');
+    start();
+    for (const cpus of [first(), all(), rest(), first()]) {
+      free(cpus);
+      assert.deepEqual(masks(), [cpus], 'moved within the event itself');
+    }
+    const line = logged.lines.findLast(({ msg }) => msg === 'ovs threads moved');
+    assert.equal(line?.cpus, first());
+    assert.equal(line.threads, allowedLists(vswitchd.pid).length + allowedLists(ovsdb.pid).length);
+    assert.ok(Number(line.millis) > 0 && Number(line.millis) < 1000, `${line.millis} ms`);
+  });
+
+  it('a thread born later converges', async () => {
+    writeFileSync(enablerFile, '1');
+    start();
+    free(first());
+    await vswitchd.more();
+    free(first());
+    assert.deepEqual(masks(), [first()]);
+  });
+
+  it('nothing changed: no call that changes anything', () => {
+    writeFileSync(enablerFile, '1');
+    start();
+    free(first());
+    sets = 0;
+    for (let i = 0; i < 5; i++) free(first());
+    assert.equal(sets, 0);
+  });
+
+  it('a node with more CPUs than this machine: what exists of them; none of them: nothing is done, said once', async () => {
+    writeFileSync(enablerFile, '1');
+    start();
+    free(`${first()},64-95`);
+    assert.deepEqual(masks(), [first()]);
+    sets = 0;
+    for (let i = 0; i < 3; i++) free('64-95');
+    assert.equal(sets, 0);
+    assert.deepEqual(masks(), [first()]);
+    const said = logged.lines.filter(({ problems }) => /on this machine/.test(String(problems)));
+    assert.equal(said.length, 1);
+  });
+
+  it('not known yet: nothing is taken, but what is owned is left', () => {
+    writeFileSync(enablerFile, '1');
+    view = UNKNOWN_VIEW;
+    start();
+    assert.equal(sets, 0);
+    free(undefined, first());
+    assert.deepEqual(masks(), [rest()]);
+  });
+
+  it('shrinks at once and grows once, after the delay', async () => {
+    writeFileSync(enablerFile, '1');
+    start(0.3);
+    free(first());
+    assert.deepEqual(masks(), [first()]);
+    const begun = performance.now();
+    for (let i = 0; i < 10; i++) free(all());
+    assert.deepEqual(masks(), [first()]);
+    sets = 0;
+    await onlyOn(all());
+    assert.ok(performance.now() - begun >= 290);
+    assert.equal(sets, allowedLists(vswitchd.pid).length + allowedLists(ovsdb.pid).length, 'one growth');
+  });
+
+  it('a daemon that is restarted is managed at once', async () => {
+    writeFileSync(enablerFile, '1');
+    start();
+    free(first());
+    await ovsdb.stop();
+    ovsdb = await startStandIn('ovsdb-server', 1, join(rundir, 'ovsdb-server.pid'));
+    await onlyOn(first());
+  });
+
+  it('a stale pidfile is refused and said', async () => {
+    await ovsdb.stop();
+    writeFileSync(join(rundir, 'ovsdb-server.pid'), `${process.pid}\n`);
+    const own = allowedLists(process.pid);
+    writeFileSync(enablerFile, '1');
+    start();
+    free(first());
+    assert.deepEqual([...new Set(allowedLists(vswitchd.pid))], [first()]);
+    assert.deepEqual(allowedLists(process.pid), own);
+    assert.ok(logged.lines.some(({ problems }) => /ovsdb-server.*that process is/.test(String(problems))));
+  });
+});
+
+describe('the enabler file and the way back', () => {
+  standIns();
+
+  it('absent at start, made later: on without a restart; emptied, removed, replaced', async () => {
+    start();
+    free(first());
+    assert.equal(sets, 0);
+    assert.ok(logged.said('OVS CPU affinity pinning disabled'));
+    writeFileSync(enablerFile, '1');
+    await onlyOn(first());
+    assert.ok(logged.said('Starting OVS daemon CPU pinning'));
+    truncateSync(enablerFile);
+    await onlyOn(all());
+    replaceFile(enablerFile, '1');
+    await onlyOn(first());
+    rmSync(enablerFile);
+    await onlyOn(all());
+  });
+
+  it('its directory removed and made again', async () => {
+    writeFileSync(enablerFile, '1');
+    start();
+    free(first());
+    rmSync(join(enablerFile, '..'), { recursive: true });
+    await onlyOn(all());
+    mkdirSync(join(enablerFile, '..'));
+    writeFileSync(enablerFile, '1');
+    await onlyOn(first());
+  });
+
+  it('an empty file enables nothing', async () => {
+    writeFileSync(enablerFile, '');
+    start();
+    free(first());
+    assert.equal(sets, 0);
+  });
+
+  it('the end of the duty gives each thread its own mask back', async () => {
+    const [tid] = procThreads.list(ovsdb.pid).slice(-1);
+    createAffinity().set(tid!, CpuSet.parse(rest()).toWords(1));
+    const before = [allowedLists(vswitchd.pid), allowedLists(ovsdb.pid)];
+    writeFileSync(enablerFile, '1');
+    start();
+    free(first());
+    assert.deepEqual(masks(), [first()]);
+    stop.abort();
+    await running;
+    assert.deepEqual([allowedLists(vswitchd.pid), allowedLists(ovsdb.pid)], before);
+  });
+
+  it('vacate: verified off those CPUs when it returns; growth waits before it takes them again', async () => {
+    writeFileSync(enablerFile, '1');
+    start(5);
+    await ovs.vacate(CpuSet.parse(first()));
+    assert.deepEqual(masks(), [rest()]);
+    free(all());
+    assert.deepEqual(masks(), [rest()]);
+  });
+
+  it('vacate of every CPU there is: refused after its deadline, naming the threads', async function () {
+    this.timeout(5000);
+    writeFileSync(enablerFile, '1');
+    start();
+    const begun = performance.now();
+    await assert.rejects(
+      ovs.vacate(machine()),
+      (error) => error instanceof VacateError && /threads \d/.test(error.message),
+    );
+    assert.ok(performance.now() - begun < 2500);
+  });
+
+  it('vacate while disabled holds nobody back', async () => {
+    start();
+    await ovs.vacate(machine());
+    assert.equal(sets, 0);
+  });
+});

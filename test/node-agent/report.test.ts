@@ -1,0 +1,209 @@
+import assert from 'node:assert/strict';
+import fc from 'fast-check';
+import type { NodeTopology } from '../../kube/node-topology.ts';
+import { nodeTopologyStatus } from '../../kube/node-topology.ts';
+import { CpuSet } from '../../model/cpu-set.ts';
+import { type AssignmentsView, UNKNOWN_VIEW } from '../../node-agent/assignments/view.ts';
+import { type Json, mergePatch } from '../../node-agent/report/merge-patch.ts';
+import { createReport } from '../../node-agent/report/report.ts';
+import { buildStatus, type ReportInputs } from '../../node-agent/report/status.ts';
+import { createFakeApi, type FakeApi } from './fake-api.ts';
+import { eventually, recordingLogger, testMetrics } from './support.ts';
+
+const NODE = 'worker-1';
+const PATH = `/apis/plumbline.dev/v1alpha1/nodetopologies/${NODE}`;
+
+const known: AssignmentsView = {
+  ...UNKNOWN_VIEW,
+  policy: 'static',
+  reserved: CpuSet.parse('0'),
+  free: CpuSet.parse('0,3'),
+  problems: [],
+  assignments: [
+    { podUID: 'u', container: 'compute', cpus: CpuSet.parse('1-2'), name: { namespace: 'ns', podName: 'vm' } },
+    { podUID: 'v', container: 'compute', cpus: CpuSet.parse('4'), name: undefined },
+  ],
+};
+const inputs: ReportInputs = {
+  host: { cells: [{ id: 0, cpus: '0-3' }], cores: ['0', '1', '2', '3'] },
+  kubeletVersion: 'v1.36.0',
+  kubeletConfig: undefined,
+  kubeletConfigProblems: ['config.yaml does not exist'],
+  view: known,
+  networks: { physnets: [{ name: 'physnet0', cells: [] }], tunnel: { cells: [0, 1] } },
+  networkProblems: [],
+  pmdCpus: CpuSet.EMPTY,
+};
+
+describe('the report', () => {
+  it('is a NodeTopology status', () => {
+    const status = buildStatus(inputs, [], '2026-01-01T00:00:00Z');
+    assert.deepEqual(nodeTopologyStatus.parse(status), status);
+    assert.deepEqual(status?.assignments, [
+      { podUID: 'u', namespace: 'ns', podName: 'vm', container: 'compute', cpus: '1-2' },
+      { podUID: 'v', container: 'compute', cpus: '4' },
+    ]);
+    assert.deepEqual(status.physnets, [{ name: 'physnet0', cells: '' }]);
+    assert.deepEqual(status.tunnel, { cells: '0-1' });
+    assert.deepEqual(
+      status.conditions?.map(({ type, status: state }) => [type, state]),
+      [
+        ['AssignmentsKnown', 'True'],
+        ['KubeletConfigKnown', 'False'],
+        ['NetworksKnown', 'True'],
+      ],
+    );
+  });
+
+  it('is not made while it is not known who owns what', () => {
+    for (const missing of ['free', 'reserved', 'policy'] as const) {
+      assert.equal(buildStatus({ ...inputs, view: { ...known, [missing]: undefined } }, [], 'now'), undefined);
+    }
+  });
+
+  it('a condition keeps its time while its status stays', () => {
+    const before = buildStatus(inputs, [], '2026-01-01T00:00:00Z')?.conditions ?? [];
+    const torn = { ...inputs, view: { ...known, problems: ['torn'] } };
+    const after = buildStatus(torn, before, '2026-02-02T00:00:00Z')?.conditions;
+    assert.deepEqual(
+      after?.map(({ lastTransitionTime }) => lastTransitionTime.slice(5, 7)),
+      ['02', '01', '01'],
+    );
+    assert.equal(after[0]?.message, 'torn');
+  });
+
+  it('tells where the configuration file and the running kubelet differ', () => {
+    const kubeletConfig = {
+      source: 'config.yaml',
+      cpuManager: { policy: 'none', options: {} },
+      topologyManager: { policy: 'none', scope: 'container', options: {} },
+      memoryManager: { policy: 'None' },
+      reserved: CpuSet.parse('0-1'),
+    };
+    const condition = buildStatus({ ...inputs, kubeletConfig }, [], 'now')?.conditions?.[1];
+    assert.match(
+      condition?.message ?? '',
+      /says cpuManagerPolicy none.*static; .*says reservedSystemCPUs 0-1.*holds back 0/,
+    );
+  });
+
+  it('merge patches: applied to the old they give the new, and none is made for equals', () => {
+    const json = fc.letrec<{ value: Json; object: Record<string, Json> }>((tie) => ({
+      value: fc.oneof(fc.string(), fc.integer(), fc.array(fc.string(), { maxLength: 2 }), tie('object')),
+      object: fc.dictionary(fc.constantFrom('a', 'b', 'c'), tie('value'), { maxKeys: 3, noNullPrototype: true }),
+    })).object;
+    const apply = (target: Json | undefined, patch: Json): Json => {
+      if (typeof patch !== 'object' || patch === null || Array.isArray(patch)) return patch;
+      const isObject = typeof target === 'object' && target !== null && !Array.isArray(target);
+      const result: Record<string, Json> = isObject ? { ...(target as Record<string, Json>) } : {};
+      for (const [key, value] of Object.entries(patch as Record<string, Json>)) {
+        if (value === null) delete result[key];
+        else result[key] = apply(result[key], value);
+      }
+      return result;
+    };
+    fc.assert(
+      fc.property(json, json, (from, to) => {
+        const patch = mergePatch(from, to);
+        assert.deepEqual(patch === undefined ? from : apply(from, patch), to);
+        assert.equal(mergePatch(to, to), undefined);
+      }),
+    );
+  });
+});
+
+describe('publishing the report', () => {
+  let api: FakeApi;
+  let stop: AbortController;
+  let now: ReportInputs;
+  let changed: () => void;
+  let logged: ReturnType<typeof recordingLogger>;
+  let done: Promise<void>;
+
+  beforeEach(() => {
+    api = createFakeApi(NODE);
+    stop = new AbortController();
+    now = inputs;
+    logged = recordingLogger();
+  });
+  afterEach(async () => {
+    stop.abort();
+    await done;
+  });
+  const run = () => {
+    done = createReport({
+      client: api.client,
+      nodeName: NODE,
+      inputs: async () => now,
+      subscribe: (listener) => {
+        changed = listener;
+        return () => {};
+      },
+      log: logged.log,
+      metrics: testMetrics(),
+    }).run(stop.signal);
+  };
+  const published = () => api.objects.get(PATH) as unknown as NodeTopology | undefined;
+  const reserve = (cpus: string) => {
+    now = { ...inputs, view: { ...known, reserved: CpuSet.parse(cpus) } };
+    changed();
+  };
+  const reservedIs = (cpus: string) => eventually(() => published()?.status?.reserved === cpus, `reserved ${cpus}`);
+
+  it('creates the object, owned by the node, and writes its status', async () => {
+    run();
+    await reservedIs('0');
+    assert.equal(published()?.metadata.ownerReferences?.[0]?.uid, 'node-uid-1');
+    assert.equal(published()?.status?.kubeletVersion, 'v1.36.0');
+  });
+
+  it('many changes in 200 ms are one write, the last of them; no change is none', async () => {
+    run();
+    await reservedIs('0');
+    api.writes.length = 0;
+    for (let i = 1; i <= 50; i++) reserve(`0-${i}`);
+    await reservedIs('0-50');
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    for (let i = 0; i < 5; i++) changed();
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    assert.deepEqual(api.writes, [`PATCH ${PATH}/status`]);
+  });
+
+  it('what is no longer so is removed', async () => {
+    now = { ...inputs, pmdCpus: CpuSet.parse('3') };
+    run();
+    await eventually(() => published()?.status?.pmdCPUs === '3', 'PMD CPUs');
+    now = inputs;
+    changed();
+    await eventually(() => published()?.status?.pmdCPUs === undefined, 'no PMD CPUs');
+  });
+
+  it('nothing is written while nothing is known', async () => {
+    now = { ...inputs, view: UNKNOWN_VIEW };
+    run();
+    await eventually(() => published() !== undefined, 'the object');
+    assert.equal(published()?.status, undefined);
+    now = inputs;
+    changed();
+    await reservedIs('0');
+  });
+
+  it('an API server that is away: the last change is not lost', async () => {
+    run();
+    await reservedIs('0');
+    api.failing = true;
+    reserve('0-1');
+    await eventually(() => logged.said('the node topology cannot be published, trying on'), 'said');
+    reserve('0-2');
+    api.failing = false;
+    await reservedIs('0-2');
+  });
+
+  it('an object that was deleted is made again', async () => {
+    run();
+    await reservedIs('0');
+    api.objects.delete(PATH);
+    reserve('0-1');
+    await reservedIs('0-1');
+  });
+});

@@ -1,0 +1,113 @@
+import assert from 'node:assert/strict';
+import { podOf, until, useApiServer } from './support.ts';
+
+const PODS = '/api/v1/namespaces/default/pods';
+const MAPS = '/api/v1/namespaces/default/configmaps';
+
+describe('sandbox API server: binding, eviction and graceful deletion', () => {
+  const { call } = useApiServer();
+  const make = async (name: string) => (await call('POST', PODS, podOf(name))).body;
+  const bind = (name: string, target: object, metadata = {}) =>
+    call('POST', `${PODS}/${name}/binding`, { target, metadata });
+  const there = async (path: string) => (await call('GET', path)).status === 200;
+
+  it('binding gives a node once', async () => {
+    await make('b');
+    assert.equal((await bind('b', { kind: 'Node', name: 'n1' })).status, 201);
+    const { body } = await call('GET', `${PODS}/b`);
+    assert.equal((body.spec as { nodeName: string }).nodeName, 'n1');
+    const again = await bind('b', { kind: 'Node', name: 'n2' });
+    assert.deepEqual([again.status, again.body.reason], [409, 'Conflict']);
+    assert.match(String(again.body.message), /pod b is already assigned to node "n1"/);
+  });
+  it('binding refuses another uid, no target, no pod', async () => {
+    await make('b2');
+    assert.equal((await bind('b2', { name: 'n' }, { uid: 'other' })).status, 409);
+    assert.equal((await bind('b2', {})).status, 400);
+    assert.equal((await bind('b3', { name: 'n' })).status, 404);
+  });
+
+  it('a pod that nobody runs goes at once', async () => {
+    await make('d');
+    await call('DELETE', `${PODS}/d`);
+    assert.equal(await there(`${PODS}/d`), false);
+  });
+  it('a pod on a node is marked, and goes when its kubelet says so', async () => {
+    await make('g');
+    await bind('g', { name: 'n1' });
+    const { body } = await call('DELETE', `${PODS}/g?gracePeriodSeconds=7`);
+    assert.equal(body.metadata.deletionGracePeriodSeconds, 7);
+    assert.ok(body.metadata.deletionTimestamp);
+    assert.equal(await there(`${PODS}/g`), true);
+    assert.equal((await bind('g', { name: 'n1' })).status, 409);
+    await call('DELETE', `${PODS}/g`, { gracePeriodSeconds: 0 });
+    assert.equal(await there(`${PODS}/g`), false);
+  });
+  it('a pod that has ended goes at once', async () => {
+    const pod = await make('f');
+    await bind('f', { name: 'n1' });
+    await call('PUT', `${PODS}/f/status`, { ...podOf('f'), spec: pod.spec, status: { phase: 'Failed' } });
+    await call('DELETE', `${PODS}/f`);
+    assert.equal(await there(`${PODS}/f`), false);
+  });
+
+  for (const [field, value] of [
+    ['uid', 'other'],
+    ['resourceVersion', '1'],
+  ] as const) {
+    it(`a precondition of another ${field}: 409, and nothing is deleted`, async () => {
+      const path = `${PODS}/p-${field.toLowerCase()}`;
+      await make(`p-${field.toLowerCase()}`);
+      const preconditions = { [field]: value };
+      assert.equal((await call('DELETE', path, { preconditions })).status, 409);
+      assert.equal((await call('POST', `${path}/eviction`, { deleteOptions: { preconditions } })).status, 409);
+      assert.equal(await there(path), true);
+    });
+  }
+  it('an eviction with the right uid deletes', async () => {
+    const { metadata } = await make('e');
+    const deleteOptions = { preconditions: { uid: metadata.uid } };
+    assert.equal((await call('POST', `${PODS}/e/eviction`, { deleteOptions })).status, 201);
+    assert.equal(await there(`${PODS}/e`), false);
+  });
+});
+
+describe('sandbox API server: what goes with what', () => {
+  const { call } = useApiServer();
+  const there = async (path: string) => (await call('GET', path)).status === 200;
+
+  it('finalizers hold an object until the last is taken', async () => {
+    await call('POST', MAPS, { metadata: { name: 'held', finalizers: ['x.dev/a'] } });
+    const { body } = await call('DELETE', `${MAPS}/held`);
+    assert.ok(body.metadata.deletionTimestamp);
+    assert.equal(await there(`${MAPS}/held`), true);
+    await call('PATCH', `${MAPS}/held`, { metadata: { finalizers: null } }, { type: 'application/merge-patch+json' });
+    assert.equal(await there(`${MAPS}/held`), false);
+  });
+
+  it('what an object owns goes with it, unless somebody else owns it too', async () => {
+    const owner = async (name: string) => {
+      const { body } = await call('POST', MAPS, { metadata: { name } });
+      return { apiVersion: 'v1', kind: 'ConfigMap', name, uid: body.metadata.uid };
+    };
+    const [first, second] = [await owner('o1'), await owner('o2')];
+    await call('POST', MAPS, { metadata: { name: 'one', ownerReferences: [first] } });
+    await call('POST', MAPS, { metadata: { name: 'two', ownerReferences: [first, second] } });
+    await call('DELETE', `${MAPS}/o1`);
+    await until('the dependent is collected', async () => !(await there(`${MAPS}/one`)));
+    assert.equal(await there(`${MAPS}/two`), true);
+  });
+
+  it('a namespace goes with everything in it', async () => {
+    await call('POST', '/api/v1/namespaces', { metadata: { name: 'ns' } });
+    await call('POST', '/api/v1/namespaces/ns/configmaps', { metadata: { name: 'in' } });
+    await call('DELETE', '/api/v1/namespaces/ns');
+    assert.equal((await call('GET', '/api/v1/namespaces/ns/configmaps/in')).status, 404);
+  });
+
+  it('a collection is deleted by selector', async () => {
+    for (const name of ['c1', 'c2']) await call('POST', MAPS, { metadata: { name, labels: { n: name } } });
+    await call('DELETE', `${MAPS}?labelSelector=n%3Dc1`);
+    assert.deepEqual([await there(`${MAPS}/c1`), await there(`${MAPS}/c2`)], [false, true]);
+  });
+});

@@ -1,0 +1,165 @@
+import assert from 'node:assert/strict';
+import { pause, podOf, until, useApiServer, watch } from './support.ts';
+
+const PODS = '/api/v1/namespaces/default/pods';
+const MAPS = '/api/v1/namespaces/default/configmaps';
+const map = (name: string, labels: object = {}) => ({ metadata: { name, labels } });
+type Listed = { items: { metadata: { name: string } }[] };
+const namesOf = (body: unknown) => (body as Listed).items.map(({ metadata }) => metadata.name).join(' ');
+
+describe('sandbox API server: lists', () => {
+  const { call } = useApiServer();
+  before(async () => {
+    await call('POST', MAPS, map('a', { app: 'x', tier: '1' }));
+    await call('POST', MAPS, map('b', { app: 'y' }));
+    await call('POST', MAPS, map('c', { app: 'z', tier: '2' }));
+    await call('POST', PODS, podOf('p1'));
+    await call('POST', PODS, podOf('p2'));
+    await call('POST', `${PODS}/p2/binding`, { target: { name: 'n' } });
+  });
+
+  for (const [path, selector, names] of [
+    [MAPS, 'labelSelector=app%3Dx', 'a'],
+    [MAPS, 'labelSelector=app%3D%3Dx', 'a'],
+    [MAPS, 'labelSelector=app!%3Dx', 'b c'],
+    [MAPS, 'labelSelector=app in (x,y)', 'a b'],
+    [MAPS, 'labelSelector=app notin (x,y)', 'c'],
+    [MAPS, 'labelSelector=tier', 'a c'],
+    [MAPS, 'labelSelector=!tier', 'b'],
+    [MAPS, 'labelSelector=app in (x,y),tier', 'a'],
+    [MAPS, 'fieldSelector=metadata.name%3Db', 'b'],
+    [PODS, 'fieldSelector=spec.nodeName%3Dn', 'p2'],
+    [PODS, 'fieldSelector=spec.nodeName%3D', 'p1'],
+    [PODS, 'fieldSelector=spec.nodeName%3Dn,status.phase!%3DPending', ''],
+    ['/api/v1/pods', 'fieldSelector=status.phase%3DPending', 'p1 p2'],
+  ] as const) {
+    it(`${decodeURIComponent(selector)}: ${names || 'nothing'}`, async () => {
+      const { status, body } = await call('GET', `${path}?${selector.replaceAll(' ', '%20')}`);
+      assert.deepEqual([status, namesOf(body)], [200, names]);
+    });
+  }
+  for (const [selector, message] of [
+    ['fieldSelector=spec.colour%3Dred', /field label not supported: spec.colour/],
+    ['labelSelector=a%3Db%3Dc', /unable to parse requirement/],
+    ['continue=nonsense&limit=1', /continue key is not valid/],
+  ] as const) {
+    it(`${decodeURIComponent(selector)}: 400`, async () => {
+      const { status, body } = await call('GET', `${MAPS}?${selector}`);
+      assert.equal(status, 400);
+      assert.match(String(body.message), message);
+    });
+  }
+
+  it('pages show the state of the first page', async () => {
+    const first = await call('GET', `${MAPS}?limit=2`);
+    assert.equal(namesOf(first.body), 'a b');
+    assert.equal(first.body.metadata.remainingItemCount, 1);
+    await call('DELETE', `${MAPS}/c`);
+    await call('POST', MAPS, map('d'));
+    const second = await call('GET', `${MAPS}?limit=2&continue=${first.body.metadata.continue}`);
+    assert.equal(namesOf(second.body), 'c');
+    assert.equal(second.body.metadata.resourceVersion, first.body.metadata.resourceVersion);
+    assert.equal(second.body.metadata.continue, undefined);
+  });
+
+  it('a Table has the columns of the resource', async () => {
+    const accept = 'application/json;as=Table;v=v1;g=meta.k8s.io,application/json';
+    const { body } = await call('GET', '/api/v1/pods', undefined, { accept });
+    const { kind, columnDefinitions, rows } = body as unknown as {
+      kind: string;
+      columnDefinitions: { name: string }[];
+      rows: { cells: unknown[]; object: { kind: string } }[];
+    };
+    assert.equal(kind, 'Table');
+    assert.equal(columnDefinitions.map(({ name }) => name).join(), 'Name,Ready,Status,Restarts,Age,IP,Node');
+    assert.deepEqual(rows[1]?.cells.slice(0, 4), ['p2', '0/1', 'Pending', 0]);
+    assert.equal(rows[0]?.object.kind, 'PartialObjectMetadata');
+  });
+});
+
+describe('sandbox API server: watches', () => {
+  const suite = useApiServer({ bookmarkSeconds: 0.05, history: 8 });
+  const { call } = suite;
+  const version = async () => (await call('GET', MAPS)).body.metadata.resourceVersion;
+
+  it('goes on from a version, in order, with what selectors let through', async () => {
+    const from = await version();
+    await call('POST', MAPS, map('w', { on: '1' }));
+    const watching = watch(suite.server, `${MAPS}?watch=1&resourceVersion=${from}&labelSelector=on%3D1`);
+    await until('the first event', () => watching.events.length === 1);
+    await call('PATCH', `${MAPS}/w`, { metadata: { labels: { on: '2' } } }, { type: 'application/merge-patch+json' });
+    await call('PATCH', `${MAPS}/w`, { metadata: { labels: { on: '1' } } }, { type: 'application/merge-patch+json' });
+    await call(
+      'PATCH',
+      `${MAPS}/w`,
+      { metadata: { labels: { on: '1', x: '1' } } },
+      { type: 'application/merge-patch+json' },
+    );
+    await call('DELETE', `${MAPS}/w`);
+    await until('all events', () => watching.events.length === 5);
+    assert.equal(watching.events.map(({ type }) => type).join(), 'ADDED,DELETED,ADDED,MODIFIED,DELETED');
+    const versions = watching.events.map(({ object }) => Number(object.metadata.resourceVersion));
+    assert.deepEqual(
+      versions,
+      [...versions].sort((a, b) => a - b),
+    );
+    watching.close();
+  });
+
+  it('without a version begins with what is there', async () => {
+    await call('POST', MAPS, map('here'));
+    const watching = watch(suite.server, `${MAPS}?watch=true`);
+    await until('an event', () => watching.events.length > 0);
+    assert.deepEqual([watching.events[0]?.type, watching.events[0]?.object.metadata.name], ['ADDED', 'here']);
+    watching.close();
+  });
+
+  it('sends bookmarks where they are allowed, with the newest version', async () => {
+    const silent = watch(suite.server, `${MAPS}?watch=1&resourceVersion=${await version()}`);
+    const marked = watch(suite.server, `${MAPS}?watch=1&allowWatchBookmarks=true&resourceVersion=${await version()}`);
+    await call('POST', '/api/v1/namespaces/default/secrets', { metadata: { generateName: 's-' } });
+    const newest = suite.server.store.version;
+    await until('a bookmark', () =>
+      marked.events.some(({ object }) => Number(object.metadata.resourceVersion) === newest),
+    );
+    assert.deepEqual([...new Set(marked.events.map(({ type }) => type))], ['BOOKMARK']);
+    assert.equal(silent.events.length, 0);
+    marked.close();
+    silent.close();
+  });
+
+  it('marks the end of initial events', async () => {
+    const query = 'watch=1&allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan';
+    const watching = watch(suite.server, `/api/v1/namespaces?${query}`);
+    const isEnd = (event: (typeof watching.events)[number]) =>
+      event.object.metadata.annotations?.['k8s.io/initial-events-end'] === 'true';
+    await until('the mark', () => watching.events.some(isEnd));
+    assert.deepEqual(
+      watching.events.slice(0, 5).map(({ type }) => type),
+      ['ADDED', 'ADDED', 'ADDED', 'ADDED', 'BOOKMARK'],
+    );
+    watching.close();
+  });
+
+  it('ends cleanly after timeoutSeconds', async () => {
+    const watching = watch(suite.server, `${MAPS}?watch=1&timeoutSeconds=1&resourceVersion=${await version()}`);
+    await pause(300);
+    assert.equal(watching.hasEnded(), false);
+    await watching.closed;
+    assert.equal(watching.events.length, 0);
+  });
+
+  for (const [what, from, code, reason] of [
+    ['a version that is forgotten', '1', 410, 'Expired'],
+    ['a version not reached yet', '999999', 504, 'Timeout'],
+  ] as const) {
+    it(`${what}: one ERROR event of ${code}, then the end`, async () => {
+      for (let i = 0; i < 10; i++) await call('POST', MAPS, { metadata: { generateName: 'x-' } });
+      const watching = watch(suite.server, `${MAPS}?watch=1&resourceVersion=${from}`);
+      await watching.closed;
+      assert.equal(watching.events.length, 1);
+      assert.equal(watching.events[0]?.type, 'ERROR');
+      assert.deepEqual([watching.events[0]?.object.code, watching.events[0]?.object.reason], [code, reason]);
+    });
+  }
+});

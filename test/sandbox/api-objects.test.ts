@@ -1,0 +1,324 @@
+import assert from 'node:assert/strict';
+import { podOf, useApiServer } from './support.ts';
+
+const PODS = '/api/v1/namespaces/default/pods';
+const LEASES = '/apis/coordination.k8s.io/v1/namespaces/default/leases';
+const TOPOLOGIES = '/apis/plumbline.dev/v1alpha1/nodetopologies';
+const configMap = (name: string, extra: object = {}) => ({ metadata: { name, ...extra }, data: { a: '1' } });
+const lease = (name: string, spec: object) => ({ metadata: { name }, spec });
+
+describe('sandbox API server: who asks', () => {
+  const { call } = useApiServer();
+  for (const [what, token] of [
+    ['no token', ''],
+    ['an unknown token', 'nobody'],
+  ] as const) {
+    it(`${what}: 401`, async () => {
+      const { status, body } = await call('GET', PODS, undefined, { token });
+      assert.deepEqual([status, body.kind, body.reason, body.code], [401, 'Status', 'Unauthorized', 401]);
+    });
+  }
+});
+
+describe('sandbox API server: what is created', () => {
+  const { call } = useApiServer();
+  it('gets uid, time, version, generation and defaults', async () => {
+    const { status, body } = await call('POST', PODS, podOf('made', { limits: { cpu: 2, memory: '1Gi' } }));
+    assert.equal(status, 201);
+    assert.match(String(body.metadata.uid), /^[0-9a-f-]{36}$/);
+    assert.match(String(body.metadata.creationTimestamp), /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/);
+    assert.match(String(body.metadata.resourceVersion), /^\d+$/);
+    assert.equal(body.metadata.generation, 1);
+    assert.deepEqual(body.status, { phase: 'Pending', qosClass: 'Guaranteed' });
+    const [container] = (body.spec as { containers: { resources: object }[] }).containers;
+    assert.deepEqual(container?.resources, {
+      limits: { cpu: '2', memory: '1Gi' },
+      requests: { cpu: '2', memory: '1Gi' },
+    });
+  });
+
+  it('gets a name from generateName, another each time', async () => {
+    const body = { ...podOf(''), metadata: { generateName: 'virt-launcher-x-' } };
+    const names = [await call('POST', PODS, body), await call('POST', PODS, body)].map(
+      ({ body: made }) => made.metadata.name,
+    );
+    for (const name of names) assert.match(String(name), /^virt-launcher-x-[a-z0-9]{5}$/);
+    assert.notEqual(names[0], names[1]);
+  });
+
+  it('has no status of its own choosing, but for nodes', async () => {
+    const pod = await call('POST', PODS, { ...podOf('bold'), status: { phase: 'Running' } });
+    assert.equal((pod.body.status as { phase: string }).phase, 'Pending');
+    const topology = await call('POST', TOPOLOGIES, { metadata: { name: 'n' }, status: { reserved: '0' } });
+    assert.equal(topology.body.status, undefined);
+    const node = await call('POST', '/api/v1/nodes', {
+      metadata: { name: 'n' },
+      status: { allocatable: { cpu: '1' } },
+    });
+    assert.deepEqual(node.body.status, { allocatable: { cpu: '1' } });
+  });
+});
+
+const device = 'devices.kubevirt.io/kvm';
+const refusals: [what: string, path: string, body: unknown, status: number, reason: string, message: RegExp][] = [
+  [
+    'the same name again',
+    '/api/v1/namespaces/default/configmaps',
+    configMap('twice'),
+    409,
+    'AlreadyExists',
+    /configmaps "twice" already exists/,
+  ],
+  ['no name', PODS, podOf(''), 422, 'Invalid', /metadata.name: Required value: name or generateName is required/],
+  [
+    'an upper-case name',
+    PODS,
+    podOf('Pod'),
+    422,
+    'Invalid',
+    /Pod "Pod" is invalid: metadata.name: Invalid value: "Pod": a lowercase RFC 1123 subdomain/,
+  ],
+  ['a dotted namespace name', '/api/v1/namespaces', { metadata: { name: 'a.b' } }, 422, 'Invalid', /RFC 1123 label/],
+  [
+    'a resourceVersion',
+    PODS,
+    { ...podOf('v'), metadata: { name: 'v', resourceVersion: '3' } },
+    400,
+    'BadRequest',
+    /resourceVersion should not be set/,
+  ],
+  [
+    'another namespace than the path',
+    PODS,
+    { ...podOf('v'), metadata: { name: 'v', namespace: 'other' } },
+    400,
+    'BadRequest',
+    /namespace of the provided object does not match/,
+  ],
+  [
+    'a namespace that is not there',
+    '/api/v1/namespaces/nowhere/pods',
+    { ...podOf('v'), metadata: { name: 'v' } },
+    404,
+    'NotFound',
+    /namespaces "nowhere" not found/,
+  ],
+  [
+    'another kind',
+    PODS,
+    { ...podOf('v'), kind: 'Node' },
+    400,
+    'BadRequest',
+    /kind in the data \(Node\) does not match/,
+  ],
+  [
+    'another apiVersion',
+    PODS,
+    { ...podOf('v'), apiVersion: 'v2' },
+    400,
+    'BadRequest',
+    /API version in the data \(v2\)/,
+  ],
+  ['a list', PODS, [], 400, 'BadRequest', /must be a JSON object/],
+  [
+    'a label that is no string',
+    PODS,
+    { ...podOf('v'), metadata: { name: 'v', labels: { a: 1 } } },
+    400,
+    'BadRequest',
+    /cannot unmarshal number/,
+  ],
+  [
+    'no containers',
+    PODS,
+    { metadata: { name: 'v' }, spec: { containers: [] } },
+    422,
+    'Invalid',
+    /spec.containers: Required value/,
+  ],
+  [
+    'two containers of one name',
+    PODS,
+    { metadata: { name: 'v' }, spec: { containers: [{ name: 'a' }, { name: 'a' }] } },
+    422,
+    'Invalid',
+    /Duplicate value: "a"/,
+  ],
+  [
+    'more requested than the limit',
+    PODS,
+    podOf('v', { requests: { cpu: '3' }, limits: { cpu: '2' } }),
+    422,
+    'Invalid',
+    /must be less than or equal to cpu limit of 2/,
+  ],
+  [
+    'a device without a limit',
+    PODS,
+    podOf('v', { requests: { [device]: '1' } }),
+    422,
+    'Invalid',
+    /Limit must be set for non overcommitable resources/,
+  ],
+  [
+    'a device with another limit',
+    PODS,
+    podOf('v', { requests: { [device]: '1' }, limits: { [device]: '2' } }),
+    422,
+    'Invalid',
+    /must be equal to devices.kubevirt.io\/kvm limit of 2/,
+  ],
+  ['half a device', PODS, podOf('v', { limits: { [device]: '500m' } }), 422, 'Invalid', /must be an integer/],
+  [
+    'a quantity that is none',
+    PODS,
+    podOf('v', { limits: { cpu: 'two' } }),
+    422,
+    'Invalid',
+    /limits\[cpu\]: Invalid value: "two"/,
+  ],
+  [
+    'a time with three digits',
+    LEASES,
+    lease('l', { renewTime: '2026-01-01T00:00:00.123Z' }),
+    400,
+    'BadRequest',
+    /six digits/,
+  ],
+  [
+    'a duration of nothing',
+    LEASES,
+    lease('l', { leaseDurationSeconds: 0 }),
+    422,
+    'Invalid',
+    /leaseDurationSeconds: Invalid value: 0: must be greater than 0/,
+  ],
+  [
+    'an event of another namespace',
+    '/api/v1/namespaces/default/events',
+    { metadata: { name: 'e' }, involvedObject: { namespace: 'kube-system' } },
+    422,
+    'Invalid',
+    /does not match event.namespace/,
+  ],
+];
+describe('sandbox API server: what is refused at creation', () => {
+  const { call } = useApiServer();
+  before(() => call('POST', '/api/v1/namespaces/default/configmaps', configMap('twice')));
+  for (const [what, path, body, status, reason, message] of refusals) {
+    it(`${what}: ${status} ${reason}`, async () => {
+      const reply = await call('POST', path, body);
+      assert.deepEqual([reply.status, reply.body.reason, reply.body.code], [status, reason, status]);
+      assert.match(String(reply.body.message), message);
+    });
+  }
+  for (const [what, body, type, status] of [
+    ['malformed JSON', '{"a":', 'application/json', 400],
+    ['protobuf', 'k8s', 'application/vnd.kubernetes.protobuf', 415],
+    ['a body of 4 MiB', `"${'x'.repeat(4 * 1024 * 1024)}"`, 'application/json', 413],
+  ] as const) {
+    it(`${what}: ${status}`, async () => {
+      const reply = await call('POST', PODS, body, { type }).catch((error: NodeJS.ErrnoException) => error.code);
+      // The answer to a body that is too long may overtake it: then the connection breaks.
+      if (typeof reply === 'string') assert.ok(['EPIPE', 'ECONNRESET'].includes(reply), reply);
+      else assert.equal(reply?.status, status);
+    });
+  }
+});
+
+describe('sandbox API server: PUT', () => {
+  const { call } = useApiServer();
+  const path = '/api/v1/namespaces/default/configmaps/put';
+  let made: Record<string, unknown> & { metadata: Record<string, unknown> };
+  beforeEach(async () => {
+    await call('DELETE', path);
+    made = (await call('POST', '/api/v1/namespaces/default/configmaps', configMap('put'))).body;
+  });
+  it('with the present version writes and counts on', async () => {
+    const { status, body } = await call('sandbox API server: PUT', path, { ...made, data: { a: '2' } });
+    assert.equal(status, 200);
+    assert.ok(Number(body.metadata.resourceVersion) > Number(made.metadata.resourceVersion));
+    assert.equal(body.metadata.uid, made.metadata.uid);
+  });
+  it('that changes nothing makes no version', async () => {
+    const { body } = await call('sandbox API server: PUT', path, made);
+    assert.equal(body.metadata.resourceVersion, made.metadata.resourceVersion);
+  });
+  const wrong: [string, (metadata: object) => object, number, RegExp][] = [
+    [
+      'a version gone by',
+      (m) => ({ ...m, resourceVersion: '1' }),
+      409,
+      /Operation cannot be fulfilled on configmaps "put": the object has been modified; please apply your changes/,
+    ],
+    [
+      'another uid',
+      (m) => ({ ...m, uid: 'other' }),
+      409,
+      /Precondition failed: UID in precondition: other, UID in object meta/,
+    ],
+    ['another name', (m) => ({ ...m, name: 'else' }), 400, /does not match the name on the URL/],
+  ];
+  for (const [what, change, status, message] of wrong) {
+    it(`${what}: ${status}`, async () => {
+      const reply = await call('sandbox API server: PUT', path, { ...made, metadata: change(made.metadata) });
+      assert.equal(reply.status, status);
+      assert.match(String(reply.body.message), message);
+    });
+  }
+  it('without a version overwrites', async () => {
+    assert.equal((await call('sandbox API server: PUT', path, configMap('put'))).status, 200);
+  });
+  it('of what is not there: 404', async () => {
+    const { status, body } = await call('sandbox API server: PUT', `${path}x`, configMap('putx'));
+    assert.deepEqual([status, body.reason, body.message], [404, 'NotFound', 'configmaps "putx" not found']);
+  });
+  it('of a pod may not change its CPUs', async () => {
+    const pod = (await call('POST', PODS, podOf('still', { limits: { cpu: '1' } }))).body;
+    const spec = { containers: [{ name: 'main', resources: { limits: { cpu: '2' } } }] };
+    const reply = await call('sandbox API server: PUT', `${PODS}/still`, { ...pod, spec });
+    assert.equal(reply.status, 422);
+    assert.match(String(reply.body.message), /pod updates may not change fields other than/);
+  });
+});
+
+describe('sandbox API server: /status', () => {
+  const { call } = useApiServer();
+  before(() => call('POST', TOPOLOGIES, { metadata: { name: 's', labels: { a: '1' } }, spec: { x: 1 } }));
+  it('takes the status alone', async () => {
+    const sent = { metadata: { name: 's', labels: { a: '2' } }, spec: { x: 2 }, status: { reserved: '0-1' } };
+    const { body } = await call('PUT', `${TOPOLOGIES}/s/status`, sent);
+    assert.deepEqual([body.spec, body.status, body.metadata.labels], [{ x: 1 }, { reserved: '0-1' }, { a: '1' }]);
+    assert.equal(body.metadata.generation, 1);
+  });
+  it('is not written through the object', async () => {
+    const sent = { metadata: { name: 's' }, spec: { x: 3 }, status: { reserved: '9' } };
+    const { body } = await call('PUT', `${TOPOLOGIES}/s`, sent);
+    assert.deepEqual([body.spec, body.status, body.metadata.generation], [{ x: 3 }, { reserved: '0-1' }, 2]);
+  });
+  it('of a resource without one: 404', async () => {
+    assert.equal((await call('GET', `${LEASES}/x/status`)).status, 404);
+  });
+});
+
+describe('sandbox API server: other ways', () => {
+  const { call } = useApiServer();
+  it('dry run answers as if and stores nothing', async () => {
+    const made = await call('POST', `${PODS}?dryRun=All`, podOf('dry'));
+    assert.deepEqual([made.status, typeof made.body.metadata.uid], [201, 'string']);
+    assert.equal((await call('GET', `${PODS}/dry`)).status, 404);
+    assert.equal((await call('POST', `${PODS}?dryRun=Some`, podOf('dry'))).status, 400);
+  });
+
+  for (const [method, path, status] of [
+    ['GET', '/api/v1/namespaces/default/widgets', 404],
+    ['GET', '/apis/none.dev/v1/things', 404],
+    ['POST', `${PODS}/x`, 405],
+    ['POST', '/api/v1/pods', 405],
+    ['GET', `${PODS}/x/log`, 404],
+  ] as const) {
+    it(`${method} ${path}: ${status}`, async () => {
+      assert.equal((await call(method, path, method === 'POST' ? {} : undefined)).status, status);
+    });
+  }
+});

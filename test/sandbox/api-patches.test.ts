@@ -1,0 +1,151 @@
+import assert from 'node:assert/strict';
+import { strategicMerge } from '../../sandbox/api-server/strategic-merge.ts';
+import type { JsonObject } from '../../sandbox/objects.ts';
+import { podOf, useApiServer } from './support.ts';
+
+const MERGE = 'application/merge-patch+json';
+const JSON_PATCH = 'application/json-patch+json';
+const STRATEGIC = 'application/strategic-merge-patch+json';
+const APPLY = 'application/apply-patch+yaml';
+const MAPS = '/api/v1/namespaces/default/configmaps';
+const TOPOLOGIES = '/apis/plumbline.dev/v1alpha1/nodetopologies';
+
+describe('sandbox API server: patches', () => {
+  const { call } = useApiServer();
+  beforeEach(async () => {
+    await call('DELETE', `${MAPS}/m`);
+    await call('POST', MAPS, {
+      metadata: { name: 'm', annotations: { keep: '1', 'a/b~c': '1' } },
+      data: { a: '1', b: '2' },
+    });
+  });
+  const patch = (type: string, body: unknown, path = `${MAPS}/m`) => call('PATCH', path, body, { type });
+
+  it('merge patch: null removes, objects merge', async () => {
+    const { body } = await patch(MERGE, { data: { a: null, c: '3' } });
+    assert.deepEqual(body.data, { b: '2', c: '3' });
+  });
+  it('JSON patch: escaped keys', async () => {
+    const operations = [{ op: 'replace', path: '/metadata/annotations/a~1b~0c', value: '2' }];
+    assert.deepEqual((await patch(JSON_PATCH, operations)).body.metadata.annotations, { keep: '1', 'a/b~c': '2' });
+  });
+  it('JSON patch: all or nothing', async () => {
+    const operations = [
+      { op: 'replace', path: '/data/a', value: '9' },
+      { op: 'test', path: '/data/b', value: 'other' },
+    ];
+    const { status, body } = await patch(JSON_PATCH, operations);
+    assert.deepEqual([status, body.reason], [422, 'Invalid']);
+    assert.deepEqual((await call('GET', `${MAPS}/m`)).body.data, { a: '1', b: '2' });
+  });
+
+  const refused: [string, string, unknown, number][] = [
+    ['a JSON patch whose parent is missing', JSON_PATCH, [{ op: 'add', path: '/x/y/z', value: 1 }], 422],
+    ['a JSON patch that is no list', JSON_PATCH, { a: 1 }, 400],
+    [
+      'a JSON patch of 10,001 operations',
+      JSON_PATCH,
+      Array.from({ length: 10_001 }, () => ({ op: 'remove', path: '/data' })),
+      413,
+    ],
+    ['a merge patch that is no object', MERGE, [1], 400],
+    ['a resourceVersion gone by', MERGE, { metadata: { resourceVersion: '1' } }, 409],
+    ['another uid', MERGE, { metadata: { uid: 'x' } }, 409],
+    ['another name', MERGE, { metadata: { name: 'x' } }, 400],
+    ['an unknown format', 'application/json', {}, 415],
+    ['server-side apply without a manager', APPLY, 'apiVersion: v1\nkind: ConfigMap\n', 400],
+  ];
+  for (const [what, type, body, status] of refused) {
+    it(`${what}: ${status}`, async () => {
+      assert.equal((await patch(type, body)).status, status);
+    });
+  }
+  it('a custom resource takes no strategic merge patch', async () => {
+    await call('POST', TOPOLOGIES, { metadata: { name: 'n' } });
+    assert.equal((await patch(STRATEGIC, { spec: { a: 1 } }, `${TOPOLOGIES}/n`)).status, 415);
+    assert.equal((await patch(MERGE, { status: { reserved: '0' } }, `${TOPOLOGIES}/n/status`)).status, 200);
+  });
+  it('a strategic merge patch of a condition leaves the others', async () => {
+    const pods = '/api/v1/namespaces/default/pods';
+    await call('POST', pods, podOf('p'));
+    for (const type of ['A', 'B']) {
+      await patch(STRATEGIC, { status: { conditions: [{ type, status: 'True' }] } }, `${pods}/p/status`);
+    }
+    const { body } = await patch(
+      STRATEGIC,
+      { status: { conditions: [{ type: 'A', status: 'False' }] } },
+      `${pods}/p/status`,
+    );
+    assert.deepEqual((body.status as JsonObject).conditions, [
+      { type: 'A', status: 'False' },
+      { type: 'B', status: 'True' },
+    ]);
+  });
+  it('server-side apply makes what is not there and merges into what is', async () => {
+    const apply = (data: string) =>
+      patch(APPLY, `apiVersion: v1\nkind: ConfigMap\ndata: {${data}}\n`, `${MAPS}/applied?fieldManager=test`);
+    assert.deepEqual((await apply('a: "1"')).body.data, { a: '1' });
+    assert.deepEqual((await apply('b: "2"')).body.data, { a: '1', b: '2' });
+  });
+  it('writers that meet both succeed', async () => {
+    const writes = Array.from({ length: 8 }, (_, i) => patch(MERGE, { data: { [`k${i}`]: 'x' } }));
+    for (const { status } of await Promise.all(writes)) assert.equal(status, 200);
+    const { body } = await call('GET', `${MAPS}/m`);
+    assert.equal(Object.keys(body.data as object).length, 10);
+  });
+});
+
+describe('strategic merge patch', () => {
+  const cases: [what: string, target: JsonObject, patch: JsonObject, merged: JsonObject][] = [
+    ['merges maps', { a: { x: 1, y: 2 } }, { a: { y: 3 } }, { a: { x: 1, y: 3 } }],
+    ['null removes', { a: 1, b: 2 }, { a: null }, { b: 2 }],
+    ['replaces lists without a key', { args: ['a'] }, { args: ['b'] }, { args: ['b'] }],
+    [
+      'merges containers by name',
+      { containers: [{ name: 'a', x: 1 }, { name: 'b' }] },
+      { containers: [{ name: 'a', y: 2 }] },
+      { containers: [{ name: 'a', x: 1, y: 2 }, { name: 'b' }] },
+    ],
+    ['adds an item', { env: [{ name: 'a' }] }, { env: [{ name: 'b' }] }, { env: [{ name: 'a' }, { name: 'b' }] }],
+    [
+      'deletes an item',
+      { env: [{ name: 'a' }, { name: 'b' }] },
+      { env: [{ name: 'a', $patch: 'delete' }] },
+      { env: [{ name: 'b' }] },
+    ],
+    [
+      'replaces a list on demand',
+      { env: [{ name: 'a' }] },
+      { env: [{ name: 'b' }, { $patch: 'replace' }] },
+      { env: [{ name: 'b' }] },
+    ],
+    ['replaces a map on demand', { m: { a: 1 } }, { m: { b: 2, $patch: 'replace' } }, { m: { b: 2 } }],
+    ['keeps only named keys', { s: { a: 1, b: 2 } }, { s: { a: 3, $retainKeys: ['a'] } }, { s: { a: 3 } }],
+    ['joins finalizers', { finalizers: ['a'] }, { finalizers: ['b', 'a'] }, { finalizers: ['a', 'b'] }],
+    [
+      'takes from primitive lists',
+      { finalizers: ['a', 'b'] },
+      { '$deleteFromPrimitiveList/finalizers': ['a'] },
+      { finalizers: ['b'] },
+    ],
+    [
+      'orders',
+      { env: [{ name: 'a' }, { name: 'b' }] },
+      { '$setElementOrder/env': [{ name: 'b' }, { name: 'a' }] },
+      { env: [{ name: 'b' }, { name: 'a' }] },
+    ],
+  ];
+  for (const [what, target, patch, merged] of cases) {
+    it(what, () => {
+      const before = structuredClone(target);
+      assert.deepEqual(strategicMerge(target, patch), merged);
+      assert.deepEqual(target, before);
+    });
+  }
+  for (const [what, patch, message] of [
+    ['an unknown directive', { $patch: 'explode' }, /unknown patch directive: explode/],
+    ['an item without its key', { env: [{ value: 'x' }] }, /does not contain declared merge key: name/],
+  ] as const) {
+    it(`refuses ${what}`, () => assert.throws(() => strategicMerge({}, patch as JsonObject), message));
+  }
+});

@@ -1,0 +1,164 @@
+import { once } from 'node:events';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { createServer, type IncomingHttpHeaders, type RequestListener } from 'node:http';
+import { createServer as createSecureServer, request } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type ApiServer, type ApiServerOptions, createApiServer } from '../../sandbox/api-server/server.ts';
+import type { CertificateAuthority } from '../../sandbox/certificates.ts';
+import type { JsonObject, KubeObject } from '../../sandbox/objects.ts';
+
+export const TOKEN = 'admin-token';
+
+export interface Reply {
+  readonly status: number;
+  readonly headers: IncomingHttpHeaders;
+  readonly body: JsonObject & { message?: string; reason?: string; metadata: JsonObject };
+}
+
+export type Client = (
+  method: string,
+  path: string,
+  body?: unknown,
+  options?: { type?: string; accept?: string; token?: string },
+) => Promise<Reply>;
+
+/** A running API server for one suite, faults thrown at the end. */
+export async function startApiServer(options: ApiServerOptions = {}): Promise<{ server: ApiServer; call: Client }> {
+  const server = createApiServer({
+    tokens: { [TOKEN]: { username: 'tester', groups: ['system:authenticated'], extra: { 'example.dev/x': ['y'] } } },
+    ...options,
+  });
+  await server.start();
+  return { server, call: clientOf(server) };
+}
+
+export function clientOf(server: ApiServer): Client {
+  return (method, path, body, { type = 'application/json', accept = 'application/json', token = TOKEN } = {}) =>
+    new Promise((resolve, reject) => {
+      const outgoing = request(
+        `${server.url}${path}`,
+        {
+          method,
+          ca: server.ca,
+          agent: false,
+          headers: {
+            // Node frames the body of a DELETE only when told its length.
+            ...(body !== undefined && { 'content-length': Buffer.byteLength(textOf(body)) }),
+            accept,
+            ...(token && { authorization: `Bearer ${token}` }),
+            ...(body !== undefined && { 'content-type': type }),
+          },
+        },
+        (response) => {
+          let text = '';
+          response.setEncoding('utf8').on('data', (chunk: string) => {
+            text += chunk;
+          });
+          response.on('end', () => {
+            const decoded = text === '' ? {} : JSON.parse(text);
+            resolve({ status: response.statusCode ?? 0, headers: response.headers, body: decoded });
+          });
+        },
+      );
+      outgoing.on('error', reject);
+      outgoing.end(body === undefined ? undefined : textOf(body));
+    });
+}
+
+const textOf = (body: unknown) => (typeof body === 'string' ? body : JSON.stringify(body));
+
+/** A server that lives as long as the suite that asks for it. */
+export function useApiServer(options: ApiServerOptions = {}) {
+  let running: { server: ApiServer; call: Client } | undefined;
+  before(async () => {
+    running = await startApiServer(options);
+  });
+  after(() => running?.server.stop());
+  const call: Client = (...request) => running!.call(...request);
+  return {
+    call,
+    get server() {
+      return running!.server;
+    },
+  };
+}
+
+export interface Watched {
+  type: string;
+  object: KubeObject & { code?: number; reason?: string };
+}
+
+/** Opens a watch and collects its events until it ends by itself or is closed. */
+export function watch(server: ApiServer, path: string) {
+  const events: Watched[] = [];
+  let ended = false;
+  const outgoing = request(`${server.url}${path}`, {
+    ca: server.ca,
+    agent: false,
+    headers: { authorization: `Bearer ${TOKEN}` },
+  });
+  const closed = new Promise<void>((resolve) => {
+    outgoing.on('error', () => resolve());
+    outgoing.on('response', (response) => {
+      let rest = '';
+      response.setEncoding('utf8').on('data', (chunk: string) => {
+        const lines = (rest + chunk).split('\n');
+        rest = lines.pop() ?? '';
+        for (const line of lines) events.push(JSON.parse(line));
+      });
+      response.on('close', resolve);
+    });
+  }).then(() => {
+    ended = true;
+  });
+  outgoing.end();
+  return { events, closed, hasEnded: () => ended, close: () => outgoing.destroy() };
+}
+
+/** Waits until something holds, or fails saying what did not. */
+export async function until(what: string, holds: () => unknown, milliseconds = 8_000): Promise<void> {
+  const deadline = Date.now() + milliseconds;
+  while (!(await holds())) {
+    if (Date.now() > deadline) throw new Error(`waited ${milliseconds} ms in vain: ${what}`);
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+}
+
+export const pause = (milliseconds: number) => new Promise((resolve) => setTimeout(resolve, milliseconds));
+
+export interface Listener {
+  readonly port: number;
+  close(): Promise<void>;
+}
+
+/** An HTTP server, or HTTPS with a certificate of the authority for these names. */
+export async function listen(
+  handler: RequestListener,
+  tls?: { authority: CertificateAuthority; names: string[] },
+): Promise<Listener> {
+  const server = tls ? createSecureServer({ ...tls.authority.issue(tls.names) }, handler) : createServer(handler);
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return {
+    port: (server.address() as AddressInfo).port,
+    async close() {
+      server.close();
+      server.closeAllConnections();
+      await once(server, 'close');
+    },
+  };
+}
+
+export async function temporaryDirectory(): Promise<{ path: string; remove: () => Promise<void> }> {
+  const path = await mkdtemp(join(tmpdir(), 'plb-'));
+  return { path, remove: () => rm(path, { recursive: true, force: true }) };
+}
+
+export const podOf = (name: string, resources: JsonObject = {}, extra: JsonObject = {}): KubeObject => ({
+  apiVersion: 'v1',
+  kind: 'Pod',
+  metadata: { name, namespace: 'default' },
+  spec: { containers: [{ name: 'main', image: 'none', resources }], ...extra },
+});
