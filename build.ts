@@ -9,6 +9,7 @@ const ENTRIES = {
   'scheduler-plugin': 'scheduler-plugin/main.ts',
   'node-agent': 'node-agent/main.ts',
   plumbline: 'cli/main.ts',
+  'ovs-stand-in': 'sandbox/open-vswitch/stand-in.ts',
 };
 
 /**

@@ -42,6 +42,33 @@ export async function keepRunning(duty: Duty, log: Logger, observer: DutyObserve
   }
 }
 
+/** Lets what a duty does in callbacks (events, timers) fail the duty, where it would end the process. */
+export interface Guard {
+  /** The callback, whose exceptions become the guard's failure. */
+  <Args extends unknown[]>(callback: (...args: Args) => void): (...args: Args) => void;
+  /** Never resolves; rejects with the first failure. */
+  readonly failed: Promise<never>;
+}
+
+export function createGuard(): Guard {
+  let fail: (error: unknown) => void = () => {};
+  const failed = new Promise<never>((_resolve, reject) => {
+    fail = reject;
+  });
+  // Whoever does not wait for it must not be told of it as an unhandled rejection.
+  failed.catch(() => undefined);
+  const guard =
+    <Args extends unknown[]>(callback: (...args: Args) => void) =>
+    (...args: Args): void => {
+      try {
+        callback(...args);
+      } catch (error) {
+        fail(error);
+      }
+    };
+  return Object.assign(guard, { failed });
+}
+
 /** Resolves when the signal aborts. */
 export function untilAborted(signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {

@@ -11,7 +11,7 @@ import type { PodRequest } from './pod-request.ts';
 import { type CpuAssignments, type KubeletState, withEntry } from './state.ts';
 import { createStaticPolicy, initialPool, releaseCpus, type StaticPolicy } from './static-policy.ts';
 import { type CpuTopology, topologyOfHost } from './topology.ts';
-import { behaviourOf, PREDICTED_VERSIONS } from './versions.ts';
+import { type Behaviour, behaviourOf, PREDICTED_VERSIONS } from './versions.ts';
 
 /** A node's kubelet as it is configured. Option values are strings, as in the kubelet's own configuration. */
 export interface KubeletConfig {
@@ -33,6 +33,8 @@ export interface KubeletConfig {
   readonly reserved: CpuSet;
   /** NUMA distances by node id (row) and position among the nodes (column); for prefer-closest-numa-nodes. */
   readonly distances?: Readonly<Record<number, readonly number[]>> | undefined;
+  /** What is known to differ from others of its version: backports that a distribution carries. */
+  readonly behaviour?: Partial<Behaviour> | undefined;
   /** Feature gates that were set; only those that change admission matter. */
   readonly featureGates?: Readonly<Record<string, boolean>> | undefined;
 }
@@ -103,10 +105,11 @@ function remove(state: KubeletState, uid: string): KubeletState {
 }
 
 function rulesOf(config: KubeletConfig): AdmissionRules {
-  const behaviour = behaviourOf(config.version);
-  if (!behaviour) {
+  const known = behaviourOf(config.version);
+  if (!known) {
     throw new UnpredictableError(`kubelet ${config.version} is not predicted, only ${PREDICTED_VERSIONS}`);
   }
+  const behaviour = { ...known, ...config.behaviour };
   if (config.featureGates?.['PodLevelResourceManagers']) {
     throw new UnpredictableError(
       'the feature gate PodLevelResourceManagers is on; pod-level managers are not predicted',
@@ -125,7 +128,7 @@ function rulesOf(config: KubeletConfig): AdmissionRules {
   return {
     topology,
     behaviour,
-    cpu: cpuPolicyOf(config, topology, policy),
+    cpu: cpuPolicyOf(config, topology, policy, behaviour),
     policy,
     // Under policy none the kubelet does not look at the scope: containers are admitted one by one.
     scope: policy === 'none' ? 'container' : scope,
@@ -133,12 +136,20 @@ function rulesOf(config: KubeletConfig): AdmissionRules {
   };
 }
 
-function cpuPolicyOf(config: KubeletConfig, topology: CpuTopology, policy: TopologyPolicy): StaticPolicy | undefined {
+function cpuPolicyOf(
+  config: KubeletConfig,
+  topology: CpuTopology,
+  policy: TopologyPolicy,
+  behaviour: Behaviour,
+): StaticPolicy | undefined {
   if (config.cpuManager.policy === 'none') return undefined;
   if (config.cpuManager.policy !== 'static') {
     throw new UnpredictableError(`unknown CPU manager policy ${config.cpuManager.policy}`);
   }
   const options = readCpuOptions(config.cpuManager.options);
+  if (options.preferAlignByUncore && !behaviour.uncoreRoundsUp) {
+    throw new UnpredictableError(`prefer-align-cpus-by-uncorecache is not predicted for kubelet ${config.version}`);
+  }
   const missing = config.reserved.minus(topology.cpus);
   if (!missing.isEmpty) throw new UnpredictableError(`reserved CPU ${missing.first} does not exist on the host`);
   checkHardware(options, topology, policy);

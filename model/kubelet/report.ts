@@ -30,6 +30,8 @@ export interface HostReport {
   readonly assignments: readonly { readonly podUID: string; readonly container: string; readonly cpus: string }[];
   readonly physnets?: readonly { readonly name: string; readonly cells: string }[] | undefined;
   readonly tunnel?: { readonly cells: string } | undefined;
+  /** CPUs that poll-mode driver threads of the virtual switch keep busy. */
+  readonly pmdCPUs?: string | undefined;
 }
 
 /**

@@ -5,20 +5,31 @@ export interface Behaviour {
    * with a wide CPU hint), or since kubernetes #138244 only over those that have such a device.
    */
   readonly deviceHints: 'all-nodes' | 'device-nodes';
+  /**
+   * Whether a rest that is no whole core is rounded up when it is sought in one uncore cache. Before 1.33 it was
+   * rounded down, with another outcome for odd requests, which is not modelled.
+   */
+  readonly uncoreRoundsUp: boolean;
 }
 
 /**
- * Behaviour by minor version of Kubernetes 1. Each row was read in that version's source; what is not listed is not
+ * Behaviour by minor version of Kubernetes 1. Each row was compared with that version's source, file by file: the CPU,
+ * device, memory and topology managers of 1.32.13, 1.33.13, 1.34.9, 1.35.6 and 1.36.2. What is not listed is not
  * predicted.
+ *
+ * A distribution may carry a change earlier than its version says (OpenShift carries #138244 in its 1.35); where that
+ * is known, the configuration overrides the row.
  */
 const BEHAVIOUR: Readonly<Record<number, Behaviour>> = {
-  34: { deviceHints: 'all-nodes' },
-  35: { deviceHints: 'all-nodes' },
-  36: { deviceHints: 'device-nodes' },
+  32: { deviceHints: 'all-nodes', uncoreRoundsUp: false },
+  33: { deviceHints: 'all-nodes', uncoreRoundsUp: true },
+  34: { deviceHints: 'all-nodes', uncoreRoundsUp: true },
+  35: { deviceHints: 'all-nodes', uncoreRoundsUp: true },
+  36: { deviceHints: 'device-nodes', uncoreRoundsUp: true },
 };
 
 /** The versions that are predicted, for messages. */
-export const PREDICTED_VERSIONS = '1.34 to 1.36';
+export const PREDICTED_VERSIONS = '1.32 to 1.36';
 
 /** How the kubelet of a version behaves, or undefined if that version is not predicted. */
 export function behaviourOf(version: string): Behaviour | undefined {

@@ -41,6 +41,12 @@ export interface PlacementHost {
   readonly reserved: CpuSet;
   /** CPUs that some container owns. */
   readonly owned: CpuSet;
+  /** Uids of the pods that own them. */
+  readonly shown: ReadonlySet<string>;
+  /** The kubelet gives whole cores only (full-pcpus-only). */
+  readonly wholeCoresOnly: boolean;
+  /** CPUs that the virtual switch polls on. */
+  readonly polled: CpuSet;
   readonly networks: NetworkCells;
 }
 
@@ -59,6 +65,9 @@ export function preparedHost(report: HostReport): PlacementHost {
     state: 'unpredictable' in kubelet ? undefined : stateOfReport(kubelet, report),
     reserved,
     owned: unionOf(report.assignments.map(({ cpus }) => CpuSet.parse(cpus))),
+    shown: new Set(report.assignments.map(({ podUID }) => podUID)),
+    wholeCoresOnly: report.cpuManager.options?.['full-pcpus-only'] === 'true',
+    polled: CpuSet.parse(report.pmdCPUs ?? ''),
     networks: {
       physnets: new Map((report.physnets ?? []).map(({ name, cells }) => [name, CpuSet.parse(cells)])),
       tunnel: report.tunnel && CpuSet.parse(report.tunnel.cells),

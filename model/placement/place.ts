@@ -84,6 +84,11 @@ function judge(needs: PlacementNeeds, node: PlacementHost, kubelet: Kubelet, sta
     const text = `the kubelet would give CPUs ${foreign} twice: its arithmetic fails on sockets or cores of different size`;
     return refusal('no-whole-cores', text, { resource: 'cpus' });
   }
+  const polled = exclusiveCpus(given).intersect(node.polled);
+  if (!polled.isEmpty) {
+    const text = `the kubelet would give CPUs ${polled}, on which the virtual switch polls; reserve them (reservedSystemCPUs)`;
+    return refusal('polled-cpus', text, { resource: 'cpus' });
+  }
   const broken = needs.wholeCores ? given.find(({ cpus }) => !isWholeCores(node.host, cpus)) : undefined;
   if (broken) {
     const text = `container ${broken.name} was promised whole cores, but the kubelet would give it CPUs ${broken.cpus}`;

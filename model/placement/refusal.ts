@@ -8,6 +8,8 @@ export type RefusalReason =
   | 'too-few-cpus'
   /** Whole cores cannot be had on this node by its make or by its reserved CPUs. */
   | 'no-whole-cores'
+  /** The kubelet would give CPUs that the virtual switch's poll-mode threads keep busy. */
+  | 'polled-cpus'
   /** The topology manager would refuse: no NUMA nodes fit all that the pod asks for. */
   | 'no-common-node'
   /** The CPUs would not be on the NUMA nodes of a required network. */
@@ -26,6 +28,7 @@ const SHORT: Readonly<Record<RefusalReason, string>> = {
   'too-few-whole-cores': 'too few free whole cores',
   'too-few-cpus': 'too few free CPUs',
   'no-whole-cores': 'node cannot give whole cores',
+  'polled-cpus': 'free CPUs are polled by the virtual switch',
   'no-common-node': 'no NUMA node fits all resources',
   'network-elsewhere': 'no room on the NUMA nodes of a required network',
   'cannot-split': 'the kubelet cannot split it over the NUMA nodes of its networks',

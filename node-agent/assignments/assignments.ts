@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { createPodResourcesClient } from '../../kube/kubelet-api/pod-resources-client.ts';
 import type { CpuSet } from '../../model/cpu-set.ts';
 import type { Logger } from '../../runtime/log.ts';
-import { untilAborted } from '../duty.ts';
+import { createGuard, untilAborted } from '../duty.ts';
 import { followCheckpoint } from './checkpoint-source.ts';
 import { followPodResources } from './pod-resources-source.ts';
 import { type AssignmentsView, type Inputs, nextView, UNKNOWN_VIEW } from './view.ts';
@@ -56,6 +56,7 @@ export function createAssignments({ kubeletDir, online, log, onFailure }: Assign
     async run(signal) {
       const socketPath = join(kubeletDir, POD_RESOURCES_SOCKET);
       const client = createPodResourcesClient(socketPath);
+      const guard = createGuard();
       try {
         const onPodResources = (reading: Inputs['podResources'], asked: number) => {
           kubeletAsked = asked;
@@ -68,8 +69,8 @@ export function createAssignments({ kubeletDir, online, log, onFailure }: Assign
           update({ checkpoint: reading }, at);
           source.refresh();
         };
-        followCheckpoint({ directory: kubeletDir, log, onReading: onCheckpoint }, signal);
-        await untilAborted(signal);
+        followCheckpoint({ directory: kubeletDir, log, onReading: guard(onCheckpoint) }, signal);
+        await Promise.race([untilAborted(signal), guard.failed]);
       } finally {
         client.close();
       }

@@ -38,10 +38,10 @@ export interface Crew {
   /** Gives every thread its own mask back and forgets them. @returns the number of threads changed */
   restore(): number;
   /**
-   * Returns when no thread may run on the CPUs.
+   * Returns when no thread may run on the CPUs. `otherwise`: where those go that may run on no other.
    * @throws VacateError after 2 s
    */
-  vacate(cpus: CpuSet, signal?: AbortSignal): Promise<void>;
+  vacate(cpus: CpuSet, otherwise: CpuSet, signal?: AbortSignal): Promise<void>;
   /** CPUs of poll mode driver threads. */
   pmdCpus(): CpuSet;
 }
@@ -94,11 +94,11 @@ export function createCrew(deps: CrewDeps): Crew {
       return moved;
     },
 
-    async vacate(cpus, signal) {
+    async vacate(cpus, otherwise, signal) {
       const started = performance.now();
       for (;;) {
         refresh();
-        const staying = keepers.flatMap((keeper) => leave(keeper, cpus));
+        const staying = keepers.flatMap((keeper) => leave(keeper, cpus, otherwise));
         const seconds = (performance.now() - started) / 1000;
         if (staying.length === 0) return metrics.vacateSeconds.observe(seconds);
         if (seconds > VACATE_DEADLINE) throw new VacateError(cpus, staying);
@@ -118,9 +118,9 @@ function complaints({ name, errors, clipped }: PassResult & { readonly name: str
 }
 
 /** Moves a daemon's threads off the CPUs; names those that are still there. */
-function leave(keeper: Keeper, cpus: CpuSet): string[] {
+function leave(keeper: Keeper, cpus: CpuSet, otherwise: CpuSet): string[] {
   if (keeper.threadsOn(cpus).length === 0) return [];
-  keeper.apply({ avoid: cpus });
+  keeper.apply({ avoid: cpus, otherwise });
   const tids = keeper.threadsOn(cpus);
   return tids.length === 0 ? [] : [`${keeper.daemon.name} threads ${tids.join(' ')}`];
 }

@@ -4,8 +4,11 @@ import { SyscallError } from '../../native/syscall-error.ts';
 import type { OvsDaemon } from './daemons.ts';
 import { createPmdFinder, type Threads } from './threads.ts';
 
-/** Where a process's threads should be: exactly on `only`, or anywhere they are but on `avoid`. */
-export type Goal = { readonly only: CpuSet } | { readonly avoid: CpuSet };
+/**
+ * Where a process's threads should be: exactly on `only`; or where they are but on `avoid`, and a thread that would be
+ * nowhere then, on `otherwise`.
+ */
+export type Goal = { readonly only: CpuSet } | { readonly avoid: CpuSet; readonly otherwise: CpuSet };
 
 /** What one pass over a process's threads found and did. */
 export interface PassResult {
@@ -132,7 +135,11 @@ export function createKeeper(daemon: OvsDaemon, { affinity, threads, machine, no
         const target = goal.only.intersect(machine());
         return pass(() => target);
       }
-      return pass((mask) => mask.minus(goal.avoid));
+      const otherwise = goal.otherwise.minus(goal.avoid).intersect(machine());
+      return pass((mask) => {
+        const rest = mask.minus(goal.avoid);
+        return rest.isEmpty ? otherwise : rest;
+      });
     },
     threadsOn: (cpus) => ordinary().filter((tid) => quietly(() => current(tid))?.intersects(cpus) === true),
     restore() {

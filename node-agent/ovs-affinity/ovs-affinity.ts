@@ -2,7 +2,7 @@ import type { CpuSet } from '../../model/cpu-set.ts';
 import type { Logger } from '../../runtime/log.ts';
 import type { Assignments } from '../assignments/assignments.ts';
 import type { AssignmentsView } from '../assignments/view.ts';
-import { untilAborted } from '../duty.ts';
+import { createGuard, untilAborted } from '../duty.ts';
 import { watchDirectory } from '../watch-directory.ts';
 import { type CrewDeps, createCrew } from './crew.ts';
 import { isEnabled, watchEnabler } from './enabler.ts';
@@ -46,6 +46,8 @@ export function createOvsAffinity(deps: OvsAffinityDeps): OvsAffinity {
   let applied: CpuSet | undefined;
   let growth: NodeJS.Timeout | undefined;
   let lastProblems = '';
+  /** `grow` under the guard of the run that is on. */
+  let guardedGrow = () => {};
 
   const cancelGrowth = () => {
     clearTimeout(growth);
@@ -54,11 +56,11 @@ export function createOvsAffinity(deps: OvsAffinityDeps): OvsAffinity {
 
   const goalOf = ({ free, owned }: AssignmentsView, mayGrow: boolean): Goal => {
     // Never known yet: nothing is taken, but what is known to be owned is left.
-    if (free === undefined) return { avoid: owned };
+    if (free === undefined) return { avoid: owned, otherwise: deps.machine().minus(owned) };
     const { now, later } = step(mayGrow ? undefined : applied, free);
     applied = now;
     if (later === undefined) cancelGrowth();
-    else growth ??= setTimeout(grow, growthDelay * 1000);
+    else growth ??= setTimeout(guardedGrow, growthDelay * 1000);
     return { only: now };
   };
 
@@ -103,18 +105,21 @@ export function createOvsAffinity(deps: OvsAffinityDeps): OvsAffinity {
 
   return {
     async run(signal) {
+      const guard = createGuard();
       const look = () => enable(isEnabled(enablerFile));
       look();
       if (!enabled) log.info({ enablerFile }, 'OVS CPU affinity pinning disabled');
-      const unsubscribe = assignments.subscribe((_view, at) => pass(at));
-      watchEnabler(enablerFile, look, signal);
-      watchDirectory({ path: deps.rundir, signal, onChange: () => pass(performance.now()) });
-      const timer = setInterval(() => {
+      const unsubscribe = assignments.subscribe(guard((_view, at) => pass(at)));
+      watchEnabler(enablerFile, guard(look), signal);
+      watchDirectory({ path: deps.rundir, signal, onChange: guard(() => pass(performance.now())) });
+      const tick = guard(() => {
         look();
         pass(performance.now());
-      }, SAFETY * 1000);
+      });
+      const timer = setInterval(tick, SAFETY * 1000);
+      guardedGrow = guard(grow);
       try {
-        await untilAborted(signal);
+        await Promise.race([untilAborted(signal), guard.failed]);
       } finally {
         clearInterval(timer);
         unsubscribe();
@@ -126,7 +131,8 @@ export function createOvsAffinity(deps: OvsAffinityDeps): OvsAffinity {
       if (!enabled || cpus.isEmpty) return;
       // What is vacated comes back as growth does: late, and only if the view still calls it free.
       applied = applied?.minus(cpus);
-      await crew.vacate(cpus, signal);
+      const { free, owned } = assignments.view();
+      await crew.vacate(cpus, free ?? deps.machine().minus(owned), signal);
     },
 
     pmdCpus: () => crew.pmdCpus(),

@@ -1,4 +1,5 @@
 import { Agent, request } from 'node:https';
+import { isIP } from 'node:net';
 import type { Json } from '../objects.ts';
 import type { Webhook } from './webhook-configuration.ts';
 
@@ -37,7 +38,8 @@ export function createWebhookClient(resolve: ServiceResolver): WebhookClient {
             agent,
             host,
             port,
-            servername,
+            // An address is checked as an address; SNI carries names only.
+            ...(isIP(servername) === 0 && { servername }),
             path: `${path}${path.includes('?') ? '&' : '?'}timeout=${webhook.timeoutSeconds}s`,
             method: 'POST',
             headers: {

@@ -126,7 +126,7 @@ function serviceAddress(url: URL, resolve: ServiceResolver) {
   const [, name, namespace] = /^([^.]+)\.([^.]+)\.svc(?:\.cluster\.local)?$/.exec(url.hostname) ?? [];
   if (name === undefined || namespace === undefined) return {};
   const endpoint = resolve(namespace, name, Number(url.port) || (url.protocol === 'https:' ? 443 : 80));
-  return endpoint ? { ...endpoint, servername: url.hostname } : {};
+  return endpoint ? { hostname: endpoint.host, port: endpoint.port, servername: url.hostname } : {};
 }
 
 function tlsOptions({ tlsConfig = {} }: ExtenderConfiguration) {

@@ -54,25 +54,29 @@ function startAgent(flags: readonly string[]): Agent {
   };
 }
 
-describe('the node agent as a process', function () {
-  needs('linux');
-  this.timeout(30_000);
-  const temp = tempDirectories();
-  const machine = () => CpuSet.parse(readFileSync('/sys/devices/system/cpu/online', 'utf8'));
-  let root: string;
-  let api: FakeApi;
-  let kubelet: FakeKubelet;
-  let agent: Agent;
-  let standIns: StandIn[];
-  let flags: string[];
+const temp = tempDirectories();
+const machine = () => CpuSet.parse(readFileSync('/sys/devices/system/cpu/online', 'utf8'));
+let root: string;
+let api: FakeApi;
+let kubelet: FakeKubelet;
+let agent: Agent;
+let standIns: StandIn[];
+let flags: string[];
 
+/** A node of eight CPUs in two cells, as files; an API server; a kubelet that does not run yet. */
+function setUp(suite: Mocha.Suite): void {
+  needs('linux');
+  suite.timeout(30_000);
   beforeEach(async () => {
     root = temp();
     api = createFakeApi(NODE);
     const server = await api.listen();
     kubelet = createFakeKubelet(join(root, 'kubelet'));
     standIns = [];
-    const cluster = { clusters: [{ name: 'c', cluster: { server } }], users: [{ name: 'u', user: {} }] };
+    const cluster = {
+      clusters: [{ name: 'c', cluster: { server, 'insecure-skip-tls-verify': true } }],
+      users: [{ name: 'u', user: {} }],
+    };
     const contexts = { contexts: [{ name: 'x', context: { cluster: 'c', user: 'u' } }], 'current-context': 'x' };
     for (const name of ['etc', 'run']) mkdirSync(join(root, name));
     writeTree(root, {
@@ -93,17 +97,22 @@ describe('the node agent as a process', function () {
     flags.push('--kubelet-dir', kubelet.directory, '--sysfs-root', join(root, 'sys'));
     flags.push('--ovs-enabler', join(root, 'etc/enable'), '--network-map', join(root, 'map.yaml'));
   });
-  afterEach(async () => {
+  afterEach(async function () {
+    if (this.currentTest?.state === 'failed') console.error(agent.lines, agent.text);
     agent.process.kill('SIGKILL');
     await Promise.all(standIns.map((standIn) => standIn.stop()));
     await kubelet.stop();
     await api.close();
   });
+}
 
-  const status = () =>
-    (api.objects.get(`/apis/plumbline.dev/v1alpha1/nodetopologies/${NODE}`) as unknown as NodeTopology | undefined)
-      ?.status;
-  const masks = () => [...new Set(standIns.flatMap(({ pid }) => allowedLists(pid)))];
+const status = () =>
+  (api.objects.get(`/apis/plumbline.dev/v1alpha1/nodetopologies/${NODE}`) as unknown as NodeTopology | undefined)
+    ?.status;
+const masks = () => [...new Set(standIns.flatMap(({ pid }) => allowedLists(pid)))];
+
+describe('the node agent as a process', function () {
+  setUp(this);
 
   it('reports, registers, moves Open vSwitch, and leaves everything as it found it', async function () {
     if (machine().size < 2) this.skip();
@@ -169,6 +178,10 @@ describe('the node agent as a process', function () {
     assert.match((await agent.probe('/readyz')).body, /duties that do not run: assignments/);
     assert.equal(await agent.stop(), 0);
   });
+});
+
+describe('the node agent beside a DPU', function () {
+  setUp(this);
 
   it('a DPU and its host: the host’s agent makes the lease, the DPU’s renews it while Open vSwitch runs', async () => {
     const lease = () =>

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { parseNodeAgentConfig } from '../../node-agent/config.ts';
-import { type Duty, keepRunning, untilAborted } from '../../node-agent/duty.ts';
+import { createGuard, type Duty, keepRunning, untilAborted } from '../../node-agent/duty.ts';
 import { ConfigError } from '../../runtime/config.ts';
 import { eventually, recordingLogger } from './support.ts';
 
@@ -82,5 +82,15 @@ describe('duties', () => {
     assert.deepEqual(events.slice(0, 5), ['flaky runs', 'steady runs', 'flaky failed', 'flaky waits', 'flaky runs']);
     stop.abort();
     await running;
+  });
+});
+
+describe('a guard', () => {
+  it('turns an exception in a callback into a failure of the duty', async () => {
+    const guard = createGuard();
+    guard((what: string) => {
+      throw new Error(what);
+    })('in a timer');
+    await assert.rejects(Promise.race([untilAborted(new AbortController().signal), guard.failed]), /in a timer/);
   });
 });

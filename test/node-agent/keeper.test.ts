@@ -58,14 +58,17 @@ class FakeKernel {
   }
 }
 
+let kernel: FakeKernel;
+let keeper: Keeper;
+/** Three threads on sixteen CPUs. */
+function fresh(): void {
+  kernel = new FakeKernel();
+  for (const tid of [100, 101, 102]) kernel.thread(tid, '0-15');
+  keeper = kernel.keeper();
+}
+
 describe('keeping threads in their place', () => {
-  let kernel: FakeKernel;
-  let keeper: Keeper;
-  beforeEach(() => {
-    kernel = new FakeKernel();
-    for (const tid of [100, 101, 102]) kernel.thread(tid, '0-15');
-    keeper = kernel.keeper();
-  });
+  beforeEach(fresh);
 
   it('every thread goes to the goal; a second pass changes nothing', () => {
     assert.deepEqual(keeper.apply({ only: set('0-3') }), { threads: 3, moved: 3, clipped: 0, errors: [] });
@@ -85,9 +88,17 @@ describe('keeping threads in their place', () => {
 
   it('avoid: each thread keeps the rest of its own mask', () => {
     kernel.thread(101, '4-7');
-    keeper.apply({ avoid: set('0-1,4') });
+    keeper.apply({ avoid: set('0-1,4'), otherwise: set('') });
     assert.deepEqual(kernel.shown(), { 100: '2-3,5-15', 101: '5-7', 102: '2-3,5-15' });
     assert.deepEqual(keeper.threadsOn(set('4')), []);
+  });
+
+  it('avoid: a thread that is on none but those goes elsewhere; where there is no elsewhere it stays', () => {
+    kernel.thread(101, '4-5');
+    keeper.apply({ avoid: set('4-5'), otherwise: set('0-6') });
+    assert.equal(kernel.shown()[101], '0-3,6');
+    assert.deepEqual(keeper.apply({ avoid: set('0-3,6'), otherwise: set('2') }).errors, ['EINVAL']);
+    assert.equal(kernel.shown()[101], '0-3,6');
   });
 
   it('threads born during the pass converge', () => {
@@ -104,6 +115,10 @@ describe('keeping threads in their place', () => {
     kernel.onSet = () => kernel.masks.delete(102);
     assert.deepEqual(keeper.apply({ only: set('0') }).errors, []);
   });
+});
+
+describe('threads that cannot be where they should', () => {
+  beforeEach(fresh);
 
   it('CPUs that the machine lacks are not missed', () => {
     assert.equal(keeper.apply({ only: set('0-1,32-63') }).clipped, 0);
@@ -129,6 +144,10 @@ describe('keeping threads in their place', () => {
     assert.equal(kernel.sets, 0);
     assert.equal(keeper.apply({ only: set('8') }).moved, 3);
   });
+});
+
+describe('threads that are left alone or given back', () => {
+  beforeEach(fresh);
 
   it('restores each thread’s own mask; one born meanwhile gets the main thread’s', () => {
     kernel.thread(101, '5');

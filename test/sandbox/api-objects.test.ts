@@ -235,13 +235,13 @@ describe('sandbox API server: PUT', () => {
     made = (await call('POST', '/api/v1/namespaces/default/configmaps', configMap('put'))).body;
   });
   it('with the present version writes and counts on', async () => {
-    const { status, body } = await call('sandbox API server: PUT', path, { ...made, data: { a: '2' } });
+    const { status, body } = await call('PUT', path, { ...made, data: { a: '2' } });
     assert.equal(status, 200);
     assert.ok(Number(body.metadata.resourceVersion) > Number(made.metadata.resourceVersion));
     assert.equal(body.metadata.uid, made.metadata.uid);
   });
   it('that changes nothing makes no version', async () => {
-    const { body } = await call('sandbox API server: PUT', path, made);
+    const { body } = await call('PUT', path, made);
     assert.equal(body.metadata.resourceVersion, made.metadata.resourceVersion);
   });
   const wrong: [string, (metadata: object) => object, number, RegExp][] = [
@@ -261,22 +261,22 @@ describe('sandbox API server: PUT', () => {
   ];
   for (const [what, change, status, message] of wrong) {
     it(`${what}: ${status}`, async () => {
-      const reply = await call('sandbox API server: PUT', path, { ...made, metadata: change(made.metadata) });
+      const reply = await call('PUT', path, { ...made, metadata: change(made.metadata) });
       assert.equal(reply.status, status);
       assert.match(String(reply.body.message), message);
     });
   }
   it('without a version overwrites', async () => {
-    assert.equal((await call('sandbox API server: PUT', path, configMap('put'))).status, 200);
+    assert.equal((await call('PUT', path, configMap('put'))).status, 200);
   });
   it('of what is not there: 404', async () => {
-    const { status, body } = await call('sandbox API server: PUT', `${path}x`, configMap('putx'));
+    const { status, body } = await call('PUT', `${path}x`, configMap('putx'));
     assert.deepEqual([status, body.reason, body.message], [404, 'NotFound', 'configmaps "putx" not found']);
   });
   it('of a pod may not change its CPUs', async () => {
     const pod = (await call('POST', PODS, podOf('still', { limits: { cpu: '1' } }))).body;
     const spec = { containers: [{ name: 'main', resources: { limits: { cpu: '2' } } }] };
-    const reply = await call('sandbox API server: PUT', `${PODS}/still`, { ...pod, spec });
+    const reply = await call('PUT', `${PODS}/still`, { ...pod, spec });
     assert.equal(reply.status, 422);
     assert.match(String(reply.body.message), /pod updates may not change fields other than/);
   });

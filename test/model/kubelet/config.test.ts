@@ -15,8 +15,13 @@ describe('model/kubelet: what is not predicted is said with its reason', () => {
     cpuManager: { policy: 'static', options },
   });
   const cases: readonly [string, Partial<KubeletConfig>, RegExp][] = [
-    ['an old version', { version: 'v1.29.4' }, /^kubelet v1\.29\.4 is not predicted, only 1\.\d+ to 1\.36$/],
+    ['an old version', { version: 'v1.29.4' }, /^kubelet v1\.29\.4 is not predicted, only 1\.32 to 1\.36$/],
     ['a version to come', { version: 'v1.37.0' }, /v1\.37\.0 is not predicted/],
+    [
+      'uncore caches before 1.33',
+      { ...cpu({ 'prefer-align-cpus-by-uncorecache': 'true' }), version: 'v1.32.3' },
+      /not predicted for kubelet v1\.32\.3$/,
+    ],
     ['no version', { version: 'unknown' }, /kubelet unknown is not predicted/],
     ['pod-level managers', { featureGates: { PodLevelResourceManagers: true } }, /PodLevelResourceManagers/],
     [
@@ -79,6 +84,8 @@ describe('model/kubelet: behaviour by version', () => {
     ['1.36.0-rc.1+abc', 'device-nodes'],
     ['v1.35.4', 'all-nodes'],
     ['v1.34.0-eks-1', 'all-nodes'],
+    ['v1.32.1', 'all-nodes'],
+    ['v1.31.9', undefined],
     ['v1.360.0', undefined],
     ['v2.36.0', undefined],
     ['', undefined],

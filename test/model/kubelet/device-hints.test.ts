@@ -36,6 +36,15 @@ describe('model/kubelet: device hints', () => {
     assert.deepEqual(before.hint, [0, 1]);
   });
 
+  it('a backport that a distribution carries overrides the version', () => {
+    const pools = new Map([[NIC, poolOf([0])]]);
+    const config = { topologyManager: { policy: 'best-effort' }, version: 'v1.35.6' };
+    const kubelet = predictable(simpleHost(2, 4), { ...config, behaviour: { deviceHints: 'device-nodes' } });
+    const answer = admit(kubelet, pools, 'a', 6, 1);
+    assert.ok(answer.admitted);
+    assert.deepEqual(answer.hint, [0]);
+  });
+
   it('devices are used up, and given back when the pod goes', () => {
     const kubelet = predictable(simpleHost(2, 8), restricted);
     const pools = new Map([[NIC, poolOf([1])]]);

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
+import { countCheck } from '../../../model/placement/count-check.ts';
 import { type Placement, place } from '../../../model/placement/place.ts';
-import type { RefusalReason } from '../../../model/placement/refusal.ts';
+import type { Refusal, RefusalReason } from '../../../model/placement/refusal.ts';
 import { needs, node, physnet, REPORT, TUNNEL } from './fixtures.ts';
 
 function given(placement: Placement): string {
@@ -112,6 +113,11 @@ describe('model/placement: CPUs', () => {
       place(needs('a', 2), node({ cpuManager: { policy: 'none' } })),
       'no-exclusive-cpus',
     ],
+    [
+      'CPUs on which the virtual switch polls, and nobody reserved',
+      place(needs('a', 2), node({ pmdCPUs: '3' })),
+      'polled-cpus',
+    ],
     ['reserved CPUs that split a core', place(needs('a', 2), node({ reserved: '6,8' })), 'no-whole-cores'],
     [
       'a hybrid host',
@@ -121,7 +127,7 @@ describe('model/placement: CPUs', () => {
     [
       'a kubelet that cannot be predicted',
       place(needs('a', 2), node({ kubeletVersion: 'v1.20.0' })),
-      `unpredictable: kubelet v1.20.0 is not predicted, only 1.34 to 1.36`,
+      `unpredictable: kubelet v1.20.0 is not predicted, only 1.32 to 1.36`,
     ],
   ];
   for (const [name, placement, expected] of cases) it(name, () => assert.equal(given(placement), expected));
@@ -217,4 +223,34 @@ describe('model/placement: scores', () => {
     const plain = { cpuManager: { policy: 'static' } };
     assert.ok(score(place(needs('a', 4), node(plain))) > score(place(needs('a', 3), node(plain))));
   });
+});
+
+describe('model/placement: where the kubelet cannot be predicted', () => {
+  const old = { kubeletVersion: 'v1.20.0' };
+  const cases: readonly [string, Refusal | undefined, string | undefined][] = [
+    ['as many whole cores as are free', countCheck(needs('a', 14), node(old)), undefined],
+    ['one more', countCheck(needs('a', 16), node(old)), 'too-few-whole-cores'],
+    [
+      'without whole cores, as many CPUs as are free',
+      countCheck(needs('a', 13), node({ ...old, cpuManager: { policy: 'static' } })),
+      undefined,
+    ],
+    [
+      'one more than that',
+      countCheck(needs('a', 15), node({ ...old, cpuManager: { policy: 'static' } })),
+      'too-few-cpus',
+    ],
+    ['what is held counts', countCheck(needs('a', 8), node(old), [needs('b', 8)]), 'too-few-whole-cores'],
+    [
+      'what the report shows counts once',
+      countCheck(needs('a', 8), node({ ...old, assignments: [{ podUID: 'b', container: 'c', cpus: '2-7' }] }), [
+        needs('b', 6),
+      ]),
+      undefined,
+    ],
+    ['near its network', countCheck(needs('a', 8, [physnet('east')]), node(old)), 'network-elsewhere'],
+    ['no exclusive CPUs asked for', countCheck(needs('a', 0.5), node(old)), undefined],
+  ];
+  for (const [name, refusal, expected] of cases)
+    it(`${name}: ${expected ?? 'may fit'}`, () => assert.equal(refusal?.reason, expected));
 });

@@ -1,0 +1,64 @@
+/*
+ * What a program that only does it would need to put every thread of a process on a set of CPUs: read /proc, and for
+ * each thread sched_getaffinity, sched_setaffinity, and sched_getaffinity to see what the kernel made of it.
+ *
+ * Usage: affinity <pid> <rounds>. Each round puts all threads on the first CPU of the program's own set or on all of
+ * it, in turn. Prints the microseconds of each round, one a line.
+ */
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+static double microseconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * 1e6 + now.tv_nsec / 1e3;
+}
+
+static int apply(const char *directory, const cpu_set_t *goal)
+{
+    DIR *tasks = opendir(directory);
+    int moved = 0;
+    if (!tasks)
+        return -1;
+    for (struct dirent *entry; (entry = readdir(tasks));) {
+        int tid = atoi(entry->d_name);
+        cpu_set_t mask;
+        if (tid == 0 || sched_getaffinity(tid, sizeof mask, &mask) || CPU_EQUAL(&mask, goal))
+            continue;
+        if (sched_setaffinity(tid, sizeof *goal, goal) == 0 && sched_getaffinity(tid, sizeof mask, &mask) == 0)
+            moved++;
+    }
+    closedir(tasks);
+    return moved;
+}
+
+int main(int argc, char **argv)
+{
+    char directory[64];
+    cpu_set_t all, one;
+    if (argc != 3)
+        return 2;
+    snprintf(directory, sizeof directory, "/proc/%d/task", atoi(argv[1]));
+    if (sched_getaffinity(0, sizeof all, &all))
+        return 1;
+    CPU_ZERO(&one);
+    for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
+        if (CPU_ISSET(cpu, &all)) {
+            CPU_SET(cpu, &one);
+            break;
+        }
+    for (int round = 0; round < atoi(argv[2]); round++) {
+        double begun = microseconds();
+        int moved = apply(directory, round % 2 ? &all : &one);
+        double ended = microseconds();
+        if (moved < 0)
+            return 1;
+        printf("%.3f\n", ended - begun);
+    }
+    return 0;
+}

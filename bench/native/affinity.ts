@@ -1,0 +1,45 @@
+import { readdirSync } from 'node:fs';
+import { type Affinity, createAffinity } from '../../native/affinity.ts';
+import { type BenchResult, ratioOf } from '../model/timing.ts';
+import { compile, median } from './c-program.ts';
+import { startManyThreads } from './many-threads.ts';
+
+const THREADS = 64;
+const ROUNDS = 100;
+
+/** What bench/native/affinity.c does, through the bindings: the milliseconds of each round. */
+function applyInTurns(affinity: Affinity, pid: number): number[] {
+  const all = affinity.get(process.pid);
+  const one = new Uint32Array(all.length);
+  const word = all.findIndex((bits) => bits !== 0);
+  one[word] = all[word]! & -all[word]!;
+  return Array.from({ length: ROUNDS }, (_, round) => {
+    const goal = round % 2 === 0 ? one : all;
+    const begun = performance.now();
+    for (const name of readdirSync(`/proc/${pid}/task`)) {
+      const tid = Number(name);
+      if (affinity.get(tid)[word] === goal[word]) continue;
+      affinity.set(tid, goal);
+      affinity.get(tid);
+    }
+    return performance.now() - begun;
+  });
+}
+
+/** The bindings' three calls for each of 64 threads against the same calls in C, reading /proc included. */
+export async function affinityOverC(): Promise<BenchResult> {
+  const program = compile('affinity.c');
+  const threads = await startManyThreads(THREADS);
+  const affinity = createAffinity();
+  try {
+    return ratioOf(
+      'native.affinity-64-threads-over-c',
+      { most: 3 },
+      () => median(applyInTurns(affinity, threads.pid)),
+      () => median(program.run(threads.pid, ROUNDS)) / 1000,
+    );
+  } finally {
+    threads.stop();
+    program.remove();
+  }
+}

@@ -1,0 +1,43 @@
+import { CpuSet } from '../../model/cpu-set.ts';
+import { createAffinity } from '../../native/affinity.ts';
+import { createKeeper, type Keeper } from '../../node-agent/ovs-affinity/keeper.ts';
+import { procThreads } from '../../node-agent/ovs-affinity/threads.ts';
+import { type BenchResult, ratioOf } from '../model/timing.ts';
+import { compile, median } from '../native/c-program.ts';
+import { startManyThreads } from '../native/many-threads.ts';
+
+const THREADS = 64;
+const ROUNDS = 100;
+
+function applyInTurns(keeper: Keeper, all: CpuSet): number[] {
+  const one = CpuSet.of([all.first ?? 0]);
+  return Array.from({ length: ROUNDS }, (_, round) => {
+    const begun = performance.now();
+    keeper.apply({ only: round % 2 === 0 ? one : all });
+    return performance.now() - begun;
+  });
+}
+
+/** A whole pass of the agent over the threads against the bare calls in C: telling PMD threads, settling, checking. */
+export async function affinityOverC(): Promise<BenchResult> {
+  const program = compile('affinity.c');
+  const daemon = await startManyThreads(THREADS);
+  const affinity = createAffinity();
+  const all = CpuSet.fromWords(affinity.get(process.pid));
+  const parts = { affinity, threads: procThreads, machine: () => all, now: () => performance.now() };
+  const keeper = createKeeper({ name: 'ovs-vswitchd', pid: daemon.pid }, parts);
+  try {
+    // Long enough for every thread to count as named for good, as those of a running daemon do.
+    keeper.pmdCpus();
+    await new Promise((resolve) => setTimeout(resolve, 1100));
+    return ratioOf(
+      'node-agent.affinity-64-threads-over-c',
+      { most: 3 },
+      () => median(applyInTurns(keeper, all)),
+      () => median(program.run(daemon.pid, ROUNDS)) / 1000,
+    );
+  } finally {
+    daemon.stop();
+    program.remove();
+  }
+}

@@ -1,0 +1,57 @@
+import { styleText } from 'node:util';
+import type { CpuSet } from '../model/cpu-set.ts';
+import type { Host } from '../model/host.ts';
+
+/** CPUs that belong together, and the letter that marks them. */
+export interface CpuOwner {
+  /** One character. */
+  readonly mark: string;
+  readonly label: string;
+  readonly cpus: CpuSet;
+  readonly style?: Parameters<typeof styleText>[0];
+}
+
+export interface CpuMapOptions {
+  readonly host: Host;
+  readonly owners: readonly CpuOwner[];
+  /** What stands beside a NUMA node: its networks. */
+  readonly cellLabels?: ReadonlyMap<number, string>;
+  readonly color: boolean;
+}
+
+const FREE = '·';
+/** Cores in one line; a NUMA node with more goes on in the next. */
+const CORES_A_LINE = 12;
+
+/**
+ * Draws a host: a block for each NUMA node, its cores side by side, each core's threads by number and, below, by
+ * owner. Readable without colour.
+ */
+export function drawCpuMap({ host, owners, cellLabels = new Map(), color }: CpuMapOptions): string[] {
+  const ownerOf = (cpu: number) => owners.find(({ cpus }) => cpus.has(cpu));
+  const paint = (owner: CpuOwner | undefined, text: string) =>
+    color && owner?.style !== undefined ? styleText(owner.style, text) : text;
+  const digits = String(host.cpus.at(-1)?.id ?? 0).length;
+
+  const lines = host.cells.flatMap(({ id, cpus }) => {
+    const cores = host.cores.filter((core) => core.intersects(cpus));
+    const label = cellLabels.get(id);
+    const rows = chunk(cores, CORES_A_LINE).flatMap((row) => {
+      const cells = (draw: (cpu: number) => string) =>
+        row.map((core) => core.toArray().map(draw).join(' ')).join('  │ ');
+      return [
+        `  ${cells((cpu) => String(cpu).padStart(digits))}`,
+        `  ${cells((cpu) => paint(ownerOf(cpu), (ownerOf(cpu)?.mark ?? FREE).padStart(digits)))}`,
+      ];
+    });
+    return [`NUMA node ${id}${label === undefined ? '' : `  (${label})`}`, ...rows];
+  });
+  const legend = owners
+    .filter(({ cpus }) => !cpus.isEmpty)
+    .map((owner) => `${paint(owner, owner.mark)} ${owner.label}`);
+  return [...lines, [...legend, `${FREE} free`].join('   ')];
+}
+
+function chunk<T>(list: readonly T[], size: number): T[][] {
+  return Array.from({ length: Math.ceil(list.length / size) }, (_, i) => list.slice(i * size, (i + 1) * size));
+}

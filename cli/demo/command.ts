@@ -1,0 +1,45 @@
+import { realpathSync } from 'node:fs';
+import { dirname, resolve } from 'node:path';
+import { Command, InvalidArgumentError } from 'commander';
+import { DAEMONS, type DaemonName } from './daemons.ts';
+import { runDemo } from './demo.ts';
+import { createPrinter } from './printer.ts';
+
+interface DemoFlags {
+  readonly json?: true;
+  readonly keep?: true;
+  readonly daemon: Partial<Record<DaemonName, string>>;
+}
+
+/** `plumbline demo` */
+export function demoCommand(): Command {
+  return new Command('demo')
+    .description(
+      'Starts an embedded cluster of four nodes and the three daemons, and takes VMs through them step by step. ' +
+        'Needs nothing but Node.js; ends with status 0 only if every step held.',
+    )
+    .option('--json', 'print the steps as one JSON document')
+    .option('--keep', 'leave everything running afterwards and print how to reach it; Ctrl-C ends it')
+    .option('--daemon <name=program>', 'run another JavaScript program in place of a daemon', daemonReplacement, {})
+    .action(async ({ json, keep, daemon }: DemoFlags) => {
+      const dist = dirname(realpathSync(process.argv[1] ?? '.'));
+      const printer = createPrinter({ json: json === true, color: process.stdout.hasColors?.() ?? false });
+      const held = await runDemo({
+        dist,
+        packageRoot: resolve(dist, '..'),
+        printer,
+        keep: keep === true,
+        replacements: daemon,
+      });
+      process.exitCode = held ? 0 : 1;
+    });
+}
+
+function daemonReplacement(text: string, before: DemoFlags['daemon']): DemoFlags['daemon'] {
+  const [name = '', program = ''] = text.split('=', 2);
+  const known = DAEMONS.find((daemon) => daemon === name);
+  if (known === undefined || program === '') {
+    throw new InvalidArgumentError(`expected <name>=<program> with one of ${DAEMONS.join(', ')}`);
+  }
+  return { ...before, [known]: resolve(program) };
+}

@@ -1,0 +1,94 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { closeSync, openSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { until } from './until.ts';
+
+export const DAEMONS = ['webhook', 'scheduler-plugin', 'node-agent'] as const;
+export type DaemonName = (typeof DAEMONS)[number];
+
+/** One line of a daemon's log. */
+export type LogLine = Readonly<Record<string, unknown>> & { readonly msg?: string };
+
+/** A daemon as a child process; what it prints goes to a file. */
+export interface DaemonProcess {
+  readonly name: string;
+  readonly pid: number;
+  readonly logFile: string;
+  log(): readonly LogLine[];
+  /** The ports that the daemon says it serves on. @throws StepFailed if it does not within 10 s */
+  ports(): Promise<{ readonly port: number; readonly probePort: number }>;
+  /** Waits until /readyz says ok. @throws StepFailed if it does not within 10 s */
+  ready(): Promise<void>;
+  stop(signal?: NodeJS.Signals): Promise<void>;
+}
+
+export interface DaemonOptions {
+  /** Unique among the processes of one demo. */
+  readonly name: string;
+  /** The JavaScript file. */
+  readonly program: string;
+  readonly args: readonly string[];
+  readonly directory: string;
+}
+
+/** Seconds between SIGTERM and SIGKILL. */
+const GRACE = 8;
+
+export function startDaemon({ name, program, args, directory }: DaemonOptions): DaemonProcess {
+  const logFile = join(directory, `${name}.log`);
+  const out = openSync(logFile, 'a');
+  const child = spawn(process.execPath, [program, ...args], { stdio: ['ignore', out, out] });
+  closeSync(out);
+  const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()));
+  const log = () => readLog(logFile);
+  const alive = () => {
+    if (child.exitCode === null && child.signalCode === null) return;
+    throw new Error(`${name} ended with status ${child.exitCode ?? child.signalCode}; its log: ${logFile}`);
+  };
+  const ports = () =>
+    until(`${name} to serve (its log: ${logFile})`, 10, () => {
+      alive();
+      const line = log().find((one) => typeof one['probePort'] === 'number');
+      return line && { port: Number(line['port'] ?? 0), probePort: Number(line['probePort']) };
+    });
+  return {
+    name,
+    pid: child.pid ?? 0,
+    logFile,
+    log,
+    ports,
+    async ready() {
+      const { probePort } = await ports();
+      await until(`${name} to be ready (its log: ${logFile})`, 10, async () => {
+        alive();
+        const response = await fetch(`http://127.0.0.1:${probePort}/readyz`).catch(() => undefined);
+        return response?.ok ? true : undefined;
+      });
+    },
+    stop: (signal = 'SIGTERM') => stopChild(child, ended, signal),
+  };
+}
+
+async function stopChild(child: ChildProcess, ended: Promise<void>, signal: NodeJS.Signals): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  child.kill(signal);
+  const late = new AbortController();
+  await Promise.race([ended, delay(GRACE * 1000, undefined, { signal: late.signal }).catch(() => undefined)]);
+  late.abort();
+  if (child.exitCode === null && child.signalCode === null) child.kill('SIGKILL');
+  await ended;
+}
+
+function readLog(file: string): LogLine[] {
+  return readFileSync(file, 'utf8')
+    .split('\n')
+    .flatMap((line): LogLine[] => {
+      try {
+        const value: unknown = JSON.parse(line);
+        return typeof value === 'object' && value !== null ? [value as LogLine] : [];
+      } catch {
+        return [];
+      }
+    });
+}

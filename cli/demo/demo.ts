@@ -1,0 +1,130 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { NAMESPACE } from '../../model/names.ts';
+import { NAMESPACES } from '../../sandbox/api-server/built-in-types.ts';
+import { createSandbox, type Sandbox } from '../../sandbox/cluster.ts';
+import type { DaemonName } from './daemons.ts';
+import { DEMO_NODES } from './nodes.ts';
+import { DEMO_NAMESPACE } from './objects.ts';
+import { type OpenVswitch, openVswitch } from './open-vswitch.ts';
+import { type Installed, install } from './plumbline.ts';
+import type { Printer } from './printer.ts';
+import { STEPS } from './steps.ts';
+
+export interface DemoOptions {
+  /** Where the bundled daemons are. */
+  readonly dist: string;
+  /** Where manifests/ is. */
+  readonly packageRoot: string;
+  readonly printer: Printer;
+  /** Leave everything running until a signal. */
+  readonly keep: boolean;
+  /** Programs to run in place of daemons. */
+  readonly replacements: Partial<Record<DaemonName, string>>;
+}
+
+/** What the steps work on. */
+export interface DemoContext {
+  readonly sandbox: Sandbox;
+  readonly ovs: OpenVswitch;
+  readonly directory: string;
+  readonly printer: Printer;
+  /** Starts the three daemons, once. */
+  install(): Promise<Installed>;
+  /** @throws Error before install() */
+  installed(): Installed;
+}
+
+/** The node that has an Open vSwitch. */
+export const OVS_NODE = 'numa1';
+
+/** Runs the steps until one does not hold. Returns whether all did. Stops every process it started, whatever happens. */
+export async function runDemo(options: DemoOptions): Promise<boolean> {
+  const { dist, printer, keep } = options;
+  const began = performance.now();
+  const directory = await mkdtemp(join(tmpdir(), 'plumbline-'));
+  const interrupted = interruption();
+  const ovs = await openVswitch(dist, directory);
+  const sandbox = createSandbox({
+    directory,
+    nodes: DEMO_NODES,
+    onFault: (error) => printer.progress(`sandbox: ${String(error)}`),
+  });
+  let installed: Installed | undefined;
+  const context: DemoContext = {
+    sandbox,
+    ovs,
+    directory,
+    printer,
+    async install() {
+      installed = await install({ ...options, sandbox, nodes: DEMO_NODES, ovs, ovsNode: OVS_NODE, directory });
+      return installed;
+    },
+    installed() {
+      if (installed === undefined) throw new Error('the daemons are not started yet');
+      return installed;
+    },
+  };
+  let held = false;
+  try {
+    held = await Promise.race([runSteps(context), interrupted.then(() => false)]);
+    printer.end(held, seconds(began));
+    if (keep) await waitUntilInterrupted(context, interrupted);
+  } finally {
+    await installed?.stop();
+    await sandbox.stop();
+    await ovs.stop();
+    // Logs say what went wrong; they stay when something did.
+    if (held) await rm(directory, { recursive: true, force: true });
+    else printer.lines([`The daemons’ logs are in ${directory}`]);
+  }
+  return held;
+}
+
+async function runSteps(context: DemoContext): Promise<boolean> {
+  const { sandbox, printer } = context;
+  await sandbox.start();
+  for (const name of [DEMO_NAMESPACE, NAMESPACE, 'ovn-kubernetes']) {
+    await sandbox.client.create(NAMESPACES, { apiVersion: 'v1', kind: 'Namespace', metadata: { name } });
+  }
+  for (const [index, { name, title, run }] of STEPS.entries()) {
+    printer.title(`${index + 1}. ${title}`);
+    const began = performance.now();
+    try {
+      const data = await run(context);
+      printer.step({ step: name, held: true, seconds: seconds(began), data });
+    } catch (error) {
+      const message = error instanceof Error ? error.message : String(error);
+      printer.step({ step: name, held: false, seconds: seconds(began), data: {}, error: message });
+      return false;
+    }
+  }
+  return true;
+}
+
+async function waitUntilInterrupted({ sandbox, printer, directory }: DemoContext, interrupted: Promise<void>) {
+  const kubeconfig = await sandbox.kubeconfig({ kind: 'admin' });
+  printer.title('Everything is still running');
+  printer.lines([
+    `export KUBECONFIG=${kubeconfig}`,
+    'kubectl get nodes,nodetopologies,vmis -A',
+    'kubectl get pods -A -o wide',
+    'kubectl describe pod -n demo',
+    `logs: ${directory}/*.log`,
+    'Ctrl-C ends it.',
+  ]);
+  await interrupted;
+}
+
+/** Resolves at SIGINT or SIGTERM, which then no longer end the process by themselves: what was started is stopped. */
+function interruption(): Promise<void> {
+  return new Promise((resolve) => {
+    process.once('SIGINT', () => resolve());
+    process.once('SIGTERM', () => resolve());
+  });
+}
+
+function seconds(since: number): number {
+  return Math.round(performance.now() - since) / 1000;
+}

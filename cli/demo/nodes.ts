@@ -1,0 +1,65 @@
+import type { HostDescription } from '../../model/host.ts';
+import { DPU_HOST_LABEL } from '../../model/names.ts';
+import type { NodeDescription } from '../../sandbox/emulated-node.ts';
+
+/** A node of the demo, and where its networks are. */
+export interface DemoNode extends NodeDescription {
+  /** The agent's network map: NUMA nodes of each physnet. */
+  readonly physnets: Readonly<Record<string, readonly number[]>>;
+  readonly dpu?: true;
+  readonly about: string;
+}
+
+/** One socket; siblings are i and i + cores, as Linux numbers them on most machines. */
+function oneSocket(cores: number, threads: number): HostDescription {
+  const cpus = cores * threads;
+  return {
+    cells: [{ id: 0, cpus: `0-${cpus - 1}` }],
+    cores: Array.from({ length: cores }, (_, core) =>
+      Array.from({ length: threads }, (_, thread) => core + thread * cores).join(','),
+    ),
+  };
+}
+
+/** Two sockets whose CPUs take turns: even ids on NUMA node 0, odd ids on 1, as many vendors' firmware numbers them. */
+function twoSocketsInTurns(coresEach: number): HostDescription {
+  const cores = coresEach * 2;
+  const ids = (parity: number) => Array.from({ length: coresEach * 2 }, (_, i) => 2 * i + parity).join(',');
+  return {
+    cells: [
+      { id: 0, cpus: ids(0) },
+      { id: 1, cpus: ids(1) },
+    ],
+    cores: Array.from({ length: cores }, (_, core) => `${core},${core + cores}`),
+  };
+}
+
+/** The four nodes of the demo. */
+export const DEMO_NODES: readonly DemoNode[] = [
+  {
+    name: 'smt2',
+    host: oneSocket(8, 2),
+    physnets: { physnet0: [0] },
+    about: '8 cores x 2 threads, one NUMA node, physnet0',
+  },
+  {
+    name: 'smt-off',
+    host: oneSocket(12, 1),
+    physnets: { physnet0: [0] },
+    about: '12 cores x 1 thread, one NUMA node, physnet0',
+  },
+  {
+    name: 'numa1',
+    host: twoSocketsInTurns(6),
+    physnets: { physnet1: [1] },
+    about: '2 x 6 cores x 2 threads, two NUMA nodes, physnet1 on NUMA node 1',
+  },
+  {
+    name: 'dpu',
+    host: oneSocket(8, 2),
+    physnets: {},
+    labels: { [DPU_HOST_LABEL]: '' },
+    dpu: true,
+    about: '8 cores x 2 threads, its network runs on a DPU',
+  },
+];

@@ -1,0 +1,57 @@
+import { FULL_PCPUS_ANNOTATION, FULL_PCPUS_ONLY } from '../../model/names.ts';
+import type { KubeObject } from '../../sandbox/objects.ts';
+
+export const DEMO_NAMESPACE = 'demo';
+
+/** A VM of 4 cores x 2 threads with an isolated emulator thread: its launcher asks for 9 CPUs. */
+export interface DemoVm {
+  readonly name: string;
+  readonly annotated: boolean;
+  /** A network attachment definition that the VM has a second interface on. */
+  readonly network?: string;
+  readonly node?: string;
+}
+
+export function virtualMachine({ name, annotated, network, node }: DemoVm): KubeObject {
+  return {
+    apiVersion: 'kubevirt.io/v1',
+    kind: 'VirtualMachine',
+    metadata: { name, namespace: DEMO_NAMESPACE },
+    spec: {
+      runStrategy: 'Always',
+      template: {
+        metadata: { annotations: annotated ? { [FULL_PCPUS_ANNOTATION]: FULL_PCPUS_ONLY } : {} },
+        spec: {
+          ...(node === undefined ? {} : { nodeSelector: { 'kubernetes.io/hostname': node } }),
+          domain: {
+            cpu: { sockets: 1, cores: 4, threads: 2, dedicatedCpuPlacement: true, isolateEmulatorThread: true },
+            memory: { guest: '1Gi' },
+            devices: {},
+          },
+          networks: [
+            { name: 'default', pod: {} },
+            ...(network === undefined ? [] : [{ name: 'dataplane', multus: { networkName: network } }]),
+          ],
+        },
+      },
+    },
+  };
+}
+
+/** A localnet of OVN-Kubernetes on a physnet. */
+export function localnet(name: string, physnet: string): KubeObject {
+  const config = {
+    cniVersion: '1.1.0',
+    type: 'ovn-k8s-cni-overlay',
+    name,
+    topology: 'localnet',
+    physicalNetworkName: physnet,
+    netAttachDefName: `${DEMO_NAMESPACE}/${name}`,
+  };
+  return {
+    apiVersion: 'k8s.cni.cncf.io/v1',
+    kind: 'NetworkAttachmentDefinition',
+    metadata: { name, namespace: DEMO_NAMESPACE },
+    spec: { config: JSON.stringify(config) },
+  };
+}

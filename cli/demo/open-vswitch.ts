@@ -1,0 +1,93 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { CpuSet, unionOf } from '../../model/cpu-set.ts';
+import { until } from './until.ts';
+
+const DAEMON_NAMES = ['ovs-vswitchd', 'ovsdb-server'] as const;
+const SYSTEM_RUNDIR = '/var/run/openvswitch';
+const THREADS = 6;
+
+/** The two daemons whose threads are to keep off the VMs' CPUs. */
+export interface OpenVswitch {
+  readonly kind: 'Open vSwitch' | 'stand-ins';
+  readonly rundir: string;
+  /** The file that turns the agent's duty on. */
+  readonly enabler: string;
+  readonly pids: readonly number[];
+  /** The allowed CPUs of every thread, read from /proc. */
+  threads(): Promise<readonly CpuSet[]>;
+  stop(): Promise<void>;
+}
+
+/**
+ * This machine's own Open vSwitch where it runs, else two processes with several threads each: real threads with real
+ * affinity either way.
+ */
+export async function openVswitch(dist: string, directory: string): Promise<OpenVswitch> {
+  const enabler = join(directory, 'enable_dynamic_cpu_affinity');
+  await writeFile(enabler, '1\n');
+  const running = await runningPids(SYSTEM_RUNDIR);
+  if (running !== undefined && process.getuid?.() === 0) {
+    return {
+      kind: 'Open vSwitch',
+      rundir: SYSTEM_RUNDIR,
+      enabler,
+      pids: running,
+      threads: () => threadsOf(running),
+      stop: async () => undefined,
+    };
+  }
+  const rundir = join(directory, 'ovs');
+  await mkdir(rundir, { recursive: true });
+  const program = join(dist, 'ovs-stand-in.cjs');
+  const children = DAEMON_NAMES.map((name) =>
+    spawn(process.execPath, [program, '--name', name, '--rundir', rundir, '--threads', String(THREADS)], {
+      stdio: 'ignore',
+    }),
+  );
+  const pids = await until('the stand-ins for Open vSwitch', 10, () => runningPids(rundir));
+  return { kind: 'stand-ins', rundir, enabler, pids, threads: () => threadsOf(pids), stop: () => stopAll(children) };
+}
+
+/** The pids of both daemons, if both run under their names. */
+async function runningPids(rundir: string): Promise<number[] | undefined> {
+  const pids: number[] = [];
+  for (const name of DAEMON_NAMES) {
+    const pid = Number(await readFile(join(rundir, `${name}.pid`), 'utf8').catch(() => ''));
+    const comm = await readFile(`/proc/${pid}/comm`, 'utf8').catch(() => '');
+    if (pid <= 0 || comm.trim() !== name) return undefined;
+    pids.push(pid);
+  }
+  return pids;
+}
+
+async function threadsOf(pids: readonly number[]): Promise<CpuSet[]> {
+  const files = await Promise.all(
+    pids.map(async (pid) => {
+      const tids = await readdir(`/proc/${pid}/task`).catch(() => []);
+      return tids.map((tid) => `/proc/${pid}/task/${tid}/status`);
+    }),
+  );
+  const statuses = await Promise.all(files.flat().map((file) => readFile(file, 'utf8').catch(() => '')));
+  return statuses.flatMap((status) => {
+    const list = /^Cpus_allowed_list:\s*(.*)$/m.exec(status)?.[1];
+    return list === undefined ? [] : [CpuSet.parse(list)];
+  });
+}
+
+/** All CPUs that any of the threads may run on. */
+export function allowedCpus(threads: readonly CpuSet[]): CpuSet {
+  return unionOf(threads);
+}
+
+async function stopAll(children: readonly ChildProcess[]): Promise<void> {
+  await Promise.all(
+    children.map(async (child) => {
+      if (child.exitCode !== null || child.signalCode !== null) return;
+      const ended = new Promise((resolve) => child.once('exit', resolve));
+      child.kill('SIGTERM');
+      await ended;
+    }),
+  );
+}

@@ -1,0 +1,53 @@
+import { styleText } from 'node:util';
+
+/** What a step came to. */
+export interface StepReport {
+  readonly step: string;
+  readonly held: boolean;
+  readonly seconds: number;
+  readonly data: Readonly<Record<string, unknown>>;
+  readonly error?: string;
+}
+
+/** Shows the demo's progress: as text while it runs, or as one JSON document at the end. */
+export interface Printer {
+  readonly color: boolean;
+  title(text: string): void;
+  /** A line about what is being waited for. */
+  progress(text: string): void;
+  lines(lines: readonly string[]): void;
+  step(report: StepReport): void;
+  end(held: boolean, seconds: number): void;
+}
+
+type Style = Parameters<typeof styleText>[0];
+
+export function createPrinter({ json, color }: { readonly json: boolean; readonly color: boolean }): Printer {
+  const reports: StepReport[] = [];
+  const say = (text: string) => {
+    if (!json) process.stdout.write(`${text}\n`);
+  };
+  const paint = (style: Style, text: string) => (color ? styleText(style, text) : text);
+  return {
+    color,
+    title: (text) => say(`\n${paint('bold', text)}`),
+    progress: (text) => say(paint('dim', `  … ${text}`)),
+    lines: (lines) => {
+      for (const line of lines) say(`  ${line}`);
+    },
+    step(report) {
+      reports.push(report);
+      const time = paint('dim', `(${report.seconds.toFixed(1)} s)`);
+      if (report.held) say(`  ${paint('green', '✔')} held ${time}`);
+      else say(`  ${paint('red', '✘')} ${report.error ?? 'did not hold'} ${time}`);
+    },
+    end(held, seconds) {
+      if (json) {
+        process.stdout.write(`${JSON.stringify({ held, seconds, steps: reports }, null, 2)}\n`);
+        return;
+      }
+      const count = reports.filter((report) => report.held).length;
+      say(`\n${paint(held ? 'green' : 'red', `${count} of ${reports.length} steps held`)} in ${seconds.toFixed(1)} s`);
+    },
+  };
+}

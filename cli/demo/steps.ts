@@ -1,0 +1,30 @@
+import type { DemoContext } from './demo.ts';
+import { dpuDies, dpuReturns } from './steps/dpu.ts';
+import { installPlumbline } from './steps/install.ts';
+import { paddedAndPlaced } from './steps/padded.ts';
+import { rejectedByKubelet } from './steps/rejected.ts';
+import { switchMovesOff } from './steps/switch.ts';
+
+/** One thing the demo shows. `run` throws when it does not hold; what it returns goes into the JSON document. */
+export interface Step {
+  readonly name: string;
+  readonly title: string;
+  readonly run: (context: DemoContext) => Promise<Readonly<Record<string, unknown>>>;
+}
+
+export const STEPS: readonly Step[] = [
+  { name: 'rejected', title: 'Without Plumbline: the kubelet rejects the VM', run: rejectedByKubelet },
+  {
+    name: 'installed',
+    title: 'Plumbline starts: webhook, scheduler extender, a node agent on each node',
+    run: installPlumbline,
+  },
+  {
+    name: 'placed',
+    title: 'The same VM, annotated: padded to whole cores and put beside its NIC',
+    run: paddedAndPlaced,
+  },
+  { name: 'switched', title: 'Open vSwitch has moved off its CPUs', run: switchMovesOff },
+  { name: 'dpu-dead', title: 'A DPU dies: its node is refused, with the reason', run: dpuDies },
+  { name: 'dpu-back', title: 'The DPU is back: the waiting VM is placed', run: dpuReturns },
+];

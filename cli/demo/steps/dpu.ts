@@ -1,0 +1,74 @@
+import { Agent, request } from 'node:https';
+import type { Pod } from '../../../sandbox/objects.ts';
+import type { DemoContext } from '../demo.ts';
+import { DPU_LEASE_DURATION } from '../plumbline.ts';
+import { createVm, eventsOf, launcherOf, untilRunning } from '../pods.ts';
+import { expect, until } from '../until.ts';
+
+const NODE = 'dpu';
+const VM = 'offloaded';
+
+/** The extender stops sending pods to the node within the lease's duration, and says how long the DPU has been silent. */
+export async function dpuDies({ sandbox, printer, installed }: DemoContext) {
+  const { dpuSide } = installed();
+  await until('the DPU to be seen alive', 10, () => extenderSays(installed().schedulerPlugin.log(), true));
+  printer.lines([
+    `killing the DPU’s process (pid ${dpuSide.process?.pid ?? 0}); its lease counts for ${DPU_LEASE_DURATION} s`,
+  ]);
+  const died = performance.now();
+  await dpuSide.kill();
+  await until('the DPU to be seen dead', DPU_LEASE_DURATION + 7, () =>
+    extenderSays(installed().schedulerPlugin.log(), false),
+  );
+  const seconds = Math.round((performance.now() - died) / 100) / 10;
+  printer.lines([`noticed after ${seconds} s`]);
+
+  await createVm(sandbox, { name: VM, annotated: true, node: NODE });
+  const refusal = await until('the scheduler to say why the VM waits', 10, () =>
+    eventsOf(sandbox, VM).find(
+      ({ reason, message }) => reason === 'FailedScheduling' && message.includes('DPU not ready'),
+    ),
+  );
+  printer.lines([`VM "${VM}" waits: ${refusal.message}`]);
+  const pod = launcherOf(sandbox, VM);
+  expect(pod?.spec.nodeName === undefined, `expected the VM to wait, but it is on ${pod?.spec.nodeName}`);
+  const direct = pod && (await askExtender(await installed().extenderPort(), sandbox.authority.cert, pod));
+  expect(direct?.includes(NODE) !== true, 'the extender itself would still take the node');
+  return { noticedAfterSeconds: seconds, reason: refusal.message };
+}
+
+/** Nothing in the API changes that kube-scheduler looks at: the extender has to wake the waiting pod. */
+export async function dpuReturns({ sandbox, printer, installed }: DemoContext) {
+  const began = performance.now();
+  await installed().dpuSide.start();
+  const pod = await untilRunning(sandbox, VM, 15);
+  const seconds = Math.round((performance.now() - began) / 100) / 10;
+  printer.lines([
+    `VM "${VM}" runs on node ${pod.spec.nodeName}, ${seconds} s after the DPU’s process was started again`,
+  ]);
+  expect(pod.spec.nodeName === NODE, `expected node ${NODE}, saw ${pod.spec.nodeName}`);
+  return { node: pod.spec.nodeName, seconds };
+}
+
+function extenderSays(log: readonly Readonly<Record<string, unknown>>[], alive: boolean): true | undefined {
+  const last = log.findLast((line) => typeof line['msg'] === 'string' && line['msg'].startsWith('the DPU is'));
+  return last?.['ready'] === alive ? true : undefined;
+}
+
+/** The node names that pass, straight from the extender's own socket. */
+async function askExtender(port: number, ca: string, pod: Pod): Promise<readonly string[]> {
+  const body = JSON.stringify({ Pod: pod, Nodes: null, NodeNames: [NODE] });
+  const agent = new Agent({ ca });
+  const text = await new Promise<string>((resolve, reject) => {
+    const call = request({ host: '127.0.0.1', port, path: '/filter', method: 'POST', agent }, (response) => {
+      let received = '';
+      response.setEncoding('utf8').on('data', (chunk: string) => {
+        received += chunk;
+      });
+      response.on('end', () => resolve(received));
+    });
+    call.on('error', reject);
+    call.end(body);
+  });
+  return (JSON.parse(text) as { NodeNames: string[] | null }).NodeNames ?? [];
+}

@@ -1,0 +1,37 @@
+import { availableParallelism } from 'node:os';
+import { CpuSet } from '../../../model/cpu-set.ts';
+import { type DemoContext, OVS_NODE } from '../demo.ts';
+import { allowedCpus } from '../open-vswitch.ts';
+import { launcherOf } from '../pods.ts';
+import { expect, until } from '../until.ts';
+import { FORWARDER, reportedCpus } from './padded.ts';
+
+/**
+ * The threads are real, so only CPUs that this machine has can be read back; of the emulated node's others the kernel
+ * knows nothing.
+ */
+export async function switchMovesOff({ sandbox, printer, ovs, installed }: DemoContext) {
+  const uid = launcherOf(sandbox, FORWARDER)?.metadata.uid ?? '';
+  const owned = reportedCpus(sandbox, OVS_NODE, uid) ?? CpuSet.EMPTY;
+  const machine = CpuSet.range(0, availableParallelism() - 1);
+  const shared = owned.intersect(machine);
+  const threads = await until(`every thread of Open vSwitch off CPUs ${shared}`, 5, async () => {
+    const now = await ovs.threads();
+    return now.length > 0 && !allowedCpus(now).intersects(owned) ? now : undefined;
+  });
+  const moves = (installed().agents.get(OVS_NODE)?.log() ?? []).filter(({ msg }) => msg === 'ovs threads moved');
+  const move = moves.findLast((line) => shared.isEmpty || !CpuSet.parse(String(line['cpus'])).intersects(owned));
+  printer.lines([
+    `${ovs.kind}: ${threads.length} threads of pids ${ovs.pids.join(' and ')}, as /proc shows them`,
+    `allowed CPUs before: ${machine}   now: ${allowedCpus(threads)}   (the VM owns ${owned})`,
+  ]);
+  if (shared.isEmpty) {
+    printer.lines([`this machine has CPUs ${machine} only, none of which the VM was given: nothing had to move`]);
+    return { threads: threads.length, allowed: allowedCpus(threads).toString(), moved: false };
+  }
+  expect(move !== undefined, 'the agent reports no move');
+  printer.lines([
+    `${String(move['threads'])} threads moved ${String(move['millis'])} ms after the kubelet had assigned the CPUs`,
+  ]);
+  return { threads: threads.length, allowed: allowedCpus(threads).toString(), moved: true, millis: move['millis'] };
+}

@@ -1,0 +1,27 @@
+import { setTimeout as delay } from 'node:timers/promises';
+
+/** A step of the demo did not hold; the message says what was waited for or what was seen instead. */
+export class StepFailed extends Error {}
+
+/**
+ * Asks every 20 ms until there is an answer.
+ * @throws StepFailed when there is none after `seconds`
+ */
+export async function until<T>(
+  what: string,
+  seconds: number,
+  probe: () => T | undefined | Promise<T | undefined>,
+): Promise<T> {
+  const deadline = performance.now() + seconds * 1000;
+  for (;;) {
+    const answer = await probe();
+    if (answer !== undefined) return answer;
+    if (performance.now() > deadline) throw new StepFailed(`waited ${seconds} s for ${what}`);
+    await delay(20);
+  }
+}
+
+/** @throws StepFailed with the message unless the condition holds */
+export function expect(condition: boolean, message: string): asserts condition {
+  if (!condition) throw new StepFailed(message);
+}

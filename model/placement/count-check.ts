@@ -1,0 +1,44 @@
+import type { CpuSet } from '../cpu-set.ts';
+import { wholeCoresWithin } from '../host.ts';
+import { podCpus } from '../kubelet/pod-request.ts';
+import { cellsOfNetwork, networkText, type PlacementHost, type PlacementNeeds } from './needs.ts';
+import { cpusOfCells } from './networks.ts';
+import { type Refusal, refusal } from './refusal.ts';
+
+/**
+ * What can still be said of a node whose kubelet cannot be predicted: that there are too few CPUs, on the node or near a
+ * required network. Passing is no promise. CPUs of pods in flight are counted off, wherever they may come to be.
+ *
+ * @param held what the node has been promised and its report does not show yet
+ */
+export function countCheck(
+  needs: PlacementNeeds,
+  node: PlacementHost,
+  held: readonly PlacementNeeds[] = [],
+): Refusal | undefined {
+  const wanted = podCpus(needs.request);
+  if (wanted === 0) return undefined;
+  const free = node.host.online.minus(node.reserved).minus(node.owned).minus(node.polled);
+  const promised = held
+    .filter(({ request }) => !node.shown.has(request.uid) && request.uid !== needs.request.uid)
+    .reduce((sum, { request }) => sum + podCpus(request), 0);
+  const wholeCores = needs.wholeCores || node.wholeCoresOnly;
+  const countIn = (cpus: CpuSet) => (wholeCores ? wholeCoresWithin(node.host, cpus) : cpus).size;
+
+  const available = countIn(free) - promised;
+  if (available < wanted) {
+    const text = `${wanted} CPUs are needed and at most ${Math.max(0, available)} are free`;
+    const reason = wholeCores ? 'too-few-whole-cores' : 'too-few-cpus';
+    return refusal(reason, text, { resource: 'cpus', wanted, available: Math.max(0, available) });
+  }
+  for (const need of needs.spansCells ? [] : needs.networks) {
+    const cells = need.affinity === 'required' ? cellsOfNetwork(node.networks, need) : undefined;
+    if (!cells || cells.isEmpty) continue;
+    const near = countIn(free.intersect(cpusOfCells(node.host, cells)));
+    if (near >= wanted) continue;
+    const text = `${networkText(need)} is on NUMA node ${cells}, where at most ${near} CPUs are free of ${wanted} needed`;
+    const details = { resource: 'cpus', where: cells.toArray(), wanted, available: near } as const;
+    return refusal('network-elsewhere', text, details);
+  }
+  return undefined;
+}

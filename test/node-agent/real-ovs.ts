@@ -1,0 +1,48 @@
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { eventually } from './support.ts';
+
+const SCHEMA = '/usr/share/openvswitch/vswitch.ovsschema';
+
+export interface RealOvs {
+  readonly rundir: string;
+  readonly vswitchd: ChildProcess;
+  readonly ovsdb: ChildProcess;
+  vsctl(...args: string[]): string;
+  stop(): Promise<void>;
+}
+
+/** Starts an Open vSwitch of its own below the directory, on the userspace datapath: it touches nothing of the host's. */
+export async function startRealOvs(directory: string): Promise<RealOvs> {
+  const rundir = join(directory, 'ovs');
+  mkdirSync(rundir);
+  const database = join(rundir, 'conf.db');
+  const socket = join(rundir, 'db.sock');
+  const env = { ...process.env, OVS_RUNDIR: rundir, OVS_DBDIR: rundir, OVS_LOGDIR: rundir, OVS_SYSCONFDIR: rundir };
+  const start = (program: string, ...args: string[]) =>
+    spawn(program, [...args, '--pidfile', '-vconsole:off', '-vsyslog:off'], { env, stdio: 'ignore' });
+  const vsctl = (...args: string[]) =>
+    execFileSync('ovs-vsctl', [`--db=unix:${socket}`, ...args], { env, encoding: 'utf8' });
+
+  execFileSync('ovsdb-tool', ['create', database, SCHEMA], { env });
+  const ovsdb = start('ovsdb-server', database, `--remote=punix:${socket}`);
+  await eventually(() => existsSync(socket), 'ovsdb-server listens');
+  vsctl('--no-wait', 'init');
+  const vswitchd = start('ovs-vswitchd', `unix:${socket}`);
+  await eventually(() => existsSync(join(rundir, 'ovs-vswitchd.pid')), 'ovs-vswitchd runs');
+  return {
+    rundir,
+    vswitchd,
+    ovsdb,
+    vsctl,
+    async stop() {
+      for (const child of [vswitchd, ovsdb]) {
+        if (child.exitCode !== null || child.signalCode !== null) continue;
+        child.kill('SIGTERM');
+        await once(child, 'exit');
+      }
+    },
+  };
+}

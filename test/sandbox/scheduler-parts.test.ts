@@ -1,0 +1,269 @@
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import type { JsonObject, Node, Pod } from '../../sandbox/objects.ts';
+import { parseSchedulerConfiguration } from '../../sandbox/scheduler/configuration.ts';
+import { readBindReply, readFilterReply, readPrioritizeReply } from '../../sandbox/scheduler/extender-wire.ts';
+import { fitErrorMessage } from '../../sandbox/scheduler/fit-error.ts';
+import { filterNode } from '../../sandbox/scheduler/node-filters.ts';
+import { asksForAny, podRequests } from '../../sandbox/scheduler/requests.ts';
+import { createSchedulingQueue } from '../../sandbox/scheduler/scheduling-queue.ts';
+import { nodeWakes, podWakes } from '../../sandbox/scheduler/signals.ts';
+
+const node = (extra: { metadata?: object; spec?: object; status?: object } = {}): Node =>
+  ({
+    apiVersion: 'v1',
+    kind: 'Node',
+    metadata: { name: 'n', labels: { zone: 'a', size: '8' }, ...extra.metadata },
+    spec: { ...extra.spec },
+    status: {
+      allocatable: { cpu: '8', pods: '2', 'x.dev/y': '1' },
+      conditions: [{ type: 'Ready', status: 'True' }],
+      ...extra.status,
+    },
+  }) as Node;
+const pod = (spec: object = {}): Pod =>
+  ({ apiVersion: 'v1', kind: 'Pod', metadata: { name: 'p' }, spec: { containers: [{ name: 'c' }], ...spec } }) as Pod;
+const asking = (requests: Record<string, string>) => ({ name: 'c', resources: { requests } });
+
+describe('scheduler: filters in the tree', () => {
+  const affinity = (operator: string, values: string[], key = 'zone') => ({
+    affinity: {
+      nodeAffinity: {
+        requiredDuringSchedulingIgnoredDuringExecution: {
+          nodeSelectorTerms: [{ matchExpressions: [{ key, operator, values }] }],
+        },
+      },
+    },
+  });
+  const taint = { spec: { taints: [{ key: 'k', value: 'v', effect: 'NoSchedule' }] } };
+  const AFFINITY = "node(s) didn't match Pod's node affinity/selector";
+  const cases: [what: string, pod: Pod, node: Node, reason: string | undefined][] = [
+    ['nothing asked', pod(), node(), undefined],
+    ['cordoned', pod(), node({ spec: { unschedulable: true } }), 'node(s) were unschedulable'],
+    [
+      'not ready',
+      pod(),
+      node({ status: { conditions: [{ type: 'Ready', status: 'False' }] } }),
+      'node(s) had untolerated taint {node.kubernetes.io/not-ready: }',
+    ],
+    ['tainted', pod(), node(taint), 'node(s) had untolerated taint {k: v}'],
+    [
+      'tolerated',
+      pod({ tolerations: [{ key: 'k', operator: 'Equal', value: 'v', effect: 'NoSchedule' }] }),
+      node(taint),
+      undefined,
+    ],
+    ['tolerated altogether', pod({ tolerations: [{ operator: 'Exists' }] }), node(taint), undefined],
+    ['preferably not', pod(), node({ spec: { taints: [{ key: 'k', effect: 'PreferNoSchedule' }] } }), undefined],
+    ['selector met', pod({ nodeSelector: { zone: 'a' } }), node(), undefined],
+    ['selector missed', pod({ nodeSelector: { zone: 'b' } }), node(), AFFINITY],
+    ['In met', pod(affinity('In', ['a', 'b'])), node(), undefined],
+    ['NotIn missed', pod(affinity('NotIn', ['a'])), node(), AFFINITY],
+    ['DoesNotExist met', pod(affinity('DoesNotExist', [], 'none')), node(), undefined],
+    ['Gt met', pod(affinity('Gt', ['7'], 'size')), node(), undefined],
+    ['Lt missed', pod(affinity('Lt', ['8'], 'size')), node(), AFFINITY],
+    ['CPU fits', pod({ containers: [asking({ cpu: '8' })] }), node(), undefined],
+    ['CPU short', pod({ containers: [asking({ cpu: '8001m' })] }), node(), 'Insufficient cpu'],
+    ['a device short', pod({ containers: [asking({ 'x.dev/y': '2' })] }), node(), 'Insufficient x.dev/y'],
+    ['an ignored device', pod({ containers: [asking({ 'ignored.dev/z': '2' })] }), node(), undefined],
+  ];
+  for (const [what, given, on, reason] of cases) {
+    it(`${what}: ${reason ?? 'fits'}`, () => {
+      const load = { requested: new Map(), pods: 0 };
+      const misfit = filterNode(given, podRequests(given), on, load, new Set(['ignored.dev/z']));
+      assert.equal(misfit?.reasons.join(), reason);
+    });
+  }
+  it('what others have taken is gone', () => {
+    const load = { requested: new Map([['cpu', 7_000_000_000n]]), pods: 2 };
+    const given = pod({ containers: [asking({ cpu: '2' })] });
+    assert.deepEqual(filterNode(given, podRequests(given), node(), load, new Set()), {
+      reasons: ['Too many pods', 'Insufficient cpu'],
+      unresolvable: false,
+    });
+  });
+  it('a pod takes the larger of running and starting, sidecars beside both', () => {
+    const cpu = (amount: string, extra = {}) => ({ ...asking({ cpu: amount }), ...extra });
+    const given = pod({
+      containers: [cpu('1'), cpu('2')],
+      initContainers: [cpu('1', { restartPolicy: 'Always' }), cpu('4'), cpu('500m', { restartPolicy: 'Always' })],
+      overhead: { cpu: '250m' },
+    });
+    assert.equal(podRequests(given).get('cpu'), 5_250_000_000n);
+  });
+  it('managed resources are found in init containers and limits too', () => {
+    const names = new Set(['x.dev/y']);
+    assert.equal(
+      asksForAny(pod({ initContainers: [{ name: 'i', resources: { limits: { 'x.dev/y': '1' } } }] }), names),
+      true,
+    );
+    assert.equal(asksForAny(pod({ containers: [asking({ cpu: '1' })] }), names), false);
+  });
+  it('reasons are counted and sorted as text', () => {
+    const misfits = new Map([
+      ['a', { reasons: ['Insufficient cpu'], unresolvable: false }],
+      ['b', { reasons: ['Insufficient cpu', 'Insufficient memory'], unresolvable: false }],
+      ['c', { reasons: ['node(s) were unschedulable'], unresolvable: true }],
+    ]);
+    assert.equal(
+      fitErrorMessage(3, misfits),
+      '0/3 nodes are available: 1 Insufficient memory, 1 node(s) were unschedulable, 2 Insufficient cpu. preemption: 0/3 nodes are available: 1 Preemption is not helpful for scheduling, 2 No preemption victims found for incoming pod.',
+    );
+  });
+});
+
+describe('scheduler: the wire of extenders', () => {
+  const offered = new Set(['a', 'b']);
+  const read = (reply: unknown, capable = true) => readFilterReply('e', reply, offered, capable);
+
+  it('names that stay, and two maps of reasons', () => {
+    const { names, failed, unresolvable } = read({
+      NodeNames: ['b'],
+      FailedNodes: { a: 'x' },
+      FailedAndUnresolvableNodes: {},
+    });
+    assert.deepEqual([names, [...failed], [...unresolvable]], [['b'], [['a', 'x']], []]);
+  });
+  it('a full node list where the extender caches none', () => {
+    assert.deepEqual(read({ Nodes: { items: [{ metadata: { name: 'a' } }] } }, false).names, ['a']);
+  });
+  it('neither names nor nodes: none stays', () => {
+    assert.deepEqual(read({ NodeNames: null, Nodes: null }).names, []);
+  });
+  const wrong: [string, unknown, RegExp][] = [
+    ['an Error', { Error: 'not synced' }, /not synced/],
+    [
+      'a name that was not offered',
+      { NodeNames: ['a', 'z'] },
+      /claims a filtered node "z" which is not found in the input node list/,
+    ],
+    ['names that are no list', { NodeNames: 'a' }, /filter reply/],
+    ['an array', [], /filter reply/],
+    ['a reason that is no text', { FailedNodes: { a: 1 } }, /filter reply/],
+  ];
+  for (const [what, reply, message] of wrong)
+    it(`${what} is an error`, () => assert.throws(() => read(reply), message));
+
+  it('scores come as a bare array', () => {
+    const scores = readPrioritizeReply('e', [{ Host: 'a', Score: 10 }]);
+    assert.deepEqual([...scores], [['a', 10]]);
+  });
+  for (const [what, reply] of [
+    ['a fraction', [{ Host: 'a', Score: 7.5 }]],
+    ['an object around it', { HostPriorityList: [] }],
+    ['lower-case keys', [{ host: 'a', score: 1 }]],
+  ] as const) {
+    it(`${what} drops the whole reply`, () => assert.throws(() => readPrioritizeReply('e', reply), /prioritize reply/));
+  }
+  it('a bind reply is empty or has an Error', () => {
+    readBindReply('e', {});
+    assert.throws(() => readBindReply('e', { Error: 'gone' }), /gone/);
+  });
+});
+
+describe('scheduler: configuration', () => {
+  const base = { apiVersion: 'kubescheduler.config.k8s.io/v1', kind: 'KubeSchedulerConfiguration' };
+  it('the file that the manifests ship', () => {
+    const text = readFileSync(new URL('../../manifests/scheduler/kube-scheduler-config.yaml', import.meta.url), 'utf8');
+    const [extender] = parseSchedulerConfiguration(text).extenders;
+    assert.equal(extender?.filterVerb, 'filter');
+    assert.equal(extender.nodeCacheCapable, true);
+    assert.equal(extender.httpTimeout, 5_000);
+  });
+  const extender = { urlPrefix: 'http://127.0.0.1:1/x' };
+  const wrong: [string, JsonObject, RegExp][] = [
+    ['another version', { ...base, apiVersion: 'kubescheduler.config.k8s.io/v1beta3' }, /apiVersion/],
+    ['an unknown field', { ...base, extenders: [{ ...extender, nodeCacheable: true }] }, /nodeCacheable/],
+    ['no address', { ...base, extenders: [{ filterVerb: 'filter' }] }, /urlPrefix/],
+    ['a timeout without a unit', { ...base, extenders: [{ ...extender, httpTimeout: '5' }] }, /no duration/],
+    ['scores without a weight', { ...base, extenders: [{ ...extender, prioritizeVerb: 'p' }] }, /positive weight/],
+  ];
+  for (const [what, given, message] of wrong) {
+    it(`${what} is refused`, () => assert.throws(() => parseSchedulerConfiguration(given), message));
+  }
+});
+
+describe('scheduler: what wakes a rejected pod', () => {
+  const ready = (status: string, lastHeartbeatTime = '1') => ({
+    status: { conditions: [{ type: 'Ready', status, lastHeartbeatTime }] },
+  });
+  const cases: [string, Node, Node | undefined, boolean][] = [
+    ['a new node', node(), undefined, true],
+    ['a label', node({ metadata: { labels: { a: 'b' } } }), node(), true],
+    ['an annotation', node({ metadata: { annotations: { 'plumbline.dev/recheck': '1' } } }), node(), true],
+    ['a taint', node({ spec: { taints: [{ key: 'k', effect: 'NoSchedule' }] } }), node(), true],
+    ['uncordoning', node(), node({ spec: { unschedulable: true } }), true],
+    ['allocatable', node({ status: { allocatable: { cpu: '9' } } }), node(), true],
+    ['a condition status', node(ready('False')), node(ready('True')), true],
+    ['a heartbeat', node(ready('True', '2')), node(ready('True', '1')), false],
+    ['addresses', node({ status: { addresses: [] } }), node(), false],
+  ];
+  for (const [what, now, before, wakes] of cases) {
+    it(`${what}: ${wakes ? 'yes' : 'no'}`, () => assert.equal(nodeWakes(now, before), wakes));
+  }
+  it('pods that have a node, and no others', () => {
+    assert.equal(podWakes(pod({ nodeName: 'n' }), pod()), true);
+    assert.equal(podWakes(pod({ nodeName: 'n' }), undefined), true);
+    assert.equal(podWakes(pod(), pod()), false);
+  });
+});
+
+describe('scheduler: the queue', () => {
+  let time = 0;
+  const make = () => {
+    time = 0;
+    return createSchedulingQueue({
+      now: () => time,
+      initialBackoffSeconds: 1,
+      maxBackoffSeconds: 10,
+      flushSeconds: 300,
+    });
+  };
+  it('first in, first out; removed ones do not come', () => {
+    const queue = make();
+    for (const uid of ['a', 'b', 'c']) queue.add(uid);
+    queue.remove('b');
+    assert.deepEqual([queue.pop(), queue.pop(), queue.pop()], ['a', 'c', undefined]);
+  });
+  it('a rejected pod waits for a signal', () => {
+    const queue = make();
+    queue.add('a');
+    queue.unschedulable(queue.pop()!);
+    time = 60_000;
+    assert.equal(queue.pop(), undefined);
+    queue.wake();
+    assert.equal(queue.pop(), 'a');
+  });
+  it('without a signal it waits for the flush of five minutes', () => {
+    const queue = make();
+    queue.add('a');
+    queue.unschedulable(queue.pop()!);
+    assert.equal(queue.nextDue(), 300_000);
+    time = 299_999;
+    assert.equal(queue.pop(), undefined);
+    time = 300_000;
+    assert.equal(queue.pop(), 'a');
+  });
+  it('a signal that comes while it is tried is not lost', () => {
+    const queue = make();
+    queue.add('a');
+    const uid = queue.pop()!;
+    queue.wake();
+    queue.unschedulable(uid);
+    assert.equal(queue.pop(), 'a');
+  });
+  it('after errors it backs off: 1, 2, 4, 8, 10 s; signals do not shorten that', () => {
+    const queue = make();
+    queue.add('a');
+    for (const seconds of [1, 2, 4, 8, 10, 10]) {
+      queue.failed(queue.pop()!);
+      queue.wake();
+      time += seconds * 1000 - 1;
+      assert.equal(queue.pop(), undefined, `${seconds} s`);
+      time += 1;
+      queue.add('b');
+      queue.remove('b');
+    }
+    assert.equal(queue.pop(), 'a');
+  });
+});

@@ -1,0 +1,306 @@
+import assert from 'node:assert/strict';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { EVENTS, NODES, PODS } from '../../sandbox/api-server/built-in-types.ts';
+import { createCertificateAuthority } from '../../sandbox/certificates.ts';
+import { createLocalClient, type LocalClient } from '../../sandbox/local-client.ts';
+import type { JsonObject, Node, Pod } from '../../sandbox/objects.ts';
+import { parseSchedulerConfiguration } from '../../sandbox/scheduler/configuration.ts';
+import { createScheduler, type Scheduler } from '../../sandbox/scheduler/scheduler.ts';
+import { type Listener, listen, pause, podOf, until, useApiServer } from './support.ts';
+
+const DEVICE = 'devices.kubevirt.io/kvm';
+type Args = { Pod: Pod; Nodes: null | { items: Node[] }; NodeNames: null | string[] };
+interface Heard {
+  readonly path: string;
+  readonly args: Args;
+  readonly length: string | undefined;
+}
+
+/** An extender that says what each test says, and the scheduler that asks it. */
+function useScheduler() {
+  const suite = useApiServer();
+  const heard: Heard[] = [];
+  let answer: (path: string, args: Args) => unknown = (_path, { NodeNames }) => ({ NodeNames });
+  let listener: Listener;
+  let scheduler: Scheduler | undefined;
+  let client: LocalClient;
+  const authority = createCertificateAuthority('extender-ca');
+  const handle = async (request: IncomingMessage, response: ServerResponse) => {
+    const chunks: Buffer[] = [];
+    for await (const chunk of request) chunks.push(chunk as Buffer);
+    const args = JSON.parse(Buffer.concat(chunks).toString()) as Args;
+    heard.push({ path: request.url ?? '', args, length: request.headers['content-length'] });
+    const reply = await answer(request.url ?? '', args);
+    if (typeof reply === 'number') response.statusCode = reply;
+    response.end(JSON.stringify(reply));
+  };
+  before(async () => {
+    listener = await listen((request, response) => void handle(request, response), {
+      authority,
+      names: ['ext.ns.svc'],
+    });
+    client = createLocalClient(suite.server, { username: 'tester', groups: [] });
+  });
+  afterEach(async () => {
+    await scheduler?.stop();
+    for (const pod of client.list(PODS)) await client.delete(PODS, pod, { gracePeriodSeconds: 0 });
+    for (const node of client.list(NODES)) await client.delete(NODES, node);
+    for (const event of client.list(EVENTS)) await client.delete(EVENTS, event);
+    heard.length = 0;
+  });
+  after(() => listener.close());
+  return {
+    heard,
+    get client() {
+      return client;
+    },
+    say(next: typeof answer) {
+      answer = next;
+    },
+    start(extender?: JsonObject, flushSeconds = 300) {
+      const extenders = extender && [
+        {
+          urlPrefix: 'https://ext.ns.svc',
+          filterVerb: 'filter',
+          prioritizeVerb: 'prioritize',
+          weight: 1,
+          enableHTTPS: true,
+          tlsConfig: { caData: Buffer.from(authority.cert).toString('base64') },
+          nodeCacheCapable: true,
+          managedResources: [{ name: DEVICE }],
+          ...extender,
+        },
+      ];
+      const configuration = parseSchedulerConfiguration({
+        apiVersion: 'kubescheduler.config.k8s.io/v1',
+        kind: 'KubeSchedulerConfiguration',
+        ...(extenders && { extenders }),
+      });
+      const resolveService = () => ({ host: '127.0.0.1', port: listener.port });
+      scheduler = createScheduler({ client, configuration, flushSeconds, resolveService });
+      scheduler.start();
+    },
+    node: (name: string, cpu = '4') =>
+      client.create(NODES, {
+        apiVersion: 'v1',
+        kind: 'Node',
+        metadata: { name },
+        status: { allocatable: { cpu, pods: '10', [DEVICE]: '10' }, conditions: [{ type: 'Ready', status: 'True' }] },
+      }),
+    pod: (name: string, cpu = '1', device = false) =>
+      client.create(PODS, podOf(name, { limits: { cpu, ...(device && { [DEVICE]: '1' }) } }) as Pod),
+    nodeOf: (name: string) => client.get(PODS, 'default', name)?.spec.nodeName,
+    conditionOf: (name: string) =>
+      client.get(PODS, 'default', name)?.status?.conditions?.find(({ type }) => type === 'PodScheduled'),
+  };
+}
+
+describe('scheduler', () => {
+  const at = useScheduler();
+
+  it('places each pod where there is room, the emptier node first', async () => {
+    await at.node('n1', '2');
+    await at.node('n2', '2');
+    at.start();
+    for (const name of ['a', 'b', 'c', 'd']) await at.pod(name);
+    await until('all are placed', () => ['a', 'b', 'c', 'd'].every(at.nodeOf));
+    assert.deepEqual(['a', 'b', 'c', 'd'].map(at.nodeOf), ['n1', 'n2', 'n1', 'n2']);
+    assert.equal(at.conditionOf('a')?.status, 'True');
+  });
+  it('says why a pod waits, in a condition and an Event, and places it when room is made', async () => {
+    await at.node('n1', '2');
+    at.start();
+    await at.pod('a', '2');
+    await until('the first is placed', () => at.nodeOf('a'));
+    await at.pod('b', '2');
+    const text =
+      '0/1 nodes are available: 1 Insufficient cpu. preemption: 0/1 nodes are available: 1 No preemption victims found for incoming pod.';
+    await until('the condition', () => at.conditionOf('b')?.message === text);
+    assert.deepEqual([at.conditionOf('b')?.status, at.conditionOf('b')?.reason], ['False', 'Unschedulable']);
+    await until('the Event', () =>
+      at.client.list(EVENTS).some((event) => event.reason === 'FailedScheduling' && event.message === text),
+    );
+    await at.client.delete(PODS, at.client.get(PODS, 'default', 'a')!, { gracePeriodSeconds: 0 });
+    await until('the second is placed', () => at.nodeOf('b'));
+  });
+  it('leaves other schedulers’ pods and gated pods alone', async () => {
+    await at.node('n1');
+    at.start();
+    await at.client.create(PODS, podOf('other', {}, { schedulerName: 'mine' }) as Pod);
+    await at.client.create(PODS, podOf('gated', {}, { schedulingGates: [{ name: 'g.dev/x' }] }) as Pod);
+    await at.pod('a');
+    await until('one is placed', () => at.nodeOf('a'));
+    assert.deepEqual([at.nodeOf('other'), at.nodeOf('gated')], [undefined, undefined]);
+  });
+  it('counts a pod that is decided on before its binding shows', async () => {
+    await at.node('n1', '4');
+    at.start();
+    await Promise.all(['a', 'b'].map((name) => at.pod(name, '3')));
+    await until('one is placed', () => at.nodeOf('a') ?? at.nodeOf('b'));
+    await until('the other waits', () => ['a', 'b'].some((name) => at.conditionOf(name)?.status === 'False'));
+    assert.equal(['a', 'b'].filter(at.nodeOf).length, 1);
+  });
+});
+
+describe('scheduler and an extender', () => {
+  const at = useScheduler();
+  beforeEach(async () => {
+    at.say((path, { NodeNames }) => (path === '/filter' ? { NodeNames } : []));
+    for (const name of ['n1', 'n2', 'n3']) await at.node(name);
+  });
+
+  it('asks about pods with a managed resource only, by names, with Content-Length', async () => {
+    at.start({});
+    await at.pod('plain');
+    await at.pod('vm', '1', true);
+    await until('both are placed', () => at.nodeOf('plain') && at.nodeOf('vm'));
+    assert.deepEqual(
+      at.heard.map(({ path, args }) => `${path} ${args.Pod.metadata.name}`),
+      ['/filter vm', '/prioritize vm'],
+    );
+    assert.deepEqual(at.heard[0]?.args.NodeNames, ['n1', 'n2', 'n3']);
+    assert.equal(at.heard[0]?.args.Nodes, null);
+    assert.match(at.heard[0]?.length ?? '', /^\d+$/);
+  });
+  it('sends whole nodes to one that caches none', async () => {
+    at.say((path, { Nodes }) => (path === '/filter' ? { Nodes } : []));
+    at.start({ nodeCacheCapable: false });
+    await at.pod('vm', '1', true);
+    await until('it is placed', () => at.nodeOf('vm'));
+    assert.equal(at.heard[0]?.args.NodeNames, null);
+    assert.deepEqual(at.heard[0]?.args.Nodes?.items[0]?.status?.allocatable?.cpu, '4');
+  });
+  it('weighs scores by weight x 10', async () => {
+    at.say((path, { NodeNames }) => (path === '/filter' ? { NodeNames } : [{ Host: 'n3', Score: 1 }]));
+    at.start({});
+    await at.pod('vm', '1', true);
+    await until('it is placed', () => at.nodeOf('vm'));
+    assert.equal(at.nodeOf('vm'), 'n3');
+  });
+  it('is not asked for scores of a single node', async () => {
+    at.say(() => ({ NodeNames: ['n2'] }));
+    at.start({});
+    await at.pod('vm', '1', true);
+    await until('it is placed', () => at.nodeOf('vm'));
+    assert.deepEqual([at.nodeOf('vm'), at.heard.length], ['n2', 1]);
+  });
+  it('its reasons reach the user, counted', async () => {
+    at.say(() => ({
+      NodeNames: [],
+      FailedNodes: { n1: 'no whole cores', n2: 'no whole cores' },
+      FailedAndUnresolvableNodes: { n3: 'DPU dead' },
+    }));
+    at.start({});
+    await at.pod('vm', '1', true);
+    await until('the condition', () => at.conditionOf('vm')?.status === 'False');
+    assert.equal(
+      at.conditionOf('vm')?.message,
+      '0/3 nodes are available: 1 DPU dead, 2 no whole cores. preemption: 0/3 nodes are available: 1 Preemption is not helpful for scheduling, 2 No preemption victims found for incoming pod.',
+    );
+  });
+
+  const failures: [string, (args: Args) => unknown, RegExp][] = [
+    ['an Error', () => ({ Error: 'the cache is not synced' }), /the cache is not synced/],
+    ['HTTP 503', () => 503, /code 503/],
+    ['an unknown name', () => ({ NodeNames: ['n9'] }), /"n9" which is not found/],
+    [
+      'no answer in time',
+      () => new Promise((resolve) => setTimeout(resolve, 400, {}).unref()),
+      /no answer within 100 ms/,
+    ],
+  ];
+  for (const [what, reply, message] of failures) {
+    it(`${what}: a scheduling error, tried again with backoff`, async () => {
+      let failing = true;
+      at.say((path, args) => (path !== '/filter' ? [] : failing ? reply(args) : { NodeNames: args.NodeNames }));
+      at.start({ httpTimeout: '100ms' });
+      await at.pod('vm', '1', true);
+      await until('the condition', () => at.conditionOf('vm')?.reason === 'SchedulerError');
+      assert.match(at.conditionOf('vm')?.message ?? '', message);
+      failing = false;
+      await until('it is placed', () => at.nodeOf('vm'));
+    });
+    it(`${what} from an ignorable one: placed unchecked`, async () => {
+      at.say((_path, args) => reply(args));
+      at.start({ ignorable: true, httpTimeout: '100ms' });
+      await at.pod('vm', '1', true);
+      await until('it is placed', () => at.nodeOf('vm'));
+    });
+  }
+  it('a failed prioritize costs its scores only', async () => {
+    at.say((path, { NodeNames }) => (path === '/filter' ? { NodeNames } : 500));
+    at.start({});
+    await at.pod('vm', '1', true);
+    await until('it is placed', () => at.nodeOf('vm'));
+  });
+  it('binds through an extender that wants to', async () => {
+    at.say((path, args) => {
+      if (path === '/filter') return { NodeNames: ['n2'] };
+      const { PodName, Node } = args as unknown as { PodName: string; Node: string };
+      const pod = at.client.get(PODS, 'default', PodName)!;
+      return at.client.bind(pod, Node).then(() => ({}));
+    });
+    at.start({ bindVerb: 'bind' });
+    await at.pod('vm', '1', true);
+    await until('it is placed', () => at.nodeOf('vm'));
+    assert.deepEqual(Object.keys(at.heard.at(-1)!.args).sort(), ['Node', 'PodName', 'PodNamespace', 'PodUID']);
+  });
+});
+
+describe('scheduler: a pod that an extender refused', () => {
+  const at = useScheduler();
+  const refuse = () => ({ NodeNames: [], FailedNodes: { n1: 'no' } });
+  beforeEach(async () => {
+    await at.node('n1');
+    at.say(refuse);
+  });
+  const waits = async () => {
+    await at.pod('vm', '1', true);
+    await until('it is refused', () => at.conditionOf('vm')?.status === 'False');
+    await pause(30);
+    at.say((path, { NodeNames }) => (path === '/filter' ? { NodeNames } : []));
+    at.heard.length = 0;
+  };
+  const editNode = (change: (node: Node) => void, subresource?: 'status') =>
+    at.client.edit(NODES, at.client.get(NODES, undefined, 'n1')!, change, subresource);
+
+  const heartbeat = (node: Node) => {
+    for (const condition of node.status?.conditions ?? []) condition.lastHeartbeatTime = new Date().toISOString();
+  };
+  it('is left alone by leases, custom resources and heartbeats', async () => {
+    at.start({});
+    await waits();
+    await editNode(heartbeat, 'status');
+    await pause(100);
+    assert.equal(at.heard.length, 0);
+  });
+  it('is retried when the recheck annotation is touched', async () => {
+    at.start({});
+    await waits();
+    await editNode((node) => {
+      node.metadata.annotations = { 'plumbline.dev/recheck': '1' };
+    });
+    await until('it is placed', () => at.nodeOf('vm'));
+  });
+  it('is retried when a condition’s status changes', async () => {
+    at.start({});
+    await waits();
+    await editNode((node) => {
+      node.status?.conditions?.push({ type: 'plumbline.dev/DPUReady', status: 'True' });
+    }, 'status');
+    await until('it is placed', () => at.nodeOf('vm'));
+  });
+  it('is retried when another pod on a node goes', async () => {
+    at.start({});
+    await at.pod('other');
+    await until('the other is placed', () => at.nodeOf('other'));
+    await waits();
+    await at.client.delete(PODS, at.client.get(PODS, 'default', 'other')!, { gracePeriodSeconds: 0 });
+    await until('it is placed', () => at.nodeOf('vm'));
+  });
+  it('is retried by the flush at last', async () => {
+    at.start({}, 0.3);
+    await waits();
+    await until('it is placed', () => at.nodeOf('vm'));
+  });
+});
