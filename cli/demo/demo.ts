@@ -69,7 +69,7 @@ export async function runDemo(options: DemoOptions): Promise<boolean> {
   let held = false;
   try {
     held = await Promise.race([runSteps(context), interrupted.then(() => false)]);
-    printer.end(held, seconds(began));
+    printer.end(held, seconds(began), held ? undefined : directory);
     if (keep) await waitUntilInterrupted(context, interrupted);
   } finally {
     await installed?.stop();
@@ -77,7 +77,6 @@ export async function runDemo(options: DemoOptions): Promise<boolean> {
     await ovs.stop();
     // Logs say what went wrong; they stay when something did.
     if (held) await rm(directory, { recursive: true, force: true });
-    else printer.lines([`The daemons’ logs are in ${directory}`]);
   }
   return held;
 }

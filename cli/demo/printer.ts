@@ -17,7 +17,8 @@ export interface Printer {
   progress(text: string): void;
   lines(lines: readonly string[]): void;
   step(report: StepReport): void;
-  end(held: boolean, seconds: number): void;
+  /** @param logs where the daemons' logs are kept, if they are */
+  end(held: boolean, seconds: number, logs: string | undefined): void;
 }
 
 type Style = Parameters<typeof styleText>[0];
@@ -41,13 +42,14 @@ export function createPrinter({ json, color }: { readonly json: boolean; readonl
       if (report.held) say(`  ${paint('green', '✔')} held ${time}`);
       else say(`  ${paint('red', '✘')} ${report.error ?? 'did not hold'} ${time}`);
     },
-    end(held, seconds) {
+    end(held, seconds, logs) {
       if (json) {
-        process.stdout.write(`${JSON.stringify({ held, seconds, steps: reports }, null, 2)}\n`);
+        process.stdout.write(`${JSON.stringify({ held, seconds, logs, steps: reports }, null, 2)}\n`);
         return;
       }
       const count = reports.filter((report) => report.held).length;
       say(`\n${paint(held ? 'green' : 'red', `${count} of ${reports.length} steps held`)} in ${seconds.toFixed(1)} s`);
+      if (logs !== undefined) say(`the daemons’ logs are in ${logs}`);
     },
   };
 }

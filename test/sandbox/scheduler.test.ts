@@ -210,10 +210,11 @@ describe('scheduler and an extender', () => {
     ],
   ];
   for (const [what, reply, message] of failures) {
+    const httpTimeout = what === 'no answer in time' ? '200ms' : '5s';
     it(`${what}: a scheduling error, tried again with backoff`, async () => {
       let failing = true;
       at.say((path, args) => (path !== '/filter' ? [] : failing ? reply(args) : { NodeNames: args.NodeNames }));
-      at.start({ httpTimeout: '100ms' });
+      at.start({ httpTimeout });
       await at.pod('vm', '1', true);
       await until('the condition', () => at.conditionOf('vm')?.reason === 'SchedulerError');
       assert.match(at.conditionOf('vm')?.message ?? '', message);
@@ -222,7 +223,7 @@ describe('scheduler and an extender', () => {
     });
     it(`${what} from an ignorable one: placed unchecked`, async () => {
       at.say((_path, args) => reply(args));
-      at.start({ ignorable: true, httpTimeout: '100ms' });
+      at.start({ ignorable: true, httpTimeout });
       await at.pod('vm', '1', true);
       await until('it is placed', () => at.nodeOf('vm'));
     });

@@ -1,0 +1,97 @@
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { readdirSync, readFileSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { DAEMONS } from '../../cli/demo/daemons.ts';
+import { buildOnce, root } from '../support/bundles.ts';
+import { needs } from '../support/parts.ts';
+
+interface Outcome {
+  readonly status: number;
+  readonly held: boolean;
+  readonly logs?: string;
+  readonly steps: {
+    readonly step: string;
+    readonly held: boolean;
+    readonly error?: string;
+    readonly data: Record<string, unknown>;
+  }[];
+}
+
+const STEPS = ['rejected', 'installed', 'placed', 'switched', 'dpu-dead', 'dpu-back'];
+
+/** Runs the demo as its user does, and reads its JSON document. */
+function demo(...flags: string[]): Promise<Outcome> {
+  return new Promise((resolve, reject) => {
+    execFile(
+      process.execPath,
+      [join(root, 'dist/plumbline.cjs'), 'demo', '--json', ...flags],
+      (error, stdout, stderr) => {
+        try {
+          const document = JSON.parse(stdout) as Omit<Outcome, 'status'>;
+          resolve({ ...document, status: typeof error?.code === 'number' ? error.code : 0 });
+        } catch {
+          reject(new Error(`no JSON document: ${stdout}${stderr}`));
+        }
+      },
+    );
+  });
+}
+
+/** Processes whose command line names one of the bundles with that directory. */
+function leftovers(): string[] {
+  return readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .map((pid) => {
+      try {
+        return readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ');
+      } catch {
+        return '';
+      }
+    })
+    .filter((line) => line.includes('/plumbline-') && line.includes('.cjs'));
+}
+
+describe('the demo', function () {
+  needs('linux');
+  this.timeout(120_000);
+  before(() => buildOnce());
+
+  it('holds in every step, and leaves no process behind', async () => {
+    const { status, held, steps } = await demo();
+    assert.deepEqual(
+      steps.filter((step) => !step.held),
+      [],
+    );
+    assert.deepEqual([status, held, steps.map(({ step }) => step)], [0, true, STEPS]);
+    assert.match(
+      String(steps[0]?.data['message']),
+      /SMT Alignment Error: requested 9 cpus not multiple cpus per core = 2/,
+    );
+    assert.equal(steps[2]?.data['node'], 'numa1');
+    assert.deepEqual(steps[2]?.data['cells'], [1]);
+    assert.match(String(steps[4]?.data['reason']), /DPU not ready: dead, last renewal \d+ s ago/);
+    assert.deepEqual(leftovers(), []);
+  });
+
+  for (const stand of ['does-nothing', 'pretends']) {
+    it(`fails if any one daemon is replaced by a process that ${stand.replace('-', ' ')}`, async () => {
+      const program = join(import.meta.dirname, `${stand}.cjs`);
+      const outcomes = await Promise.all(DAEMONS.map((daemon) => demo('--daemon', `${daemon}=${program}`)));
+      for (const [index, { status, held, steps, logs }] of outcomes.entries()) {
+        assert.ok(logs !== undefined && readdirSync(logs).includes('webhook.log'), 'keeps the logs and says where');
+        rmSync(logs, { recursive: true });
+        assert.deepEqual([status, held], [1, false], `with ${DAEMONS[index]} replaced`);
+        assert.ok(
+          steps.some((step) => !step.held && step.error),
+          'names what did not hold',
+        );
+      }
+      assert.deepEqual(leftovers(), []);
+    });
+  }
+
+  it('says which daemon it does not know', async () => {
+    await assert.rejects(demo('--daemon', 'kubelet=x'), /expected <name>=<program> with one of webhook/);
+  });
+});

@@ -1,0 +1,305 @@
+import assert from 'node:assert/strict';
+import { existsSync } from 'node:fs';
+import { readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { createPodResourcesClient } from '../../kube/kubelet-api/pod-resources-client.ts';
+import { CpuSet } from '../../model/cpu-set.ts';
+import { createHost } from '../../model/host.ts';
+import { EVENTS, NODES, PODS } from '../../sandbox/api-server/built-in-types.ts';
+import { createKubelet, type Kubelet } from '../../sandbox/kubelet/kubelet.ts';
+import type { KubeletSettings } from '../../sandbox/kubelet/settings.ts';
+import { createLocalClient, type LocalClient } from '../../sandbox/local-client.ts';
+import type { JsonObject, Pod } from '../../sandbox/objects.ts';
+import { startPlugin } from './plugin-fixture.ts';
+import { podOf, temporaryDirectory, until, useApiServer } from './support.ts';
+
+const PHYSNET = 'physnet.plumbline.dev/physnet1';
+/** Two cells of four cores of two threads; 0 and 8 are reserved. */
+const HOST = createHost({
+  cells: [
+    { id: 0, cpus: '0-3,8-11' },
+    { id: 1, cpus: '4-7,12-15' },
+  ],
+  cores: ['0,8', '1,9', '2,10', '3,11', '4,12', '5,13', '6,14', '7,15'],
+});
+
+function useKubelet(settings: Partial<KubeletSettings> = {}) {
+  const suite = useApiServer();
+  let directory: { path: string; remove: () => Promise<void> };
+  let client: LocalClient;
+  let kubelet: Kubelet;
+  const faults: unknown[] = [];
+  const start = async () => {
+    kubelet = createKubelet({
+      name: 'n1',
+      directory: directory.path,
+      client,
+      retrySeconds: 0.05,
+      onFault: (error) => faults.push(error),
+      settings: {
+        version: 'v1.36.0',
+        host: HOST,
+        reserved: CpuSet.parse('0,8'),
+        cpuManagerPolicy: 'static',
+        cpuManagerPolicyOptions: { 'full-pcpus-only': 'true' },
+        topologyManagerPolicy: 'best-effort',
+        topologyManagerScope: 'container',
+        ...settings,
+      },
+    });
+    await kubelet.start();
+  };
+  beforeEach(async () => {
+    directory = await temporaryDirectory();
+    client = createLocalClient(suite.server, { username: 'system:node:n1', groups: [] });
+    await start();
+  });
+  afterEach(async () => {
+    for (const pod of client.list(PODS)) await client.delete(PODS, pod, { gracePeriodSeconds: 0 });
+    await kubelet.stop();
+    for (const type of [NODES, EVENTS]) for (const object of client.list(type)) await client.delete(type, object);
+    await directory.remove();
+    assert.deepEqual(faults.splice(0), []);
+  });
+  const get = (name: string) => client.get(PODS, 'default', name);
+  return {
+    start,
+    stop: () => kubelet.stop(),
+    get client() {
+      return client;
+    },
+    get directory() {
+      return directory.path;
+    },
+    get,
+    async run(name: string, limits: JsonObject, extra: JsonObject = {}) {
+      const pod = await client.create(PODS, podOf(name, { limits: { memory: '1Gi', ...limits } }, extra) as Pod);
+      await client.bind(pod, 'n1');
+      return pod;
+    },
+    phase: (name: string, phase: string) => until(`${name} is ${phase}`, () => get(name)?.status?.phase === phase),
+    state: async () => JSON.parse(await readFile(join(directory.path, 'cpu_manager_state'), 'utf8')),
+    events: () => client.list(EVENTS).map((event) => `${event.reason}: ${event.message}`),
+    node: () => client.get(NODES, undefined, 'n1')!,
+  };
+}
+
+describe('kubelet stand-in: nodes and admission', () => {
+  const at = useKubelet();
+  it('registers its Node', () => {
+    const { metadata, status } = at.node();
+    assert.equal(metadata.labels?.['kubevirt.io/schedulable'], 'true');
+    assert.equal(metadata.labels?.cpumanager, 'true');
+    assert.deepEqual([status?.capacity?.cpu, status?.allocatable?.cpu], ['16', '14']);
+    assert.equal(status?.allocatable?.['devices.kubevirt.io/kvm'], '1k');
+    assert.equal(status?.conditions?.[0]?.status, 'True');
+  });
+  it('gives whole cores, and writes them down', async () => {
+    const { metadata } = await at.run('a', { cpu: '4' });
+    await at.phase('a', 'Running');
+    const { defaultCpuSet, entries } = await at.state();
+    assert.deepEqual([defaultCpuSet, entries[metadata.uid!]], ['0,3-8,11-15', { main: '1-2,9-10' }]);
+    assert.equal(at.get('a')?.status?.containerStatuses?.[0]?.ready, true);
+  });
+  it('takes them back when the pod is deleted', async () => {
+    await at.run('a', { cpu: '4' });
+    await at.phase('a', 'Running');
+    await at.client.delete(PODS, at.get('a')!);
+    await until('the pod is gone', () => !at.get('a'));
+    await until('the CPUs are free', async () => (await at.state()).defaultCpuSet === '0-15');
+    assert.equal((await at.state()).entries, undefined);
+  });
+
+  const rejections: [string, JsonObject, string, string][] = [
+    [
+      '3 CPUs',
+      { cpu: '3' },
+      'SMTAlignmentError',
+      'SMT Alignment Error: requested 3 cpus not multiple cpus per core = 2',
+    ],
+    [
+      'more cores than there are',
+      { cpu: '16' },
+      'SMTAlignmentError',
+      'SMT Alignment Error: not enough free physical CPUs: available physical CPUs = 14, requested CPUs = 16, CPUs per core = 2',
+    ],
+    [
+      'more memory than there is',
+      { cpu: '2', memory: '65Gi' },
+      'OutOfmemory',
+      "Node didn't have enough resource: memory, requested: 69793218560, used: 0, capacity: 68719476736",
+    ],
+  ];
+  for (const [what, limits, reason, text] of rejections) {
+    it(`${what}: ${reason}, for good`, async () => {
+      await at.run('no', limits);
+      await at.phase('no', 'Failed');
+      const { status } = at.get('no')!;
+      assert.deepEqual([status?.reason, status?.message], [reason, `Pod was rejected: ${text}`]);
+      await until('the Event', () => at.events().includes(`${reason}: ${text}`));
+      assert.equal((await at.state()).defaultCpuSet, '0-15');
+    });
+  }
+  it('a Burstable pod runs on the shared pool', async () => {
+    const pod = podOf('b', { requests: { cpu: '3' }, limits: { cpu: '4', memory: '1Gi' } }) as Pod;
+    await at.client.bind(await at.client.create(PODS, pod), 'n1');
+    await at.phase('b', 'Running');
+    assert.equal((await at.state()).entries, undefined);
+  });
+  it('Ready waits for the readiness gates', async () => {
+    await at.run('g', { cpu: '2' }, { readinessGates: [{ conditionType: 'x.dev/open' }] });
+    await at.phase('g', 'Running');
+    const ready = () => at.get('g')?.status?.conditions?.find(({ type }) => type === 'Ready')?.status;
+    assert.equal(ready(), 'False');
+    const open = (pod: Pod) => void pod.status?.conditions?.push({ type: 'x.dev/open', status: 'True' });
+    await at.client.edit(PODS, at.get('g')!, open, 'status');
+    await until('it is Ready', () => ready() === 'True');
+  });
+});
+
+describe('kubelet stand-in: single-numa-node', () => {
+  const at = useKubelet({ topologyManagerPolicy: 'single-numa-node' });
+  it('10 CPUs of two cells of 8: TopologyAffinityError', async () => {
+    await at.run('no', { cpu: '10' });
+    await at.phase('no', 'Failed');
+    const { status } = at.get('no')!;
+    assert.deepEqual(
+      [status?.reason, status?.message],
+      ['TopologyAffinityError', 'Pod was rejected: Resources cannot be allocated with Topology locality'],
+    );
+  });
+});
+
+describe('kubelet stand-in: PodResources', () => {
+  const at = useKubelet();
+  it('lists who holds what, once there is somebody', async () => {
+    const client = createPodResourcesClient(join(at.directory, 'pod-resources/kubelet.sock'));
+    assert.deepEqual(await client.list(), []);
+    assert.deepEqual((await client.allocatable()).cpuIds, [1, 2, 3, 4, 5, 6, 7, 9, 10, 11, 12, 13, 14, 15]);
+    await at.run('a', { cpu: '2' }, { initContainers: [{ name: 'first' }, { name: 'side', restartPolicy: 'Always' }] });
+    await at.phase('a', 'Running');
+    const pod = await client.get('a', 'default');
+    assert.deepEqual(
+      pod?.containers.map(({ name }) => name),
+      ['side', 'main'],
+    );
+    await assert.rejects(client.get('b', 'default'), { code: 'not-found' });
+    client.close();
+  });
+  it('is limited to bursts of ten calls', async () => {
+    const client = createPodResourcesClient(join(at.directory, 'pod-resources/kubelet.sock'));
+    const calls = await Promise.allSettled(Array.from({ length: 40 }, () => client.list()));
+    const refused = calls.filter((call) => call.status === 'rejected');
+    assert.ok(refused.length > 0);
+    for (const { reason } of refused) assert.equal(reason.code, 'exhausted');
+    client.close();
+  });
+});
+
+describe('kubelet stand-in: device plugins', () => {
+  const at = useKubelet();
+  const offered = () => at.node().status?.allocatable?.[PHYSNET];
+
+  it('aligns CPUs with the NUMA node of the device', async () => {
+    const plugin = await startPlugin(at.directory, PHYSNET, [1]);
+    await until('the resource is offered', () => offered() === '4');
+    const { metadata } = await at.run('a', { cpu: '2', [PHYSNET]: '1' });
+    await at.phase('a', 'Running');
+    assert.deepEqual((await at.state()).entries[metadata.uid!], { main: '4,12' });
+    assert.deepEqual(plugin.calls, [`allocate ${PHYSNET}-0`, `preStart ${PHYSNET}-0`]);
+    const client = createPodResourcesClient(join(at.directory, 'pod-resources/kubelet.sock'));
+    const [container] = (await client.get('a', 'default'))!.containers;
+    assert.deepEqual(container?.cpuIds, [4, 12]);
+    assert.deepEqual(container.devices[0]?.topology?.nodes, [{ ID: 1 }]);
+    client.close();
+    await plugin.stop();
+  });
+  it('keeps a container waiting while PreStartContainer refuses, with the plugin’s text', async () => {
+    const plugin = await startPlugin(at.directory, PHYSNET, [0]);
+    await until('the resource is offered', () => offered() === '4');
+    plugin.refuseStart('OVS is still there');
+    const { metadata } = await at.run('a', { cpu: '2', [PHYSNET]: '1' });
+    const text =
+      'device plugin PreStartContainer rpc failed with err: rpc error: code = FailedPrecondition desc = OVS is still there';
+    const waiting = () => (at.get('a')?.status?.containerStatuses?.[0]?.state as JsonObject | undefined)?.waiting;
+    await until('it waits', () => waiting());
+    assert.deepEqual(waiting(), { reason: 'CreateContainerConfigError', message: text });
+    assert.equal(at.get('a')?.status?.phase, 'Pending');
+    assert.equal((await at.state()).entries[metadata.uid!].main, '1,9');
+    await until('the Event', () => at.events().includes(`Failed: Error: ${text}`));
+    await until('it is retried', () => plugin.calls.length > 3);
+    plugin.refuseStart(undefined);
+    await at.phase('a', 'Running');
+    await plugin.stop();
+  });
+  it('a refused Allocate fails the pod and frees its CPUs', async () => {
+    const plugin = await startPlugin(at.directory, PHYSNET, [0]);
+    await until('the resource is offered', () => offered() === '4');
+    plugin.refuseAllocation('broken');
+    await at.run('a', { cpu: '2', [PHYSNET]: '1' });
+    await at.phase('a', 'Failed');
+    assert.deepEqual(
+      [at.get('a')?.status?.reason, at.get('a')?.status?.message],
+      [
+        'UnexpectedAdmissionError',
+        'Pod was rejected: Allocate failed due to rpc error: code = Internal desc = broken, which is unexpected',
+      ],
+    );
+    await until('the CPUs are free', async () => (await at.state()).defaultCpuSet === '0-15');
+    await plugin.stop();
+  });
+  it('offers only healthy devices, and none once the plugin is gone', async () => {
+    const plugin = await startPlugin(at.directory, PHYSNET, [0]);
+    await until('the resource is offered', () => offered() === '4');
+    plugin.setHealth('Unhealthy');
+    await until('none is offered', () => offered() === '0');
+    plugin.setHealth('Healthy');
+    await until('all are offered', () => offered() === '4');
+    await plugin.stop();
+    await until('none is offered', () => offered() === '0');
+    assert.equal(at.node().status?.capacity?.[PHYSNET], '4');
+  });
+});
+
+describe('kubelet stand-in: restart', () => {
+  const at = useKubelet();
+  it('goes on with what the file says; plugins must register again', async () => {
+    const plugin = await startPlugin(at.directory, PHYSNET, [1]);
+    await until('the resource is offered', () => at.node().status?.allocatable?.[PHYSNET] === '4');
+    const { metadata } = await at.run('a', { cpu: '2', [PHYSNET]: '1' });
+    await at.phase('a', 'Running');
+    await at.stop();
+    assert.equal(existsSync(join(at.directory, 'pod-resources/kubelet.sock')), false);
+    await at.start();
+    assert.equal(at.node().status?.allocatable?.[PHYSNET], '0');
+    assert.equal(at.get('a')?.status?.phase, 'Running');
+    const client = createPodResourcesClient(join(at.directory, 'pod-resources/kubelet.sock'));
+    const [container] = (await client.get('a', 'default'))!.containers;
+    assert.deepEqual([container?.cpuIds, container?.devices[0]?.deviceIds], [[4, 12], [`${PHYSNET}-0`]]);
+    client.close();
+    assert.deepEqual((await at.state()).entries[metadata.uid!], { main: '4,12' });
+    await plugin.stop();
+  });
+  it('frees what went while it was away', async () => {
+    await at.run('a', { cpu: '2' });
+    await at.phase('a', 'Running');
+    await at.stop();
+    await at.client.delete(PODS, at.get('a')!, { gracePeriodSeconds: 0 });
+    await at.start();
+    assert.equal((await at.state()).defaultCpuSet, '0-15');
+  });
+  it('refuses a running pod that is larger than what is free (kubernetes #129078)', async () => {
+    await at.run('big', { cpu: '8' });
+    await at.phase('big', 'Running');
+    await at.stop();
+    await at.start();
+    await at.phase('big', 'Failed');
+    assert.equal(at.get('big')?.status?.reason, 'SMTAlignmentError');
+  });
+  it('does not start on a torn file', async () => {
+    await at.stop();
+    await writeFile(join(at.directory, 'cpu_manager_state'), '{"policyName":"sta');
+    await assert.rejects(at.start(), /torn; drain the node and remove the file/);
+    await writeFile(join(at.directory, 'cpu_manager_state'), '');
+  });
+});

@@ -1,0 +1,70 @@
+import { rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { Server, type ServerWritableStream, status } from '@grpc/grpc-js';
+import { registerPlugin } from '../../kube/kubelet-api/device-plugin-client.ts';
+import {
+  type Device,
+  type DevicePluginServer,
+  DevicePluginService,
+  type Empty,
+  type ListAndWatchResponse,
+} from '../../kube/kubelet-api/gen/device-plugin.ts';
+import { RpcError, unaryHandler } from '../../kube/kubelet-api/handlers.ts';
+import { bindUnix, closeServer, SERVER_OPTIONS } from '../../kube/kubelet-api/transport.ts';
+
+/** A device plugin of one resource whose answers a test sets. */
+export async function startPlugin(kubeletDirectory: string, resourceName: string, nodes: number[], count = 4) {
+  const directory = join(kubeletDirectory, 'device-plugins');
+  const endpoint = `${resourceName.replaceAll('/', '_')}.sock`;
+  const streams = new Set<ServerWritableStream<Empty, ListAndWatchResponse>>();
+  const calls: string[] = [];
+  let refusal: string | undefined;
+  let allocationRefusal: string | undefined;
+  const devices = (health: string): Device[] =>
+    Array.from({ length: count }, (_, i) => ({
+      ID: `${resourceName}-${i}`,
+      health,
+      topology: { nodes: nodes.map((ID) => ({ ID })) },
+    }));
+  const plugin: DevicePluginServer = {
+    getDevicePluginOptions: unaryHandler(() => ({ preStartRequired: true, getPreferredAllocationAvailable: false })),
+    listAndWatch: (stream) => {
+      streams.add(stream);
+      stream.on('cancelled', () => streams.delete(stream));
+      stream.write({ devices: devices('Healthy') });
+    },
+    getPreferredAllocation: unaryHandler(() => ({ containerResponses: [] })),
+    allocate: unaryHandler(({ containerRequests }) => {
+      calls.push(`allocate ${containerRequests[0]?.devicesIds.join()}`);
+      if (allocationRefusal !== undefined) throw new RpcError(status.INTERNAL, allocationRefusal);
+      return { containerResponses: [{ envs: {}, mounts: [], devices: [], annotations: {}, cdiDevices: [] }] };
+    }),
+    preStartContainer: unaryHandler(({ devicesIds }) => {
+      calls.push(`preStart ${devicesIds.join()}`);
+      if (refusal !== undefined) throw new RpcError(status.FAILED_PRECONDITION, refusal);
+      return {};
+    }),
+  };
+  const server = new Server(SERVER_OPTIONS);
+  server.addService(DevicePluginService, plugin);
+  await rm(join(directory, endpoint), { force: true });
+  await bindUnix(server, join(directory, endpoint));
+  const options = { preStartRequired: true, getPreferredAllocationAvailable: false };
+  await registerPlugin(join(directory, 'kubelet.sock'), { endpoint, resourceName, options });
+  return {
+    calls,
+    refuseStart(text: string | undefined) {
+      refusal = text;
+    },
+    refuseAllocation(text: string | undefined) {
+      allocationRefusal = text;
+    },
+    setHealth(health: 'Healthy' | 'Unhealthy') {
+      for (const stream of streams) stream.write({ devices: devices(health) });
+    },
+    async stop() {
+      for (const stream of streams) stream.end();
+      await closeServer(server, 0.1);
+    },
+  };
+}
