@@ -39,6 +39,8 @@ export function createAgent(config: NodeAgentConfig, log: Logger): Daemon {
     async start() {
       await probeServer.start();
       running = Promise.all(agent.duties.map((duty) => keepRunning(duty, log, observer, stopping.signal)));
+      if (agent.duties.length === 0)
+        log.warn('the DPU health check is off, and there is nothing else to do in this mode');
       const { nodeName: node, mode } = config;
       log.info(
         { node, mode, duties: agent.duties.map(({ name }) => name), probePort: probeServer.port },

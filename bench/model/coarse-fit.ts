@@ -27,7 +27,7 @@ function filled(hosts: number): CoarseFit {
       seed = (Math.imul(seed, 1_664_525) + 1_013_904_223) >>> 0;
       return seed;
     });
-    coarse.add(host, CpuSet.fromWords(words), true);
+    coarse.add(host, CpuSet.fromWords(words));
     coarse.setNetwork(index, 'physnet', index % 3);
   }
   return coarse;

@@ -27,12 +27,13 @@ export function guestCellCurve(): {
 }
 
 /**
- * One guest cell more, from 7 to 8 on 16 host cells, costs at most four times: 2^n states with a little more for each.
- * Trying every arrangement would cost nine times.
+ * The curve as ratios: one guest cell more on 16 host cells, for 3 to 8 guest cells. Each costs at most four times the
+ * one before (2^n states, and a little more for each), where trying every arrangement would cost 14 to 9 times.
  */
-export function guestCellGrowth(): BenchResult {
-  return ratioOf('model.guest-cells-8-over-7', { most: 4 }, arranging(8), arranging(7), 5);
-}
+export const guestCellSteps: readonly (() => BenchResult)[] = [3, 4, 5, 6, 7, 8].map((guests) => () => {
+  const name = `model.guest-cells-16x${guests}-over-16x${guests - 1}`;
+  return ratioOf(name, { most: 4 }, arranging(guests), arranging(guests - 1), 5);
+});
 
 /** Twice the host cells cost about twice: linear, with room for larger maps. */
 export function hostCellGrowth(): BenchResult {

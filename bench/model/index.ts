@@ -1,5 +1,5 @@
 import { coarseFitAgainstXor, coarseFitGrowth } from './coarse-fit.ts';
-import { guestCellCurve, guestCellGrowth, hostCellGrowth } from './guest-cells.ts';
+import { guestCellCurve, guestCellSteps, hostCellGrowth } from './guest-cells.ts';
 import { predictionAgainstSets } from './prediction.ts';
 import type { BenchResult } from './timing.ts';
 
@@ -8,7 +8,7 @@ export const MODEL_BENCHES: readonly (() => BenchResult)[] = [
   coarseFitAgainstXor,
   coarseFitGrowth,
   predictionAgainstSets,
-  guestCellGrowth,
+  ...guestCellSteps,
   hostCellGrowth,
 ];
 

@@ -41,9 +41,20 @@ export function ratioOf(
   const ratios = Array.from({ length: rounds }, () => {
     const [mine, theirs] = [measured(), reference()];
     return isMost ? mine / theirs : theirs / mine;
-  }).sort((a, b) => a - b);
-  const ratio = ratios[ratios.length >>> 1] ?? Number.NaN;
-  const holds = isMost ? ratio <= bound.most : ratio >= bound.least;
-  const spread = [ratios[0] ?? Number.NaN, ratios.at(-1) ?? Number.NaN] as const;
-  return { name, ratio, spread, bound: isMost ? `<= ${bound.most}` : `>= ${bound.least}`, holds };
+  });
+  return summary(name, ratios, bound);
+}
+
+/** The median of ratios that were measured in turns, with their spread, held to a bound. */
+export function summary(
+  name: string,
+  ratios: readonly number[],
+  bound: { readonly most: number } | { readonly least: number },
+): BenchResult {
+  const sorted = [...ratios].sort((a, b) => a - b);
+  const ratio = sorted[sorted.length >>> 1] ?? Number.NaN;
+  const spread = [sorted[0] ?? Number.NaN, sorted.at(-1) ?? Number.NaN] as const;
+  return 'most' in bound
+    ? { name, ratio, spread, bound: `<= ${bound.most}`, holds: ratio <= bound.most }
+    : { name, ratio, spread, bound: `>= ${bound.least}`, holds: ratio >= bound.least };
 }

@@ -7,6 +7,7 @@ import { type Merged, mergeHints, type NumaInfo, type TopologyPolicy } from './m
 import type { ContainerKind, PodRequest } from './pod-request.ts';
 import type { Provider } from './provider.ts';
 import { NO_LOCALITY_TEXT, Rejection, type RejectionReason } from './rejection.ts';
+import { removePod } from './remove.ts';
 import type { KubeletState } from './state.ts';
 import type { StaticPolicy } from './static-policy.ts';
 import { type CpuTopology, numaNodes } from './topology.ts';
@@ -32,7 +33,16 @@ export type Admission =
       /** The NUMA nodes settled on for the first app container with exclusive CPUs, or for the first app container. */
       readonly hint: readonly number[] | null;
     }
-  | { readonly admitted: false; readonly reason: RejectionReason; readonly message: string };
+  | {
+      readonly admitted: false;
+      readonly reason: RejectionReason;
+      readonly message: string;
+      /**
+       * Once the kubelet has cleared away what the refused pod's first containers were given. Under the static memory
+       * manager that is not quite the state before: bytes may have moved between nodes, and a group may be another.
+       */
+      readonly state: KubeletState;
+    };
 
 /** What admission depends on and a running kubelet never changes. */
 export interface AdmissionRules {
@@ -77,8 +87,10 @@ export function admitPod(rules: AdmissionRules, state: KubeletState, pod: PodReq
     const after = providers.reduce((next, provider) => provider.commit(next), state);
     return { admitted: true, state: after, containers, hint: leading?.hint ?? null };
   } catch (error) {
-    if (error instanceof Rejection) return { admitted: false, reason: error.reason, message: error.message };
-    throw error;
+    if (!(error instanceof Rejection)) throw error;
+    const { reason, message } = error;
+    const partly = providers.reduce((next, provider) => provider.commit(next), state);
+    return { admitted: false, reason, message, state: removePod(partly, pod.uid) };
   }
 }
 

@@ -28,10 +28,14 @@ export class DeviceManager implements Provider {
     this.#topology = topology;
     this.#behaviour = behaviour;
     this.#pod = pod;
-    const asked = new Set(pod.containers.flatMap((container) => [...container.devices.keys()]));
-    this.#pools = new Map(
-      [...state.pools].filter(([name]) => asked.has(name)).map(([name, pool]) => [name, indexPool(topology, pool)]),
-    );
+    const pools = new Map<string, IndexedPool>();
+    for (const container of pod.containers) {
+      for (const name of container.devices.keys()) {
+        const pool = state.pools.get(name);
+        if (pool) pools.set(name, indexPool(topology, pool));
+      }
+    }
+    this.#pools = pools;
     this.#used = usedDevices(state.devices, this.#pools);
     this.#assigned = new Map(
       [...(state.devices.get(pod.uid) ?? [])].map(([name, devices]) => [name, new Map(devices)]),

@@ -42,7 +42,18 @@ export interface IndexedDevice {
   readonly mask: number;
 }
 
+const indexed = new WeakMap<CpuTopology, WeakMap<DevicePool, IndexedPool>>();
+
+/** Indexes a pool, once for each host: pools are as immutable as the states that hold them. */
 export function indexPool(topology: CpuTopology, pool: DevicePool): IndexedPool {
+  const ofHost = indexed.get(topology) ?? new WeakMap<DevicePool, IndexedPool>();
+  indexed.set(topology, ofHost);
+  const known = ofHost.get(pool) ?? makeIndex(topology, pool);
+  ofHost.set(pool, known);
+  return known;
+}
+
+function makeIndex(topology: CpuTopology, pool: DevicePool): IndexedPool {
   const devices = pool.devices
     .map((device) => ({
       id: device.id,

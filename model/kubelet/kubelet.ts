@@ -3,13 +3,13 @@ import type { Host } from '../host.ts';
 import { type Admission, type AdmissionRules, admitPod } from './admission.ts';
 import type { DevicePools } from './devices.ts';
 import { MAX_DISTRIBUTED_CELLS } from './distributed.ts';
-import { withoutMemory } from './memory-manager.ts';
 import { type CellMemory, initialMemory } from './memory-state.ts';
 import type { TopologyPolicy } from './merge.ts';
 import { type CpuOptions, OptionError, readCpuOptions, readTopologyOptions } from './options.ts';
 import type { PodRequest } from './pod-request.ts';
-import { type CpuAssignments, type KubeletState, withEntry } from './state.ts';
-import { createStaticPolicy, initialPool, releaseCpus, type StaticPolicy } from './static-policy.ts';
+import { removePod } from './remove.ts';
+import type { CpuAssignments, KubeletState } from './state.ts';
+import { createStaticPolicy, initialPool, type StaticPolicy } from './static-policy.ts';
 import { type CpuTopology, topologyOfHost } from './topology.ts';
 import { type Behaviour, behaviourOf, PREDICTED_VERSIONS } from './versions.ts';
 
@@ -87,21 +87,8 @@ function predictor(config: KubeletConfig): Kubelet {
       return { defaultSet, assignments, pools, devices: new Map(), memory };
     },
     admit: (state: KubeletState, pod: PodRequest) => admitPod(rules, state, pod),
-    remove,
+    remove: removePod,
   });
-}
-
-function remove(state: KubeletState, uid: string): KubeletState {
-  const containers = state.assignments.get(uid);
-  let defaultSet = state.defaultSet;
-  for (const cpus of containers?.values() ?? []) defaultSet = releaseCpus(defaultSet, cpus, []);
-  return {
-    ...state,
-    defaultSet,
-    assignments: containers ? withEntry(state.assignments, uid, new Map()) : state.assignments,
-    devices: state.devices.has(uid) ? withEntry(state.devices, uid, new Map()) : state.devices,
-    memory: state.memory && withoutMemory(state.memory, uid),
-  };
 }
 
 function rulesOf(config: KubeletConfig): AdmissionRules {

@@ -90,6 +90,11 @@ export function podCpus(pod: PodRequest): number {
   return peakOf(pod, (container) => container.cpus);
 }
 
+/** The exclusive CPUs that a pod holds while it runs: init containers have ended then. */
+export function lastingCpus(pod: PodRequest): number {
+  return pod.containers.reduce((sum, { kind, cpus }) => (kind === 'init' ? sum : sum + cpus), 0);
+}
+
 /** The devices of a whole pod at its busiest, by resource. Source: pkg/kubelet/cm/devicemanager/topology_hints.go. */
 export function podDevices(pod: PodRequest): Map<string, number> {
   const names = new Set(pod.containers.flatMap((container) => [...container.devices.keys()]));

@@ -3,9 +3,9 @@ import type { ContainerRequest } from './pod-request.ts';
 import type { KubeletState } from './state.ts';
 
 /**
- * One resource manager while it admits one pod. It works on a copy of its part of the state: `commit` writes that part
- * back, and a pod that is refused is simply never committed (the kubelet frees what such a pod holds before it next
- * decides anything).
+ * One resource manager while it admits one pod. It works on a copy of its part of the state; `commit` writes that part
+ * back. A pod that is refused halfway is committed and then removed, as the kubelet frees what such a pod holds before
+ * it next decides anything.
  * Source: pkg/kubelet/cm/topologymanager/topology_manager.go, HintProvider.
  */
 export interface Provider {

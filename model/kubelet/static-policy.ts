@@ -3,7 +3,7 @@ import type { CpuOptions } from './options.ts';
 import { TakeError } from './packed.ts';
 import { misalignedText, noPhysicalCpusText, Rejection, unexpected } from './rejection.ts';
 import { takeByTopology } from './take.ts';
-import { type CpuTopology, cpusAt, withSiblings } from './topology.ts';
+import { type CpuTopology, withSiblings } from './topology.ts';
 
 /** The static CPU manager of one node: fixed while its kubelet runs. */
 export interface StaticPolicy {
@@ -89,19 +89,13 @@ export function allocateCpus(
 
 /** The CPUs of the NUMA nodes of a mask, or with align-by-socket of the sockets that these nodes touch. */
 function cpusUnder({ topology, options }: StaticPolicy, mask: number): CpuSet {
-  const flags = new Uint8Array(topology.ids.length);
-  const sockets = new Set<number>();
-  topology.cells.members.forEach((members, cell) => {
-    if ((mask & (1 << topology.bitOfCell[cell]!)) === 0) return;
-    for (const position of members) {
-      flags[position] = 1;
-      sockets.add(topology.sockets.of[position]!);
-    }
+  const { cells, sockets, bitOfCell } = topology;
+  let cpus = CpuSet.EMPTY;
+  cells.sets.forEach((set, cell) => {
+    if ((mask & (1 << bitOfCell[cell]!)) !== 0) cpus = cpus.union(set);
   });
-  if (options.alignBySocket) {
-    for (const socket of sockets) for (const position of topology.sockets.members[socket]!) flags[position] = 1;
-  }
-  return cpusAt(topology, flags);
+  if (!options.alignBySocket) return cpus;
+  return unionOf(sockets.sets.filter((set) => set.intersects(cpus)));
 }
 
 /**

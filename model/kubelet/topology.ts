@@ -33,6 +33,8 @@ export interface Level {
   readonly of: Int32Array;
   /** The positions of each group's CPUs, ascending. */
   readonly members: readonly Int32Array[];
+  /** The same as sets. */
+  readonly sets: readonly CpuSet[];
   /** CPUs of the smallest group. */
   readonly smallest: number;
 }
@@ -76,17 +78,29 @@ export function createTopology(
   ids.forEach((id, position) => {
     positions[id] = position;
   });
-  const cells = level(sorted.map((cpu) => cpu.cell));
+  const cells = level(
+    ids,
+    sorted.map((cpu) => cpu.cell),
+  );
   const numaIds = [...new Set([...cells.ids, ...extraCells])].sort((a, b) => a - b);
   return Object.freeze({
     counts,
     cpus: CpuSet.of(ids),
     ids,
     positions,
-    cores: level(sorted.map((cpu) => cpu.core)),
-    sockets: level(sorted.map((cpu) => cpu.socket)),
+    cores: level(
+      ids,
+      sorted.map((cpu) => cpu.core),
+    ),
+    sockets: level(
+      ids,
+      sorted.map((cpu) => cpu.socket),
+    ),
     cells,
-    uncores: level(sorted.map((cpu) => cpu.uncore)),
+    uncores: level(
+      ids,
+      sorted.map((cpu) => cpu.uncore),
+    ),
     numaIds,
     bitOfCell: cells.ids.map((id) => numaIds.indexOf(id)),
     cpusPerCore: perGroup(counts.cpus, counts.cores),
@@ -173,7 +187,7 @@ function perGroup(cpus: number, groups: number): number {
   return groups === 0 ? 0 : Math.floor(cpus / groups);
 }
 
-function level(groupOfPosition: readonly number[]): Level {
+function level(cpuIds: Int32Array, groupOfPosition: readonly number[]): Level {
   const ids = [...new Set(groupOfPosition)].sort((a, b) => a - b);
   const rank = new Map(ids.map((id, index) => [id, index]));
   const of = Int32Array.from(groupOfPosition, (id) => rank.get(id) ?? 0);
@@ -182,5 +196,6 @@ function level(groupOfPosition: readonly number[]): Level {
     members[group]!.push(position);
   });
   const smallest = members.reduce((least, list) => Math.min(least, list.length), Number.POSITIVE_INFINITY);
-  return { ids, of, members: members.map((list) => Int32Array.from(list)), smallest };
+  const sets = members.map((list) => CpuSet.of(list.map((position) => cpuIds[position]!)));
+  return { ids, of, members: members.map((list) => Int32Array.from(list)), sets, smallest };
 }

@@ -1,14 +1,31 @@
 import type { CpuSet } from '../cpu-set.ts';
 import type { Host } from '../host.ts';
+import { lastingCpus, podCpus } from '../kubelet/pod-request.ts';
+import type { NetworkNeed, PlacementHost, PlacementNeeds } from './needs.ts';
 
 /** What a pod needs at the least, in the terms of a coarse fit. */
 export interface CoarseNeed {
-  /** Exclusive CPUs at the pod's busiest. */
+  /** Exclusive CPUs. */
   readonly cpus: number;
-  /** The pod was promised whole cores on any node. */
+  /** They have to be whole cores. */
   readonly wholeCores: boolean;
   /** Required networks by the key they were set under. All the CPUs have to be near each of them. */
   readonly networks: readonly string[];
+}
+
+/**
+ * The least that a pod needs wherever it is placed. A guest that spans NUMA nodes has to touch its networks only, so
+ * these say nothing of where its CPUs are; and init containers may run anywhere and on broken cores.
+ */
+export function coarseNeedOf({
+  request,
+  networks,
+  wholeCores = false,
+  spansCells = false,
+}: PlacementNeeds): CoarseNeed {
+  const required = spansCells ? [] : networks.filter(({ affinity }) => affinity === 'required');
+  const cpus = wholeCores || required.length > 0 ? lastingCpus(request) : podCpus(request);
+  return { cpus, wholeCores, networks: required.map(networkKey) };
 }
 
 /** Does not fit. */
@@ -25,7 +42,7 @@ const EVERYWHERE = 0xffffffff;
  * core, and each cell starts on a word of its own. So the whole free cores of a cell are the AND of its threads' words,
  * and all that a fit does is AND, count and compare.
  *
- * A coarse fit is necessary, never sufficient: hosts that it passes over would be refused by the exact prediction too.
+ * A coarse fit is necessary, never sufficient: a host that it rules out would be refused by the exact prediction too.
  */
 export class CoarseFit {
   #words = new Uint32Array(0);
@@ -34,7 +51,6 @@ export class CoarseFit {
   readonly #cells: number[] = [];
   readonly #threads: number[] = [];
   readonly #span: number[] = [];
-  readonly #wholeCores: boolean[] = [];
   /** Bit position of each CPU by host, -1 for a CPU on a core with fewer threads than others. */
   readonly #bits: (Int32Array | undefined)[] = [];
   /** Cells of a network by host. Undefined or 0: nothing is known there, so it constrains nothing. */
@@ -52,10 +68,9 @@ export class CoarseFit {
 
   /**
    * Adds a host and returns its index.
-   * @param wholeCores its kubelet gives whole cores only
    * @throws RangeError if it has more than 32 NUMA nodes
    */
-  add(host: Host, free: CpuSet, wholeCores: boolean): number {
+  add(host: Host, free: CpuSet): number {
     if (host.cells.length > MAX_CELLS) throw new RangeError(`${host.cells.length} NUMA nodes: at most ${MAX_CELLS}`);
     const index = this.size;
     const threads = Math.max(1, ...host.cores.map((core) => core.size));
@@ -73,11 +88,22 @@ export class CoarseFit {
     this.#cells.push(host.cells.length);
     this.#threads.push(threads);
     this.#span.push(span);
-    this.#wholeCores.push(wholeCores);
     this.#bits.push(bits);
     this.#used += host.cells.length * threads * span;
     this.#reserve();
     this.setFree(index, free);
+    return index;
+  }
+
+  /** Adds a node as it is prepared for placing, with its networks, and returns its index. */
+  addNode(node: PlacementHost): number {
+    const index = this.add(node.host, node.host.online.minus(node.reserved).minus(node.owned));
+    for (const [name, cells] of node.networks.physnets) {
+      this.setNetwork(index, networkKey({ kind: 'physnet', physnet: name }), positionsOf(node.host, cells));
+    }
+    if (node.networks.tunnel) {
+      this.setNetwork(index, networkKey({ kind: 'tunnel' }), positionsOf(node.host, node.networks.tunnel));
+    }
     return index;
   }
 
@@ -111,7 +137,7 @@ export class CoarseFit {
     for (let index = 0; index < this.#start.length; index++) {
       let cells = EVERYWHERE;
       for (const hosts of networks) cells &= hosts[index] || EVERYWHERE;
-      const left = this.#room(index, cells, need.wholeCores || this.#wholeCores[index]!) - need.cpus;
+      const left = this.#room(index, cells, need.wholeCores) - need.cpus;
       out[index] = left < 0 ? NO_FIT : left;
       if (left >= 0) fitting++;
     }
@@ -142,6 +168,14 @@ export class CoarseFit {
     larger.set(this.#words);
     this.#words = larger;
   }
+}
+
+function networkKey({ kind, physnet }: Pick<NetworkNeed, 'kind' | 'physnet'>): string {
+  return kind === 'tunnel' ? 'tunnel' : `physnet ${physnet}`;
+}
+
+function positionsOf(host: Host, cells: CpuSet): number {
+  return host.cells.reduce((bits, { id }, position) => (cells.has(id) ? bits | (1 << position) : bits), 0);
 }
 
 function wholeIn(words: Uint32Array, at: number, threads: number, span: number): number {

@@ -1,6 +1,6 @@
 import type { CpuSet } from '../cpu-set.ts';
 import { wholeCoresWithin } from '../host.ts';
-import { podCpus } from '../kubelet/pod-request.ts';
+import { lastingCpus, podCpus } from '../kubelet/pod-request.ts';
 import { cellsOfNetwork, networkText, type PlacementHost, type PlacementNeeds } from './needs.ts';
 import { cpusOfCells } from './networks.ts';
 import { type Refusal, refusal } from './refusal.ts';
@@ -31,13 +31,14 @@ export function countCheck(
     const reason = wholeCores ? 'too-few-whole-cores' : 'too-few-cpus';
     return refusal(reason, text, { resource: 'cpus', wanted, available: Math.max(0, available) });
   }
+  const lasting = lastingCpus(needs.request);
   for (const need of needs.spansCells ? [] : needs.networks) {
     const cells = need.affinity === 'required' ? cellsOfNetwork(node.networks, need) : undefined;
     if (!cells || cells.isEmpty) continue;
     const near = countIn(free.intersect(cpusOfCells(node.host, cells)));
-    if (near >= wanted) continue;
-    const text = `${networkText(need)} is on NUMA node ${cells}, where at most ${near} CPUs are free of ${wanted} needed`;
-    const details = { resource: 'cpus', where: cells.toArray(), wanted, available: near } as const;
+    if (near >= lasting) continue;
+    const text = `${networkText(need)} is on NUMA node ${cells}, where at most ${near} CPUs are free of ${lasting} needed`;
+    const details = { resource: 'cpus', where: cells.toArray(), wanted: lasting, available: near } as const;
     return refusal('network-elsewhere', text, details);
   }
   return undefined;

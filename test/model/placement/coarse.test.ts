@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { CpuSet } from '../../../model/cpu-set.ts';
-import { CoarseFit, NO_FIT } from '../../../model/placement/coarse.ts';
-import { hostOf, shapes } from '../kubelet/arbitraries.ts';
+import { CoarseFit, coarseNeedOf, NO_FIT } from '../../../model/placement/coarse.ts';
+import { place } from '../../../model/placement/place.ts';
+import { hostOf, policies, shapes } from '../kubelet/arbitraries.ts';
 import { simpleHost } from '../kubelet/fixtures.ts';
+import { needs, node, physnet } from './fixtures.ts';
 
 function fitOf(coarse: CoarseFit, cpus: number, networks: readonly string[] = [], wholeCores = true): number[] {
   const out = new Int16Array(coarse.size);
@@ -14,16 +16,16 @@ function fitOf(coarse: CoarseFit, cpus: number, networks: readonly string[] = []
 describe('model/placement: coarse fit over many hosts', () => {
   it('counts whole free cores, not free threads', () => {
     const coarse = new CoarseFit();
-    coarse.add(simpleHost(2, 8), CpuSet.parse('1,3,5,7,8-11'), true);
+    coarse.add(simpleHost(2, 8), CpuSet.parse('1,3,5,7,8-11'));
     assert.deepEqual(fitOf(coarse, 4), [0]);
     assert.deepEqual(fitOf(coarse, 6), [NO_FIT]);
-    assert.deepEqual(fitOf(coarse, 6, [], false), [NO_FIT], 'the host itself gives whole cores only');
+    assert.deepEqual(fitOf(coarse, 6, [], false), [2]);
   });
 
   it('looks at the cells of the required networks alone', () => {
     const coarse = new CoarseFit();
-    const first = coarse.add(simpleHost(2, 8), CpuSet.parse('2-7,10-13'), true);
-    const second = coarse.add(simpleHost(2, 8), CpuSet.parse('2-15'), true);
+    const first = coarse.add(simpleHost(2, 8), CpuSet.parse('2-7,10-13'));
+    const second = coarse.add(simpleHost(2, 8), CpuSet.parse('2-15'));
     coarse.setNetwork(first, 'east', 0b10);
     coarse.setNetwork(second, 'east', 0b10);
     assert.deepEqual(fitOf(coarse, 6, ['east']), [NO_FIT, 2]);
@@ -32,7 +34,7 @@ describe('model/placement: coarse fit over many hosts', () => {
 
   it('follows changes of one host without touching another', () => {
     const coarse = new CoarseFit();
-    const hosts = [0, 1, 2].map(() => coarse.add(simpleHost(1, 8), CpuSet.parse('0-7'), false));
+    const hosts = [0, 1, 2].map(() => coarse.add(simpleHost(1, 8), CpuSet.parse('0-7')));
     coarse.setFree(hosts[1] ?? -1, CpuSet.parse('0-1'));
     assert.deepEqual(fitOf(coarse, 4), [4, NO_FIT, 4]);
   });
@@ -49,7 +51,7 @@ describe('model/placement: coarse fit over many hosts', () => {
           const expected = items.map(({ shape, bits }) => {
             const host = hostOf(shape);
             const free = CpuSet.fromWords(Uint32Array.from(bits)).intersect(host.online);
-            coarse.add(host, free, false);
+            coarse.add(host, free);
             const room = wholeCores
               ? host.cores.filter((core) => core.isSubsetOf(free)).reduce((sum, core) => sum + core.size, 0)
               : free.size;
@@ -62,7 +64,42 @@ describe('model/placement: coarse fit over many hosts', () => {
     );
   });
 
+  it('never rules out what the exact prediction admits', () => {
+    const wishes = fc.uniqueArray(fc.constantFrom('east', 'west', 'bond', 'vague', 'ghost'), { maxLength: 2 });
+    const cases = fc.record({
+      busy: fc.nat(0xffff),
+      fullPcpusOnly: fc.boolean(),
+      policy: policies,
+      cpus: fc.integer({ min: 1, max: 14 }),
+      init: fc.nat(14),
+      wishes,
+      wholeCores: fc.boolean(),
+      spansCells: fc.boolean(),
+    });
+    let admitted = 0;
+    fc.assert(
+      fc.property(cases, ({ busy, fullPcpusOnly, policy, cpus, init, wishes: names, wholeCores, spansCells }) => {
+        const owned = CpuSet.fromWords(Uint32Array.of(busy)).minus(CpuSet.parse('0-1'));
+        const host = node({
+          cpuManager: { policy: 'static', options: { 'full-pcpus-only': `${fullPcpusOnly}` } },
+          topologyManager: { policy },
+          assignments: [{ podUID: 'x', container: 'c', cpus: `${owned}` }],
+        });
+        const networks = names.map((name) => physnet(name));
+        const wanted = needs('a', cpus, networks, { wholeCores, spansCells }, init);
+        const coarse = new CoarseFit();
+        coarse.addNode(host);
+        const fits = coarse.fit(coarseNeedOf(wanted), new Int16Array(1)) === 1;
+        if (place(wanted, host).outcome !== 'admitted') return;
+        admitted++;
+        assert.ok(fits);
+      }),
+      { numRuns: 3000 },
+    );
+    assert.ok(admitted > 200, `${admitted} admitted`);
+  });
+
   it('refuses a host with more NUMA nodes than it has bits for', () => {
-    assert.throws(() => new CoarseFit().add(simpleHost(33, 2), CpuSet.EMPTY, false), /33 NUMA nodes: at most 32/);
+    assert.throws(() => new CoarseFit().add(simpleHost(33, 2), CpuSet.EMPTY), /33 NUMA nodes: at most 32/);
   });
 });

@@ -40,19 +40,18 @@ export function physnet(name: string, affinity: NetworkNeed['affinity'] = 'requi
 
 export const TUNNEL: NetworkNeed = { name: 'if-tunnel', kind: 'tunnel', affinity: 'required' };
 
-/** A pod of one Guaranteed container that asks for the device of each required network, as the webhook has it do. */
+/** A pod of one Guaranteed container (and an init container, if it has CPUs) that asks for the device of each required network, as the webhook has it do. */
 export function needs(
   uid: string,
   cpus: number,
   networks: readonly NetworkNeed[] = [],
   more: Partial<PlacementNeeds> = {},
+  init = 0,
 ): PlacementNeeds {
   const devices = networks
     .filter(({ affinity }) => affinity === 'required')
     .map(({ kind, physnet: of }) => [kind === 'tunnel' ? TUNNEL_RESOURCE : physnetResource(of ?? ''), '1']);
-  return {
-    request: podRequestOf(pod(uid, [container('compute', cpus, Object.fromEntries(devices))])),
-    networks,
-    ...more,
-  };
+  const compute = container('compute', cpus, Object.fromEntries(devices));
+  const request = podRequestOf(pod(uid, [compute], init > 0 ? [container('init', init)] : []));
+  return { request, networks, ...more };
 }

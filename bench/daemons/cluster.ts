@@ -1,0 +1,72 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import {
+  NAMESPACES,
+  NETWORK_ATTACHMENT_DEFINITIONS,
+  VIRTUAL_MACHINE_INSTANCES,
+} from '../../sandbox/api-server/built-in-types.ts';
+import { createSandbox } from '../../sandbox/cluster.ts';
+import { type Running, root, run } from '../support/process.ts';
+
+/** One emulated node, without any daemon, and files to start daemons with. */
+export interface BenchCluster {
+  readonly ca: string;
+  readonly certificate: { readonly cert: string; readonly key: string };
+  /** Starts a bundled daemon; resolves with its port once it serves. */
+  start(daemon: 'webhook' | 'scheduler-plugin' | 'node-agent'): Promise<Running & { readonly port: number }>;
+  /** Puts objects in place as they came from a file. */
+  addVmi(vmi: unknown): Promise<void>;
+  addNad(nad: unknown): Promise<void>;
+  stop(): Promise<void>;
+}
+
+/** The namespace of the launcher pod in test/vectors. */
+const BENCH_NAMESPACE = 'telco-east';
+
+const NODE = {
+  name: 'bench',
+  host: { cells: [{ id: 0, cpus: '0-7' }], cores: ['0,4', '1,5', '2,6', '3,7'] },
+};
+
+export async function startBenchCluster(): Promise<BenchCluster> {
+  const directory = await mkdtemp(join(tmpdir(), 'plumbline-bench-'));
+  const sandbox = createSandbox({ directory, nodes: [NODE] });
+  await sandbox.start();
+  await sandbox.client.create(NAMESPACES, { apiVersion: 'v1', kind: 'Namespace', metadata: { name: BENCH_NAMESPACE } });
+  const certificate = sandbox.authority.issue(['localhost', '127.0.0.1']);
+  const [certFile, keyFile] = [join(directory, 'tls.crt'), join(directory, 'tls.key')];
+  await writeFile(certFile, certificate.cert);
+  await writeFile(keyFile, certificate.key);
+  const running: Running[] = [];
+  const node = sandbox.node(NODE.name);
+
+  const argsOf = async (daemon: 'webhook' | 'scheduler-plugin' | 'node-agent'): Promise<string[]> => {
+    if (daemon !== 'node-agent') {
+      const local = ['--host', '127.0.0.1', '--port', '0', '--probe-host', '127.0.0.1', '--probe-port', '0'];
+      const files = ['--cert-file', certFile, '--key-file', keyFile];
+      return [...local, ...files, '--kubeconfig', await sandbox.kubeconfig({ kind: daemon })];
+    }
+    const kubeconfig = await sandbox.kubeconfig({ kind: 'node-agent', node: NODE.name });
+    const roots = ['--sysfs-root', node.sysfsRoot, '--kubelet-dir', node.kubeletDirectory, '--ovs-rundir', directory];
+    return ['--node-name', NODE.name, '--kubeconfig', kubeconfig, '--probe-port', '0', ...roots];
+  };
+
+  return {
+    ca: sandbox.authority.cert,
+    certificate,
+    async start(daemon) {
+      const one = run(process.execPath, [join(root, 'dist', `${daemon}.cjs`), ...(await argsOf(daemon))]);
+      running.push(one);
+      const line = await one.line((found) => typeof found['probePort'] === 'number');
+      return { ...one, port: Number(line['port'] ?? line['probePort']) };
+    },
+    addVmi: async (vmi) => void (await sandbox.client.create(VIRTUAL_MACHINE_INSTANCES, vmi as never)),
+    addNad: async (nad) => void (await sandbox.client.create(NETWORK_ATTACHMENT_DEFINITIONS, nad as never)),
+    async stop() {
+      await Promise.all(running.map((one) => one.stop()));
+      await sandbox.stop();
+      await rm(directory, { recursive: true, force: true });
+    },
+  };
+}

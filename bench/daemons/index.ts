@@ -1,0 +1,46 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { type BenchResult, summary } from '../model/timing.ts';
+import { memoryOf, run } from '../support/process.ts';
+import { startBenchCluster } from './cluster.ts';
+
+const DAEMONS = ['webhook', 'scheduler-plugin', 'node-agent'] as const;
+const ROUNDS = 3;
+/** Seconds in which a daemon settles before its memory is read. */
+const SETTLE = 2;
+/** Against a process that only listens. */
+const BOUNDS = { start: 8, memory: 3 } as const;
+
+/** node:http and nothing else, as the base for start-up time and memory. */
+const BARE = `require('node:http').createServer().listen(0, '127.0.0.1', () => console.log('{"probePort":1}'))`;
+
+/**
+ * Time from the start of the process until it says that it serves, and resident memory a moment later, of each bundled
+ * daemon against a bare Node.js server.
+ */
+export async function startUpAndMemory(): Promise<BenchResult[]> {
+  const cluster = await startBenchCluster();
+  const results: BenchResult[] = [];
+  try {
+    for (const daemon of DAEMONS) {
+      const starts: number[] = [];
+      const memories: number[] = [];
+      for (let round = 0; round < ROUNDS; round++) {
+        const bareBegun = performance.now();
+        const bare = run(process.execPath, ['-e', BARE]);
+        await bare.line(() => true);
+        const bareMillis = performance.now() - bareBegun;
+        const begun = performance.now();
+        const one = await cluster.start(daemon);
+        starts.push((performance.now() - begun) / bareMillis);
+        await delay(SETTLE * 1000);
+        memories.push(memoryOf(one.pid).rss / memoryOf(bare.pid).rss);
+        await Promise.all([one.stop(), bare.stop()]);
+      }
+      results.push(summary(`${daemon}.start-up-over-bare-node`, starts, { most: BOUNDS.start }));
+      results.push(summary(`${daemon}.rss-over-bare-node`, memories, { most: BOUNDS.memory }));
+    }
+    return results;
+  } finally {
+    await cluster.stop();
+  }
+}

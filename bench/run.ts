@@ -1,0 +1,49 @@
+import { parseArgs } from 'node:util';
+import { startUpAndMemory } from './daemons/index.ts';
+import { MODEL_BENCHES } from './model/index.ts';
+import type { BenchResult } from './model/timing.ts';
+import { NATIVE_BENCHES } from './native/index.ts';
+import { NODE_AGENT_BENCHES } from './node-agent/index.ts';
+import { SCHEDULER_PLUGIN_BENCHES } from './scheduler-plugin/index.ts';
+import { WEBHOOK_BENCHES } from './webhook/index.ts';
+
+/**
+ * `npm run bench -- [prefix] [--json]`: ratios against a base measured in the same run. Names begin with what they
+ * measure; a prefix chooses some. Ends with 1 if a bound does not hold.
+ */
+const { values, positionals } = parseArgs({
+  options: { json: { type: 'boolean', default: false } },
+  allowPositionals: true,
+});
+const [prefix = ''] = positionals;
+
+type Bench = () => BenchResult | Promise<BenchResult> | Promise<BenchResult[]>;
+
+/** What each group's names begin with, so that a prefix runs no more than it must. */
+const GROUPS: readonly { readonly names: readonly string[]; readonly benches: readonly Bench[] }[] = [
+  { names: ['model.'], benches: MODEL_BENCHES },
+  { names: ['webhook.'], benches: WEBHOOK_BENCHES },
+  { names: ['scheduler-plugin.'], benches: SCHEDULER_PLUGIN_BENCHES },
+  { names: ['native.'], benches: NATIVE_BENCHES },
+  { names: ['node-agent.'], benches: NODE_AGENT_BENCHES },
+  { names: ['webhook.', 'scheduler-plugin.', 'node-agent.'], benches: [startUpAndMemory] },
+];
+
+const isAskedFor = (name: string) => name.startsWith(prefix) || prefix.startsWith(name);
+const results: BenchResult[] = [];
+for (const { names, benches } of GROUPS) {
+  if (!names.some(isAskedFor)) continue;
+  for (const bench of benches) {
+    const found = [await bench()].flat().filter(({ name }) => name.startsWith(prefix));
+    results.push(...found);
+    if (!values.json) for (const result of found) console.log(lineOf(result));
+  }
+}
+if (values.json) console.log(JSON.stringify(results, null, 2));
+if (results.length === 0) console.error(`no measurement begins with ${prefix}`);
+process.exit(results.length > 0 && results.every(({ holds }) => holds) ? 0 : 1);
+
+function lineOf({ name, ratio, spread, bound, holds }: BenchResult): string {
+  const [least, most] = spread.map((value) => value.toFixed(2));
+  return `${holds ? 'holds' : 'FAILS'}  ${name.padEnd(48)} ${ratio.toFixed(2).padStart(8)}  (${least} to ${most}), held to ${bound}`;
+}

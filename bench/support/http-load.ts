@@ -1,0 +1,64 @@
+import { Agent as HttpAgent, request as httpRequest } from 'node:http';
+import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
+
+/** An endpoint that is measured. */
+export interface Target {
+  readonly port: number;
+  readonly path: string;
+  /** PEM of the CA; with it the target is reached over TLS. */
+  readonly ca?: string;
+}
+
+export interface LoadOptions {
+  readonly calls: number;
+  /** Calls under way at once, each on a kept connection. */
+  readonly concurrency: number;
+  readonly body: Buffer;
+}
+
+export interface Client {
+  /** Milliseconds of each call, in order of their end. @throws if an answer is not 200 */
+  load(options: LoadOptions): Promise<number[]>;
+  close(): void;
+}
+
+/** A client over kept connections. */
+export function createClient({ port, path, ca }: Target): Client {
+  const options = { keepAlive: true, maxSockets: 64 };
+  const agent = ca === undefined ? new HttpAgent(options) : new HttpsAgent({ ...options, ca });
+  const send = ca === undefined ? httpRequest : httpsRequest;
+
+  const call = (body: Buffer) =>
+    new Promise<void>((resolve, reject) => {
+      const headers = { 'content-type': 'application/json', 'content-length': body.length };
+      const one = send({ host: '127.0.0.1', port, path, method: 'POST', agent, headers }, (response) => {
+        if (response.statusCode !== 200) reject(new Error(`${path} answered ${response.statusCode}`));
+        response.resume().on('end', resolve);
+      });
+      one.on('error', reject);
+      one.end(body);
+    });
+
+  return {
+    async load({ calls, concurrency, body }) {
+      const millis: number[] = [];
+      let left = calls;
+      const worker = async () => {
+        while (left-- > 0) {
+          const begun = performance.now();
+          await call(body);
+          millis.push(performance.now() - begun);
+        }
+      };
+      await Promise.all(Array.from({ length: concurrency }, worker));
+      return millis;
+    },
+    close: () => agent.destroy(),
+  };
+}
+
+/** The q-th quantile, 0 to 1. */
+export function quantile(values: readonly number[], q: number): number {
+  const sorted = [...values].sort((a, b) => a - b);
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * q))] ?? Number.NaN;
+}

@@ -1,0 +1,69 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+
+export const root = join(import.meta.dirname, '../..');
+
+/** A program under measurement. */
+export interface Running {
+  readonly pid: number;
+  /** The first JSON line that the test accepts, from standard output or error. */
+  line(accepts: (line: Record<string, unknown>) => boolean): Promise<Record<string, unknown>>;
+  stop(): Promise<void>;
+}
+
+export function run(command: string, args: readonly string[], env: Record<string, string> = {}): Running {
+  const child = spawn(command, [...args], {
+    cwd: root,
+    env: { ...process.env, ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  const lines: Record<string, unknown>[] = [];
+  const waiting = new Set<() => void>();
+  for (const stream of [child.stdout, child.stderr]) {
+    createInterface({ input: stream }).on('line', (text) => {
+      try {
+        lines.push(JSON.parse(text) as Record<string, unknown>);
+      } catch {
+        return;
+      }
+      for (const look of waiting) look();
+    });
+  }
+  return {
+    pid: child.pid ?? 0,
+    line: (accepts) =>
+      new Promise((resolve, reject) => {
+        const look = () => {
+          const found = lines.find(accepts);
+          if (found === undefined) return;
+          waiting.delete(look);
+          resolve(found);
+        };
+        waiting.add(look);
+        child.once('exit', (code) => reject(new Error(`${command} ${args[0]} ended with status ${code}`)));
+        look();
+      }),
+    stop: () => stop(child),
+  };
+}
+
+/** A TypeScript program of bench/. */
+export function runScript(script: string, env: Record<string, string> = {}): Running {
+  return run(process.execPath, ['--import', 'tsx', join(root, script)], env);
+}
+
+/** Resident memory in bytes: all of it, and what no other process shares. */
+export function memoryOf(pid: number): { readonly rss: number; readonly private: number } {
+  const text = readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8');
+  const kilobytes = (name: string) => Number(new RegExp(`^${name}:\\s+(\\d+)`, 'm').exec(text)?.[1] ?? 0);
+  return { rss: kilobytes('Rss') * 1024, private: (kilobytes('Private_Clean') + kilobytes('Private_Dirty')) * 1024 };
+}
+
+async function stop(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const ended = new Promise((resolve) => child.once('exit', resolve));
+  child.kill('SIGKILL');
+  await ended;
+}
