@@ -1,7 +1,8 @@
 import { physnetOfResource, TUNNEL_RESOURCE } from '../model/names.ts';
+import { countCheck } from '../model/placement/count-check.ts';
 import { cellsOfNetwork, type PlacementHost } from '../model/placement/needs.ts';
 import { place } from '../model/placement/place.ts';
-import type { RefusalReason } from '../model/placement/refusal.ts';
+import type { Refusal, RefusalReason } from '../model/placement/refusal.ts';
 import type { DpuVerdict } from './dpu-health.ts';
 import type { PodNeeds } from './pod-needs.ts';
 
@@ -33,7 +34,7 @@ export interface NodeFacts {
   readonly dpu: DpuVerdict | undefined;
 }
 
-/** What becomes of nodes that cannot be predicted: refused, or left to the scheduler's own count of CPUs. */
+/** What becomes of nodes that cannot be predicted: refused, or passed with the lowest score if the CPUs suffice by count. */
 export type UnpredictablePolicy = 'refuse' | 'count-check';
 
 const LOWEST = 0;
@@ -59,14 +60,17 @@ export function judgeNode(needs: PodNeeds, { host, bound, dpu }: NodeFacts, poli
   if (absent !== undefined) return refuse('no-such-network', `${absent} is not on the node`);
   const placement = place(needs, host, bound);
   if (placement.outcome === 'unpredictable') {
+    const shortage = countCheck(needs, host, bound);
+    if (shortage !== undefined) return refusedFor(shortage);
     return unpredicted('unpredictable', `kubelet cannot be predicted: ${placement.reason}`, policy);
   }
-  if (placement.outcome === 'refused') {
-    const { reason, text, short } = placement.refusal;
-    // The kubelet's own words where they are the same for all nodes of a kind; else the words that name no numbers.
-    return refuse(reason, reason === 'misaligned' ? text : short);
-  }
+  if (placement.outcome === 'refused') return refusedFor(placement.refusal);
   return { fits: true, score: 1 + Math.round(placement.score * (HIGHEST - 1)) };
+}
+
+/** The kubelet's own words where they are the same for all nodes of a kind; else the words that name no numbers. */
+function refusedFor({ reason, text, short }: Refusal): NodeVerdict {
+  return refuse(reason, reason === 'misaligned' ? text : short);
 }
 
 /** The kubelet starts a pod even where nobody advertises a resource that it asks for, so this must refuse it. */

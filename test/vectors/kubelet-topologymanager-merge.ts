@@ -45,7 +45,7 @@ function providerOf(provider: MergeCase['providersHints'][number]): ProviderHint
 }
 
 function hintOf({ numaNodes, preferred }: FixtureHint): Hint {
-  return { mask: numaNodes && numaNodes.reduce((mask, node) => mask | (1 << node), 0), preferred };
+  return { mask: numaNodes?.reduce((mask, node) => mask | (1 << node), 0) ?? null, preferred };
 }
 
 function nodesOf({ mask }: Hint): NumaHint['numaNodes'] | null {

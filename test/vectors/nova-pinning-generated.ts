@@ -1,5 +1,5 @@
 import type { NovaCell } from './nova-fixtures.ts';
-import { fit } from './nova-pinning.ts';
+import { fitsAsExpected } from './nova-pinning.ts';
 import { type Adapter, collect } from './outcome.ts';
 
 interface GeneratedCase {
@@ -16,7 +16,7 @@ export const run: Adapter = (content) =>
     content as GeneratedCase[],
     (item, index) => `#${index} ${item.vcpus} vCPUs, ${item.threadPolicy ?? 'no'} policy`,
     (item) =>
-      fit({
+      fitsAsExpected({
         id: '',
         name: '',
         kind: 'fit',

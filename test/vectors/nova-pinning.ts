@@ -41,11 +41,11 @@ export const run: Adapter = (content) =>
   collect(
     content as PinningCase[],
     (item) => `${item.id} ${item.name}`,
-    (item) => (item.kind === 'account' ? account(item) : fit(item)),
+    (item) => (item.kind === 'account' ? account(item) : fitsAsExpected(item)),
   );
 
 /** Compares one fit. Used for the generated cases too. */
-export function fit({ hostCells, request, expected }: PinningCase): Verdict {
+export function fitsAsExpected({ hostCells, request, expected }: PinningCase): Verdict {
   const { guestCells: guests, emulatorThreads, limits } = request;
   const left = leftOut(guests);
   if (left) return left;

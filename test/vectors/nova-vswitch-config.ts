@@ -1,7 +1,7 @@
 import { CpuSet } from '../../model/cpu-set.ts';
 import { physnetOfResource, TUNNEL_RESOURCE } from '../../model/names.ts';
 import { EMPTY_CONTEXT } from '../../model/networks/context.ts';
-import { networkMapFor, NetworkMapError, parseNetworkMap } from '../../model/networks/network-map.ts';
+import { NetworkMapError, networkMapFor, parseNetworkMap } from '../../model/networks/network-map.ts';
 import { resolveNetworks } from '../../model/networks/resolve.ts';
 import { requiredResources } from '../../model/networks/resources.ts';
 import { type Adapter, collect, combined, differs, Skip, type Verdict } from './outcome.ts';
