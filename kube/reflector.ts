@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import type { Logger } from '../runtime/log.ts';
 import { Backoff, sleep } from '../runtime/time.ts';
 import type { KubeClient } from './client.ts';

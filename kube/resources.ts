@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 
 /**
  * The parts of Kubernetes objects that Plumbline reads, checked where they enter. Unknown fields pass by unread: these

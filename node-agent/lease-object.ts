@@ -1,4 +1,4 @@
-import type { z } from 'zod';
+import type * as z from 'zod';
 import type { KubeClient } from '../kube/client.ts';
 import { lease } from '../kube/resources.ts';
 import { type NodeIdentity, ownedBy } from './node-object.ts';

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import type { KubeClient } from '../kube/client.ts';
 import { objectMeta } from '../kube/resources.ts';
 

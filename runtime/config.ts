@@ -1,5 +1,5 @@
 import { Command, CommanderError, Option } from 'commander';
-import type { z } from 'zod';
+import type * as z from 'zod';
 import { PlumblineError } from '../model/errors.ts';
 import { VERSION } from './version.ts';
 

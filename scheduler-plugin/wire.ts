@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { type Pod, pod } from '../kube/resources.ts';
 import { PlumblineError } from '../model/errors.ts';
 

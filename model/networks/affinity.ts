@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { ParseError, quote } from '../errors.ts';
 import { NUMA_AFFINITY_ANNOTATION } from '../names.ts';
 

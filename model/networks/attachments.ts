@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { ParseError, quote } from '../errors.ts';
 
 /** Read by multus: the networks to attach besides the pod network. */

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { CpuSet } from '../cpu-set.ts';
 import { PlumblineError } from '../errors.ts';
 import type { NodeNetworks } from './common-cell.ts';

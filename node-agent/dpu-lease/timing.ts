@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 
 /**
  * How often a DPU says that it is alive and for how long that counts, in seconds; an interval of 0 turns the check off.

@@ -1,5 +1,5 @@
 import { parse } from 'yaml';
-import { z } from 'zod';
+import * as z from 'zod';
 import { PlumblineError } from '../../model/errors.ts';
 import { physnetResource } from '../../model/names.ts';
 

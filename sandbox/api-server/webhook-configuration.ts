@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import type { JsonObject, KubeObject } from '../objects.ts';
 import type { Cause } from './errors.ts';
 

@@ -1,5 +1,5 @@
 import { readFile, rename, writeFile } from 'node:fs/promises';
-import { z } from 'zod';
+import * as z from 'zod';
 import type { DeviceAllocations } from '../../model/kubelet/devices.ts';
 
 /** The device manager's memory over a restart, beside the plugins' sockets. */

@@ -113,14 +113,23 @@ export function createKubelet(options: KubeletOptions): Kubelet {
     for (const uid of new Set([...assignments.keys(), ...devices.keys()])) if (!known.has(uid)) await release(uid);
   };
 
+  const shortageOf = (pod: Pod) => {
+    const others = [...admitted.values()].map((entry) => entry.pod);
+    return shortage(
+      pod,
+      others,
+      client.get(NODES, undefined, name),
+      managers.state.devices.get(pod.metadata.uid ?? ''),
+    );
+  };
+
   const admit = async (pod: Pod, wasRunning: boolean) => {
     const uid = pod.metadata.uid ?? '';
     if (admitted.has(uid) || refused.has(uid)) return;
     const current = client.get(PODS, pod.metadata.namespace, pod.metadata.name);
     if (current?.metadata.uid !== uid || current.metadata.deletionTimestamp) return;
     const outcome = await managers.admit(pod);
-    const others = [...admitted.values()].map((entry) => entry.pod);
-    const short = outcome.admitted ? shortage(pod, others, client.get(NODES, undefined, name)!) : undefined;
+    const short = outcome.admitted ? shortageOf(pod) : undefined;
     if (!outcome.admitted || short) {
       refused.add(uid);
       await managers.release(uid);

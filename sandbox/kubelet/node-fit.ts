@@ -11,16 +11,30 @@ export interface Shortage {
 /**
  * The kubelet's own check of what the scheduler should have checked, run after the resource managers. Extended
  * resources that the node does not have are passed over, as the kubelet passes them over.
+ * @param devices what the pod's containers have been given, by resource: of these there were enough, whatever the Node
+ *   says by now
  * Source: pkg/kubelet/lifecycle/predicate.go.
  */
-export function shortage(pod: Pod, others: Iterable<Pod>, { status }: Node): Shortage | undefined {
-  const allocatable = amountsOf(status?.allocatable);
+export function shortage(
+  pod: Pod,
+  others: Iterable<Pod>,
+  node: Node | undefined,
+  devices: ReadonlyMap<string, ReadonlyMap<string, unknown>> | undefined,
+): Shortage | undefined {
+  const allocatable = amountsOf(node?.status?.allocatable);
+  const allocated = new Set([...(devices?.values() ?? [])].flatMap((resources) => [...resources.keys()]));
   let used: Amounts = new Map();
   for (const other of others) used = plus(used, podRequests(other));
   for (const [name, wanted] of podRequests(pod)) {
     const total = allocatable.get(name);
     const taken = used.get(name) ?? 0n;
-    if (wanted === 0n || (total === undefined && name.includes('/')) || taken + wanted <= (total ?? 0n)) continue;
+    if (
+      wanted === 0n ||
+      allocated.has(name) ||
+      (total === undefined && name.includes('/')) ||
+      taken + wanted <= (total ?? 0n)
+    )
+      continue;
     const shown = (amount: bigint) => String(name === 'cpu' ? amount / 1_000_000n : amount / 1_000_000_000n);
     return {
       reason: `OutOf${name}`,

@@ -1,5 +1,5 @@
 import { open, readFile, rename } from 'node:fs/promises';
-import { z } from 'zod';
+import * as z from 'zod';
 import { CpuSet, unionOf } from '../../model/cpu-set.ts';
 import { PlumblineError } from '../../model/errors.ts';
 import type { CpuAssignments } from '../../model/kubelet/state.ts';

@@ -1,5 +1,5 @@
 import { parse } from 'yaml';
-import { z } from 'zod';
+import * as z from 'zod';
 import { PlumblineError } from '../../model/errors.ts';
 
 /** Go's duration text (`5s`, `1m30s`, `500ms`) in milliseconds. */

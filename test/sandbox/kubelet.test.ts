@@ -10,7 +10,7 @@ import { createKubelet, type Kubelet } from '../../sandbox/kubelet/kubelet.ts';
 import type { KubeletSettings } from '../../sandbox/kubelet/settings.ts';
 import { createLocalClient, type LocalClient } from '../../sandbox/local-client.ts';
 import type { JsonObject, Pod } from '../../sandbox/objects.ts';
-import { startPlugin } from './plugin-fixture.ts';
+import { startPlugin, stopPlugins } from './plugin-fixture.ts';
 import { podOf, temporaryDirectory, until, useApiServer } from './support.ts';
 
 const PHYSNET = 'physnet.plumbline.dev/physnet1';
@@ -55,6 +55,7 @@ function useKubelet(settings: Partial<KubeletSettings> = {}) {
     await start();
   });
   afterEach(async () => {
+    await stopPlugins();
     for (const pod of client.list(PODS)) await client.delete(PODS, pod, { gracePeriodSeconds: 0 });
     await kubelet.stop();
     for (const type of [NODES, EVENTS]) for (const object of client.list(type)) await client.delete(type, object);

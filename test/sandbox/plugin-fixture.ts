@@ -12,6 +12,13 @@ import {
 import { RpcError, unaryHandler } from '../../kube/kubelet-api/handlers.ts';
 import { bindUnix, closeServer, SERVER_OPTIONS } from '../../kube/kubelet-api/transport.ts';
 
+const running = new Set<() => Promise<void>>();
+
+/** Ends what a test that failed has left running. */
+export async function stopPlugins(): Promise<void> {
+  for (const stop of running) await stop();
+}
+
 /** A device plugin of one resource whose answers a test sets. */
 export async function startPlugin(kubeletDirectory: string, resourceName: string, nodes: number[], count = 4) {
   const directory = join(kubeletDirectory, 'device-plugins');
@@ -51,6 +58,12 @@ export async function startPlugin(kubeletDirectory: string, resourceName: string
   await bindUnix(server, join(directory, endpoint));
   const options = { preStartRequired: true, getPreferredAllocationAvailable: false };
   await registerPlugin(join(directory, 'kubelet.sock'), { endpoint, resourceName, options });
+  const stop = async () => {
+    running.delete(stop);
+    for (const stream of streams) stream.end();
+    await closeServer(server, 0.1);
+  };
+  running.add(stop);
   return {
     calls,
     refuseStart(text: string | undefined) {
@@ -62,9 +75,6 @@ export async function startPlugin(kubeletDirectory: string, resourceName: string
     setHealth(health: 'Healthy' | 'Unhealthy') {
       for (const stream of streams) stream.write({ devices: devices(health) });
     },
-    async stop() {
-      for (const stream of streams) stream.end();
-      await closeServer(server, 0.1);
-    },
+    stop,
   };
 }

@@ -1,0 +1,162 @@
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { EVENTS, PODS, VIRTUAL_MACHINE_INSTANCES, VIRTUAL_MACHINES } from '../../sandbox/api-server/built-in-types.ts';
+import { createLocalClient, type LocalClient } from '../../sandbox/local-client.ts';
+import type { JsonObject, KubeObject, Pod, VirtualMachineInstance } from '../../sandbox/objects.ts';
+import { dedicatedCpus, launcherPod } from '../../sandbox/virt-controller/launcher-pod.ts';
+import { createVirtController, type VirtController } from '../../sandbox/virt-controller/virt-controller.ts';
+import { until, useApiServer } from './support.ts';
+
+const vector = (name: string) => JSON.parse(readFileSync(new URL(`../vectors/${name}`, import.meta.url), 'utf8'));
+const vmi = (domain: JsonObject, spec: JsonObject = {}): VirtualMachineInstance => ({
+  apiVersion: 'kubevirt.io/v1',
+  kind: 'VirtualMachineInstance',
+  metadata: { name: 'vm', namespace: 'default', uid: 'u' },
+  spec: { domain, ...spec },
+});
+
+describe('virt-controller: the launcher pod', () => {
+  const rendered = launcherPod(vector('vmi.json'));
+  const real = vector('virt-launcher-pod.admission.json') as Pod;
+
+  it('has the owner, labels and annotations of a real one', () => {
+    assert.deepEqual(rendered.metadata.ownerReferences, real.metadata.ownerReferences);
+    assert.equal(rendered.metadata.generateName, real.metadata.generateName);
+    assert.equal(rendered.metadata.name, '');
+    for (const key of ['kubevirt.io', 'kubevirt.io/created-by', 'vm.kubevirt.io/name', 'app']) {
+      assert.equal(rendered.metadata.labels?.[key], real.metadata.labels?.[key], key);
+    }
+    for (const key of [
+      'kubevirt.io/CPUManagerPolicyBetaOptions',
+      'kubevirt.io/domain',
+      'kubectl.kubernetes.io/default-container',
+    ]) {
+      assert.equal(rendered.metadata.annotations?.[key], real.metadata.annotations?.[key], key);
+    }
+    assert.equal(rendered.metadata.annotations?.['kubevirt.io/latest-observed-api-version'], undefined);
+  });
+  it('asks for the CPUs and devices of a real one', () => {
+    const [compute] = rendered.spec.containers;
+    const [wanted] = real.spec.containers;
+    for (const key of ['cpu', 'devices.kubevirt.io/kvm', 'devices.kubevirt.io/tun']) {
+      assert.equal(compute?.resources?.limits?.[key], wanted?.resources?.limits?.[key], key);
+      assert.equal(compute?.resources?.requests?.[key], wanted?.resources?.requests?.[key], key);
+    }
+    assert.deepEqual(rendered.spec.initContainers?.[0]?.resources, real.spec.initContainers?.[0]?.resources);
+    assert.equal(rendered.spec.initContainers?.[0]?.restartPolicy, 'Always');
+    assert.deepEqual(rendered.spec.readinessGates, real.spec.readinessGates);
+  });
+  it('names its secondary networks', () => {
+    const networks = (pod: Pod) =>
+      JSON.parse(pod.metadata.annotations?.['k8s.v1.cni.cncf.io/networks'] ?? '[]') as JsonObject[];
+    const keys = ({ name, namespace }: JsonObject) => ({ name, namespace });
+    assert.deepEqual(networks(rendered).map(keys), networks(real).map(keys));
+    assert.match(String(networks(rendered)[0]?.interface), /^pod[0-9a-f]{11}$/);
+  });
+
+  const cpus: [string, JsonObject, number][] = [
+    ['cores', { cpu: { cores: 4 } }, 4],
+    ['cores, sockets and threads', { cpu: { cores: 4, sockets: 2, threads: 2 } }, 16],
+    ['the emulator', { cpu: { cores: 4, threads: 2, isolateEmulatorThread: true } }, 9],
+    ['supplemental IO threads', { cpu: { cores: 2 }, ioThreads: { supplementalPoolThreadCount: 3 } }, 5],
+    ['limits', { resources: { limits: { cpu: '6' }, requests: { cpu: '2' } } }, 6],
+    ['requests', { resources: { requests: { cpu: '2' } } }, 2],
+    ['maxSockets counts for nothing', { cpu: { cores: 1, maxSockets: 4 } }, 1],
+  ];
+  for (const [what, domain, count] of cpus) {
+    it(`CPUs from ${what}: ${count}`, () => assert.equal(dedicatedCpus(vmi(domain)), count));
+  }
+  it('without dedicated CPUs is Burstable', () => {
+    const [compute] = launcherPod(vmi({ cpu: { cores: 4 } })).spec.containers;
+    assert.deepEqual([compute?.resources?.requests?.cpu, compute?.resources?.limits?.cpu], ['400m', undefined]);
+  });
+});
+
+describe('virt-controller: machines, instances and pods', () => {
+  const suite = useApiServer();
+  let client: LocalClient;
+  let controller: VirtController;
+  beforeEach(() => {
+    client = createLocalClient(suite.server, { username: 'controller', groups: [] });
+    controller = createVirtController({ client });
+    controller.start();
+  });
+  afterEach(async () => {
+    await controller.stop();
+    for (const machine of client.list(VIRTUAL_MACHINES)) await client.delete(VIRTUAL_MACHINES, machine);
+    await until('everything is collected', () => client.list(PODS).length === 0);
+  });
+  const machine = (spec: JsonObject): KubeObject => ({
+    apiVersion: 'kubevirt.io/v1',
+    kind: 'VirtualMachine',
+    metadata: { name: 'vm', namespace: 'default', annotations: { 'on.the/machine': '1' } },
+    spec: {
+      template: {
+        metadata: { annotations: { 'on.the/template': '1' } },
+        spec: { domain: { cpu: { cores: 2, dedicatedCpuPlacement: true } } },
+      },
+      ...spec,
+    },
+  });
+  const phase = () => client.get(VIRTUAL_MACHINE_INSTANCES, 'default', 'vm')?.status?.phase;
+  const setPod = (change: (pod: Pod) => void) => client.edit(PODS, client.list(PODS)[0]!, change, 'status');
+
+  for (const [what, spec] of [
+    ['runStrategy Always', { runStrategy: 'Always' }],
+    ['running', { running: true }],
+  ] as const) {
+    it(`${what}: an instance with the template's annotations, and its pod`, async () => {
+      await client.create(VIRTUAL_MACHINES, machine(spec));
+      await until('there is a pod', () => client.list(PODS).length === 1);
+      const instance = client.get(VIRTUAL_MACHINE_INSTANCES, 'default', 'vm');
+      assert.deepEqual(instance?.metadata.annotations, { 'on.the/template': '1' });
+      await until('it is being scheduled', () => phase() === 'Scheduling');
+    });
+  }
+  it('a machine that is halted gets none', async () => {
+    await client.create(VIRTUAL_MACHINES, machine({ runStrategy: 'Halted' }));
+    await until(
+      'its status says so',
+      () => (client.get(VIRTUAL_MACHINES, 'default', 'vm')?.status as JsonObject)?.printableStatus === 'Stopped',
+    );
+    assert.equal(client.list(VIRTUAL_MACHINE_INSTANCES).length, 0);
+  });
+  it('the phase follows the pod, and the gate opens', async () => {
+    await client.create(VIRTUAL_MACHINES, machine({ running: true }));
+    await until('there is a pod', () => client.list(PODS).length === 1);
+    await client.bind(client.list(PODS)[0]!, 'n1');
+    await until('it is scheduled', () => phase() === 'Scheduled');
+    await until('the gate is open', () =>
+      client.list(PODS)[0]?.status?.conditions?.some(({ type }) => type === 'kubevirt.io/virtual-machine-unpaused'),
+    );
+    await setPod((pod) => {
+      pod.status = { ...pod.status, phase: 'Running' };
+    });
+    await until('it runs', () => phase() === 'Running');
+    assert.equal(client.get(VIRTUAL_MACHINE_INSTANCES, 'default', 'vm')?.status?.nodeName, 'n1');
+  });
+  it('a launcher that failed fails its instance, and none takes its place', async () => {
+    await client.create(VIRTUAL_MACHINES, machine({ running: true }));
+    await until('there is a pod', () => client.list(PODS).length === 1);
+    await setPod((pod) => {
+      pod.status = { ...pod.status, phase: 'Failed', reason: 'SMTAlignmentError' };
+    });
+    await until('it failed', () => phase() === 'Failed');
+    await client.delete(PODS, client.list(PODS)[0]!);
+    assert.equal(phase(), 'Failed');
+    assert.equal(client.list(PODS).length, 0);
+  });
+  it('a pod that the API refuses is an Event on the instance', async () => {
+    const spec = {
+      domain: { cpu: { cores: 2, dedicatedCpuPlacement: true }, memory: { guest: '1Gi' } },
+      hostname: 'x',
+    };
+    const broken = machine({
+      running: true,
+      template: { metadata: { labels: { bad: 1 as unknown as string } }, spec },
+    });
+    await client.create(VIRTUAL_MACHINES, broken).catch(() => {});
+    await until('nothing runs', () => client.list(PODS).length === 0);
+    assert.equal(client.list(EVENTS).filter(({ reason }) => reason === 'Created').length, 0);
+  });
+});
