@@ -4,7 +4,7 @@ import Mocha from 'mocha';
 import { missingParts } from './support/parts.ts';
 
 /**
- * Runs every test below the folders named as arguments (default: all of test/), then says which parts were missing and
+ * Runs every test below the folders, or in the files, of test/ that are named as arguments (default: all), then says which parts were missing and
  * prints the count as the last line. Exits with 1 when a test fails or when there was none to run.
  */
 const folders = process.argv.slice(2);
@@ -21,6 +21,7 @@ const runner = mocha.run((failures) => {
 });
 
 async function testFiles(folder: string): Promise<string[]> {
+  if (folder.endsWith('.test.ts')) return [folder];
   const entries = await readdir(folder, { recursive: true, withFileTypes: true });
   return entries
     .filter((entry) => entry.isFile() && entry.name.endsWith('.test.ts'))

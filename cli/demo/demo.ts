@@ -3,11 +3,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { NAMESPACE } from '../../model/names.ts';
 import { NAMESPACES } from '../../sandbox/api-server/built-in-types.ts';
-import { createSandbox, type Sandbox } from '../../sandbox/cluster.ts';
+import { createSandbox } from '../../sandbox/cluster.ts';
+import { type DemoContext, OVS_NODE } from './context.ts';
 import type { DaemonName } from './daemons.ts';
 import { DEMO_NODES } from './nodes.ts';
 import { DEMO_NAMESPACE } from './objects.ts';
-import { type OpenVswitch, openVswitch } from './open-vswitch.ts';
+import { openVswitch } from './open-vswitch.ts';
 import { type Installed, install } from './plumbline.ts';
 import type { Printer } from './printer.ts';
 import { STEPS } from './steps.ts';
@@ -23,21 +24,6 @@ export interface DemoOptions {
   /** Programs to run in place of daemons. */
   readonly replacements: Partial<Record<DaemonName, string>>;
 }
-
-/** What the steps work on. */
-export interface DemoContext {
-  readonly sandbox: Sandbox;
-  readonly ovs: OpenVswitch;
-  readonly directory: string;
-  readonly printer: Printer;
-  /** Starts the three daemons, once. */
-  install(): Promise<Installed>;
-  /** @throws Error before install() */
-  installed(): Installed;
-}
-
-/** The node that has an Open vSwitch. */
-export const OVS_NODE = 'numa1';
 
 /** Runs the steps until one does not hold. Returns whether all did. Stops every process it started, whatever happens. */
 export async function runDemo(options: DemoOptions): Promise<boolean> {

@@ -160,9 +160,13 @@ async function wireManifests(sandbox: Sandbox, packageRoot: string): Promise<voi
   const read = async (path: string): Promise<unknown> =>
     parse(await readFile(join(packageRoot, 'manifests', path), 'utf8'));
   const configuration = (await read('base/webhook/mutating-webhook.yaml')) as KubeObject & {
-    webhooks: { clientConfig: { caBundle?: string } }[];
+    webhooks: { clientConfig: { caBundle?: string }; matchConditions?: unknown }[];
   };
-  for (const { clientConfig } of configuration.webhooks) clientConfig.caBundle = caBundle;
+  for (const webhook of configuration.webhooks) {
+    webhook.clientConfig.caBundle = caBundle;
+    // The embedded API server has no CEL and refuses conditions; without them the webhook is only asked more often.
+    delete webhook.matchConditions;
+  }
   await sandbox.client.create(MUTATING_WEBHOOKS, configuration);
   const scheduler = (await read('scheduler/kube-scheduler-config.yaml')) as {
     extenders: { tlsConfig?: { caFile?: string; caData?: string } }[];

@@ -1,4 +1,4 @@
-import type { DemoContext } from './demo.ts';
+import type { DemoContext } from './context.ts';
 import { dpuDies, dpuReturns } from './steps/dpu.ts';
 import { installPlumbline } from './steps/install.ts';
 import { paddedAndPlaced } from './steps/padded.ts';

@@ -1,5 +1,5 @@
 import { parseQuantity } from '../quantity.ts';
-import type { Pod, PodResources, ResourceList } from './pod-request.ts';
+import type { Pod, PodResources, ResourceList } from './pod-shape.ts';
 
 const COUNTED = ['cpu', 'memory'] as const;
 

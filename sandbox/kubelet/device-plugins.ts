@@ -7,6 +7,7 @@ import {
   type DevicePluginClient,
   HEALTHY,
   KUBELET_SOCKET,
+  PRE_START_DEADLINE_SECONDS,
 } from '../../kube/kubelet-api/device-plugin-client.ts';
 import {
   type RegisterRequest,
@@ -121,7 +122,9 @@ export function createDevicePlugins({ directory, onDevices }: DevicePluginsDeps)
     },
     async preStart(resource, deviceIds) {
       const plugin = plugins.get(resource);
-      if (plugin?.preStartRequired) await plugin.client.preStartContainer(deviceIds);
+      if (!plugin?.preStartRequired) return;
+      const limits = { deadlineSeconds: PRE_START_DEADLINE_SECONDS, signal: plugin.ended.signal };
+      await plugin.client.preStartContainer(deviceIds, limits);
     },
   };
 }

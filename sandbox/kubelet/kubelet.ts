@@ -1,14 +1,14 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { CpuSet } from '../../model/cpu-set.ts';
-import { NODES, PODS } from '../api-server/built-in-types.ts';
+import { PODS } from '../api-server/built-in-types.ts';
 import type { LocalChange, LocalClient } from '../local-client.ts';
 import type { Pod } from '../objects.ts';
 import { createDevicePlugins } from './device-plugins.ts';
 import { type Managers, openManagers } from './managers.ts';
-import { shortage } from './node-fit.ts';
 import type { NodeFacts } from './node-object.ts';
 import { publishNode } from './node-publisher.ts';
+import { createPodLedger, type PodLedger } from './pod-ledger.ts';
 import { createPodResources } from './pod-resources.ts';
 import { createPodWorker } from './pod-worker.ts';
 import { type KubeletSettings, kubeletConfiguration } from './settings.ts';
@@ -58,11 +58,8 @@ export function createKubelet(options: KubeletOptions): Kubelet {
     labels: options.labels ?? {},
     resources: { ...DEFAULT_RESOURCES, ...options.resources },
   };
-  /** Pods that hold resources here, each with what ends its start. */
-  const admitted = new Map<string, { pod: Pod; ending: AbortController }>();
-  /** Pods that were refused, so that their later updates are not admissions. */
-  const refused = new Set<string>();
   let managers: Managers;
+  let ledger: PodLedger | undefined;
   let end = () => {};
   let line: Promise<unknown> = Promise.resolve();
 
@@ -81,7 +78,7 @@ export function createKubelet(options: KubeletOptions): Kubelet {
   });
   const podResources = createPodResources({
     directory: join(directory, 'pod-resources'),
-    pods: () => [...admitted.values()].map(({ pod }) => pod),
+    pods: () => ledger?.pods ?? [],
     state: () => managers.state,
     allocatableCpus:
       settings.cpuManagerPolicy === 'static' ? settings.host.online.minus(settings.reserved) : CpuSet.EMPTY,
@@ -99,59 +96,17 @@ export function createKubelet(options: KubeletOptions): Kubelet {
     return publishNode(client, facts, devices, now());
   };
 
-  const release = async (uid: string) => {
-    admitted.get(uid)?.ending.abort();
-    admitted.delete(uid);
-    refused.delete(uid);
-    await managers.release(uid);
-  };
-
-  /** What pods held that went while no kubelet was there. */
-  const releaseStale = async () => {
-    const known = new Set(client.list(PODS).map(({ metadata }) => metadata.uid));
-    const { assignments, devices } = managers.state;
-    for (const uid of new Set([...assignments.keys(), ...devices.keys()])) if (!known.has(uid)) await release(uid);
-  };
-
-  const shortageOf = (pod: Pod) => {
-    const others = [...admitted.values()].map((entry) => entry.pod);
-    return shortage(
-      pod,
-      others,
-      client.get(NODES, undefined, name),
-      managers.state.devices.get(pod.metadata.uid ?? ''),
-    );
-  };
-
-  const admit = async (pod: Pod, wasRunning: boolean) => {
-    const uid = pod.metadata.uid ?? '';
-    if (admitted.has(uid) || refused.has(uid)) return;
-    const current = client.get(PODS, pod.metadata.namespace, pod.metadata.name);
-    if (current?.metadata.uid !== uid || current.metadata.deletionTimestamp) return;
-    const outcome = await managers.admit(pod);
-    const short = outcome.admitted ? shortageOf(pod) : undefined;
-    if (!outcome.admitted || short) {
-      refused.add(uid);
-      await managers.release(uid);
-      const { reason, message } = short ?? (outcome as { reason: string; message: string });
-      await worker.reject(pod, reason, message);
-      return;
-    }
-    const ending = new AbortController();
-    admitted.set(uid, { pod, ending });
-    if (!wasRunning) worker.start(pod, ending.signal).catch(onFault);
-  };
-
   const onPod = ({ type, object: pod }: LocalChange<Pod>) => {
-    if (pod.spec.nodeName !== name) return;
+    const pods = ledger;
+    if (!pods || pod.spec.nodeName !== name) return;
     const uid = pod.metadata.uid ?? '';
     const phase = pod.status?.phase;
-    if (type === 'DELETED') void inLine(() => release(uid));
-    else if (pod.metadata.deletionTimestamp) void inLine(() => release(uid).then(() => worker.finish(pod)));
-    else if (phase === 'Failed' || phase === 'Succeeded') void inLine(() => admitted.has(uid) && release(uid));
-    else if (!admitted.has(uid)) void inLine(() => admit(pod, phase === 'Running'));
+    if (type === 'DELETED') void inLine(() => pods.release(uid));
+    else if (pod.metadata.deletionTimestamp) void inLine(() => pods.release(uid).then(() => worker.finish(pod)));
+    else if (phase === 'Failed' || phase === 'Succeeded') void inLine(() => pods.has(uid) && pods.release(uid));
+    else if (!pods.has(uid)) void inLine(() => pods.admit(pod));
     else {
-      admitted.get(uid)!.pod = pod;
+      pods.note(pod);
       worker.refresh(pod).catch(onFault);
     }
   };
@@ -162,19 +117,19 @@ export function createKubelet(options: KubeletOptions): Kubelet {
       await mkdir(directory, { recursive: true });
       await writeFile(join(directory, 'config.yaml'), kubeletConfiguration(settings));
       managers = await openManagers({ settings, directory, allocate: plugins.allocate });
+      ledger = createPodLedger({ nodeName: name, client, managers, worker, onFault });
       await podResources.start();
       await plugins.start();
       await publish();
-      await releaseStale();
+      await ledger.releaseStale();
       end = client.follow(PODS, onPod);
       await line;
     },
     async stop() {
       end();
+      ledger?.abandon();
       await plugins.stop();
       await line;
-      for (const { ending } of admitted.values()) ending.abort();
-      admitted.clear();
       await podResources.stop();
     },
   };

@@ -20,10 +20,21 @@ export interface PodWorkerDeps {
   readonly devicesOf: (uid: string, container: string) => ReadonlyMap<string, ReadonlySet<string>>;
 }
 
+/** The steps of a pod on its node. Each writes what the user sees: the status, and Events for what went wrong. */
+export interface PodWorker {
+  /** Fails the pod for good, with the text that its owner will look for. */
+  reject(pod: Pod, reason: string, message: string): Promise<void>;
+  /** Starts an admitted pod's containers, trying again for as long as a plugin says no. */
+  start(pod: Pod, signal: AbortSignal): Promise<void>;
+  /** Keeps Ready what the readiness gates say. */
+  refresh(pod: Pod): Promise<void>;
+  /** Takes the object of a pod that has ended on this node out of the API. */
+  finish(pod: Pod): Promise<void>;
+}
+
 const COMPONENT = 'kubelet';
 
-/** The steps of a pod on its node. Each writes what the user sees: the status, and Events for what went wrong. */
-export function createPodWorker({ client, now, retrySeconds, preStart, devicesOf }: PodWorkerDeps) {
+export function createPodWorker({ client, now, retrySeconds, preStart, devicesOf }: PodWorkerDeps): PodWorker {
   const time = () => timestamp(now());
   const tell = (pod: Pod, occurrence: Occurrence) => client.record(COMPONENT, pod, occurrence);
 
@@ -52,14 +63,12 @@ export function createPodWorker({ client, now, retrySeconds, preStart, devicesOf
   };
 
   return {
-    /** Fails the pod for good, with the text that its owner will look for. */
-    async reject(pod: Pod, reason: string, message: string): Promise<void> {
+    async reject(pod, reason, message) {
       await setStatus(pod, (draft) => setRejected(draft, reason, message, time()));
       await tell(pod, { type: 'Warning', reason, message });
     },
 
-    /** Starts an admitted pod's containers, trying again for as long as a plugin says no. */
-    async start(pod: Pod, signal: AbortSignal): Promise<void> {
+    async start(pod, signal) {
       for (;;) {
         const obstacle = await tryStart(pod);
         if (signal.aborted) return;
@@ -76,13 +85,11 @@ export function createPodWorker({ client, now, retrySeconds, preStart, devicesOf
       }
     },
 
-    /** Keeps Ready what the readiness gates say. */
-    async refresh(pod: Pod): Promise<void> {
+    async refresh(pod) {
       if (isReadinessStale(pod)) await setStatus(pod, (draft) => setReady(draft, time()));
     },
 
-    /** Takes the object of a pod that has ended on this node out of the API. */
-    async finish(pod: Pod): Promise<void> {
+    async finish(pod) {
       const { uid } = pod.metadata;
       try {
         await client.delete(PODS, pod, { gracePeriodSeconds: 0, ...(uid && { preconditions: { uid } }) });

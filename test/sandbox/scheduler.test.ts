@@ -205,8 +205,8 @@ describe('scheduler and an extender', () => {
     ['an unknown name', () => ({ NodeNames: ['n9'] }), /"n9" which is not found/],
     [
       'no answer in time',
-      () => new Promise((resolve) => setTimeout(resolve, 400, {}).unref()),
-      /no answer within 100 ms/,
+      () => new Promise((resolve) => setTimeout(resolve, 2_000, {}).unref()),
+      /no answer within 200 ms/,
     ],
   ];
   for (const [what, reply, message] of failures) {

@@ -1,6 +1,12 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
-import { EVENTS, PODS, VIRTUAL_MACHINE_INSTANCES, VIRTUAL_MACHINES } from '../../sandbox/api-server/built-in-types.ts';
+import {
+  EVENTS,
+  MUTATING_WEBHOOKS,
+  PODS,
+  VIRTUAL_MACHINE_INSTANCES,
+  VIRTUAL_MACHINES,
+} from '../../sandbox/api-server/built-in-types.ts';
 import { createLocalClient, type LocalClient } from '../../sandbox/local-client.ts';
 import type { JsonObject, KubeObject, Pod, VirtualMachineInstance } from '../../sandbox/objects.ts';
 import { dedicatedCpus, launcherPod } from '../../sandbox/virt-controller/launcher-pod.ts';
@@ -84,7 +90,8 @@ describe('virt-controller: machines, instances and pods', () => {
   afterEach(async () => {
     await controller.stop();
     for (const machine of client.list(VIRTUAL_MACHINES)) await client.delete(VIRTUAL_MACHINES, machine);
-    await until('everything is collected', () => client.list(PODS).length === 0);
+    for (const pod of client.list(PODS)) await client.delete(PODS, pod, { gracePeriodSeconds: 0 });
+    await until('everything is collected', () => client.list(VIRTUAL_MACHINE_INSTANCES).length === 0);
   });
   const machine = (spec: JsonObject): KubeObject => ({
     apiVersion: 'kubevirt.io/v1',
@@ -146,17 +153,25 @@ describe('virt-controller: machines, instances and pods', () => {
     assert.equal(phase(), 'Failed');
     assert.equal(client.list(PODS).length, 0);
   });
-  it('a pod that the API refuses is an Event on the instance', async () => {
-    const spec = {
-      domain: { cpu: { cores: 2, dedicatedCpuPlacement: true }, memory: { guest: '1Gi' } },
-      hostname: 'x',
-    };
-    const broken = machine({
-      running: true,
-      template: { metadata: { labels: { bad: 1 as unknown as string } }, spec },
+  it('a pod that admission refuses is an Event on the instance, and is tried again', async () => {
+    const refusing = await client.create(MUTATING_WEBHOOKS, {
+      apiVersion: 'admissionregistration.k8s.io/v1',
+      kind: 'MutatingWebhookConfiguration',
+      metadata: { name: 'down' },
+      webhooks: [
+        {
+          name: 'down.example.dev',
+          clientConfig: { service: { namespace: 'nowhere', name: 'nothing' } },
+          rules: [{ operations: ['CREATE'], apiGroups: [''], apiVersions: ['v1'], resources: ['pods'] }],
+          sideEffects: 'None',
+          admissionReviewVersions: ['v1'],
+        },
+      ],
     });
-    await client.create(VIRTUAL_MACHINES, broken).catch(() => {});
-    await until('nothing runs', () => client.list(PODS).length === 0);
-    assert.equal(client.list(EVENTS).filter(({ reason }) => reason === 'Created').length, 0);
+    await client.create(VIRTUAL_MACHINES, machine({ running: true }));
+    await until('the Event', () => client.list(EVENTS).some(({ reason }) => reason === 'FailedCreate'));
+    assert.equal(client.list(PODS).length, 0);
+    await client.delete(MUTATING_WEBHOOKS, refusing);
+    await until('there is a pod', () => client.list(PODS).length === 1);
   });
 });

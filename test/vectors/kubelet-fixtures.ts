@@ -1,6 +1,6 @@
 import { CpuSet } from '../../model/cpu-set.ts';
 import { readCpuOptions } from '../../model/kubelet/options.ts';
-import type { Pod, PodContainer } from '../../model/kubelet/pod-request.ts';
+import type { Pod, PodContainer } from '../../model/kubelet/pod-shape.ts';
 import type { KubeletState } from '../../model/kubelet/state.ts';
 import { createStaticPolicy, deriveReserved, type StaticPolicy } from '../../model/kubelet/static-policy.ts';
 import { type CpuTopology, createTopology } from '../../model/kubelet/topology.ts';

@@ -1,6 +1,6 @@
 import { Agent, request } from 'node:https';
 import type { Pod } from '../../../sandbox/objects.ts';
-import type { DemoContext } from '../demo.ts';
+import type { DemoContext } from '../context.ts';
 import { DPU_LEASE_DURATION } from '../plumbline.ts';
 import { createVm, eventsOf, launcherOf, untilRunning } from '../pods.ts';
 import { expect, until } from '../until.ts';

@@ -1,5 +1,5 @@
 import { NODE_TOPOLOGIES, NODES } from '../../../sandbox/api-server/built-in-types.ts';
-import type { DemoContext } from '../demo.ts';
+import type { DemoContext } from '../context.ts';
 import { DEMO_NODES } from '../nodes.ts';
 import { DPU_LEASE_DURATION } from '../plumbline.ts';
 import { until } from '../until.ts';

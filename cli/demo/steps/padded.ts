@@ -4,7 +4,7 @@ import { DECISION_ANNOTATION } from '../../../model/names.ts';
 import { NETWORK_ATTACHMENT_DEFINITIONS, NODE_TOPOLOGIES } from '../../../sandbox/api-server/built-in-types.ts';
 import type { Sandbox } from '../../../sandbox/cluster.ts';
 import { drawCpuMap } from '../../cpu-map.ts';
-import type { DemoContext } from '../demo.ts';
+import type { DemoContext } from '../context.ts';
 import { DEMO_NODES } from '../nodes.ts';
 import { localnet } from '../objects.ts';
 import { annotationOf, computeOf, createVm, eventsOf, untilRunning } from '../pods.ts';

@@ -1,4 +1,4 @@
-import type { DemoContext } from '../demo.ts';
+import type { DemoContext } from '../context.ts';
 import { computeOf, createVm, launcherOf } from '../pods.ts';
 import { expect, until } from '../until.ts';
 

@@ -1,6 +1,6 @@
 import { availableParallelism } from 'node:os';
 import { CpuSet } from '../../../model/cpu-set.ts';
-import { type DemoContext, OVS_NODE } from '../demo.ts';
+import { type DemoContext, OVS_NODE } from '../context.ts';
 import { allowedCpus } from '../open-vswitch.ts';
 import { launcherOf } from '../pods.ts';
 import { expect, until } from '../until.ts';

@@ -4,7 +4,8 @@ import { createHost } from '../../../model/host.ts';
 import type { Admission } from '../../../model/kubelet/admission.ts';
 import type { DevicePools } from '../../../model/kubelet/devices.ts';
 import type { Kubelet, KubeletConfig } from '../../../model/kubelet/kubelet.ts';
-import { type PodContainer, podRequestOf } from '../../../model/kubelet/pod-request.ts';
+import { podRequestOf } from '../../../model/kubelet/pod-request.ts';
+import type { PodContainer } from '../../../model/kubelet/pod-shape.ts';
 import { container, pod, predictable, simpleHost } from './fixtures.ts';
 
 const PHYSNET0 = 'physnet.plumbline.dev/physnet0';

@@ -1,7 +1,7 @@
 import { CpuSet } from '../../../model/cpu-set.ts';
 import { createHost, type Host } from '../../../model/host.ts';
 import { createKubelet, type Kubelet, type KubeletConfig } from '../../../model/kubelet/kubelet.ts';
-import type { Pod, PodContainer } from '../../../model/kubelet/pod-request.ts';
+import type { Pod, PodContainer } from '../../../model/kubelet/pod-shape.ts';
 
 /** Cells of consecutive CPUs with SMT siblings next to each other: 2 cells of 4 CPUs are 0-3 and 4-7. */
 export function simpleHost(cells: number, cpusPerCell: number, threads = 2): Host {

@@ -1,0 +1,19 @@
+import type { Sandbox } from '../../sandbox/cluster.ts';
+import type { OpenVswitch } from './open-vswitch.ts';
+import type { Installed } from './plumbline.ts';
+import type { Printer } from './printer.ts';
+
+/** What the steps work on. */
+export interface DemoContext {
+  readonly sandbox: Sandbox;
+  readonly ovs: OpenVswitch;
+  readonly directory: string;
+  readonly printer: Printer;
+  /** Starts the three daemons, once. */
+  install(): Promise<Installed>;
+  /** @throws Error before install() */
+  installed(): Installed;
+}
+
+/** The node that has an Open vSwitch. */
+export const OVS_NODE = 'numa1';

@@ -1,0 +1,89 @@
+import { NODES, PODS } from '../api-server/built-in-types.ts';
+import type { LocalClient } from '../local-client.ts';
+import type { Pod } from '../objects.ts';
+import type { Managers } from './managers.ts';
+import { shortage } from './node-fit.ts';
+import type { PodWorker } from './pod-worker.ts';
+
+/** The pods of one node: who was admitted, who was refused. Calls that change it must not overlap. */
+export interface PodLedger {
+  /** Those that hold resources. */
+  readonly pods: Iterable<Pod>;
+  has(uid: string): boolean;
+  /** Remembers a pod's newest form. */
+  note(pod: Pod): void;
+  /** Admits a pod or fails it. One that ran before a restart is checked again but not started again. */
+  admit(pod: Pod): Promise<void>;
+  release(uid: string): Promise<void>;
+  /** Frees what pods held that went while no kubelet was there. */
+  releaseStale(): Promise<void>;
+  /** Lets go of every start under way; what pods hold stays. */
+  abandon(): void;
+}
+
+export interface PodLedgerDeps {
+  readonly nodeName: string;
+  readonly client: LocalClient;
+  readonly managers: Managers;
+  readonly worker: PodWorker;
+  readonly onFault: (error: unknown) => void;
+}
+
+export function createPodLedger({ nodeName, client, managers, worker, onFault }: PodLedgerDeps): PodLedger {
+  /** Each with what ends its start. */
+  const admitted = new Map<string, { pod: Pod; ending: AbortController }>();
+  /** Remembered so that their later updates are no admissions. */
+  const refused = new Set<string>();
+
+  const pods = () => [...admitted.values()].map(({ pod }) => pod);
+
+  const release = async (uid: string) => {
+    admitted.get(uid)?.ending.abort();
+    admitted.delete(uid);
+    refused.delete(uid);
+    await managers.release(uid);
+  };
+
+  const judge = async (pod: Pod) => {
+    const outcome = await managers.admit(pod);
+    if (!outcome.admitted) return outcome;
+    const devices = managers.state.devices.get(pod.metadata.uid ?? '');
+    return shortage(pod, pods(), client.get(NODES, undefined, nodeName), devices);
+  };
+
+  return {
+    get pods() {
+      return pods();
+    },
+    has: (uid) => admitted.has(uid),
+    note(pod) {
+      const entry = admitted.get(pod.metadata.uid ?? '');
+      if (entry) entry.pod = pod;
+    },
+    async admit(pod) {
+      const { uid = '', namespace, name } = pod.metadata;
+      if (admitted.has(uid) || refused.has(uid)) return;
+      const current = client.get(PODS, namespace, name);
+      if (current?.metadata.uid !== uid || current.metadata.deletionTimestamp) return;
+      const refusal = await judge(pod);
+      if (refusal) {
+        await managers.release(uid);
+        refused.add(uid);
+        await worker.reject(pod, refusal.reason, refusal.message);
+        return;
+      }
+      const ending = new AbortController();
+      admitted.set(uid, { pod, ending });
+      if (pod.status?.phase !== 'Running') worker.start(pod, ending.signal).catch(onFault);
+    },
+    release,
+    async releaseStale() {
+      const known = new Set(client.list(PODS).map(({ metadata }) => metadata.uid));
+      const { assignments, devices } = managers.state;
+      for (const uid of new Set([...assignments.keys(), ...devices.keys()])) if (!known.has(uid)) await release(uid);
+    },
+    abandon() {
+      for (const { ending } of admitted.values()) ending.abort();
+    },
+  };
+}

@@ -1,0 +1,251 @@
+import { execFileSync } from 'node:child_process';
+import { generateKeyPairSync, randomBytes } from 'node:crypto';
+import { existsSync } from 'node:fs';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { stringify } from 'yaml';
+import { createKubeClient, type KubeClient } from '../../kube/client.ts';
+import { kubeconfig as kubeconfigText } from '../../sandbox/api-server/kubeconfig.ts';
+import { createCertificateAuthority } from '../../sandbox/certificates.ts';
+import { assetDirectories } from '../support/parts.ts';
+import { freePort, type Program, startProgram } from './processes.ts';
+
+/**
+ * A real control plane on loopback: etcd and kube-apiserver, and on demand kube-scheduler and kube-controller-manager.
+ * The binaries are looked for where envtest keeps them; ask with `needs('controlPlane')` first.
+ */
+export interface ControlPlane {
+  /** `Kubernetes v1.36.2` */
+  readonly version: string;
+  readonly url: string;
+  /** The CA of the API server's certificate, PEM. */
+  readonly ca: string;
+  /** Where kubeconfigs, logs and data are; removed by `stop`. */
+  readonly directory: string;
+  /** The administrator. */
+  readonly client: KubeClient;
+  /** A kubeconfig file of the administrator. */
+  readonly adminKubeconfig: string;
+  /** A kubeconfig file for a token. */
+  kubeconfig(name: string, token: string): Promise<string>;
+  /**
+   * A token of a service account, from the API server. Bound to a pod it says which node the pod runs on, as a
+   * DaemonSet's token does.
+   */
+  serviceAccountToken(namespace: string, name: string, pod?: { name: string; uid: string }): Promise<string>;
+  /** Creates objects of any kind, in order; one that exists already is left as it is. Kinds are found by discovery. */
+  create(...objects: readonly KubernetesObject[]): Promise<void>;
+  /** @param configuration a KubeSchedulerConfiguration; the way to the API server is put in */
+  startScheduler(configuration: Readonly<Record<string, unknown>>): Promise<Program>;
+  /** @param controllers as of --controllers; default all */
+  startControllers(controllers?: readonly string[]): Promise<Program>;
+  readonly etcd: Program;
+  readonly apiServer: Program;
+  /** Ends every program and removes the directory. */
+  stop(): Promise<void>;
+}
+
+export interface KubernetesObject {
+  readonly apiVersion: string;
+  readonly kind: string;
+  readonly metadata: { readonly name: string; readonly namespace?: string; readonly [key: string]: unknown };
+  readonly [key: string]: unknown;
+}
+
+export interface ControlPlaneOptions {
+  /** More flags of kube-apiserver. */
+  readonly apiServerArgs?: readonly string[];
+}
+
+const ADMIN_TOKEN_BYTES = 16;
+const START_SECONDS = 60;
+
+export async function startControlPlane({ apiServerArgs = [] }: ControlPlaneOptions = {}): Promise<ControlPlane> {
+  const directory = await mkdtemp(join(tmpdir(), 'plumbline-real-'));
+  const authority = createCertificateAuthority('plumbline-real');
+  const file = (name: string) => join(directory, name);
+  const [etcdPort, peerPort, port] = await Promise.all([freePort(), freePort(), freePort()]);
+  const programs: Program[] = [];
+  const start = (name: string, args: readonly string[]) => {
+    const program = startProgram(name, binary(name), args, file(`${name}.log`));
+    programs.push(program);
+    return program;
+  };
+
+  const etcdUrl = `http://127.0.0.1:${etcdPort}`;
+  const peerUrl = `http://127.0.0.1:${peerPort}`;
+  const etcd = start('etcd', [
+    ...['--data-dir', file('etcd'), '--listen-client-urls', etcdUrl, '--advertise-client-urls', etcdUrl],
+    ...['--listen-peer-urls', peerUrl, '--initial-advertise-peer-urls', peerUrl],
+    ...['--initial-cluster', `default=${peerUrl}`],
+  ]);
+  const adminToken = randomBytes(ADMIN_TOKEN_BYTES).toString('hex');
+  await writeFiles(file, authority.issue(['localhost', '127.0.0.1', '10.0.0.1', 'kubernetes.default.svc']), adminToken);
+  await writeFile(file('ca.crt'), authority.cert);
+  const apiServer = start('kube-apiserver', [
+    ...['--etcd-servers', etcdUrl, '--secure-port', String(port), '--bind-address', '127.0.0.1'],
+    ...['--tls-cert-file', file('tls.crt'), '--tls-private-key-file', file('tls.key')],
+    ...['--service-account-key-file', file('sa.pub'), '--service-account-signing-key-file', file('sa.key')],
+    ...['--service-account-issuer', 'https://kubernetes.default.svc', '--token-auth-file', file('tokens.csv')],
+    ...['--authorization-mode', 'Node,RBAC', '--service-cluster-ip-range', '10.0.0.0/24', '--allow-privileged=true'],
+    // Without kube-controller-manager nobody makes default service accounts, which this plugin insists on.
+    '--disable-admission-plugins=ServiceAccount',
+    ...apiServerArgs,
+  ]);
+
+  const url = `https://127.0.0.1:${port}`;
+  const kubeconfig = async (name: string, token: string) => {
+    await writeFile(file(`${name}.kubeconfig`), kubeconfigText({ server: url, ca: authority.cert, token }));
+    return file(`${name}.kubeconfig`);
+  };
+  const adminKubeconfig = await kubeconfig('admin', adminToken);
+  const client = createKubeClient({ kubeconfig: adminKubeconfig, userAgent: 'plumbline-test' });
+  const stop = async () => {
+    await client.close();
+    for (const program of programs.toReversed()) await program.stop();
+    await rm(directory, { recursive: true, force: true });
+  };
+  try {
+    await ready(client, apiServer);
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+
+  const configured = (configuration: Readonly<Record<string, unknown>>) => ({
+    apiVersion: 'kubescheduler.config.k8s.io/v1',
+    kind: 'KubeSchedulerConfiguration',
+    ...configuration,
+    leaderElection: { leaderElect: false },
+    clientConnection: {
+      qps: 1000,
+      burst: 2000,
+      ...(configuration['clientConnection'] as object),
+      kubeconfig: adminKubeconfig,
+    },
+  });
+
+  return {
+    version: execFileSync(binary('kube-apiserver'), ['--version'], { encoding: 'utf8' }).trim(),
+    url,
+    ca: authority.cert,
+    directory,
+    client,
+    adminKubeconfig,
+    kubeconfig,
+    etcd,
+    apiServer,
+    stop,
+    async serviceAccountToken(namespace, name, pod) {
+      const boundObjectRef = pod && { apiVersion: 'v1', kind: 'Pod', name: pod.name, uid: pod.uid };
+      const path = `/api/v1/namespaces/${namespace}/serviceaccounts/${name}/token`;
+      const body = { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest', spec: { boundObjectRef } };
+      const { status } = (await client.create(path, body)) as { status: { token: string } };
+      return status.token;
+    },
+    create: (...objects) => createObjects(client, objects),
+    async startScheduler(configuration) {
+      await writeFile(file('scheduler.yaml'), stringify(configured(configuration)));
+      const own = ['--authentication-kubeconfig', adminKubeconfig, '--authorization-kubeconfig', adminKubeconfig];
+      const port = String(await freePort());
+      return start('kube-scheduler', [
+        '--config',
+        file('scheduler.yaml'),
+        '--bind-address',
+        '127.0.0.1',
+        '--secure-port',
+        port,
+        ...own,
+      ]);
+    },
+    async startControllers(controllers = ['*']) {
+      const own = ['--kubeconfig', adminKubeconfig, '--authentication-kubeconfig', adminKubeconfig];
+      const keys = ['--service-account-private-key-file', file('sa.key'), '--root-ca-file', file('ca.crt')];
+      const port = String(await freePort());
+      const network = [
+        '--bind-address',
+        '127.0.0.1',
+        '--secure-port',
+        port,
+        '--authorization-kubeconfig',
+        adminKubeconfig,
+      ];
+      const list = `--controllers=${controllers.join(',')}`;
+      return start('kube-controller-manager', [...own, ...keys, ...network, '--leader-elect=false', list]);
+    },
+  };
+}
+
+/** @throws Error naming what is missing and where it was looked for */
+function binary(name: string): string {
+  const found = [...assetDirectories(), '/usr/bin', '/usr/local/bin']
+    .map((directory) => join(directory, name))
+    .find((path) => existsSync(path));
+  if (found === undefined) throw new Error(`${name} is in none of ${assetDirectories().join(', ')}`);
+  return found;
+}
+
+async function writeFiles(
+  file: (name: string) => string,
+  { cert, key }: { readonly cert: string; readonly key: string },
+  adminToken: string,
+): Promise<void> {
+  const accounts = generateKeyPairSync('rsa', { modulusLength: 2048 });
+  await writeFile(file('tls.crt'), cert);
+  await writeFile(file('tls.key'), key, { mode: 0o600 });
+  await writeFile(file('sa.key'), accounts.privateKey.export({ type: 'pkcs1', format: 'pem' }), { mode: 0o600 });
+  await writeFile(file('sa.pub'), accounts.publicKey.export({ type: 'spki', format: 'pem' }));
+  await writeFile(file('tokens.csv'), `${adminToken},admin,admin,"system:masters"\n`, { mode: 0o600 });
+}
+
+async function ready(client: KubeClient, apiServer: Program): Promise<void> {
+  const deadline = performance.now() + START_SECONDS * 1000;
+  for (;;) {
+    apiServer.assertAlive();
+    try {
+      // Not the probe: it says ok before the namespaces that everything needs are there.
+      await client.get('/api/v1/namespaces/default', { timeout: 2 });
+      return;
+    } catch (error) {
+      if (performance.now() > deadline) throw error;
+    }
+    await delay(100);
+  }
+}
+
+interface Resource {
+  readonly name: string;
+  readonly kind: string;
+  readonly namespaced: boolean;
+}
+
+/** A definition just created is served a moment later. */
+const DISCOVERY_SECONDS = 10;
+
+async function createObjects(client: KubeClient, objects: readonly KubernetesObject[]): Promise<void> {
+  for (const object of objects) {
+    const { name, namespaced } = await discover(client, object);
+    const { apiVersion, metadata } = object;
+    const base = apiVersion.includes('/') ? `/apis/${apiVersion}` : `/api/${apiVersion}`;
+    const scope = namespaced ? `/namespaces/${metadata.namespace ?? 'default'}` : '';
+    try {
+      await client.create(`${base}${scope}/${name}`, object);
+    } catch (error) {
+      if (!(error instanceof Error && 'reason' in error && error.reason === 'AlreadyExists')) throw error;
+    }
+  }
+}
+
+async function discover(client: KubeClient, { apiVersion, kind }: KubernetesObject): Promise<Resource> {
+  const path = apiVersion.includes('/') ? `/apis/${apiVersion}` : `/api/${apiVersion}`;
+  const deadline = performance.now() + DISCOVERY_SECONDS * 1000;
+  for (;;) {
+    const list = (await client.get(path).catch(() => ({ resources: [] }))) as { resources: Resource[] };
+    const found = list.resources.find((one) => one.kind === kind && !one.name.includes('/'));
+    if (found !== undefined) return found;
+    if (performance.now() > deadline) throw new Error(`the API server knows no ${apiVersion} ${kind}`);
+    await delay(100);
+  }
+}

@@ -1,0 +1,58 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { closeSync, openSync, readFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+
+/** A program of the control plane; what it prints goes to a file. */
+export interface Program {
+  readonly name: string;
+  readonly pid: number;
+  readonly logFile: string;
+  /** Throws with the end of the log if the program has ended. */
+  assertAlive(): void;
+  signal(signal: NodeJS.Signals): void;
+  stop(signal?: NodeJS.Signals): Promise<void>;
+}
+
+/** Seconds between SIGTERM and SIGKILL. */
+const GRACE = 10;
+
+export function startProgram(name: string, path: string, args: readonly string[], logFile: string): Program {
+  const out = openSync(logFile, 'a');
+  const child: ChildProcess = spawn(path, [...args], { stdio: ['ignore', out, out] });
+  closeSync(out);
+  const ended = new Promise<void>((resolve) => {
+    child.once('exit', () => resolve());
+    child.once('error', () => resolve());
+  });
+  const running = () => child.exitCode === null && child.signalCode === null;
+  return {
+    name,
+    pid: child.pid ?? 0,
+    logFile,
+    assertAlive() {
+      if (running()) return;
+      const last = readFileSync(logFile, 'utf8').trimEnd().split('\n').slice(-5).join('\n');
+      throw new Error(`${name} ended with ${child.exitCode ?? child.signalCode}:\n${last}`);
+    },
+    signal: (signal) => void child.kill(signal),
+    async stop(signal = 'SIGTERM') {
+      if (!running()) return;
+      child.kill(signal);
+      const timer = setTimeout(() => child.kill('SIGKILL'), GRACE * 1000);
+      await ended;
+      clearTimeout(timer);
+    },
+  };
+}
+
+/** A port on 127.0.0.1 that nobody uses at the moment. */
+export function freePort(): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const server = createServer();
+    server.once('error', reject);
+    server.listen(0, '127.0.0.1', () => {
+      const address = server.address();
+      server.close(() => resolve(typeof address === 'object' && address !== null ? address.port : 0));
+    });
+  });
+}
