@@ -19,7 +19,7 @@ describe('native affinity', () => {
 
   before(async () => {
     affinity = createAffinity();
-    child = spawn('sleep', ['60']);
+    child = spawn(process.execPath, ['-e', 'setTimeout(() => {}, 60_000)']);
     await once(child, 'spawn');
     pid = child.pid!;
   });

@@ -34,7 +34,13 @@ const PARTS = {
 
 export type PartName = keyof typeof PARTS;
 
-const missing = new Map<PartName, number>();
+/**
+ * Tests missed, by part. On the global object, because the test files and the runner may be given an instance of this
+ * module each (as a CommonJS and as an ES module).
+ */
+const registry = globalThis as typeof globalThis & { plumblineMissingParts?: Map<PartName, number> };
+registry.plumblineMissingParts ??= new Map();
+const missing = registry.plumblineMissingParts;
 
 /** To be called in a `describe`: skips its tests where the part is missing. */
 export function needs(part: PartName): void {
