@@ -1,0 +1,121 @@
+import * as z from 'zod';
+import { createKubeClient } from '../../kube/client.ts';
+import { isAlreadyExists, isNotFound } from '../../kube/errors.ts';
+import { monotonicSeconds, sleep } from '../../runtime/time.ts';
+import type { Verdict } from './compare.ts';
+import { TEST_RESOURCES } from './devices.ts';
+
+const NAMESPACE = 'plumbline-lab';
+const PODS = `/api/v1/namespaces/${NAMESPACE}/pods`;
+/** Seconds between two looks at a pod. */
+const LOOK = 0.1;
+
+const nodeList = z.object({
+  items: z.array(
+    z.object({
+      metadata: z.object({ name: z.string() }),
+      status: z.object({
+        allocatable: z.record(z.string(), z.string()),
+        nodeInfo: z.object({ kubeletVersion: z.string() }),
+        conditions: z.array(z.object({ type: z.string(), status: z.string() })),
+      }),
+    }),
+  ),
+});
+
+const created = z.looseObject({ metadata: z.object({ name: z.string(), uid: z.string() }) });
+const podList = z.object({ items: z.array(created) });
+
+const observed = z.object({
+  status: z.object({
+    phase: z.string(),
+    reason: z.string().default(''),
+    message: z.string().default(''),
+    containerStatuses: z.array(z.unknown()).default([]),
+    initContainerStatuses: z.array(z.unknown()).default([]),
+  }),
+});
+
+/** The lab's cluster, as far as one node's kubelet is concerned. */
+export interface Cluster {
+  /** The lab's one node once it is Ready and counts the test devices. */
+  readyNode(seconds: number): Promise<{ readonly name: string; readonly version: string; readonly cpus: number }>;
+  /**
+   * Makes the namespace, or empties it of what an earlier run left.
+   * @throws Error if there is any node but the lab's: then KUBECONFIG names some other cluster
+   */
+  prepare(): Promise<void>;
+  /** @returns the pod's uid */
+  create(manifest: object): Promise<string>;
+  /** What the kubelet made of a pod. */
+  verdict(name: string, seconds: number): Promise<Verdict>;
+  /** Deletes a pod and waits until the kubelet has cleared it away. */
+  remove(name: string, seconds: number): Promise<void>;
+  close(): Promise<void>;
+}
+
+export function createCluster(kubeconfig: string, signal: AbortSignal): Cluster {
+  const client = createKubeClient({ kubeconfig, userAgent: 'plumbline-lab' });
+  /** The first value that is not undefined. */
+  const waitFor = async <T>(what: string, seconds: number, look: () => Promise<T | undefined>): Promise<T> => {
+    const end = monotonicSeconds() + seconds;
+    for (;;) {
+      const found = await look();
+      if (found !== undefined) return found;
+      if (monotonicSeconds() > end) throw new Error(`${what}: not within ${seconds} s`);
+      await sleep(LOOK, signal);
+    }
+  };
+  const remove = async (name: string, seconds: number) => {
+    await client.delete(`${PODS}/${name}`).catch(unlessNotFound);
+    await waitFor(`pod ${name} is gone`, seconds, () =>
+      client.get(`${PODS}/${name}`).then(
+        () => undefined,
+        (error: unknown) => unlessNotFound(error) ?? true,
+      ),
+    );
+  };
+  return {
+    readyNode: (seconds) =>
+      waitFor('one Ready node with the test devices', seconds, async () => {
+        const { items } = nodeList.parse(await client.get('/api/v1/nodes'));
+        const [node] = items;
+        if (!node) return undefined;
+        const { allocatable, nodeInfo, conditions } = node.status;
+        const ready = conditions.some(({ type, status }) => type === 'Ready' && status === 'True');
+        const counted = TEST_RESOURCES.every(({ name, devices }) => allocatable[name] === `${devices.length}`);
+        if (!ready || !counted) return undefined;
+        return { name: node.metadata.name, version: nodeInfo.kubeletVersion, cpus: Number(allocatable['cpu']) };
+      }),
+    async prepare() {
+      const nodes = nodeList.parse(await client.get('/api/v1/nodes')).items;
+      if (nodes.length > 1) {
+        throw new Error(`the cluster of ${kubeconfig} has ${nodes.length} nodes; the lab's must be its only one`);
+      }
+      await client.create('/api/v1/namespaces', { metadata: { name: NAMESPACE } }).catch(unlessThere);
+      const account = { metadata: { name: 'default' } };
+      await client.create(`/api/v1/namespaces/${NAMESPACE}/serviceaccounts`, account).catch(unlessThere);
+      const { items } = podList.parse(await client.get(PODS));
+      for (const { metadata } of items) await remove(metadata.name, 60);
+    },
+    create: async (manifest) => created.parse(await client.create(PODS, manifest)).metadata.uid,
+    verdict: (name, seconds) =>
+      waitFor(`the kubelet's verdict on pod ${name}`, seconds, async (): Promise<Verdict | undefined> => {
+        const { status } = observed.parse(await client.get(`${PODS}/${name}`));
+        const { phase, reason, message } = status;
+        if (phase === 'Failed') return { admitted: false, reason, message };
+        const started = status.containerStatuses.length > 0 || status.initContainerStatuses.length > 0;
+        return started ? { admitted: true } : undefined;
+      }),
+    remove,
+    close: () => client.close(),
+  };
+}
+
+function unlessNotFound(error: unknown): undefined {
+  if (!isNotFound(error)) throw error;
+}
+
+function unlessThere(error: unknown): void {
+  if (!isAlreadyExists(error)) throw error;
+}

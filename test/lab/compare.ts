@@ -1,0 +1,65 @@
+import type { Admission, ContainerPlacement } from '../../model/kubelet/admission.ts';
+import type { DevicePools } from '../../model/kubelet/devices.ts';
+import { type Snapshot, snapshotOf } from './snapshot.ts';
+
+/** What a kubelet answered, as it writes it to pod.status. */
+export type Verdict =
+  | { readonly admitted: true }
+  | { readonly admitted: false; readonly reason: string; readonly message: string };
+
+/** How the kubelet begins the message of a pod that it refuses. Source: pkg/kubelet/kubelet.go, rejectPod. */
+const REJECTED = 'Pod was rejected: ';
+
+/** The verdict that a prediction amounts to. */
+export function verdictOf(admission: Admission): Verdict {
+  if (admission.admitted) return { admitted: true };
+  return { admitted: false, reason: admission.reason, message: REJECTED + admission.message };
+}
+
+export function sameVerdict(a: Verdict, b: Verdict): boolean {
+  if (a.admitted || b.admitted) return a.admitted === b.admitted;
+  return a.reason === b.reason && a.message === b.message;
+}
+
+/** Every CPU of every pod is as predicted, and so is the shared pool. */
+export function sameCpus(a: Snapshot, b: Snapshot): boolean {
+  return a.defaultSet === b.defaultSet && JSON.stringify(a.cpus) === JSON.stringify(b.cpus);
+}
+
+/** In what a prediction differs from what the kubelet did; empty if in nothing. */
+export function differences(
+  pod: string,
+  predicted: Admission,
+  verdict: Verdict,
+  actual: Snapshot,
+  pools: DevicePools,
+): string[] {
+  const found: string[] = [];
+  if (!sameVerdict(verdictOf(predicted), verdict)) found.push('verdict');
+  if (!sameCpus(snapshotOf(predicted.state), actual)) found.push('cpus');
+  if (predicted.admitted && verdict.admitted) {
+    const given = actual.devices[pod] ?? {};
+    const other = predicted.containers.filter((one) => !sameDevices(one, given[one.name] ?? {}, pools));
+    if (other.length > 0) found.push(`devices of ${other.map(({ name }) => name).join(', ')}`);
+  }
+  return found;
+}
+
+/**
+ * The kubelet picks at random among like devices, so only their number is held against it; and where the topology
+ * manager settled on one NUMA node, how many of them are near it.
+ */
+function sameDevices(
+  { devices, hint }: ContainerPlacement,
+  given: Readonly<Record<string, readonly string[]>>,
+  pools: DevicePools,
+): boolean {
+  if (devices.size !== Object.keys(given).length) return false;
+  const cell = hint?.length === 1 ? hint[0] : undefined;
+  return [...devices].every(([resource, ids]) => {
+    const others = given[resource] ?? [];
+    const near = (id: string) =>
+      cell !== undefined && pools.get(resource)?.devices.some((one) => one.id === id && one.nodes?.includes(cell));
+    return others.length === ids.size && others.filter(near).length === [...ids].filter(near).length;
+  });
+}

@@ -1,0 +1,56 @@
+import type { DevicePools } from '../../model/kubelet/devices.ts';
+
+/** What the device plugin in the guest advertises, and what the prediction is told of it. */
+export interface TestResource {
+  readonly name: string;
+  readonly devices: readonly { readonly id: string; readonly nodes?: readonly number[] }[];
+}
+
+const DOMAIN = 'lab.plumbline.dev';
+
+/** Eight of a kind are more than the lab's CPUs can use up; `few-*` run out. */
+export const TEST_RESOURCES: readonly TestResource[] = [
+  resource('node0', like(8, [0])),
+  resource('node1', like(8, [1])),
+  resource('both', like(8, [0, 1])),
+  resource('few-split', [[0], [0], [1], [1]]),
+  resource('few-anywhere', like(3, undefined)),
+];
+
+/** What one container may ask for: resource to count. Only resources that never run out are asked for together. */
+export const DEVICE_WISHES: readonly Readonly<Record<string, string>>[] = [
+  { [named('node0')]: '1' },
+  { [named('node0')]: '1' },
+  { [named('node1')]: '1' },
+  { [named('node1')]: '1' },
+  { [named('both')]: '1' },
+  { [named('few-anywhere')]: '1' },
+  { [named('few-anywhere')]: '2' },
+  { [named('few-split')]: '1' },
+  { [named('few-split')]: '2' },
+  { [named('node0')]: '1', [named('node1')]: '1' },
+  { [named('node0')]: '1', [named('both')]: '2' },
+];
+
+/** The resources as the model of the device manager knows them. */
+export const TEST_POOLS: DevicePools = new Map(
+  TEST_RESOURCES.map(({ name, devices }) => [
+    name,
+    { devices: devices.map(({ id, nodes }) => ({ id, healthy: true, ...(nodes && { nodes }) })) },
+  ]),
+);
+
+function named(short: string): string {
+  return `${DOMAIN}/${short}`;
+}
+
+function like(count: number, nodes: readonly number[] | undefined) {
+  return Array.from({ length: count }, () => nodes);
+}
+
+function resource(short: string, nodes: readonly (readonly number[] | undefined)[]): TestResource {
+  return {
+    name: named(short),
+    devices: nodes.map((near, index) => ({ id: `${short}-${index}`, ...(near && { nodes: near }) })),
+  };
+}

@@ -1,0 +1,103 @@
+import { CpuSet } from '../../model/cpu-set.ts';
+import { createHost, type HostDescription } from '../../model/host.ts';
+import type { Admission } from '../../model/kubelet/admission.ts';
+import { createKubelet, type Kubelet } from '../../model/kubelet/kubelet.ts';
+import { podRequestOf } from '../../model/kubelet/pod-request.ts';
+import type { Pod } from '../../model/kubelet/pod-shape.ts';
+import type { KubeletState } from '../../model/kubelet/state.ts';
+import { differences, sameCpus, sameVerdict, type Verdict, verdictOf } from './compare.ts';
+import { TEST_POOLS } from './devices.ts';
+import type { Round } from './rounds.ts';
+import { cpusOf, devicesOf, type Snapshot, snapshotOf } from './snapshot.ts';
+
+/** The model's kubelet, kept in step with a real one. Its CPUs are carried forward by the model alone. */
+export interface Follower {
+  readonly state: KubeletState;
+  predict(name: string, pod: Pod): Admission;
+  /** Takes the step that the real kubelet took; returns in what it was not as predicted. */
+  admit(name: string, predicted: Admission, verdict: Verdict, actual: Snapshot): string[];
+  /** The state to expect once the pod has gone. */
+  without(name: string): KubeletState;
+  /** Takes that step; returns in what the real kubelet differs. */
+  remove(name: string, actual: Snapshot): string[];
+  /** What a kubelet that starts again will make of the pods that it finds. */
+  predictRestart(pods: ReadonlyMap<string, Pod>): Restarted;
+  /** Takes that step; returns in what the real kubelet differs. */
+  restart(predicted: Restarted, verdicts: Readonly<Record<string, Verdict>>, actual: Snapshot): string[];
+}
+
+/** What became of each pod, and what is left. */
+export interface Restarted {
+  readonly verdicts: Readonly<Record<string, Verdict>>;
+  readonly state: KubeletState;
+}
+
+/** Which kubelet is followed, on what hardware. */
+export interface Followed {
+  readonly version: string;
+  readonly host: HostDescription;
+  readonly round: Round;
+}
+
+/** @throws Error if the model says that such a kubelet cannot be predicted */
+export function createFollower(followed: Followed): Follower {
+  const kubelet = kubeletOf(followed);
+  let state = kubelet.initialState(TEST_POOLS);
+  /** Which of several like devices it was cannot be foretold, so those are taken over; CPUs only after a mismatch. */
+  const settle = (expected: KubeletState, actual: Snapshot, found: readonly string[]) => {
+    const cpus =
+      found.length === 0
+        ? expected
+        : { ...expected, defaultSet: CpuSet.parse(actual.defaultSet), assignments: cpusOf(actual) };
+    state = { ...cpus, devices: devicesOf(actual) };
+  };
+  return {
+    get state() {
+      return state;
+    },
+    predict: (name, pod) => kubelet.admit(state, podRequestOf(pod, name)),
+    admit(name, predicted, verdict, actual) {
+      const found = differences(name, predicted, verdict, actual, TEST_POOLS);
+      settle(predicted.state, actual, found);
+      return found;
+    },
+    without: (name) => kubelet.remove(state, name),
+    remove(name, actual) {
+      const expected = kubelet.remove(state, name);
+      const found = sameCpus(snapshotOf(expected), actual) ? [] : ['cpus'];
+      settle(expected, actual, found);
+      return found;
+    },
+    predictRestart(pods) {
+      const verdicts: Record<string, Verdict> = {};
+      let left = state;
+      for (const [name, pod] of pods) {
+        // What a refused pod held is freed only once the kubelet knows all its pods: each is judged among all others.
+        const admission = kubelet.admit(state, podRequestOf(pod, name));
+        verdicts[name] = verdictOf(admission);
+        if (!admission.admitted) left = kubelet.remove(left, name);
+      }
+      return { verdicts, state: left };
+    },
+    restart(predicted, verdicts, actual) {
+      const found = Object.entries(predicted.verdicts)
+        .filter(([name, verdict]) => !sameVerdict(verdict, verdicts[name] ?? { admitted: true }))
+        .map(([name]) => `verdict on ${name}`);
+      if (!sameCpus(snapshotOf(predicted.state), actual)) found.push('cpus');
+      settle(predicted.state, actual, found);
+      return found;
+    },
+  };
+}
+
+function kubeletOf({ version, host, round }: Followed): Kubelet {
+  const kubelet = createKubelet({
+    version,
+    host: createHost(host),
+    cpuManager: { policy: 'static', options: round.cpuOptions },
+    topologyManager: { policy: round.topologyPolicy, scope: round.scope },
+    reserved: CpuSet.parse(round.reserved),
+  });
+  if ('unpredictable' in kubelet) throw new Error(`round ${round.name}: ${kubelet.unpredictable}`);
+  return kubelet;
+}

@@ -1,0 +1,164 @@
+import type { Admission } from '../../model/kubelet/admission.ts';
+import type { Cluster } from './cluster.ts';
+import { sameCpus, type Verdict, verdictOf } from './compare.ts';
+import { createFollower, type Followed, type Follower } from './follower.ts';
+import type { Guest } from './guest.ts';
+import { type DrawnPod, drawPod, manifestOf, schedulable } from './pods.ts';
+import type { Random } from './random.ts';
+import { type Snapshot, snapshotOf } from './snapshot.ts';
+
+/** One thing that was done to the real kubelet, and what became of it. */
+export type Step =
+  | {
+      readonly action: 'create';
+      readonly name: string;
+      readonly pod: DrawnPod;
+      readonly verdict: Verdict;
+      readonly actual: Snapshot;
+    }
+  | { readonly action: 'delete'; readonly name: string; readonly actual: Snapshot }
+  | {
+      readonly action: 'restart';
+      readonly verdicts: Readonly<Record<string, Verdict>>;
+      readonly actual: Snapshot;
+    };
+
+/** A step beside its prediction. */
+export interface Outcome {
+  readonly step: Step;
+  readonly before: Snapshot;
+  readonly predicted: {
+    readonly verdict?: Verdict;
+    readonly verdicts?: Readonly<Record<string, Verdict>>;
+    readonly state: Snapshot;
+  };
+  /** In what they differ; empty: in nothing. */
+  readonly differences: readonly string[];
+}
+
+export interface Play {
+  readonly followed: Followed;
+  readonly node: { readonly name: string; readonly cpus: number };
+  readonly cluster: Cluster;
+  readonly guest: Guest;
+  readonly random: Random;
+  /** How many pods are created. */
+  readonly pods: number;
+}
+
+/** Seconds: emulated hardware is slow. */
+const VERDICT = 60;
+const CLEARED = 120;
+const SETTLED = 15;
+
+/**
+ * Creates and deletes random pods under one configuration of the kubelet, one step at a time, and holds each step
+ * against its prediction. Ends with the node empty again.
+ */
+export async function* play(game: Play): AsyncGenerator<Outcome> {
+  const { followed, node, random } = game;
+  const unit = followed.round.cpuOptions['full-pcpus-only'] === 'true' ? 'cores' : 'threads';
+  const follower = createFollower(followed);
+  const held = new Map<string, DrawnPod>();
+  const most = Math.ceil(node.cpus / 2);
+  /** Held pods by uid. */
+  const names = new Map<string, string>();
+  for (let created = 0; created < game.pods; ) {
+    if (held.size === most || (held.size > 0 && random.chance(0.35))) {
+      const name = random.oneOf([...held.keys()]);
+      held.delete(name);
+      yield await remove(game, follower, names, name);
+      continue;
+    }
+    if (followed.round.restarts && held.size > 0 && random.chance(0.5)) {
+      const outcome = await restart(game, follower, names, held);
+      if (outcome.step.action === 'restart') {
+        for (const [name, { admitted }] of Object.entries(outcome.step.verdicts)) {
+          if (admitted) continue;
+          held.delete(name);
+          forget(names, name);
+          await game.cluster.remove(name, CLEARED);
+        }
+      }
+      yield outcome;
+    }
+    const pod = drawPod(random, unit, !followed.round.restarts);
+    const name = `${followed.round.name}-${created + 1}`;
+    const predicted = follower.predict(name, pod);
+    if (predicted.admitted && !schedulable(pod, held.values(), node.cpus)) continue;
+    created++;
+    const outcome = await create(game, follower, names, name, pod, predicted);
+    if (outcome.step.action === 'create' && outcome.step.verdict.admitted) held.set(name, pod);
+    else await game.cluster.remove(name, CLEARED);
+    yield outcome;
+  }
+  for (const name of [...held.keys()].reverse()) yield await remove(game, follower, names, name);
+}
+
+async function create(
+  { cluster, guest, node }: Play,
+  follower: Follower,
+  names: Map<string, string>,
+  name: string,
+  pod: DrawnPod,
+  predicted: Admission,
+): Promise<Outcome> {
+  const before = snapshotOf(follower.state);
+  const state = snapshotOf(predicted.state);
+  const uid = await cluster.create(manifestOf(pod, name, node.name));
+  const verdict = await cluster.verdict(name, VERDICT);
+  if (verdict.admitted) names.set(uid, name);
+  const actual = await guest.settled(names, (found) => sameCpus(found, state), SETTLED);
+  return {
+    step: { action: 'create', name, pod, verdict, actual },
+    before,
+    predicted: { verdict: verdictOf(predicted), state },
+    differences: follower.admit(name, predicted, verdict, actual),
+  };
+}
+
+async function remove(
+  { cluster, guest }: Play,
+  follower: Follower,
+  names: Map<string, string>,
+  name: string,
+): Promise<Outcome> {
+  const before = snapshotOf(follower.state);
+  const state = snapshotOf(follower.without(name));
+  await cluster.remove(name, CLEARED);
+  forget(names, name);
+  const actual = await guest.settled(names, (found) => sameCpus(found, state), SETTLED);
+  return {
+    step: { action: 'delete', name, actual },
+    before,
+    predicted: { state },
+    differences: follower.remove(name, actual),
+  };
+}
+
+async function restart(
+  { cluster, guest }: Play,
+  follower: Follower,
+  names: ReadonlyMap<string, string>,
+  held: ReadonlyMap<string, DrawnPod>,
+): Promise<Outcome> {
+  const before = snapshotOf(follower.state);
+  const predicted = follower.predictRestart(held);
+  const state = snapshotOf(predicted.state);
+  await guest.restart();
+  await cluster.readyNode(VERDICT);
+  const actual = await guest.settled(names, (found) => sameCpus(found, state), CLEARED);
+  const verdicts: Record<string, Verdict> = {};
+  for (const name of held.keys()) verdicts[name] = await cluster.verdict(name, VERDICT);
+  return {
+    step: { action: 'restart', verdicts, actual },
+    before,
+    predicted: { verdicts: predicted.verdicts, state },
+    differences: follower.restart(predicted, verdicts, actual),
+  };
+}
+
+/** The kubelet's device checkpoint lists pods that are gone until it is next written. */
+function forget(names: Map<string, string>, name: string): void {
+  for (const [uid, other] of names) if (other === name) names.delete(uid);
+}

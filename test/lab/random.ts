@@ -1,0 +1,30 @@
+/** Random numbers that a seed repeats, on any machine. */
+export interface Random {
+  /** A whole number from 0 up to and without `below`. */
+  below(below: number): number;
+  /** One of the list; list an entry twice to make it twice as likely. */
+  oneOf<T>(list: readonly T[]): T;
+  /** True with this probability. */
+  chance(probability: number): boolean;
+}
+
+/** Mulberry32: 32 bits of state, good enough to draw pods. */
+export function createRandom(seed: number): Random {
+  let state = seed >>> 0;
+  const next = () => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+  const below = (limit: number) => Math.floor(next() * limit);
+  return {
+    below,
+    oneOf: (list) => {
+      const picked = list[below(list.length)];
+      if (picked === undefined) throw new RangeError('nothing to pick from');
+      return picked;
+    },
+    chance: (probability) => next() < probability,
+  };
+}

@@ -1,0 +1,54 @@
+import assert from 'node:assert/strict';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { createFollower, type Followed, type Follower } from './follower.ts';
+import type { Step } from './play.ts';
+import type { DrawnPod } from './pods.ts';
+
+/**
+ * What a real kubelet answered, step by step, as `npm run test:lab -- --record FILE` wrote it down: held against the
+ * model again wherever there is no lab.
+ */
+const FOLDER = join(import.meta.dirname, 'recorded');
+
+describe('what a real kubelet once did', () => {
+  for (const file of readdirSync(FOLDER).sort()) {
+    for (const { followed, steps } of roundsIn(join(FOLDER, file))) {
+      it(`${file}, ${followed.round.name}, kubelet ${followed.version}: ${steps.length} steps`, () => {
+        const follower = createFollower(followed);
+        const held: Held = new Map();
+        for (const step of steps) assert.deepEqual(repeat(follower, held, step), [], JSON.stringify(step));
+      });
+    }
+  }
+});
+
+/** The pods that are there, by name: a kubelet that starts again judges all of them. */
+type Held = Map<string, DrawnPod>;
+
+function repeat(follower: Follower, held: Held, step: Step): string[] {
+  switch (step.action) {
+    case 'create': {
+      if (step.verdict.admitted) held.set(step.name, step.pod);
+      return follower.admit(step.name, follower.predict(step.name, step.pod), step.verdict, step.actual);
+    }
+    case 'delete':
+      held.delete(step.name);
+      return follower.remove(step.name, step.actual);
+    case 'restart': {
+      const found = follower.restart(follower.predictRestart(held), step.verdicts, step.actual);
+      for (const [name, { admitted }] of Object.entries(step.verdicts)) if (!admitted) held.delete(name);
+      return found;
+    }
+  }
+}
+
+function roundsIn(file: string): { readonly followed: Followed; readonly steps: Step[] }[] {
+  const rounds: { followed: Followed; steps: Step[] }[] = [];
+  for (const line of readFileSync(file, 'utf8').trim().split('\n')) {
+    const entry = JSON.parse(line) as Followed | Step;
+    if ('round' in entry) rounds.push({ followed: entry, steps: [] });
+    else rounds.at(-1)?.steps.push(entry);
+  }
+  return rounds;
+}

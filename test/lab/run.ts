@@ -1,0 +1,140 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { build } from 'esbuild';
+import { monotonicSeconds } from '../../runtime/time.ts';
+import { createCluster } from './cluster.ts';
+import { createGuest } from './guest.ts';
+import { findLab, type Lab } from './lab.ts';
+import { play } from './play.ts';
+import { lineOf, mismatchOf } from './print.ts';
+import { createRandom } from './random.ts';
+import { ROUNDS, type Round } from './rounds.ts';
+
+/**
+ * Holds the predictions of model/kubelet against a real kubelet (docs/lab.md): random pods, created and deleted under
+ * each configuration of `ROUNDS`. The last line counts the pods and ends that came out as predicted.
+ */
+
+const { values: flags } = parseArgs({
+  options: {
+    seed: { type: 'string' },
+    pods: { type: 'string', default: '12' },
+    round: { type: 'string', multiple: true },
+    record: { type: 'string' },
+    keep: { type: 'boolean', default: false },
+  },
+});
+const seed = wholeNumber('--seed', flags.seed ?? `${Date.now() % 1_000_000}`);
+const pods = wholeNumber('--pods', flags.pods);
+const rounds = chosenRounds(flags.round);
+
+const lab = findLab(process.env);
+if ('missing' in lab) {
+  console.log(`skipped: ${lab.missing}`);
+  console.log('0 passed, 0 failed, 1 skipped');
+} else {
+  process.exitCode = (await runAll(lab)) ? 0 : 1;
+}
+
+async function runAll(lab: Lab): Promise<boolean> {
+  const interrupt = new AbortController();
+  process.once('SIGINT', () => interrupt.abort(new Error('interrupted')));
+  const began = monotonicSeconds();
+  const found = await lab.isUp();
+  const count = { passed: 0, failed: 0 };
+  console.log(`seed ${seed}: ${rounds.length} rounds of ${pods} pods`);
+  try {
+    await lab.up();
+    await playAll(lab, interrupt.signal, count);
+  } catch (error) {
+    count.failed++;
+    console.log(`stopped: ${(error as Error).message}`);
+  } finally {
+    if (!found && !flags.keep) await lab.down();
+  }
+  console.log(`seed ${seed}, ${(monotonicSeconds() - began).toFixed(0)} s`);
+  console.log(`${count.passed} passed, ${count.failed} failed`);
+  return count.failed === 0;
+}
+
+async function playAll(lab: Lab, signal: AbortSignal, count: { passed: number; failed: number }): Promise<void> {
+  const guest = createGuest(lab, signal);
+  const cluster = createCluster(lab.kubeconfig(), signal);
+  const recorded: string[] = [];
+  try {
+    await cluster.prepare();
+    await guest.installPlugin(await bundlePlugin());
+    const host = await guest.host();
+    for (const round of rounds) {
+      let last = monotonicSeconds();
+      await guest.configure(round);
+      const node = await cluster.readyNode(60);
+      console.log(`${headingOf(round)}, kubelet ${node.version}, configured in ${elapsed()} s`);
+      recorded.push(JSON.stringify({ round, version: node.version, host }));
+      // A round has its own numbers, so that it draws the same pods whichever others are played.
+      const random = createRandom(seed + 1_000_003 * ROUNDS.indexOf(round));
+      for await (const outcome of play({
+        followed: { version: node.version, host, round },
+        node,
+        cluster,
+        guest,
+        random,
+        pods,
+      })) {
+        console.log(lineOf(outcome, Number(elapsed())));
+        if (outcome.differences.length > 0) console.log(mismatchOf(outcome));
+        if (outcome.differences.length > 0) count.failed++;
+        else if (outcome.step.action === 'create') count.passed++;
+        recorded.push(JSON.stringify(outcome.step));
+      }
+      function elapsed(): string {
+        const now = monotonicSeconds();
+        const seconds = now - last;
+        last = now;
+        return seconds.toFixed(1);
+      }
+    }
+  } finally {
+    await cluster.prepare().catch(() => undefined);
+    await guest.restore();
+    if (flags.record) await writeFile(flags.record, recorded.map((line) => `${line}\n`).join(''));
+    await cluster.close();
+  }
+}
+
+function headingOf({ name, topologyPolicy, scope, cpuOptions, reserved }: Round): string {
+  const options = Object.keys(cpuOptions).join(', ') || 'no option';
+  return `# ${name}: ${topologyPolicy}, ${scope} scope, ${options}, ${reserved} reserved`;
+}
+
+/** The program for the guest as one file. */
+async function bundlePlugin(): Promise<string> {
+  const directory = await mkdtemp(join(tmpdir(), 'plumbline-lab-'));
+  process.once('exit', () => void rm(directory, { recursive: true, force: true }));
+  const outfile = join(directory, 'device-plugin.cjs');
+  await build({
+    entryPoints: [join(import.meta.dirname, 'device-plugin.ts')],
+    outfile,
+    bundle: true,
+    platform: 'node',
+    target: 'node20',
+    format: 'cjs',
+    logLevel: 'warning',
+  });
+  return outfile;
+}
+
+function chosenRounds(names: readonly string[] | undefined): readonly Round[] {
+  const unknown = names?.find((name) => !ROUNDS.some((round) => round.name === name));
+  if (unknown !== undefined) {
+    throw new Error(`--round ${unknown}: there are ${ROUNDS.map(({ name }) => name).join(', ')}`);
+  }
+  return names ? ROUNDS.filter(({ name }) => names.includes(name)) : ROUNDS;
+}
+
+function wholeNumber(flag: string, text: string): number {
+  if (!/^\d{1,9}$/.test(text)) throw new Error(`${flag} ${text}: expected a whole number`);
+  return Number(text);
+}
