@@ -17,7 +17,7 @@ const { values, positionals } = parseArgs({
 });
 const [prefix = ''] = positionals;
 
-type Bench = () => BenchResult | Promise<BenchResult> | Promise<BenchResult[]>;
+type Bench = () => BenchResult | BenchResult[] | Promise<BenchResult | BenchResult[]>;
 
 /** What each group's names begin with, so that a prefix runs no more than it must. */
 const GROUPS: readonly { readonly names: readonly string[]; readonly benches: readonly Bench[] }[] = [

@@ -15,6 +15,7 @@ export const NODE_TOPOLOGY_API = {
 } as const;
 
 const cpuList = z.string();
+const bytes = z.number().int().nonnegative();
 const cpuGroup = z.object({ id: z.number().int().nonnegative(), cpus: cpuList });
 
 export const nodeTopologyStatus = z.object({
@@ -31,7 +32,26 @@ export const nodeTopologyStatus = z.object({
   topologyManager: z
     .object({ policy: z.string(), scope: z.string().optional(), options: z.record(z.string(), z.string()).optional() })
     .optional(),
-  memoryManager: z.object({ policy: z.string() }).optional(),
+  memoryManager: z
+    .object({
+      policy: z.string(),
+      /** Bytes of each NUMA node, as the kubelet's memory manager reckons: all, in huge pages, reserved. */
+      cells: z
+        .array(
+          z.object({
+            id: z.number().int().nonnegative(),
+            memory: bytes,
+            hugePages: z.record(z.string(), bytes).optional(),
+            reserved: z.record(z.string(), bytes).optional(),
+          }),
+        )
+        .optional(),
+    })
+    .optional(),
+  /** By NUMA node: its distance to each node that has CPUs, ascending by id. */
+  distances: z.record(z.string(), z.array(z.number().int().nonnegative())).optional(),
+  /** CPUs that the kernel's scheduler leaves alone (isolcpus). */
+  isolated: cpuList.optional(),
   /** Exclusive CPUs by container. podName and namespace are there when PodResources named the pod. */
   assignments: z.array(
     z.object({

@@ -85,7 +85,7 @@ export function objectKey(meta: Pick<ObjectMeta, 'name' | 'namespace'>): string 
   return meta.namespace === undefined ? (meta.name ?? '') : `${meta.namespace}/${meta.name ?? ''}`;
 }
 
-export function createReflector<S extends z.ZodType<{ metadata: ObjectMeta }>, T>(
+export function createReflector<S extends z.ZodType<{ metadata: object }>, T>(
   options: ReflectorOptions<S, T>,
 ): Reflector<T> {
   const { client, path, schema, project, query = {}, onChange, optional = false, log, now } = options;

@@ -51,6 +51,35 @@ export const container = z.object({
     .transform(nullToUndefined),
 });
 
+const nodeRequirement = z.object({
+  key: z.string(),
+  operator: z.string(),
+  values: z.array(z.string()).nullish().transform(nullToUndefined),
+});
+
+/** The required part of a node affinity. */
+export const affinity = z.object({
+  nodeAffinity: z
+    .object({
+      requiredDuringSchedulingIgnoredDuringExecution: z
+        .object({
+          nodeSelectorTerms: z
+            .array(
+              z.object({
+                matchExpressions: z.array(nodeRequirement).nullish().transform(nullToUndefined),
+                matchFields: z.array(nodeRequirement).nullish().transform(nullToUndefined),
+              }),
+            )
+            .nullish()
+            .transform(nullToUndefined),
+        })
+        .nullish()
+        .transform(nullToUndefined),
+    })
+    .nullish()
+    .transform(nullToUndefined),
+});
+
 export const pod = z.object({
   metadata: objectMeta,
   spec: z.object({
@@ -67,6 +96,7 @@ export const pod = z.object({
       .nullish()
       .transform(nullToUndefined),
     nodeSelector: z.record(z.string(), z.string()).nullish().transform(nullToUndefined),
+    affinity: affinity.nullish().transform(nullToUndefined),
   }),
   status: z
     .object({
@@ -117,6 +147,8 @@ export const lease = z.object({
 export const virtualMachineInstance = z.object({
   metadata: objectMeta,
   spec: z.object({
+    nodeSelector: z.record(z.string(), z.string()).nullish().transform(nullToUndefined),
+    affinity: affinity.nullish().transform(nullToUndefined),
     domain: z.object({
       cpu: z
         .object({

@@ -6,10 +6,20 @@ export const NAMESPACE = 'plumbline-system';
 export const FULL_PCPUS_ANNOTATION = 'kubevirt.io/CPUManagerPolicyBetaOptions';
 export const FULL_PCPUS_ONLY = 'full-pcpus-only';
 
+/** On an ordinary pod: round every container with exclusive CPUs up to whole cores. The value it must have follows. */
+export const ALIGN_ANNOTATION = 'plumbline.dev/align';
+export const ALIGN_WHOLE_CORES = 'whole-cores';
+/** On a VM template or VMI without dedicated CPUs: which host CPUs each vCPU may run on, in Ganeti's form. */
+export const CPU_MASK_ANNOTATION = 'plumbline.dev/cpu-mask';
+/** Beside it: `true` takes `all` in the place of a mask that a host has not the CPUs of. */
+export const FIX_CPU_MISMATCH_ANNOTATION = 'plumbline.dev/fix-cpu-mismatch';
+
 /** What the webhook decided, for people; no component reads it. */
 export const DECISION_ANNOTATION = 'plumbline.dev/decision';
 /** Per interface: required, preferred or none. */
 export const NUMA_AFFINITY_ANNOTATION = 'plumbline.dev/numa-affinity';
+/** What the webhook tells the extender beside the requests: see model/placement/wishes. Always overwritten. */
+export const PLACEMENT_ANNOTATION = 'plumbline.dev/placement';
 /** Touched on a Node to make kube-scheduler retry the pods it refused. */
 export const RECHECK_ANNOTATION = 'plumbline.dev/recheck';
 

@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer';
 import * as z from 'zod';
 import { ParseError, PlumblineError } from '../model/errors.ts';
 
@@ -9,12 +10,12 @@ const request = z.object({
   uid: z.string().min(1),
   kind: z.object({ group: z.string(), version: z.string(), kind: z.string() }),
   operation: z.enum(['CREATE', 'UPDATE', 'DELETE', 'CONNECT']),
+  subResource: z.string().optional(),
   namespace: z.string().optional(),
   name: z.string().optional(),
   dryRun: z.boolean().optional(),
   object: z.unknown(),
   oldObject: z.unknown().optional(),
-  userInfo: z.object({ username: z.string().optional() }).optional(),
 });
 
 const review = z.object({
@@ -27,14 +28,31 @@ export type AdmissionRequest = z.infer<typeof request>;
 
 /** One JSON patch operation, RFC 6902. */
 export interface PatchOperation {
-  readonly op: string;
+  readonly op: 'add' | 'replace' | 'remove';
   readonly path: string;
+  /** Absent where `op` is remove. */
+  readonly value?: unknown;
 }
 
 /** What a review came to. Without a patch the object is admitted as it is. */
 export type AdmissionAnswer =
   | { readonly allowed: true; readonly patch?: readonly PatchOperation[]; readonly warnings?: readonly string[] }
-  | { readonly allowed: false; readonly code: number; readonly message: string; readonly warnings?: readonly string[] };
+  | RefusedAnswer;
+
+export interface RefusedAnswer {
+  readonly allowed: false;
+  /** HTTP status. */
+  readonly code: number;
+  readonly message: string;
+  readonly warnings?: readonly string[];
+}
+
+/** Decides one kind of request. What it throws is answered as a failure (500), never as half a patch. */
+export type Review = (request: AdmissionRequest) => Promise<AdmissionAnswer>;
+
+export function refused(code: number, message: string, warnings: readonly string[] = []): RefusedAnswer {
+  return { allowed: false, code, message: `plumbline: ${message}`, ...(warnings.length === 0 ? {} : { warnings }) };
+}
 
 /** A request that is no AdmissionReview v1: answered with an HTTP error status, in the form of an AdmissionReview. */
 export class ReviewError extends PlumblineError {
@@ -70,7 +88,7 @@ const LONGEST_WARNING = 256;
 
 /** The reply, ready to be sent as JSON: `patch` and `patchType` both or neither. */
 export function encodeReview(uid: string, answer: AdmissionAnswer): object {
-  const warnings = answer.warnings?.map((text) => cut(text, LONGEST_WARNING)) ?? [];
+  const warnings = [...new Set(answer.warnings)].map((text) => cut(text, LONGEST_WARNING));
   return {
     apiVersion: 'admission.k8s.io/v1',
     kind: 'AdmissionReview',
@@ -89,10 +107,12 @@ function encodePatch(patch: readonly PatchOperation[] | undefined): object {
 }
 
 function parseJson(body: Uint8Array): unknown {
+  const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength);
   try {
-    return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(body));
+    if (!isUtf8(bytes)) throw new Error('it is not UTF-8');
+    return JSON.parse(bytes.toString('utf8'));
   } catch (error) {
-    const shown = new ParseError('the body', new TextDecoder().decode(body.subarray(0, 60)), 'it is not JSON');
+    const shown = new ParseError('the body', bytes.toString('utf8', 0, 60), 'it is not JSON');
     throw new ReviewError(400, shown.message, { cause: error });
   }
 }

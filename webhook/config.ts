@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { ALIGNMENT_POLICIES } from '../model/launcher/decide.ts';
 import { type ConfigDefinition, parseConfig } from '../runtime/config.ts';
 import { LOG_LEVELS } from '../runtime/log.ts';
 
@@ -10,7 +11,10 @@ const schema = z.object({
   certFile: z.string().default('/etc/plumbline/tls/tls.crt'),
   keyFile: z.string().default('/etc/plumbline/tls/tls.key'),
   kubeconfig: z.string().optional(),
-  lookupTimeout: z.coerce.number().positive().max(25).default(3),
+  clientCaFile: z.string().optional(),
+  lookupTimeout: z.coerce.number().positive().max(12).default(2),
+  alignment: z.enum(ALIGNMENT_POLICIES).default('annotated'),
+  networkContext: z.string().optional(),
   fullPcpusOnly: z.stringbool('expected true or false').default(true),
   logLevel: z.enum(LOG_LEVELS).default('info'),
 });
@@ -20,7 +24,7 @@ export type WebhookConfig = Readonly<z.infer<typeof schema>>;
 const definition: ConfigDefinition<typeof schema> = {
   name: 'plumbline-webhook',
   description:
-    'Mutating admission webhook: pads virt-launcher pods to whole cores and asks for the devices of their networks.',
+    'Admission webhook: pads virt-launcher pods to whole cores, asks for the devices of their networks, checks VMs.',
   schema,
   flags: {
     host: { flag: '--host <address>', help: 'address to serve admission on', env: 'PLUMBLINE_HOST' },
@@ -29,8 +33,21 @@ const definition: ConfigDefinition<typeof schema> = {
     probePort: { flag: '--probe-port <number>', help: 'port of /healthz, /readyz and /metrics (HTTP)' },
     certFile: { flag: '--cert-file <path>', help: 'serving certificate, PEM; followed as it is renewed' },
     keyFile: { flag: '--key-file <path>', help: 'its private key, PEM' },
+    clientCaFile: { flag: '--client-ca-file <path>', help: 'CA of the only clients to be served, PEM; default: any' },
     kubeconfig: { flag: '--kubeconfig <path>', help: 'kubeconfig; default: the pod’s service account' },
-    lookupTimeout: { flag: '--lookup-timeout <seconds>', help: 'longest wait for a VMI or network attachment' },
+    lookupTimeout: {
+      flag: '--lookup-timeout <seconds>',
+      help: 'longest wait for a VMI, and again for network definitions',
+    },
+    alignment: {
+      flag: '--alignment <policy>',
+      help: 'whose launchers get whole cores: annotated, always, or auto (all, to what their nodes are)',
+      env: 'PLUMBLINE_ALIGNMENT',
+    },
+    networkContext: {
+      flag: '--network-context <path>',
+      help: 'YAML with bridgeMappings and interfacePhysnets: which bridges and host interfaces are on which physnets',
+    },
     fullPcpusOnly: {
       flag: '--full-pcpus-only <boolean>',
       help: 'feature gate FullPCPUsOnly: whether the VM annotation of that name has an effect',

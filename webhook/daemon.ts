@@ -1,7 +1,6 @@
 import { createKubeClient } from '../kube/client.ts';
-import { isNotFound } from '../kube/errors.ts';
 import { createEventRecorder } from '../kube/events.ts';
-import { networkAttachmentDefinition } from '../kube/resources.ts';
+import type { ConfiguredContext } from '../model/networks/context-file.ts';
 import type { Daemon } from '../runtime/daemon.ts';
 import { createHttpServer } from '../runtime/http-server.ts';
 import type { Logger } from '../runtime/log.ts';
@@ -10,47 +9,43 @@ import { createProbeServer } from '../runtime/probes.ts';
 import { monotonicSeconds, sleep } from '../runtime/time.ts';
 import { VERSION } from '../runtime/version.ts';
 import { createWebhookApp } from './app.ts';
-import { createClusterView } from './cluster-view.ts';
+import { createClusterView } from './cluster/cluster-view.ts';
 import type { WebhookConfig } from './config.ts';
-import type { FetchNad } from './launcher-networks.ts';
 import { createWebhookMetrics } from './metrics.ts';
-import { createPodReviewer } from './review-pod.ts';
-import { createVmiLookup } from './vmi-lookup.ts';
+import { createPodMutation } from './pods/mutate-pod.ts';
+import { createNadFetch } from './pods/nad-fetch.ts';
+import { createPodValidation } from './pods/validate-pod.ts';
+import { createVmiLookup } from './pods/vmi-lookup.ts';
+import { createVmValidation } from './vms/validate-vm.ts';
 
 /** Seconds between turning unready and refusing connections: endpoints take that long to forget a pod. */
 const DRAIN_NOTICE = 2;
 
 /** Wires the webhook together. */
-export function createWebhook(config: WebhookConfig, log: Logger): Daemon {
+export function createWebhook(config: WebhookConfig, context: ConfiguredContext, log: Logger): Daemon {
   const now = monotonicSeconds;
   const client = createKubeClient({ kubeconfig: config.kubeconfig, userAgent: `plumbline-webhook/${VERSION}` });
   const registry = createRegistry();
-  const view = createClusterView({ client, log, now });
+  const view = createClusterView(context, { client, log, now });
   const events = createEventRecorder({ client, component: 'plumbline-webhook', log, now });
-  const fetchNad: FetchNad = async ({ namespace, name }) => {
-    const path = `/apis/k8s.cni.cncf.io/v1/namespaces/${namespace}/network-attachment-definitions/${name}`;
-    try {
-      const { metadata, spec } = networkAttachmentDefinition.parse(
-        await client.get(path, { timeout: config.lookupTimeout }),
-      );
-      return { metadata, spec: { config: spec?.config } };
-    } catch (err) {
-      if (!isNotFound(err)) log.warn({ err, namespace, name }, 'could not read a network attachment definition');
-      return undefined;
-    }
-  };
-  const reviewPod = createPodReviewer({
-    lookUpVmi: createVmiLookup(client, config.lookupTimeout),
-    fetchNad,
+  const options = {
+    lookUpVmi: createVmiLookup({ client, timeout: config.lookupTimeout, find: view.findVmi }),
+    fetchNad: createNadFetch(client, config.lookupTimeout, log),
     view,
     events,
     gate: config.fullPcpusOnly,
-  });
+    policy: config.alignment,
+  };
+  const reviews = {
+    mutatePods: createPodMutation(options),
+    validatePods: createPodValidation(options),
+    validateVms: createVmValidation(options),
+  };
   const server = createHttpServer({
-    handler: createWebhookApp({ reviewPod, metrics: createWebhookMetrics(registry), log }),
+    handler: createWebhookApp({ reviews, metrics: createWebhookMetrics(registry), log }),
     host: config.host,
     port: config.port,
-    certificate: { certFile: config.certFile, keyFile: config.keyFile },
+    certificate: { certFile: config.certFile, keyFile: config.keyFile, clientCaFile: config.clientCaFile },
     log,
   });
   let stopping = false;

@@ -1,25 +1,26 @@
 import { Counter, Histogram, type Registry } from '../runtime/metrics.ts';
 
-/** What a review can end in; the label of its counter. */
+/** What a review can end in. */
 export const OUTCOMES = ['patched', 'unchanged', 'denied', 'malformed', 'failed'] as const;
 export type Outcome = (typeof OUTCOMES)[number];
 
 export interface WebhookMetrics {
-  readonly reviews: Counter<'outcome'>;
-  readonly seconds: Histogram;
+  readonly reviews: Counter<'review' | 'outcome'>;
+  readonly seconds: Histogram<'review'>;
 }
 
 export function createWebhookMetrics(registry: Registry): WebhookMetrics {
   return {
     reviews: new Counter({
       name: 'plumbline_webhook_reviews_total',
-      help: 'Admission reviews by outcome',
-      labelNames: ['outcome'],
+      help: 'Admission reviews by kind (mutatePods, validatePods, validateVms, none) and outcome',
+      labelNames: ['review', 'outcome'],
       registers: [registry],
     }),
     seconds: new Histogram({
       name: 'plumbline_webhook_review_seconds',
       help: 'Seconds from the request body to the answer, look-ups included',
+      labelNames: ['review'],
       buckets: [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05, 0.25, 1, 3],
       registers: [registry],
     }),

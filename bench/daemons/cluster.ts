@@ -1,12 +1,15 @@
+import { readFileSync } from 'node:fs';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { parseAllDocuments } from 'yaml';
 import {
   NAMESPACES,
   NETWORK_ATTACHMENT_DEFINITIONS,
   VIRTUAL_MACHINE_INSTANCES,
 } from '../../sandbox/api-server/built-in-types.ts';
 import { createSandbox } from '../../sandbox/cluster.ts';
+import type { LocalClient } from '../../sandbox/local-client.ts';
 import { type Running, root, run } from '../support/process.ts';
 
 /** One emulated node, without any daemon, and files to start daemons with. */
@@ -15,9 +18,10 @@ export interface BenchCluster {
   readonly certificate: { readonly cert: string; readonly key: string };
   /** Starts a bundled daemon; resolves with its port once it serves. */
   start(daemon: 'webhook' | 'scheduler-plugin' | 'node-agent'): Promise<Running & { readonly port: number }>;
-  /** Puts objects in place as they came from a file. */
-  addVmi(vmi: unknown): Promise<void>;
+  /** Puts objects in place as they came from a file; a VMI's answer is the uid that the API server gave it. */
+  addVmi(vmi: unknown): Promise<string>;
   addNad(nad: unknown): Promise<void>;
+  readonly client: LocalClient;
   stop(): Promise<void>;
 }
 
@@ -54,14 +58,16 @@ export async function startBenchCluster(): Promise<BenchCluster> {
 
   return {
     ca: sandbox.authority.cert,
+    client: sandbox.client,
     certificate,
     async start(daemon) {
-      const one = run(process.execPath, [join(root, 'dist', `${daemon}.cjs`), ...(await argsOf(daemon))]);
+      const program = join(process.env['PLUMBLINE_DIST'] ?? join(root, 'dist'), `${daemon}.cjs`);
+      const one = run(process.execPath, [program, ...(await argsOf(daemon))], environmentOf(daemon));
       running.push(one);
       const line = await one.line((found) => typeof found['probePort'] === 'number');
       return { ...one, port: Number(line['port'] ?? line['probePort']) };
     },
-    addVmi: async (vmi) => void (await sandbox.client.create(VIRTUAL_MACHINE_INSTANCES, vmi as never)),
+    addVmi: async (vmi) => (await sandbox.client.create(VIRTUAL_MACHINE_INSTANCES, vmi as never)).metadata.uid ?? '',
     addNad: async (nad) => void (await sandbox.client.create(NETWORK_ATTACHMENT_DEFINITIONS, nad as never)),
     async stop() {
       await Promise.all(running.map((one) => one.stop()));
@@ -69,4 +75,19 @@ export async function startBenchCluster(): Promise<BenchCluster> {
       await rm(directory, { recursive: true, force: true });
     },
   };
+}
+
+/** The environment that the shipped manifests give a daemon: it sizes the heap. */
+function environmentOf(daemon: 'webhook' | 'scheduler-plugin' | 'node-agent'): Record<string, string> {
+  const file = daemon === 'node-agent' ? 'daemonset.yaml' : 'deployment.yaml';
+  const documents = parseAllDocuments(readFileSync(join(root, 'manifests/base', daemon, file), 'utf8'));
+  const [workload] = documents.map(
+    (document) => document.toJS() as { spec: { template: { spec: { containers: Container[] } } } },
+  );
+  const env = workload?.spec.template.spec.containers[0]?.env ?? [];
+  return Object.fromEntries(env.flatMap(({ name, value }) => (value === undefined ? [] : [[name, value]])));
+}
+
+interface Container {
+  readonly env?: readonly { readonly name: string; readonly value?: string }[];
 }

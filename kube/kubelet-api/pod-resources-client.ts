@@ -8,6 +8,9 @@ import {
 } from './gen/pod-resources.ts';
 import { type CallLimits, CHANNEL_OPTIONS, unary, unixAddress } from './transport.ts';
 
+/** The kubelet's PodResources socket below its root directory. */
+export const POD_RESOURCES_SOCKET = 'pod-resources/kubelet.sock';
+
 /** What the kubelet says about who holds which resources. */
 export interface PodResourcesClient {
   /**

@@ -18,6 +18,7 @@ export type LauncherFindingCode =
   | 'mixed-candidates'
   | 'misaligned-container'
   | 'not-guaranteed'
+  | 'no-exclusive-cpus'
   | 'pod-level-resources';
 
 /** Whether the annotation asks for whole cores. */

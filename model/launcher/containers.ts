@@ -1,4 +1,6 @@
-import { integralCpus, milliValue, parseQuantity } from '../quantity.ts';
+import { MAX_CPUS } from '../cpu-set.ts';
+import { parseQuantity } from '../quantity.ts';
+import { isZeroAmount, wholeCpus } from './amounts.ts';
 import type { ContainerShape, PodShape } from './shapes.ts';
 
 /** A container for which the static CPU manager takes CPUs out of the shared pool, if its pod is Guaranteed. */
@@ -18,14 +20,15 @@ export interface QosObstacle {
 
 /**
  * The containers with a whole number of CPUs, init containers first as the kubelet admits them. Each is checked by
- * itself for whole cores, an init container too although its CPUs are handed on afterwards.
+ * itself for whole cores, an init container too although its CPUs are handed on afterwards. An amount that no host has
+ * (65,536 CPUs or more) is left out: such a pod starts nowhere.
  * @throws ParseError if a CPU amount is no quantity
  */
 export function integralContainers(pod: PodShape): readonly IntegralContainer[] {
   return [...allContainers(pod)].flatMap(({ list, index, container }) => {
     const cpu = requestOf(container, 'cpu');
-    const cpus = cpu === undefined ? undefined : integralCpus(cpu);
-    return cpus === undefined || cpus < 1 ? [] : [{ list, index, name: container.name, cpus }];
+    const cpus = cpu === undefined ? undefined : wholeCpus(cpu);
+    return cpus === undefined || cpus < 1 || cpus >= MAX_CPUS ? [] : [{ list, index, name: container.name, cpus }];
   });
 }
 
@@ -65,12 +68,13 @@ export function requestOf(container: ContainerShape, resource: string): string |
 export function isEqualRequestAndLimit(container: ContainerShape, resource: string): boolean {
   const limit = container.resources?.limits?.[resource];
   const request = requestOf(container, resource);
+  if (limit === request) return limit !== undefined;
   return limit !== undefined && request !== undefined && parseQuantity(limit).nano === parseQuantity(request).nano;
 }
 
 function obstacle(container: ContainerShape, resource: 'cpu' | 'memory'): string | undefined {
   const limit = container.resources?.limits?.[resource];
-  if (limit === undefined || milliValue(parseQuantity(limit)) === 0) return `it has no ${resource} limit`;
+  if (limit === undefined || isZeroAmount(limit)) return `it has no ${resource} limit`;
   if (isEqualRequestAndLimit(container, resource)) return undefined;
   return `its ${resource} request ${requestOf(container, resource)} differs from its limit ${limit}`;
 }

@@ -1,14 +1,9 @@
 import { alignedCpus, annotatedThreadsPerCore, isAligned } from '../alignment.ts';
 import { MAX_CPUS } from '../cpu-set.ts';
-import { integralCpus } from '../quantity.ts';
+import { wholeCpus } from './amounts.ts';
 import { annotationFindings, type LauncherFinding, wantsFullPcpus } from './annotation.ts';
-import {
-  hasPodLevelResources,
-  integralContainers,
-  isEqualRequestAndLimit,
-  qosObstacles,
-  requestOf,
-} from './containers.ts';
+import { hasPodLevelResources, integralContainers, isEqualRequestAndLimit, requestOf } from './containers.ts';
+import { mixedFinding, obstacleFindings } from './ordinary.ts';
 import { recognizeLauncher } from './recognize.ts';
 import type { ContainerShape, PodShape, VmiShape } from './shapes.ts';
 
@@ -16,7 +11,8 @@ import type { ContainerShape, PodShape, VmiShape } from './shapes.ts';
  * Whose launchers are aligned. `annotated`: those that ask for it, to an even number at least. `always`: all, to the
  * same. `auto`: all, to what the candidate nodes are, so nothing is wasted where SMT is off.
  */
-export type AlignmentPolicy = 'annotated' | 'always' | 'auto';
+export const ALIGNMENT_POLICIES = ['annotated', 'always', 'auto'] as const;
+export type AlignmentPolicy = (typeof ALIGNMENT_POLICIES)[number];
 
 export interface AlignmentRequest {
   /** As admitted. Its annotations are what the VMI's were when KubeVirt rendered it. */
@@ -98,7 +94,7 @@ function targetThreadsPerCore(policy: AlignmentPolicy, wanted: boolean, candidat
 /** The whole CPUs that request and limit agree on, if the static CPU manager would give them out exclusively. */
 function exclusiveCpus(compute: ContainerShape): number | undefined {
   if (!isEqualRequestAndLimit(compute, 'cpu')) return undefined;
-  const cpus = integralCpus(requestOf(compute, 'cpu') ?? '0');
+  const cpus = wholeCpus(requestOf(compute, 'cpu') ?? '0');
   return cpus !== undefined && cpus >= 1 && cpus < MAX_CPUS ? cpus : undefined;
 }
 
@@ -108,16 +104,6 @@ function podFindings(
   threadsPerCore: number,
   candidates: readonly number[],
 ): LauncherFinding[] {
-  const kinds = [...new Set(candidates)].sort((a, b) => a - b);
-  const mixed: LauncherFinding[] =
-    kinds.length < 2
-      ? []
-      : [
-          {
-            code: 'mixed-candidates',
-            message: `the nodes this VM can go to have ${kinds.join(' and ')} threads per core; its launcher is aligned to ${threadsPerCore}`,
-          },
-        ];
   const misaligned = integralContainers(pod)
     .filter(({ list, index }) => list !== 'containers' || index !== compute)
     .filter(({ cpus }) => !isAligned(cpus, threadsPerCore))
@@ -125,17 +111,10 @@ function podFindings(
       ({ name, cpus }): LauncherFinding => ({
         code: 'misaligned-container',
         container: name,
-        message: `container ${name} asks for ${cpus} exclusive CPUs, which are not whole cores of ${threadsPerCore} threads: a full-pcpus-only node will reject the pod. Give it a multiple of ${threadsPerCore}, or a fraction to keep it on the shared pool`,
+        message: `container ${name} asks for ${cpus} exclusive CPUs, no whole cores of ${threadsPerCore} threads: full-pcpus-only nodes reject the pod. Give it a multiple of ${threadsPerCore}, or a fraction for the shared pool`,
       }),
     );
-  const obstacles = qosObstacles(pod).map(
-    ({ container, why }): LauncherFinding => ({
-      code: container === undefined ? 'pod-level-resources' : 'not-guaranteed',
-      ...(container === undefined ? {} : { container }),
-      message: `${container === undefined ? 'the launcher pod' : `container ${container}`} costs the VM its exclusive CPUs: ${why}`,
-    }),
-  );
-  return [...mixed, ...misaligned, ...obstacles];
+  return [...mixedFinding(candidates, threadsPerCore), ...misaligned, ...obstacleFindings(pod, 'the launcher pod')];
 }
 
 function none(why: NoPadding, warnings: readonly LauncherFinding[] = [], threadsPerCore?: number): Alignment {

@@ -16,10 +16,10 @@ const plugin = z.object({
   master: text,
   linkInContainer: z.boolean().optional().catch(undefined),
   provider: text,
-  /** A gate that wraps another plugin carries that plugin's configuration. */
-  delegate: z.unknown().optional(),
 });
-const config = plugin.extend({ plugins: z.array(plugin).optional().catch(undefined) });
+/** A gate that wraps another plugin carries that plugin's configuration. */
+const wrapping = plugin.extend({ delegate: z.unknown().optional() });
+const config = wrapping.extend({ plugins: z.array(wrapping).optional().catch(undefined) });
 
 /** What is read of one plugin's configuration; fields of another type than expected count as absent. */
 export type Plugin = z.infer<typeof plugin>;
@@ -45,8 +45,8 @@ export function mainPlugin(json: string): Plugin | 'invalid-json' | 'no-config' 
 }
 
 /** A wrapping gate's delegate in its place, keeping the name of the whole if the delegate has none. */
-function unwrapped(conf: Plugin): Plugin {
+function unwrapped({ delegate, ...conf }: z.infer<typeof wrapping>): Plugin {
   if (conf.type === undefined || !CHAINED.has(conf.type)) return conf;
-  const inner = plugin.safeParse(conf.delegate);
+  const inner = plugin.safeParse(delegate);
   return inner.success && inner.data.type !== undefined ? { ...inner.data, name: inner.data.name ?? conf.name } : conf;
 }

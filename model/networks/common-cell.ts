@@ -37,3 +37,18 @@ function shareOne(sets: readonly CpuSet[]): boolean {
   const [first, ...rest] = known;
   return first === undefined || !rest.reduce((common, set) => common.intersect(set), first).isEmpty;
 }
+
+/** What to say where required networks have no NUMA node in common, or no node has them all; else undefined. */
+export function apartFinding(networks: readonly ResolvedNetwork[], nodes: Iterable<NodeNetworks>): string | undefined {
+  const all = [...nodes];
+  const found = all.length === 0 ? 'together' : togetherness(networks, all);
+  if (found === 'together') return undefined;
+  const names = networks
+    .filter(({ affinity }) => affinity === 'required')
+    .filter(isLocated)
+    .map((one) => `${one.name} (${one.kind === 'tunnel' ? 'the tunnel' : `physnet ${one.physnet}`})`)
+    .join(', ');
+  return found === 'nowhere'
+    ? `no node that it can go to has all its required networks: ${names}`
+    : `the kubelet cannot split: on no node that it can go to do its required networks share a NUMA node: ${names}`;
+}

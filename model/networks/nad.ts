@@ -15,6 +15,14 @@ export interface NadShape {
 export const NAD_PHYSNET_ANNOTATION = 'plumbline.dev/physnet';
 const RESOURCE_NAME_ANNOTATION = 'k8s.v1.cni.cncf.io/resourceName';
 
+/** What classifying needs of a definition: small, so that ten thousand of them can be kept. */
+export interface NadFacts {
+  /** The physnet that the definition's own annotation names. */
+  readonly physnet: string | undefined;
+  readonly resourceName: string | undefined;
+  readonly main: Plugin | 'invalid-json' | 'no-config';
+}
+
 /** Where a network's traffic leaves the host. */
 export type NetworkClass =
   /** Through the uplinks of a physical network, without encapsulation. */
@@ -30,22 +38,30 @@ export type NetworkClass =
 
 export type NadWarning = 'invalid-json' | 'no-config' | 'unknown-topology';
 
+/** Reads a definition down to what decides its class. Never throws. */
+export function nadFacts(nad: NadShape): NadFacts {
+  const annotations = nad.metadata.annotations ?? {};
+  return {
+    physnet: annotations[NAD_PHYSNET_ANNOTATION] || undefined,
+    resourceName: annotations[RESOURCE_NAME_ANNOTATION],
+    main: mainPlugin(nad.spec?.config ?? ''),
+  };
+}
+
 /**
  * Tells where the traffic of an attached network leaves the host, from the definition and the context alone.
  * Never throws: a configuration that cannot be read is `none` with a warning, because multus will refuse it anyway.
  */
-export function classifyNad(nad: NadShape, context: NetworkContext): NetworkClass {
-  const annotations = nad.metadata.annotations ?? {};
-  const physnet = annotations[NAD_PHYSNET_ANNOTATION];
-  if (physnet) return { kind: 'physnet', physnet };
-  const main = mainPlugin(nad.spec?.config ?? '');
+export function classifyNad(nad: NadShape | NadFacts, context: NetworkContext): NetworkClass {
+  const { physnet, resourceName, main } = 'main' in nad ? nad : nadFacts(nad);
+  if (physnet !== undefined) return { kind: 'physnet', physnet };
   if (typeof main === 'string') return { kind: 'none', warning: main };
-  return classifyPlugin(main, annotations[RESOURCE_NAME_ANNOTATION], context);
+  return classifyPlugin(main, resourceName, context);
 }
 
 /** Whether the definition is of a primary user-defined network, which takes the place of the pod network. */
-export function isPrimaryNetwork(nad: NadShape): boolean {
-  const main = mainPlugin(nad.spec?.config ?? '');
+export function isPrimaryNetwork(nad: NadShape | NadFacts): boolean {
+  const { main } = 'main' in nad ? nad : nadFacts(nad);
   return typeof main !== 'string' && main.type === 'ovn-k8s-cni-overlay' && main.role === 'primary';
 }
 

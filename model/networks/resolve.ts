@@ -4,7 +4,7 @@ import type { Affinity, AffinityWishes } from './affinity.ts';
 import { type NetworkRef, refText } from './attachments.ts';
 import type { NetworkContext } from './context.ts';
 import type { NetworkInterface } from './interfaces.ts';
-import { classifyNad, type NadShape, type NetworkClass } from './nad.ts';
+import { classifyNad, type NadFacts, type NadShape, type NetworkClass } from './nad.ts';
 
 /** An interface, where its traffic leaves the host, and how much its VM minds. */
 export type ResolvedNetwork = NetworkClass & {
@@ -40,7 +40,7 @@ export type NetworkFindingCode =
 export interface ResolveRequest {
   readonly interfaces: readonly NetworkInterface[];
   readonly wishes: AffinityWishes;
-  readonly findNad: (ref: NetworkRef) => NadShape | undefined;
+  readonly findNad: (ref: NetworkRef) => NadShape | NadFacts | undefined;
   readonly context: NetworkContext;
   /** Whether the pod gets exclusive CPUs: only then is a network required by default. */
   readonly exclusive: boolean;

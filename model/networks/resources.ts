@@ -3,9 +3,12 @@ import type { NetworkFinding, ResolvedNetwork } from './resolve.ts';
 
 /** The networks that nodes report. Only these have devices to ask for. */
 export interface ReportedNetworks {
-  readonly physnets: ReadonlySet<string>;
+  readonly physnets: Pick<ReadonlySet<string>, 'has'>;
   readonly tunnel: boolean;
 }
+
+/** As if nodes reported every network: what a pod may ask for, whether a node has it at the moment or not. */
+export const EVERY_NETWORK: ReportedNetworks = Object.freeze({ physnets: { has: () => true }, tunnel: true });
 
 export interface RequiredResources {
   /** Resource names, each to be requested once, in the order of the interfaces. */

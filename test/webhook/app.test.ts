@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { createHttpServer, type HttpServer } from '../../runtime/http-server.ts';
 import { createRegistry } from '../../runtime/metrics.ts';
 import type { AdmissionAnswer } from '../../webhook/admission-review.ts';
-import { createWebhookApp, MUTATE_PODS_PATH } from '../../webhook/app.ts';
+import { createWebhookApp, PATHS } from '../../webhook/app.ts';
 import { createWebhookMetrics } from '../../webhook/metrics.ts';
 import { silent } from '../support/logger.ts';
 import { requestFor } from './launcher-fixture.ts';
@@ -25,14 +25,19 @@ describe('the webhook over HTTP', () => {
   let decide: () => Promise<AdmissionAnswer> = async () => ({ allowed: true });
 
   before(async () => {
+    const review = () => decide();
     const metrics = createWebhookMetrics(createRegistry());
-    const handler = createWebhookApp({ reviewPod: () => decide(), metrics, log: silent });
+    const handler = createWebhookApp({
+      reviews: { mutatePods: review, validatePods: review, validateVms: review },
+      metrics,
+      log: silent,
+    });
     server = createHttpServer({ handler, host: '127.0.0.1', port: 0, log: silent });
     await server.start();
   });
   after(() => server.stop(0));
 
-  const post = async (body: string | Uint8Array, path = MUTATE_PODS_PATH) => {
+  const post = async (body: string | Uint8Array, path: string = PATHS.mutatePods) => {
     const response = await fetch(`http://127.0.0.1:${server.port}${path}`, { method: 'POST', body });
     return { status: response.status, review: (await response.json()) as Answer };
   };

@@ -1,9 +1,15 @@
+import assert from 'node:assert/strict';
 import jsonPatch from 'fast-json-patch';
 import type { EventRecorder, EventText } from '../../kube/events.ts';
 import { type VirtualMachineInstance, virtualMachineInstance } from '../../kube/resources.ts';
+import { CpuSet } from '../../model/cpu-set.ts';
+import type { NodeKind } from '../../model/launcher/node-kind.ts';
+import { EMPTY_CONTEXT } from '../../model/networks/context.ts';
+import { type NadFacts, nadFacts } from '../../model/networks/nad.ts';
 import type { AdmissionAnswer, AdmissionRequest } from '../../webhook/admission-review.ts';
-import type { ClusterView } from '../../webhook/cluster-view.ts';
-import { createPodReviewer, type PodReviewerOptions } from '../../webhook/review-pod.ts';
+import type { ClusterView } from '../../webhook/cluster/cluster-view.ts';
+import { createPodMutation, type MutatePodOptions } from '../../webhook/pods/mutate-pod.ts';
+import { createPodValidation } from '../../webhook/pods/validate-pod.ts';
 import { vector } from '../support/vectors.ts';
 
 export interface TestPod {
@@ -44,15 +50,46 @@ export function requestFor(object: unknown, more: Partial<AdmissionRequest> = {}
   };
 }
 
-export function viewOf(facts: Partial<ClusterView> = {}): ClusterView {
+/** A kind of node that gives whole cores only, unless told otherwise. */
+export function kindOf(
+  threadsPerCore: number,
+  {
+    fullPcpusOnly = true,
+    physnets = {},
+    tunnel,
+  }: { fullPcpusOnly?: boolean; physnets?: Record<string, string>; tunnel?: string } = {},
+): NodeKind {
+  const located = Object.entries(physnets).map(([name, cells]) => [name, CpuSet.parse(cells)] as const);
+  return {
+    threadsPerCore,
+    fullPcpusOnly,
+    networks: { physnets: new Map(located), tunnel: tunnel === undefined ? undefined : CpuSet.parse(tunnel) },
+  };
+}
+
+/** A cluster of nodes of some kinds, to all of which every pod can go. */
+export function viewOf(kinds: readonly NodeKind[] = [kindOf(2)], facts: Partial<ClusterView> = {}): ClusterView {
   return {
     run: async () => undefined,
     synced: true,
+    findVmi: () => undefined,
     findNad: () => undefined,
-    threadsPerCore: () => [2],
-    reportedNetworks: () => ({ physnets: new Set(), tunnel: false }),
+    primaryNetwork: () => ({ kind: 'none' }),
+    networkContext: () => EMPTY_CONTEXT,
+    candidates: () => kinds,
+    nodeKinds: () => kinds,
+    reportedNetworks: () => ({
+      physnets: new Set(kinds.flatMap(({ networks }) => [...networks.physnets.keys()])),
+      tunnel: kinds.some(({ networks }) => networks.tunnel !== undefined),
+    }),
     ...facts,
   };
+}
+
+/** An OVN-Kubernetes localnet on a physnet. */
+export function localnet(physicalNetworkName: string): NadFacts {
+  const config = { type: 'ovn-k8s-cni-overlay', topology: 'localnet', physicalNetworkName };
+  return nadFacts({ metadata: {}, spec: { config: JSON.stringify(config) } });
 }
 
 export interface RecordedEvents extends EventRecorder {
@@ -64,22 +101,39 @@ export function recordedEvents(): RecordedEvents {
   return { events, record: (_target, event) => void events.push(event), flush: async () => undefined };
 }
 
-export function reviewerOf(options: Partial<PodReviewerOptions> = {}) {
-  return createPodReviewer({
+export function optionsOf(options: Partial<MutatePodOptions> = {}): MutatePodOptions {
+  return {
     lookUpVmi: async () => ({ kind: 'found', vmi: vmiVector() }),
     fetchNad: async () => undefined,
     view: viewOf(),
     events: recordedEvents(),
     gate: true,
+    policy: 'annotated',
     ...options,
-  });
+  };
 }
+
+export const mutationOf = (options: Partial<MutatePodOptions> = {}) => createPodMutation(optionsOf(options));
+export const validationOf = (options: Partial<MutatePodOptions> = {}) => createPodValidation(optionsOf(options));
 
 /** The pod as the API server would store it after that answer. */
 export function patched(pod: TestPod, answer: AdmissionAnswer): TestPod {
-  const operations = answer.allowed ? (answer.patch ?? []) : [];
+  const operations = answer.allowed ? (answer.patch ?? []) : assert.fail(answer.message);
   return jsonPatch.applyPatch(structuredClone(pod), structuredClone(operations) as jsonPatch.Operation[], true)
     .newDocument;
+}
+
+export const patchOf = (answer: AdmissionAnswer) =>
+  answer.allowed ? (answer.patch ?? []) : assert.fail(answer.message);
+
+export function denialOf(answer: AdmissionAnswer): { code: number; message: string } {
+  return answer.allowed ? assert.fail('it was admitted') : answer;
+}
+
+export function setCpu(pod: TestPod, cpu: string): void {
+  const resources = pod.spec.containers[0]!.resources;
+  resources.requests['cpu'] = cpu;
+  resources.limits['cpu'] = cpu;
 }
 
 export function computeCpus(pod: TestPod): { request: string | undefined; limit: string | undefined } {

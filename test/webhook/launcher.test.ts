@@ -2,30 +2,26 @@ import assert from 'node:assert/strict';
 import type { VirtualMachineInstance } from '../../kube/resources.ts';
 import { DECISION_ANNOTATION, FULL_PCPUS_ANNOTATION } from '../../model/names.ts';
 import type { AdmissionAnswer } from '../../webhook/admission-review.ts';
-import type { VmiLookup } from '../../webhook/vmi-lookup.ts';
+import type { VmiLookup } from '../../webhook/pods/vmi-lookup.ts';
 import {
   computeCpus,
+  kindOf,
+  mutationOf,
   patched,
+  patchOf,
   podVector,
   recordedEvents,
   requestFor,
-  reviewerOf,
+  setCpu,
   type TestPod,
   viewOf,
   vmiVector,
 } from './launcher-fixture.ts';
 
-const patchOf = (answer: AdmissionAnswer) => (answer.allowed ? (answer.patch ?? []) : assert.fail('denied'));
-const setCpu = (pod: TestPod, cpu: string) => {
-  const resources = pod.spec.containers[0]!.resources;
-  resources.requests['cpu'] = cpu;
-  resources.limits['cpu'] = cpu;
-};
-
 describe('review of a launcher pod: CPUs', () => {
   it('pads 4 cores x 2 threads from 9 to 10 CPUs and changes nothing else of what KubeVirt wrote', async () => {
     const pod = podVector();
-    const after = patched(pod, await reviewerOf()(requestFor(pod)));
+    const after = patched(pod, await mutationOf()(requestFor(pod)));
     assert.deepEqual(computeCpus(after), { request: '10', limit: '10' });
     setCpu(after, '9');
     delete after.metadata.annotations[DECISION_ANNOTATION];
@@ -33,7 +29,7 @@ describe('review of a launcher pod: CPUs', () => {
   });
 
   it('gives an empty patch on its own result', async () => {
-    const review = reviewerOf();
+    const review = mutationOf();
     const pod = podVector();
     const once = patched(pod, await review(requestFor(pod)));
     assert.deepEqual(patchOf(await review(requestFor(once))), []);
@@ -41,12 +37,12 @@ describe('review of a launcher pod: CPUs', () => {
 
   it('pads the migration target', async () => {
     const pod = podVector('virt-launcher-pod.migration-target');
-    const after = patched(pod, await reviewerOf()(requestFor(pod)));
+    const after = patched(pod, await mutationOf()(requestFor(pod)));
     assert.deepEqual(computeCpus(after), { request: '10', limit: '10' });
   });
 
   it('leaves a hot-plug pod alone', async () => {
-    const answer = await reviewerOf({ lookUpVmi: () => assert.fail('looked the VMI up') })(
+    const answer = await mutationOf({ lookUpVmi: () => assert.fail('looked the VMI up') })(
       requestFor(podVector('hp-volume-pod')),
     );
     assert.deepEqual(answer, { allowed: true });
@@ -67,8 +63,8 @@ describe('review of a launcher pod: CPUs', () => {
     it(`aligns ${name}`, async () => {
       const pod = podVector();
       setCpu(pod, cpu);
-      const view = viewOf({ threadsPerCore: () => threads });
-      const after = patched(pod, await reviewerOf({ view })(requestFor(pod)));
+      const view = viewOf(threads.map((count) => kindOf(count)));
+      const after = patched(pod, await mutationOf({ view })(requestFor(pod)));
       assert.deepEqual(computeCpus(after), { request: expected, limit: expected });
     });
   }
@@ -93,7 +89,7 @@ describe('review of a launcher pod: CPUs', () => {
       const pod = podVector();
       changePod?.(pod);
       const lookUpVmi = async (): Promise<VmiLookup> => ({ kind: 'found', vmi: vmiVector(vmi) });
-      assert.deepEqual(patchOf(await reviewerOf({ lookUpVmi, gate })(requestFor(pod))), []);
+      assert.deepEqual(patchOf(await mutationOf({ lookUpVmi, gate })(requestFor(pod))), []);
     });
   }
 
@@ -101,7 +97,7 @@ describe('review of a launcher pod: CPUs', () => {
     const pod = podVector();
     delete pod.metadata.annotations[FULL_PCPUS_ANNOTATION];
     pod.metadata.annotations[DECISION_ANNOTATION] = '{"cpus":64}';
-    const after = patched(pod, await reviewerOf()(requestFor(pod)));
+    const after = patched(pod, await mutationOf()(requestFor(pod)));
     assert.equal(after.metadata.annotations[DECISION_ANNOTATION], undefined);
   });
 });
@@ -135,7 +131,7 @@ describe('review of a launcher pod: its VMI', () => {
     },
   ];
   for (const { name, lookup, expected } of outcomes) {
-    it(name, async () => expected(await reviewerOf({ lookUpVmi: async () => lookup })(requestFor(podVector()))));
+    it(name, async () => expected(await mutationOf({ lookUpVmi: async () => lookup })(requestFor(podVector()))));
   }
 
   it('is found by the owner reference, whatever the host name and labels say', async () => {
@@ -145,66 +141,22 @@ describe('review of a launcher pod: its VMI', () => {
     pod.metadata.ownerReferences[0]!.name = `${'a-very.long.'.repeat(16)}name`;
     const asked: unknown[] = [];
     const lookUpVmi = async (...args: unknown[]): Promise<VmiLookup> => {
-      asked.push(args);
+      asked.push(args.slice(0, 2));
       return { kind: 'found', vmi: vmiVector() };
     };
-    await reviewerOf({ lookUpVmi })(requestFor(pod));
+    await mutationOf({ lookUpVmi })(requestFor(pod));
     const { name, uid } = pod.metadata.ownerReferences[0]!;
     assert.deepEqual(asked, [['telco-east', { name, uid }]]);
   });
 
   it('gets an Event when something was changed, and none on a dry run', async () => {
     const real = recordedEvents();
-    await reviewerOf({ events: real })(requestFor(podVector()));
+    await mutationOf({ events: real })(requestFor(podVector()));
     assert.ok(
       real.events.some(({ reason, message }) => reason === 'PaddedToWholeCores' && /from 9 to 10/.test(message)),
     );
     const dry = recordedEvents();
-    await reviewerOf({ events: dry })(requestFor(podVector(), { dryRun: true }));
+    await mutationOf({ events: dry })(requestFor(podVector(), { dryRun: true }));
     assert.deepEqual(dry.events, []);
-  });
-});
-
-describe('review of a launcher pod: networks', () => {
-  const nad = (config: object) => ({ metadata: {}, spec: { config: JSON.stringify(config) } });
-  const localnet = nad({ type: 'ovn-k8s-cni-overlay', topology: 'localnet', physicalNetworkName: 'physnet1' });
-  const reportedNetworks = () => ({ physnets: new Set(['physnet1']), tunnel: true });
-
-  it('asks for the device of a required physnet, in requests and limits', async () => {
-    const pod = podVector();
-    const view = viewOf({ findNad: () => localnet, reportedNetworks });
-    const after = patched(pod, await reviewerOf({ view })(requestFor(pod)));
-    const { requests, limits } = after.spec.containers[0]!.resources;
-    assert.equal(requests['physnet.plumbline.dev/physnet1'], '1');
-    assert.equal(limits['physnet.plumbline.dev/physnet1'], '1');
-    assert.match(after.metadata.annotations[DECISION_ANNOTATION] ?? '', /physnet physnet1/);
-  });
-
-  it('fetches a definition that the watch has not brought, once', async () => {
-    const asked: string[] = [];
-    const fetchNad = async ({ namespace, name }: { namespace: string; name: string }) => {
-      asked.push(`${namespace}/${name}`);
-      return localnet;
-    };
-    const pod = podVector();
-    const view = viewOf({ reportedNetworks });
-    const after = patched(pod, await reviewerOf({ view, fetchNad })(requestFor(pod)));
-    assert.deepEqual(asked, ['telco-east/dpdk-net-east']);
-    assert.equal(after.spec.containers[0]!.resources.limits['physnet.plumbline.dev/physnet1'], '1');
-  });
-
-  it('admits a physnet that no node reports, with a warning that names it', async () => {
-    const view = viewOf({ findNad: () => localnet });
-    const answer = await reviewerOf({ view })(requestFor(podVector()));
-    assert.ok(answer.allowed);
-    assert.ok(answer.warnings?.some((warning) => warning.includes('no node reports the physnet physnet1')));
-  });
-
-  it('refuses an annotation that cannot be read, with the reason', async () => {
-    const pod = podVector();
-    pod.metadata.annotations['k8s.v1.cni.cncf.io/networks'] = '[{"name":';
-    const answer = await reviewerOf()(requestFor(pod));
-    assert.ok(!answer.allowed);
-    assert.equal(answer.code, 400);
   });
 });

@@ -1,0 +1,133 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { NETWORK_ATTACHMENT_DEFINITIONS, NODE_TOPOLOGIES, NODES } from '../../sandbox/api-server/built-in-types.ts';
+import { startBenchCluster } from '../daemons/cluster.ts';
+import { type BenchResult, summary } from '../model/timing.ts';
+import { memoryOf } from '../support/process.ts';
+import { startWarmWebhook, untilReady } from './reviews.ts';
+
+const MIB = 1024 * 1024;
+/** Resident memory of Pepr 1.3 after the same load, in megabytes, as measured elsewhere: it does not install here. */
+const PEPR = 191 * 1000 * 1000;
+const REVIEWS = 100_000;
+const WARM = 10_000;
+
+/**
+ * Private memory after the load by Pepr's, and its growth over 100,000 reviews: what it is at the end by what it was
+ * after the first tenth.
+ */
+export async function memoryOverReviews(): Promise<BenchResult[]> {
+  const webhook = await startWarmWebhook();
+  try {
+    await webhook.load.run(WARM);
+    const warm = memoryOf(webhook.process.pid).private;
+    const samples: number[] = [];
+    for (let done = WARM; done < REVIEWS; done += WARM) {
+      await webhook.load.run(WARM);
+      samples.push(memoryOf(webhook.process.pid).private);
+    }
+    // The last thirds, so that one collection more or less does not decide.
+    const last = samples.slice(-3);
+    return [
+      summary(
+        'webhook.private-memory-over-pepr',
+        samples.map((bytes) => bytes / PEPR),
+        { most: 0.5 },
+      ),
+      summary(
+        'webhook.private-memory-growth-in-100k-reviews',
+        last.map((bytes) => bytes / warm),
+        { most: 1.1 },
+      ),
+    ];
+  } finally {
+    await webhook.stop();
+  }
+}
+
+const NADS = 10_000;
+const NODE_COUNT = 5000;
+const MOST_CACHED = 40 * MIB;
+
+/** Private memory with a large cluster in the caches, over that of an empty one, by the 40 MiB it may be. */
+export async function memoryOfCaches(): Promise<BenchResult> {
+  const [empty, full] = [await startBenchCluster(), await startBenchCluster()];
+  try {
+    await fill(full.client);
+    const settled = async (cluster: typeof full) => {
+      const daemon = await cluster.start('webhook');
+      await untilReady(daemon);
+      await delay(5000);
+      return memoryOf(daemon.pid).private;
+    };
+    const ratio = ((await settled(full)) - (await settled(empty))) / MOST_CACHED;
+    return summary('webhook.caches-of-10k-networks-and-5k-nodes', [ratio], { most: 1 });
+  } finally {
+    await Promise.all([empty.stop(), full.stop()]);
+  }
+}
+
+/** Objects as a large cluster has them: each node with its labels and a report of 64 cores and 100 pods. */
+async function fill(client: Awaited<ReturnType<typeof startBenchCluster>>['client']): Promise<void> {
+  const spec = (index: number) => ({
+    cniVersion: '1.1.0',
+    type: 'ovn-k8s-cni-overlay',
+    name: `network-${index}`,
+    topology: index % 2 === 0 ? 'localnet' : 'layer2',
+    physicalNetworkName: `physnet${index % 8}`,
+    netAttachDefName: `telco-east/network-${index}`,
+    subnets: '10.100.0.0/16',
+    mtu: 9000,
+  });
+  for (let index = 0; index < NADS; index++) {
+    await client.create(NETWORK_ATTACHMENT_DEFINITIONS, {
+      apiVersion: 'k8s.cni.cncf.io/v1',
+      kind: 'NetworkAttachmentDefinition',
+      metadata: { name: `network-${index}`, namespace: 'telco-east' },
+      spec: { config: JSON.stringify(spec(index)) },
+    });
+  }
+  for (let index = 0; index < NODE_COUNT; index++) {
+    const name = `worker-${String(index).padStart(4, '0')}`;
+    await client.create(NODES, {
+      apiVersion: 'v1',
+      kind: 'Node',
+      metadata: { name, labels: labelsOf(name) },
+      spec: {},
+      status: {},
+    } as never);
+    const topology = { apiVersion: 'plumbline.dev/v1alpha1', kind: 'NodeTopology', metadata: { name } };
+    await client.create(NODE_TOPOLOGIES, topology);
+    await client.edit(NODE_TOPOLOGIES, topology, (draft) => Object.assign(draft, { status: report(index) }), 'status');
+  }
+}
+
+function labelsOf(name: string): Record<string, string> {
+  const features = Array.from({ length: 25 }, (_, i) => [`feature.node.kubernetes.io/cpu-feature-${i}`, 'true']);
+  return {
+    ...Object.fromEntries(features),
+    'kubernetes.io/hostname': name,
+    'kubernetes.io/arch': 'amd64',
+    'kubevirt.io/schedulable': 'true',
+    'kubevirt.io/cpumanager': 'true',
+  };
+}
+
+function report(index: number): object {
+  return {
+    kubeletVersion: 'v1.36.2',
+    cells: [
+      { id: 0, cpus: '0-31,64-95' },
+      { id: 1, cpus: '32-63,96-127' },
+    ],
+    cores: Array.from({ length: 64 }, (_, core) => `${core},${core + 64}`),
+    reserved: '0,64',
+    cpuManager: { policy: 'static', options: { 'full-pcpus-only': 'true' } },
+    assignments: Array.from({ length: 60 }, (_, i) => ({
+      podUID: `00000000-0000-4000-8000-${String(index * 60 + i).padStart(12, '0')}`,
+      container: 'compute',
+      cpus: `${i + 1},${i + 65}`,
+    })),
+    physnets: Array.from({ length: 8 }, (_, i) => ({ name: `physnet${i}`, cells: String(i % 2) })),
+    tunnel: { cells: '0' },
+  };
+}

@@ -1,0 +1,165 @@
+import { formatMicroTime } from '../model/lease/renew-time.ts';
+import type { Logger } from '../runtime/log.ts';
+import { sleep } from '../runtime/time.ts';
+import type { KubeClient } from './client.ts';
+import { isAlreadyExists, isConflict, isNotFound } from './errors.ts';
+import { type Lease, lease as leaseSchema } from './resources.ts';
+
+/**
+ * Elects one of several replicas by a Lease.
+ *
+ * The holder renews. Who does not hold takes over when it has not seen the Lease *change* for the whole duration by its
+ * own monotonic clock: nobody compares clocks. The holder counts from the moment before it sent its last renewal that
+ * succeeded, less a margin, and so has stopped before anybody else can begin, even if its process was suspended: the
+ * deadline is asked for by `isLeader` at the moment of the decision and not set by a timer.
+ *
+ * Source of the scheme: k8s.io/client-go/tools/leaderelection, which compares observed records in the same way.
+ */
+export interface LeaderElection {
+  /** Takes part until the signal is aborted; never rejects. */
+  run(signal: AbortSignal): Promise<void>;
+  /** Whether this replica may act at this very moment. */
+  isLeader(): boolean;
+  /** Whether it is known who leads: us, or somebody whose Lease was read. */
+  readonly settled: boolean;
+  /** Gives the Lease up, so that another need not wait for its end. Never rejects. */
+  release(): Promise<void>;
+}
+
+export interface LeaderElectionOptions {
+  readonly client: KubeClient;
+  readonly namespace: string;
+  readonly name: string;
+  /** Unique among the replicas. */
+  readonly identity: string;
+  /** Whole seconds that a renewal counts. Default 8. */
+  readonly duration?: number;
+  /** Seconds between renewals, and between looks. Default 2. */
+  readonly interval?: number;
+  /** Called when this replica has become the leader, and when it is one no more. */
+  readonly onChange: (leads: boolean) => void;
+  readonly log: Logger;
+  /** Monotonic seconds. */
+  readonly now: () => number;
+  /** Milliseconds since 1970, for people who read the Lease. */
+  readonly wallClock?: () => number;
+}
+
+/** Of the duration, how much the holder stops earlier than others may begin. */
+const MARGIN = 0.25;
+
+export function createLeaderElection(options: LeaderElectionOptions): LeaderElection {
+  const { client, namespace, name, identity, duration = 8, interval = 2, onChange, log, now } = options;
+  const { wallClock = Date.now } = options;
+  const collection = `/apis/coordination.k8s.io/v1/namespaces/${namespace}/leases`;
+  const path = `${collection}/${name}`;
+  let deadline = Number.NEGATIVE_INFINITY;
+  let leading = false;
+  let settled = false;
+  /** The Lease as it was last seen to have changed, and when. */
+  let observed: { readonly version: string; readonly at: number } | undefined;
+
+  const isLeader = () => now() < deadline;
+
+  const tell = () => {
+    if (leading === isLeader()) return;
+    leading = !leading;
+    log.info({ lease: name, identity }, leading ? 'leading' : 'not leading any more');
+    onChange(leading);
+  };
+
+  const specOf = (held: Lease['spec'] | undefined) => {
+    const time = formatMicroTime(BigInt(wallClock()) * 1000n);
+    const mine = held?.holderIdentity === identity;
+    return {
+      holderIdentity: identity,
+      leaseDurationSeconds: duration,
+      renewTime: time,
+      acquireTime: mine ? (held?.acquireTime ?? time) : time,
+      leaseTransitions: (held?.leaseTransitions ?? 0) + (mine ? 0 : 1),
+    };
+  };
+
+  const objectOf = (held: Lease | undefined) => ({
+    apiVersion: 'coordination.k8s.io/v1',
+    kind: 'Lease',
+    metadata: { name, namespace, ...(held && { resourceVersion: held.metadata.resourceVersion }) },
+    spec: specOf(held?.spec),
+  });
+
+  const read = async (signal: AbortSignal): Promise<Lease | undefined> => {
+    try {
+      return leaseSchema.parse(await client.get(path, { signal, timeout: interval }));
+    } catch (error) {
+      if (isNotFound(error)) return undefined;
+      throw error;
+    }
+  };
+
+  /** Whether nobody else may think that it leads. */
+  const isFree = (held: Lease): boolean => {
+    const version = held.metadata.resourceVersion ?? '';
+    if (observed?.version !== version) observed = { version, at: now() };
+    const { holderIdentity, leaseDurationSeconds = duration } = held.spec ?? {};
+    if (holderIdentity === undefined || holderIdentity === '' || holderIdentity === identity) return true;
+    return now() - observed.at >= leaseDurationSeconds;
+  };
+
+  const round = async (signal: AbortSignal): Promise<void> => {
+    const held = await read(signal);
+    settled = true;
+    if (held !== undefined && !isFree(held)) {
+      deadline = Number.NEGATIVE_INFINITY;
+      return;
+    }
+    const begun = now();
+    const request = { signal, timeout: interval };
+    try {
+      if (held === undefined) await client.create(collection, objectOf(held), request);
+      else await client.replace(path, objectOf(held), request);
+      deadline = begun + duration * (1 - MARGIN);
+    } catch (error) {
+      // Somebody was quicker.
+      if (!isConflict(error) && !isAlreadyExists(error)) throw error;
+      deadline = Number.NEGATIVE_INFINITY;
+    }
+  };
+
+  return {
+    isLeader,
+    get settled() {
+      return settled;
+    },
+    async run(signal) {
+      while (!signal.aborted) {
+        // A lease that ran out is lost even if it is won again at once: others may have acted in between.
+        tell();
+        try {
+          await round(signal);
+        } catch (err) {
+          if (!signal.aborted) log.warn({ err, lease: name }, 'could not read or renew the lease of the leader');
+        }
+        if (signal.aborted) break;
+        tell();
+        await sleep(isLeader() || !leading ? interval : 0, signal).catch(() => undefined);
+      }
+    },
+    async release() {
+      const was = isLeader();
+      deadline = Number.NEGATIVE_INFINITY;
+      tell();
+      if (!was) return;
+      try {
+        const held = leaseSchema.parse(await client.get(path, { timeout: interval }));
+        if (held.spec?.holderIdentity !== identity) return;
+        const object = objectOf(held);
+        await client.replace(path, {
+          ...object,
+          spec: { ...object.spec, holderIdentity: '', leaseDurationSeconds: 1 },
+        });
+      } catch (err) {
+        log.warn({ err, lease: name }, 'could not give the lease up; another replica waits for its end');
+      }
+    },
+  };
+}

@@ -1,0 +1,41 @@
+import { MAX_CPUS } from '../cpu-set.ts';
+import { NUMA_AFFINITY_ANNOTATION } from '../names.ts';
+import { NETWORKS_ANNOTATION, parseAttachments, parseRef, refText } from '../networks/attachments.ts';
+import type { NetworkedVmi } from '../networks/interfaces.ts';
+import { wholeCpus } from './amounts.ts';
+import { requestOf } from './containers.ts';
+import { EVEN_PARITY_ANNOTATION, launcherCpus } from './cpus.ts';
+import type { PodShape, VmiShape } from './shapes.ts';
+
+/** The annotations of a VMI that a decision about its launcher reads. */
+export const READ_ANNOTATIONS: readonly string[] = [NUMA_AFFINITY_ANNOTATION, EVEN_PARITY_ANNOTATION];
+
+/** The most that rounding up to whole cores adds to a launcher. */
+const MOST_PADDING = 7;
+
+/**
+ * Whether a launcher looks as if KubeVirt had rendered it from this state of its VMI: the annotations that are read are
+ * the same, the CPUs are the VMI's or those padded, and every network attached is one of the VMI's. If not, the copy of
+ * the VMI may be older than the pod and must be read anew.
+ * @param compute the index of the container in spec.containers
+ * @throws ParseError if an amount or the networks annotation is malformed
+ */
+export function fitsLauncher(pod: PodShape, compute: number, namespace: string, vmi: VmiShape & NetworkedVmi): boolean {
+  for (const name of READ_ANNOTATIONS) {
+    if (pod.metadata.annotations?.[name] !== vmi.metadata.annotations?.[name]) return false;
+  }
+  if (vmi.spec.domain.cpu?.dedicatedCpuPlacement === true) {
+    const container = pod.spec.containers[compute];
+    const cpus = container && wholeCpus(requestOf(container, 'cpu') ?? '0');
+    const added = Math.min(cpus ?? -1, MAX_CPUS) - launcherCpus(vmi).total;
+    if (added < 0 || added > MOST_PADDING) return false;
+  }
+  const text = pod.metadata.annotations?.[NETWORKS_ANNOTATION];
+  if (text === undefined) return true;
+  const own = new Set(
+    (vmi.spec.networks ?? []).flatMap(({ multus }) =>
+      multus ? [refText(parseRef(multus.networkName, namespace))] : [],
+    ),
+  );
+  return parseAttachments(text, namespace).every((attachment) => own.has(refText(attachment)));
+}

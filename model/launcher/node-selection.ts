@@ -1,0 +1,93 @@
+/** One requirement on a node's labels (matchExpressions) or on its name (matchFields). */
+export interface NodeRequirement {
+  readonly key: string;
+  /** In, NotIn, Exists, DoesNotExist, Gt or Lt. */
+  readonly operator: string;
+  readonly values?: readonly string[] | null | undefined;
+}
+
+/** Requirements that must all hold. A term without any matches no node. */
+export interface NodeTerm {
+  readonly matchExpressions?: readonly NodeRequirement[] | null | undefined;
+  readonly matchFields?: readonly NodeRequirement[] | null | undefined;
+}
+
+/** What is read of a pod's or a VMI's spec to tell which nodes it can go to. */
+export interface SelectingSpec {
+  readonly nodeSelector?: Readonly<Record<string, string>> | null | undefined;
+  readonly affinity?:
+    | {
+        readonly nodeAffinity?:
+          | {
+              readonly requiredDuringSchedulingIgnoredDuringExecution?:
+                | { readonly nodeSelectorTerms?: readonly NodeTerm[] | null | undefined }
+                | null
+                | undefined;
+            }
+          | null
+          | undefined;
+      }
+    | null
+    | undefined;
+}
+
+/** A node by what selectors look at. */
+export interface SelectableNode {
+  readonly name: string;
+  label(key: string): string | undefined;
+}
+
+/** The terms of the required node affinity, one of which must hold; undefined if there is none. */
+export function requiredTerms(spec: SelectingSpec): readonly NodeTerm[] | undefined {
+  const required = spec.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution;
+  return required ? (required.nodeSelectorTerms ?? []) : undefined;
+}
+
+/**
+ * Whether a spec's nodeSelector and required node affinity let it go to a node. Taints, cordons and room are not asked:
+ * they pass, and what is decided from this must still hold then.
+ * Source: k8s.io/component-helpers/scheduling/corev1/nodeaffinity.
+ */
+export function selectsNode(spec: SelectingSpec, node: SelectableNode): boolean {
+  for (const key in spec.nodeSelector) if (node.label(key) !== spec.nodeSelector[key]) return false;
+  return requiredTerms(spec)?.some((term) => matchesTerm(term, node)) ?? true;
+}
+
+/** Equal for specs that select the same nodes by the same words. */
+export function selectionKey(spec: SelectingSpec): string {
+  return JSON.stringify([spec.nodeSelector ?? {}, requiredTerms(spec)]);
+}
+
+function matchesTerm({ matchExpressions, matchFields }: NodeTerm, node: SelectableNode): boolean {
+  const [expressions, fields] = [matchExpressions ?? [], matchFields ?? []];
+  if (expressions.length + fields.length === 0) return false;
+  return (
+    expressions.every((one) => matchesValue(one, node.label(one.key))) &&
+    fields.every((one) => one.key === 'metadata.name' && matchesValue(one, node.name))
+  );
+}
+
+function matchesValue({ operator, values }: NodeRequirement, value: string | undefined): boolean {
+  switch (operator) {
+    case 'In':
+      return value !== undefined && (values ?? []).includes(value);
+    case 'NotIn':
+      return value === undefined || !(values ?? []).includes(value);
+    case 'Exists':
+      return value !== undefined;
+    case 'DoesNotExist':
+      return value === undefined;
+    case 'Gt':
+    case 'Lt': {
+      const [have, bound] = [wholeNumber(value), wholeNumber(values?.[0])];
+      if (have === undefined || bound === undefined) return false;
+      return operator === 'Gt' ? have > bound : have < bound;
+    }
+    default:
+      return false;
+  }
+}
+
+function wholeNumber(text: string | undefined): bigint | undefined {
+  return text !== undefined && /^[+-]?[0-9]{1,19}$/.test(text) ? BigInt(text) : undefined;
+}

@@ -1,0 +1,91 @@
+import { alignedCpus, annotatedThreadsPerCore, isAligned } from '../alignment.ts';
+import { quote } from '../errors.ts';
+import { ALIGN_ANNOTATION, ALIGN_WHOLE_CORES } from '../names.ts';
+import type { LauncherFinding } from './annotation.ts';
+import { type IntegralContainer, integralContainers, isEqualRequestAndLimit, qosObstacles } from './containers.ts';
+import type { AlignmentPolicy } from './decide.ts';
+import type { MetaShape, PodShape } from './shapes.ts';
+
+/** A container with exclusive CPUs, and the CPUs it ends up with. */
+export interface AlignedContainer extends IntegralContainer {
+  readonly to: number;
+}
+
+export interface OrdinaryAlignment {
+  /** Every container with exclusive CPUs; empty if the pod has none. */
+  readonly containers: readonly AlignedContainer[];
+  readonly threadsPerCore: number;
+  /** What keeps the pod from having what it asked for. Any of them refuses it. */
+  readonly refusals: readonly LauncherFinding[];
+  readonly warnings: readonly LauncherFinding[];
+}
+
+/** Whether a pod of any runtime has the annotation that asks for whole cores, whatever its value. */
+export function asksForAlignment(meta: MetaShape): boolean {
+  return meta.annotations?.[ALIGN_ANNOTATION] !== undefined;
+}
+
+/**
+ * Decides the CPUs of an ordinary pod that asked for whole cores by annotation: every container with a whole number of
+ * CPUs, init containers too, is rounded up, as the kubelet checks each by itself. Undefined if the pod did not ask.
+ * @throws ParseError if an amount in the pod is no quantity
+ */
+export function decideOrdinary(
+  pod: PodShape,
+  candidates: readonly number[],
+  policy: AlignmentPolicy,
+): OrdinaryAlignment | undefined {
+  const value = pod.metadata.annotations?.[ALIGN_ANNOTATION];
+  if (value === undefined) return undefined;
+  const threadsPerCore =
+    policy === 'auto' && candidates.length > 0 ? Math.max(1, ...candidates) : annotatedThreadsPerCore(candidates);
+  const nothing = (code: LauncherFinding['code'], message: string): OrdinaryAlignment => ({
+    containers: [],
+    threadsPerCore,
+    refusals: [],
+    warnings: [{ code, message }],
+  });
+  if (value !== ALIGN_WHOLE_CORES) {
+    const message = `annotation ${ALIGN_ANNOTATION} has the unknown value ${quote(value)} and no effect: the only value is ${ALIGN_WHOLE_CORES}`;
+    return nothing('unknown-annotation-value', message);
+  }
+  const integral = integralContainers(pod).filter(({ list, index }) =>
+    isEqualRequestAndLimit(pod.spec[list]![index]!, 'cpu'),
+  );
+  if (integral.length === 0) {
+    const message = `annotation ${ALIGN_ANNOTATION} has no effect: no container has a whole number of CPUs as request and limit`;
+    return nothing('no-exclusive-cpus', message);
+  }
+  return {
+    containers: integral.map((one) => ({ ...one, to: alignedCpus(one.cpus, threadsPerCore) })),
+    threadsPerCore,
+    refusals: obstacleFindings(pod, 'the pod'),
+    warnings: integral.some(({ cpus }) => !isAligned(cpus, threadsPerCore))
+      ? mixedFinding(candidates, threadsPerCore)
+      : [],
+  };
+}
+
+/** What costs a pod its exclusive CPUs, with what to do about it. */
+export function obstacleFindings(pod: PodShape, what: string): readonly LauncherFinding[] {
+  return qosObstacles(pod).map(({ container, why }) =>
+    container === undefined
+      ? {
+          code: 'pod-level-resources',
+          message: `${what} costs itself its exclusive CPUs: ${why}. Take spec.resources away and set each container's own`,
+        }
+      : {
+          code: 'not-guaranteed',
+          container,
+          message: `container ${container} costs ${what} its exclusive CPUs: ${why}. Give it CPU and memory limits, and requests that equal them`,
+        },
+  );
+}
+
+/** Said where candidate nodes differ. */
+export function mixedFinding(candidates: readonly number[], threadsPerCore: number): readonly LauncherFinding[] {
+  const kinds = [...new Set(candidates)].sort((a, b) => a - b);
+  if (kinds.length < 2) return [];
+  const message = `the nodes this pod can go to have ${kinds.join(' and ')} threads per core; it is aligned to ${threadsPerCore}`;
+  return [{ code: 'mixed-candidates', message }];
+}

@@ -1,0 +1,109 @@
+import { checkCount } from '../cpu-mask/check.ts';
+import { formatMask, parseMask } from '../cpu-mask/mask.ts';
+import { ParseError, quote } from '../errors.ts';
+import {
+  CPU_MASK_ANNOTATION,
+  FIX_CPU_MISMATCH_ANNOTATION,
+  FULL_PCPUS_ANNOTATION,
+  NUMA_AFFINITY_ANNOTATION,
+} from '../names.ts';
+import { parseAffinityWishes } from '../networks/affinity.ts';
+import { annotationFindings } from './annotation.ts';
+import { guestVcpus } from './cpus.ts';
+import type { MetaShape, VmiShape } from './shapes.ts';
+
+/** What VMIs are made of: a VMI itself, or the template in a VM, a replica set or a pool. */
+export interface VmTemplate {
+  /** The template's; for a VMI its own. Only these reach the launcher. */
+  readonly metadata: MetaShape;
+  readonly spec: VmiShape['spec'];
+  /** An instancetype brings the CPUs, so they are known only at the VMI. */
+  readonly instancetype: boolean;
+}
+
+export interface TemplateFindings {
+  /** Any of them refuses the object. */
+  readonly refusals: readonly string[];
+  readonly warnings: readonly string[];
+}
+
+/**
+ * Checks the CPU side of a template and the form of Plumbline's annotations.
+ *
+ * Rules that refuse are asked where either side of them changes, as Ganeti does it: so an object that was stored while
+ * nobody checked can still be labelled, have its finalizers taken away, and be put right.
+ * @param previous before an update
+ */
+export function checkTemplate(current: VmTemplate, previous: VmTemplate | undefined, gate: boolean): TemplateFindings {
+  const refusals = [
+    ...(sameMaskSides(current, previous) ? [] : maskRefusals(current)),
+    ...(isSame(current, previous, NUMA_AFFINITY_ANNOTATION) ? [] : wishRefusals(current)),
+  ];
+  const { annotations } = current.metadata;
+  const cpu = current.spec.domain.cpu ?? {};
+  const about = annotationFindings(current.metadata, cpu, gate).filter(
+    ({ code }) => !current.instancetype || !code.startsWith('no-effect'),
+  );
+  const fix = annotations?.[FIX_CPU_MISMATCH_ANNOTATION];
+  const warnings = about.map(({ message }) => message);
+  if (fix !== undefined && fix !== 'true' && fix !== 'false') {
+    warnings.push(
+      `annotation ${FIX_CPU_MISMATCH_ANNOTATION} has the unknown value ${quote(fix)} and counts as false: expected true or false`,
+    );
+  } else if (fix !== undefined && annotations?.[CPU_MASK_ANNOTATION] === undefined) {
+    warnings.push(`annotation ${FIX_CPU_MISMATCH_ANNOTATION} has no effect without ${CPU_MASK_ANNOTATION}`);
+  }
+  return { refusals, warnings };
+}
+
+const TEMPLATE_ANNOTATIONS = [FULL_PCPUS_ANNOTATION, CPU_MASK_ANNOTATION, NUMA_AFFINITY_ANNOTATION];
+
+/** What to say of annotations on an object that hands on only those of its template. */
+export function misplacedAnnotations(outer: MetaShape, template: MetaShape, path: string): readonly string[] {
+  return TEMPLATE_ANNOTATIONS.filter(
+    (name) => outer.annotations?.[name] !== undefined && template.annotations?.[name] === undefined,
+  ).map((name) => `annotation ${name} has no effect here: put it into ${path}.metadata.annotations`);
+}
+
+function maskRefusals({ metadata, spec, instancetype }: VmTemplate): string[] {
+  const text = metadata.annotations?.[CPU_MASK_ANNOTATION];
+  if (text === undefined) return [];
+  try {
+    const mask = parseMask(text);
+    if (spec.domain.cpu?.dedicatedCpuPlacement === true) {
+      const why = `annotation ${CPU_MASK_ANNOTATION} (${formatMask(mask)}) and dedicatedCpuPlacement exclude each other: dedicated CPUs are pinned by KubeVirt. Take one of them away`;
+      return [why];
+    }
+    const fault = instancetype ? undefined : checkCount(mask, guestVcpus({ metadata, spec }));
+    return fault === undefined ? [] : [`annotation ${CPU_MASK_ANNOTATION}: ${fault.message}`];
+  } catch (error) {
+    if (error instanceof ParseError) return [`annotation ${CPU_MASK_ANNOTATION}: ${error.message}`];
+    throw error;
+  }
+}
+
+/** A wish that cannot be read would have each launcher refused, so the VM is. */
+function wishRefusals({ metadata }: VmTemplate): string[] {
+  try {
+    parseAffinityWishes(metadata.annotations?.[NUMA_AFFINITY_ANNOTATION] ?? '');
+    return [];
+  } catch (error) {
+    if (error instanceof ParseError) return [error.message];
+    throw error;
+  }
+}
+
+function sameMaskSides(current: VmTemplate, previous: VmTemplate | undefined): boolean {
+  if (previous === undefined || !isSame(current, previous, CPU_MASK_ANNOTATION)) return false;
+  const [now, before] = [current.spec.domain, previous.spec.domain];
+  return (
+    guestVcpus({ metadata: {}, spec: current.spec }) === guestVcpus({ metadata: {}, spec: previous.spec }) &&
+    (now.cpu?.dedicatedCpuPlacement ?? false) === (before.cpu?.dedicatedCpuPlacement ?? false)
+  );
+}
+
+function isSame(current: VmTemplate, previous: VmTemplate | undefined, annotation: string): boolean {
+  return (
+    previous !== undefined && current.metadata.annotations?.[annotation] === previous.metadata.annotations?.[annotation]
+  );
+}

@@ -1,0 +1,42 @@
+import * as z from 'zod';
+import { PlumblineError } from '../errors.ts';
+import { type NetworkContext, parseBridgeMappings, physnetsByBridge } from './context.ts';
+
+/** The part of the context that no object of the cluster says. */
+export type ConfiguredContext = Pick<NetworkContext, 'bridgePhysnets' | 'interfacePhysnets'>;
+
+export class NetworkContextError extends PlumblineError {
+  constructor(message: string, options?: ErrorOptions) {
+    super('network-context', message, options);
+  }
+}
+
+const schema = z.strictObject({
+  /** As in `ovs-vsctl get Open_vSwitch . external_ids:ovn-bridge-mappings`. */
+  bridgeMappings: z.string().optional(),
+  /** Host interface to physnet, for macvlan, ipvlan and vlan networks. */
+  interfacePhysnets: z.record(z.string(), z.string().min(1)).optional(),
+});
+
+/**
+ * Checks an operator's word on which bridges and host interfaces belong to which physnets:
+ *
+ * ```yaml
+ * bridgeMappings: physnet:br-ex,tenant-a:br-data
+ * interfacePhysnets: { bond0: tenant-a }
+ * ```
+ * @throws NetworkContextError naming the field
+ */
+export function parseConfiguredContext(data: unknown): ConfiguredContext {
+  const parsed = schema.safeParse(data ?? {});
+  if (!parsed.success) {
+    const issue = parsed.error.issues[0];
+    const where = issue?.path.map(String).join('.') || 'the whole';
+    throw new NetworkContextError(`network context: ${where}: ${issue?.message ?? 'malformed'}`);
+  }
+  const { bridgeMappings = '', interfacePhysnets = {} } = parsed.data;
+  return {
+    bridgePhysnets: physnetsByBridge(parseBridgeMappings(bridgeMappings)),
+    interfacePhysnets: new Map(Object.entries(interfacePhysnets)),
+  };
+}

@@ -1,0 +1,119 @@
+import assert from 'node:assert/strict';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { SelectingSpec } from '../../model/launcher/node-selection.ts';
+import { parseConfiguredContext } from '../../model/networks/context-file.ts';
+import { type ClusterView, createClusterView } from '../../webhook/cluster/cluster-view.ts';
+import { type ApiFixture, startApi } from '../kube/api-fixture.ts';
+import { silent } from '../support/logger.ts';
+
+const TOPOLOGIES = '/apis/plumbline.dev/v1alpha1/nodetopologies';
+const NADS = '/apis/k8s.cni.cncf.io/v1/namespaces/tenant/network-attachment-definitions';
+const MERGE = 'application/merge-patch+json';
+
+describe('what the webhook knows of the cluster', () => {
+  let api: ApiFixture;
+  let view: ClusterView;
+  const running = new AbortController();
+
+  const until = async (what: string, holds: () => boolean) => {
+    for (let i = 0; i < 100; i++) {
+      if (holds()) return;
+      await delay(50);
+    }
+    assert.fail(`waited for ${what}`);
+  };
+  const addNode = async (name: string, labels: Record<string, string>, status: object) => {
+    await api.client.create('/api/v1/nodes', { apiVersion: 'v1', kind: 'Node', metadata: { name, labels } });
+    const meta = { apiVersion: 'plumbline.dev/v1alpha1', kind: 'NodeTopology', metadata: { name } };
+    await api.client.create(TOPOLOGIES, meta);
+    await api.client.patch(`${TOPOLOGIES}/${name}/status`, MERGE, { status });
+  };
+  const report = (cores: string[], options: object = {}) => ({
+    cells: [{ id: 0, cpus: '0-7' }],
+    cores,
+    reserved: '',
+    cpuManager: { policy: 'static', options: { 'full-pcpus-only': 'true' } },
+    assignments: [],
+    ...options,
+  });
+  const smt2 = ['0,4', '1,5', '2,6', '3,7'];
+  const threadsFor = (spec: SelectingSpec) =>
+    view
+      .candidates(spec)
+      .map(({ threadsPerCore }) => threadsPerCore)
+      .sort();
+
+  before(async () => {
+    api = await startApi();
+    await api.client.create('/api/v1/namespaces', {
+      apiVersion: 'v1',
+      kind: 'Namespace',
+      metadata: { name: 'tenant' },
+    });
+    await addNode('a', { zone: 'a' }, report(smt2, { physnets: [{ name: 'east', cells: '0' }] }));
+    await addNode('b', { zone: 'b' }, report(['0-3', '4-7'], { tunnel: { cells: '0' } }));
+    await addNode('shared', { zone: 'a' }, report(smt2, { cpuManager: { policy: 'none' } }));
+    view = createClusterView(parseConfiguredContext({ bridgeMappings: 'east:br-east' }), {
+      client: api.client,
+      log: silent,
+      now: () => performance.now() / 1000,
+    });
+    assert.equal(view.synced, false);
+    void view.run(running.signal);
+    await until('the lists', () => view.synced);
+  });
+  after(async () => {
+    running.abort();
+    await api.stop();
+  });
+
+  it('tells candidates by selector, of nodes with the static policy', () => {
+    assert.deepEqual(threadsFor({}), [2, 4]);
+    assert.deepEqual(threadsFor({ nodeSelector: { zone: 'a' } }), [2]);
+    assert.deepEqual(threadsFor({ nodeSelector: { zone: 'c' } }), []);
+  });
+
+  it('tells which networks nodes report, and which bridges are on which physnet', () => {
+    const { physnets, tunnel } = view.reportedNetworks();
+    assert.deepEqual([physnets.has('east'), physnets.has('west'), tunnel], [true, false, true]);
+    assert.equal(view.networkContext().bridgePhysnets.get('br-east'), 'east');
+  });
+
+  it('follows labels, and forgets what followed from the old ones', async () => {
+    await api.client.patch('/api/v1/nodes/b', MERGE, { metadata: { labels: { zone: 'a' } } });
+    await until('the label', () => threadsFor({ nodeSelector: { zone: 'a' } }).length === 2);
+    await api.client.delete(`${TOPOLOGIES}/b`);
+    await until('the report to go', () => threadsFor({}).join() === '2');
+  });
+
+  it('passes over a report that contradicts itself', async () => {
+    await addNode('odd', {}, report(['0-x'], { cells: [{ id: 0, cpus: 'nonsense' }] }));
+    await addNode('late', { zone: 'late' }, report(smt2));
+    await until('the report after it', () => threadsFor({ nodeSelector: { zone: 'late' } }).join() === '2');
+  });
+
+  it('keeps definitions by what classifies them, and finds a namespace’s primary network', async () => {
+    const nad = (name: string, config: object) => ({
+      apiVersion: 'k8s.cni.cncf.io/v1',
+      kind: 'NetworkAttachmentDefinition',
+      metadata: { name, namespace: 'tenant' },
+      spec: { config: JSON.stringify(config) },
+    });
+    const overlay = { type: 'ovn-k8s-cni-overlay', topology: 'layer2' };
+    assert.deepEqual(view.primaryNetwork('tenant'), { kind: 'none' });
+    await api.client.patch('/api/v1/namespaces/tenant', MERGE, {
+      metadata: { labels: { 'k8s.ovn.org/primary-user-defined-network': '' } },
+    });
+    await until('the label', () => view.primaryNetwork('tenant').kind === 'missing');
+    await api.client.create(NADS, nad('udn', { ...overlay, role: 'primary' }));
+    await until('the network', () => view.primaryNetwork('tenant').kind === 'primary');
+    const main = { type: 'ovn-k8s-cni-overlay', topology: 'layer2', role: 'primary' };
+    assert.deepEqual(view.findNad({ namespace: 'tenant', name: 'udn' }), {
+      physnet: undefined,
+      resourceName: undefined,
+      main,
+    });
+    await api.client.delete(`${NADS}/udn`);
+    await until('the network to go', () => view.primaryNetwork('tenant').kind === 'missing');
+  });
+});

@@ -1,0 +1,72 @@
+import * as z from 'zod';
+import { createReflector } from '../../kube/reflector.ts';
+import { objectMeta, type VirtualMachineInstance } from '../../kube/resources.ts';
+import type { NodeKind } from '../../model/launcher/node-kind.ts';
+import type { SelectingSpec } from '../../model/launcher/node-selection.ts';
+import type { NetworkRef } from '../../model/networks/attachments.ts';
+import type { NetworkContext } from '../../model/networks/context.ts';
+import type { ConfiguredContext } from '../../model/networks/context-file.ts';
+import { PRIMARY_NETWORK_LABEL } from '../../model/networks/interfaces.ts';
+import type { NadFacts } from '../../model/networks/nad.ts';
+import type { PrimaryNetwork } from '../../model/networks/primary.ts';
+import type { ReportedNetworks } from '../../model/networks/resources.ts';
+import { createNadCache } from './nad-cache.ts';
+import { createNetworkContextCache } from './network-context.ts';
+import { createNodeCache } from './node-cache.ts';
+import type { CacheOptions } from './options.ts';
+import { createVmiCache } from './vmi-cache.ts';
+
+/** What the webhook knows of the cluster without asking: kept by watching. */
+export interface ClusterView {
+  run(signal: AbortSignal): Promise<void>;
+  /** Whether every list has come in once; a kind that is not installed counts as empty. */
+  readonly synced: boolean;
+  findVmi(namespace: string, name: string): VirtualMachineInstance | undefined;
+  findNad(ref: NetworkRef): NadFacts | undefined;
+  /** The primary user-defined network that stands in for a namespace's pod network. */
+  primaryNetwork(namespace: string): PrimaryNetwork;
+  networkContext(): NetworkContext;
+  /** The kinds of the reporting nodes that a spec can go to, each once. */
+  candidates(spec: SelectingSpec): readonly NodeKind[];
+  /** The kinds of all reporting nodes. */
+  nodeKinds(): readonly NodeKind[];
+  /** The physnets and tunnels that nodes report. */
+  reportedNetworks(): ReportedNetworks;
+}
+
+const namespaceSchema = z.object({ metadata: objectMeta.pick({ name: true, namespace: true }) });
+
+export function createClusterView(configured: ConfiguredContext, options: CacheOptions): ClusterView {
+  const nads = createNadCache(options);
+  const nodes = createNodeCache(options);
+  const vmis = createVmiCache(options);
+  const context = createNetworkContextCache(configured, options);
+  // OVN-Kubernetes has the label set when the namespace is created, so only those that have it are watched.
+  const labelled = createReflector({
+    ...options,
+    path: '/api/v1/namespaces',
+    query: { labelSelector: PRIMARY_NETWORK_LABEL },
+    schema: namespaceSchema,
+    project: () => true,
+  });
+  const parts = [nads, nodes, vmis, context, labelled];
+  return {
+    async run(signal) {
+      await Promise.all(parts.map((part) => part.run(signal)));
+    },
+    get synced() {
+      return parts.every((part) => part.synced);
+    },
+    findVmi: vmis.find,
+    findNad: nads.find,
+    primaryNetwork(namespace) {
+      if (!labelled.items.has(namespace)) return { kind: 'none' };
+      const ref = nads.primaryIn(namespace);
+      return ref === undefined ? { kind: 'missing' } : { kind: 'primary', ref };
+    },
+    networkContext: context.current,
+    candidates: nodes.candidates,
+    nodeKinds: nodes.kinds,
+    reportedNetworks: nodes.reportedNetworks,
+  };
+}

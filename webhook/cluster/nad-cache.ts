@@ -1,0 +1,59 @@
+import { createReflector } from '../../kube/reflector.ts';
+import { networkAttachmentDefinition } from '../../kube/resources.ts';
+import { type NetworkRef, refText } from '../../model/networks/attachments.ts';
+import type { Plugin } from '../../model/networks/cni-config.ts';
+import { isPrimaryNetwork, type NadFacts, nadFacts } from '../../model/networks/nad.ts';
+import { createInterning } from './interning.ts';
+import type { CacheOptions } from './options.ts';
+
+/** Network attachment definitions, read down to what classifies them. */
+export interface NadCache {
+  run(signal: AbortSignal): Promise<void>;
+  readonly synced: boolean;
+  find(ref: NetworkRef): NadFacts | undefined;
+  /** The definition of role primary in a namespace. */
+  primaryIn(namespace: string): NetworkRef | undefined;
+}
+
+export const NAD_PATH = '/apis/k8s.cni.cncf.io/v1';
+
+export function createNadCache({ client, log, now }: CacheOptions): NadCache {
+  const intern = createInterning();
+  const primaries = new Map<string, Set<string>>();
+  const definitions = createReflector({
+    client,
+    path: `${NAD_PATH}/network-attachment-definitions`,
+    schema: networkAttachmentDefinition,
+    project: ({ metadata, spec }) => compact(nadFacts({ metadata, spec: { config: spec?.config } }), intern),
+    onChange: ({ key, after }) => {
+      const [namespace = '', name = ''] = key.split('/');
+      if (after !== undefined && isPrimaryNetwork(after)) {
+        primaries.set(namespace, (primaries.get(namespace) ?? new Set()).add(name));
+      } else if (primaries.get(namespace)?.delete(name) && primaries.get(namespace)?.size === 0) {
+        primaries.delete(namespace);
+      }
+    },
+    optional: true,
+    log,
+    now,
+  });
+  return {
+    run: (signal) => definitions.run(signal),
+    get synced() {
+      return definitions.synced;
+    },
+    find: (ref) => definitions.items.get(refText(ref)),
+    primaryIn(namespace) {
+      const [name] = primaries.get(namespace) ?? [];
+      return name === undefined ? undefined : { namespace, name };
+    },
+  };
+}
+
+/** The facts without absent fields, over shared strings. */
+function compact({ physnet, resourceName, main }: NadFacts, intern: (text: string) => string): NadFacts {
+  if (typeof main === 'string') return { physnet, resourceName, main };
+  const fields = Object.entries(main).filter(([, value]) => value !== undefined);
+  const shared = fields.map(([key, value]) => [key, typeof value === 'string' ? intern(value) : value]);
+  return { physnet, resourceName, main: Object.fromEntries(shared) as Plugin };
+}

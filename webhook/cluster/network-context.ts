@@ -1,0 +1,62 @@
+import * as z from 'zod';
+import { createReflector } from '../../kube/reflector.ts';
+import { objectMeta } from '../../kube/resources.ts';
+import type { KubeOvnSubnet, KubeOvnVlan, NetworkContext } from '../../model/networks/context.ts';
+import type { ConfiguredContext } from '../../model/networks/context-file.ts';
+import type { CacheOptions } from './options.ts';
+
+/** Where networks of plugins that name no physnet leave the host: from configuration and Kube-OVN's own objects. */
+export interface NetworkContextCache {
+  run(signal: AbortSignal): Promise<void>;
+  readonly synced: boolean;
+  current(): NetworkContext;
+}
+
+const subnet = z.object({
+  metadata: objectMeta.pick({ name: true, namespace: true }),
+  spec: z.object({ provider: z.string().default(''), vlan: z.string().optional() }),
+});
+const vlan = z.object({
+  metadata: objectMeta.pick({ name: true, namespace: true }),
+  spec: z.object({ provider: z.string().default('') }),
+});
+
+/** Kube-OVN's subnet of a cluster's own pod network; of no interest here. */
+const OWN_PROVIDER = 'ovn';
+
+export function createNetworkContextCache(
+  configured: ConfiguredContext,
+  { client, log, now }: CacheOptions,
+): NetworkContextCache {
+  let built: NetworkContext | undefined;
+  const onChange = () => {
+    built = undefined;
+  };
+  const shared = { client, optional: true, onChange, log, now } as const;
+  const subnets = createReflector({
+    ...shared,
+    path: '/apis/kubeovn.io/v1/subnets',
+    schema: subnet,
+    project: ({ metadata, spec }): KubeOvnSubnet => ({ name: metadata.name ?? '', ...spec }),
+  });
+  const vlans = createReflector({
+    ...shared,
+    path: '/apis/kubeovn.io/v1/vlans',
+    schema: vlan,
+    project: ({ metadata, spec }): KubeOvnVlan => ({ name: metadata.name ?? '', ...spec }),
+  });
+  return {
+    async run(signal) {
+      await Promise.all([subnets.run(signal), vlans.run(signal)]);
+    },
+    get synced() {
+      return subnets.synced && vlans.synced;
+    },
+    current: () =>
+      (built ??= {
+        ...configured,
+        kubeOvnSubnets: [...subnets.items.values()].filter(({ provider }) => provider !== OWN_PROVIDER),
+        kubeOvnVlans: [...vlans.items.values()],
+      }),
+  };
+}

@@ -1,0 +1,48 @@
+import { createReflector } from '../../kube/reflector.ts';
+import { type VirtualMachineInstance, virtualMachineInstance } from '../../kube/resources.ts';
+
+import { READ_ANNOTATIONS } from '../../model/launcher/fits.ts';
+import type { CacheOptions } from './options.ts';
+
+/** VMIs as the watch last brought them. */
+export interface VmiCache {
+  run(signal: AbortSignal): Promise<void>;
+  readonly synced: boolean;
+  find(namespace: string, name: string): VirtualMachineInstance | undefined;
+}
+
+export const VMI_PATH = '/apis/kubevirt.io/v1';
+
+export function createVmiCache({ client, log, now }: CacheOptions): VmiCache {
+  const instances = createReflector({
+    client,
+    path: `${VMI_PATH}/virtualmachineinstances`,
+    schema: virtualMachineInstance,
+    project: reduced,
+    optional: true,
+    log,
+    now,
+  });
+  return {
+    run: (signal) => instances.run(signal),
+    get synced() {
+      return instances.synced;
+    },
+    find: (namespace, name) => instances.items.get(`${namespace}/${name}`),
+  };
+}
+
+/** What a decision about a launcher reads; the rest of the metadata is most of it. */
+function reduced({ metadata, spec }: VirtualMachineInstance): VirtualMachineInstance {
+  const kept = Object.entries(metadata.annotations ?? {}).filter(([name]) => READ_ANNOTATIONS.includes(name));
+  return {
+    metadata: {
+      uid: metadata.uid,
+      labels: undefined,
+      annotations: kept.length === 0 ? undefined : Object.fromEntries(kept),
+      ownerReferences: undefined,
+    },
+    // Where a launcher can go is read from the launcher.
+    spec: { domain: spec.domain, networks: spec.networks, nodeSelector: undefined, affinity: undefined },
+  };
+}

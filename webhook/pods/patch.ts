@@ -1,0 +1,106 @@
+import type { NodeRequirement, NodeTerm } from '../../model/launcher/node-selection.ts';
+import { withAlternatives } from '../../model/launcher/smt-affinity.ts';
+import type { PatchOperation } from '../admission-review.ts';
+
+/** What is to become of one container. */
+export interface ContainerChange {
+  readonly list: 'containers' | 'initContainers';
+  readonly index: number;
+  /** CPUs that request and limit become; undefined leaves them. */
+  readonly cpus?: number | undefined;
+  /** Extended resources of which the container requests one each. */
+  readonly resources: readonly string[];
+}
+
+/** What is to become of a pod. */
+export interface PodChange {
+  readonly containers: readonly ContainerChange[];
+  /** Annotations to set; undefined removes one. */
+  readonly annotations: Readonly<Record<string, string | undefined>>;
+  /** Requirements on nodes of which one must hold. */
+  readonly nodes: readonly NodeRequirement[] | undefined;
+}
+
+type Json = Readonly<Record<string, unknown>>;
+
+/** An object as it came over the wire: patched as it is, so that nothing the schemas do not know is lost. */
+export interface RawPod {
+  readonly metadata: Json;
+  readonly spec: Json;
+}
+
+/**
+ * The JSON patch that makes the change: only differences, parents created where they are missing, nothing replaced
+ * that holds more than the change. Empty if the pod is so already. It is made by hand, since comparing whole pods costs
+ * more than all the rest of a review.
+ */
+export function patchFor(pod: RawPod, change: PodChange): readonly PatchOperation[] {
+  return [
+    ...change.containers.flatMap((one) => containerOperations(pod, one)),
+    ...annotationOperations(pod.metadata['annotations'], change.annotations),
+    ...(change.nodes === undefined ? [] : affinityOperations(pod.spec['affinity'], change.nodes)),
+  ];
+}
+
+function containerOperations(pod: RawPod, { list, index, cpus, resources }: ContainerChange): PatchOperation[] {
+  const wanted: Record<string, string> = {};
+  if (cpus !== undefined) wanted['cpu'] = String(cpus);
+  for (const name of resources) wanted[name] = '1';
+  if (Object.keys(wanted).length === 0) return [];
+  const have = (pod.spec[list] as readonly Json[])[index]?.['resources'];
+  const path = `/spec/${list}/${index}/resources`;
+  if (!isObject(have)) return [add(path, { requests: wanted, limits: wanted })];
+  return (['requests', 'limits'] as const).flatMap((side) => {
+    const amounts = have[side];
+    return isObject(amounts) ? entries(`${path}/${side}`, amounts, wanted) : [add(`${path}/${side}`, wanted)];
+  });
+}
+
+function annotationOperations(have: unknown, wanted: PodChange['annotations']): PatchOperation[] {
+  const path = '/metadata/annotations';
+  if (isObject(have)) return entries(path, have, wanted);
+  const set = Object.fromEntries(Object.entries(wanted).filter(([, value]) => value !== undefined));
+  return Object.keys(set).length === 0 ? [] : [add(path, set)];
+}
+
+function entries(path: string, have: Json, wanted: Readonly<Record<string, string | undefined>>): PatchOperation[] {
+  return Object.entries(wanted).flatMap(([name, value]): PatchOperation[] => {
+    const at = `${path}/${escaped(name)}`;
+    const exists = Object.hasOwn(have, name);
+    if (value === undefined) return exists ? [{ op: 'remove', path: at }] : [];
+    if (exists && have[name] === value) return [];
+    return [{ op: exists ? 'replace' : 'add', path: at, value }];
+  });
+}
+
+const REQUIRED = 'requiredDuringSchedulingIgnoredDuringExecution';
+
+function affinityOperations(affinity: unknown, nodes: readonly NodeRequirement[]): PatchOperation[] {
+  const [path, atNode, atRequired] = ['/spec/affinity', '/nodeAffinity', `/${REQUIRED}`];
+  const terms = withAlternatives(undefined, nodes);
+  if (!isObject(affinity)) return [add(path, { nodeAffinity: { [REQUIRED]: { nodeSelectorTerms: terms } } })];
+  const nodeAffinity = affinity['nodeAffinity'];
+  if (!isObject(nodeAffinity)) return [add(path + atNode, { [REQUIRED]: { nodeSelectorTerms: terms } })];
+  const required = nodeAffinity[REQUIRED];
+  if (!isObject(required)) return [add(path + atNode + atRequired, { nodeSelectorTerms: terms })];
+  const have = required['nodeSelectorTerms'];
+  // No terms under a required affinity select no node, and that is what they shall go on to do.
+  if (!Array.isArray(have)) return [];
+  const value = withAlternatives(have as NodeTerm[], nodes);
+  if (value.length === have.length) return [];
+  return [{ op: 'replace', path: `${path}${atNode}${atRequired}/nodeSelectorTerms`, value }];
+}
+
+/** `add` also replaces, so it is right where a null stands in the place of a parent. */
+function add(path: string, value: unknown): PatchOperation {
+  return { op: 'add', path, value };
+}
+
+function isObject(value: unknown): value is Json {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** RFC 6901. */
+function escaped(name: string): string {
+  return name.replaceAll('~', '~0').replaceAll('/', '~1');
+}

@@ -1,0 +1,47 @@
+import type { Container, Pod } from '../../kube/resources.ts';
+import { DECISION_ANNOTATION, PHYSNET_RESOURCE_PREFIX, PLACED_RESOURCE, TUNNEL_RESOURCE } from '../../model/names.ts';
+
+/** A container's place in the pod. */
+export interface Place {
+  readonly list: 'containers' | 'initContainers';
+  readonly index: number;
+}
+
+/**
+ * The first of Plumbline's own resources that a pod has and should not have, as a sentence, or undefined. They stand for
+ * slots that every node has a number of: only what was decided may take one, or a tenant could drain them.
+ * @param bearer the container that may have resources
+ * @param mayHave the resources that it may have one of each
+ */
+export function reservedRequest(pod: Pod, bearer?: Place, mayHave: readonly string[] = []): string | undefined {
+  for (const list of ['containers', 'initContainers'] as const) {
+    for (const [index, container] of (pod.spec[list] ?? []).entries()) {
+      const isBearer = list === bearer?.list && index === bearer.index;
+      const found = reservedAmounts(container).find(
+        ([resource, amount]) => !(isBearer && amount === '1' && mayHave.includes(resource)),
+      );
+      if (found === undefined) continue;
+      const what = `container ${container.name} asks for ${found.join(': ')}`;
+      return `${what}, which only Plumbline may put there; take it away`;
+    }
+  }
+  return undefined;
+}
+
+function reservedAmounts({ resources }: Container): [string, string][] {
+  return [resources?.requests, resources?.limits].flatMap((amounts) =>
+    Object.entries(amounts ?? {}).filter(([resource]) => isReserved(resource)),
+  );
+}
+
+/** The same for a pod that nothing was decided for, whose decision annotation would be somebody else's word. */
+export function reservedClaim(pod: Pod): string | undefined {
+  if (pod.metadata.annotations?.[DECISION_ANNOTATION] !== undefined) {
+    return `the pod has the annotation ${DECISION_ANNOTATION}, which only Plumbline may put there; take it away`;
+  }
+  return reservedRequest(pod);
+}
+
+function isReserved(resource: string): boolean {
+  return resource === TUNNEL_RESOURCE || resource === PLACED_RESOURCE || resource.startsWith(PHYSNET_RESOURCE_PREFIX);
+}

@@ -1,0 +1,68 @@
+import type * as z from 'zod';
+import { type ObjectMeta, virtualMachineInstance } from '../../kube/resources.ts';
+import { virtualMachine, virtualMachineInstanceReplicaSet, virtualMachinePool } from '../../kube/virtual-machines.ts';
+import { issuesText } from '../admission-review.ts';
+
+/** What a kind makes VMIs of. */
+export interface ReadTemplate {
+  /** The object's own metadata. */
+  readonly outer: ObjectMeta;
+  /** The metadata that VMIs get; that of a VMI itself. */
+  readonly metadata: ObjectMeta;
+  readonly spec: z.infer<typeof virtualMachineInstance>['spec'];
+  /** An instancetype brings the CPUs, so they are known only at the VMI. */
+  readonly instancetype: boolean;
+  /** Where the template is, for messages; undefined for a VMI. */
+  readonly path: string | undefined;
+}
+
+const NO_METADATA: ObjectMeta = { labels: undefined, annotations: undefined, ownerReferences: undefined };
+
+/** The template in an object of one of KubeVirt's kinds; text: why it cannot be read; undefined: another kind. */
+export function readTemplate(kind: string, object: unknown): ReadTemplate | string | undefined {
+  switch (kind) {
+    case 'VirtualMachineInstance':
+      return read(virtualMachineInstance, object, ({ metadata, spec }) => ({
+        outer: metadata,
+        metadata,
+        spec,
+        instancetype: false,
+        path: undefined,
+      }));
+    case 'VirtualMachine':
+      return read(virtualMachine, object, ({ metadata, spec: { template, instancetype } }) => ({
+        outer: metadata,
+        metadata: template.metadata ?? NO_METADATA,
+        spec: template.spec,
+        instancetype: instancetype != null,
+        path: 'spec.template',
+      }));
+    case 'VirtualMachineInstanceReplicaSet':
+      return read(virtualMachineInstanceReplicaSet, object, ({ metadata, spec: { template } }) => ({
+        outer: metadata,
+        metadata: template.metadata ?? NO_METADATA,
+        spec: template.spec,
+        instancetype: false,
+        path: 'spec.template',
+      }));
+    case 'VirtualMachinePool':
+      return read(virtualMachinePool, object, ({ metadata, spec }) => ({
+        outer: metadata,
+        metadata: spec.virtualMachineTemplate.spec.template.metadata ?? NO_METADATA,
+        spec: spec.virtualMachineTemplate.spec.template.spec,
+        instancetype: spec.virtualMachineTemplate.spec.instancetype != null,
+        path: 'spec.virtualMachineTemplate.spec.template',
+      }));
+    default:
+      return undefined;
+  }
+}
+
+function read<S extends z.ZodType>(
+  schema: S,
+  object: unknown,
+  template: (found: z.output<S>) => ReadTemplate,
+): ReadTemplate | string {
+  const result = schema.safeParse(object);
+  return result.success ? template(result.data) : issuesText(result.error);
+}

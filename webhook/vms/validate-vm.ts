@@ -1,0 +1,63 @@
+import { PlumblineError } from '../../model/errors.ts';
+import { checkTemplate, misplacedAnnotations } from '../../model/launcher/template.ts';
+import { type AdmissionAnswer, type AdmissionRequest, type Review, refused } from '../admission-review.ts';
+import type { DecideOptions } from '../pods/launcher.ts';
+import { type ReadTemplate, readTemplate } from './read-template.ts';
+import { networkWarnings } from './vm-networks.ts';
+
+/**
+ * Answers reviews of VMs, VMIs, replica sets and pools: here a user reads the warnings, where those on a launcher reach
+ * only virt-controller. An object that cannot be read is admitted with a warning: KubeVirt's own webhook judges it.
+ */
+export function createVmValidation(options: DecideOptions): Review {
+  return async (request) => {
+    if (request.operation !== 'CREATE' && request.operation !== 'UPDATE') return { allowed: true };
+    if (request.subResource !== undefined && request.subResource !== '') return { allowed: true };
+    const current = readTemplate(request.kind.kind, request.object);
+    if (current === undefined) return { allowed: true };
+    if (typeof current === 'string') {
+      return { allowed: true, warnings: [`plumbline could not read this object and has not checked it: ${current}`] };
+    }
+    // What is being deleted only has its finalizers taken away.
+    if (current.outer.deletionTimestamp !== undefined) return { allowed: true };
+    try {
+      return await validate(request, current, options);
+    } catch (error) {
+      if (error instanceof PlumblineError) return refused(400, error.message);
+      throw error;
+    }
+  };
+}
+
+async function validate(
+  request: AdmissionRequest,
+  current: ReadTemplate,
+  options: DecideOptions,
+): Promise<AdmissionAnswer> {
+  const old = request.operation === 'UPDATE' ? readTemplate(request.kind.kind, request.oldObject) : undefined;
+  const previous = typeof old === 'object' ? old : undefined;
+  // Controllers write VMIs all the time; what they leave alone was judged before.
+  if (previous !== undefined && judged(previous) === judged(current)) return { allowed: true };
+  const { refusals, warnings } = checkTemplate(current, previous, options.gate);
+  const [refusal] = refusals;
+  if (refusal !== undefined) return refused(422, refusals.join('; '), warnings);
+  const misplaced =
+    current.path === undefined ? [] : misplacedAnnotations(current.outer, current.metadata, current.path);
+  const namespace = request.namespace ?? current.outer.namespace ?? 'default';
+  const aboutNetworks = await networkWarnings({ namespace, current, previous }, options);
+  return { allowed: true, warnings: [...warnings, ...misplaced, ...aboutNetworks] };
+}
+
+/** Everything that a judgement depends on, as text. */
+function judged({ outer, metadata, spec, instancetype }: ReadTemplate): string {
+  const { domain, networks, nodeSelector, affinity } = spec;
+  return JSON.stringify([
+    outer.annotations,
+    metadata.annotations,
+    domain,
+    networks,
+    nodeSelector,
+    affinity,
+    instancetype,
+  ]);
+}
