@@ -29,7 +29,7 @@ export const ROUNDS: readonly Round[] = [
   round('best-effort-threads', 'best-effort', 'container', {}),
   round('restricted-threads', 'restricted', 'container', {}),
   round('single-numa-node-threads', 'single-numa-node', 'pod', {}),
-  round('distributed', 'best-effort', 'container', { ...FULL, 'distribute-cpus-across-numa': 'true' }),
+  round('distributed', 'best-effort', 'container', { 'distribute-cpus-across-numa': 'true' }),
   round('strict-split-reserve', 'restricted', 'container', { ...FULL, 'strict-cpu-reservation': 'true' }, '0,5'),
   { ...round('restarts', 'best-effort', 'container', FULL), restarts: true },
   { ...round('restarts-pod', 'single-numa-node', 'pod', {}), restarts: true },
