@@ -1,13 +1,16 @@
+import { execFileSync } from 'node:child_process';
 import { rm } from 'node:fs/promises';
 import { build, type Plugin } from 'esbuild';
 
 /**
- * Bundles each daemon and the command line tool to one file in dist/. koffi stays outside: it is a native module.
+ * Bundles each daemon and the command line tool to one file in dist/. koffi stays outside: it is a native module. The CNI
+ * plugin is put beside them where its compiler is installed.
  */
 const ENTRIES = {
   webhook: 'webhook/main.ts',
   'scheduler-plugin': 'scheduler-plugin/main.ts',
   'node-agent': 'node-agent/main.ts',
+  'device-plugin-worker': 'node-agent/device-plugin/worker.ts',
   plumbline: 'cli/main.ts',
   'ovs-stand-in': 'sandbox/open-vswitch/stand-in.ts',
 };
@@ -45,3 +48,11 @@ await build({
   plugins: [dropUnusedModels],
   logLevel: 'warning',
 });
+
+try {
+  execFileSync('musl-gcc', ['-dumpversion'], { stdio: 'ignore' });
+  execFileSync('make', ['-s', '-C', 'native/cni', 'OUT=../../dist'], { stdio: 'inherit' });
+} catch (error) {
+  if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
+  console.warn('dist/plumbline-gate is not built: musl-gcc or make is missing (npm run test:setup)');
+}

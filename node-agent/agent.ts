@@ -1,20 +1,47 @@
-import { createKubeClient } from '../kube/client.ts';
+import { createEventRecorder } from '../kube/events.ts';
 import type { Daemon } from '../runtime/daemon.ts';
 import type { Logger } from '../runtime/log.ts';
-import { createRegistry } from '../runtime/metrics.ts';
-import { createProbeServer } from '../runtime/probes.ts';
+import { monotonicSeconds } from '../runtime/time.ts';
 import { VERSION } from '../runtime/version.ts';
+import { createApiClient } from './api/client.ts';
+import { apiAccess } from './api/credentials.ts';
 import type { NodeAgentConfig } from './config.ts';
+import { pluginProgram } from './device-plugin/plugin-thread.ts';
 import { type AgentDuties, createDuties } from './duties.ts';
 import { type DutyObserver, keepRunning } from './duty.ts';
-import { createAgentMetrics } from './metrics.ts';
+import { createFailures } from './failures.ts';
+import { createAgentMetrics, createAgentRegistry } from './metrics.ts';
+import { registerDatapathMetrics } from './ovs-affinity/datapath-metrics.ts';
+import { createAgentProbes } from './probe-server.ts';
 
-/** Wires the agent together. Stopping it aborts every duty at once and waits for what each of them undoes. */
-export function createAgent(config: NodeAgentConfig, log: Logger): Daemon {
-  const client = createKubeClient({ kubeconfig: config.kubeconfig, userAgent: `plumbline-node-agent/${VERSION}` });
-  const registry = createRegistry();
+/** Seconds that a duty which failed must run before its failure is taken for past. */
+const STEADY = 30;
+
+/**
+ * Wires the agent together. Stopping it aborts every duty at once and waits for what each of them undoes.
+ * @param program the file that this process was started with: the device plugin's thread has its own beside it
+ * @throws ConfigError
+ */
+export function createAgent(config: NodeAgentConfig, log: Logger, program: string): Daemon {
+  const { kubeconfig, apiHost: serviceHost, apiPort: servicePort, nodeName } = config;
+  const access = apiAccess({ kubeconfig, serviceHost, servicePort });
+  const client = createApiClient(access, `plumbline-node-agent/${VERSION}`);
+  const component = 'plumbline-node-agent';
+  const events = createEventRecorder({ client, component, host: nodeName, log, now: monotonicSeconds });
+  const registry = createAgentRegistry();
   const metrics = createAgentMetrics(registry);
-  const agent = createDuties({ config, client, metrics, log });
+  const failures = createFailures();
+  const { token } = access;
+  const agent = createDuties({
+    config,
+    client,
+    events,
+    metrics,
+    log,
+    token,
+    failures,
+    pluginProgram: pluginProgram(program),
+  });
   const stopping = new AbortController();
   const waiting = new Set<string>();
   let running: Promise<unknown> = Promise.resolve();
@@ -24,16 +51,23 @@ export function createAgent(config: NodeAgentConfig, log: Logger): Daemon {
       metrics.dutyRunning.set({ duty }, isRunning ? 1 : 0);
       if (isRunning) waiting.delete(duty);
       else waiting.add(duty);
+      const clear = () => !waiting.has(duty) && failures.set(duty, false);
+      if (isRunning && failures.current.has(duty)) setTimeout(clear, STEADY * 1000).unref();
     },
-    onFailure: (duty) => metrics.dutyFailures.inc({ duty }),
+    onFailure(duty) {
+      metrics.dutyFailures.inc({ duty });
+      failures.set(duty, true);
+    },
   };
-  const probeServer = createProbeServer({
+  const probeServer = createAgentProbes({
     host: config.probeHost,
     port: config.probePort,
     notReady: () => (stopping.signal.aborted ? 'stopping' : notReady(waiting, agent)),
     registry,
+    pages: agent.ovs === undefined ? {} : { '/ovs': agent.ovs.status },
     log,
   });
+  if (config.mode === 'full') registerDatapathMetrics(registry, { rundir: config.ovsRundir, log });
 
   return {
     async start() {
@@ -50,6 +84,7 @@ export function createAgent(config: NodeAgentConfig, log: Logger): Daemon {
     async stop() {
       stopping.abort();
       await running;
+      await events.flush();
       await probeServer.stop(0);
       await client.close();
     },

@@ -13,5 +13,5 @@ void runMain('plumbline-node-agent', async () => {
     log.warn({ platform: process.platform }, 'the node agent needs Linux: nothing to do here');
     return;
   }
-  await runDaemon(createAgent(config, log), { log, deadline: STOP_DEADLINE });
+  await runDaemon(createAgent(config, log, process.argv[1] ?? ''), { log, deadline: STOP_DEADLINE });
 });

@@ -1,7 +1,21 @@
-import { Counter, Gauge, Histogram, type Registry } from '../runtime/metrics.ts';
+import { collectDefaultMetrics } from 'prom-client';
+import { Counter, Gauge, Histogram, Registry } from '../runtime/metrics.ts';
 
 /** Seconds; from a thousandth, which moving a few threads takes, to the two seconds a vacate may take. */
 const MOVE_BUCKETS = [0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 1, 2];
+
+/**
+ * Milliseconds between two looks at the event loop's lag. The usual 10 would wake an idle agent a hundred times a second,
+ * which is most of what it costs then.
+ */
+const LAG_PRECISION = 500;
+
+/** A registry with the process's own metrics. */
+export function createAgentRegistry(): Registry {
+  const registry = new Registry();
+  collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: LAG_PRECISION });
+  return registry;
+}
 
 /** Every metric of the agent beside the process's own. */
 export type AgentMetrics = ReturnType<typeof createAgentMetrics>;
@@ -22,10 +36,17 @@ export function createAgentMetrics(registry: Registry) {
     ovsThreads: gauge('ovs_threads', 'Threads managed', ['daemon']),
     ovsClipped: gauge('ovs_clipped_threads', 'Threads that their cpuset holds on fewer CPUs than wanted', ['daemon']),
     ovsMoves: counter('ovs_thread_moves_total', 'Changes of a thread’s affinity', ['daemon']),
+    ovsLastChange: gauge('ovs_last_change_timestamp_seconds', 'When a thread was moved last', ['daemon']),
     ovsRefused: gauge('ovs_refused_threads', 'Threads that the kernel refused to move', ['daemon']),
     ovsMoveSeconds: new Histogram({
       name: 'plumbline_ovs_move_seconds',
       help: 'From hearing of a change of the assignments to the last thread moved',
+      buckets: MOVE_BUCKETS,
+      registers,
+    }),
+    ovsVacatedSeconds: new Histogram({
+      name: 'plumbline_ovs_assigned_to_vacated_seconds',
+      help: 'From the kubelet’s write of an assignment to the last thread off its CPUs, by the file’s time',
       buckets: MOVE_BUCKETS,
       registers,
     }),
@@ -38,10 +59,24 @@ export function createAgentMetrics(registry: Registry) {
     reportWrites: counter('report_writes_total', 'Writes of the NodeTopology status', ['outcome']),
     heartbeats: counter('heartbeats_total', 'Renewals of the agent’s Lease', ['outcome']),
     dpuRenewals: counter('dpu_lease_renewals_total', 'Renewals of the DPU’s Lease', ['outcome']),
+    dpuReady: gauge('dpu_ready', 'Whether the DPU counts as ready, seen from the host'),
+    dpuState: gauge('dpu_lease_state', 'What the DPU’s Lease says: the state that is 1', ['state']),
+    dpuRenewalAge: gauge('dpu_lease_renewal_age_seconds', 'Seconds since a renewal of the DPU’s Lease was last seen'),
+    gateCalls: counter('gate_calls_total', 'Calls of the CNI gate, by what became of them', ['verb', 'outcome']),
+    gateSeconds: new Histogram({
+      name: 'plumbline_gate_seconds',
+      help: 'Time the agent took to answer the CNI gate',
+      labelNames: ['verb'],
+      buckets: MOVE_BUCKETS,
+      registers,
+    }),
+    gateInstalled: gauge('gate_installed', 'Whether the gate’s list is before the primary network’s'),
     registrations: counter('device_plugin_registrations_total', 'Registrations with the kubelet', [
       'resource',
       'outcome',
     ]),
+    claims: counter('claims_total', 'CPUs of containers with a network’s device, judged', ['resource', 'outcome']),
+    networksProblems: gauge('networks_problems', 'What is not known or not right about the node’s networks'),
     preStarts: counter('device_plugin_pre_starts_total', 'Container starts that waited for the agent', [
       'resource',
       'outcome',

@@ -12,6 +12,7 @@ export interface NodeIdentity {
   readonly name: string;
   readonly uid: string;
   readonly kubeletVersion: string | undefined;
+  readonly labels: Readonly<Record<string, string>>;
 }
 
 /**
@@ -20,10 +21,10 @@ export interface NodeIdentity {
  */
 export async function readNode(client: KubeClient, name: string, signal: AbortSignal): Promise<NodeIdentity> {
   const { metadata, status } = node.parse(await client.get(`/api/v1/nodes/${name}`, { signal }));
-  return { name, uid: metadata.uid, kubeletVersion: status?.nodeInfo?.kubeletVersion };
+  return { name, uid: metadata.uid, kubeletVersion: status?.nodeInfo?.kubeletVersion, labels: metadata.labels ?? {} };
 }
 
 /** Makes an object go when the node goes. Nodes are deleted without waiting for what they own. */
-export function ownedBy({ name, uid }: NodeIdentity) {
+export function ownedBy({ name, uid }: Pick<NodeIdentity, 'name' | 'uid'>) {
   return { apiVersion: 'v1', kind: 'Node', name, uid, controller: true, blockOwnerDeletion: false };
 }

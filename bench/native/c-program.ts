@@ -4,6 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 export interface CProgram {
+  /** The compiled program. */
+  readonly path: string;
   /** Runs it and returns the numbers it prints, one a line. */
   run(...args: (string | number)[]): number[];
   remove(): void;
@@ -17,12 +19,15 @@ export function compile(source: string): CProgram {
   const directory = mkdtempSync(join(tmpdir(), 'plumbline-bench-'));
   const binary = join(directory, 'program');
   try {
-    execFileSync('gcc', ['-O2', '-Wall', '-o', binary, join(import.meta.dirname, source)], { stdio: 'pipe' });
+    execFileSync('gcc', ['-O2', '-Wall', '-pthread', '-o', binary, join(import.meta.dirname, source)], {
+      stdio: 'pipe',
+    });
   } catch (error) {
     rmSync(directory, { recursive: true });
     throw new Error(`${source} cannot be compiled (is gcc installed?): ${(error as Error).message}`, { cause: error });
   }
   return {
+    path: binary,
     run: (...args) => execFileSync(binary, args.map(String), { encoding: 'utf8' }).trim().split('\n').map(Number),
     remove: () => rmSync(directory, { recursive: true, force: true }),
   };

@@ -25,10 +25,10 @@ export async function affinityOverC(): Promise<BenchResult> {
   const affinity = createAffinity();
   const all = CpuSet.fromWords(affinity.get(process.pid));
   const parts = { affinity, threads: procThreads, machine: () => all, now: () => performance.now() };
-  const keeper = createKeeper({ name: 'ovs-vswitchd', pid: daemon.pid }, parts);
+  const keeper = createKeeper({ name: 'ovs-vswitchd', role: 'daemon', pid: daemon.pid, start: 0 }, parts);
   try {
     // Long enough for every thread to count as named for good, as those of a running daemon do.
-    keeper.pmdCpus();
+    keeper.look();
     await new Promise((resolve) => setTimeout(resolve, 1100));
     return ratioOf(
       'node-agent.affinity-64-threads-over-c',

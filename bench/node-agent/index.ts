@@ -1,6 +1,15 @@
 import type { BenchResult } from '../model/timing.ts';
 import { affinityOverC } from './affinity.ts';
 import { renameToSubscriber } from './assignments.ts';
+import { longRun } from './long-run.ts';
+import { parsing } from './parsing.ts';
+import { renameToPublished } from './published.ts';
 
 /** Every measurement of node-agent/, in the order in which it is printed. */
-export const NODE_AGENT_BENCHES: readonly (() => Promise<BenchResult>)[] = [affinityOverC, renameToSubscriber];
+export const NODE_AGENT_BENCHES: readonly (() => Promise<BenchResult | BenchResult[]>)[] = [
+  affinityOverC,
+  renameToSubscriber,
+  renameToPublished,
+  parsing,
+  longRun,
+];

@@ -29,7 +29,7 @@ export function checkLeaseTiming({ renewInterval, duration }: LeaseTiming): void
   }
   if (duration <= renewInterval) {
     throw new LeaseTimingError(
-      `--dpu-node-lease-duration ${duration} must be longer than --dpu-node-lease-renew-interval ${renewInterval}: else a live DPU would count as dead between two renewals`,
+      `--dpu-node-lease-duration ${duration} must be greater than --dpu-node-lease-renew-interval ${renewInterval}: else a live DPU would count as dead between two renewals`,
     );
   }
 }

@@ -1,14 +1,11 @@
 import { join } from 'node:path';
-import { createPodResourcesClient } from '../../kube/kubelet-api/pod-resources-client.ts';
-import type { CpuSet } from '../../model/cpu-set.ts';
+import { createPodResourcesClient, POD_RESOURCES_SOCKET } from '../../kube/kubelet-api/pod-resources-client.ts';
+import { type CpuSet, unionOf } from '../../model/cpu-set.ts';
 import type { Logger } from '../../runtime/log.ts';
 import { createGuard, untilAborted } from '../duty.ts';
 import { followCheckpoint } from './checkpoint-source.ts';
-import { followPodResources } from './pod-resources-source.ts';
-import { type AssignmentsView, type Inputs, nextView, UNKNOWN_VIEW } from './view.ts';
-
-/** The kubelet's PodResources socket below its root directory. */
-export const POD_RESOURCES_SOCKET = 'pod-resources/kubelet.sock';
+import { type AnswerVerdict, followPodResources } from './pod-resources-source.ts';
+import { type AssignmentsView, type Inputs, nextView, type PodResourcesAnswer, UNKNOWN_VIEW } from './view.ts';
 
 /** `at`: when this process heard of the change, in monotonic milliseconds. */
 export type ViewListener = (view: AssignmentsView, at: number) => void;
@@ -61,7 +58,7 @@ export function createAssignments({ kubeletDir, online, log, onFailure }: Assign
         const onPodResources = (reading: Inputs['podResources'], asked: number) => {
           kubeletAsked = asked;
           update({ podResources: reading }, performance.now());
-          return view.problems.length === 0 || reading.value?.allocatable.isEmpty === false;
+          return verdictOn(reading.value, view);
         };
         const source = followPodResources({ client, socketPath, log, signal, onFailure, onReading: onPodResources });
         const onCheckpoint = (reading: Inputs['checkpoint'], at: number) => {
@@ -76,4 +73,15 @@ export function createAssignments({ kubeletDir, online, log, onFailure }: Assign
       }
     },
   };
+}
+
+/**
+ * The kubelet's answers come from the same state as its checkpoint, so once the two agree, neither changes without the
+ * other: an idle kubelet is not asked at all.
+ */
+function verdictOn(answer: PodResourcesAnswer | undefined, view: AssignmentsView): AnswerVerdict {
+  if (view.problems.length > 0) return answer?.allocatable.isEmpty === false ? 'later' : 'soon';
+  const held = unionOf(view.assignments.map(({ cpus }) => cpus));
+  const agree = answer?.listed.every(({ cpus }) => cpus.isSubsetOf(held)) === true;
+  return agree && view.assignments.every(({ name }) => name !== undefined) ? 'done' : 'later';
 }

@@ -10,19 +10,24 @@ import type { PodResourcesAnswer, Reading } from './view.ts';
 
 /** Seconds between two rounds: the kubelet answers 100 calls a second to everybody together. */
 const LEAST_INTERVAL = 0.05;
-/** Seconds after which a round is made without any cause. */
-const RESYNC = 60;
+/** Seconds until the next round where the kubelet's answer is good, but lacks something that may still come. */
+const LATER = 60;
 const DEADLINE = 5;
+
+/**
+ * `done`: nothing will change but with the checkpoint, so the kubelet is not asked again until that does; `later`: good,
+ * but not complete; `soon`: it will not do (a kubelet that is still starting).
+ */
+export type AnswerVerdict = 'done' | 'later' | 'soon';
 
 export interface PodResourcesSourceDeps {
   readonly client: PodResourcesClient;
   readonly socketPath: string;
   readonly log: Logger;
   /**
-   * `asked`: when the round began, in monotonic milliseconds. Returns whether the answer will do; if not (a kubelet
-   * that is still starting), the kubelet is asked again soon.
+   * `asked`: when the round began, in monotonic milliseconds. Returns what the answer is good for.
    */
-  readonly onReading: (reading: Reading<PodResourcesAnswer>, asked: number) => boolean;
+  readonly onReading: (reading: Reading<PodResourcesAnswer>, asked: number) => AnswerVerdict;
   /** Called with the code of each failed round. */
   readonly onFailure: (code: string) => void;
   readonly signal: AbortSignal;
@@ -58,29 +63,30 @@ export function followPodResources(deps: PodResourcesSourceDeps): PodResourcesSo
     running = true;
     wanted = false;
     asked = performance.now();
-    let satisfied = false;
+    let verdict: AnswerVerdict = 'soon';
     try {
       const answer = await ask(client, signal);
       if (last.problem !== undefined) log.info({ socketPath }, 'the kubelet answers again');
-      satisfied = publish({ value: answer, problem: undefined });
-      if (satisfied) backoff.reset();
+      verdict = publish({ value: answer, problem: undefined });
+      if (verdict !== 'soon') backoff.reset();
     } catch (error) {
       if (!signal.aborted) fail(error as Error);
     }
     running = false;
     earliest = performance.now() + LEAST_INTERVAL * 1000;
-    schedule(satisfied ? RESYNC : backoff.next());
+    if (verdict !== 'done') schedule(verdict === 'later' ? LATER : backoff.next());
     if (wanted) schedule(0);
   };
 
-  const publish = (reading: Reading<PodResourcesAnswer>): boolean => {
+  const publish = (reading: Reading<PodResourcesAnswer>): AnswerVerdict => {
     last = reading;
-    return !signal.aborted && deps.onReading(reading, asked);
+    return signal.aborted ? 'done' : deps.onReading(reading, asked);
   };
 
   const fail = (error: Error) => {
     deps.onFailure(error instanceof PlumblineError ? error.code : 'failed');
     if (error.message === last.problem) return;
+    if (error.message.includes('GetAllocatableResources')) log.warn({ socketPath }, 'GetAllocatableResources failed');
     log.warn({ socketPath, err: error }, 'the kubelet cannot be asked, keeping what was last known; trying again');
     publish({ value: last.value, problem: error.message });
   };

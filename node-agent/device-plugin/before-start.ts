@@ -1,46 +1,106 @@
-import type { PodResources } from '../../kube/kubelet-api/gen/pod-resources.ts';
 import type { PodResourcesClient } from '../../kube/kubelet-api/pod-resources-client.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
+import type { Host } from '../../model/host.ts';
+import type { Logger } from '../../runtime/log.ts';
+import { sleep } from '../../runtime/time.ts';
+import { judgeClaim } from './claim.ts';
+import type { ClaimPolicy } from './claims.ts';
+import { type DeviceHolder, holderOf } from './holder.ts';
+import type { FromPluginThread } from './messages.ts';
 import type { BeforeStart } from './plugin-server.ts';
+import type { AdvertisedResource } from './resources.ts';
 
-/** Seconds for the kubelet to say whose the devices are. */
+/** Seconds for the kubelet to say whose the devices are, how often it is asked, and the pause in between. */
 const ASK_DEADLINE = 2;
+const ASK_TRIES = 3;
+const ASK_PAUSE = 0.1;
 
 export interface BeforeStartDeps {
   readonly podResources: Pick<PodResourcesClient, 'list'>;
-  /** Every CPU that is known to be owned: what is vacated when it cannot be told which are this container's. */
-  readonly owned: () => CpuSet;
-  /** Returns when Open vSwitch is off the CPUs. */
-  readonly vacate: (cpus: CpuSet, signal: AbortSignal) => Promise<void>;
+  readonly host: Host;
+  readonly policy: ClaimPolicy;
+  /** Seconds to wait for the main thread. */
+  readonly answerWithin: number;
+  readonly log: Logger;
+  readonly post: (message: FromPluginThread) => void;
+}
+
+/** The barrier before a container with one of our devices is created, on the device plugin's side. */
+export interface Barrier {
+  readonly beforeStart: BeforeStart;
+  /** What is advertised, and whether this node's kubelet gives whole cores only. */
+  know(resources: readonly AdvertisedResource[], wholeCoresOnly: boolean): void;
+  /** The main thread's answer. */
+  answered(call: number, refusal: string | undefined): void;
 }
 
 /**
- * The barrier before a container with one of our devices is created. The kubelet has assigned its CPUs by now and says
- * so in PodResources, where the device ids tell which container it is.
+ * Finds out whose the devices are and asks the main thread, which claims and vacates. When that does not answer, the
+ * claim is judged here by what is known here, in the container's favour, and its start is not held up any longer: an
+ * agent that hangs must not keep pods from starting.
  */
-export function createBeforeStart({ podResources, owned, vacate }: BeforeStartDeps): BeforeStart {
-  return async (resource, deviceIds, signal) => {
-    const found = await podResources
-      .list({ signal, deadlineSeconds: ASK_DEADLINE })
-      .then((pods) => cpusOfDevices(pods, resource, deviceIds))
-      .catch(() => undefined);
-    await vacate(found ?? owned(), signal);
-  };
-}
+export function createBeforeStart({ podResources, host, policy, answerWithin, log, post }: BeforeStartDeps): Barrier {
+  const waiting = new Map<number, (refusal: string | undefined) => void>();
+  let resources = new Map<string, AdvertisedResource>();
+  let wholeCores = false;
+  let calls = 0;
 
-/** The exclusive CPUs of the container that holds the devices, or undefined if none is listed with them. */
-export function cpusOfDevices(
-  pods: readonly PodResources[],
-  resource: string,
-  deviceIds: readonly string[],
-): CpuSet | undefined {
-  for (const { containers } of pods) {
-    for (const { devices, cpuIds } of containers) {
-      const held = devices
-        .filter(({ resourceName }) => resourceName === resource)
-        .flatMap((device) => device.deviceIds);
-      if (deviceIds.some((id) => held.includes(id))) return CpuSet.of(cpuIds);
+  const findHolder = async (
+    resource: string,
+    ids: readonly string[],
+    signal: AbortSignal,
+  ): Promise<DeviceHolder | undefined> => {
+    for (let tries = 1; ; tries++) {
+      try {
+        return holderOf(await podResources.list({ signal, deadlineSeconds: ASK_DEADLINE }), resource, ids);
+      } catch (err) {
+        if (tries === ASK_TRIES || signal.aborted) {
+          log.warn({ err, resource, ids }, 'the kubelet does not say whose devices these are: no claim');
+          return undefined;
+        }
+        await sleep(ASK_PAUSE * tries, signal);
+      }
     }
-  }
-  return undefined;
+  };
+
+  const ask = async (resource: string, holder: DeviceHolder | undefined, signal: AbortSignal) => {
+    const call = ++calls;
+    const answer = new Promise<{ refusal: string | undefined }>((resolve) => {
+      waiting.set(call, (refusal) => resolve({ refusal }));
+    });
+    post({ kind: 'before-start', call, resource, holder: holder && { ...holder, cpus: holder.cpus.toString() } });
+    try {
+      return await Promise.race([answer, sleep(answerWithin, signal).then(() => undefined)]);
+    } finally {
+      waiting.delete(call);
+    }
+  };
+
+  const judgeAlone = (resource: string, holder: DeviceHolder | undefined): string | undefined => {
+    log.error({ resource, answerWithin }, 'the agent does not answer: a container starts without being vacated for');
+    if (holder === undefined) return undefined;
+    const cells = CpuSet.of(resources.get(resource)?.cells ?? []);
+    const claim = { host, resource, cells, cpus: holder.cpus, wholeCores, spansCells: true };
+    return policy === 'enforce' ? judgeClaim(claim)?.message : undefined;
+  };
+
+  return {
+    know(advertised, wholeCoresOnly) {
+      resources = new Map(advertised.map((resource) => [resource.name, resource]));
+      wholeCores = wholeCoresOnly;
+    },
+    answered(call, refusal) {
+      waiting.get(call)?.(refusal);
+    },
+    async beforeStart(resource, deviceIds, signal) {
+      const holder = await findHolder(resource, deviceIds, signal);
+      const answer = await ask(resource, holder, signal);
+      const refusal = answer === undefined ? judgeAlone(resource, holder) : answer.refusal;
+      const passed = answer === undefined ? 'unanswered' : 'passed';
+      post({ kind: 'pre-start', resource, outcome: refusal === undefined ? passed : 'refused' });
+      if (refusal === undefined) return;
+      log.warn({ resource, ids: deviceIds, refusal }, 'a container is kept from starting');
+      throw new Error(refusal);
+    },
+  };
 }

@@ -22,6 +22,9 @@ export interface PluginServerDeps {
 }
 
 export interface PluginServer {
+  /** Tells the kubelet of other devices: other NUMA nodes, another number, another health. */
+  update(resource: AdvertisedResource): void;
+  /** What is advertised now. */
   readonly resource: AdvertisedResource;
   /** Listens, in place of whatever socket was left there. */
   start(): Promise<void>;
@@ -29,10 +32,13 @@ export interface PluginServer {
 }
 
 /** One resource's device plugin. Allocate answers from memory alone: the kubelet waits for it without a deadline. */
-export function createPluginServer({ socketPath, resource, beforeStart }: PluginServerDeps): PluginServer {
+export function createPluginServer({ socketPath, resource: first, beforeStart }: PluginServerDeps): PluginServer {
   const server = new Server(SERVER_OPTIONS);
-  const devices = devicesOf(resource);
+  const { name } = first;
+  let resource = first;
+  let devices = devicesOf(resource);
   const watchers = new Set<ServerWritableStream<unknown, ListAndWatchResponse>>();
+  // Ids that were advertised once stay good: the kubelet may have chosen one just before it was told of fewer.
   const ids = new Set(devices.map(({ ID }) => ID));
 
   const plugin: DevicePluginServer = {
@@ -47,11 +53,11 @@ export function createPluginServer({ socketPath, resource, beforeStart }: Plugin
       throw new RpcError(status.UNIMPLEMENTED, 'one device is as good as another');
     }),
     allocate: unaryHandler(({ containerRequests }) => {
-      for (const { devicesIds } of containerRequests) assertKnown(resource.name, ids, devicesIds);
+      for (const { devicesIds } of containerRequests) assertKnown(name, ids, devicesIds);
       return { containerResponses: containerRequests.map(() => NOTHING_TO_MOUNT) };
     }),
     preStartContainer: unaryHandler(async ({ devicesIds }, signal) => {
-      await beforeStart(resource.name, devicesIds, signal).catch((error: unknown) => {
+      await beforeStart(name, devicesIds, signal).catch((error: unknown) => {
         const message = error instanceof Error ? error.message : String(error);
         throw new RpcError(status.FAILED_PRECONDITION, message, { cause: error });
       });
@@ -61,7 +67,15 @@ export function createPluginServer({ socketPath, resource, beforeStart }: Plugin
   server.addService(DevicePluginService, plugin);
 
   return {
-    resource,
+    get resource() {
+      return resource;
+    },
+    update(next) {
+      resource = next;
+      devices = devicesOf(next);
+      for (const { ID } of devices) ids.add(ID);
+      for (const call of watchers) call.write({ devices });
+    },
     async start() {
       await rm(socketPath, { force: true });
       await bindUnix(server, socketPath);

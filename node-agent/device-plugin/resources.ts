@@ -1,8 +1,9 @@
 import { createHash } from 'node:crypto';
-import { HEALTHY } from '../../kube/kubelet-api/device-plugin-client.ts';
+import { HEALTHY, UNHEALTHY } from '../../kube/kubelet-api/device-plugin-client.ts';
 import type { Device } from '../../kube/kubelet-api/gen/device-plugin.ts';
+import type { CpuSet } from '../../model/cpu-set.ts';
 import { PLACED_RESOURCE, physnetResource, TUNNEL_RESOURCE } from '../../model/names.ts';
-import type { Networks } from '../networks/network-map.ts';
+import type { NodeNetworks } from '../../model/networks/common-cell.ts';
 
 /** One resource that the agent advertises: as many slots as pods may want it, all in the same place. */
 export interface AdvertisedResource {
@@ -12,15 +13,30 @@ export interface AdvertisedResource {
   readonly slots: number;
   /** Whether the kubelet is to wait for the agent before it creates a container that has such a device. */
   readonly preStart: boolean;
+  /** The kubelet gives no unhealthy device; pods that have one keep it. */
+  readonly healthy: boolean;
 }
 
-/** The resources of a node: one for each physnet, one for the tunnel, one that opts ordinary pods into placement. */
-export function advertisedResources(networks: Networks, slots: number): AdvertisedResource[] {
-  const resources = networks.physnets.map(({ name, cells }) => ({ name: physnetResource(name), cells }));
-  if (networks.tunnel !== undefined) resources.push({ name: TUNNEL_RESOURCE, cells: networks.tunnel.cells });
+/**
+ * The resources of a node: one for each physnet, one for the tunnel, one that opts ordinary pods into placement.
+ * @param down networks without a carrier, the tunnel being undefined
+ */
+export function advertisedResources(
+  { physnets, tunnel }: NodeNetworks,
+  slots: number,
+  down: ReadonlySet<string | undefined> = new Set(),
+): AdvertisedResource[] {
+  const network = (name: string, cells: CpuSet, healthy: boolean) => ({
+    name,
+    cells: cells.toArray(),
+    slots,
+    preStart: true,
+    healthy,
+  });
   return [
-    ...resources.map((resource) => ({ ...resource, slots, preStart: true })),
-    { name: PLACED_RESOURCE, cells: [], slots, preStart: false },
+    ...[...physnets].map(([name, cells]) => network(physnetResource(name), cells, !down.has(name))),
+    ...(tunnel === undefined ? [] : [network(TUNNEL_RESOURCE, tunnel, !down.has(undefined))]),
+    { name: PLACED_RESOURCE, cells: [], slots, preStart: false, healthy: true },
   ];
 }
 
@@ -28,10 +44,11 @@ export function advertisedResources(networks: Networks, slots: number): Advertis
  * The devices of a resource. They stand for access, not for hardware, so each is as good as the other; their ids name
  * the resource, because the kubelet hands PreStartContainer nothing but ids.
  */
-export function devicesOf({ name, cells, slots }: AdvertisedResource): Device[] {
+export function devicesOf({ name, cells, slots, healthy }: AdvertisedResource): Device[] {
   const topology = cells.length === 0 ? undefined : { nodes: cells.map((ID) => ({ ID })) };
   const prefix = name.slice(name.indexOf('/') + 1);
-  return Array.from({ length: slots }, (_, i) => ({ ID: `${prefix}-${i}`, health: HEALTHY, topology }));
+  const health = healthy ? HEALTHY : UNHEALTHY;
+  return Array.from({ length: slots }, (_, i) => ({ ID: `${prefix}-${i}`, health, topology }));
 }
 
 /** Socket addresses end at 107 bytes, and the kubelet's directory takes part of them. */

@@ -1,17 +1,18 @@
 import type { KubeClient } from '../../kube/client.ts';
 import { isAlreadyExists, isConflict, isNotFound } from '../../kube/errors.ts';
+import { type LeaseRepair, repairLease } from '../../model/lease/repair.ts';
+import { type LeaseTiming, observationPeriod } from '../../model/lease/timing.ts';
 import type { Logger } from '../../runtime/log.ts';
 import { sleep } from '../../runtime/time.ts';
-import { createLease, type LeaseIdentity, type LeaseObject, patchLease, readLease } from '../lease-object.ts';
-import { type NodeIdentity, ownedBy, readNode } from '../node-object.ts';
+import { createLease, type LeaseName, type LeaseObject, patchLease, readLease } from '../lease-object.ts';
+import { readNode } from '../node-object.ts';
 import { createProblemLog } from '../problem-log.ts';
-import type { DpuLeaseTiming } from './timing.ts';
 
 export interface DpuHostDeps {
   readonly client: KubeClient;
   readonly nodeName: string;
-  readonly lease: LeaseIdentity;
-  readonly timing: DpuLeaseTiming;
+  readonly lease: LeaseName;
+  readonly timing: LeaseTiming;
   readonly log: Logger;
 }
 
@@ -21,34 +22,44 @@ export interface DpuHostDeps {
  */
 export function createDpuHostLease({ client, nodeName, lease, timing, log }: DpuHostDeps) {
   const problems = createProblemLog(log);
+  const { duration } = timing;
 
   const tend = async (signal: AbortSignal): Promise<void> => {
     const node = await readNode(client, nodeName, signal);
-    try {
-      await putRight(await readLease(client, lease, signal), node, signal);
-    } catch (error) {
-      if (!isNotFound(error)) throw error;
-      await createLease(client, lease, node, undefined, signal);
-      log.info({ lease: lease.name, duration: lease.duration }, 'created the DPU lease; the DPU is to renew it');
+    const found = await readLease(client, lease, signal).catch((error: unknown) => {
+      if (isNotFound(error)) return undefined;
+      throw error;
+    });
+    const repair = repairLease(found, { nodeName, nodeUid: node.uid, duration });
+    if (repair.kind === 'none') return;
+    const { ownerReferences, holderIdentity } = repair.form;
+    if (repair.kind === 'create') {
+      await createLease(client, lease, { owner: ownerReferences[0], holder: holderIdentity, duration }, signal);
+      log.info({ lease: lease.name, duration }, 'created the DPU lease; the DPU is to renew it');
+    } else if (found !== undefined) {
+      await putRight(found, repair, signal);
     }
   };
 
-  const putRight = async (found: LeaseObject, node: NodeIdentity, signal: AbortSignal): Promise<void> => {
-    const wrong = differences(found, lease, node);
-    if (wrong.length === 0) return;
+  const putRight = async (
+    { metadata }: LeaseObject,
+    { form, faults }: Extract<LeaseRepair, { kind: 'repair' }>,
+    signal: AbortSignal,
+  ): Promise<void> => {
+    const { ownerReferences, holderIdentity, leaseDurationSeconds } = form;
     const patch = {
       // A list in a merge patch replaces the old one: the uid of a node that is gone must not stay beside the new.
-      metadata: { resourceVersion: found.metadata.resourceVersion, ownerReferences: [ownedBy(node)] },
-      spec: { holderIdentity: lease.holder, leaseDurationSeconds: lease.duration },
+      metadata: { resourceVersion: metadata.resourceVersion, ownerReferences },
+      spec: { holderIdentity, leaseDurationSeconds },
     };
     await patchLease(client, lease, patch, signal);
-    log.warn({ lease: lease.name, wrong }, 'put the DPU lease right');
+    log.warn({ lease: lease.name, faults }, 'put the DPU lease right');
   };
 
   return {
     /** The duty. An API server that does not answer is asked again; nothing hangs on the next second. */
     async run(signal: AbortSignal): Promise<void> {
-      const period = Math.min(timing.interval, timing.duration / 4);
+      const period = observationPeriod(timing);
       while (!signal.aborted) {
         try {
           await tend(signal);
@@ -63,16 +74,4 @@ export function createDpuHostLease({ client, nodeName, lease, timing, log }: Dpu
       }
     },
   };
-}
-
-/** What about the Lease is not as it should be, in words. */
-function differences({ metadata, spec }: LeaseObject, lease: LeaseIdentity, node: NodeIdentity): string[] {
-  const wrong: string[] = [];
-  const [owner, ...others] = metadata.ownerReferences ?? [];
-  if (owner?.uid !== node.uid) wrong.push(`owner ${owner?.uid ?? 'missing'}, the node is ${node.uid}`);
-  if (others.length > 0) wrong.push(`${others.length} further owners`);
-  if (owner?.blockOwnerDeletion === true) wrong.push('blockOwnerDeletion');
-  if (spec?.holderIdentity !== lease.holder) wrong.push(`holder ${spec?.holderIdentity ?? 'missing'}`);
-  if (spec?.leaseDurationSeconds !== lease.duration) wrong.push(`duration ${spec?.leaseDurationSeconds ?? 'missing'}`);
-  return wrong;
 }

@@ -1,16 +1,17 @@
 import type { KubeClient } from '../../kube/client.ts';
 import { isNotFound } from '../../kube/errors.ts';
+import type { LeaseTiming } from '../../model/lease/timing.ts';
 import type { Logger } from '../../runtime/log.ts';
 import { sleep } from '../../runtime/time.ts';
-import { createRenewTimes, type LeaseIdentity, patchLease, readLease } from '../lease-object.ts';
+import { type LeaseName, patchLease, readLease } from '../lease-object.ts';
 import type { AgentMetrics } from '../metrics.ts';
+import { createRenewals } from '../renewals.ts';
 import type { Probe } from './probe.ts';
-import type { DpuLeaseTiming } from './timing.ts';
 
 export interface DpuDeps {
   readonly client: KubeClient;
-  readonly lease: LeaseIdentity;
-  readonly timing: DpuLeaseTiming;
+  readonly lease: LeaseName;
+  readonly timing: LeaseTiming;
   readonly probe: Probe;
   readonly log: Logger;
   readonly metrics: AgentMetrics;
@@ -23,16 +24,16 @@ export interface DpuDeps {
  * it: a Lease without the host's side would outlive its node.
  */
 export function createDpuLease({ client, lease, timing, probe, log, metrics, wallClock }: DpuDeps) {
-  const renewTimes = createRenewTimes(wallClock);
+  const renewals = createRenewals(wallClock);
   let resumed = false;
 
   /** @throws KubeError */
   const renew = async (signal: AbortSignal): Promise<void> => {
     if (!resumed) {
-      renewTimes.seen((await readLease(client, lease, signal)).spec?.renewTime);
+      renewals.seen((await readLease(client, lease, signal)).spec?.renewTime);
       resumed = true;
     }
-    await patchLease(client, lease, { spec: { renewTime: renewTimes.next() } }, signal);
+    await patchLease(client, lease, { spec: { renewTime: renewals.next() } }, signal);
   };
 
   /** One round: undefined when renewed, else why not. */
@@ -61,11 +62,11 @@ export function createDpuLease({ client, lease, timing, probe, log, metrics, wal
         const problem = await round(signal);
         if (!signal.aborted && problem !== last) {
           if (problem === undefined)
-            log.info({ lease: lease.name, interval: timing.interval }, 'renewing the DPU lease');
+            log.info({ lease: lease.name, interval: timing.renewInterval }, 'renewing the DPU lease');
           else log.warn({ lease: lease.name, problem }, 'the DPU lease is not renewed');
           last = problem;
         }
-        await sleep(timing.interval, signal).catch(() => undefined);
+        await sleep(timing.renewInterval, signal).catch(() => undefined);
       }
     },
   };

@@ -1,12 +1,60 @@
+import { readFileSync } from 'node:fs';
+import { createConnection } from 'node:net';
+import { join } from 'node:path';
 import { findDaemons, isMissing } from '../ovs-affinity/daemons.ts';
 
 /** Whether the DPU can do its work: undefined, or why not. */
 export type Probe = (signal: AbortSignal) => Promise<string | undefined>;
 
-/** Both daemons of Open vSwitch run, by their pidfiles. */
-export function createProcessProbe(rundir: string): Probe {
-  return async () => {
+/** Seconds that a daemon may take to answer; its main loop turns many times a second. */
+const ANSWER_WITHIN = 2;
+
+/**
+ * Both daemons of Open vSwitch run and answer: ovsdb-server on its database socket, ovs-vswitchd on its control socket.
+ * A process that hangs is there and renews nothing.
+ */
+export function createOvsProbe(rundir: string, answerWithin = ANSWER_WITHIN): Probe {
+  return async (signal) => {
     const missing = findDaemons(rundir).filter(isMissing);
-    return missing.length === 0 ? undefined : missing.map(({ message }) => message).join('; ');
+    if (missing.length > 0) return missing.map(({ message }) => message).join('; ');
+    const ask = async (name: string, socket: string, method: string) => {
+      const path = join(rundir, socket);
+      const problem = await callOnce(path, method, answerWithin, signal);
+      return problem === undefined ? undefined : `${name} does not answer on ${path}: ${problem}`;
+    };
+    try {
+      const pid = readFileSync(join(rundir, 'ovs-vswitchd.pid'), 'utf8').trim();
+      const answers = await Promise.all([
+        ask('ovsdb-server', 'db.sock', 'list_dbs'),
+        ask('ovs-vswitchd', `ovs-vswitchd.${pid}.ctl`, 'version'),
+      ]);
+      const problems = answers.filter((problem) => problem !== undefined);
+      return problems.length === 0 ? undefined : problems.join('; ');
+    } catch (error) {
+      return (error as Error).message;
+    }
   };
+}
+
+/**
+ * One JSON-RPC call on a unix socket, for the sake of any answer at all. Resolves to what was wrong.
+ * Source: RFC 7047 section 4; ovs-appctl(8) speaks the same on control sockets.
+ */
+function callOnce(path: string, method: string, seconds: number, signal: AbortSignal): Promise<string | undefined> {
+  return new Promise((resolve) => {
+    const socket = createConnection(path);
+    const done = (problem: string | undefined) => {
+      clearTimeout(timer);
+      signal.removeEventListener('abort', aborted);
+      socket.destroy();
+      resolve(problem);
+    };
+    const aborted = () => done('the agent is stopping');
+    const timer = setTimeout(() => done(`no answer in ${seconds} s`), seconds * 1000);
+    signal.addEventListener('abort', aborted, { once: true });
+    socket.on('connect', () => socket.write(JSON.stringify({ id: 0, method, params: [] })));
+    socket.on('data', () => done(undefined));
+    socket.on('error', (error) => done(error.message));
+    socket.on('close', () => done('it closed the connection'));
+  });
 }

@@ -1,12 +1,13 @@
-import { readFile } from 'node:fs/promises';
 import { parse } from 'yaml';
 import * as z from 'zod';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { PlumblineError } from '../../model/errors.ts';
+import { parseQuantity, wholeValue } from '../../model/quantity.ts';
 
 const options = z.record(z.string(), z.union([z.string(), z.boolean(), z.number()]).transform(String)).nullish();
+const quantity = z.union([z.string(), z.number().transform(String)]);
 
-/** What a KubeletConfiguration says about CPUs; the kubelet's own defaults fill what it does not say. */
+/** What a KubeletConfiguration says about CPUs and memory; the kubelet's own defaults fill what it does not say. */
 const kubeletConfiguration = z.object({
   kind: z.literal('KubeletConfiguration'),
   cpuManagerPolicy: z.string().nullish(),
@@ -15,11 +16,16 @@ const kubeletConfiguration = z.object({
   topologyManagerScope: z.string().nullish(),
   topologyManagerPolicyOptions: options,
   memoryManagerPolicy: z.string().nullish(),
+  reservedMemory: z.array(z.object({ numaNode: z.number().int(), limits: z.record(z.string(), quantity) })).nullish(),
   reservedSystemCPUs: z.string().nullish(),
+  maxPods: z.number().int().nullish(),
 });
 
+/** The kubelet's own default. */
+export const DEFAULT_MAX_PODS = 110;
+
 export interface KubeletConfig {
-  /** The file it was read from. */
+  /** Where it was read from. */
   readonly source: string;
   readonly cpuManager: { readonly policy: string; readonly options: Readonly<Record<string, string>> };
   readonly topologyManager: {
@@ -28,8 +34,11 @@ export interface KubeletConfig {
     readonly options: Readonly<Record<string, string>>;
   };
   readonly memoryManager: { readonly policy: string };
+  /** Bytes by NUMA node and resource name that the memory manager gives to nobody. */
+  readonly reservedMemory: ReadonlyMap<number, Readonly<Record<string, number>>>;
   /** reservedSystemCPUs; undefined where only amounts (kubeReserved, systemReserved) are given, or nothing is. */
   readonly reserved: CpuSet | undefined;
+  readonly maxPods: number;
 }
 
 export class KubeletConfigError extends PlumblineError {
@@ -45,15 +54,23 @@ export class KubeletConfigError extends PlumblineError {
  */
 export function parseKubeletConfig(file: string, text: string): KubeletConfig | undefined {
   const document = parseYaml(file, text);
-  if (isKubeconfig(document)) return undefined;
+  return isKubeconfig(document) ? undefined : kubeletConfigOf(file, document);
+}
+
+/**
+ * Reads a decoded KubeletConfiguration.
+ * @param source where it is from, for messages
+ * @throws KubeletConfigError if it is none, or says something that cannot be
+ */
+export function kubeletConfigOf(source: string, document: unknown): KubeletConfig {
   const result = kubeletConfiguration.safeParse(document);
   if (!result.success) {
     const issue = result.error.issues[0];
-    throw new KubeletConfigError(file, `no usable KubeletConfiguration: ${issue?.path.join('.')}: ${issue?.message}`);
+    throw new KubeletConfigError(source, `no usable KubeletConfiguration: ${issue?.path.join('.')}: ${issue?.message}`);
   }
   const config = result.data;
   return {
-    source: file,
+    source,
     cpuManager: { policy: config.cpuManagerPolicy || 'none', options: config.cpuManagerPolicyOptions ?? {} },
     topologyManager: {
       policy: config.topologyManagerPolicy || 'none',
@@ -61,38 +78,14 @@ export function parseKubeletConfig(file: string, text: string): KubeletConfig | 
       options: config.topologyManagerPolicyOptions ?? {},
     },
     memoryManager: { policy: config.memoryManagerPolicy || 'None' },
-    reserved: parseReserved(file, config.reservedSystemCPUs ?? ''),
+    reservedMemory: parseReservedMemory(source, config.reservedMemory ?? []),
+    reserved: parseReserved(source, config.reservedSystemCPUs ?? ''),
+    maxPods: config.maxPods || DEFAULT_MAX_PODS,
   };
 }
 
-/** What became of one candidate file. */
-export type KubeletConfigFinding =
-  | { readonly kind: 'found'; readonly config: KubeletConfig }
-  | { readonly kind: 'kubeconfig' | 'absent'; readonly file: string }
-  | { readonly kind: 'invalid'; readonly file: string; readonly error: Error };
-
-/** Looks at the candidates in order up to the first KubeletConfiguration; tells what each of them was. */
-export async function findKubeletConfig(candidates: readonly string[]): Promise<readonly KubeletConfigFinding[]> {
-  const findings: KubeletConfigFinding[] = [];
-  for (const file of candidates) {
-    const finding = await examine(file);
-    findings.push(finding);
-    if (finding.kind === 'found') break;
-  }
-  return findings;
-}
-
-async function examine(file: string): Promise<KubeletConfigFinding> {
-  try {
-    const config = parseKubeletConfig(file, await readFile(file, 'utf8'));
-    return config === undefined ? { kind: 'kubeconfig', file } : { kind: 'found', config };
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return { kind: 'absent', file };
-    return { kind: 'invalid', file, error: error as Error };
-  }
-}
-
-function parseYaml(file: string, text: string): unknown {
+/** @throws KubeletConfigError */
+export function parseYaml(file: string, text: string): unknown {
   try {
     return parse(text);
   } catch (error) {
@@ -100,15 +93,36 @@ function parseYaml(file: string, text: string): unknown {
   }
 }
 
-function isKubeconfig(document: unknown): boolean {
+export function isKubeconfig(document: unknown): boolean {
   return typeof document === 'object' && document !== null && 'kind' in document && document.kind === 'Config';
 }
 
-function parseReserved(file: string, text: string): CpuSet | undefined {
+function parseReserved(source: string, text: string): CpuSet | undefined {
   if (text === '') return undefined;
   try {
     return CpuSet.parse(text);
   } catch (error) {
-    throw new KubeletConfigError(file, `reservedSystemCPUs: ${(error as Error).message}`, { cause: error });
+    throw new KubeletConfigError(source, `reservedSystemCPUs: ${(error as Error).message}`, { cause: error });
+  }
+}
+
+function parseReservedMemory(
+  source: string,
+  entries: readonly { numaNode: number; limits: Readonly<Record<string, string>> }[],
+): KubeletConfig['reservedMemory'] {
+  const byNode = new Map<number, Record<string, number>>();
+  for (const { numaNode, limits } of entries) {
+    const bytes = byNode.get(numaNode) ?? {};
+    for (const [resource, amount] of Object.entries(limits)) bytes[resource] = parseBytes(source, amount);
+    byNode.set(numaNode, bytes);
+  }
+  return byNode;
+}
+
+function parseBytes(source: string, amount: string): number {
+  try {
+    return wholeValue(parseQuantity(amount));
+  } catch (error) {
+    throw new KubeletConfigError(source, `reservedMemory: ${(error as Error).message}`, { cause: error });
   }
 }

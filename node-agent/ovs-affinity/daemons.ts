@@ -1,13 +1,19 @@
-import { readFileSync } from 'node:fs';
+import { readFileSync, type Stats, statSync } from 'node:fs';
 import { join } from 'node:path';
+import { commandLineOf, commOf, identityOf, parentOf, startOf } from './proc.ts';
 
 /** The daemons whose threads are managed, by the names of their pidfiles and of their main threads. */
 export const OVS_DAEMONS = ['ovs-vswitchd', 'ovsdb-server'] as const;
 export type OvsDaemonName = (typeof OVS_DAEMONS)[number];
 
-export interface OvsDaemon {
+/** A process whose threads are managed. */
+export interface OvsProcess {
   readonly name: OvsDaemonName;
+  /** A `monitor` is the parent that starts a daemon again when it crashes; what it may run on, the new one inherits. */
+  readonly role: 'daemon' | 'monitor';
   readonly pid: number;
+  /** Clock ticks since the machine's start; tells it from a later process with the same id. */
+  readonly start: number;
 }
 
 /** Why a daemon is not managed: `absent` (no pidfile, or nobody has that pid), `stale` (somebody else has it). */
@@ -17,19 +23,68 @@ export interface MissingDaemon {
   readonly message: string;
 }
 
-export const isFound = (daemon: OvsDaemon | MissingDaemon): daemon is OvsDaemon => 'pid' in daemon;
-export const isMissing = (daemon: OvsDaemon | MissingDaemon): daemon is MissingDaemon => !isFound(daemon);
+export const isMissing = (found: OvsProcess | MissingDaemon): found is MissingDaemon => 'message' in found;
 
-/**
- * Looks both daemons up by the pidfiles in Open vSwitch's run directory. A pidfile outlives a daemon that was killed,
- * and its number may have gone to any other process since: the process must bear the daemon's name.
- */
-export function findDaemons(rundir: string): (OvsDaemon | MissingDaemon)[] {
-  return OVS_DAEMONS.map((name) => findDaemon(rundir, name));
+export interface FoundProcesses {
+  readonly processes: readonly OvsProcess[];
+  readonly missing: readonly MissingDaemon[];
+  /** Whether anything was looked up anew since the last time. */
+  readonly changed: boolean;
 }
 
-function findDaemon(rundir: string, name: OvsDaemonName): OvsDaemon | MissingDaemon {
-  const file = join(rundir, `${name}.pid`);
+/**
+ * Looks both daemons and their monitors up by the pidfiles in Open vSwitch's run directory. A pidfile outlives a daemon
+ * that was killed, and its number may have gone to any other process since: the process must bear the daemon's name.
+ */
+export function findDaemons(rundir: string): (OvsProcess | MissingDaemon)[] {
+  return OVS_DAEMONS.flatMap<OvsProcess | MissingDaemon>((name) => readPidfile(join(rundir, `${name}.pid`), name));
+}
+
+/**
+ * The same, again and again: as long as neither pidfile nor process changes, a look costs one call for each. A monitor
+ * whose daemon is down stays found, as the next daemon will be its child.
+ */
+export function createDaemonFinder(rundir: string): () => FoundProcesses {
+  const lookups = OVS_DAEMONS.map((name) => createLookup(join(rundir, `${name}.pid`), name));
+  return () => {
+    const found = lookups.map((look) => look());
+    return {
+      processes: found.flatMap(({ processes }) => processes),
+      missing: found.flatMap(({ missing }) => missing),
+      changed: found.some(({ changed }) => changed),
+    };
+  };
+}
+
+function createLookup(file: string, name: OvsDaemonName): () => FoundProcesses {
+  let before: { readonly pidfile: Stats; readonly identities: readonly (number | undefined)[] } | undefined;
+  let processes: readonly OvsProcess[] = [];
+
+  const isUnchanged = (now: Stats | undefined): boolean => {
+    if (before === undefined || now === undefined) return false;
+    const { pidfile, identities } = before;
+    if (pidfile.ino !== now.ino || pidfile.mtimeMs !== now.mtimeMs || pidfile.size !== now.size) return false;
+    return processes.every(({ pid }, i) => identities[i] !== undefined && identityOf(pid) === identities[i]);
+  };
+
+  return () => {
+    const pidfile = statOf(file);
+    if (isUnchanged(pidfile)) return { processes, missing: [], changed: false };
+    const found = readPidfile(file, name);
+    if (Array.isArray(found)) {
+      processes = found;
+      before = pidfile && { pidfile, identities: found.map(({ pid }) => identityOf(pid)) };
+      return { processes, missing: [], changed: true };
+    }
+    before = undefined;
+    const remaining = processes.filter(({ role, pid, start }) => role === 'monitor' && startOf(pid) === start);
+    const changed = remaining.length !== processes.length;
+    processes = remaining;
+    return { processes, missing: [found], changed };
+  };
+}
+
+function readPidfile(file: string, name: OvsDaemonName): OvsProcess[] | MissingDaemon {
   let text: string;
   try {
     text = readFileSync(file, 'utf8').trim();
@@ -42,14 +97,26 @@ function findDaemon(rundir: string, name: OvsDaemonName): OvsDaemon | MissingDae
   const comm = commOf(pid);
   if (comm === undefined) return { name, code: 'absent', message: `${file} says ${pid}, but there is no such process` };
   if (comm !== name) return { name, code: 'stale', message: `${file} says ${pid}, but that process is ${comm}` };
-  return { name, pid };
+  const monitor = monitorOf(name, pid);
+  const daemon: OvsProcess = { name, role: 'daemon', pid, start: startOf(pid) ?? 0 };
+  if (monitor === undefined) return [daemon];
+  return [daemon, { name, role: 'monitor', pid: monitor, start: startOf(monitor) ?? 0 }];
 }
 
-/** The name of a process (of its main thread), or undefined if it is gone. */
-export function commOf(pid: number): string | undefined {
+function statOf(file: string): Stats | undefined {
   try {
-    return readFileSync(`/proc/${pid}/comm`, 'utf8').trimEnd();
+    return statSync(file);
   } catch {
     return undefined;
   }
+}
+
+/**
+ * The parent that watches over a daemon started with --monitor. It calls itself after what it does.
+ * Source: monitor_daemon in lib/daemon-unix.c of Open vSwitch.
+ */
+function monitorOf(name: OvsDaemonName, pid: number): number | undefined {
+  const parent = parentOf(pid);
+  if (parent === undefined || parent <= 1) return undefined;
+  return commandLineOf(parent)?.startsWith(`${name}: monitoring pid `) === true ? parent : undefined;
 }

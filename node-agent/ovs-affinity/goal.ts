@@ -1,4 +1,45 @@
 import { CpuSet } from '../../model/cpu-set.ts';
+import type { AssignmentsView } from '../assignments/view.ts';
+
+/** CPUs that are nobody's and yet not for Open vSwitch's ordinary threads, by why. */
+export interface LeftOut {
+  /** Of poll mode drivers, by their threads and by `pmd-cpu-mask`. */
+  readonly pmd: CpuSet;
+  /** Of isolcpus, if they are to be left out; no scheduler spreads threads over them. */
+  readonly isolated: CpuSet;
+  /** Promised to a container that is about to start, whatever the view says yet. */
+  readonly vacated: CpuSet;
+}
+
+/** The CPUs that Open vSwitch may have, or undefined where that is not known; and why these, for people. */
+export interface Allowance {
+  readonly cpus: CpuSet | undefined;
+  readonly why: readonly string[];
+}
+
+/**
+ * What is free without what is left out. Isolated CPUs are left out only where others remain: a switch without any CPU
+ * would be worse than one on CPUs that somebody wanted to have quiet.
+ */
+export function allowance({ free, owned, problems }: AssignmentsView, { pmd, isolated, vacated }: LeftOut): Allowance {
+  const why: string[] = [];
+  const say = (cpus: CpuSet, text: string) => {
+    if (!cpus.isEmpty) why.push(`${cpus}: ${text}`);
+  };
+  say(owned, 'owned by containers');
+  say(vacated.minus(owned), 'vacated for a container that starts');
+  say(pmd, 'poll mode drivers');
+  if (free === undefined) {
+    why.push(`only owned CPUs are left, since who owns which is not known yet: ${problems.join('; ')}`);
+    return { cpus: undefined, why };
+  }
+  if (problems.length > 0) why.push(`nothing is taken, since not all is known: ${problems.join('; ')}`);
+  const open = free.minus(vacated).minus(pmd);
+  const quiet = open.minus(isolated);
+  if (quiet.isEmpty) return { cpus: open, why };
+  say(open.intersect(isolated), 'isolated');
+  return { cpus: quiet, why };
+}
 
 /** The CPUs to be on now, and whether more should be taken later. */
 export interface Step {

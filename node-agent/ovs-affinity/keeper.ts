@@ -1,7 +1,8 @@
 import { CpuSet } from '../../model/cpu-set.ts';
 import type { Affinity } from '../../native/affinity.ts';
-import { SyscallError } from '../../native/syscall-error.ts';
-import type { OvsDaemon } from './daemons.ts';
+import type { OvsProcess } from './daemons.ts';
+import { createMover, type TargetOf } from './mover.ts';
+import { type Originals, originalOf } from './originals.ts';
 import { createPmdFinder, type Threads } from './threads.ts';
 
 /**
@@ -21,6 +22,15 @@ export interface PassResult {
   readonly errors: readonly string[];
 }
 
+/** A thread as it is now, for people. */
+export interface ThreadState {
+  readonly tid: number;
+  readonly name: string;
+  readonly allowed: CpuSet;
+  /** `pmd`: left alone; `clipped`: its cpuset holds it on fewer CPUs; or the errno's name with which it was refused. */
+  readonly note: string | undefined;
+}
+
 export interface KeeperDeps {
   readonly affinity: Affinity;
   readonly threads: Threads;
@@ -32,132 +42,147 @@ export interface KeeperDeps {
 
 /** Rounds in one pass for threads born while it runs; a round without news ends it. */
 const MOST_ROUNDS = 5;
+/** Threads that one glance asks for, beside the main thread: a few, so that an idle node costs next to nothing. */
+const GLANCE = 16;
 
-/** Keeps the threads of one process where they should be, and remembers where they were. */
+const NOTHING_DONE: PassResult = { threads: 0, moved: 0, clipped: 0, errors: [] };
+
+/** Keeps the threads of one process where they should be, and gives them back what they had. */
 export interface Keeper {
-  readonly daemon: OvsDaemon;
-  /** Brings every thread to the goal. A thread that is there already costs one call that changes nothing. */
-  apply(goal: Goal): PassResult;
+  readonly process: OvsProcess;
+  /** Sees which threads there are, for `pmdCpus` and for the next `apply`. */
+  look(): void;
   /** CPUs of the process's poll mode driver threads, which are left alone. */
   pmdCpus(): CpuSet;
+  /** Brings every thread to the goal. A thread that is there already costs one call that changes nothing. */
+  apply(goal: Goal): PassResult;
+  /** What a few calls tell: the number of threads, the main thread and some of the others, in turns. */
+  isAsLeft(): boolean;
   /** Threads, poll mode drivers aside, that may run on one of the CPUs now. */
   threadsOn(cpus: CpuSet): number[];
-  /** Gives each thread its mask from before the first pass; one born since, the main thread's. */
+  /** Where the threads were when `remember` was called, or as it was given. */
+  readonly originals: Originals | undefined;
+  /** Notes where the threads are now, or takes what is known from before. To be done before the first `apply`. */
+  remember(known?: Originals): void;
+  /** Gives each thread its original mask and forgets it. Does nothing where none was remembered. */
   restore(): PassResult;
+  describe(): ThreadState[];
 }
 
-/** What the kernel made of a target that it did not take as it was: so that it is not asked again and again. */
-interface Settled {
-  readonly target: CpuSet;
-  readonly effective: CpuSet;
-  /** The errno's name, if it took nothing at all. */
-  readonly refused?: string;
-}
-
-type TargetOf = (mask: CpuSet, tid: number) => CpuSet;
-
-export function createKeeper(daemon: OvsDaemon, { affinity, threads, machine, now }: KeeperDeps): Keeper {
-  const { pid } = daemon;
+export function createKeeper(process: OvsProcess, deps: KeeperDeps): Keeper {
+  const { threads } = deps;
+  const { pid } = process;
   // Only ovs-vswitchd has poll mode drivers; whatever ovsdb-server calls its threads, they are ordinary.
-  const findPmd = daemon.name === 'ovs-vswitchd' ? createPmdFinder(pid, threads, now) : () => new Set<number>();
-  const originals = new Map<number, CpuSet>();
-  const settled = new Map<number, Settled>();
+  const hasPmd = process.name === 'ovs-vswitchd' && process.role === 'daemon';
+  const findPmd = hasPmd ? createPmdFinder(pid, threads, deps.now) : () => new Set<number>();
+  const mover = createMover(deps.affinity);
+  let originals: Originals | undefined;
+  let tids: readonly number[] = [];
+  let pmd: ReadonlySet<number> = new Set();
+  let cursor = 0;
+  /** Whether what was last looked at has not been used yet. */
+  let isFresh = false;
 
-  const current = (tid: number): CpuSet => CpuSet.fromWords(affinity.get(tid));
-
-  const ordinary = (): number[] => {
-    const tids = threads.list(pid);
-    const pmd = findPmd(tids);
-    return pmd.size === 0 ? tids : tids.filter((tid) => !pmd.has(tid));
+  const list = () => {
+    tids = threads.list(pid);
+    pmd = findPmd(tids);
+    isFresh = false;
   };
-
-  const pmdCpus = (): CpuSet => {
-    let cpus = CpuSet.EMPTY;
-    for (const tid of findPmd(threads.list(pid))) {
-      cpus = cpus.union(quietly(() => current(tid)) ?? CpuSet.EMPTY);
-    }
-    return cpus;
-  };
-
-  const remember = () => {
-    for (const tid of ordinary()) {
-      const mask = quietly(() => current(tid));
-      if (mask !== undefined) originals.set(tid, mask);
-    }
-  };
-
-  /** One thread; whether it was changed. */
-  const move = (tid: number, targetOf: TargetOf): boolean => {
-    const mask = quietly(() => current(tid));
-    if (mask === undefined) return false;
-    const target = targetOf(mask, tid);
-    if (mask.equals(target)) {
-      settled.delete(tid);
-      return false;
-    }
-    const before = settled.get(tid);
-    if (before?.target.equals(target) && before.effective.equals(mask)) return false;
-    try {
-      affinity.set(tid, target.toWords(1));
-    } catch (error) {
-      if (!(error instanceof SyscallError)) throw error;
-      if (error.code !== 'ESRCH') settled.set(tid, { target, effective: mask, refused: error.code });
-      return false;
-    }
-    const effective = quietly(() => current(tid)) ?? target;
-    if (effective.equals(target)) settled.delete(tid);
-    else settled.set(tid, { target, effective });
-    return !effective.equals(mask);
-  };
+  const ordinary = () => (pmd.size === 0 ? tids : tids.filter((tid) => !pmd.has(tid)));
 
   const pass = (targetOf: TargetOf): PassResult => {
     const done = new Set<number>();
     let moved = 0;
     for (let round = 0; round < MOST_ROUNDS; round++) {
+      if (!isFresh) list();
+      isFresh = false;
       const fresh = ordinary().filter((tid) => !done.has(tid));
       for (const tid of fresh) {
         done.add(tid);
-        if (move(tid, targetOf)) moved++;
+        if (mover.move(tid, targetOf)) moved++;
       }
+      // Where nothing was changed, nothing can have been born with the old mask in the middle of it.
       if (fresh.length === 0 || moved === 0) break;
     }
-    for (const tid of settled.keys()) if (!done.has(tid)) settled.delete(tid);
-    const errors = [...settled.values()].map(({ refused }) => refused).filter((code) => code !== undefined);
-    return { threads: done.size, moved, clipped: settled.size - errors.length, errors };
+    mover.forgetOthers(tids);
+    for (const tid of pmd) mover.see(tid);
+    return { threads: done.size, moved, ...mover.trouble() };
   };
 
   return {
-    daemon,
-    pmdCpus,
+    process,
+    look() {
+      list();
+      isFresh = true;
+    },
+    get originals() {
+      return originals;
+    },
+    pmdCpus() {
+      let cpus = CpuSet.EMPTY;
+      for (const tid of pmd) cpus = cpus.union(mover.current(tid) ?? CpuSet.EMPTY);
+      return cpus;
+    },
     apply(goal) {
-      if (originals.size === 0) remember();
       if ('only' in goal) {
-        const target = goal.only.intersect(machine());
+        const target = goal.only.intersect(deps.machine());
         return pass(() => target);
       }
-      const otherwise = goal.otherwise.minus(goal.avoid).intersect(machine());
+      const otherwise = goal.otherwise.minus(goal.avoid).intersect(deps.machine());
       return pass((mask) => {
         const rest = mask.minus(goal.avoid);
         return rest.isEmpty ? otherwise : rest;
       });
     },
-    threadsOn: (cpus) => ordinary().filter((tid) => quietly(() => current(tid))?.intersects(cpus) === true),
+    isAsLeft() {
+      if (threads.count(pid) !== tids.length) return false;
+      if (!mover.isAsSeen(pid)) return false;
+      for (let i = 0; i < Math.min(GLANCE, tids.length); i++) {
+        cursor = (cursor + 1) % tids.length;
+        const tid = tids[cursor];
+        if (tid !== undefined && tid !== pid && !mover.isAsSeen(tid)) return false;
+      }
+      return true;
+    },
+    threadsOn(cpus) {
+      list();
+      return ordinary().filter((tid) => mover.current(tid)?.intersects(cpus) === true);
+    },
+    remember(known) {
+      if (!isFresh) list();
+      originals = known ?? rememberMasks(pid, ordinary(), mover.current, (tid) => threads.start(pid, tid));
+    },
     restore() {
-      const main = originals.get(pid);
-      const result = pass((mask, tid) => originals.get(tid) ?? main ?? mask);
-      originals.clear();
-      settled.clear();
+      if (originals === undefined) return NOTHING_DONE;
+      const before = originals;
+      const result = pass((_mask, tid) => originalOf(before, tid, (one) => threads.start(pid, one)));
+      originals = undefined;
       return result;
+    },
+    describe() {
+      list();
+      return tids.flatMap((tid) => {
+        const allowed = mover.current(tid);
+        if (allowed === undefined) return [];
+        const note = pmd.has(tid) ? 'pmd' : mover.noteOf(tid);
+        return [{ tid, name: threads.name(pid, tid) ?? '', allowed, note }];
+      });
     },
   };
 }
 
-/** The value, or undefined if the thread ended meanwhile. */
-function quietly<Value>(read: () => Value): Value | undefined {
-  try {
-    return read();
-  } catch (error) {
-    if (error instanceof SyscallError) return undefined;
-    throw error;
-  }
+function rememberMasks(
+  pid: number,
+  tids: readonly number[],
+  current: (tid: number) => CpuSet | undefined,
+  startOf: (tid: number) => number | undefined,
+): Originals | undefined {
+  const main = current(pid);
+  if (main === undefined) return undefined;
+  const odd = tids.flatMap((tid) => {
+    const cpus = current(tid);
+    const start = cpus === undefined || cpus.equals(main) ? undefined : startOf(tid);
+    return cpus === undefined || start === undefined ? [] : [{ tid, start, cpus }];
+  });
+  return { main, odd };
 }

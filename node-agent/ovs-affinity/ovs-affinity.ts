@@ -1,23 +1,22 @@
 import type { CpuSet } from '../../model/cpu-set.ts';
-import type { Logger } from '../../runtime/log.ts';
 import type { Assignments } from '../assignments/assignments.ts';
-import type { AssignmentsView } from '../assignments/view.ts';
 import { createGuard, untilAborted } from '../duty.ts';
 import { watchDirectory } from '../watch-directory.ts';
 import { type CrewDeps, createCrew } from './crew.ts';
 import { isEnabled, watchEnabler } from './enabler.ts';
-import { step } from './goal.ts';
-import type { Goal } from './keeper.ts';
+import { type OvsStatus, statusOf } from './status.ts';
+import { createTargets, type TargetsDeps } from './targets.ts';
+import { createTeller, type TellerDeps } from './tell.ts';
 
-/** Seconds between passes that nothing asked for. They change nothing where nothing changed. */
-const SAFETY = 5;
-
-export interface OvsAffinityDeps extends CrewDeps {
+export interface OvsAffinityDeps extends CrewDeps, TargetsDeps, TellerDeps {
   readonly enablerFile: string;
-  /** Seconds that newly free CPUs are left alone, so that many growths become one. 0 takes them at once. */
-  readonly growthDelay: number;
+  /** Seconds between looks that nothing asked for. They change nothing, and call little, where nothing changed. */
+  readonly checkInterval: number;
+  /** What becomes of the masks when the feature is turned off or the duty ends. */
+  readonly masksAtEnd: 'restore' | 'leave';
   readonly assignments: Pick<Assignments, 'view' | 'subscribe'>;
-  readonly log: Logger;
+  /** Calls the listener when `pmdMask` may have changed. @returns a function that ends that */
+  readonly onPmdMask: (listener: () => void) => () => void;
 }
 
 export interface OvsAffinity {
@@ -28,113 +27,106 @@ export interface OvsAffinity {
    * @throws VacateError after 2 s
    */
   vacate(cpus: CpuSet, signal?: AbortSignal): Promise<void>;
-  /** CPUs of OVS's poll mode driver threads; empty while not enabled. */
+  /** CPUs of OVS's poll mode driver threads, as of the last pass; empty while not enabled. */
   pmdCpus(): CpuSet;
+  /** For people: every thread, where it may run, where it should and why. */
+  status(): OvsStatus;
 }
 
 /**
  * States: off, until the enabler file is there and not empty; on, until it is not, or the duty ends. The first pass of
- * `on` remembers each thread's mask, leaving `on` writes them back. While on, a change of the assignments, a new
- * pidfile or the safety tick makes one pass over all threads, synchronously in the event's own callback.
+ * `on` remembers each thread's mask, leaving `on` writes them back. While on, a change of the assignments or of the
+ * poll mode drivers, a new pidfile or time for a growth makes one pass over all threads, synchronously in the event's
+ * own callback. The safety tick makes one only if a few calls show that something is not as it was left.
  *
- * Invariant: a pass never gives a thread a CPU that the view calls owned.
+ * Invariant: a pass never gives a thread a CPU that the view calls owned, nor one vacated for a container that starts.
  */
 export function createOvsAffinity(deps: OvsAffinityDeps): OvsAffinity {
-  const { assignments, enablerFile, growthDelay, log, metrics } = deps;
+  const { assignments, enablerFile, log, metrics, events } = deps;
   const crew = createCrew(deps);
+  const tell = createTeller(deps);
+  /** The end of a growth's wait, under the guard of the run that is on. */
+  let grow = () => {};
+  const targets = createTargets(deps, () => grow());
   let enabled = false;
-  let applied: CpuSet | undefined;
-  let growth: NodeJS.Timeout | undefined;
-  let lastProblems = '';
-  /** `grow` under the guard of the run that is on. */
-  let guardedGrow = () => {};
-
-  const cancelGrowth = () => {
-    clearTimeout(growth);
-    growth = undefined;
-  };
-
-  const goalOf = ({ free, owned }: AssignmentsView, mayGrow: boolean): Goal => {
-    // Never known yet: nothing is taken, but what is known to be owned is left.
-    if (free === undefined) return { avoid: owned, otherwise: deps.machine().minus(owned) };
-    const { now, later } = step(mayGrow ? undefined : applied, free);
-    applied = now;
-    if (later === undefined) cancelGrowth();
-    else growth ??= setTimeout(guardedGrow, growthDelay * 1000);
-    return { only: now };
-  };
-
-  const grow = () => {
-    growth = undefined;
-    pass(performance.now(), true);
-  };
 
   /** `at`: when this process heard of what makes the pass necessary, in monotonic milliseconds. */
-  const pass = (at: number, mayGrow = growthDelay === 0) => {
+  const pass = (at: number, mayGrow = false) => {
     if (!enabled) return;
-    const { goal, moved, problems } = crew.apply(goalOf(assignments.view(), mayGrow));
-    if (moved > 0) {
-      const millis = performance.now() - at;
-      metrics.ovsMoveSeconds.observe(millis / 1000);
-      const where = 'only' in goal ? { cpus: goal.only } : { avoided: goal.avoid };
-      log.info({ ...where, threads: moved, millis: Math.round(millis * 1000) / 1000 }, 'ovs threads moved');
-    }
-    say(problems);
+    const view = assignments.view();
+    crew.look();
+    const goal = targets.goal(view, crew.pmdCpus(), mayGrow);
+    const { moved, problems } = crew.apply(goal);
+    tell.moved(goal, moved, view, at);
+    tell.problems(problems);
+    tell.reserved(view.reserved);
   };
 
-  const say = (problems: readonly string[]) => {
-    const text = problems.join('; ');
-    if (text !== '' && text !== lastProblems) log.warn({ problems }, 'ovs affinity is not complete');
-    if (text === '' && lastProblems !== '') log.info('ovs affinity is complete again');
-    lastProblems = text;
+  const turnOff = (asked: boolean) => {
+    targets.reset();
+    tell.reset();
+    const restores = deps.masksAtEnd === 'restore';
+    if (!restores) crew.leave();
+    log.info({ enablerFile, restored: restores ? crew.restore() : 0 }, 'OVS CPU affinity pinning disabled');
+    if (asked) events.disabled(restores);
   };
 
-  const enable = (wanted: boolean) => {
+  /** @param asked by the enabler file, not by the end of the duty */
+  const enable = (wanted: boolean, asked: boolean) => {
     if (wanted === enabled) return;
     enabled = wanted;
     metrics.ovsEnabled.set(wanted ? 1 : 0);
-    if (wanted) {
-      log.info({ enablerFile, reserved: assignments.view().reserved }, 'Starting OVS daemon CPU pinning');
-      return pass(performance.now(), true);
-    }
-    cancelGrowth();
-    applied = undefined;
-    lastProblems = '';
-    log.info({ enablerFile, restored: crew.restore() }, 'OVS CPU affinity pinning disabled');
+    if (!wanted) return turnOff(asked);
+    log.info({ enablerFile }, 'Starting OVS daemon CPU pinning');
+    events.enabled(enablerFile);
+    pass(performance.now(), true);
+  };
+
+  const look = () => enable(isEnabled(enablerFile), true);
+
+  const tick = () => {
+    look();
+    if (!enabled) return;
+    tell.unknown(assignments.view().problems);
+    if (targets.isDue() || !crew.isAsLeft()) pass(performance.now());
   };
 
   return {
     async run(signal) {
       const guard = createGuard();
-      const look = () => enable(isEnabled(enablerFile));
+      grow = guard(() => pass(performance.now(), true));
       look();
-      if (!enabled) log.info({ enablerFile }, 'OVS CPU affinity pinning disabled');
-      const unsubscribe = assignments.subscribe(guard((_view, at) => pass(at)));
+      // What an agent before this one did is undone here, should the feature have been turned off meanwhile.
+      if (!enabled) turnOff(false);
+      const passNow = guard(() => pass(performance.now()));
+      const unsubscribe = [assignments.subscribe(guard((_view, at) => pass(at))), deps.onPmdMask(passNow)];
       watchEnabler(enablerFile, guard(look), signal);
-      watchDirectory({ path: deps.rundir, signal, onChange: guard(() => pass(performance.now())) });
-      const tick = guard(() => {
-        look();
-        pass(performance.now());
-      });
-      const timer = setInterval(tick, SAFETY * 1000);
-      guardedGrow = guard(grow);
+      const onRundir = (name: string | undefined) => {
+        if (name === undefined || name.endsWith('.pid')) passNow();
+      };
+      watchDirectory({ path: deps.rundir, signal, onChange: onRundir });
+      const timer = setInterval(guard(tick), deps.checkInterval * 1000);
       try {
         await Promise.race([untilAborted(signal), guard.failed]);
       } finally {
         clearInterval(timer);
-        unsubscribe();
-        enable(false);
+        for (const end of unsubscribe) end();
+        enable(false, false);
       }
     },
 
     async vacate(cpus, signal) {
       if (!enabled || cpus.isEmpty) return;
-      // What is vacated comes back as growth does: late, and only if the view still calls it free.
-      applied = applied?.minus(cpus);
-      const { free, owned } = assignments.view();
-      await crew.vacate(cpus, free ?? deps.machine().minus(owned), signal);
+      targets.vacate(cpus);
+      try {
+        await crew.vacate(cpus, targets.otherwise(assignments.view(), crew.pmdCpus()), signal);
+      } catch (error) {
+        events.notVacated((error as Error).message);
+        throw error;
+      }
     },
 
     pmdCpus: () => crew.pmdCpus(),
+    status: () => statusOf({ enabled, enablerFile, crew, targets, problems: tell.current }),
   };
 }

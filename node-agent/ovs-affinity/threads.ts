@@ -1,12 +1,20 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { readdirSync, readFileSync, statSync } from 'node:fs';
+import { startOf } from './proc.ts';
 
 /** The threads of processes, as far as the keeper needs to know them. */
 export interface Threads {
   /** Thread ids of a process, the main thread's included; empty if it is gone. */
   list(pid: number): number[];
+  /** How many there are; 0 if it is gone. One call, where `list` takes several. */
+  count(pid: number): number;
   /** A thread's name; undefined if it is gone. */
   name(pid: number, tid: number): string | undefined;
+  /** When a thread was started, in clock ticks since the machine's start; undefined if it is gone. */
+  start(pid: number, tid: number): number | undefined;
 }
+
+/** Links that a directory without entries has: its name and its own `.`. */
+const LINKS_OF_NONE = 2;
 
 /** Threads as /proc shows them. */
 export const procThreads: Threads = {
@@ -17,6 +25,8 @@ export const procThreads: Threads = {
       return [];
     }
   },
+  // The kernel adds the number of threads to the links of this directory (proc_task_getattr in fs/proc/base.c).
+  count: (pid) => (statSync(`/proc/${pid}/task`, { throwIfNoEntry: false })?.nlink ?? LINKS_OF_NONE) - LINKS_OF_NONE,
   name(pid, tid) {
     try {
       return readFileSync(`/proc/${pid}/task/${tid}/comm`, 'utf8').trimEnd();
@@ -24,6 +34,7 @@ export const procThreads: Threads = {
       return undefined;
     }
   },
+  start: startOf,
 };
 
 /** Milliseconds after which a thread has the name it will keep: it is born with its parent's and sets its own at once. */
@@ -39,13 +50,17 @@ export function createPmdFinder(pid: number, threads: Threads, now: () => number
     const alive = new Set(tids);
     for (const tid of seen.keys()) if (!alive.has(tid)) seen.delete(tid);
     const at = now();
+    const pmd = new Set<number>();
     for (const tid of tids) {
-      const known = seen.get(tid);
-      if (known?.final) continue;
-      const isPmd = /^pmd-c\d/.test(threads.name(pid, tid) ?? '');
-      const first = known?.first ?? at;
-      seen.set(tid, { first, isPmd, final: isPmd || at - first >= NAMED_AFTER });
+      let known = seen.get(tid);
+      if (known?.final !== true) {
+        const isPmd = /^pmd-c\d/.test(threads.name(pid, tid) ?? '');
+        const first = known?.first ?? at;
+        known = { first, isPmd, final: isPmd || at - first >= NAMED_AFTER };
+        seen.set(tid, known);
+      }
+      if (known.isPmd) pmd.add(tid);
     }
-    return new Set(tids.filter((tid) => seen.get(tid)?.isPmd));
+    return pmd;
   };
 }

@@ -3,10 +3,11 @@ import { isNotFound } from '../../kube/errors.ts';
 import { NAMESPACE } from '../../model/names.ts';
 import type { Logger } from '../../runtime/log.ts';
 import { sleep } from '../../runtime/time.ts';
-import { createLease, createRenewTimes, type LeaseIdentity, patchLease } from '../lease-object.ts';
+import { createLease, type LeaseName, patchLease } from '../lease-object.ts';
 import type { AgentMetrics } from '../metrics.ts';
-import { readNode } from '../node-object.ts';
+import { ownedBy, readNode } from '../node-object.ts';
 import { createProblemLog } from '../problem-log.ts';
+import { createRenewals } from '../renewals.ts';
 
 /** The Lease by which a report's age is known is AGENT_LEASE_PREFIX + node name. */
 export const AGENT_LEASE_PREFIX = 'plumbline-agent-';
@@ -21,22 +22,26 @@ export interface HeartbeatDeps {
   readonly metrics: AgentMetrics;
   /** Milliseconds since the epoch. */
   readonly wallClock: () => number;
+  /** Told when the Lease had to be made: it goes with its node, and so does the report. */
+  readonly onCreated?: () => void;
 }
 
 /** Renews the agent's own Lease, so that its silence is not mistaken for a node where nothing changes. */
-export function createHeartbeat({ client, nodeName, log, metrics, wallClock }: HeartbeatDeps) {
+export function createHeartbeat({ client, nodeName, log, metrics, wallClock, onCreated }: HeartbeatDeps) {
   const name = AGENT_LEASE_PREFIX + nodeName;
-  const lease: LeaseIdentity = { namespace: NAMESPACE, name, holder: nodeName, duration: DURATION };
+  const lease: LeaseName = { namespace: NAMESPACE, name };
   const problems = createProblemLog(log);
-  const renewTimes = createRenewTimes(wallClock);
+  const renewals = createRenewals(wallClock);
 
   const beat = async (signal: AbortSignal): Promise<void> => {
-    const renewTime = renewTimes.next();
+    const renewTime = renewals.next();
     try {
-      await patchLease(client, lease, { spec: { renewTime, holderIdentity: lease.holder } }, signal);
+      await patchLease(client, lease, { spec: { renewTime, holderIdentity: nodeName } }, signal);
     } catch (error) {
       if (!isNotFound(error)) throw error;
-      await createLease(client, lease, await readNode(client, nodeName, signal), renewTime, signal);
+      const owner = ownedBy(await readNode(client, nodeName, signal));
+      await createLease(client, lease, { owner, holder: nodeName, duration: DURATION, renewTime }, signal);
+      onCreated?.();
     }
   };
 

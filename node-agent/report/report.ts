@@ -8,10 +8,17 @@ import { createProblemLog } from '../problem-log.ts';
 import { buildStatus, type ReportInputs } from './status.ts';
 import { createTopologyStore } from './topology-store.ts';
 
-/** Seconds in which changes become one write. */
+/** Seconds between two writes, at least. */
 const WINDOW = 0.2;
-/** Seconds, with up to half as much again, after which the object is read to see whether it is still as published. */
-const RESYNC = 600;
+/**
+ * Seconds after a change before it is written: the kubelet writes its state twice for each pod and names the pod a moment
+ * later, and each write of ours goes to every extender.
+ */
+const SETTLE = 0.1;
+/** Seconds between looks at what nobody tells, such as the kubelet's configuration. Costs no request while it is the same. */
+const LOOK = 60;
+/** Looks, with up to half as many again, after which the object is read to see whether it is still as published. */
+const RESYNC_LOOKS = 10;
 
 export interface ReportDeps {
   readonly client: KubeClient;
@@ -53,28 +60,47 @@ export function createReport({ client, nodeName, inputs, subscribe, log, metrics
     return node;
   };
 
+  let gone = false;
+  let ring = () => {};
+  let node: NodeIdentity | undefined;
+  let looks = 0;
+
+  /** One look at everything: written if it differs from what is published. @throws KubeError */
+  const look = async (signal: AbortSignal): Promise<void> => {
+    if (gone || looks <= 0) node = undefined;
+    gone = false;
+    if (node === undefined) looks = RESYNC_LOOKS * (1 + Math.random() / 2);
+    node ??= await meet(signal);
+    await publish(node, signal);
+    problems.gone();
+  };
+
   return {
+    /** The object may have been deleted: looks, and makes it anew. */
+    resync(): void {
+      gone = true;
+      ring();
+    },
     /** The duty. */
     async run(signal: AbortSignal): Promise<void> {
       const changes = createBell(signal);
+      ring = changes.ring;
       const unsubscribe = subscribe(changes.ring);
       const backoff = new Backoff();
-      let node: NodeIdentity | undefined;
       while (!signal.aborted) {
         try {
-          node ??= await meet(signal);
           changes.clear();
-          await publish(node, signal);
+          const begun = performance.now() / 1000;
+          await look(signal);
           backoff.reset();
-          problems.gone();
-          if (!(await changes.heard(RESYNC * (1 + Math.random() / 2)))) node = undefined;
-          await sleep(WINDOW, signal);
+          if (!(await changes.heard(LOOK))) looks--;
+          await sleep(Math.max(SETTLE, begun + WINDOW - performance.now() / 1000), signal);
         } catch (err) {
           if (signal.aborted) break;
           metrics.reportWrites.inc({ outcome: 'failed' });
           problems.met(err, 'the node topology cannot be published, trying on');
           // The object may have been deleted; a node that is not registered yet has none.
-          if (isNotFound(err)) node = undefined;
+          if (isNotFound(err)) gone = true;
           await sleep(backoff.next(), signal).catch(() => undefined);
         }
       }

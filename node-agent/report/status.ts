@@ -1,10 +1,11 @@
 import type { NodeTopologyStatus } from '../../kube/node-topology.ts';
-import { CpuSet } from '../../model/cpu-set.ts';
+import type { CpuSet } from '../../model/cpu-set.ts';
 import type { HostDescription } from '../../model/host.ts';
 import type { AssignmentsView } from '../assignments/view.ts';
 import type { KubeletConfig } from '../host/kubelet-config.ts';
-import type { Networks } from '../networks/network-map.ts';
-import { type Condition, conditionOf, withTimes } from './conditions.ts';
+import type { HostMemory } from '../host/memory.ts';
+import type { NetworksView } from '../networks/combine.ts';
+import { type Condition, type ConditionState, conditionOf, withTimes } from './conditions.ts';
 
 /** Everything a report is made of. */
 export interface ReportInputs {
@@ -14,9 +15,13 @@ export interface ReportInputs {
   /** Why there is no kubelet configuration, when there is none. */
   readonly kubeletConfigProblems: readonly string[];
   readonly view: AssignmentsView;
-  readonly networks: Networks;
-  readonly networkProblems: readonly string[];
+  readonly memory: HostMemory;
+  readonly isolated: CpuSet;
+  readonly networks: NetworksView;
+  /** CPUs of poll mode drivers: configured, or found in use. */
   readonly pmdCpus: CpuSet;
+  /** Duties of the agent that failed and wait to be run again. */
+  readonly failedDuties: readonly string[];
 }
 
 /**
@@ -30,7 +35,8 @@ export function buildStatus(
   before: readonly Condition[],
   now: string,
 ): NodeTopologyStatus | undefined {
-  const { host, kubeletVersion, kubeletConfig, view, networks, pmdCpus } = inputs;
+  const { host, kubeletVersion, kubeletConfig, view, memory, isolated, pmdCpus } = inputs;
+  const { physnets, tunnel } = inputs.networks.networks;
   if (view.free === undefined || view.reserved === undefined || view.policy === undefined) return undefined;
   return {
     ...(kubeletVersion === undefined ? {} : { kubeletVersion }),
@@ -39,37 +45,75 @@ export function buildStatus(
     ...(host.sockets === undefined ? {} : { sockets: [...host.sockets] }),
     ...(host.uncores === undefined ? {} : { uncores: [...host.uncores] }),
     reserved: view.reserved.toString(),
-    ...kubeletPart(view.policy, kubeletConfig),
+    ...kubeletPart(view.policy, kubeletConfig, memory),
+    ...(memory.distances === undefined ? {} : { distances: copyOf(memory.distances) }),
+    ...(isolated.isEmpty ? {} : { isolated: isolated.toString() }),
     assignments: view.assignments.map(({ podUID, container, cpus, name }) => ({
       podUID,
       ...(name === undefined ? {} : name),
       container,
       cpus: cpus.toString(),
     })),
-    physnets: networks.physnets.map(({ name, cells }) => ({ name, cells: CpuSet.of(cells).toString() })),
-    ...(networks.tunnel === undefined ? {} : { tunnel: { cells: CpuSet.of(networks.tunnel.cells).toString() } }),
+    physnets: [...physnets].map(([name, cells]) => ({ name, cells: cells.toString() })).sort(byName),
+    ...(tunnel === undefined ? {} : { tunnel: { cells: tunnel.toString() } }),
     ...(pmdCpus.isEmpty ? {} : { pmdCPUs: pmdCpus.toString() }),
-    conditions: withTimes(
-      [
-        conditionOf('AssignmentsKnown', 'SourceMissing', view.problems),
-        conditionOf('KubeletConfigKnown', 'NotFound', configProblems(inputs)),
-        conditionOf('NetworksKnown', 'InvalidMap', inputs.networkProblems),
-      ],
-      before,
-      now,
-    ),
+    conditions: withTimes(conditionsOf(inputs), before, now),
   };
 }
 
+/** What is known and what is not, one condition for each thing that somebody would have to put right. */
+function conditionsOf(inputs: ReportInputs): ConditionState[] {
+  const { view, networks, failedDuties } = inputs;
+  const [problem] = networks.problems;
+  return [
+    conditionOf('AssignmentsKnown', 'SourceMissing', view.problems),
+    conditionOf('KubeletConfigKnown', 'NotFound', configProblems(inputs)),
+    conditionOf(
+      'NetworksKnown',
+      problem?.reason ?? '',
+      networks.problems.map(({ message }) => message),
+    ),
+    conditionOf('NetworkMapAgrees', 'Drift', networks.drift),
+    conditionOf('UplinksUp', 'NoCarrier', [...networks.down].map(networkText)),
+    conditionOf('NetworksPolledNear', 'NoPollingCPU', networks.unpolled),
+    conditionOf(
+      'DutiesRunning',
+      'Failed',
+      failedDuties.map((duty) => `the duty ${duty} failed and is tried again; see the agent's log`),
+    ),
+  ];
+}
+
+const networkText = (name: string | undefined) =>
+  `${name === undefined ? 'the tunnel' : `physnet ${name}`}: none of its uplinks has a carrier`;
+
 /** The policy is the running kubelet's own word (its checkpoint); the options are only in its configuration. */
-function kubeletPart(policy: string, config: KubeletConfig | undefined) {
+function kubeletPart(policy: string, config: KubeletConfig | undefined, memory: HostMemory) {
   if (config === undefined) return { cpuManager: { policy } };
   const { cpuManager, topologyManager, memoryManager } = config;
   return {
     cpuManager: { policy, options: { ...cpuManager.options } },
     topologyManager: { ...topologyManager, options: { ...topologyManager.options } },
-    memoryManager: { ...memoryManager },
+    memoryManager: { ...memoryManager, ...memoryCells(memory, config) },
   };
+}
+
+function memoryCells({ cells }: HostMemory, { reservedMemory }: KubeletConfig) {
+  if (cells.length === 0) return {};
+  return {
+    cells: cells.map(({ id, memory, hugePages }) => {
+      const reserved = reservedMemory.get(id);
+      return { id, memory, ...(hugePages && { hugePages: { ...hugePages } }), ...(reserved && { reserved }) };
+    }),
+  };
+}
+
+function copyOf(distances: NonNullable<HostMemory['distances']>): Record<string, number[]> {
+  return Object.fromEntries(Object.entries(distances).map(([id, row]) => [id, [...row]]));
+}
+
+function byName(a: { readonly name: string }, b: { readonly name: string }): number {
+  return a.name < b.name ? -1 : Number(a.name > b.name);
 }
 
 /** The configuration file may be newer than the running kubelet, or another one's. */

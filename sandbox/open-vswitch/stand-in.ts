@@ -1,11 +1,13 @@
-import { writeFileSync } from 'node:fs';
+import { rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { Worker } from 'node:worker_threads';
 
 /**
- * A process that looks like an Open vSwitch daemon to whoever manages its threads: the name, the pidfile, several
- * threads. It switches no packets. For machines without Open vSwitch.
+ * A process that looks like an Open vSwitch daemon to whoever manages its threads or asks whether it is alive: the
+ * name, the pidfile, several threads, a socket that answers. It switches no packets, and its database has no rows. For
+ * machines without Open vSwitch.
  */
 const { values } = parseArgs({
   options: {
@@ -18,5 +20,32 @@ const { values } = parseArgs({
 // The kernel's name of the process (comm), which pidfile readers compare; it holds 15 characters.
 process.title = values.name;
 for (let i = 0; i < Number(values.threads); i++) new Worker('setInterval(() => {}, 1000)', { eval: true });
+listen(values.name === 'ovsdb-server' ? 'db.sock' : `${values.name}.${process.pid}.ctl`);
 writeFileSync(join(values.rundir, `${values.name}.pid`), `${process.pid}\n`);
 for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => process.exit(0));
+
+/** Answers each JSON-RPC request, as the database and control sockets of the real daemons do. */
+function listen(name: string): void {
+  const path = join(values.rundir, name);
+  rmSync(path, { force: true });
+  const server = createServer((socket) => {
+    socket.on('error', () => socket.destroy());
+    socket.on('data', (chunk) => {
+      // Clients send a request at a time and wait for its answer; what does not parse is none.
+      try {
+        const { id, method, params } = JSON.parse(chunk.toString()) as {
+          id: unknown;
+          method?: string;
+          params?: unknown;
+        };
+        if (method === undefined) return;
+        const result = method === 'list_dbs' ? ['Open_vSwitch'] : method === 'echo' ? params : {};
+        socket.write(JSON.stringify({ id, result, error: null }));
+      } catch {
+        socket.destroy();
+      }
+    });
+  });
+  server.on('error', (error) => process.stderr.write(`${path}: ${error.message}\n`));
+  server.listen(path);
+}

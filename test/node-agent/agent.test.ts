@@ -8,6 +8,7 @@ import { fileURLToPath } from 'node:url';
 import type { NodeTopology } from '../../kube/node-topology.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { needs } from '../support/parts.ts';
+import { startAnsweringOvs } from './dpu-lease/answering.ts';
 import { createFakeApi, type FakeApi } from './fake-api.ts';
 import { createFakeKubelet, type FakeKubelet } from './fake-kubelet.ts';
 import { allowedLists, eventually, type StandIn, startStandIn, tempDirectories, writeTree } from './support.ts';
@@ -95,6 +96,7 @@ function setUp(suite: Mocha.Suite): void {
     }
     flags = ['--node-name', NODE, '--kubeconfig', join(root, 'kubeconfig'), '--ovs-rundir', join(root, 'run')];
     flags.push('--kubelet-dir', kubelet.directory, '--sysfs-root', join(root, 'sys'));
+    flags.push('--kubelet-endpoint', '');
     flags.push('--ovs-enabler', join(root, 'etc/enable'), '--network-map', join(root, 'map.yaml'));
   });
   afterEach(async function () {
@@ -197,6 +199,7 @@ describe('the node agent beside a DPU', function () {
     for (const name of ['ovs-vswitchd', 'ovsdb-server']) {
       standIns.push(await startStandIn(name, 0, join(root, `run/${name}.pid`)));
     }
+    const answering = startAnsweringOvs(join(root, 'run'), standIns[0]!.pid);
     agent = startAgent([...flags, '--mode', 'dpu', ...timing]);
     await eventually(() => renewed() !== undefined, 'a renewal', 15);
     const before = renewed();
@@ -206,6 +209,7 @@ describe('the node agent beside a DPU', function () {
       () => agent.lines.some(({ msg }) => msg === 'the DPU lease is not renewed'),
       'Open vSwitch is missed',
     );
+    answering.close();
     assert.equal(await agent.stop(), 0);
   });
 

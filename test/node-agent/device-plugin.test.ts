@@ -3,23 +3,24 @@ import { readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { KubeletApiError } from '../../kube/kubelet-api/errors.ts';
 import type { Device } from '../../kube/kubelet-api/gen/device-plugin.ts';
-import { PodResources } from '../../kube/kubelet-api/gen/pod-resources.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
-import { cpusOfDevices, createBeforeStart } from '../../node-agent/device-plugin/before-start.ts';
-import { createDevicePlugin } from '../../node-agent/device-plugin/device-plugin.ts';
+import { createDevicePlugin, type DevicePlugin } from '../../node-agent/device-plugin/device-plugin.ts';
 import type { BeforeStart } from '../../node-agent/device-plugin/plugin-server.ts';
 import { advertisedResources } from '../../node-agent/device-plugin/resources.ts';
 import { silent } from '../support/logger.ts';
 import { createFakeKubelet, type FakeKubelet } from './fake-kubelet.ts';
-import { eventually, tempDirectories, testMetrics } from './support.ts';
+import { eventually, tempDirectories } from './support.ts';
 
-const resources = advertisedResources({ physnets: [{ name: 'physnet1', cells: [1] }], tunnel: { cells: [0, 1] } }, 4);
+const set = (text: string) => CpuSet.parse(text);
+const networks = { physnets: new Map([['physnet1', set('1')]]), tunnel: set('0-1') };
+const resources = advertisedResources(networks, 4);
 const NAMES = ['physnet.plumbline.dev/physnet1', 'plumbline.dev/tunnel', 'plumbline.dev/placed'];
 
 let kubelet: FakeKubelet;
 let stop: AbortController;
 let done: Promise<void>;
 let beforeStart: BeforeStart;
+let plugin: DevicePlugin;
 
 /** A kubelet that does not run yet, and a device plugin that does. */
 function setUp(): void {
@@ -28,12 +29,12 @@ function setUp(): void {
     kubelet = createFakeKubelet(temp());
     stop = new AbortController();
     beforeStart = async () => {};
-    const plugin = createDevicePlugin({
+    plugin = createDevicePlugin({
       kubeletDir: kubelet.directory,
       resources,
       beforeStart: (...args) => beforeStart(...args),
       log: silent,
-      metrics: testMetrics(),
+      onRegistration: () => {},
     });
     done = plugin.run(stop.signal);
   });
@@ -159,57 +160,4 @@ describe('device plugin over time', () => {
     await done;
     assert.deepEqual(readdirSync(join(kubelet.directory, 'device-plugins')), ['kubelet.sock']);
   });
-});
-
-describe('before a container with our devices starts', () => {
-  const pods = [
-    PodResources.fromPartial({
-      name: 'other',
-      containers: [
-        { name: 'c', cpuIds: [8], devices: [{ resourceName: 'plumbline.dev/tunnel', deviceIds: ['tunnel-1'] }] },
-      ],
-    }),
-    PodResources.fromPartial({
-      name: 'vm',
-      containers: [
-        { name: 'sidecar', cpuIds: [] },
-        {
-          name: 'compute',
-          cpuIds: [3, 2],
-          devices: [
-            { resourceName: 'physnet.plumbline.dev/a', deviceIds: ['a-0'] },
-            { resourceName: 'plumbline.dev/tunnel', deviceIds: ['tunnel-0'] },
-          ],
-        },
-      ],
-    }),
-  ];
-
-  const lookups: [string, string, string[], string | undefined][] = [
-    ['by the device', 'plumbline.dev/tunnel', ['tunnel-0'], '2-3'],
-    ['of that resource', 'physnet.plumbline.dev/a', ['tunnel-0'], undefined],
-    ['nobody holds it', 'plumbline.dev/tunnel', ['tunnel-7'], undefined],
-  ];
-  for (const [name, resource, ids, expected] of lookups) {
-    it(`finds the container’s CPUs: ${name}`, () =>
-      assert.equal(cpusOfDevices(pods, resource, ids)?.toString(), expected));
-  }
-
-  const outcomes: [string, () => Promise<PodResources[]>, string][] = [
-    ['vacates the container’s CPUs', async () => pods, '2-3'],
-    ['vacates all owned CPUs when the container is not listed', async () => [], '2-5'],
-    ['and when the kubelet does not answer', () => Promise.reject(new Error('down')), '2-5'],
-  ];
-  for (const [name, list, expected] of outcomes) {
-    it(name, async () => {
-      const vacated: string[] = [];
-      const hook = createBeforeStart({
-        podResources: { list },
-        owned: () => CpuSet.parse('2-5'),
-        vacate: async (cpus) => void vacated.push(cpus.toString()),
-      });
-      await hook('plumbline.dev/tunnel', ['tunnel-0'], new AbortController().signal);
-      assert.deepEqual(vacated, [expected]);
-    });
-  }
 });

@@ -3,17 +3,18 @@ import { join } from 'node:path';
 import { DPU_LEASE_HOLDER, DPU_LEASE_NAMESPACE } from '../../model/names.ts';
 import { createDpuLease } from '../../node-agent/dpu-lease/dpu.ts';
 import { createDpuHostLease } from '../../node-agent/dpu-lease/dpu-host.ts';
-import { createProcessProbe } from '../../node-agent/dpu-lease/probe.ts';
-import { createRenewTimes } from '../../node-agent/lease-object.ts';
+import { createOvsProbe } from '../../node-agent/dpu-lease/probe.ts';
+import { createRenewals } from '../../node-agent/renewals.ts';
 import { createHeartbeat } from '../../node-agent/report/heartbeat.ts';
+import { startAnswering } from './dpu-lease/answering.ts';
 import { createFakeApi, type FakeApi } from './fake-api.ts';
 import { eventually, recordingLogger, startStandIn, tempDirectories, testMetrics } from './support.ts';
 
 const NODE = 'worker-1';
 const PATH = `/apis/coordination.k8s.io/v1/namespaces/${DPU_LEASE_NAMESPACE}/leases/ovn-dpu-${NODE}`;
-const lease = { namespace: DPU_LEASE_NAMESPACE, name: `ovn-dpu-${NODE}`, holder: DPU_LEASE_HOLDER, duration: 40 };
+const lease = { namespace: DPU_LEASE_NAMESPACE, name: `ovn-dpu-${NODE}` };
 /** Short, so that a test sees many rounds. The agent's own configuration takes whole seconds. */
-const timing = { interval: 0.01, duration: 40 };
+const timing = { renewInterval: 0.01, duration: 40 };
 
 interface LeaseObject {
   metadata: { ownerReferences: { uid: string; kind: string; controller: boolean; blockOwnerDeletion: boolean }[] };
@@ -171,26 +172,34 @@ describe('DPU lease, around it', () => {
   setUp();
   const temp = tempDirectories();
 
-  it('the probe wants both daemons of Open vSwitch', async () => {
+  it('the probe wants both daemons of Open vSwitch to run and to answer', async () => {
     const rundir = temp();
-    const probe = createProcessProbe(rundir);
+    const probe = createOvsProbe(rundir, 0.3);
     const vswitchd = await startStandIn('ovs-vswitchd', 0, join(rundir, 'ovs-vswitchd.pid'));
     assert.match((await probe(stop.signal)) ?? '', /ovsdb-server.pid/);
     const ovsdb = await startStandIn('ovsdb-server', 0, join(rundir, 'ovsdb-server.pid'));
+    assert.match((await probe(stop.signal)) ?? '', /ovsdb-server does not answer on .*db\.sock.*ENOENT/);
+    const hung = startAnswering(join(rundir, 'db.sock'), { hung: true });
+    const control = startAnswering(join(rundir, `ovs-vswitchd.${vswitchd.pid}.ctl`));
+    assert.equal(await probe(stop.signal), `ovsdb-server does not answer on ${rundir}/db.sock: no answer in 0.3 s`);
+    hung.close();
+    const database = startAnswering(join(rundir, 'db.sock'));
     assert.equal(await probe(stop.signal), undefined);
     await vswitchd.stop();
     assert.match((await probe(stop.signal)) ?? '', /no such process/);
     await ovsdb.stop();
+    control.close();
+    database.close();
   });
 
   it('renew times: microseconds that strictly advance', () => {
-    const times = createRenewTimes(() => Date.UTC(2026, 0, 1));
+    const times = createRenewals(() => Date.UTC(2026, 0, 1));
     times.seen('2025-12-31T23:59:59.000000Z');
     assert.deepEqual([times.next(), times.next()], ['2026-01-01T00:00:00.000000Z', '2026-01-01T00:00:00.000001Z']);
     times.seen('2026-01-01T00:00:05.123456Z');
-    assert.equal(times.next(), '2026-01-01T00:00:05.124000Z');
+    assert.equal(times.next(), '2026-01-01T00:00:05.123457Z');
     times.seen('garbage');
-    assert.equal(times.next(), '2026-01-01T00:00:05.124001Z');
+    assert.equal(times.next(), '2026-01-01T00:00:05.123458Z');
   });
 
   it('the agent’s own heartbeat: created with the node as owner, then renewed', async () => {

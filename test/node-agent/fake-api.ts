@@ -7,7 +7,7 @@ import { KubeError } from '../../kube/errors.ts';
 type Value = unknown;
 type Object_ = Record<string, Value>;
 
-/** As much of an API server as the agent uses: objects by path, created, read and changed by merge patches. */
+/** As much of an API server as the agent uses: objects by path, created, read, applied and changed by merge patches. */
 export interface FakeApi {
   readonly client: KubeClient;
   readonly objects: Map<string, Object_>;
@@ -42,7 +42,7 @@ export function createFakeApi(nodeName: string, uid = 'node-uid-1'): FakeApi {
     objects.set(path, stored);
     return structuredClone(stored);
   };
-  const request = async (method: string, path: string, body?: Object_): Promise<unknown> => {
+  const request = async (method: string, path: string, body?: Object_, type = ''): Promise<unknown> => {
     if (method === 'GET') return structuredClone(find(path));
     api.writes.push(`${method} ${path}`);
     if (method === 'POST') {
@@ -52,6 +52,8 @@ export function createFakeApi(nodeName: string, uid = 'node-uid-1'): FakeApi {
       return store(full, body ?? {});
     }
     const target = path.replace(/\/status$/, '');
+    // The agent is the one manager of what it applies, so what it leaves out goes.
+    if (type.startsWith('application/apply-patch')) return store(target, { ...find(target), status: body?.status });
     return store(target, merge(find(target), body ?? {}) as Object_);
   };
   const unused = () => Promise.reject(new Error('the agent does not use this'));
@@ -63,7 +65,7 @@ export function createFakeApi(nodeName: string, uid = 'node-uid-1'): FakeApi {
     client: {
       get: (path) => request('GET', path),
       create: (path, body) => request('POST', path, { ...body }),
-      patch: (path, _type, body) => request('PATCH', path, { ...body }),
+      patch: (path, type, body) => request('PATCH', path, { ...body }, type),
       replace: unused,
       delete: unused,
       watch: unused,
@@ -74,8 +76,9 @@ export function createFakeApi(nodeName: string, uid = 'node-uid-1'): FakeApi {
         const body = await text(incoming);
         const { status, answer } = await request(
           incoming.method ?? '',
-          incoming.url ?? '',
+          (incoming.url ?? '').split('?')[0] ?? '',
           body ? JSON.parse(body) : {},
+          incoming.headers['content-type'],
         ).then(
           (value) => ({ status: 200, answer: value }),
           (error: KubeError) => ({ status: error.status, answer: { reason: error.reason, message: error.message } }),

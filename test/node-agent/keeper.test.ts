@@ -1,62 +1,10 @@
 import assert from 'node:assert/strict';
 import { CpuSet } from '../../model/cpu-set.ts';
-import type { Affinity } from '../../native/affinity.ts';
-import { SyscallError } from '../../native/syscall-error.ts';
 import { step } from '../../node-agent/ovs-affinity/goal.ts';
-import { createKeeper, type Keeper } from '../../node-agent/ovs-affinity/keeper.ts';
+import type { Keeper } from '../../node-agent/ovs-affinity/keeper.ts';
+import { FakeKernel } from './ovs-affinity/fake-kernel.ts';
 
 const set = (text: string) => CpuSet.parse(text);
-const PID = 100;
-
-/** A kernel with one process: masks by thread, names, a cpuset. Counts every change that is asked for. */
-class FakeKernel {
-  readonly masks = new Map<number, CpuSet>();
-  readonly names = new Map<number, string>();
-  online = '0-15';
-  cpuset = '0-63';
-  sets = 0;
-  onSet = (_tid: number) => {};
-  now = 0;
-
-  thread(tid: number, mask: string, name = 'handler'): void {
-    this.masks.set(tid, set(mask));
-    this.names.set(tid, name);
-  }
-
-  readonly affinity: Affinity = {
-    get: (tid) => this.mask(tid, 'sched_getaffinity').intersect(set(this.online)).toWords(32),
-    set: (tid, words) => {
-      this.sets++;
-      this.mask(tid, 'sched_setaffinity');
-      const kept = CpuSet.fromWords(words).intersect(set(this.cpuset)).intersect(set(this.online));
-      if (kept.isEmpty) throw new SyscallError('sched_setaffinity', tid, 22);
-      this.masks.set(tid, kept);
-      this.onSet(tid);
-    },
-  };
-
-  private mask(tid: number, call: string): CpuSet {
-    const mask = this.masks.get(tid);
-    if (mask === undefined) throw new SyscallError(call, tid, 3);
-    return mask;
-  }
-
-  shown(): Record<number, string> {
-    return Object.fromEntries([...this.masks].map(([tid, mask]) => [tid, mask.toString()]));
-  }
-
-  keeper(name: 'ovs-vswitchd' | 'ovsdb-server' = 'ovs-vswitchd'): Keeper {
-    return createKeeper(
-      { name, pid: PID },
-      {
-        affinity: this.affinity,
-        threads: { list: () => [...this.masks.keys()], name: (_pid, tid) => this.names.get(tid) },
-        machine: () => set(this.online),
-        now: () => this.now,
-      },
-    );
-  }
-}
 
 let kernel: FakeKernel;
 let keeper: Keeper;
@@ -151,11 +99,28 @@ describe('threads that are left alone or given back', () => {
 
   it('restores each thread’s own mask; one born meanwhile gets the main thread’s', () => {
     kernel.thread(101, '5');
+    keeper.remember();
     keeper.apply({ only: set('0-3') });
     kernel.thread(103, '0-3');
     keeper.apply({ only: set('0-1') });
     keeper.restore();
     assert.deepEqual(kernel.shown(), { 100: '0-15', 101: '5', 102: '0-15', 103: '0-15' });
+  });
+
+  it('a thread that has the id of one that ended is another: it gets the main thread’s mask', () => {
+    kernel.thread(101, '5');
+    keeper.remember();
+    keeper.apply({ only: set('0-3') });
+    kernel.born.set(101, 7);
+    keeper.restore();
+    assert.equal(kernel.shown()[101], '0-15');
+  });
+
+  it('masks that are known from before are the ones given back', () => {
+    keeper.remember({ main: set('2-9'), odd: [{ tid: 102, start: 0, cpus: set('3') }] });
+    keeper.apply({ only: set('0') });
+    keeper.restore();
+    assert.deepEqual(kernel.shown(), { 100: '2-9', 101: '2-9', 102: '3' });
   });
 
   it('restores nothing it did not change', () => {
@@ -165,6 +130,7 @@ describe('threads that are left alone or given back', () => {
 
   it('poll mode drivers of ovs-vswitchd are left alone and their CPUs told', () => {
     kernel.thread(104, '9', 'pmd-c09/id:4');
+    keeper.remember();
     keeper.apply({ only: set('0-3') });
     assert.equal(kernel.shown()[104], '9');
     assert.equal(keeper.pmdCpus().toString(), '9');
@@ -174,8 +140,10 @@ describe('threads that are left alone or given back', () => {
 
   it('a thread that gets its name a moment later is still known as a poll mode driver', () => {
     kernel.thread(104, '9', 'ovs-vswitchd');
-    keeper.pmdCpus();
+    keeper.look();
+    assert.equal(keeper.pmdCpus().toString(), '');
     kernel.names.set(104, 'pmd-c09/id:4');
+    keeper.look();
     assert.equal(keeper.pmdCpus().toString(), '9');
   });
 
@@ -196,6 +164,44 @@ describe('threads that are left alone or given back', () => {
     kernel.cpuset = '0-1023';
     keeper.apply({ only: set('0-1,1000-1023') });
     assert.equal(kernel.shown()[101], '0-1,1000-1023');
+  });
+});
+
+describe('a glance at the threads', () => {
+  beforeEach(() => {
+    fresh();
+    keeper.apply({ only: set('0-3') });
+  });
+
+  const changes: [string, () => void][] = [
+    ['the main thread was moved', () => kernel.thread(100, '0-1')],
+    ['another thread was moved', () => kernel.thread(102, '0-1')],
+    ['a thread was born', () => kernel.thread(103, '0-3')],
+    ['a thread ended', () => void kernel.masks.delete(102)],
+  ];
+  for (const [name, change] of changes) {
+    it(`${name}: seen`, () => {
+      assert.equal(keeper.isAsLeft(), true);
+      change();
+      assert.equal(keeper.isAsLeft(), false);
+    });
+  }
+
+  it('of many threads a few are looked at, others the next time: within so many glances all', () => {
+    for (let tid = 200; tid < 328; tid++) kernel.thread(tid, '0-3');
+    keeper.apply({ only: set('0-3') });
+    kernel.gets = 0;
+    keeper.isAsLeft();
+    assert.ok(kernel.gets <= 17, `${kernel.gets} calls`);
+    kernel.thread(300, '7');
+    const glances = Array.from({ length: 9 }, () => keeper.isAsLeft());
+    assert.ok(glances.includes(false));
+  });
+
+  it('held by its cpuset: nothing new', () => {
+    kernel.cpuset = '0-1';
+    keeper.apply({ only: set('0-5') });
+    assert.equal(keeper.isAsLeft(), true);
   });
 });
 

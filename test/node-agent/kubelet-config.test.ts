@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
-import { findKubeletConfig, KubeletConfigError, parseKubeletConfig } from '../../node-agent/host/kubelet-config.ts';
-import { createKubeletConfigReader } from '../../node-agent/host/kubelet-config-log.ts';
+import { KubeletConfigError, parseKubeletConfig } from '../../node-agent/host/kubelet-config.ts';
+import { findKubeletConfig } from '../../node-agent/host/kubelet-config-files.ts';
+import { createKubeletConfigReader } from '../../node-agent/host/kubelet-config-reader.ts';
 import { recordingLogger, tempDirectories, writeTree } from './support.ts';
 
 const HEAD = 'apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n';
@@ -68,7 +69,7 @@ reservedSystemCPUs: "0-1,3"
       ['kubeconfig', 'found'],
     );
     const { log, lines } = recordingLogger();
-    const read = createKubeletConfigReader(candidates, log);
+    const read = createKubeletConfigReader({ candidates }, log);
     assert.equal((await read()).config?.cpuManager.policy, 'static');
     const before = lines.length;
     await read();
@@ -80,7 +81,10 @@ reservedSystemCPUs: "0-1,3"
     const root = temp();
     writeTree(root, { broken: 'kind: [' });
     const { log } = recordingLogger();
-    const { config, problems } = await createKubeletConfigReader([join(root, 'gone'), join(root, 'broken')], log)();
+    const { config, problems } = await createKubeletConfigReader(
+      { candidates: [join(root, 'gone'), join(root, 'broken')] },
+      log,
+    )();
     assert.equal(config, undefined);
     assert.equal(problems.length, 2);
     assert.match(problems[0] ?? '', /--kubelet-config/);

@@ -1,14 +1,16 @@
 import assert from 'node:assert/strict';
-import { mkdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
+import { mkdirSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { CpuSet } from '../../model/cpu-set.ts';
 import { createAffinity } from '../../native/affinity.ts';
-import type { ViewListener } from '../../node-agent/assignments/assignments.ts';
-import { type AssignmentsView, UNKNOWN_VIEW } from '../../node-agent/assignments/view.ts';
 import { VacateError } from '../../node-agent/ovs-affinity/crew.ts';
-import { createOvsAffinity, type OvsAffinity } from '../../node-agent/ovs-affinity/ovs-affinity.ts';
+import {
+  createOvsAffinity,
+  type OvsAffinity,
+  type OvsAffinityDeps,
+} from '../../node-agent/ovs-affinity/ovs-affinity.ts';
 import { procThreads } from '../../node-agent/ovs-affinity/threads.ts';
 import { needs } from '../support/parts.ts';
+import { all, countingAffinity, cpus, first, machine, ovsParts, rest, settableView } from './ovs-affinity/parts.ts';
 import {
   allowedLists,
   eventually,
@@ -17,11 +19,9 @@ import {
   type StandIn,
   startStandIn,
   tempDirectories,
-  testMetrics,
 } from './support.ts';
 
-const machine = () => CpuSet.parse(readFileSync('/sys/devices/system/cpu/online', 'utf8'));
-
+let directory: string;
 let rundir: string;
 let enablerFile: string;
 let vswitchd: StandIn;
@@ -29,49 +29,20 @@ let ovsdb: StandIn;
 let ovs: OvsAffinity;
 let stop: AbortController;
 let running: Promise<void>;
-let view: AssignmentsView;
-let publish: ViewListener;
-let sets: number;
+let view: ReturnType<typeof settableView>;
+let counted: ReturnType<typeof countingAffinity>;
+/** What a test wants otherwise. */
+let parts: Partial<OvsAffinityDeps>;
 let logged: ReturnType<typeof recordingLogger>;
 
-/** The first CPU of this machine, all of them, and all but the first: the tests' CPU sets. */
-const first = () => String(machine().first);
-const all = () => machine().toString();
-const rest = () => machine().minus(CpuSet.parse(first())).toString();
-
 const masks = () => [...new Set([...allowedLists(vswitchd.pid), ...allowedLists(ovsdb.pid)])];
-const onlyOn = (cpus: string) => eventually(() => masks().join('|') === cpus, `${cpus}; ${masks().join('|')}`);
-const free = (cpus: string | undefined, owned = '') => {
-  view = { ...UNKNOWN_VIEW, free: cpus === undefined ? undefined : CpuSet.parse(cpus), owned: CpuSet.parse(owned) };
-  publish(view, performance.now());
-};
+const onlyOn = (list: string) => eventually(() => masks().join('|') === list, `${list}; ${masks().join('|')}`);
+const free = (list: string | undefined, owned = '') => view.free(list, owned);
 
 function start(growthDelay = 0): void {
-  const affinity = createAffinity();
-  ovs = createOvsAffinity({
-    affinity: {
-      get: affinity.get,
-      set: (tid, words) => {
-        sets++;
-        affinity.set(tid, words);
-      },
-    },
-    threads: procThreads,
-    machine,
-    now: () => performance.now(),
-    rundir,
-    enablerFile,
-    growthDelay,
-    assignments: {
-      view: () => view,
-      subscribe: (listener) => {
-        publish = listener;
-        return () => {};
-      },
-    },
-    log: logged.log,
-    metrics: testMetrics(),
-  });
+  ovs = createOvsAffinity(
+    ovsParts(directory, { affinity: counted, growthDelay, assignments: view, log: logged.log, ...parts }),
+  );
   running = ovs.run(stop.signal);
 }
 
@@ -83,7 +54,7 @@ function standIns(): void {
     if (machine().size < 2) this.skip();
   });
   beforeEach(async () => {
-    const directory = temp();
+    directory = temp();
     rundir = join(directory, 'run');
     enablerFile = join(directory, 'etc/enable');
     for (const path of [rundir, join(directory, 'etc')]) mkdirSync(path);
@@ -93,9 +64,9 @@ function standIns(): void {
     ]);
     stop = new AbortController();
     logged = recordingLogger();
-    sets = 0;
-    publish = () => {};
-    view = { ...UNKNOWN_VIEW, free: machine() };
+    counted = countingAffinity();
+    parts = {};
+    view = settableView({ free: machine() });
   });
   afterEach(async () => {
     stop.abort();
@@ -110,9 +81,9 @@ describe('affinity of real threads', () => {
   it('every thread of both daemons follows each change, and logs how long it took', async () => {
     writeFileSync(enablerFile, '1');
     start();
-    for (const cpus of [first(), all(), rest(), first()]) {
-      free(cpus);
-      assert.deepEqual(masks(), [cpus], 'moved within the event itself');
+    for (const list of [first(), all(), rest(), first()]) {
+      free(list);
+      assert.deepEqual(masks(), [list], 'moved within the event itself');
     }
     const line = logged.lines.findLast(({ msg }) => msg === 'ovs threads moved');
     assert.equal(line?.cpus, first());
@@ -133,9 +104,9 @@ describe('affinity of real threads', () => {
     writeFileSync(enablerFile, '1');
     start();
     free(first());
-    sets = 0;
+    counted.sets = 0;
     for (let i = 0; i < 5; i++) free(first());
-    assert.equal(sets, 0);
+    assert.equal(counted.sets, 0);
   });
 
   it('a node with more CPUs than this machine: what exists of them; none of them: nothing is done, said once', async () => {
@@ -143,9 +114,9 @@ describe('affinity of real threads', () => {
     start();
     free(`${first()},64-95`);
     assert.deepEqual(masks(), [first()]);
-    sets = 0;
+    counted.sets = 0;
     for (let i = 0; i < 3; i++) free('64-95');
-    assert.equal(sets, 0);
+    assert.equal(counted.sets, 0);
     assert.deepEqual(masks(), [first()]);
     const said = logged.lines.filter(({ problems }) => /on this machine/.test(String(problems)));
     assert.equal(said.length, 1);
@@ -153,9 +124,9 @@ describe('affinity of real threads', () => {
 
   it('not known yet: nothing is taken, but what is owned is left', () => {
     writeFileSync(enablerFile, '1');
-    view = UNKNOWN_VIEW;
+    view = settableView({ free: undefined });
     start();
-    assert.equal(sets, 0);
+    assert.equal(counted.sets, 0);
     free(undefined, first());
     assert.deepEqual(masks(), [rest()]);
   });
@@ -168,10 +139,10 @@ describe('affinity of real threads', () => {
     const begun = performance.now();
     for (let i = 0; i < 10; i++) free(all());
     assert.deepEqual(masks(), [first()]);
-    sets = 0;
+    counted.sets = 0;
     await onlyOn(all());
     assert.ok(performance.now() - begun >= 290);
-    assert.equal(sets, allowedLists(vswitchd.pid).length + allowedLists(ovsdb.pid).length, 'one growth');
+    assert.equal(counted.sets, allowedLists(vswitchd.pid).length + allowedLists(ovsdb.pid).length, 'one growth');
   });
 
   it('a daemon that is restarted is managed at once', async () => {
@@ -202,7 +173,7 @@ describe('the enabler file and the way back', () => {
   it('absent at start, made later: on without a restart; emptied, removed, replaced', async () => {
     start();
     free(first());
-    assert.equal(sets, 0);
+    assert.equal(counted.sets, 0);
     assert.ok(logged.said('OVS CPU affinity pinning disabled'));
     writeFileSync(enablerFile, '1');
     await onlyOn(first());
@@ -230,12 +201,12 @@ describe('the enabler file and the way back', () => {
     writeFileSync(enablerFile, '');
     start();
     free(first());
-    assert.equal(sets, 0);
+    assert.equal(counted.sets, 0);
   });
 
   it('the end of the duty gives each thread its own mask back', async () => {
     const [tid] = procThreads.list(ovsdb.pid).slice(-1);
-    createAffinity().set(tid!, CpuSet.parse(rest()).toWords(1));
+    createAffinity().set(tid!, cpus(rest()).toWords(1));
     const before = [allowedLists(vswitchd.pid), allowedLists(ovsdb.pid)];
     writeFileSync(enablerFile, '1');
     start();
@@ -249,7 +220,7 @@ describe('the enabler file and the way back', () => {
   it('vacate: verified off those CPUs when it returns; growth waits before it takes them again', async () => {
     writeFileSync(enablerFile, '1');
     start(5);
-    await ovs.vacate(CpuSet.parse(first()));
+    await ovs.vacate(cpus(first()));
     assert.deepEqual(masks(), [rest()]);
     free(all());
     assert.deepEqual(masks(), [rest()]);
@@ -267,6 +238,6 @@ describe('the enabler file and the way back', () => {
   it('vacate while disabled holds nobody back', async () => {
     start();
     await ovs.vacate(machine());
-    assert.equal(sets, 0);
+    assert.equal(counted.sets, 0);
   });
 });

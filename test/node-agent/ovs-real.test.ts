@@ -1,17 +1,15 @@
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
 import { CpuSet } from '../../model/cpu-set.ts';
-import { createAffinity } from '../../native/affinity.ts';
 import { createCrew } from '../../node-agent/ovs-affinity/crew.ts';
 import { procThreads } from '../../node-agent/ovs-affinity/threads.ts';
 import { needs } from '../support/parts.ts';
+import { machine, ovsParts } from './ovs-affinity/parts.ts';
 import { type RealOvs, startRealOvs } from './real-ovs.ts';
-import { allowedLists, eventually, tempDirectories, testMetrics } from './support.ts';
+import { allowedLists, eventually, tempDirectories } from './support.ts';
 
 describe('affinity of a real Open vSwitch', () => {
   needs('openVswitch');
   const temp = tempDirectories();
-  const machine = () => CpuSet.parse(readFileSync('/sys/devices/system/cpu/online', 'utf8'));
   let ovs: RealOvs;
 
   before(async function () {
@@ -26,15 +24,9 @@ describe('affinity of a real Open vSwitch', () => {
 
   it('every thread of both daemons is moved, and given its own mask back', async () => {
     const [first] = machine();
-    const crew = createCrew({
-      affinity: createAffinity(),
-      threads: procThreads,
-      machine,
-      now: () => performance.now(),
-      rundir: ovs.rundir,
-      metrics: testMetrics(),
-    });
+    const crew = createCrew(ovsParts(temp(), { rundir: ovs.rundir }));
     const before = masks();
+    crew.look();
     const { moved, problems } = crew.apply({ only: CpuSet.of([first!]) });
     assert.deepEqual(problems, []);
     assert.ok(moved > 4, `${moved} threads`);

@@ -3,7 +3,9 @@ import fc from 'fast-check';
 import type { NodeTopology } from '../../kube/node-topology.ts';
 import { nodeTopologyStatus } from '../../kube/node-topology.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
+import { preparedHost } from '../../model/placement/needs.ts';
 import { type AssignmentsView, UNKNOWN_VIEW } from '../../node-agent/assignments/view.ts';
+import type { NetworksView } from '../../node-agent/networks/combine.ts';
 import { type Json, mergePatch } from '../../node-agent/report/merge-patch.ts';
 import { createReport } from '../../node-agent/report/report.ts';
 import { buildStatus, type ReportInputs } from '../../node-agent/report/status.ts';
@@ -24,15 +26,25 @@ const known: AssignmentsView = {
     { podUID: 'v', container: 'compute', cpus: CpuSet.parse('4'), name: undefined },
   ],
 };
+const networks: NetworksView = {
+  networks: { physnets: new Map([['physnet0', CpuSet.EMPTY]]), tunnel: CpuSet.parse('0-1') },
+  down: new Set(),
+  pmdCpus: CpuSet.EMPTY,
+  problems: [],
+  drift: [],
+  unpolled: [],
+};
 const inputs: ReportInputs = {
   host: { cells: [{ id: 0, cpus: '0-3' }], cores: ['0', '1', '2', '3'] },
   kubeletVersion: 'v1.36.0',
   kubeletConfig: undefined,
   kubeletConfigProblems: ['config.yaml does not exist'],
   view: known,
-  networks: { physnets: [{ name: 'physnet0', cells: [] }], tunnel: { cells: [0, 1] } },
-  networkProblems: [],
+  memory: { cells: [{ id: 0, memory: 2 ** 33, hugePages: { 'hugepages-2Mi': 2 ** 21 } }], distances: { 0: [10] } },
+  isolated: CpuSet.EMPTY,
+  networks,
   pmdCpus: CpuSet.EMPTY,
+  failedDuties: [],
 };
 
 describe('the report', () => {
@@ -51,6 +63,10 @@ describe('the report', () => {
         ['AssignmentsKnown', 'True'],
         ['KubeletConfigKnown', 'False'],
         ['NetworksKnown', 'True'],
+        ['NetworkMapAgrees', 'True'],
+        ['UplinksUp', 'True'],
+        ['NetworksPolledNear', 'True'],
+        ['DutiesRunning', 'True'],
       ],
     );
   });
@@ -67,10 +83,53 @@ describe('the report', () => {
     const after = buildStatus(torn, before, '2026-02-02T00:00:00Z')?.conditions;
     assert.deepEqual(
       after?.map(({ lastTransitionTime }) => lastTransitionTime.slice(5, 7)),
-      ['02', '01', '01'],
+      ['02', '01', '01', '01', '01', '01', '01'],
     );
     assert.equal(after[0]?.message, 'torn');
   });
+
+  it('tells the memory manager’s cells with what its configuration reserves, distances, isolated CPUs', () => {
+    const kubeletConfig = {
+      source: 'config.yaml',
+      cpuManager: { policy: 'static', options: {} },
+      topologyManager: { policy: 'none', scope: 'container', options: {} },
+      memoryManager: { policy: 'Static' },
+      reservedMemory: new Map([[0, { memory: 2 ** 30 }]]),
+      reserved: undefined,
+      maxPods: 110,
+    };
+    const status = buildStatus({ ...inputs, kubeletConfig, isolated: CpuSet.parse('2-3') }, [], 'now');
+    assert.deepEqual(nodeTopologyStatus.parse(status), status);
+    assert.deepEqual(status?.memoryManager, {
+      policy: 'Static',
+      cells: [{ id: 0, memory: 2 ** 33, hugePages: { 'hugepages-2Mi': 2 ** 21 }, reserved: { memory: 2 ** 30 } }],
+    });
+    assert.deepEqual([status.distances, status.isolated], [{ 0: [10] }, '2-3']);
+    assert.ok(preparedHost(status).host.online.size === 4, 'the extender takes it');
+  });
+
+  const doubts: [string, Partial<ReportInputs>, string, string, RegExp][] = [
+    [
+      'a map that cannot be used',
+      { networks: { ...networks, problems: [{ reason: 'InvalidMap', message: 'map.yaml: physnets' }] } },
+      'NetworksKnown',
+      'InvalidMap',
+      /map.yaml/,
+    ],
+    ['drift', { networks: { ...networks, drift: ['physnet a: …'] } }, 'NetworkMapAgrees', 'Drift', /physnet a/],
+    ['no carrier', { networks: { ...networks, down: new Set(['a']) } }, 'UplinksUp', 'NoCarrier', /physnet a/],
+    ['the tunnel’s', { networks: { ...networks, down: new Set([undefined]) } }, 'UplinksUp', 'NoCarrier', /tunnel/],
+    ['no PMD near', { networks: { ...networks, unpolled: ['a far'] } }, 'NetworksPolledNear', 'NoPollingCPU', /a far/],
+    ['a failed duty', { failedDuties: ['networks'] }, 'DutiesRunning', 'Failed', /duty networks failed/],
+  ];
+  for (const [name, change, type, reason, message] of doubts) {
+    it(`says in a condition: ${name}`, () => {
+      const conditions = buildStatus({ ...inputs, ...change }, [], 'now')?.conditions;
+      const condition = conditions?.find((one) => one.type === type);
+      assert.deepEqual([condition?.status, condition?.reason], ['False', reason]);
+      assert.match(condition?.message ?? '', message);
+    });
+  }
 
   it('tells where the configuration file and the running kubelet differ', () => {
     const kubeletConfig = {
@@ -78,7 +137,9 @@ describe('the report', () => {
       cpuManager: { policy: 'none', options: {} },
       topologyManager: { policy: 'none', scope: 'container', options: {} },
       memoryManager: { policy: 'None' },
+      reservedMemory: new Map(),
       reserved: CpuSet.parse('0-1'),
+      maxPods: 110,
     };
     const condition = buildStatus({ ...inputs, kubeletConfig }, [], 'now')?.conditions?.[1];
     assert.match(

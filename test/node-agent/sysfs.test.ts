@@ -2,7 +2,8 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { createHost, describeHost, type HostDescription } from '../../model/host.ts';
-import { readHost, SysfsError } from '../../node-agent/host/sysfs.ts';
+import { readHost } from '../../node-agent/host/sysfs.ts';
+import { SysfsError } from '../../node-agent/host/sysfs-files.ts';
 import { needs } from '../support/parts.ts';
 import { tempDirectories, writeTree } from './support.ts';
 

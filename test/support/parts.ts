@@ -19,6 +19,20 @@ const PARTS = {
   openVswitch: { name: 'Open vSwitch', found: () => which('ovs-vswitchd'), install: setup },
   qemu: { name: 'QEMU', found: () => which('qemu-system-x86_64'), install: setup },
   gcc: { name: 'a C compiler', found: () => which('gcc'), install: setup },
+  musl: { name: 'musl-gcc', found: () => which('musl-gcc'), install: setup },
+  make: { name: 'make', found: () => which('make'), install: setup },
+  cniPlugins: {
+    name: 'the CNI reference plugins',
+    found: () => which('host-local', ['/usr/lib/cni', '/opt/cni/bin']),
+    install: setup,
+  },
+  libcni: {
+    name: 'Go with the sources of libcni',
+    found: () =>
+      which('go') && which('libcni', ['/usr/share/gocode/src/github.com/containernetworking/cni']) && which('go'),
+    install: 'apt-get install golang-go golang-github-appc-cni-dev (Debian, as root)',
+  },
+  containerd: { name: 'containerd', found: () => which('containerd'), install: setup },
   strace: { name: 'strace', found: () => which('strace'), install: setup },
   linux: {
     name: 'Linux',

@@ -1,0 +1,45 @@
+/*
+ * Stands in for a daemon of Open vSwitch: a process of that name with so many threads that do nothing, and its pidfile.
+ *
+ * Usage: threads <name> <threads> <pidfile>. Prints its pid when all threads run; ends with its standard input.
+ */
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+static void *idle(void *unused)
+{
+    for (;;)
+        pause();
+    return unused;
+}
+
+int main(int argc, char **argv)
+{
+    char buffer[64];
+    FILE *pidfile;
+    pthread_attr_t small;
+    if (argc != 4)
+        return 2;
+    prctl(PR_SET_NAME, argv[1]);
+    pthread_attr_init(&small);
+    pthread_attr_setstacksize(&small, 65536);
+    for (int i = 1; i < atoi(argv[2]); i++) {
+        pthread_t thread;
+        if (pthread_create(&thread, &small, idle, NULL))
+            return 1;
+    }
+    pidfile = fopen(argv[3], "w");
+    if (!pidfile)
+        return 1;
+    fprintf(pidfile, "%d\n", getpid());
+    fclose(pidfile);
+    printf("%d\n", getpid());
+    fflush(stdout);
+    while (read(0, buffer, sizeof buffer) > 0)
+        ;
+    return 0;
+}

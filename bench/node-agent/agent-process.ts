@@ -1,0 +1,64 @@
+import { readFileSync } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { parse } from 'yaml';
+import { createSandbox, type Sandbox } from '../../sandbox/cluster.ts';
+import { type Running, root, run } from '../support/process.ts';
+import { replaceCheckpoint } from './checkpoint.ts';
+
+export const NODE = 'bench';
+
+/** The bundled agent on an emulated node of 256 CPUs, as the manifests start it, ready. */
+export interface AgentProcess {
+  readonly sandbox: Sandbox;
+  readonly process: Running;
+  /** The kubelet's root directory. */
+  readonly kubeletDir: string;
+  /** A kubeconfig of an agent. */
+  readonly kubeconfig: string;
+  stop(): Promise<void>;
+}
+
+export async function startAgentProcess(): Promise<AgentProcess> {
+  const directory = await mkdtemp(join(tmpdir(), 'plumb-'));
+  const cores = Array.from({ length: 128 }, (_, core) => `${core},${core + 128}`);
+  const host = {
+    cells: [
+      { id: 0, cpus: '0-63,128-191' },
+      { id: 1, cpus: '64-127,192-255' },
+    ],
+    cores,
+  };
+  const sandbox = createSandbox({ directory, nodes: [{ name: NODE, host, reserved: '0-1,128-129' }] });
+  await sandbox.start();
+  const { kubeletDirectory: kubeletDir, sysfsRoot } = sandbox.node(NODE);
+  replaceCheckpoint(kubeletDir, 0);
+  const kubeconfig = await sandbox.kubeconfig({ kind: 'node-agent', node: NODE });
+  const program = join(process.env['PLUMBLINE_DIST'] ?? join(root, 'dist'), 'node-agent.cjs');
+  const settings = ['--node-name', NODE, '--kubeconfig', kubeconfig, '--probe-port', '0', '--ovs-rundir', directory];
+  const places = ['--sysfs-root', sysfsRoot, '--kubelet-dir', kubeletDir];
+  const one = run(process.execPath, [program, ...settings, ...places], { NODE_OPTIONS: nodeOptions() });
+  await one.line(({ msg }) => msg === 'node topology published');
+  await one.line(({ msg }) => msg === 'device plugin registered with the kubelet');
+  return {
+    sandbox,
+    process: one,
+    kubeletDir,
+    kubeconfig,
+    async stop() {
+      await one.stop();
+      await sandbox.stop();
+      await rm(directory, { recursive: true, force: true });
+    },
+  };
+}
+
+/** What the shipped manifest sizes the agent's heap by. */
+function nodeOptions(): string {
+  const daemonSet = parse(readFileSync(join(root, 'manifests/base/node-agent/daemonset.yaml'), 'utf8')) as {
+    spec: { template: { spec: { containers: { env: { name: string; value?: string }[] }[] } } };
+  };
+  const env = daemonSet.spec.template.spec.containers.flatMap((container) => container.env);
+  return env.find(({ name }) => name === 'NODE_OPTIONS')?.value ?? '';
+}

@@ -1,0 +1,60 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { BenchResult } from '../model/timing.ts';
+import { memoryOf } from '../support/process.ts';
+import { startAgentProcess } from './agent-process.ts';
+import { replaceCheckpoint } from './checkpoint.ts';
+
+/** A pod comes or goes every two seconds for an hour, and the kubelet restarts now and then. */
+const CHANGES = 1800;
+/** Milliseconds between two of them here. */
+const PACE = 20;
+/** Seconds of rest before the agent counts as idle, and for which its CPU time is taken. */
+const REST = 3;
+const IDLE = 20;
+const MEMORY_BOUND = 60;
+const IDLE_BOUND = 0.3;
+
+/** The agent's private memory in MB after an hour's worth of changes, and what it costs when nothing changes. */
+export async function longRun(): Promise<BenchResult[]> {
+  const agent = await startAgentProcess();
+  try {
+    const { pid } = agent.process;
+    const memory: number[] = [];
+    for (let change = 1; change <= CHANGES; change++) {
+      replaceCheckpoint(agent.kubeletDir, change);
+      await delay(PACE);
+      if (change % (CHANGES / 6) === 0) memory.push(memoryOf(pid).private / 1e6);
+    }
+    await delay(REST * 1000);
+    const before = cpuSeconds(pid);
+    await delay(IDLE * 1000);
+    const idle = ((cpuSeconds(pid) - before) / IDLE) * 100;
+    const last = memoryOf(pid).private / 1e6;
+    return [
+      {
+        name: 'node-agent.private-megabytes-after-an-hour',
+        ratio: last,
+        spread: [Math.min(...memory), Math.max(...memory)],
+        bound: `<= ${MEMORY_BOUND}`,
+        holds: last <= MEMORY_BOUND,
+      },
+      {
+        name: 'node-agent.idle-percent-of-a-core',
+        ratio: idle,
+        spread: [idle, idle],
+        bound: `<= ${IDLE_BOUND}`,
+        holds: idle <= IDLE_BOUND,
+      },
+    ];
+  } finally {
+    await agent.stop();
+  }
+}
+
+/** CPU time of every thread of a process; the scheduler's own count, as ticks are too coarse for an idle process. */
+function cpuSeconds(pid: number): number {
+  const task = `/proc/${pid}/task`;
+  const nanos = readdirSync(task).map((tid) => Number(readFileSync(`${task}/${tid}/schedstat`, 'utf8').split(' ')[0]));
+  return nanos.reduce((sum, one) => sum + one, 0) / 1e9;
+}

@@ -1,0 +1,132 @@
+import { type ChildProcess, fork, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { CpuSet } from '../../model/cpu-set.ts';
+import { createAffinity } from '../../native/affinity.ts';
+import { procThreads } from '../../node-agent/ovs-affinity/threads.ts';
+import { createFakeKubelet, type FakeKubelet } from '../../test/node-agent/fake-kubelet.ts';
+import { eventually } from '../../test/node-agent/support.ts';
+import { compile } from '../native/c-program.ts';
+import { root } from '../support/process.ts';
+
+/** What moves the threads: sends or prints the machine's monotonic nanoseconds when it has. */
+export interface Reactor {
+  readonly pid: number;
+  /** Resolves with the time of the next move. */
+  moved(): Promise<bigint>;
+  stop(): Promise<void>;
+}
+
+/** Two daemons of many threads, a kubelet that gives CPUs away, and what keeps the one off the other's. */
+export interface OvsScene {
+  readonly kubelet: FakeKubelet;
+  readonly pids: readonly number[];
+  /** Gives every CPU but the first to a pod, by a rename. @returns the machine's monotonic nanoseconds just before */
+  assign(): bigint;
+  /** Takes them back. */
+  release(): void;
+  /** Whether every thread is on just these CPUs. */
+  isOn(cpus: CpuSet): boolean;
+  readonly all: CpuSet;
+  readonly first: CpuSet;
+  agent(checkInterval?: number): Promise<Reactor>;
+  upstream(): Promise<Reactor>;
+  inC(): Promise<Reactor>;
+  remove(): Promise<void>;
+}
+
+export async function createOvsScene(threads: number): Promise<OvsScene> {
+  const directory = mkdtempSync(join(tmpdir(), 'plumbline-bench-'));
+  for (const name of ['run', 'etc', 'kubelet']) mkdirSync(join(directory, name));
+  writeFileSync(join(directory, 'etc/enable'), '1');
+  const standIn = compile('threads.c');
+  const reaction = compile('reaction.c');
+  const daemons = ['ovs-vswitchd', 'ovsdb-server'].map((name) =>
+    spawn(standIn.path, [name, String(threads), join(directory, `run/${name}.pid`)], {
+      stdio: ['pipe', 'pipe', 'inherit'],
+    }),
+  );
+  await Promise.all(daemons.map((daemon) => once(daemon.stdout, 'data')));
+  const pids = daemons.map(({ pid }) => pid!);
+  const affinity = createAffinity();
+  const all = CpuSet.parse(readFileSync('/sys/devices/system/cpu/online', 'utf8'));
+  const first = CpuSet.of([all.first!]);
+  const given = all.minus(first);
+  const kubelet = createFakeKubelet(join(directory, 'kubelet'));
+  kubelet.allocatable = given.toString();
+  kubelet.writeCheckpoint(all.toString());
+  await kubelet.start();
+
+  return {
+    kubelet,
+    pids,
+    all,
+    first,
+    assign() {
+      kubelet.pods = { 'ns/pod': { compute: given.toString() } };
+      const file = join(directory, 'kubelet', 'cpu_manager_state');
+      const entries = { uid: { compute: given.toString() } };
+      const state = { policyName: 'static', defaultCpuSet: first.toString(), entries, checksum: 1 };
+      writeFileSync(`${file}.tmp`, JSON.stringify(state));
+      const before = process.hrtime.bigint();
+      renameSync(`${file}.tmp`, file);
+      return before;
+    },
+    release() {
+      kubelet.pods = {};
+      kubelet.writeCheckpoint(all.toString());
+    },
+    isOn: (cpus) =>
+      pids.every((pid) => procThreads.list(pid).every((tid) => CpuSet.fromWords(affinity.get(tid)).equals(cpus))),
+    agent: (checkInterval = 5) => script('test/node-agent/ovs-affinity/program.ts', [directory, String(checkInterval)]),
+    upstream: () => script('bench/node-agent/upstream-loop.ts', [directory]),
+    inC: () => program(reaction.path, [join(directory, 'kubelet'), ...pids.map(String)]),
+    async remove() {
+      for (const daemon of daemons) daemon.kill('SIGKILL');
+      await kubelet.stop();
+      for (const made of [standIn, reaction]) made.remove();
+      rmSync(directory, { recursive: true, force: true });
+    },
+  };
+}
+
+async function script(file: string, args: string[]): Promise<Reactor> {
+  const child = fork(join(root, file), args, {
+    cwd: root,
+    execArgv: ['--import', 'tsx'],
+    stdio: ['ignore', 'ignore', process.env['PLUMBLINE_BENCH_VERBOSE'] === undefined ? 'ignore' : 'inherit', 'ipc'],
+  });
+  await once(child, 'message');
+  return reactor(child, (tell) => child.on('message', ({ done }: { done: string }) => tell(BigInt(done))));
+}
+
+async function program(path: string, args: string[]): Promise<Reactor> {
+  const child = spawn(path, args, { stdio: ['ignore', 'pipe', 'inherit'] });
+  await once(child.stdout, 'data');
+  return reactor(child, (tell) => child.stdout.on('data', (chunk: Buffer) => tell(BigInt(chunk.toString().trim()))));
+}
+
+function reactor(child: ChildProcess, listen: (tell: (at: bigint) => void) => void): Reactor {
+  let told = (_at: bigint) => {};
+  listen((at) => told(at));
+  return {
+    pid: child.pid!,
+    moved: () =>
+      new Promise((resolve) => {
+        told = resolve;
+      }),
+    async stop() {
+      const ended = once(child, 'exit');
+      child.kill('SIGKILL');
+      await ended;
+    },
+  };
+}
+
+/** Waits until the threads are where they should be before the next measurement, and nothing is under way any more. */
+export async function settled(scene: OvsScene, cpus: CpuSet): Promise<void> {
+  await eventually(() => scene.isOn(cpus), `every thread on ${cpus}`);
+  await new Promise((resolve) => setTimeout(resolve, 80));
+}

@@ -1,0 +1,62 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { createApiClient } from '../../node-agent/api/client.ts';
+import { apiAccess } from '../../node-agent/api/credentials.ts';
+import type { BenchResult } from '../model/timing.ts';
+import { quantile } from '../support/http-load.ts';
+import { type AgentProcess, NODE, startAgentProcess } from './agent-process.ts';
+import { replaceCheckpoint } from './checkpoint.ts';
+
+const CHANGES = 150;
+const ROUND_TRIPS = 200;
+/** Milliseconds in which the agent makes one write of all changes. */
+const WINDOW = 200;
+const PATH = `/apis/plumbline.dev/v1alpha1/nodetopologies/${NODE}`;
+
+/**
+ * From a rename of cpu_manager_state to the report on the API server that shows it, against the coalescing window and
+ * two round trips to that API server. Changes come at random within two windows of each other.
+ */
+export async function renameToPublished(): Promise<BenchResult> {
+  const agent = await startAgentProcess();
+  const access = apiAccess({ kubeconfig: agent.kubeconfig, serviceHost: undefined, servicePort: 443 });
+  const client = createApiClient(access, 'plumbline-bench');
+  try {
+    const trips: number[] = [];
+    for (let trip = 0; trip < ROUND_TRIPS; trip++) {
+      const begun = performance.now();
+      await client.get(PATH);
+      trips.push(performance.now() - begun);
+    }
+    const millis: number[] = [];
+    for (let change = 1; change <= CHANGES; change++) millis.push(await publishedAfter(agent, change));
+    const allowed = WINDOW + 2 * quantile(trips, 0.99);
+    return {
+      name: 'node-agent.rename-to-published-p99-over-window-and-2-trips',
+      ratio: quantile(millis, 0.99) / allowed,
+      spread: [quantile(millis, 0) / allowed, quantile(millis, 1) / allowed],
+      bound: '<= 1',
+      holds: quantile(millis, 0.99) <= allowed,
+    };
+  } finally {
+    await client.close();
+    await agent.stop();
+  }
+}
+
+/** Milliseconds until the stored object names the pod that change number `change` brought. */
+async function publishedAfter({ sandbox, kubeletDir }: AgentProcess, change: number): Promise<number> {
+  await delay(Math.random() * 2 * WINDOW);
+  const slot = (change + 59) % 60;
+  const uid = String(slot * 1_000_000 + Math.floor((change + 59 - slot) / 60)).padStart(12, '0');
+  const begun = performance.now();
+  const shown = new Promise<void>((resolve) => {
+    const end = sandbox.server.store.subscribe(({ object }) => {
+      if (object.kind !== 'NodeTopology' || !JSON.stringify(object).includes(uid)) return;
+      end();
+      resolve();
+    });
+  });
+  replaceCheckpoint(kubeletDir, change);
+  await shown;
+  return performance.now() - begun;
+}

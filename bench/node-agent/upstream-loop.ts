@@ -1,0 +1,39 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { createPodResourcesClient, POD_RESOURCES_SOCKET } from '../../kube/kubelet-api/pod-resources-client.ts';
+import { CpuSet, unionOf } from '../../model/cpu-set.ts';
+import { createAffinity } from '../../native/affinity.ts';
+
+/**
+ * The loop that dynamic CPU affinity of Open vSwitch is elsewhere, made anew as it is described, for comparison: every
+ * second the kubelet is asked what is allocatable and what is held; what remains, with the reserved CPUs, is set for
+ * every thread of a daemon whose main thread is not there yet.
+ *
+ * Usage: upstream-loop.ts <directory>, as program.ts has it. Sends when it has moved threads.
+ */
+const [directory = ''] = process.argv.slice(2);
+const client = createPodResourcesClient(join(directory, 'kubelet', POD_RESOURCES_SOCKET));
+const affinity = createAffinity();
+const online = CpuSet.parse(readFileSync('/sys/devices/system/cpu/online', 'utf8'));
+let reserved: CpuSet | undefined;
+
+async function tick(): Promise<void> {
+  const allocatable = CpuSet.of((await client.allocatable()).cpuIds);
+  reserved ??= online.minus(allocatable);
+  const pods = await client.list();
+  const held = unionOf(pods.flatMap(({ containers }) => containers.map(({ cpuIds }) => CpuSet.of(cpuIds))));
+  const goal = allocatable.minus(held).union(reserved);
+  const moved = ['ovs-vswitchd', 'ovsdb-server'].map((name) => apply(name, goal));
+  if (moved.includes(true)) process.send?.({ done: process.hrtime.bigint().toString() });
+}
+
+function apply(name: string, goal: CpuSet): boolean {
+  const pid = Number(readFileSync(join(directory, 'run', `${name}.pid`), 'utf8'));
+  if (CpuSet.fromWords(affinity.get(pid)).equals(goal)) return false;
+  for (const tid of readdirSync(`/proc/${pid}/task`)) affinity.set(Number(tid), goal.toWords(2));
+  return true;
+}
+
+setInterval(() => void tick(), 1000);
+await tick();
+process.send?.({ done: process.hrtime.bigint().toString() });

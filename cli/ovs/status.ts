@@ -1,0 +1,30 @@
+import * as z from 'zod';
+
+/** What an agent answers at /ovs. Fields that a later agent may add are passed over. */
+export const ovsStatus = z.object({
+  enabled: z.boolean(),
+  enablerFile: z.string(),
+  /** CPUs that ordinary threads should be on; null while nothing is set. */
+  wanted: z.string().nullable(),
+  why: z.array(z.string()),
+  problems: z.array(z.string()),
+  processes: z.array(
+    z.object({
+      name: z.string(),
+      role: z.string(),
+      pid: z.number(),
+      threads: z.array(
+        z.object({
+          tid: z.number(),
+          name: z.string(),
+          allowed: z.string(),
+          /** `pmd`, `clipped`, the errno's name with which the kernel refused it, or null. */
+          note: z.string().nullable(),
+        }),
+      ),
+    }),
+  ),
+});
+
+export type OvsStatus = z.infer<typeof ovsStatus>;
+export type OvsThread = OvsStatus['processes'][number]['threads'][number];

@@ -1,0 +1,100 @@
+import { PlumblineError } from '../errors.ts';
+
+/** The plugin's name: the shim's file and the `type` that calls it. */
+export const GATE_PLUGIN = 'plumbline-gate';
+
+/**
+ * The file of the gate's own list. It sorts before `00-multus.conf`, and begins like it because multus, when it looks
+ * for the list that it is to wrap, passes over files that begin with `00-multus`: else it would wrap the gate's, which
+ * is made from multus's own.
+ */
+export const GATE_CONFLIST = '00-multus-plumbline-gate.conflist';
+
+/** CNI versions that the gate speaks, the oldest first. */
+export const CNI_VERSIONS = ['0.3.0', '0.3.1', '0.4.0', '1.0.0', '1.1.0'] as const;
+
+export type GateForm = 'chained' | 'wrapper';
+
+export interface ConflistOptions {
+  readonly form: GateForm;
+  /** Goes into the gate's own entry. */
+  readonly socket: string;
+  readonly stateFile: string;
+  readonly whenAbsent: 'open' | 'closed';
+}
+
+type Json = Readonly<Record<string, unknown>>;
+
+/** A configuration that cannot be gated; the message says what about it. */
+export class ConflistError extends PlumblineError {
+  constructor(file: string, why: string) {
+    super('conflist', `${file}: ${why}`);
+  }
+}
+
+/**
+ * Makes the gate's list from the runtime's primary configuration: the same name and version (plugins keep what they
+ * know of a pod under the network's name), the same plugins, and the gate before them or around the first of them.
+ * A gate that is in there already is taken out: one sandbox asks once.
+ *
+ * @param text the primary: a list, or a single plugin's configuration
+ * @returns the list, as it is to be written
+ * @throws ConflistError
+ */
+export function gateConflist(file: string, text: string, options: ConflistOptions): string {
+  const primary = parse(file, text);
+  const { cniVersion, name } = primary;
+  if (!CNI_VERSIONS.some((version) => version === cniVersion)) {
+    const spoken = `${CNI_VERSIONS[0]} to ${CNI_VERSIONS.at(-1)}`;
+    throw new ConflistError(file, `cniVersion ${JSON.stringify(cniVersion)}: the gate speaks ${spoken}`);
+  }
+  if (typeof name !== 'string' || name === '') throw new ConflistError(file, 'it has no name');
+  const { plugins: listed, ...list } = Array.isArray(primary['plugins']) ? primary : asList(primary);
+  const plugins = (listed as unknown[]).map((plugin) => asPlugin(file, plugin)).flatMap(withoutGate);
+  const [first, ...others] = plugins;
+  if (first === undefined) throw new ConflistError(file, 'it has no plugins');
+  const gated = options.form === 'chained' ? [entry(options), first, ...others] : [wrap(first, options), ...others];
+  return `${JSON.stringify({ ...list, plugins: gated }, null, 2)}\n`;
+}
+
+/** A single plugin's configuration as a list of one; name and version are the list's. */
+function asList(plugin: Json): Json {
+  const { cniVersion, name, ...rest } = plugin;
+  return { cniVersion, name, plugins: [rest] };
+}
+
+function entry({ socket, stateFile, whenAbsent }: ConflistOptions): Json {
+  return { type: GATE_PLUGIN, socket, stateFile, whenAbsent };
+}
+
+/** Capabilities move outwards: the runtime gives what they ask for to the plugin that it calls. */
+function wrap({ capabilities, ...delegate }: Json, options: ConflistOptions): Json {
+  return { ...entry(options), ...(capabilities === undefined ? {} : { capabilities }), delegate };
+}
+
+function withoutGate(plugin: Json): Json[] {
+  if (plugin['type'] !== GATE_PLUGIN) return [plugin];
+  const { delegate, capabilities } = plugin;
+  if (!isObject(delegate)) return [];
+  return [{ ...delegate, ...(capabilities === undefined ? {} : { capabilities }) }];
+}
+
+function asPlugin(file: string, plugin: unknown): Json {
+  if (isObject(plugin) && typeof plugin['type'] === 'string' && plugin['type'] !== '') return plugin;
+  throw new ConflistError(file, 'a plugin in it has no type');
+}
+
+function parse(file: string, text: string): Json {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch (error) {
+    throw new ConflistError(file, `not JSON: ${(error as Error).message}`);
+  }
+  if (!isObject(value)) throw new ConflistError(file, 'not a JSON object');
+  return value;
+}
+
+function isObject(value: unknown): value is Json {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

@@ -1,0 +1,53 @@
+import { CNI_CODES, DPU_NOT_READY, type Refusal } from './errors.ts';
+
+/** What is known of the DPU when a call comes in. */
+export interface DpuWord {
+  readonly ready: boolean;
+  /** Why it is or is not, in words. */
+  readonly reason: string;
+}
+
+/** Which ADDs need the DPU: every one, or those of pods that hold a device of it. */
+export type GateScope = 'all' | 'device';
+
+export interface AddQuestion {
+  /** Undefined where the node has no DPU. */
+  readonly dpu: DpuWord | undefined;
+  readonly scope: GateScope;
+  readonly namespace: string | undefined;
+  /** Namespaces of the cluster's own pods, which are never held: some of them may be what repairs the DPU. */
+  readonly exempt: ReadonlySet<string>;
+  /** Whether the attachment has a device; undefined if that could not be told. */
+  readonly hasDevice: boolean | undefined;
+}
+
+/** Whether an ADD hangs on the DPU at all. One of which it is not known whether it has a device does. */
+export function dependsOnDpu({ dpu, scope, namespace, exempt, hasDevice }: AddQuestion): boolean {
+  if (dpu === undefined) return false;
+  if (namespace !== undefined && exempt.has(namespace)) return false;
+  return scope === 'all' || hasDevice !== false;
+}
+
+/** Why an ADD must not go on, or undefined. */
+export function decideAdd(question: AddQuestion): Refusal | undefined {
+  const { dpu } = question;
+  if (dpu === undefined || dpu.ready || !dependsOnDpu(question)) return undefined;
+  return { code: CNI_CODES.tryAgainLater, message: `${DPU_NOT_READY}: ${dpu.reason}` };
+}
+
+/**
+ * Why STATUS reports the network as unavailable, or undefined. Off unless asked for: the kubelet turns the node
+ * NotReady for it, and after five minutes its pods are evicted, though their traffic may still flow.
+ */
+export function decideStatus(dpu: DpuWord | undefined, enabled: boolean): Refusal | undefined {
+  if (!enabled || dpu === undefined || dpu.ready) return undefined;
+  return { code: CNI_CODES.unavailable, message: `${DPU_NOT_READY}: ${dpu.reason}` };
+}
+
+/** Plumbline's own resources mark where a network is; they are no device of a DPU. */
+const MARKERS = /^(?:physnet\.)?plumbline\.dev\//;
+
+/** Whether any of a pod's resources is a device of the DPU: one of those named, or with none named any but markers. */
+export function hasDpuDevice(resources: readonly string[], named: ReadonlySet<string>): boolean {
+  return resources.some((resource) => (named.size > 0 ? named.has(resource) : !MARKERS.test(resource)));
+}

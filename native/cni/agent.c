@@ -1,0 +1,194 @@
+#include "agent.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "clock.h"
+
+enum frame { FRAME_PARTIAL, FRAME_BAD, FRAME_WAIT, FRAME_VERDICT };
+
+extern char **environ;
+
+void agent_close(struct agent *agent)
+{
+    if (agent->fd >= 0)
+        close(agent->fd);
+    agent->fd = -1;
+}
+
+static int open_socket(const char *path)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    if (strlen(path) >= sizeof address.sun_path)
+        return -1;
+    memcpy(address.sun_path, path, strlen(path));
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return -1;
+    /* On a unix socket this is done at once, or fails: EAGAIN means that the agent has let its queue fill up. */
+    if (connect(fd, (struct sockaddr *)&address, sizeof address) == 0)
+        return fd;
+    close(fd);
+    return -1;
+}
+
+static int await(int fd, short events, long long deadline)
+{
+    struct pollfd polled = {.fd = fd, .events = events};
+    int ready;
+    do
+        ready = poll(&polled, 1, left_ms(deadline));
+    while (ready < 0 && errno == EINTR);
+    return ready > 0 ? 0 : -1;
+}
+
+static int send_all(int fd, struct slice bytes, long long deadline)
+{
+    for (size_t sent = 0; sent < bytes.length;) {
+        ssize_t count = send(fd, bytes.at + sent, bytes.length - sent, MSG_NOSIGNAL);
+        if (count >= 0)
+            sent += (size_t)count;
+        else if (errno != EINTR && (errno != EAGAIN || await(fd, POLLOUT, deadline)))
+            return -1;
+    }
+    return 0;
+}
+
+static int is_cni_variable(const char *entry)
+{
+    return strncmp(entry, "CNI_", 4) == 0;
+}
+
+static int send_question(const struct agent *agent, const struct call *call, long long deadline)
+{
+    static char buffer[16384];
+    struct text head = TEXT(buffer);
+    size_t environment = 0;
+    for (char **entry = environ; entry && *entry; entry++)
+        if (is_cni_variable(*entry))
+            environment += strlen(*entry) + 1;
+    text_string(&head, "plumbline-gate/1 ");
+    text_string(&head, VERBS[call->verb]);
+    text_string(&head, " ");
+    text_string(&head, FORMS[call->form]);
+    text_string(&head, " ");
+    text_number(&head, environment);
+    text_string(&head, " ");
+    text_number(&head, call->conf.length);
+    text_string(&head, "\n");
+    for (char **entry = environ; entry && *entry; entry++)
+        if (is_cni_variable(*entry))
+            text_bytes(&head, (struct slice){*entry, strlen(*entry) + 1});
+    /* Variables of more than that are no runtime's: the state file decides. */
+    if (head.overflow)
+        return -1;
+    if (send_all(agent->fd, (struct slice){head.at, head.length}, deadline))
+        return -1;
+    return send_all(agent->fd, call->conf, deadline);
+}
+
+static int read_more(struct agent *agent)
+{
+    ssize_t count;
+    if (agent->length == sizeof agent->held)
+        return -1;
+    do
+        count = recv(agent->fd, agent->held + agent->length, sizeof agent->held - agent->length, 0);
+    while (count < 0 && errno == EINTR);
+    if (count < 0 && errno == EAGAIN)
+        return 0;
+    if (count <= 0)
+        return -1;
+    agent->length += (size_t)count;
+    return 0;
+}
+
+static void drop(struct agent *agent, size_t count)
+{
+    agent->length -= count;
+    memmove(agent->held, agent->held + count, agent->length);
+}
+
+/* Digits and the byte that must follow them; returns the place after it, 0 if they are none or too many. */
+static size_t read_number(const struct agent *agent, size_t at, char end, unsigned *number)
+{
+    size_t start = at;
+    *number = 0;
+    for (; at < agent->length && agent->held[at] >= '0' && agent->held[at] <= '9' && at - start < 6; at++)
+        *number = *number * 10 + (unsigned)(agent->held[at] - '0');
+    return at > start && at < agent->length && agent->held[at] == end ? at + 1 : 0;
+}
+
+/* Takes one frame off the front of what has come in. */
+static enum frame take_frame(struct agent *agent, struct verdict *verdict)
+{
+    const char *newline = memchr(agent->held, '\n', agent->length);
+    if (!newline)
+        return agent->length > 64 ? FRAME_BAD : FRAME_PARTIAL;
+    struct slice line = {agent->held, (size_t)(newline - agent->held)};
+    if (slice_is(line, "allow") || slice_is(line, "wait")) {
+        int allowed = slice_is(line, "allow");
+        drop(agent, line.length + 1);
+        if (allowed)
+            verdict->kind = ALLOW;
+        return allowed ? FRAME_VERDICT : FRAME_WAIT;
+    }
+    unsigned code, bytes;
+    if (line.length < 5 || memcmp(line.at, "deny ", 5) != 0)
+        return FRAME_BAD;
+    size_t at = read_number(agent, 5, ' ', &code);
+    if (at == 0 || (at = read_number(agent, at, '\n', &bytes)) == 0 || bytes > MESSAGE_MAX)
+        return FRAME_BAD;
+    if (agent->length - at < bytes)
+        return FRAME_PARTIAL;
+    verdict->kind = DENY;
+    verdict->code = code;
+    verdict->length = bytes;
+    memcpy(verdict->bytes, agent->held + at, bytes);
+    drop(agent, at + bytes);
+    return FRAME_VERDICT;
+}
+
+static void await_verdict(struct agent *agent, long long deadline, int wait_ms, struct verdict *verdict)
+{
+    for (;;) {
+        enum frame frame = take_frame(agent, verdict);
+        if (frame == FRAME_VERDICT || frame == FRAME_BAD)
+            return;
+        if (frame == FRAME_WAIT)
+            deadline = now_ms() + wait_ms;
+        else if (await(agent->fd, POLLIN, deadline) || read_more(agent))
+            return;
+    }
+}
+
+void agent_ask(struct agent *agent, const struct call *call, int first_ms, int wait_ms, struct verdict *verdict)
+{
+    long long deadline = now_ms() + first_ms;
+    verdict->kind = NO_VERDICT;
+    agent->length = 0;
+    agent->fd = open_socket(call->socket);
+    if (agent->fd < 0)
+        return;
+    if (send_question(agent, call, deadline) == 0)
+        await_verdict(agent, deadline, wait_ms, verdict);
+    if (verdict->kind != ALLOW)
+        agent_close(agent);
+}
+
+void agent_heard(struct agent *agent, struct verdict *verdict)
+{
+    verdict->kind = NO_VERDICT;
+    int ended = read_more(agent);
+    enum frame frame = take_frame(agent, verdict);
+    if (frame == FRAME_VERDICT && verdict->kind == DENY)
+        return;
+    /* Without the agent the delegate goes on as it would without a gate. */
+    if (ended || frame == FRAME_BAD)
+        agent_close(agent);
+    verdict->kind = NO_VERDICT;
+}

@@ -1,0 +1,212 @@
+#include "call.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "answer.h"
+#include "json.h"
+
+#define GATE_TYPE "plumbline-gate"
+
+#ifndef SOCKET_PATH
+#define SOCKET_PATH "/run/plumbline/gate.sock"
+#endif
+#ifndef STATE_PATH
+#define STATE_PATH "/run/plumbline/gate.state"
+#endif
+
+const char *const VERBS[] = {"ADD", "DEL", "CHECK", "GC", "STATUS", "VERSION", 0};
+const char *const FORMS[] = {"chained", "wrapper", "interposer"};
+
+/* What each verb must be given beside CNI_COMMAND, as libcni's own plugins insist on. */
+static const struct {
+    const char *variable;
+    unsigned verbs;
+} REQUIRED[] = {
+    {"CNI_CONTAINERID", 1 << ADD | 1 << DEL | 1 << CHECK},
+    {"CNI_NETNS", 1 << ADD | 1 << CHECK},
+    {"CNI_IFNAME", 1 << ADD | 1 << DEL | 1 << CHECK},
+    {"CNI_PATH", 1 << ADD | 1 << DEL | 1 << CHECK | 1 << GC | 1 << STATUS},
+};
+
+/* Fails with a message of three parts; the middle one is the value that was wrong. */
+static int fail(const struct call *call, struct text *answer, unsigned code, const char *before, struct slice value,
+                const char *after)
+{
+    static char buffer[MESSAGE_MAX];
+    struct text message = TEXT(buffer);
+    text_string(&message, before);
+    text_bytes(&message, value);
+    text_string(&message, after);
+    return answer_error(answer, call->version, code, (struct slice){message.at, message.length});
+}
+
+static int read_verb(struct call *call, struct text *answer)
+{
+    const char *command = getenv("CNI_COMMAND");
+    if (!command || !*command)
+        return fail(call, answer, CODE_ENV, "required env variables [CNI_COMMAND] missing", SLICE(""), "");
+    for (int i = 0; VERBS[i]; i++)
+        if (strcmp(command, VERBS[i]) == 0) {
+            call->verb = (enum verb)i;
+            return 0;
+        }
+    return fail(call, answer, CODE_ENV, "unknown CNI_COMMAND: ", slice_of(command), "");
+}
+
+static int check_environment(const struct call *call, struct text *answer)
+{
+    static char buffer[256];
+    struct text missing = TEXT(buffer);
+    for (size_t i = 0; i < sizeof REQUIRED / sizeof *REQUIRED; i++) {
+        const char *value = getenv(REQUIRED[i].variable);
+        if (!(REQUIRED[i].verbs & 1u << call->verb) || (value && *value))
+            continue;
+        text_string(&missing, missing.length ? "," : "");
+        text_string(&missing, REQUIRED[i].variable);
+    }
+    if (missing.length == 0)
+        return 0;
+    return fail(call, answer, CODE_ENV, "required env variables [",
+                (struct slice){missing.at, missing.length}, "] missing");
+}
+
+/* Versions differ in which verbs there are; a delegate that is interposed says so itself. */
+static int check_version(const struct call *call, struct text *answer)
+{
+    if (call->form == INTERPOSER || call->verb == VERSION)
+        return 0;
+    if (version_place(call->version) < 0)
+        return fail(call, answer, CODE_VERSION, "incompatible CNI versions: plumbline-gate speaks 0.3.0 to 1.1.0, the "
+                    "configuration says \"", call->version, "\"");
+    if (call->verb == CHECK && !version_reaches(call->version, "0.4.0"))
+        return fail(call, answer, CODE_VERSION, "config version does not allow CHECK", SLICE(""), "");
+    if ((call->verb == GC || call->verb == STATUS) && !version_reaches(call->version, "1.1.0"))
+        return fail(call, answer, CODE_VERSION, "config version does not allow ",
+                    slice_of(VERBS[call->verb]), "");
+    return 0;
+}
+
+/* A file's name: what is anything else would let a configuration choose programs outside CNI_PATH. */
+static int is_plugin_name(struct slice name)
+{
+    for (size_t i = 0; i < name.length; i++)
+        if (name.at[i] == '/' || name.at[i] == 0)
+            return 0;
+    return name.length > 0 && name.length < 256 && !slice_is(name, ".") && !slice_is(name, "..");
+}
+
+static struct slice base_name(const char *program)
+{
+    const char *slash = program ? strrchr(program, '/') : 0;
+    return slice_of(slash ? slash + 1 : program);
+}
+
+/* A path of the configuration, ended by NUL in a buffer of its own; null if it is too long or none. */
+static const char *path_of(struct slice value, char *buffer, size_t size)
+{
+    struct slice path = json_plain(value);
+    if (path.length == 0 || path.length >= size)
+        return 0;
+    memcpy(buffer, path.at, path.length);
+    buffer[path.length] = 0;
+    return buffer;
+}
+
+/* The variables are for tests and win over the configuration, which wins over what is compiled in. */
+static const char *choose(const char *variable, const char *configured, const char *otherwise)
+{
+    const char *given = getenv(variable);
+    return given && *given ? given : configured ? configured : otherwise;
+}
+
+/* The form, and the plugin that is to be executed. */
+static int find_form(struct call *call, struct slice type, const char *program, struct text *answer)
+{
+    struct slice own = base_name(program);
+    struct json_field inner[] = {{"type", {0, 0}}, {"deviceID", {0, 0}}};
+    if (type.length == 0)
+        type = own;
+    if (!slice_is(type, GATE_TYPE)) {
+        call->form = INTERPOSER;
+        call->plugin = type;
+    } else if (call->delegate.length > 0) {
+        if (!json_is_object(call->delegate) || json_object(call->delegate, inner, 2))
+            return fail(call, answer, CODE_CONFIG, "\"delegate\" must be an object: the configuration of the plugin "
+                        "to be gated", SLICE(""), "");
+        call->form = WRAPPER;
+        call->plugin = json_plain(inner[0].value);
+        call->has_device |= inner[1].value.length > 0;
+    }
+    if (call->form == CHAINED || is_plugin_name(call->plugin))
+        return 0;
+    return fail(call, answer, CODE_CONFIG, "\"type\" of the delegate must be the name of a plugin, not \"",
+                call->plugin, "\"");
+}
+
+static int read_conf(struct call *call, const char *program, struct text *answer)
+{
+    static char socket[108], state[1024];
+    enum { TYPE, CNI_VERSION, NAME, PREV, RUNTIME, ARGS, VALID, DELEGATE, DEVICE, SOCKET, STATE, ABSENT, COUNT };
+    struct json_field field[COUNT] = {
+        [TYPE] = {"type", {0, 0}},           [CNI_VERSION] = {"cniVersion", {0, 0}},
+        [NAME] = {"name", {0, 0}},           [PREV] = {"prevResult", {0, 0}},
+        [RUNTIME] = {"runtimeConfig", {0, 0}}, [ARGS] = {"args", {0, 0}},
+        [VALID] = {"cni.dev/valid-attachments", {0, 0}}, [DELEGATE] = {"delegate", {0, 0}},
+        [DEVICE] = {"deviceID", {0, 0}},     [SOCKET] = {"socket", {0, 0}},
+        [STATE] = {"stateFile", {0, 0}},     [ABSENT] = {"whenAbsent", {0, 0}},
+    };
+    struct json_field device[] = {{"deviceID", {0, 0}}};
+    if (json_object(call->conf, field, COUNT))
+        return fail(call, answer, CODE_DECODE, "the network configuration on stdin is no JSON object", SLICE(""), "");
+    call->version = json_plain(field[CNI_VERSION].value);
+    call->name = field[NAME].value;
+    call->prev_result = field[PREV].value;
+    call->runtime_config = field[RUNTIME].value;
+    call->args = field[ARGS].value;
+    call->valid_attachments = field[VALID].value;
+    call->delegate = field[DELEGATE].value;
+    if (json_is_object(call->runtime_config))
+        json_object(call->runtime_config, device, 1);
+    call->has_device = field[DEVICE].value.length > 0 || device[0].value.length > 0;
+    struct slice type = json_plain(field[TYPE].value);
+    if (field[TYPE].value.length > 0 && type.length == 0)
+        return fail(call, answer, CODE_CONFIG, "\"type\" must be the name of a plugin", SLICE(""), "");
+    int own = slice_is(type, GATE_TYPE);
+    call->socket = choose("PLUMBLINE_GATE_SOCKET", own ? path_of(field[SOCKET].value, socket, sizeof socket) : 0,
+                          SOCKET_PATH);
+    call->state = choose("PLUMBLINE_GATE_STATE", own ? path_of(field[STATE].value, state, sizeof state) : 0, STATE_PATH);
+    call->closed_when_absent = own && slice_is(json_plain(field[ABSENT].value), "closed");
+    return find_form(call, type, program, answer);
+}
+
+int call_read(struct call *call, const char *program, struct slice conf, struct text *answer)
+{
+    int status;
+    memset(call, 0, sizeof *call);
+    call->conf = conf;
+    if ((status = read_verb(call, answer)))
+        return status;
+    /* A runtime may ask for the versions with nothing on stdin. */
+    if (call->verb == VERSION && conf.length == 0)
+        call->conf = SLICE("{}");
+    if ((status = read_conf(call, program, answer)))
+        return status;
+    if ((status = check_environment(call, answer)))
+        return status;
+    return check_version(call, answer);
+}
+
+struct slice call_namespace(void)
+{
+    static const char key[] = "K8S_POD_NAMESPACE=";
+    const char *at = getenv("CNI_ARGS");
+    while (at) {
+        const char *end = strchr(at, ';');
+        size_t length = end ? (size_t)(end - at) : strlen(at);
+        if (length >= sizeof key - 1 && memcmp(at, key, sizeof key - 1) == 0)
+            return (struct slice){at + sizeof key - 1, length - (sizeof key - 1)};
+        at = end ? end + 1 : 0;
+    }
+    return (struct slice){0, 0};
+}

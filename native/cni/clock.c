@@ -1,0 +1,27 @@
+#include "clock.h"
+
+#include <errno.h>
+#include <time.h>
+
+long long now_ms(void)
+{
+    struct timespec now;
+    /* Cannot fail: the clock exists and the pointer is good. */
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * 1000LL + now.tv_nsec / 1000000;
+}
+
+int left_ms(long long deadline)
+{
+    if (deadline == 0)
+        return -1;
+    long long left = deadline - now_ms();
+    return left < 0 ? 0 : (int)left;
+}
+
+void sleep_ms(int millis)
+{
+    struct timespec left = {millis / 1000, (millis % 1000) * 1000000L};
+    while (nanosleep(&left, &left) && errno == EINTR)
+        ;
+}

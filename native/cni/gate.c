@@ -1,0 +1,157 @@
+/*
+ * What the gate does with each verb:
+ *
+ *   ADD      asks whether it may go on; else the error, and the delegate is not executed
+ *   STATUS   the same
+ *   DEL, CHECK, GC   never held back, and never asked about: they must work when the agent does not
+ *   VERSION  its own, or the delegate's when interposed
+ */
+#include "gate.h"
+
+#include <string.h>
+
+#include "clock.h"
+#include "delegate.h"
+#include "state.h"
+
+/* Milliseconds. An agent that works answers in one or two; one that vacates CPUs says `wait` and has 2 s for it. */
+#define ADD_FIRST 1000
+#define ADD_WAIT 2500
+/* All of STATUS stays below a second, which a runtime may wait for without a limit of its own. */
+#define STATUS_FIRST 300
+#define STATUS_WHOLE 700
+/* What a delegate may take to clean up after an ADD that failed; the runtime calls DEL again in any case. */
+#define CLEAN_UP 5000
+/* A wrapper around an interposed plugin is two; more than this are copies that find each other on CNI_PATH. */
+#define DEEPEST_GATE 4
+
+static int refuse(const struct call *call, const struct verdict *verdict, struct text *answer)
+{
+    return answer_error(answer, call->version, verdict->code, (struct slice){verdict->bytes, verdict->length});
+}
+
+static int fail(const struct call *call, struct text *answer, unsigned code, const char *text)
+{
+    static char buffer[512];
+    struct text message = TEXT(buffer);
+    text_string(&message, "plumbline-gate: ");
+    text_bytes(&message, call->plugin);
+    text_string(&message, " ");
+    text_string(&message, text);
+    return answer_error(answer, call->version, code, (struct slice){message.at, message.length});
+}
+
+static int fail_with(const struct call *call, struct text *answer, const char *text, int number)
+{
+    static char buffer[64];
+    struct text message = TEXT(buffer);
+    text_string(&message, text);
+    text_number(&message, (unsigned long)number);
+    return fail(call, answer, CODE_INTERNAL, text_ended(&message));
+}
+
+/* Says why a delegate has no answer of its own to pass on. */
+static int explain(const struct call *call, struct outcome outcome, const struct verdict *verdict, struct text *answer)
+{
+    switch (outcome.how) {
+    case ABORTED:
+        return refuse(call, verdict, answer);
+    case TIMED_OUT:
+        return fail(call, answer, CODE_UNAVAILABLE, "does not answer STATUS in time");
+    case TOO_LONG:
+        return fail(call, answer, CODE_IO, "answers more than a MiB");
+    case KILLED:
+        return fail_with(call, answer, "was ended by signal ", outcome.status);
+    default:
+        return fail_with(call, answer, "cannot be executed: errno ", outcome.status);
+    }
+}
+
+/* The delegate's DEL after its ADD; what it answers is of no interest any more. */
+static void clean_up(const char *path, struct slice conf)
+{
+    static char bytes[4096];
+    static struct verdict none;
+    struct text output = TEXT(bytes);
+    delegate_run(path, "DEL", conf, now_ms() + CLEAN_UP, 0, &none, &output);
+}
+
+/*
+ * Runs the delegate and passes on what it prints and how it exits. An ADD that is aborted is cleaned up after; so is
+ * one that fails in a wrapper, as the specification asks of who delegates. An interposed one is the runtime's own.
+ */
+static int run_delegate(const struct call *call, long long deadline, struct agent *agent, struct verdict *verdict,
+                        struct text *answer)
+{
+    static char path[4096], bytes[LARGEST + 4096];
+    struct text own = TEXT(bytes);
+    struct slice conf = call->conf;
+    if (delegate_depth() >= DEEPEST_GATE)
+        return fail(call, answer, CODE_CONFIG, "is not reached: gates call each other, check CNI_PATH");
+    if (delegate_find(call->plugin, path, sizeof path))
+        return fail(call, answer, CODE_CONFIG, "is in no directory of CNI_PATH");
+    if (call->form == WRAPPER) {
+        delegate_conf(call, &own);
+        if (own.overflow)
+            return fail(call, answer, CODE_IO, "would get a configuration of more than a MiB");
+        conf = (struct slice){own.at, own.length};
+    }
+    struct outcome outcome = delegate_run(path, 0, conf, deadline, agent, verdict, answer);
+    int failed = outcome.how != EXITED || outcome.status != 0;
+    if (call->verb == ADD && failed && (call->form == WRAPPER || outcome.how == ABORTED))
+        clean_up(path, conf);
+    return outcome.how == EXITED ? outcome.status : explain(call, outcome, verdict, answer);
+}
+
+/* What the chained form prints when it lets a call pass. */
+static void pass(const struct call *call, struct text *answer)
+{
+    if (call->verb != ADD)
+        return;
+    if (call->prev_result.length == 0 || slice_is(call->prev_result, "null"))
+        answer_empty_result(answer, call->version);
+    else
+        text_bytes(answer, call->prev_result);
+}
+
+/* A STATUS in a version that has none is the delegate's to refuse. */
+static int is_asked_about(const struct call *call)
+{
+    return call->verb == ADD || (call->verb == STATUS && version_reaches(call->version, "1.1.0"));
+}
+
+int gate_run(const char *program, struct slice conf, struct text *answer)
+{
+    static struct call call;
+    static struct agent agent;
+    static struct verdict verdict;
+    long long deadline = 0;
+    text_clear(answer);
+    memset(&verdict, 0, sizeof verdict);
+    agent.fd = -1;
+    int status = call_read(&call, program, conf, answer);
+    if (status)
+        return status;
+    if (call.verb == VERSION && call.form != INTERPOSER) {
+        answer_versions(answer);
+        return 0;
+    }
+    if (call.verb == STATUS)
+        deadline = now_ms() + STATUS_WHOLE;
+    if (is_asked_about(&call)) {
+        int is_add = call.verb == ADD;
+        agent_ask(&agent, &call, is_add ? ADD_FIRST : STATUS_FIRST, is_add ? ADD_WAIT : STATUS_FIRST, &verdict);
+        if (verdict.kind == NO_VERDICT)
+            state_judge(&call, &verdict);
+        if (verdict.kind == DENY)
+            return refuse(&call, &verdict, answer);
+    }
+    if (call.form == CHAINED) {
+        pass(&call, answer);
+        agent_close(&agent);
+        return 0;
+    }
+    status = run_delegate(&call, deadline, call.verb == ADD ? &agent : 0, &verdict, answer);
+    agent_close(&agent);
+    return status;
+}

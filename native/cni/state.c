@@ -1,0 +1,92 @@
+#include "state.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "clock.h"
+#include "json.h"
+
+static struct slice read_file(const char *path, char *buffer, size_t size)
+{
+    struct slice content = {buffer, 0};
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return content;
+    for (;;) {
+        ssize_t count = read(fd, buffer + content.length, size - content.length);
+        if (count < 0 && errno == EINTR)
+            continue;
+        if (count > 0)
+            content.length += (size_t)count;
+        if (count < 0 || content.length == size)
+            content.length = 0;
+        if (count <= 0 || content.length == 0)
+            break;
+    }
+    close(fd);
+    return content;
+}
+
+/* A whole number of at most fifteen digits; -1 if it is none. */
+static long long number_of(struct slice value)
+{
+    long long number = 0;
+    if (value.length == 0 || value.length > 15)
+        return -1;
+    for (size_t i = 0; i < value.length; i++) {
+        if (value.at[i] < '0' || value.at[i] > '9')
+            return -1;
+        number = number * 10 + (value.at[i] - '0');
+    }
+    return number;
+}
+
+static void deny(const struct call *call, struct verdict *verdict, const char *why, struct slice reason)
+{
+    struct text message = TEXT(verdict->bytes);
+    text_string(&message, why);
+    text_bytes(&message, reason);
+    verdict->kind = DENY;
+    verdict->code = call->verb == STATUS ? CODE_UNAVAILABLE : CODE_LATER;
+    verdict->length = message.length;
+}
+
+void state_judge(const struct call *call, struct verdict *verdict)
+{
+    static char buffer[16384];
+    enum { DPU, REASON, STATUS_TOO, SCOPE, EXEMPT, AT, STALE_AFTER, WHEN_STALE, COUNT };
+    struct json_field field[COUNT] = {
+        [DPU] = {"dpu", {0, 0}},       [REASON] = {"reason", {0, 0}},
+        [STATUS_TOO] = {"status", {0, 0}}, [SCOPE] = {"scope", {0, 0}},
+        [EXEMPT] = {"exempt", {0, 0}}, [AT] = {"at", {0, 0}},
+        [STALE_AFTER] = {"staleAfter", {0, 0}}, [WHEN_STALE] = {"whenStale", {0, 0}},
+    };
+    struct slice content = read_file(call->state, buffer, sizeof buffer);
+    int readable = json_object(content, field, COUNT) == 0;
+    long long at = number_of(field[AT].value), age = now_ms() - at;
+    verdict->kind = ALLOW;
+    if (!readable || at < 0 || age < 0) {
+        if (call->verb == ADD && call->closed_when_absent)
+            deny(call, verdict, "DPU Not Ready: the node agent does not answer and has left no state", SLICE(""));
+        return;
+    }
+    if (call->verb == STATUS && !slice_is(field[STATUS_TOO].value, "true"))
+        return;
+    if (call->verb == ADD && json_has_string(field[EXEMPT].value, call_namespace()))
+        return;
+    if (call->verb == ADD && slice_is(json_plain(field[SCOPE].value), "device") && !call->has_device)
+        return;
+    struct slice dpu = json_plain(field[DPU].value);
+    if (!slice_is(dpu, "ready") && !slice_is(dpu, "not-ready"))
+        return;
+    long long limit = number_of(field[STALE_AFTER].value);
+    struct slice stale = json_plain(field[WHEN_STALE].value);
+    if (limit >= 0 && age > limit && (slice_is(stale, "open") || slice_is(stale, "closed"))) {
+        if (slice_is(stale, "closed"))
+            deny(call, verdict, "DPU Not Ready: the node agent does not answer, and what it left is stale", SLICE(""));
+        return;
+    }
+    if (slice_is(dpu, "not-ready"))
+        deny(call, verdict, "DPU Not Ready: ", json_plain(field[REASON].value));
+}

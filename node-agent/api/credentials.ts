@@ -1,0 +1,140 @@
+import { readFileSync } from 'node:fs';
+import { dirname, resolve } from 'node:path';
+import { parse } from 'yaml';
+import * as z from 'zod';
+import { ConfigError } from '../../runtime/config.ts';
+
+/** Where the API server is and how this process shows who it is. */
+export interface ApiAccess {
+  /** `https://10.96.0.1:443`, without a slash at its end. */
+  readonly server: string;
+  /** PEM; undefined: the system's own authorities. */
+  readonly ca: string | Buffer | undefined;
+  readonly verify: boolean;
+  /** The name that the server's certificate must have, where it is not the server's address. */
+  readonly serverName: string | undefined;
+  /** A client certificate, PEM. */
+  readonly cert: string | Buffer | undefined;
+  readonly key: string | Buffer | undefined;
+  /** The bearer token; read anew each time, as the kubelet replaces it every hour. Undefined: there is none. */
+  readonly token: () => string | undefined;
+}
+
+/** What a pod has of its service account. */
+const SERVICE_ACCOUNT = '/var/run/secrets/kubernetes.io/serviceaccount';
+
+export interface AccessOptions {
+  /** A kubeconfig file; undefined: the service account of the pod this runs in. */
+  readonly kubeconfig: string | undefined;
+  /** What KUBERNETES_SERVICE_HOST and _PORT say. */
+  readonly serviceHost: string | undefined;
+  readonly servicePort: number;
+}
+
+/**
+ * @throws ConfigError if there is neither a usable kubeconfig nor a service account
+ */
+export function apiAccess({ kubeconfig, serviceHost, servicePort }: AccessOptions): ApiAccess {
+  if (kubeconfig !== undefined) return fromKubeconfig(kubeconfig);
+  if (serviceHost === undefined) {
+    throw new ConfigError('this is not a pod (KUBERNETES_SERVICE_HOST is not set): give --kubeconfig');
+  }
+  const host = serviceHost.includes(':') ? `[${serviceHost}]` : serviceHost;
+  return {
+    server: `https://${host}:${servicePort}`,
+    ca: readGiven(`${SERVICE_ACCOUNT}/ca.crt`),
+    verify: true,
+    serverName: undefined,
+    cert: undefined,
+    key: undefined,
+    token: () => readGiven(`${SERVICE_ACCOUNT}/token`).toString().trim(),
+  };
+}
+
+const text = z.string().min(1).optional();
+const kubeconfigFile = z.object({
+  'current-context': z.string(),
+  contexts: z.array(z.object({ name: z.string(), context: z.object({ cluster: z.string(), user: z.string() }) })),
+  clusters: z.array(
+    z.object({
+      name: z.string(),
+      cluster: z.object({
+        server: z.url(),
+        'certificate-authority': text,
+        'certificate-authority-data': text,
+        'insecure-skip-tls-verify': z.boolean().optional(),
+        'tls-server-name': text,
+      }),
+    }),
+  ),
+  users: z.array(
+    z.object({
+      name: z.string(),
+      user: z.object({
+        token: text,
+        tokenFile: text,
+        'client-certificate': text,
+        'client-certificate-data': text,
+        'client-key': text,
+        'client-key-data': text,
+        exec: z.unknown().optional(),
+        'auth-provider': z.unknown().optional(),
+      }),
+    }),
+  ),
+});
+
+/** A kubeconfig's current context, with a token or a certificate; credential plugins are for people's machines. */
+function fromKubeconfig(file: string): ApiAccess {
+  const found = kubeconfigFile.safeParse(parseYaml(file));
+  if (!found.success) {
+    const issue = found.error.issues[0];
+    throw new ConfigError(`${file}: no usable kubeconfig: ${issue?.path.join('.')}: ${issue?.message}`);
+  }
+  const { contexts, clusters, users, 'current-context': current } = found.data;
+  const context = contexts.find(({ name }) => name === current)?.context;
+  const cluster = clusters.find(({ name }) => name === context?.cluster)?.cluster;
+  const user = users.find(({ name }) => name === context?.user)?.user;
+  if (cluster === undefined || user === undefined) {
+    throw new ConfigError(`${file}: its current-context ${current} names no cluster and user of it`);
+  }
+  if (user.exec !== undefined || user['auth-provider'] !== undefined) {
+    throw new ConfigError(`${file}: credential plugins are not supported here; use a token or a client certificate`);
+  }
+  const content = (path: string | undefined, data: string | undefined) => {
+    if (data !== undefined) return Buffer.from(data, 'base64');
+    return path === undefined ? undefined : readGiven(resolve(dirname(file), path));
+  };
+  const { token, tokenFile } = user;
+  return {
+    server: cluster.server.replace(/\/+$/, ''),
+    ca: content(cluster['certificate-authority'], cluster['certificate-authority-data']),
+    verify: cluster['insecure-skip-tls-verify'] !== true,
+    serverName: cluster['tls-server-name'],
+    cert: content(user['client-certificate'], user['client-certificate-data']),
+    key: content(user['client-key'], user['client-key-data']),
+    token: () =>
+      tokenFile === undefined
+        ? token
+        : readGiven(resolve(dirname(file), tokenFile))
+            .toString()
+            .trim(),
+  };
+}
+
+function parseYaml(file: string): unknown {
+  const content = readGiven(file).toString();
+  try {
+    return parse(content);
+  } catch (error) {
+    throw new ConfigError(`${file}: not YAML: ${(error as Error).message.split('\n')[0]}`);
+  }
+}
+
+function readGiven(file: string): Buffer {
+  try {
+    return readFileSync(file);
+  } catch (error) {
+    throw new ConfigError(`cannot read ${file}: ${(error as Error).message}; give --kubeconfig`);
+  }
+}

@@ -1,0 +1,48 @@
+import { CpuSet } from '../../model/cpu-set.ts';
+import type { Host } from '../../model/host.ts';
+import { isWholeCores } from '../../model/host-cores.ts';
+import { physnetOfResource } from '../../model/names.ts';
+
+/** CPUs that a container with a network's device was given, and what they are held to. */
+export interface Claim {
+  readonly host: Host;
+  readonly resource: string;
+  /** NUMA nodes of the network; empty: unknown, so nothing is asked. */
+  readonly cells: CpuSet;
+  readonly cpus: CpuSet;
+  /** Whether the container was promised whole cores. */
+  readonly wholeCores: boolean;
+  /** Whether the guest sees the NUMA nodes that its CPUs span: then one of them must be the network's, not all. */
+  readonly spansCells: boolean;
+}
+
+export interface RefusedClaim {
+  /** A Kubernetes Event's reason. */
+  readonly reason: 'NetworkElsewhere' | 'SplitCores';
+  /** Names the network, the NUMA nodes wanted and the CPUs given. */
+  readonly message: string;
+}
+
+/**
+ * The claim, as Nova's on the compute host: whatever was predicted, are the CPUs really given where the network is, and
+ * whole cores? A container in the shared pool runs everywhere and has nothing to claim.
+ */
+export function judgeClaim({ host, resource, cells, cpus, wholeCores, spansCells }: Claim): RefusedClaim | undefined {
+  if (cpus.isEmpty) return undefined;
+  const touched = CpuSet.of(host.cells.filter((cell) => cell.cpus.intersects(cpus)).map(({ id }) => id));
+  const near = spansCells ? touched.intersects(cells) : touched.isSubsetOf(cells);
+  if (!cells.isEmpty && !near) {
+    const given = `the kubelet gave CPUs ${cpus} on NUMA node ${touched}`;
+    return { reason: 'NetworkElsewhere', message: `${networkText(resource)} is on NUMA node ${cells}, ${given}` };
+  }
+  if (!wholeCores || isWholeCores(host, cpus)) return undefined;
+  const split = host.cores.filter((core) => core.intersects(cpus) && !core.isSubsetOf(cpus));
+  const given = `the kubelet gave CPUs ${cpus}, which split core ${split.join(' and ')}`;
+  return { reason: 'SplitCores', message: `whole cores were promised, ${given} (device of ${networkText(resource)})` };
+}
+
+/** The network as messages name it. */
+export function networkText(resource: string): string {
+  const physnet = physnetOfResource(resource);
+  return physnet === undefined ? 'the tunnel' : `physnet ${physnet}`;
+}

@@ -1,0 +1,89 @@
+import type * as z from 'zod';
+import type { KubeClient } from '../../kube/client.ts';
+import type { EventRecorder } from '../../kube/events.ts';
+import { pod as podSchema } from '../../kube/resources.ts';
+import type { CpuSet } from '../../model/cpu-set.ts';
+import type { Host } from '../../model/host.ts';
+import { FULL_PCPUS_ANNOTATION, FULL_PCPUS_ONLY, PLACEMENT_ANNOTATION } from '../../model/names.ts';
+import { parseWishes } from '../../model/placement/wishes.ts';
+import type { Logger } from '../../runtime/log.ts';
+import type { AgentMetrics } from '../metrics.ts';
+import { type Claim, judgeClaim, type RefusedClaim } from './claim.ts';
+import type { DeviceHolder } from './holder.ts';
+
+/** What becomes of a refused claim: the container is kept from starting, or an Event says what is wrong. */
+export const CLAIM_POLICIES = ['enforce', 'warn'] as const;
+export type ClaimPolicy = (typeof CLAIM_POLICIES)[number];
+
+/** Seconds in which the API server must say what a pod is; a start waits for it only when it makes a difference. */
+const ASK = 1;
+
+export interface ClaimsDeps {
+  readonly client: KubeClient;
+  readonly events: EventRecorder;
+  readonly policy: ClaimPolicy;
+  readonly log: Logger;
+  readonly metrics: AgentMetrics;
+}
+
+export interface ClaimRequest {
+  readonly holder: DeviceHolder;
+  readonly resource: string;
+  readonly cells: CpuSet;
+  readonly host: Host;
+  /** Whether this node's kubelet gives whole cores only. */
+  readonly wholeCoresOnly: boolean;
+}
+
+type Pod = z.infer<typeof podSchema>;
+
+/** Judges claims, and says in an Event of the pod what is wrong with one. */
+export interface Claims {
+  /** Why the container must not start, or undefined. */
+  check(request: ClaimRequest, signal: AbortSignal): Promise<string | undefined>;
+}
+
+export function createClaims({ client, events, policy, log, metrics }: ClaimsDeps): Claims {
+  const readPod = async ({ namespace, podName }: DeviceHolder, signal: AbortSignal): Promise<Pod | undefined> => {
+    try {
+      return podSchema.parse(
+        await client.get(`/api/v1/namespaces/${namespace}/pods/${podName}`, { signal, timeout: ASK }),
+      );
+    } catch (err) {
+      log.warn({ err, namespace, podName }, 'the pod of a claim cannot be read: taken for what it may be at most');
+      return undefined;
+    }
+  };
+
+  const judge = async (request: ClaimRequest, signal: AbortSignal) => {
+    const { holder, resource, cells, host, wholeCoresOnly } = request;
+    const strictest: Claim = { host, resource, cells, cpus: holder.cpus, wholeCores: true, spansCells: false };
+    if (judgeClaim(strictest) === undefined) return { refused: undefined, pod: undefined };
+    const pod = await readPod(holder, signal);
+    const promised = pod?.metadata.annotations?.[FULL_PCPUS_ANNOTATION] === FULL_PCPUS_ONLY;
+    const wholeCores = wholeCoresOnly || promised;
+    // A pod that cannot be read may be one whose guest sees the NUMA nodes that its CPUs span.
+    const spansCells = pod === undefined || parseWishes(pod.metadata.annotations?.[PLACEMENT_ANNOTATION]).spansCells;
+    return { refused: judgeClaim({ ...strictest, wholeCores, spansCells }), pod };
+  };
+
+  const tell = ({ reason, message }: RefusedClaim, holder: DeviceHolder, uid: string | undefined) => {
+    const { namespace, podName: name, container } = holder;
+    const then = policy === 'enforce' ? 'it is kept from starting' : 'it starts all the same';
+    events.record(
+      { apiVersion: 'v1', kind: 'Pod', name, namespace, uid },
+      { type: 'Warning', reason, message: `container ${container}: ${message}; ${then}` },
+    );
+    log.warn({ namespace, pod: name, container, reason, message, policy }, 'a claim is refused');
+  };
+
+  return {
+    async check(request, signal) {
+      const { refused, pod } = await judge(request, signal);
+      metrics.claims.inc({ resource: request.resource, outcome: refused === undefined ? 'granted' : refused.reason });
+      if (refused === undefined) return undefined;
+      tell(refused, request.holder, pod?.metadata.uid);
+      return policy === 'enforce' ? refused.message : undefined;
+    },
+  };
+}

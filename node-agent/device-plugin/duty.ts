@@ -1,0 +1,66 @@
+import { CpuSet } from '../../model/cpu-set.ts';
+import type { AgentParts, HostParts } from '../duties.ts';
+import { DEFAULT_MAX_PODS } from '../host/kubelet-config.ts';
+import { createClaims } from './claims.ts';
+import type { DeviceHolder } from './holder.ts';
+import { createPluginThread } from './plugin-thread.ts';
+import { advertisedResources } from './resources.ts';
+
+/** Seconds that a container's start waits for the main thread: a claim and a vacate take two at most. */
+const ANSWER_WITHIN = 5;
+
+/** The device plugin: what it advertises, and what a container with its devices waits for. */
+export function createDevicePluginDuty(
+  { config, client, events, pluginProgram, log, metrics }: AgentParts,
+  { facts, assignments, networks, ovs, kubeletConfig }: HostParts,
+) {
+  const { kubeletDir, claim: policy, logLevel } = config;
+  const claims = createClaims({ client, events, policy, log, metrics });
+
+  const wholeCoresOnly = async () => {
+    const { config: found } = await kubeletConfig();
+    return found?.cpuManager.policy === 'static' && found.cpuManager.options['full-pcpus-only'] === 'true';
+  };
+
+  /** Claimed first: a container that is refused does not start, and nothing has to make room for it. */
+  const beforeStart = async (
+    resource: string,
+    holder: DeviceHolder | undefined,
+    signal: AbortSignal,
+  ): Promise<string | undefined> => {
+    const { host } = await facts.read();
+    if (holder !== undefined) {
+      const advertised = advertisedResources(networks.view().networks, 1).find(({ name }) => name === resource);
+      const cells = CpuSet.of(advertised?.cells ?? []);
+      const request = { holder, resource, cells, host, wholeCoresOnly: await wholeCoresOnly() };
+      const refusal = await claims.check(request, signal);
+      if (refusal !== undefined) return refusal;
+    }
+    // When it cannot be told which CPUs are this container's, they are among those that are known to be owned.
+    await ovs?.vacate(holder?.cpus ?? assignments.view().owned, signal);
+    return undefined;
+  };
+
+  return createPluginThread({
+    program: pluginProgram,
+    data: async () => ({
+      kubeletDir,
+      host: (await facts.read()).description,
+      policy,
+      logLevel,
+      answerWithin: ANSWER_WITHIN,
+    }),
+    advertisement: async () => {
+      if (!networks.known) return undefined;
+      const { config: found } = await kubeletConfig();
+      const slots = Math.max(config.deviceSlots ?? 0, found?.maxPods ?? DEFAULT_MAX_PODS);
+      const { networks: known, down } = networks.view();
+      const resources = advertisedResources(known, slots, config.uplinkCarrier === 'follow' ? down : new Set());
+      return { resources, wholeCoresOnly: await wholeCoresOnly() };
+    },
+    subscribe: (listener) => networks.subscribe(listener),
+    beforeStart,
+    log,
+    metrics,
+  });
+}

@@ -1,0 +1,44 @@
+import { statSync } from 'node:fs';
+import { join } from 'node:path';
+import { KUBELET_SOCKET } from '../../kube/kubelet-api/device-plugin-client.ts';
+import { untilAborted } from '../duty.ts';
+import { watchDirectory } from '../watch-directory.ts';
+
+/** Tells one kubelet's registration socket from the next one's. */
+export interface KubeletWatch {
+  /** The socket that is there now, or '': looked at, since its event may be on its way. */
+  generation(): string;
+  /** Resolves when the socket is another than that of `generation`, or the signal aborts. */
+  changed(generation: string): Promise<void>;
+}
+
+/** Watches a kubelet's directory of device plugins. */
+export function createKubeletWatch(directory: string, signal: AbortSignal): KubeletWatch {
+  let current = '';
+  let waiting: (() => void)[] = [];
+  const look = () => {
+    const found = statSync(join(directory, KUBELET_SOCKET), { throwIfNoEntry: false });
+    const now = found === undefined ? '' : `${found.ino}:${found.ctimeMs}`;
+    if (now === current) return;
+    current = now;
+    for (const wake of waiting) wake();
+    waiting = [];
+  };
+  watchDirectory({
+    path: directory,
+    signal,
+    onChange: (name) => {
+      if (name === undefined || name === KUBELET_SOCKET) look();
+    },
+  });
+  return {
+    generation() {
+      look();
+      return current;
+    },
+    async changed(generation) {
+      if (current !== generation || signal.aborted) return;
+      await Promise.race([untilAborted(signal), new Promise<void>((resolve) => waiting.push(resolve))]);
+    },
+  };
+}

@@ -1,0 +1,40 @@
+import type { HostDescription } from '../../model/host.ts';
+import type { LogLevel } from '../../runtime/log.ts';
+import type { ClaimPolicy } from './claims.ts';
+import type { AdvertisedResource } from './resources.ts';
+
+/** What the device plugin's thread is started with. */
+export interface PluginThreadData {
+  readonly kubeletDir: string;
+  readonly host: HostDescription;
+  readonly policy: ClaimPolicy;
+  readonly logLevel: LogLevel;
+  /** Seconds that a container's start waits for the agent's main thread, at most. */
+  readonly answerWithin: number;
+}
+
+export type ToPluginThread =
+  /** What to advertise from now on. */
+  | { readonly kind: 'resources'; readonly resources: readonly AdvertisedResource[]; readonly wholeCoresOnly: boolean }
+  /** The answer to `before-start`: the container may start, or why not. */
+  | { readonly kind: 'answer'; readonly call: number; readonly refusal: string | undefined }
+  | { readonly kind: 'stop' };
+
+/** A DeviceHolder, its CPUs as a list. */
+export interface HolderMessage {
+  readonly namespace: string;
+  readonly podName: string;
+  readonly container: string;
+  readonly cpus: string;
+}
+
+export type FromPluginThread =
+  /** A container is about to be created. Without `holder` it could not be told whose the devices are. */
+  | {
+      readonly kind: 'before-start';
+      readonly call: number;
+      readonly resource: string;
+      readonly holder: HolderMessage | undefined;
+    }
+  | { readonly kind: 'registered'; readonly resource: string; readonly outcome: 'registered' | 'failed' }
+  | { readonly kind: 'pre-start'; readonly resource: string; readonly outcome: 'passed' | 'refused' | 'unanswered' };

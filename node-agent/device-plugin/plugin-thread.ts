@@ -1,0 +1,114 @@
+import { dirname, join } from 'node:path';
+import { Worker } from 'node:worker_threads';
+import { CpuSet } from '../../model/cpu-set.ts';
+import type { Logger } from '../../runtime/log.ts';
+import { sleep } from '../../runtime/time.ts';
+import { untilAborted } from '../duty.ts';
+import type { AgentMetrics } from '../metrics.ts';
+import type { DeviceHolder } from './holder.ts';
+import type { FromPluginThread, PluginThreadData, ToPluginThread } from './messages.ts';
+import type { AdvertisedResource } from './resources.ts';
+
+/** Seconds that the thread may take to remove its sockets. */
+const STOP_DEADLINE = 3;
+
+/** Seconds between looks at what nobody tells: the kubelet's maxPods and its options. */
+const LOOK = 60;
+
+/** MiB. The thread knows devices and the pods of one List; its heap would otherwise grow before it is cleaned. */
+const LIMITS = { maxOldGenerationSizeMb: 24, maxYoungGenerationSizeMb: 2 };
+
+/** What is advertised, and how the node's kubelet gives CPUs. */
+export interface Advertisement {
+  readonly resources: readonly AdvertisedResource[];
+  readonly wholeCoresOnly: boolean;
+}
+
+export interface PluginThreadDeps {
+  /** The thread's program. */
+  readonly program: string;
+  readonly data: () => Promise<PluginThreadData>;
+  /** Undefined: not known yet. */
+  readonly advertisement: () => Promise<Advertisement | undefined>;
+  /** Calls back when there may be something else to advertise. @returns a function that ends that */
+  readonly subscribe: (listener: () => void) => () => void;
+  /** Claims and vacates. @returns why the container must not start, or undefined */
+  readonly beforeStart: (
+    resource: string,
+    holder: DeviceHolder | undefined,
+    signal: AbortSignal,
+  ) => Promise<string | undefined>;
+  readonly log: Logger;
+  readonly metrics: AgentMetrics;
+}
+
+/** The file of the thread's program: beside the bundle of the agent, or the source. */
+export function pluginProgram(agentProgram: string): string {
+  const directory = dirname(agentProgram);
+  return agentProgram.endsWith('.ts')
+    ? join(directory, 'device-plugin/worker-from-source.js')
+    : join(directory, 'device-plugin-worker.cjs');
+}
+
+/** The device plugin as the main thread sees it: a thread of its own, told what to advertise and asking before starts. */
+export function createPluginThread(deps: PluginThreadDeps) {
+  const { program, metrics, log } = deps;
+  return {
+    /** The duty. A thread that ends by itself fails it. */
+    async run(signal: AbortSignal): Promise<void> {
+      const workerData = await deps.data();
+      const worker = new Worker(program, {
+        workerData,
+        name: 'device-plugin',
+        ...(program.endsWith('.cjs') && { resourceLimits: LIMITS }),
+      });
+      const post = (message: ToPluginThread) => worker.postMessage(message);
+      const ended = new Promise<never>((_resolve, reject) => {
+        worker.once('error', reject);
+        worker.once('exit', (code) => reject(new Error(`the device plugin's thread ended with status ${code}`)));
+      });
+      ended.catch(() => undefined);
+
+      worker.on('message', (message: FromPluginThread) => {
+        if (message.kind === 'registered') {
+          metrics.registrations.inc({ resource: message.resource, outcome: message.outcome });
+        } else if (message.kind === 'pre-start') {
+          metrics.preStarts.inc({ resource: message.resource, outcome: message.outcome });
+        } else {
+          const { call, resource, holder } = message;
+          const found = holder && { ...holder, cpus: CpuSet.parse(holder.cpus) };
+          deps
+            .beforeStart(resource, found, signal)
+            .catch((error: unknown) => (error instanceof Error ? error.message : String(error)))
+            .then((refusal) => post({ kind: 'answer', call, refusal }))
+            .catch(() => undefined);
+        }
+      });
+
+      let said = '';
+      const advertise = () => {
+        deps.advertisement().then(
+          (known) => {
+            const text = JSON.stringify(known ?? {});
+            if (known === undefined || text === said) return;
+            said = text;
+            post({ kind: 'resources', ...known });
+          },
+          (err: unknown) => log.warn({ err }, 'it is not known what to advertise'),
+        );
+      };
+      const unsubscribe = deps.subscribe(advertise);
+      const timer = setInterval(advertise, LOOK * 1000);
+      advertise();
+      try {
+        await Promise.race([ended, untilAborted(signal)]);
+      } finally {
+        clearInterval(timer);
+        unsubscribe();
+        post({ kind: 'stop' });
+        await Promise.race([ended.catch(() => undefined), sleep(STOP_DEADLINE)]);
+        await worker.terminate();
+      }
+    },
+  };
+}

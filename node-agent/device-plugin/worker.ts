@@ -1,0 +1,44 @@
+import { join } from 'node:path';
+import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
+import { createPodResourcesClient, POD_RESOURCES_SOCKET } from '../../kube/kubelet-api/pod-resources-client.ts';
+import { createHost } from '../../model/host.ts';
+import { createLogger } from '../../runtime/log.ts';
+import { createBeforeStart } from './before-start.ts';
+import { createDevicePlugin } from './device-plugin.ts';
+import type { FromPluginThread, PluginThreadData, ToPluginThread } from './messages.ts';
+
+/**
+ * The program of the device plugin's own thread. The kubelet calls Allocate within the admission of a pod and waits for
+ * it without a deadline, for every pod on the node: so whatever the agent's main thread is at, this one answers.
+ */
+async function run(port: MessagePort, data: PluginThreadData): Promise<void> {
+  const log = createLogger('node-agent', data.logLevel);
+  const stopping = new AbortController();
+  const podResources = createPodResourcesClient(join(data.kubeletDir, POD_RESOURCES_SOCKET));
+  const post = (message: FromPluginThread) => port.postMessage(message);
+  const barrier = createBeforeStart({ ...data, host: createHost(data.host), podResources, log, post });
+  const plugin = createDevicePlugin({
+    kubeletDir: data.kubeletDir,
+    resources: [],
+    beforeStart: barrier.beforeStart,
+    log,
+    onRegistration: (resource, outcome) => post({ kind: 'registered', resource, outcome }),
+  });
+  port.on('message', (message: ToPluginThread) => {
+    switch (message.kind) {
+      case 'resources':
+        barrier.know(message.resources, message.wholeCoresOnly);
+        return plugin.advertise(message.resources);
+      case 'answer':
+        return barrier.answered(message.call, message.refusal);
+      case 'stop':
+        return stopping.abort();
+    }
+  });
+  await plugin.run(stopping.signal);
+  podResources.close();
+  port.close();
+}
+
+if (parentPort === null) throw new Error('this is the program of a worker thread of the node agent');
+void run(parentPort, workerData as PluginThreadData);

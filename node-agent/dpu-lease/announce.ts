@@ -1,0 +1,36 @@
+import type { EventRecorder } from '../../kube/events.ts';
+import type { Logger } from '../../runtime/log.ts';
+import type { AgentMetrics } from '../metrics.ts';
+import type { DpuHealthReport, HealthListener } from './health.ts';
+
+export interface AnnounceDeps {
+  readonly nodeName: string;
+  readonly events: EventRecorder;
+  readonly metrics: AgentMetrics;
+  readonly log: Logger;
+}
+
+/** Tells people of the DPU's health: an Event on the Node and a line in the log for each change, metrics always. */
+export function announceHealth({ nodeName, events, metrics, log }: AnnounceDeps): HealthListener {
+  // For Events on a Node the kubelet's convention holds, that its uid is its name.
+  const target = { apiVersion: 'v1', kind: 'Node', name: nodeName, uid: nodeName };
+  return (report, flipped) => {
+    measure(metrics, report);
+    if (!flipped) return;
+    const { ready, state, reason } = report;
+    if (ready) {
+      log.info({ state, reason }, 'the DPU is ready');
+      events.record(target, { type: 'Normal', reason: 'DPUReady', message: `The DPU is ready: ${reason}` });
+    } else {
+      log.warn({ state, reason }, 'the DPU is not ready');
+      events.record(target, { type: 'Warning', reason: 'DPUNotReady', message: `DPU Not Ready: ${reason}` });
+    }
+  };
+}
+
+function measure(metrics: AgentMetrics, { ready, state, age }: DpuHealthReport): void {
+  metrics.dpuReady.set(ready ? 1 : 0);
+  for (const one of ['alive', 'unproven', 'dead', 'unknown'])
+    metrics.dpuState.set({ state: one }, one === state ? 1 : 0);
+  if (age !== undefined) metrics.dpuRenewalAge.set(age);
+}

@@ -1,0 +1,50 @@
+import { isLeaseEnabled } from '../../model/lease/timing.ts';
+import { DPU_LEASE_NAMESPACE, DPU_LEASE_PREFIX } from '../../model/names.ts';
+import type { AgentParts } from '../duties.ts';
+import type { Duty } from '../duty.ts';
+import { readObservedLease } from '../gate/state-file.ts';
+import { announceHealth } from './announce.ts';
+import { bootId, machineSeconds } from './clock.ts';
+import { createDpuLease } from './dpu.ts';
+import { createDpuHostLease } from './dpu-host.ts';
+import { createDpuHealth, type DpuHealth } from './health.ts';
+import { createOvsProbe } from './probe.ts';
+
+export interface DpuLeaseDuties {
+  readonly duties: readonly Duty[];
+  /** What the host knows of its DPU; undefined where it has none, or does not check it. */
+  readonly health: DpuHealth | undefined;
+}
+
+/**
+ * What a mode does with the DPU's lease: nothing (full), create it and watch it (dpu-host), renew it (dpu). Where
+ * OVN-Kubernetes keeps the lease (`--dpu-lease observe`) it is watched and nothing is ever written; its host side
+ * renews it once at each start, so that one renewal alone says nothing of the DPU.
+ */
+export function createDpuLeaseDuties({ config, client, events, metrics, log }: AgentParts): DpuLeaseDuties {
+  const { mode, nodeName, dpuLeaseInterval: renewInterval, dpuLeaseDuration: duration } = config;
+  const timing = { renewInterval, duration };
+  if (mode === 'full' || !isLeaseEnabled(timing)) return { duties: [], health: undefined };
+  const lease = { namespace: DPU_LEASE_NAMESPACE, name: DPU_LEASE_PREFIX + nodeName };
+  const owns = config.dpuLease === 'own';
+  if (mode === 'dpu') {
+    const probe = createOvsProbe(config.ovsRundir);
+    const renewing = createDpuLease({ client, lease, timing, probe, log, metrics, wallClock: Date.now });
+    return { duties: owns ? [{ name: 'dpu-lease', run: renewing.run }] : [], health: undefined };
+  }
+  const health = createDpuHealth({
+    client,
+    lease,
+    timing,
+    proof: owns ? 1 : 2,
+    whenUnknown: config.dpuUnknown,
+    before: readObservedLease(config.gateState, bootId()),
+    now: machineSeconds,
+  });
+  health.subscribe(announceHealth({ nodeName, events, metrics, log }));
+  const duties: Duty[] = [{ name: 'dpu-health', run: health.run }];
+  if (owns) {
+    duties.push({ name: 'dpu-lease', run: createDpuHostLease({ client, nodeName, lease, timing, log }).run });
+  }
+  return { duties, health };
+}

@@ -1,0 +1,26 @@
+/** Which duties failed and wait to be run again, and who wants to know. */
+export interface Failures {
+  /** The duties' names. */
+  readonly current: ReadonlySet<string>;
+  set(duty: string, failed: boolean): void;
+  /** Calls the listener after each change. @returns a function that ends that */
+  subscribe(listener: () => void): () => void;
+}
+
+export function createFailures(): Failures {
+  const current = new Set<string>();
+  const listeners = new Set<() => void>();
+  return {
+    current,
+    set(duty, failed) {
+      if (current.has(duty) === failed) return;
+      if (failed) current.add(duty);
+      else current.delete(duty);
+      for (const listener of listeners) listener();
+    },
+    subscribe(listener) {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+  };
+}

@@ -1,0 +1,132 @@
+import { type CniPod, parseCniArgs, podOf } from '../../model/cni/args.ts';
+import {
+  type AddQuestion,
+  type DpuWord,
+  decideAdd,
+  decideStatus,
+  dependsOnDpu,
+  type GateScope,
+} from '../../model/cni/decide.ts';
+import { CNI_CODES, type Refusal } from '../../model/cni/errors.ts';
+import type { CpuSet } from '../../model/cpu-set.ts';
+import type { AgentMetrics } from '../metrics.ts';
+import { ALLOW, denial, type Question, WAIT } from './protocol.ts';
+import type { Asker } from './server.ts';
+
+export interface GatePolicy {
+  readonly status: boolean;
+  readonly scope: GateScope;
+  readonly exempt: ReadonlySet<string>;
+}
+
+export interface AnswersDeps {
+  readonly policy: GatePolicy;
+  /** Undefined where the node has no DPU. */
+  readonly dpu: () => DpuWord | undefined;
+  /** The CPUs that a pod owns by itself; of one that is not known, none. */
+  readonly cpusOf: (podUid: string) => CpuSet;
+  /** Moves OVS off the CPUs. @throws Error when it is still there after 2 s */
+  readonly vacate: (cpus: CpuSet, signal: AbortSignal) => Promise<void>;
+  /** Whether the pod holds a device of the DPU; undefined if that cannot be told. */
+  readonly hasDevice: (pod: CniPod) => Promise<boolean | undefined>;
+  readonly metrics: AgentMetrics;
+}
+
+interface InFlight {
+  readonly question: AddQuestion;
+  readonly asker: Asker;
+}
+
+/**
+ * What the gate is told. Nothing here waits for the API server: the DPU's health is what was last seen, the CPUs are in
+ * the kubelet's own file, and the kubelet itself is asked only where the scope needs it, for half a second at most.
+ */
+export function createAnswers({ policy, dpu, cpusOf, vacate, hasDevice, metrics }: AnswersDeps) {
+  const inFlight = new Set<InFlight>();
+
+  const add = async (question: Question, asker: Asker): Promise<Refusal | undefined> => {
+    const pod = podOf(parseCniArgs(question.environment.get('CNI_ARGS')));
+    let known: boolean | undefined = deviceInConf(question.conf) || undefined;
+    const common = { scope: policy.scope, exempt: policy.exempt, namespace: pod.namespace };
+    if (known === undefined && policy.scope === 'device' && dependsOnDpu({ ...common, hasDevice: known, dpu: dpu() })) {
+      asker.say(WAIT);
+      known = await hasDevice(pod);
+    }
+    const asked = { ...common, hasDevice: known };
+    const refused = decideAdd({ ...asked, dpu: dpu() });
+    if (refused !== undefined) return refused;
+    const cpus = pod.uid === undefined ? undefined : cpusOf(pod.uid);
+    if (cpus !== undefined && !cpus.isEmpty) {
+      asker.say(WAIT);
+      try {
+        await vacate(cpus, asker.gone);
+      } catch (error) {
+        return { code: CNI_CODES.tryAgainLater, message: `OVS is still on CPUs ${cpus}: ${(error as Error).message}` };
+      }
+    }
+    // It may have died while the CPUs were cleared.
+    const late = { ...asked, dpu: dpu() };
+    const refusedLate = decideAdd(late);
+    if (refusedLate === undefined && question.form !== 'chained' && dependsOnDpu(late)) follow(late, asker);
+    return refusedLate;
+  };
+
+  /** A delegate runs now; it is called off if the DPU dies before the shim has gone. */
+  const follow = (question: AddQuestion, asker: Asker) => {
+    const one = { question, asker };
+    inFlight.add(one);
+    asker.gone.addEventListener('abort', () => inFlight.delete(one), { once: true });
+    if (asker.gone.aborted) inFlight.delete(one);
+  };
+
+  const decide = async (question: Question, asker: Asker): Promise<Refusal | undefined> => {
+    if (question.verb === 'ADD') return add(question, asker);
+    if (question.verb === 'STATUS') return decideStatus(dpu(), policy.status);
+    return undefined;
+  };
+
+  return {
+    async answer(question: Question, asker: Asker): Promise<void> {
+      const begun = performance.now();
+      const { verb } = question;
+      const refusal = await decide(question, asker);
+      const outcome = refusal === undefined ? 'allowed' : `code-${refusal.code}`;
+      metrics.gateCalls.inc({ verb, outcome });
+      metrics.gateSeconds.observe({ verb }, (performance.now() - begun) / 1000);
+      if (refusal !== undefined) asker.end(denial(refusal));
+      // The connection of an ADD stays open for as long as its delegate runs.
+      else if (verb === 'ADD' && question.form !== 'chained') asker.say(ALLOW);
+      else asker.end(ALLOW);
+    },
+
+    /** To be called when the DPU's health has changed: calls off the ADDs that hang on it. @returns how many */
+    recheck(): number {
+      let aborted = 0;
+      for (const one of [...inFlight]) {
+        const refusal = decideAdd({ ...one.question, dpu: dpu() });
+        if (refusal === undefined) continue;
+        inFlight.delete(one);
+        one.asker.end(denial(refusal));
+        metrics.gateCalls.inc({ verb: 'ADD', outcome: 'aborted' });
+        aborted++;
+      }
+      return aborted;
+    },
+  };
+}
+
+/** Meta-plugins give a delegate its device as `deviceID`, in the configuration itself or as what the runtime adds. */
+function deviceInConf(text: string): boolean {
+  try {
+    const conf = JSON.parse(text) as Record<string, unknown> | null;
+    const places = [conf, conf?.['runtimeConfig'], conf?.['delegate']] as (
+      | Record<string, unknown>
+      | null
+      | undefined
+    )[];
+    return places.some((place) => typeof place?.['deviceID'] === 'string' && place['deviceID'] !== '');
+  } catch {
+    // The shim has found it to be JSON; what only it accepts says nothing.
+    return false;
+  }
+}

@@ -1,0 +1,41 @@
+import { chmodSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+
+/** The content of a file; undefined if it cannot be read. */
+export function contentOf(path: string): Buffer | undefined {
+  try {
+    return readFileSync(path);
+  } catch {
+    return undefined;
+  }
+}
+
+/**
+ * Puts a file in place in one step, and leaves one that is the same alone: a runtime may be reading it, or executing
+ * it.
+ * @returns whether anything was written
+ * @throws Error of the system
+ */
+export function placeFile(path: string, content: Buffer, mode: number): boolean {
+  if (contentOf(path)?.equals(content)) return false;
+  const directory = dirname(path);
+  mkdirSync(directory, { recursive: true, mode: 0o755 });
+  // The name has no extension that a runtime looks for.
+  const temporary = join(directory, `.plumbline-${process.pid}.tmp`);
+  try {
+    writeFileSync(temporary, content, { mode });
+    chmodSync(temporary, mode);
+    renameSync(temporary, path);
+  } catch (error) {
+    rmSync(temporary, { force: true });
+    throw error;
+  }
+  return true;
+}
+
+/** Takes a file away. @returns whether it was there @throws Error of the system */
+export function removeFile(path: string): boolean {
+  if (contentOf(path) === undefined) return false;
+  rmSync(path, { force: true });
+  return true;
+}

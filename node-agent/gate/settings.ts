@@ -1,0 +1,84 @@
+import * as z from 'zod';
+import { GATE_PLUGIN } from '../../model/cni/conflist.ts';
+
+const absolute = z.string().startsWith('/', 'expected an absolute path');
+
+/** A list with commas between its members; empty text is an empty list. */
+const list = (member: z.ZodType<string>) =>
+  z.string().transform((text, context): readonly string[] => {
+    const members = text.split(',').flatMap((one) => one.trim() || []);
+    const wrong = members.find((one) => !member.safeParse(one).success);
+    if (wrong !== undefined) context.addIssue({ code: 'custom', message: `${JSON.stringify(wrong)} does not belong` });
+    return members;
+  });
+const namespaces = list(z.string().regex(/^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/));
+const resources = list(z.string().regex(/^[-a-zA-Z0-9_.]+\/[-a-zA-Z0-9_.]+$/));
+const plugins = list(
+  z
+    .string()
+    .regex(/^[-a-zA-Z0-9_.]*[a-zA-Z0-9][-a-zA-Z0-9_.]*$/)
+    .refine((name) => name !== GATE_PLUGIN),
+);
+
+/** The gate's part of the agent's settings. */
+export const gateSettings = {
+  gate: z.enum(['on', 'off']).default('off'),
+  gateSocket: absolute.max(107, 'a socket’s path has at most 107 bytes').default('/run/plumbline/gate.sock'),
+  gateState: absolute.default('/run/plumbline/gate.state'),
+  gateStatus: z.enum(['on', 'off']).default('off'),
+  gateScope: z.enum(['all', 'device']).default('all'),
+  gateDevices: resources.prefault(''),
+  gateExempt: namespaces.prefault('kube-system,ovn-kubernetes,plumbline-system'),
+  gateStaleAfter: z.coerce.number().min(1).max(86_400).default(60),
+  gateWhenStale: z.enum(['last-known', 'open', 'closed']).default('last-known'),
+  gateWhenAbsent: z.enum(['open', 'closed']).default('open'),
+  gateForm: z.enum(['chained', 'wrapper']).default('chained'),
+  gateShim: absolute.default('/usr/local/bin/plumbline-gate'),
+  gateInterpose: plugins.prefault(''),
+  gateInterposeDir: absolute.default('/opt/plumbline/cni/bin'),
+  cniConfDir: absolute.optional(),
+  cniBinDir: absolute.default('/opt/cni/bin'),
+  dpuUnknown: z.enum(['ready', 'not-ready']).default('ready'),
+} as const;
+
+/** How they look to the person who starts the agent. */
+export const gateFlags = {
+  gate: { flag: '--gate <policy>', help: 'on: answer the CNI gate, which holds new pods back where their DPU is dead' },
+  gateSocket: { flag: '--gate-socket <path>', help: 'where the CNI plugin asks' },
+  gateState: { flag: '--gate-state <path>', help: 'what the CNI plugin goes by while the agent does not answer' },
+  gateStatus: {
+    flag: '--gate-status <policy>',
+    help: 'on: the CNI verb STATUS tells of a dead DPU; the node turns NotReady, and in the end its pods are evicted',
+  },
+  gateScope: { flag: '--gate-scope <scope>', help: 'which pods hang on the DPU: all, or those with a device of it' },
+  gateDevices: {
+    flag: '--gate-devices <resources>',
+    help: 'the DPU’s resources, for --gate-scope device; none named: every device but Plumbline’s markers',
+  },
+  gateExempt: { flag: '--gate-exempt <namespaces>', help: 'whose pods are never held back' },
+  gateStaleAfter: { flag: '--gate-stale-after <seconds>', help: 'age at which the state file counts as stale' },
+  gateWhenStale: { flag: '--gate-when-stale <policy>', help: 'of a stale state file: last-known, open or closed' },
+  gateWhenAbsent: { flag: '--gate-when-absent <policy>', help: 'with neither agent nor state file: open or closed' },
+  gateForm: {
+    flag: '--gate-form <form>',
+    help: 'chained: before the primary’s plugins; wrapper: around the first, which is called off when the DPU dies',
+  },
+  gateShim: { flag: '--gate-shim <path>', help: 'the CNI plugin to be installed' },
+  gateInterpose: {
+    flag: '--gate-interpose <plugins>',
+    help: 'plugins to stand before by name, in --gate-interpose-dir',
+  },
+  gateInterposeDir: {
+    flag: '--gate-interpose-dir <path>',
+    help: 'a directory that CNI_PATH has before the plugins’ own',
+  },
+  cniConfDir: {
+    flag: '--cni-conf-dir <path>',
+    help: 'the runtime’s network configurations; given: the gate is installed there, before the primary',
+  },
+  cniBinDir: { flag: '--cni-bin-dir <path>', help: 'the runtime’s CNI plugins' },
+  dpuUnknown: {
+    flag: '--dpu-unknown <policy>',
+    help: 'what a DPU counts as while the API server cannot be asked: ready or not-ready',
+  },
+} as const;

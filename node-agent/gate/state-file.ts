@@ -1,0 +1,50 @@
+import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { dirname } from 'node:path';
+import * as z from 'zod';
+import { formatGateState, type GateState, type ObservedLease } from '../../model/cni/state.ts';
+import type { LeaseObservation } from '../../model/lease/observer.ts';
+
+/** Replaces the state file in one step: a reader sees the old one or the new one, whole. @throws Error of the system */
+export function writeGateState(path: string, state: GateState): void {
+  mkdirSync(dirname(path), { recursive: true, mode: 0o755 });
+  const temporary = `${path}.${process.pid}.tmp`;
+  writeFileSync(temporary, formatGateState(state), { mode: 0o644 });
+  renameSync(temporary, path);
+}
+
+const stored = z.object({
+  lease: z.object({
+    bootId: z.string(),
+    renewTime: z.string(),
+    changedAt: z.number().nonnegative(),
+    readAt: z.number().nonnegative(),
+    changes: z.number().int().nonnegative(),
+  }),
+});
+
+/**
+ * What an earlier process of this agent saw of the lease, if the machine has not been started again since. So an agent
+ * that is restarted does not take a DPU that lives for one that was never seen alive.
+ */
+export function readObservedLease(path: string, bootId: string | undefined): LeaseObservation | undefined {
+  let lease: ObservedLease;
+  try {
+    lease = stored.parse(JSON.parse(readFileSync(path, 'utf8'))).lease;
+  } catch {
+    return undefined;
+  }
+  if (lease.bootId !== bootId) return undefined;
+  const { renewTime, changedAt, readAt, changes } = lease;
+  return { seen: true, renewTime, changedAt: changedAt / 1000, changes, answeredAt: readAt / 1000 };
+}
+
+/** The part of an observation that is worth keeping; undefined as long as no renewal was seen. */
+export function observedLease(
+  { renewTime, changedAt, answeredAt, changes }: LeaseObservation,
+  bootId: string | undefined,
+): ObservedLease | undefined {
+  if (renewTime === undefined || changedAt === undefined || answeredAt === undefined) return undefined;
+  if (bootId === undefined) return undefined;
+  const millis = (seconds: number) => Math.floor(seconds * 1000);
+  return { bootId, renewTime, changedAt: millis(changedAt), readAt: millis(answeredAt), changes };
+}

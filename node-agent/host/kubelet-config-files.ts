@@ -1,0 +1,78 @@
+import { readdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { isKubeconfig, type KubeletConfig, KubeletConfigError, kubeletConfigOf, parseYaml } from './kubelet-config.ts';
+
+/** What became of one candidate file. */
+export type KubeletConfigFinding =
+  | { readonly kind: 'found'; readonly config: KubeletConfig }
+  | { readonly kind: 'kubeconfig' | 'absent'; readonly file: string }
+  | { readonly kind: 'invalid'; readonly file: string; readonly error: Error };
+
+/**
+ * Looks at the candidates in order up to the first KubeletConfiguration; tells what each of them was.
+ * @param dropIns the kubelet's --config-dir, whose files change what the file says
+ */
+export async function findKubeletConfig(
+  candidates: readonly string[],
+  dropIns?: string,
+): Promise<readonly KubeletConfigFinding[]> {
+  const findings: KubeletConfigFinding[] = [];
+  for (const file of candidates) {
+    const finding = await examine(file, dropIns);
+    findings.push(finding);
+    if (finding.kind === 'found') break;
+  }
+  return findings;
+}
+
+async function examine(file: string, dropIns: string | undefined): Promise<KubeletConfigFinding> {
+  try {
+    const document = parseYaml(file, await readFile(file, 'utf8'));
+    if (isKubeconfig(document)) return { kind: 'kubeconfig', file };
+    const base = kubeletConfigOf(file, document);
+    if (dropIns === undefined) return { kind: 'found', config: base };
+    const { merged, files } = await withDropIns(document, dropIns);
+    const source = [file, ...files].join(' + ');
+    return { kind: 'found', config: files.length === 0 ? base : kubeletConfigOf(source, merged) };
+  } catch (error) {
+    const { code, path } = error as NodeJS.ErrnoException;
+    if (code === 'ENOENT' && path === file) return { kind: 'absent', file };
+    return { kind: 'invalid', file, error: error as Error };
+  }
+}
+
+/**
+ * The `*.conf` files of the directory, by the order of their names, each laid over what is before it as a JSON merge
+ * patch (RFC 7386). Source: https://kubernetes.io/docs/tasks/administer-cluster/kubelet-config-file/.
+ */
+async function withDropIns(document: unknown, directory: string): Promise<{ merged: unknown; files: string[] }> {
+  const names = await readdir(directory, { recursive: true });
+  const files = names
+    .filter((name) => name.endsWith('.conf'))
+    .map((name) => join(directory, name))
+    .sort();
+  let merged = document;
+  for (const file of files) {
+    const patch = parseYaml(file, await readFile(file, 'utf8'));
+    // A drop-in that is no KubeletConfiguration stops the kubelet; here it makes the whole unusable.
+    if (!isObject(patch) || patch['kind'] !== 'KubeletConfiguration') {
+      throw new KubeletConfigError(file, 'a drop-in must be a KubeletConfiguration by its kind');
+    }
+    merged = mergeOver(merged, patch);
+  }
+  return { merged, files };
+}
+
+function mergeOver(target: unknown, patch: unknown): unknown {
+  if (!isObject(patch)) return patch;
+  const merged: Record<string, unknown> = isObject(target) ? { ...target } : {};
+  for (const [key, value] of Object.entries(patch)) {
+    if (value === null) delete merged[key];
+    else merged[key] = mergeOver(merged[key], value);
+  }
+  return merged;
+}
+
+function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

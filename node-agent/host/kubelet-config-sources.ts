@@ -1,0 +1,17 @@
+import { join } from 'node:path';
+import type { AgentParts } from '../duties.ts';
+import type { KubeletConfigSources } from './kubelet-config-reader.ts';
+import { readConfigz } from './kubelet-configz.ts';
+
+/** Where the agent's settings have the kubelet's configuration looked for. */
+export function kubeletConfigSources({ config, token }: Pick<AgentParts, 'config' | 'token'>): KubeletConfigSources {
+  const { kubeletConfig, kubeletConfigDir, kubeletDir, kubeletEndpoint: endpoint } = config;
+  const candidates =
+    kubeletConfig === undefined ? [join(kubeletDir, 'config.yaml'), '/etc/kubernetes/kubelet.conf'] : [kubeletConfig];
+  const configz = async () => {
+    const bearer = token();
+    if (bearer === undefined) throw new Error('the kubelet is asked with a bearer token, and there is none');
+    return readConfigz({ endpoint, kubeletDir, token: bearer });
+  };
+  return { candidates, dropIns: kubeletConfigDir, configz: endpoint === '' ? undefined : configz };
+}

@@ -1,0 +1,102 @@
+import { X509Certificate } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
+import { request } from 'node:http';
+import { join } from 'node:path';
+import { connect, type TLSSocket } from 'node:tls';
+import * as z from 'zod';
+import { PlumblineError } from '../../model/errors.ts';
+import { type KubeletConfig, kubeletConfigOf } from './kubelet-config.ts';
+
+/** The kubelet's /configz could not be read: it is not allowed, or nobody (or somebody else) answers there. */
+export class ConfigzError extends PlumblineError {
+  constructor(endpoint: string, why: string, options?: ErrorOptions) {
+    super('configz', `https://${endpoint}/configz: ${why}`, options);
+  }
+}
+
+/** Where a kubelet keeps its serving certificate: one it was given, or one of its own making. */
+const CERTIFICATES = ['pki/kubelet-server-current.pem', 'pki/kubelet.crt'];
+/** Seconds. */
+const DEADLINE = 3;
+const LARGEST = 1024 * 1024;
+
+const answer = z.object({ kubeletconfig: z.record(z.string(), z.unknown()) });
+
+export interface ConfigzOptions {
+  /** `127.0.0.1:10250`. */
+  readonly endpoint: string;
+  /** The kubelet's root directory. */
+  readonly kubeletDir: string;
+  readonly token: string;
+}
+
+/**
+ * Asks the running kubelet for its configuration: defaults, file, drop-ins and flags together. The token goes to nobody
+ * but a server that shows the very certificate which lies in the kubelet's directory.
+ *
+ * Needs `get` on `nodes/configz` (nodes/proxy before Kubernetes 1.33, which is too much to give).
+ * @throws ConfigzError
+ */
+export async function readConfigz({ endpoint, kubeletDir, token }: ConfigzOptions): Promise<KubeletConfig> {
+  const signal = AbortSignal.timeout(DEADLINE * 1000);
+  const known = await knownCertificates(kubeletDir);
+  if (known.length === 0) {
+    throw new ConfigzError(endpoint, `no certificate of the kubelet in ${join(kubeletDir, 'pki')} to know it by`);
+  }
+  try {
+    const socket = await connectTo(endpoint, signal);
+    try {
+      const shown = socket.getPeerX509Certificate();
+      if (shown === undefined || !known.some(({ fingerprint256 }) => fingerprint256 === shown.fingerprint256)) {
+        throw new ConfigzError(endpoint, 'it does not show the certificate in the kubelet’s directory');
+      }
+      const { status, text } = await ask(socket, token, signal);
+      if (status !== 200) throw new ConfigzError(endpoint, `the kubelet answers ${status}`);
+      const { kubeletconfig } = answer.parse(JSON.parse(text));
+      return kubeletConfigOf(`https://${endpoint}/configz`, { ...kubeletconfig, kind: 'KubeletConfiguration' });
+    } finally {
+      socket.destroy();
+    }
+  } catch (error) {
+    if (error instanceof PlumblineError) throw error;
+    throw new ConfigzError(endpoint, (error as Error).message, { cause: error });
+  }
+}
+
+async function knownCertificates(kubeletDir: string): Promise<X509Certificate[]> {
+  const found: X509Certificate[] = [];
+  for (const name of CERTIFICATES) {
+    const pem = await readFile(join(kubeletDir, name), 'utf8').catch(() => '');
+    const [first] = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/.exec(pem) ?? [];
+    if (first !== undefined) found.push(new X509Certificate(first));
+  }
+  return found;
+}
+
+function connectTo(endpoint: string, signal: AbortSignal): Promise<TLSSocket> {
+  const { hostname: host, port } = new URL(`https://${endpoint}`);
+  return new Promise((resolve, reject) => {
+    // The chain proves nothing here, kubelets sign for themselves; the caller compares the certificate itself.
+    const socket = connect({ host, port: Number(port || 443), rejectUnauthorized: false }, () => resolve(socket));
+    socket.once('error', reject);
+    signal.addEventListener('abort', () => socket.destroy(new Error(`no answer in ${DEADLINE} s`)), { once: true });
+  });
+}
+
+function ask(socket: TLSSocket, token: string, signal: AbortSignal): Promise<{ status: number; text: string }> {
+  return new Promise((resolve, reject) => {
+    const headers = { authorization: `Bearer ${token}`, connection: 'close', host: 'localhost' };
+    const sent = request({ createConnection: () => socket, path: '/configz', headers, signal }, (response) => {
+      let text = '';
+      response.setEncoding('utf8');
+      response.on('data', (part: string) => {
+        text += part;
+        if (text.length > LARGEST) response.destroy(new Error('the answer is too long'));
+      });
+      response.on('error', reject);
+      response.on('end', () => resolve({ status: response.statusCode ?? 0, text }));
+    });
+    sent.on('error', reject);
+    sent.end();
+  });
+}

@@ -1,0 +1,130 @@
+import { CpuSet } from '../../model/cpu-set.ts';
+import type { Host } from '../../model/host.ts';
+import { physnetResource } from '../../model/names.ts';
+import type { NodeNetworks } from '../../model/networks/common-cell.ts';
+import { type Drift, type NetworkMap, networkMapFor, overlayNetworkMap } from '../../model/networks/network-map.ts';
+import type { FoundNetworks, NetworkName } from './locate.ts';
+
+export const NO_NETWORKS: NodeNetworks = { physnets: new Map(), tunnel: undefined };
+
+/** What the agent knows of its node's networks. */
+export interface NetworksView {
+  readonly networks: NodeNetworks;
+  /** Networks that have uplinks, none of which has a carrier. */
+  readonly down: ReadonlySet<NetworkName>;
+  /** CPUs that poll mode drivers are configured to use. */
+  readonly pmdCpus: CpuSet;
+  /** Why this is not the whole truth. A map that cannot be used makes the node unfit: it has no networks then. */
+  readonly problems: readonly { readonly reason: NetworksProblem; readonly message: string }[];
+  /** Where the map and what was found differ. */
+  readonly drift: readonly string[];
+  /** Networks that are polled, on NUMA nodes where nobody is to poll. */
+  readonly unpolled: readonly string[];
+}
+
+export type NetworksProblem = 'InvalidMap' | 'SwitchUnreachable' | 'NodeUnknown' | 'NotFound' | 'InvalidName';
+
+export const UNKNOWN_NETWORKS: NetworksView = {
+  networks: NO_NETWORKS,
+  down: new Set(),
+  pmdCpus: CpuSet.EMPTY,
+  problems: [{ reason: 'SwitchUnreachable', message: 'nothing was read yet' }],
+  drift: [],
+  unpolled: [],
+};
+
+export interface NetworkSources {
+  readonly host: Host;
+  /** Undefined: no map is configured. */
+  readonly map: NetworkMap | Error | undefined;
+  /** The node's labels; undefined: needed for the map's selectors, and not known. */
+  readonly labels: Readonly<Record<string, string>> | undefined;
+  /** What was found last; undefined where there is no switch, or it was never reached. */
+  readonly found: FoundNetworks | undefined;
+  readonly pmdCpus: CpuSet;
+  /** What of the switch's configuration cannot be read. */
+  readonly switchFaults: readonly string[];
+  /** Why the switch cannot be read now. */
+  readonly switchProblem: string | undefined;
+}
+
+/** Lays the operator's map over what was found, and says what is missing or differs. */
+export function combineNetworks(sources: NetworkSources): NetworksView {
+  const { host, map, labels, found, pmdCpus, switchFaults, switchProblem } = sources;
+  const problems: NetworksView['problems'][number][] = [];
+  const unfit = (reason: NetworksProblem, message: string): NetworksView => ({
+    ...UNKNOWN_NETWORKS,
+    pmdCpus,
+    problems: [{ reason, message }],
+  });
+  if (map instanceof Error) return unfit('InvalidMap', map.message);
+  if (labels === undefined) return unfit('NodeUnknown', 'the network map selects nodes by labels, not known yet');
+  let override: NodeNetworks | undefined;
+  try {
+    override = map && networkMapFor(map, labels, CpuSet.of(host.cells.map(({ id }) => id)));
+  } catch (error) {
+    return unfit('InvalidMap', (error as Error).message);
+  }
+  // With a map for this node, a node without a switch is nothing to complain of.
+  if (switchProblem !== undefined && (override === undefined || found !== undefined)) {
+    const then = found === undefined ? 'and there is no network map for this node' : 'keeping what was last known';
+    problems.push({ reason: 'SwitchUnreachable', message: `${switchProblem}; ${then}` });
+  }
+  const { networks, drift } = overlayNetworkMap(found?.networks ?? NO_NETWORKS, override);
+  const usable = withResourceNames(networks, problems);
+  for (const message of switchFaults) problems.push({ reason: 'NotFound', message });
+  for (const { network, text } of found?.doubts ?? []) {
+    if (!isMapped(override, network)) problems.push({ reason: 'NotFound', message: text });
+  }
+  return {
+    networks: usable,
+    down: found?.down ?? new Set(),
+    pmdCpus,
+    problems,
+    drift: found === undefined ? [] : drift.map(describeDrift),
+    unpolled: found === undefined || pmdCpus.isEmpty ? [] : unpolledNetworks(usable, found.polled, pmdCpus, host),
+  };
+}
+
+function isMapped(map: NodeNetworks | undefined, network: NetworkName): boolean {
+  return network === undefined ? map?.tunnel !== undefined : map?.physnets.has(network) === true;
+}
+
+/** A physnet whose name no resource can have cannot be asked for. */
+function withResourceNames(networks: NodeNetworks, problems: NetworksView['problems'][number][]): NodeNetworks {
+  const physnets = new Map<string, CpuSet>();
+  for (const [name, cells] of networks.physnets) {
+    try {
+      physnetResource(name);
+      physnets.set(name, cells);
+    } catch (error) {
+      problems.push({ reason: 'InvalidName', message: (error as Error).message });
+    }
+  }
+  return { physnets, tunnel: networks.tunnel };
+}
+
+function describeDrift({ physnet, mapped, discovered }: Drift): string {
+  const what = physnet === undefined ? 'the tunnel' : `physnet ${physnet}`;
+  const place = (cells: CpuSet) => (cells.isEmpty ? 'no NUMA node in particular' : `NUMA node ${cells}`);
+  const there = discovered === undefined ? 'is not here' : `is found on ${place(discovered)}`;
+  return `${what}: the map says ${place(mapped)}, it ${there}`;
+}
+
+/** A packet of a port whose NUMA node has no polling CPU is polled across nodes, whatever the VM's CPUs are. */
+function unpolledNetworks(
+  { physnets, tunnel }: NodeNetworks,
+  polled: ReadonlySet<NetworkName>,
+  pmdCpus: CpuSet,
+  host: Host,
+): string[] {
+  const said: string[] = [];
+  for (const network of polled) {
+    const cells = (network === undefined ? tunnel : physnets.get(network)) ?? CpuSet.EMPTY;
+    const bare = host.cells.filter(({ id, cpus }) => cells.has(id) && !cpus.intersects(pmdCpus)).map(({ id }) => id);
+    if (bare.length === 0) continue;
+    const what = network === undefined ? 'the tunnel' : `physnet ${network}`;
+    said.push(`${what} is on NUMA node ${bare.join(', ')}, where no CPU of pmd-cpu-mask (${pmdCpus}) is`);
+  }
+  return said;
+}

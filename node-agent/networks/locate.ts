@@ -1,0 +1,122 @@
+import { CpuSet, unionOf } from '../../model/cpu-set.ts';
+import type { NodeNetworks } from '../../model/networks/common-cell.ts';
+import { hasCarrier, isGuestSide, type NicPlace, placeOfNic, placeOfPci } from './nic-cells.ts';
+import type { SwitchConfig, SwitchInterface } from './switch-config.ts';
+
+/** A physnet by its name; the tunnel is undefined. */
+export type NetworkName = string | undefined;
+
+/** Where a node's networks were found, and how they are. */
+export interface FoundNetworks {
+  readonly networks: NodeNetworks;
+  /** Networks that have uplinks, none of which has a carrier. */
+  readonly down: ReadonlySet<NetworkName>;
+  /** Physnets that a poll mode driver must poll. */
+  readonly polled: ReadonlySet<NetworkName>;
+  /** For people: what could not be told of a network, and why. */
+  readonly doubts: readonly Doubt[];
+}
+
+export interface Doubt {
+  readonly network: NetworkName;
+  readonly text: string;
+}
+
+export interface LocateParts {
+  readonly sysfsRoot: string;
+  /** NUMA nodes of this host that have CPUs. */
+  readonly cells: CpuSet;
+  /** The interface that has an address. */
+  readonly interfaceOf: (address: string) => string | undefined;
+}
+
+interface Uplink {
+  readonly name: string;
+  readonly place: NicPlace;
+  readonly up: boolean | undefined;
+  readonly dpdk: boolean;
+}
+
+/**
+ * Finds the NUMA nodes of each physnet (its bridge's uplinks) and of the tunnel (the interface that has the endpoint's
+ * address; where that is a bridge's own interface, the bridge's uplinks).
+ */
+export function locateNetworks(config: SwitchConfig, parts: LocateParts): FoundNetworks {
+  const doubts: Doubt[] = [];
+  const down = new Set<NetworkName>();
+  const polled = new Set<NetworkName>();
+  const uplinksOf = (bridge: string) => bridgeUplinks(config.bridges.get(bridge)?.interfaces ?? [], parts);
+
+  const settle = (network: NetworkName, uplinks: readonly Uplink[]): CpuSet => {
+    const what = network === undefined ? 'the tunnel' : `physnet ${network}`;
+    if (uplinks.length > 0 && uplinks.every(({ up }) => up === false)) down.add(network);
+    if (uplinks.some(({ dpdk }) => dpdk)) polled.add(network);
+    const unknown = uplinks.flatMap(({ place }) => place.unknown);
+    if (unknown.length > 0) {
+      const text = `${what}: the NUMA node of ${unknown.join(', ')} is not known to the kernel`;
+      doubts.push({ network, text });
+    }
+    const found = unionOf(uplinks.map(({ place }) => place.cells));
+    const foreign = found.minus(parts.cells);
+    if (!foreign.isEmpty) doubts.push({ network, text: `${what} is on NUMA node ${foreign}, which has no CPUs` });
+    return found.intersect(parts.cells);
+  };
+
+  const physnets = new Map<string, CpuSet>();
+  for (const [physnet, bridge] of config.mappings) {
+    if (!config.bridges.has(bridge)) {
+      doubts.push({ network: physnet, text: `physnet ${physnet}: there is no bridge ${bridge}` });
+      continue;
+    }
+    const uplinks = uplinksOf(bridge);
+    if (uplinks.length === 0) {
+      doubts.push({ network: physnet, text: `physnet ${physnet}: bridge ${bridge} has no uplink` });
+    }
+    physnets.set(physnet, settle(physnet, uplinks));
+  }
+
+  const tunnelUplinks: Uplink[] = [];
+  for (const address of config.encapIps) {
+    const name = parts.interfaceOf(address);
+    if (name === undefined) {
+      const text = `the tunnel: no interface has the address ${address} (ovn-encap-ip)`;
+      doubts.push({ network: undefined, text });
+      continue;
+    }
+    const bridge = [...config.bridges].find(([, { internal }]) => internal.has(name))?.[0];
+    tunnelUplinks.push(...(bridge === undefined ? [kernelUplink(name, undefined, parts)] : uplinksOf(bridge)));
+  }
+  const tunnel = config.encapIps.length === 0 ? undefined : settle(undefined, tunnelUplinks);
+  return { networks: { physnets, tunnel }, down, polled, doubts };
+}
+
+/** Ports of guests are left out; where any uplink is hardware, so is what is no hardware. */
+function bridgeUplinks(interfaces: readonly SwitchInterface[], parts: LocateParts): Uplink[] {
+  const uplinks = interfaces.flatMap((one): Uplink[] => {
+    if (one.kind === 'system') {
+      return isGuestSide(parts.sysfsRoot, one.name) ? [] : [kernelUplink(one.name, one.linkUp, parts)];
+    }
+    const place = dpdkPlace(one, parts);
+    return place === undefined ? [] : [{ name: one.name, place, up: one.linkUp, dpdk: true }];
+  });
+  const hardware = uplinks.filter(({ place }) => place.kind === 'hardware');
+  return hardware.length > 0 ? hardware : uplinks;
+}
+
+/** What the switch says of the link is newer than what it was asked for; without it the kernel is asked. */
+function kernelUplink(name: string, linkUp: boolean | undefined, { sysfsRoot }: LocateParts): Uplink {
+  return { name, place: placeOfNic(sysfsRoot, name), up: linkUp ?? hasCarrier(sysfsRoot, name), dpdk: false };
+}
+
+const PCI_ADDRESS = /^(?:([0-9a-f]{4}):)?([0-9a-f]{2}:[0-9a-f]{2}\.[0-7])$/i;
+
+/** By PCI address, else by what DPDK found. A representor is a guest's port: undefined. */
+function dpdkPlace({ name, devargs = '', numaId }: SwitchInterface, { sysfsRoot }: LocateParts): NicPlace | undefined {
+  const [device = '', ...options] = devargs.split(',');
+  if (options.some((option) => option.startsWith('representor='))) return undefined;
+  const [, domain = '0000', rest] = PCI_ADDRESS.exec(device.trim()) ?? [];
+  const place = rest === undefined ? undefined : placeOfPci(sysfsRoot, `${domain}:${rest}`.toLowerCase());
+  if (place !== undefined && !place.cells.isEmpty) return place;
+  if (numaId !== undefined) return { kind: 'hardware', cells: CpuSet.of([numaId]), unknown: [] };
+  return { kind: 'hardware', cells: CpuSet.EMPTY, unknown: [name] };
+}

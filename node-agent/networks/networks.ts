@@ -1,0 +1,193 @@
+import { networkInterfaces } from 'node:os';
+import { basename, dirname, join } from 'node:path';
+import { CpuSet } from '../../model/cpu-set.ts';
+import type { Host } from '../../model/host.ts';
+import type { NetworkMap } from '../../model/networks/network-map.ts';
+import type { Logger } from '../../runtime/log.ts';
+import { sleep } from '../../runtime/time.ts';
+import { createGuard, untilAborted } from '../duty.ts';
+import { followOvsdb } from '../ovsdb/follow.ts';
+import { watchDirectory } from '../watch-directory.ts';
+import { combineNetworks, type NetworksView, UNKNOWN_NETWORKS } from './combine.ts';
+import { type FoundNetworks, locateNetworks } from './locate.ts';
+import { hasNodeSelectors, readNetworkMap } from './map-file.ts';
+import { type SwitchConfig, switchConfig } from './switch-config.ts';
+
+/** The socket of Open vSwitch's database in its run directory. */
+export const OVSDB_SOCKET = 'db.sock';
+
+/** Seconds in which changes of the switch's configuration become one look. A bridge is set up in several. */
+const SETTLE = 0.05;
+/** Seconds between looks at what nobody tells: carriers of interfaces outside the switch, drivers that come and go. */
+const LOOK = 2;
+/** Seconds between looks at the node's labels, where the map asks for them. */
+const LABELS = 60;
+
+export interface Networks {
+  view(): NetworksView;
+  /** Whether everything was looked at once: what the view lacks until then may still come. */
+  readonly known: boolean;
+  /** Calls the listener after each change. @returns a function that ends that */
+  subscribe(listener: () => void): () => void;
+  /** The duty. What was found stays when it is run again. */
+  run(signal: AbortSignal): Promise<void>;
+}
+
+export interface NetworksDeps {
+  readonly sysfsRoot: string;
+  readonly host: () => Promise<Host>;
+  /** Undefined where the switch runs elsewhere (on a DPU). */
+  readonly ovsRundir: string | undefined;
+  /** The operator's map. */
+  readonly networkMap: string | undefined;
+  /** The node's labels. @throws KubeError */
+  readonly labels: (signal: AbortSignal) => Promise<Readonly<Record<string, string>>>;
+  readonly log: Logger;
+  /** Names of interfaces by address; the host's own by default. */
+  readonly addresses?: () => ReadonlyMap<string, string>;
+}
+
+/** Follows where the node's networks are: the switch's configuration, sysfs, and the operator's map over both. */
+export function createNetworks(deps: NetworksDeps): Networks {
+  const { sysfsRoot, ovsRundir, log, addresses = hostAddresses } = deps;
+  const listeners = new Set<() => void>();
+  let view = UNKNOWN_NETWORKS;
+  let shown = '';
+  let known = false;
+  let config: SwitchConfig | undefined;
+  let found: FoundNetworks | undefined;
+  let switchProblem: string | undefined;
+  let map: NetworkMap | Error | undefined;
+  let labels: Readonly<Record<string, string>> | undefined;
+
+  const look = (host: Host) => {
+    if (ovsRundir !== undefined && config === undefined && switchProblem === undefined) return;
+    if (config !== undefined && switchProblem === undefined) {
+      const byAddress = addresses();
+      const cells = CpuSet.of(host.cells.map(({ id }) => id));
+      found = locateNetworks(config, { sysfsRoot, cells, interfaceOf: (address) => byAddress.get(address) });
+    }
+    known = true;
+    const selects = map !== undefined && !(map instanceof Error) && hasNodeSelectors(map);
+    const next = combineNetworks({
+      host,
+      map,
+      labels: selects ? labels : {},
+      found,
+      pmdCpus: config?.pmdCpus ?? CpuSet.EMPTY,
+      switchFaults: config?.problems ?? [],
+      switchProblem,
+    });
+    const text = describe(next);
+    if (text === shown) return;
+    shown = text;
+    view = next;
+    say(log, next);
+    for (const listener of listeners) listener();
+  };
+
+  const readMap = () => {
+    if (deps.networkMap === undefined) return;
+    try {
+      map = readNetworkMap(deps.networkMap);
+    } catch (error) {
+      map = error as Error;
+    }
+  };
+
+  const followLabels = async (looks: () => void, signal: AbortSignal): Promise<void> => {
+    while (!signal.aborted) {
+      if (map !== undefined && !(map instanceof Error) && hasNodeSelectors(map)) {
+        labels = await deps.labels(signal).catch(() => labels);
+        looks();
+      }
+      await sleep(labels === undefined ? LOOK : LABELS, signal).catch(() => undefined);
+    }
+  };
+
+  return {
+    view: () => view,
+    get known() {
+      return known;
+    },
+    subscribe(listener) {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+    async run(signal) {
+      const host = await deps.host();
+      const guard = createGuard();
+      const looks = guard(() => look(host));
+      let settling: NodeJS.Timeout | undefined;
+      const soon = () => {
+        settling ??= setTimeout(() => {
+          settling = undefined;
+          looks();
+        }, SETTLE * 1000);
+      };
+      const file = deps.networkMap;
+      if (file !== undefined) {
+        const path = dirname(file);
+        const onChange = (name: string | undefined) => {
+          // A mounted ConfigMap is replaced by renaming the directory that the file's link leads through.
+          if (name !== undefined && name !== basename(file) && !name.startsWith('..')) return;
+          readMap();
+          soon();
+        };
+        watchDirectory({ path, signal, onChange: guard(onChange) });
+        if (map === undefined) readMap();
+      }
+      void followLabels(looks, signal);
+      if (ovsRundir !== undefined) {
+        const onTables = guard((tables: Parameters<typeof switchConfig>[0]) => {
+          config = switchConfig(tables);
+          switchProblem = undefined;
+          soon();
+        });
+        const onProblem = guard((error: Error) => {
+          if (error.message !== switchProblem) log.warn({ err: error }, 'Open vSwitch cannot be asked, trying on');
+          switchProblem = error.message;
+          soon();
+        });
+        void followOvsdb({ socketPath: join(ovsRundir, OVSDB_SOCKET), onTables, onProblem }, signal);
+      }
+      const timer = setInterval(looks, LOOK * 1000);
+      looks();
+      try {
+        await Promise.race([untilAborted(signal), guard.failed]);
+      } finally {
+        clearInterval(timer);
+        clearTimeout(settling);
+      }
+    },
+  };
+}
+
+/** Everything about a view that somebody may act on, as one text. */
+function describe({ networks, down, pmdCpus, problems, drift, unpolled }: NetworksView): string {
+  const physnets = [...networks.physnets].map(([name, cells]) => [name, cells.toString()]);
+  const tunnel = networks.tunnel?.toString() ?? null;
+  const gone = [...down].map((name) => name ?? null);
+  return JSON.stringify([physnets, tunnel, gone, pmdCpus.toString(), problems, drift, unpolled]);
+}
+
+function say(log: Logger, { networks, down, pmdCpus, problems, drift, unpolled }: NetworksView): void {
+  const physnets = Object.fromEntries([...networks.physnets].map(([name, cells]) => [name, cells.toString()]));
+  const fields = { physnets, tunnel: networks.tunnel, down: [...down].map((name) => name ?? 'tunnel'), pmdCpus };
+  const doubts = [...problems.map(({ message }) => message), ...drift, ...unpolled];
+  const [first] = problems;
+  if (first?.reason === 'InvalidMap') {
+    const problem = first.message;
+    log.error({ problem }, 'the network map cannot be used: no physnet and no tunnel is advertised');
+  } else if (doubts.length === 0) log.info(fields, 'networks known');
+  else log.warn({ ...fields, doubts }, 'networks known, but not all is well');
+}
+
+function hostAddresses(): ReadonlyMap<string, string> {
+  const names = new Map<string, string>();
+  for (const [name, addresses] of Object.entries(networkInterfaces())) {
+    // A label, eth0:1, belongs to the interface before its colon.
+    for (const { address } of addresses ?? []) names.set(address, name.split(':')[0] ?? name);
+  }
+  return names;
+}

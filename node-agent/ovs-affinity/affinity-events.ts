@@ -1,0 +1,53 @@
+import type { EventRecorder, EventText } from '../../kube/events.ts';
+
+/** Seconds in which the same is told once, whatever numbers are in it: a node in trouble must not trouble etcd. */
+const SAME_WITHIN = 600;
+
+/** Tells the node's Events what became of Open vSwitch's affinity. */
+export interface AffinityEvents {
+  enabled(enablerFile: string): void;
+  disabled(restored: boolean): void;
+  /** Not every thread is where it should be. */
+  incomplete(problems: readonly string[]): void;
+  /** The CPUs are kept as they are, since it is not known who owns which. */
+  held(problems: readonly string[]): void;
+  /** A container's start was refused, since threads stayed on its CPUs. */
+  notVacated(problem: string): void;
+}
+
+export interface AffinityEventsDeps {
+  readonly recorder: EventRecorder;
+  readonly nodeName: string;
+  /** Monotonic seconds. */
+  readonly now: () => number;
+}
+
+export function createAffinityEvents({ recorder, nodeName, now }: AffinityEventsDeps): AffinityEvents {
+  const told = new Map<string, number>();
+  // Events on nodes carry the node's name for its uid, as the kubelet's do: `kubectl describe node` looks for that.
+  const node = { apiVersion: 'v1', kind: 'Node', name: nodeName, uid: nodeName };
+
+  const warn = (reason: string, message: string) => {
+    const key = `${reason} ${message.replaceAll(/\d+/g, '#')}`;
+    for (const [known, at] of told) if (now() - at >= SAME_WITHIN) told.delete(known);
+    if (told.has(key)) return;
+    told.set(key, now());
+    recorder.record(node, { type: 'Warning', reason, message });
+  };
+  const note = (event: Omit<EventText, 'type'>) => recorder.record(node, { type: 'Normal', ...event });
+
+  return {
+    enabled: (file) =>
+      note({ reason: 'OvsAffinityEnabled', message: `Open vSwitch follows the CPUs that nobody owns (${file})` }),
+    disabled: (restored) =>
+      note({
+        reason: 'OvsAffinityDisabled',
+        message: restored
+          ? 'the threads of Open vSwitch have their own CPUs back'
+          : 'the threads of Open vSwitch stay where they are',
+      }),
+    incomplete: (problems) => warn('OvsAffinityIncomplete', problems.join('; ')),
+    held: (problems) => warn('OvsAffinityHeld', `Open vSwitch takes no further CPUs: ${problems.join('; ')}`),
+    notVacated: (problem) => warn('OvsNotVacated', problem),
+  };
+}

@@ -1,0 +1,54 @@
+import { readFileSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { CpuSet } from '../../model/cpu-set.ts';
+import { createAffinity } from '../../native/affinity.ts';
+import { monotonicSeconds } from '../../runtime/time.ts';
+import { CHECKPOINT_FILE } from '../assignments/checkpoint.ts';
+import type { AgentParts, HostParts } from '../duties.ts';
+import { createAffinityEvents } from './affinity-events.ts';
+import { createMasksFile } from './masks-file.ts';
+import { createOvsAffinity, type OvsAffinity } from './ovs-affinity.ts';
+import { bootId } from './proc.ts';
+import { procThreads } from './threads.ts';
+
+/** CPUs of the machine that this process runs on, whatever host it is told to describe: the kernel knows no others. */
+const MACHINE_ONLINE = '/sys/devices/system/cpu/online';
+
+/** Puts the duty together for a host with an Open vSwitch of its own. */
+export function createOvsDuty(
+  { config, events, metrics, log }: AgentParts,
+  { facts, assignments, networks, kubeletConfig }: Omit<HostParts, 'ovs'>,
+): OvsAffinity {
+  const { ovsRundir: rundir, kubeletDir, nodeName } = config;
+  const checkpoint = join(kubeletDir, CHECKPOINT_FILE);
+  const ovs = createOvsAffinity({
+    affinity: createAffinity(),
+    threads: procThreads,
+    machine: () => CpuSet.parse(readFileSync(MACHINE_ONLINE, 'utf8')),
+    now: () => performance.now(),
+    rundir,
+    // Named after the run directory, as there may be an agent for each of several on one machine.
+    masksFile: createMasksFile(join(config.stateDir, `ovs-masks${rundir.replaceAll('/', '-')}.json`), bootId()),
+    enablerFile: config.ovsEnabler,
+    growthDelay: config.ovsGrowthDelay,
+    checkInterval: config.ovsCheckInterval,
+    masksAtEnd: config.ovsMasksAtEnd,
+    isolated: () => (config.ovsIsolated === 'leave' ? facts.known()?.isolated : undefined) ?? CpuSet.EMPTY,
+    pmdMask: () => networks.view().pmdCpus,
+    onPmdMask: networks.subscribe,
+    assignments,
+    assignedAt: () => statSync(checkpoint, { throwIfNoEntry: false })?.mtimeMs,
+    events: createAffinityEvents({ recorder: events, nodeName, now: monotonicSeconds }),
+    log,
+    metrics,
+  });
+  return {
+    ...ovs,
+    async run(signal) {
+      const { config: found, problems } = await kubeletConfig();
+      // Nothing hangs on it: what is reserved is what the kubelet does not call allocatable, whatever is configured.
+      if (found === undefined) log.warn({ problems }, 'Failed to get reservedSystemCPUs from kubelet config file');
+      await ovs.run(signal);
+    },
+  };
+}

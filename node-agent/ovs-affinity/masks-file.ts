@@ -1,0 +1,90 @@
+import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname } from 'node:path';
+import * as z from 'zod';
+import { CpuSet } from '../../model/cpu-set.ts';
+import { PlumblineError } from '../../model/errors.ts';
+import { OVS_DAEMONS, type OvsProcess } from './daemons.ts';
+import type { Originals } from './originals.ts';
+
+/** A file that holds no masks that could be written back. */
+export class MasksFileError extends PlumblineError {
+  constructor(file: string, why: string, options?: ErrorOptions) {
+    super('masks-file', `${file}: ${why}`, options);
+  }
+}
+
+/** A process and where its threads were. */
+export interface SavedProcess extends OvsProcess {
+  readonly originals: Originals;
+}
+
+/**
+ * Remembers the threads' own masks beyond this process, so that one that is killed leaves nothing behind that the next
+ * could not undo.
+ */
+export interface MasksFile {
+  readonly path: string;
+  /** What was saved since the machine's start; empty if there is no file. @throws MasksFileError */
+  load(): SavedProcess[];
+  /** Must be done before the first mask is changed. An empty list removes the file. @throws MasksFileError */
+  save(processes: readonly SavedProcess[]): void;
+}
+
+const cpus = z.string().transform((text) => CpuSet.parse(text));
+const schema = z.object({
+  bootId: z.string(),
+  processes: z.array(
+    z.object({
+      name: z.enum(OVS_DAEMONS),
+      role: z.enum(['daemon', 'monitor']),
+      pid: z.number().int().positive(),
+      start: z.number(),
+      main: cpus,
+      odd: z.array(z.object({ tid: z.number().int().positive(), start: z.number(), cpus })),
+    }),
+  ),
+});
+
+/** @param bootId the machine's present boot: masks of processes before it are of no use */
+export function createMasksFile(path: string, bootId: string): MasksFile {
+  return {
+    path,
+    load() {
+      let text: string;
+      try {
+        text = readFileSync(path, 'utf8');
+      } catch (error) {
+        if ((error as NodeJS.ErrnoException).code === 'ENOENT') return [];
+        throw new MasksFileError(path, `cannot be read: ${(error as Error).message}`, { cause: error });
+      }
+      const saved = parse(path, text);
+      if (saved.bootId !== bootId) return [];
+      return saved.processes.map(({ main, odd, ...process }) => ({ ...process, originals: { main, odd } }));
+    },
+
+    save(processes) {
+      try {
+        if (processes.length === 0) return rmSync(path, { force: true });
+        mkdirSync(dirname(path), { recursive: true });
+        const list = processes.map(({ name, role, pid, start, originals: { main, odd } }) => ({
+          ...{ name, role, pid, start, main: main.toString() },
+          odd: odd.map((thread) => ({ ...thread, cpus: thread.cpus.toString() })),
+        }));
+        // Not flushed to the disk: what it must outlive is this process, not the machine.
+        writeFileSync(`${path}.tmp`, JSON.stringify({ bootId, processes: list }), { mode: 0o600 });
+        renameSync(`${path}.tmp`, path);
+      } catch (error) {
+        const why = `the threads’ own masks cannot be saved (--state-dir), a killed agent would not give them back: ${(error as Error).message}`;
+        throw new MasksFileError(path, why, { cause: error });
+      }
+    },
+  };
+}
+
+function parse(path: string, text: string): z.infer<typeof schema> {
+  try {
+    return schema.parse(JSON.parse(text));
+  } catch (error) {
+    throw new MasksFileError(path, 'holds no masks, whatever was saved is lost', { cause: error });
+  }
+}

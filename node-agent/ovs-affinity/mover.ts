@@ -1,0 +1,83 @@
+import { CpuSet } from '../../model/cpu-set.ts';
+import type { Affinity } from '../../native/affinity.ts';
+import { SyscallError } from '../../native/syscall-error.ts';
+
+/** What the kernel made of a target that it did not take as it was: so that it is not asked again and again. */
+interface Settled {
+  readonly target: CpuSet;
+  readonly effective: CpuSet;
+  /** The errno's name, if it took nothing at all. */
+  readonly refused?: string;
+}
+
+/** Where a thread should be, by the mask it has. */
+export type TargetOf = (mask: CpuSet, tid: number) => CpuSet;
+
+/** Moves single threads, and knows what became of it. */
+export function createMover(affinity: Affinity) {
+  const settled = new Map<number, Settled>();
+  const seen = new Map<number, CpuSet>();
+
+  /** Undefined if the thread ended meanwhile. */
+  const current = (tid: number): CpuSet | undefined => {
+    try {
+      return CpuSet.fromWords(affinity.get(tid));
+    } catch (error) {
+      if (error instanceof SyscallError) return undefined;
+      throw error;
+    }
+  };
+
+  const see = (tid: number): CpuSet | undefined => {
+    const mask = current(tid);
+    if (mask !== undefined) seen.set(tid, mask);
+    return mask;
+  };
+
+  return {
+    current,
+    see,
+    /** @returns whether the thread was changed */
+    move(tid: number, targetOf: TargetOf): boolean {
+      const mask = see(tid);
+      if (mask === undefined) return false;
+      const target = targetOf(mask, tid);
+      if (mask.equals(target)) {
+        settled.delete(tid);
+        return false;
+      }
+      const before = settled.get(tid);
+      if (before?.target.equals(target) && before.effective.equals(mask)) return false;
+      try {
+        affinity.set(tid, target.toWords(1));
+      } catch (error) {
+        if (!(error instanceof SyscallError)) throw error;
+        if (error.code !== 'ESRCH') settled.set(tid, { target, effective: mask, refused: error.code });
+        return false;
+      }
+      const effective = see(tid) ?? target;
+      if (effective.equals(target)) settled.delete(tid);
+      else settled.set(tid, { target, effective });
+      return !effective.equals(mask);
+    },
+    isAsSeen(tid: number): boolean {
+      const mask = current(tid);
+      const before = seen.get(tid);
+      return mask === undefined || before === undefined ? mask === before : mask.equals(before);
+    },
+    /** Drops what is known of threads that are no more. */
+    forgetOthers(tids: readonly number[]): void {
+      if (seen.size <= tids.length && settled.size === 0) return;
+      const alive = new Set(tids);
+      for (const known of [settled, seen]) for (const tid of known.keys()) if (!alive.has(tid)) known.delete(tid);
+    },
+    trouble(): { readonly clipped: number; readonly errors: readonly string[] } {
+      const errors = [...settled.values()].map(({ refused }) => refused).filter((code) => code !== undefined);
+      return { clipped: settled.size - errors.length, errors };
+    },
+    noteOf(tid: number): string | undefined {
+      const known = settled.get(tid);
+      return known === undefined ? undefined : (known.refused ?? 'clipped');
+    },
+  };
+}

@@ -1,0 +1,57 @@
+import type { Crew } from './crew.ts';
+import type { Targets } from './targets.ts';
+
+/** One thread, for people and for JSON. */
+export interface ThreadStatus {
+  readonly tid: number;
+  readonly name: string;
+  /** CPUs that the kernel lets it run on, as a list. */
+  readonly allowed: string;
+  /** `pmd` (left alone), `clipped` (by its cpuset), the errno it was refused with, or null. */
+  readonly note: string | null;
+}
+
+export interface OvsStatus {
+  readonly enabled: boolean;
+  readonly enablerFile: string;
+  /** CPUs that the ordinary threads should be on; null while nothing is set. */
+  readonly wanted: string | null;
+  readonly why: readonly string[];
+  readonly problems: readonly string[];
+  readonly processes: readonly {
+    readonly name: string;
+    readonly role: string;
+    readonly pid: number;
+    readonly threads: readonly ThreadStatus[];
+  }[];
+}
+
+export interface StatusParts {
+  readonly enabled: boolean;
+  readonly enablerFile: string;
+  readonly crew: Pick<Crew, 'describe'>;
+  readonly targets: Pick<Targets, 'wanted' | 'why'>;
+  readonly problems: readonly string[];
+}
+
+/** What `plumbline ovs status` shows. Reads every thread's mask now; changes none. */
+export function statusOf({ enabled, enablerFile, crew, targets, problems }: StatusParts): OvsStatus {
+  return {
+    enabled,
+    enablerFile,
+    wanted: targets.wanted?.toString() ?? null,
+    why: targets.why,
+    problems,
+    processes: crew.describe().map(({ name, role, pid, threads }) => ({
+      name,
+      role,
+      pid,
+      threads: threads.map(({ tid, name: comm, allowed, note }) => ({
+        tid,
+        name: comm,
+        allowed: allowed.toString(),
+        note: note ?? null,
+      })),
+    })),
+  };
+}

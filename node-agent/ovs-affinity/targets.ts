@@ -1,0 +1,97 @@
+import { type CpuSet, unionOf } from '../../model/cpu-set.ts';
+import type { AssignmentsView } from '../assignments/view.ts';
+import { allowance, step } from './goal.ts';
+import { createGrowth } from './growth.ts';
+import type { Goal } from './keeper.ts';
+
+/** Seconds that vacated CPUs are kept clear while no source says yet that somebody owns them. */
+const VACATED_FOR = 10;
+
+export interface TargetsDeps {
+  /** Seconds that newly free CPUs are left alone, so that many growths become one. 0 takes them at once. */
+  readonly growthDelay: number;
+  /** CPUs to leave out because they are isolated. */
+  readonly isolated: () => CpuSet;
+  /** CPUs that the switch's configuration gives to poll mode drivers. */
+  readonly pmdMask: () => CpuSet;
+  readonly machine: () => CpuSet;
+  /** Monotonic milliseconds. */
+  readonly now: () => number;
+}
+
+/** Where the threads should be, from pass to pass. */
+export interface Targets {
+  /** @param pmdThreads CPUs that poll mode driver threads are on */
+  goal(view: AssignmentsView, pmdThreads: CpuSet, mayGrow: boolean): Goal;
+  /** Keeps the CPUs clear from now on. They come back as any others do: late, and only if they are nobody's. */
+  vacate(cpus: CpuSet): void;
+  /** Where a thread goes that must leave the CPUs and was on no other. */
+  otherwise(view: AssignmentsView, pmdThreads: CpuSet): CpuSet;
+  /** Whether time alone has changed the goal. */
+  isDue(): boolean;
+  /** The set of the last goal, and why it is that one. */
+  readonly wanted: CpuSet | undefined;
+  readonly why: readonly string[];
+  reset(): void;
+}
+
+/** @param onGrowth called when it is time for a goal that may grow */
+export function createTargets(deps: TargetsDeps, onGrowth: () => void): Targets {
+  const growth = createGrowth({ delay: deps.growthDelay, now: deps.now, onDue: onGrowth });
+  let wanted: CpuSet | undefined;
+  let why: readonly string[] = [];
+  let vacated: readonly { readonly cpus: CpuSet; readonly until: number }[] = [];
+
+  const leftOut = (pmdThreads: CpuSet) => ({
+    pmd: pmdThreads.union(deps.pmdMask()),
+    isolated: deps.isolated(),
+    vacated: unionOf(vacated.map(({ cpus }) => cpus)),
+  });
+
+  return {
+    goal(view, pmdThreads, mayGrow) {
+      vacated = vacated.filter(({ cpus, until }) => until > deps.now() && !cpus.isSubsetOf(view.owned));
+      const out = leftOut(pmdThreads);
+      const allowed = allowance(view, out);
+      why = allowed.why;
+      if (allowed.cpus === undefined) {
+        const avoid = view.owned.union(out.vacated);
+        return { avoid, otherwise: deps.machine().minus(avoid).minus(out.pmd) };
+      }
+      const { now, later } = step(mayGrow || deps.growthDelay === 0 ? undefined : wanted, allowed.cpus);
+      wanted = now;
+      if (later === undefined) growth.cancel();
+      else {
+        growth.want(later);
+        why = [...why, `${later.minus(now)}: free, taken after ${deps.growthDelay} s without further changes`];
+      }
+      return { only: now };
+    },
+
+    vacate(cpus) {
+      vacated = [...vacated, { cpus, until: deps.now() + VACATED_FOR * 1000 }];
+      wanted = wanted?.minus(cpus);
+    },
+
+    otherwise(view, pmdThreads) {
+      const { pmd, vacated: cleared } = leftOut(pmdThreads);
+      const rest = (view.free ?? deps.machine().minus(view.owned)).minus(cleared);
+      const quiet = rest.minus(pmd);
+      return quiet.isEmpty ? rest : quiet;
+    },
+
+    isDue: () => vacated.some(({ until }) => until <= deps.now()),
+    get wanted() {
+      return wanted;
+    },
+    get why() {
+      return why;
+    },
+    reset() {
+      growth.cancel();
+      wanted = undefined;
+      why = [];
+      vacated = [];
+    },
+  };
+}

@@ -1,0 +1,92 @@
+import type { CpuSet } from '../../model/cpu-set.ts';
+import type { Logger } from '../../runtime/log.ts';
+import type { AssignmentsView } from '../assignments/view.ts';
+import type { AgentMetrics } from '../metrics.ts';
+import type { AffinityEvents } from './affinity-events.ts';
+import type { Goal } from './keeper.ts';
+
+/** Tells people what was done and what could not be: in the log, as metrics and as Events. */
+export interface Teller {
+  /** @param heard when this process heard of what made it necessary, in monotonic milliseconds */
+  moved(goal: Goal, threads: number, view: AssignmentsView, heard: number): void;
+  /** What the last pass could not do; told when it changes. */
+  problems(problems: readonly string[]): void;
+  /** To be called now and then: who owns which CPUs has not been known for two calls is worth an Event. */
+  unknown(problems: readonly string[]): void;
+  /** The kubelet's reserved CPUs, told once for each set. */
+  reserved(cpus: CpuSet | undefined): void;
+  readonly current: readonly string[];
+  reset(): void;
+}
+
+export interface TellerDeps {
+  readonly log: Logger;
+  readonly metrics: AgentMetrics;
+  readonly events: AffinityEvents;
+  /** When the kubelet last wrote an assignment, in milliseconds since 1970; undefined where that is not known. */
+  readonly assignedAt: () => number | undefined;
+}
+
+export function createTeller({ log, metrics, events, assignedAt }: TellerDeps): Teller {
+  let current: readonly string[] = [];
+  let unknownBefore = false;
+  let lastReserved = '';
+  let last: Pick<AssignmentsView, 'free' | 'owned'> | undefined;
+
+  /**
+   * Seconds from the kubelet's write to now, if it was an assignment. The kubelet takes CPUs out of the shared pool in
+   * one write and names their owner in the next: the first of them is what makes the threads move.
+   */
+  const sinceAssigned = ({ free, owned }: AssignmentsView): number | undefined => {
+    const taken = last?.free !== undefined && free !== undefined && !last.free.isSubsetOf(free);
+    const isNew = taken || (last !== undefined && !owned.isSubsetOf(last.owned));
+    last = { free, owned };
+    const written = isNew ? assignedAt() : undefined;
+    return written === undefined ? undefined : Math.max(0, (Date.now() - written) / 1000);
+  };
+
+  return {
+    moved(goal, threads, view, heard) {
+      const exposed = sinceAssigned(view);
+      if (threads === 0) return;
+      const millis = performance.now() - heard;
+      metrics.ovsMoveSeconds.observe(millis / 1000);
+      if (exposed !== undefined) metrics.ovsVacatedSeconds.observe(exposed);
+      const where = 'only' in goal ? { cpus: goal.only } : { avoided: goal.avoid };
+      log.info(
+        { ...where, threads, millis: round(millis), ...(exposed !== undefined && { sinceAssigned: round(exposed) }) },
+        'ovs threads moved',
+      );
+    },
+    problems(problems) {
+      const text = problems.join('; ');
+      const before = current.join('; ');
+      current = problems;
+      if (text === before) return;
+      if (text === '') return log.info('ovs affinity is complete again');
+      log.warn({ problems }, 'ovs affinity is not complete');
+      events.incomplete(problems);
+    },
+    unknown(problems) {
+      if (problems.length > 0 && unknownBefore) events.held(problems);
+      unknownBefore = problems.length > 0;
+    },
+    reserved(cpus) {
+      const text = cpus?.toString() ?? '';
+      if (cpus === undefined || text === lastReserved) return;
+      lastReserved = text;
+      log.info(`OVS CPU dynamic pinning reservedSystemCPUs set: ${text}`);
+    },
+    get current() {
+      return current;
+    },
+    reset() {
+      current = [];
+      unknownBefore = false;
+      last = undefined;
+      lastReserved = '';
+    },
+  };
+}
+
+const round = (value: number): number => Math.round(value * 1e6) / 1e6;

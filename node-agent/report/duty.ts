@@ -1,0 +1,37 @@
+import type { AgentParts, HostParts } from '../duties.ts';
+import { createReport } from './report.ts';
+
+/** The report of a node with a kubelet: what it takes from the other duties, and whose changes it follows. */
+export function createReportDuty(
+  { client, config: { nodeName }, failures, log, metrics }: AgentParts,
+  { facts, assignments, networks, ovs, kubeletConfig }: HostParts,
+) {
+  return createReport({
+    client,
+    nodeName,
+    subscribe(listener) {
+      const ends = [assignments, networks, failures].map((source) => source.subscribe(listener));
+      return () => {
+        for (const end of ends) end();
+      };
+    },
+    inputs: async () => {
+      const { description: host, memory, isolated } = await facts.read();
+      const { config, problems } = await kubeletConfig();
+      const view = networks.view();
+      return {
+        host,
+        memory,
+        isolated,
+        kubeletConfig: config,
+        kubeletConfigProblems: problems,
+        view: assignments.view(),
+        networks: view,
+        pmdCpus: ovs === undefined ? view.pmdCpus : view.pmdCpus.union(ovs.pmdCpus()),
+        failedDuties: [...failures.current].sort(),
+      };
+    },
+    log,
+    metrics,
+  });
+}

@@ -1,0 +1,19 @@
+import assert from 'node:assert/strict';
+import { needs } from '../support/parts.ts';
+import { fuzzGate } from './fuzz.ts';
+
+describe('the CNI plugin under the sanitizers', function () {
+  this.timeout(120_000);
+  needs('gcc');
+  needs('make');
+
+  it('2,000 random calls: an answer in the specification’s form to each, and no report', () => {
+    const { calls, outcomes, problems } = fuzzGate(2000, 7);
+    assert.deepEqual(problems, []);
+    assert.equal(calls, 2000);
+    // The calls reach every part: refusals of each kind, results, and delegates that ran.
+    for (const outcome of ['result', 'nothing', 'code 1', 'code 4', 'code 6', 'code 7', 'code 11']) {
+      assert.ok((outcomes[outcome] ?? 0) > 0, `no ${outcome} in ${JSON.stringify(outcomes)}`);
+    }
+  });
+});

@@ -1,0 +1,305 @@
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { copyFileSync, mkdirSync, rmSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { needs } from '../support/parts.ts';
+import { createGateFixture, type GateFixture, writeState } from './gate.ts';
+
+const VERSIONS = ['0.3.0', '0.3.1', '0.4.0', '1.0.0', '1.1.0'];
+const DEAD = { dpu: 'not-ready', reason: 'its lease ovn-dpu-a ran out', status: true };
+const chained = (cniVersion: string, more = {}) => ({ cniVersion, name: 'net', type: 'plumbline-gate', ...more });
+const wrapping = (cniVersion: string, more = {}) =>
+  chained(cniVersion, { delegate: { type: 'below', mtu: 9000, ...more } });
+
+describe('the CNI plugin', () => {
+  needs('musl');
+  needs('make');
+  let gate: GateFixture;
+  before(() => {
+    gate = createGateFixture();
+  });
+  after(() => gate?.remove());
+  beforeEach(() => rmSync(gate.state, { force: true }));
+
+  it('is one static file of less than 40 kB', () => {
+    const { size } = statSync(gate.shim);
+    console.log(`      ${size} bytes`);
+    assert.ok(size < 40_000, `${size} bytes`);
+    assert.match(execFileSync('readelf', ['-d', gate.shim], { encoding: 'utf8' }), /no dynamic section/);
+  });
+
+  describe('chained', () => {
+    for (const version of VERSIONS) {
+      it(`${version}: an empty result lets the next plugin run; a result from before is passed on`, async () => {
+        const first = await gate.call({ conf: chained(version) });
+        assert.deepEqual([first.code, first.json()], [0, { cniVersion: version }]);
+        const prevResult = { cniVersion: version, ips: [{ address: '10.0.0.2/24' }], dns: {} };
+        const second = await gate.call({ conf: chained(version, { prevResult }) });
+        assert.deepEqual([second.code, second.json()], [0, prevResult]);
+      });
+    }
+
+    for (const verb of ['DEL', 'CHECK', 'GC']) {
+      it(`${verb} passes, dead DPU or not`, async () => {
+        writeState(gate.state, DEAD);
+        const { code, stdout } = await gate.call({ verb, conf: chained('1.1.0') });
+        assert.deepEqual([code, stdout], [0, '']);
+      });
+    }
+
+    it('VERSION names them all', async () => {
+      const { code, json } = await gate.call({ verb: 'VERSION', conf: { cniVersion: '1.1.0' } });
+      assert.deepEqual([code, json()], [0, { cniVersion: '1.1.0', supportedVersions: VERSIONS }]);
+    });
+  });
+
+  describe('errors, in the specification’s form', () => {
+    const cases: [string, Parameters<GateFixture['call']>[0], number, RegExp][] = [
+      [
+        'CNI_IFNAME is missing',
+        { conf: chained('1.0.0'), environment: { CNI_IFNAME: undefined } },
+        4,
+        /\[CNI_IFNAME\]/,
+      ],
+      ['CNI_IFNAME is empty', { conf: chained('1.0.0'), environment: { CNI_IFNAME: '' } }, 4, /\[CNI_IFNAME\]/],
+      [
+        'CNI_NETNS is missing for ADD',
+        { conf: chained('1.0.0'), environment: { CNI_NETNS: undefined } },
+        4,
+        /CNI_NETNS/,
+      ],
+      ['no CNI_COMMAND', { conf: chained('1.0.0'), environment: { CNI_COMMAND: undefined } }, 4, /CNI_COMMAND/],
+      ['an unknown verb', { verb: 'PLUG', conf: chained('1.0.0') }, 4, /unknown CNI_COMMAND: PLUG/],
+      ['a version of the future', { conf: chained('2.0.0') }, 1, /incompatible.*"2\.0\.0"/],
+      ['no version', { conf: { name: 'net', type: 'plumbline-gate' } }, 1, /incompatible/],
+      ['CHECK before it existed', { verb: 'CHECK', conf: chained('0.3.1') }, 1, /does not allow CHECK/],
+      ['STATUS before it existed', { verb: 'STATUS', conf: chained('1.0.0') }, 1, /does not allow STATUS/],
+      ['GC before it existed', { verb: 'GC', conf: chained('1.0.0') }, 1, /does not allow GC/],
+      ['no JSON', { conf: '{"cniVersion":' }, 6, /no JSON object/],
+      ['an array', { conf: '[]' }, 6, /no JSON object/],
+      ['too deep', { conf: `{"a":${'['.repeat(5000)}${']'.repeat(5000)}}` }, 6, /no JSON object/],
+      [
+        'more than a MiB',
+        { conf: JSON.stringify(chained('1.0.0', { x: 'x'.repeat(1_100_000) })) },
+        5,
+        /larger than a MiB/,
+      ],
+      ['a delegate that is no object', { conf: chained('1.0.0', { delegate: 'below' }) }, 7, /must be an object/],
+      [
+        'a delegate outside CNI_PATH',
+        { conf: chained('1.0.0', { delegate: { type: '../sh' } }) },
+        7,
+        /name of a plugin/,
+      ],
+      [
+        'a delegate that is not there',
+        { conf: chained('1.0.0', { delegate: { type: 'nobody' } }) },
+        7,
+        /nobody is in no/,
+      ],
+    ];
+    for (const [name, call, code, message] of cases) {
+      it(`${name}: code ${code}`, async () => {
+        const result = await gate.call(call);
+        const answer = result.json();
+        assert.equal(result.code, 1);
+        assert.equal(answer['code'], code);
+        assert.match(String(answer['msg']), message);
+        assert.match(String(answer['cniVersion']), /^\d\.\d\.\d$/);
+      });
+    }
+
+    it('DEL needs no CNI_NETNS', async () => {
+      const { code } = await gate.call({ verb: 'DEL', conf: chained('1.0.0'), environment: { CNI_NETNS: undefined } });
+      assert.equal(code, 0);
+    });
+  });
+
+  describe('as a wrapper', () => {
+    for (const version of VERSIONS) {
+      it(`${version}: the delegate gets its configuration, and its result comes through as it is`, async () => {
+        const printed = `{ "cniVersion": "${version}",   "interfaces": [] }`;
+        const below = gate.delegate('below', `echo >&2 noise; printf '%s' '${printed}'`);
+        const { code, stdout, stderr } = await gate.call({
+          conf: { ...wrapping(version), runtimeConfig: { deviceID: 'vf' }, prevResult: { cniVersion: version } },
+        });
+        assert.deepEqual([code, stdout, stderr], [0, printed, 'noise\n']);
+        assert.deepEqual(below.calls().at(-1), {
+          verb: 'ADD',
+          conf: {
+            cniVersion: version,
+            name: 'net',
+            type: 'below',
+            mtu: 9000,
+            runtimeConfig: { deviceID: 'vf' },
+            prevResult: { cniVersion: version },
+          },
+        });
+      });
+    }
+
+    it('the delegate’s error, exit code and stderr come through, and its DEL is called after a failed ADD', async () => {
+      const error = '{"cniVersion":"1.0.0","code":103,"msg":"no addresses","details":"d"}';
+      const below = gate.delegate('failing', `echo >&2 why; printf '%s' '${error}'; exit 3`);
+      const result = await gate.call({ conf: chained('1.0.0', { delegate: { type: 'failing' } }) });
+      assert.deepEqual([result.code, result.stdout, result.stderr], [3, error, 'why\n']);
+      assert.deepEqual(
+        below.calls().map(({ verb }) => verb),
+        ['ADD', 'DEL'],
+      );
+    });
+
+    it('DPU dead: the delegate is not executed for ADD; DEL twice, CHECK and GC reach it', async () => {
+      writeState(gate.state, DEAD);
+      const below = gate.delegate('gated', '');
+      const conf = chained('1.1.0', { delegate: { type: 'gated' } });
+      const add = await gate.call({ conf });
+      assert.deepEqual(add.json(), {
+        cniVersion: '1.1.0',
+        code: 11,
+        msg: 'DPU Not Ready: its lease ovn-dpu-a ran out',
+      });
+      assert.ok(add.millis < 200, `${add.millis} ms`);
+      for (const verb of ['DEL', 'DEL', 'CHECK'])
+        assert.equal(
+          (await gate.call({ verb, conf, environment: { CNI_NETNS: verb === 'DEL' ? undefined : 'x' } })).code,
+          0,
+        );
+      const valid = [{ containerID: 'a', ifname: 'eth0' }];
+      assert.equal((await gate.call({ verb: 'GC', conf: { ...conf, 'cni.dev/valid-attachments': valid } })).code, 0);
+      assert.deepEqual(
+        below.calls().map(({ verb }) => verb),
+        ['DEL', 'DEL', 'CHECK', 'GC'],
+      );
+      assert.deepEqual(below.calls().at(-1)?.conf['cni.dev/valid-attachments'], valid);
+    });
+
+    it('STATUS: 50 with the reason while the DPU is dead, else the delegate’s own', async () => {
+      gate.delegate('status', 'exit 7');
+      const conf = chained('1.1.0', { delegate: { type: 'status' } });
+      assert.equal((await gate.call({ verb: 'STATUS', conf })).code, 7);
+      writeState(gate.state, DEAD);
+      const dead = await gate.call({ verb: 'STATUS', conf });
+      assert.deepEqual([dead.json()['code'], dead.json()['msg']], [50, 'DPU Not Ready: its lease ovn-dpu-a ran out']);
+      writeState(gate.state, { ...DEAD, status: false });
+      assert.equal((await gate.call({ verb: 'STATUS', conf })).code, 7);
+    });
+
+    it('a delegate that hangs on STATUS: an answer within a second, and it is ended', async () => {
+      gate.delegate('hanging', 'trap "" TERM; sleep 60');
+      const result = await gate.call({ verb: 'STATUS', conf: chained('1.1.0', { delegate: { type: 'hanging' } }) });
+      assert.ok(result.millis < 1000, `${result.millis} ms`);
+      assert.deepEqual([result.code, result.json()['code']], [1, 50]);
+    });
+
+    it('a delegate that dies of a signal, one that prints without end, one that does not read', async () => {
+      gate.delegate('dying', 'kill -9 $$');
+      const dying = await gate.call({ verb: 'DEL', conf: chained('1.0.0', { delegate: { type: 'dying' } }) });
+      assert.match(String(dying.json()['msg']), /dying was ended by signal 9/);
+      gate.delegate('endless', 'yes');
+      const endless = await gate.call({ verb: 'DEL', conf: chained('1.0.0', { delegate: { type: 'endless' } }) });
+      assert.match(String(endless.json()['msg']), /more than a MiB/);
+      execFileSync('cp', ['/bin/true', join(gate.binDir, 'deaf')]);
+      const deaf = await gate.call({ conf: chained('1.0.0', { delegate: { type: 'deaf', x: 'x'.repeat(200_000) } }) });
+      assert.equal(deaf.code, 0);
+    });
+
+    it('200 kB through both pipes', async () => {
+      execFileSync('cp', ['/bin/cat', join(gate.binDir, 'echo')]);
+      const x = 'x'.repeat(200_000);
+      const { code, json } = await gate.call({ conf: chained('1.0.0', { delegate: { type: 'echo', x } }) });
+      assert.deepEqual([code, json()['x']], [0, x]);
+    });
+  });
+
+  describe('as an interposer', () => {
+    let front: string;
+    const conf = { cniVersion: '1.1.0', name: 'net', type: 'real', deviceID: '0000:03:00.2' };
+    before(() => {
+      front = join(gate.directory, 'front');
+      mkdirSync(front);
+      copyFileSync(gate.shim, join(front, 'real'));
+    });
+    const call = (more: Partial<Parameters<GateFixture['call']>[0]> = {}) =>
+      gate.call({
+        conf,
+        program: join(front, 'real'),
+        ...more,
+        environment: { CNI_PATH: `${front}:${gate.binDir}`, ...more.environment },
+      });
+
+    it('executes the next of its name; stdin, stdout, stderr and exit code are as without it', async () => {
+      const real = gate.delegate('real', `echo >&2 "$CNI_IFNAME"; printf '{}'; exit 5`);
+      const text = '{ "cniVersion":"1.1.0", "name":"net","type":"real", "x" : 1.50 }';
+      const { code, stdout, stderr } = await call({ conf: text });
+      assert.deepEqual([code, stdout, stderr], [5, '{}', 'eth0\n']);
+      assert.deepEqual(
+        real.calls().map(({ verb }) => verb),
+        ['ADD'],
+        'a failed ADD is the runtime’s to clean up',
+      );
+    });
+
+    it('VERSION is the real plugin’s, even with nothing else in the configuration', async () => {
+      gate.delegate('real', `printf '{"cniVersion":"0.4.0","supportedVersions":["0.4.0"]}'`);
+      for (const text of ['{"cniVersion":"1.1.0"}', '']) {
+        assert.deepEqual((await call({ verb: 'VERSION', conf: text })).json()['supportedVersions'], ['0.4.0']);
+      }
+    });
+
+    it('DPU dead: code 11 and it is not executed; in scope of devices an attachment without one passes', async () => {
+      writeState(gate.state, { ...DEAD, scope: 'device' });
+      gate.delegate('real', `printf '{}'`);
+      assert.equal((await call()).json()['code'], 11);
+      const { deviceID: _, ...without } = conf;
+      assert.deepEqual((await call({ conf: without })).json(), {});
+      assert.equal((await call({ conf: { ...without, runtimeConfig: { deviceID: 'vf' } } })).json()['code'], 11);
+    });
+
+    it('two copies in front of each other end in an error, not in a loop', async () => {
+      const second = join(gate.directory, 'second');
+      mkdirSync(second);
+      copyFileSync(gate.shim, join(second, 'loop'));
+      copyFileSync(gate.shim, join(front, 'loop'));
+      const looping = { cniVersion: '1.0.0', name: 'net', type: 'loop' };
+      const result = await call({
+        conf: looping,
+        program: join(front, 'loop'),
+        environment: { CNI_PATH: `${front}:${second}` },
+      });
+      assert.equal(result.code, 1);
+      assert.match(String(result.json()['msg']), /gates call each other/);
+    });
+  });
+
+  describe('without the agent, by its state file', () => {
+    const add = (environment = {}, more = {}) => gate.call({ conf: chained('1.0.0', more), environment });
+    it('no state: open by default, closed where the configuration says so', async () => {
+      assert.equal((await add()).code, 0);
+      const closed = await add({}, { whenAbsent: 'closed' });
+      assert.equal(closed.json()['code'], 11);
+      assert.match(String(closed.json()['msg']), /^DPU Not Ready: the node agent does not answer/);
+    });
+    const cases: [string, object, number][] = [
+      ['ready', { dpu: 'ready' }, 0],
+      ['not ready', DEAD, 1],
+      ['a node without a DPU', { dpu: 'none' }, 0],
+      ['not ready and stale: the last that is known', { ...DEAD, at: 0, staleAfter: 1 }, 1],
+      ['not ready and stale, open', { ...DEAD, at: 0, staleAfter: 1, whenStale: 'open' }, 0],
+      ['ready and stale, closed', { dpu: 'ready', at: 0, staleAfter: 1, whenStale: 'closed' }, 1],
+      ['from before the machine was started', { ...DEAD, at: 1e14 }, 0],
+      ['an exempt namespace', { ...DEAD, exempt: ['kube-system', 'default'] }, 0],
+      ['another exempt namespace', { ...DEAD, exempt: ['kube-system', 'default-2'] }, 1],
+    ];
+    for (const [name, state, code] of cases) {
+      it(name, async () => {
+        writeState(gate.state, state);
+        assert.equal((await add()).code, code);
+      });
+    }
+    it('a torn state is none', async () => {
+      execFileSync('sh', ['-c', `printf '{"dpu":"not-ready","at":1' > ${gate.state}`]);
+      assert.equal((await add()).code, 0);
+    });
+  });
+});

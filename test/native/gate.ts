@@ -1,0 +1,123 @@
+import { execFileSync, spawn } from 'node:child_process';
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { root } from '../support/bundles.ts';
+
+/** The shim as it ships, built once into a directory of its own, and a place for delegates, socket and state. */
+export interface GateFixture {
+  readonly directory: string;
+  readonly shim: string;
+  /** The only directory of CNI_PATH. */
+  readonly binDir: string;
+  readonly socket: string;
+  readonly state: string;
+  /** Calls it as a runtime does. */
+  call(call: GateCall): Promise<GateResult>;
+  /** A delegate that notes each call and then does what the shell script says. */
+  delegate(name: string, script: string): Delegate;
+  remove(): void;
+}
+
+export interface GateCall {
+  readonly verb?: string;
+  readonly conf: object | string;
+  /** Over what a runtime sets; undefined takes a variable away. */
+  readonly environment?: Readonly<Record<string, string | undefined>>;
+  /** The program's path; default: the shim's own. */
+  readonly program?: string;
+}
+
+export interface GateResult {
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+  /** Milliseconds from start to end. */
+  readonly millis: number;
+  /** Standard output as JSON. */
+  json(): Record<string, unknown>;
+}
+
+export interface Delegate {
+  /** Each call so far: its CNI_COMMAND, and its configuration. */
+  calls(): { readonly verb: string; readonly conf: Record<string, unknown> }[];
+}
+
+export function createGateFixture(): GateFixture {
+  const directory = mkdtempSync(join(tmpdir(), 'plumbline-gate-'));
+  const binDir = join(directory, 'bin');
+  mkdirSync(binDir);
+  execFileSync('make', ['-s', '-C', join(root, 'native/cni'), `OUT=${binDir}`], { stdio: 'pipe' });
+  const shim = join(binDir, 'plumbline-gate');
+  const socket = join(directory, 'gate.sock');
+  const state = join(directory, 'gate.state');
+  return {
+    directory,
+    shim,
+    binDir,
+    socket,
+    state,
+    remove: () => rmSync(directory, { recursive: true, force: true }),
+    call({ verb = 'ADD', conf, environment = {}, program = shim }) {
+      const given = {
+        PATH: process.env['PATH'],
+        CNI_COMMAND: verb,
+        CNI_CONTAINERID: 'sandbox-1',
+        CNI_NETNS: '/var/run/netns/none',
+        CNI_IFNAME: 'eth0',
+        CNI_PATH: binDir,
+        CNI_ARGS: 'IgnoreUnknown=1;K8S_POD_NAMESPACE=default;K8S_POD_NAME=vm;K8S_POD_UID=uid-1',
+        PLUMBLINE_GATE_SOCKET: socket,
+        PLUMBLINE_GATE_STATE: state,
+        ...environment,
+      };
+      const env = Object.fromEntries(
+        Object.entries(given).filter(([, value]) => value !== undefined),
+      ) as NodeJS.ProcessEnv;
+      return run(program, env, typeof conf === 'string' ? conf : JSON.stringify(conf));
+    },
+    delegate(name, script) {
+      const log = join(directory, `${name}.log`);
+      const file = join(binDir, name);
+      writeFileSync(file, `#!/bin/sh\nconf=$(cat)\nprintf '%s %s\\n' "$CNI_COMMAND" "$conf" >> '${log}'\n${script}\n`);
+      chmodSync(file, 0o755);
+      return {
+        calls: () =>
+          (existsSync(log) ? readFileSync(log, 'utf8').trim().split('\n') : []).map((line) => ({
+            verb: line.slice(0, line.indexOf(' ')),
+            conf: JSON.parse(line.slice(line.indexOf(' ') + 1)) as Record<string, unknown>,
+          })),
+      };
+    },
+  };
+}
+
+function run(program: string, env: NodeJS.ProcessEnv, input: string): Promise<GateResult> {
+  return new Promise((resolve, reject) => {
+    const begun = performance.now();
+    const child = spawn(program, [], { env, stdio: 'pipe' });
+    const [stdout, stderr]: [Buffer[], Buffer[]] = [[], []];
+    child.stdout.on('data', (chunk: Buffer) => stdout.push(chunk));
+    child.stderr.on('data', (chunk: Buffer) => stderr.push(chunk));
+    child.on('error', reject);
+    child.on('close', (code) => {
+      const text = Buffer.concat(stdout).toString();
+      resolve({
+        code,
+        stdout: text,
+        stderr: Buffer.concat(stderr).toString(),
+        millis: performance.now() - begun,
+        json: () => JSON.parse(text) as Record<string, unknown>,
+      });
+    });
+    // A shim that refuses without reading everything closes the pipe.
+    child.stdin.on('error', () => undefined);
+    child.stdin.end(input);
+  });
+}
+
+/** Writes what an agent would leave behind; `at` defaults to now. */
+export function writeState(path: string, state: object): void {
+  const at = Number(process.hrtime.bigint() / 1_000_000n);
+  writeFileSync(path, JSON.stringify({ at, staleAfter: 60_000, whenStale: 'last-known', ...state }));
+}

@@ -1,0 +1,209 @@
+import assert from 'node:assert/strict';
+import { createServer, type Server } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { stringify } from 'yaml';
+import { KubeError } from '../../kube/errors.ts';
+import { createApiClient } from '../../node-agent/api/client.ts';
+import { apiAccess } from '../../node-agent/api/credentials.ts';
+import { ConfigError } from '../../runtime/config.ts';
+import { createCertificateAuthority } from '../../sandbox/certificates.ts';
+import { createSandbox } from '../../sandbox/cluster.ts';
+import { replaceFile, tempDirectories, writeTree } from './support.ts';
+
+const authority = createCertificateAuthority('api');
+const serving = authority.issue(['localhost', '127.0.0.1']);
+const encode = (pem: string) => Buffer.from(pem).toString('base64');
+
+/** A kubeconfig of one cluster and one user. */
+function kubeconfig(cluster: object, user: object): string {
+  return stringify({
+    apiVersion: 'v1',
+    kind: 'Config',
+    'current-context': 'x',
+    contexts: [{ name: 'x', context: { cluster: 'c', user: 'u' } }],
+    clusters: [{ name: 'c', cluster }],
+    users: [{ name: 'u', user }],
+  });
+}
+
+describe('the agent’s way to the API server', () => {
+  const temp = tempDirectories();
+  let server: Server;
+  let url: string;
+  let connections: number;
+  let requests: {
+    method: string;
+    url: string;
+    authorization: string | undefined;
+    type: string | undefined;
+    body: string;
+  }[];
+  let answer: { status: number; body: string };
+  let delay: number;
+
+  before(async () => {
+    const options = {
+      cert: serving.cert,
+      key: serving.key,
+      ca: authority.cert,
+      requestCert: true,
+      rejectUnauthorized: false,
+    };
+    server = createServer(options, async (request, response) => {
+      const { method = '', url: path = '', headers } = request;
+      requests.push({
+        method,
+        url: path,
+        authorization: headers.authorization,
+        type: headers['content-type'],
+        body: await text(request),
+      });
+      setTimeout(() => response.writeHead(answer.status).end(answer.body), delay);
+    });
+    server.on('secureConnection', () => connections++);
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    url = `https://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  });
+  after(() => server.close());
+  beforeEach(() => {
+    connections = 0;
+    requests = [];
+    answer = { status: 200, body: '{"kind":"Thing"}' };
+    delay = 0;
+  });
+  const access = (
+    user: object,
+    cluster: object = { server: url, 'certificate-authority-data': encode(authority.cert) },
+  ) => {
+    const root = temp();
+    writeTree(root, { kubeconfig: kubeconfig(cluster, user), 'ca.pem': authority.cert, token: 'from-file\n' });
+    const file = join(root, 'kubeconfig');
+    return { root, file, read: () => apiAccess({ kubeconfig: file, serviceHost: undefined, servicePort: 443 }) };
+  };
+  const client = (user: object = { token: 't' }, cluster?: object) =>
+    createApiClient(access(user, cluster).read(), 'test/1');
+
+  it('one kept connection, token, query, body', async () => {
+    const api = client();
+    assert.deepEqual(await api.get('/a', { query: { limit: 5, none: undefined } }), { kind: 'Thing' });
+    await api.patch('/b', 'application/apply-patch+yaml', { x: 1 }, { query: { force: true } });
+    await api.create('/c', { y: 2 });
+    await api.delete('/c/d');
+    assert.deepEqual(
+      requests.map((one) => [one.method, one.url, one.authorization, one.type, one.body]),
+      [
+        ['GET', '/a?limit=5', 'Bearer t', undefined, ''],
+        ['PATCH', '/b?force=true', 'Bearer t', 'application/apply-patch+yaml', '{"x":1}'],
+        ['POST', '/c', 'Bearer t', 'application/json', '{"y":2}'],
+        ['DELETE', '/c/d', 'Bearer t', undefined, ''],
+      ],
+    );
+    assert.equal(connections, 1);
+    await api.close();
+  });
+
+  it('a kept connection that the server closed just then is made anew', async () => {
+    const api = client();
+    await api.get('/a');
+    server.closeAllConnections();
+    assert.deepEqual(await api.get('/a'), { kind: 'Thing' });
+    await api.close();
+  });
+
+  it('an answer that is no success: status, reason and text; one that is no JSON', async () => {
+    const api = client();
+    answer = { status: 409, body: '{"reason":"AlreadyExists","message":"it is there"}' };
+    await assert.rejects(api.create('/a', {}), (error) => {
+      return error instanceof KubeError && error.status === 409 && /AlreadyExists: it is there/.test(error.message);
+    });
+    answer = { status: 502, body: 'bad gateway' };
+    await assert.rejects(api.get('/a'), (error) => error instanceof KubeError && error.reason === 'HTTP502');
+    answer = { status: 200, body: '<html>' };
+    await assert.rejects(api.get('/a'), /not JSON/);
+    await api.close();
+  });
+
+  it('no answer in time; a signal that aborts; a server that is not there; a certificate of somebody else', async () => {
+    const api = client();
+    delay = 500;
+    await assert.rejects(api.get('/a', { timeout: 0.05 }), (error) => error instanceof KubeError && error.status === 0);
+    const stop = new AbortController();
+    setTimeout(() => stop.abort(), 20);
+    await assert.rejects(api.get('/a', { signal: stop.signal }), { name: 'AbortError' });
+    delay = 0;
+    await api.close();
+    const away = client({}, { server: 'https://127.0.0.1:1' });
+    await assert.rejects(away.get('/a'), (error) => error instanceof KubeError && error.reason === 'Unreachable');
+    const other = createCertificateAuthority('other').cert;
+    const wary = client({}, { server: url, 'certificate-authority-data': encode(other) });
+    await assert.rejects(wary.get('/a'), /unable to verify|self-signed/);
+    const naive = client({}, { server: url, 'insecure-skip-tls-verify': true });
+    await naive.get('/a');
+    await Promise.all([away, wary, naive].map((one) => one.close()));
+  });
+
+  it('credentials in files: a token that is renewed, a CA, a client certificate', async () => {
+    const { cert, key } = authority.issue(['agent']);
+    const given = access({ tokenFile: 'token' }, { server: `${url}/`, 'certificate-authority': 'ca.pem' });
+    const api = createApiClient(given.read(), 'test/1');
+    await api.get('/a');
+    replaceFile(join(given.root, 'token'), 'renewed');
+    await api.get('/a');
+    assert.deepEqual(
+      requests.map(({ authorization }) => authorization),
+      ['Bearer from-file', 'Bearer renewed'],
+    );
+    const withCertificate = client({ 'client-certificate-data': encode(cert), 'client-key-data': encode(key) });
+    await withCertificate.get('/a');
+    assert.equal(requests.at(-1)?.authorization, undefined);
+    await Promise.all([api.close(), withCertificate.close()]);
+  });
+
+  const unusable: [string, string | undefined, RegExp][] = [
+    ['no pod and no kubeconfig', undefined, /give --kubeconfig/],
+    ['a missing file', '/nowhere/kubeconfig', /cannot read \/nowhere\/kubeconfig/],
+    [
+      'a credential plugin',
+      kubeconfig({ server: 'https://x' }, { exec: { command: 'aws' } }),
+      /plugins are not supported/,
+    ],
+    ['no server', kubeconfig({}, {}), /clusters.0.cluster.server/],
+    [
+      'a context of nothing',
+      kubeconfig({ server: 'https://x' }, {}).replace('cluster: c', 'cluster: z'),
+      /names no cluster/,
+    ],
+    ['no YAML', 'a: [', /not YAML/],
+  ];
+  for (const [name, content, message] of unusable) {
+    it(`refused: ${name}`, () => {
+      const root = temp();
+      if (content !== undefined && !content.startsWith('/')) writeTree(root, { kubeconfig: content });
+      const file = content?.startsWith('/') ? content : content && join(root, 'kubeconfig');
+      assert.throws(
+        () => apiAccess({ kubeconfig: file, serviceHost: undefined, servicePort: 443 }),
+        (error) => error instanceof ConfigError && message.test(error.message),
+      );
+    });
+  }
+
+  it('watches, as the other daemons do', async () => {
+    const sandbox = createSandbox({ directory: temp(), nodes: [] });
+    await sandbox.start();
+    const file = await sandbox.kubeconfig({ kind: 'admin' });
+    const api = createApiClient(apiAccess({ kubeconfig: file, serviceHost: undefined, servicePort: 443 }), 'test/1');
+    const stop = new AbortController();
+    const stream = await api.watch('/api/v1/namespaces', { query: { timeoutSeconds: 5 }, signal: stop.signal });
+    await api.create('/api/v1/namespaces', { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'seen' } });
+    let seen = '';
+    for await (const chunk of stream) {
+      seen += Buffer.from(chunk).toString();
+      if (seen.includes('"seen"')) break;
+    }
+    stop.abort();
+    await api.close();
+    await sandbox.stop();
+  });
+});

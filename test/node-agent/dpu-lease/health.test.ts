@@ -1,0 +1,144 @@
+import assert from 'node:assert/strict';
+import { createVirtualHost, type VirtualHost, type VirtualOptions } from './virtual.ts';
+
+let renewals = 0;
+/** A renewTime that was not there before; `skew` seconds off, as a DPU with a clock of its own writes it. */
+const renewed = (skew = 0) => new Date((1_700_000_000 + renewals++ + skew) * 1000).toISOString();
+
+async function renewing(host: VirtualHost, times: number, interval = 10, skew = 0): Promise<void> {
+  for (let i = 0; i < times; i++) {
+    host.renewTime = renewed(skew);
+    await host.pass(interval);
+  }
+}
+
+async function alive(options: VirtualOptions = {}): Promise<VirtualHost> {
+  const host = createVirtualHost(options);
+  host.renewTime = null;
+  await host.pass(1);
+  await renewing(host, 3);
+  assert.equal(host.health.current().state, 'alive');
+  return host;
+}
+
+describe('the DPU’s health, seen from the host', () => {
+  it('no lease, a lease never renewed, one renewed by nobody knows when: not ready', async () => {
+    const host = createVirtualHost();
+    for (const renewTime of [undefined, null, '2026-01-01T00:00:00.000000Z']) {
+      host.restart();
+      host.renewTime = renewTime;
+      await host.pass(300);
+      const { ready, state, reason } = host.health.current();
+      assert.deepEqual([ready, state], [false, 'unproven'], String(renewTime));
+      assert.match(reason, /has not been seen renewed yet/);
+    }
+  });
+
+  for (const skew of [-600, 0, 600]) {
+    it(`a DPU whose clock is ${skew} s off: ready while it renews, dead within duration + one period after`, async () => {
+      const host = await alive();
+      await renewing(host, 20, 10, skew);
+      assert.equal(host.health.current().ready, true);
+      host.flips.length = 0;
+      // The last renewal was 10 s ago.
+      await host.pass(60);
+      assert.deepEqual(
+        host.flips.map(({ ready, state }) => [ready, state]),
+        [[false, 'dead']],
+      );
+      const after = host.flips[0]!.at - (host.now - 70);
+      assert.ok(after >= 40 && after <= 50, `noticed ${after} s after the last renewal`);
+      assert.match(host.health.current().reason, /ovn-dpu-a was last seen renewed \d+ s ago, 40 s are allowed/);
+    });
+  }
+
+  it('back again: ready within 15 s of the DPU’s start, and at each later death dead again', async () => {
+    const host = await alive();
+    await host.pass(100);
+    assert.equal(host.health.current().ready, false);
+    host.renewTime = renewed();
+    await host.pass(2);
+    assert.equal(host.health.current().ready, true);
+    await host.pass(50);
+    assert.equal(host.health.current().ready, false);
+  });
+
+  it('one failed read flips nothing; an outage becomes Unknown after the duration, by policy', async () => {
+    for (const whenUnknown of ['ready', 'not-ready'] as const) {
+      const host = await alive({ whenUnknown });
+      host.flips.length = 0;
+      host.apiDown = true;
+      await host.pass(25);
+      assert.deepEqual(host.flips, [], 'until the last observed renewal + duration nothing changes');
+      assert.equal(host.health.current().state, 'alive');
+      await host.pass(20);
+      const { state, ready, reason } = host.health.current();
+      assert.deepEqual([state, ready], ['unknown', whenUnknown === 'ready']);
+      assert.match(reason, /the API server does not answer/);
+      host.apiDown = false;
+      await host.pass(2);
+      assert.equal(host.health.current().state, 'dead', 'an answer without a change says more');
+      host.renewTime = renewed();
+      await host.pass(2);
+      assert.equal(host.health.current().state, 'alive');
+    }
+  });
+
+  it('where OVN-Kubernetes keeps the lease: one renewal by its restarted host side is no sign of life', async () => {
+    const host = createVirtualHost({ proof: 2 });
+    host.renewTime = null;
+    await host.pass(5);
+    host.renewTime = renewed();
+    await host.pass(300);
+    assert.equal(host.health.current().ready, false);
+    host.renewTime = renewed();
+    await host.pass(10);
+    assert.equal(host.health.current().ready, false, 'the first of the DPU itself');
+    host.renewTime = renewed();
+    await host.pass(2);
+    assert.equal(host.health.current().ready, true);
+  });
+
+  describe('an agent that is restarted, with what the one before it saw', () => {
+    it('goes on at once where the DPU renews', async () => {
+      const host = await alive();
+      host.restart(host.health.observation());
+      assert.equal(host.health.current().ready, true);
+      host.renewTime = renewed();
+      await host.pass(1);
+      assert.equal(host.health.current().ready, true);
+    });
+
+    it('a renewal while nobody looked counts from the last look before: soon enough ready, never for too long', async () => {
+      const host = await alive();
+      const before = host.health.observation();
+      host.renewTime = renewed();
+      host.now += 20;
+      host.restart(before);
+      await host.pass(1);
+      assert.equal(host.health.current().state, 'alive');
+      await host.pass(20);
+      assert.equal(host.health.current().state, 'dead', 'it may have come right after that look');
+    });
+
+    it('after a long time away an old change proves nothing', async () => {
+      const host = await alive();
+      const before = host.health.observation();
+      host.renewTime = renewed();
+      host.now += 3600;
+      host.restart(before);
+      await host.pass(5);
+      assert.equal(host.health.current().state, 'dead');
+    });
+
+    it('without it: not ready until a renewal is seen', async () => {
+      const host = await alive();
+      host.restart();
+      await host.pass(5);
+      assert.equal(host.health.current().ready, false);
+      host.renewTime = renewed();
+      await host.pass(1);
+      assert.equal(host.health.current().ready, true);
+    });
+  });
+});

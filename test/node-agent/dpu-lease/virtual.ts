@@ -1,0 +1,70 @@
+import type { KubeClient } from '../../../kube/client.ts';
+import { KubeError } from '../../../kube/errors.ts';
+import type { LeaseObservation } from '../../../model/lease/observer.ts';
+import { createDpuHealth, type DpuHealth } from '../../../node-agent/dpu-lease/health.ts';
+
+/** A lease, an API server and a monotonic clock that a test moves by hand; the host's observer looks when it is due. */
+export interface VirtualHost {
+  /** Monotonic seconds. */
+  now: number;
+  /** undefined: there is no lease; null: never renewed. */
+  renewTime: string | null | undefined;
+  apiDown: boolean;
+  health: DpuHealth;
+  readonly flips: { readonly at: number; readonly ready: boolean; readonly state: string }[];
+  /** Lets time pass, with every look in it that is due. */
+  pass(seconds: number): Promise<void>;
+  /** A new process of the agent; what the last one saw may be handed on, as the state file does. */
+  restart(before?: LeaseObservation): void;
+}
+
+export interface VirtualOptions {
+  readonly interval?: number;
+  readonly duration?: number;
+  readonly proof?: number;
+  readonly whenUnknown?: 'ready' | 'not-ready';
+}
+
+export function createVirtualHost(options: VirtualOptions = {}): VirtualHost {
+  const { interval = 10, duration = 40, proof = 1, whenUnknown = 'ready' } = options;
+  let due = 0;
+  const client = {
+    get: async () => {
+      if (host.apiDown) throw new KubeError(0, 'Unreachable', 'down for the test');
+      if (host.renewTime === undefined) throw new KubeError(404, 'NotFound', 'no lease');
+      return { metadata: { name: 'ovn-dpu-a' }, spec: { leaseDurationSeconds: duration, renewTime: host.renewTime } };
+    },
+  } as unknown as KubeClient;
+  const host: VirtualHost = {
+    now: 1000,
+    renewTime: undefined,
+    apiDown: false,
+    flips: [],
+    health: undefined as unknown as DpuHealth,
+    async pass(seconds) {
+      const end = host.now + seconds;
+      while (due <= end) {
+        host.now = Math.max(host.now, due);
+        due = host.now + (await host.health.look(new AbortController().signal));
+      }
+      host.now = end;
+    },
+    restart(before) {
+      due = host.now;
+      host.health = createDpuHealth({
+        client,
+        lease: { namespace: 'ovn-kubernetes', name: 'ovn-dpu-a' },
+        timing: { renewInterval: interval, duration },
+        proof,
+        whenUnknown,
+        before,
+        now: () => host.now,
+      });
+      host.health.subscribe(({ ready, state }, flipped) => {
+        if (flipped) host.flips.push({ at: host.now, ready, state });
+      });
+    },
+  };
+  host.restart();
+  return host;
+}

@@ -1,0 +1,208 @@
+import assert from 'node:assert/strict';
+import { rmSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { CpuSet } from '../../../model/cpu-set.ts';
+import { createGateFixture, type GateFixture, writeState } from '../../native/gate.ts';
+import { needs } from '../../support/parts.ts';
+import { eventually } from '../support.ts';
+import { DEAD, type GateAgent, READY, startGateAgent } from './agent-stand-in.ts';
+
+const chained = { cniVersion: '1.1.0', name: 'net', type: 'plumbline-gate' };
+const wrapping = (type: string) => ({ ...chained, delegate: { type } });
+
+describe('the CNI plugin and the agent', () => {
+  needs('musl');
+  needs('make');
+  let gate: GateFixture;
+  let agent: GateAgent;
+  before(() => {
+    gate = createGateFixture();
+  });
+  after(() => gate?.remove());
+  beforeEach(async () => {
+    rmSync(gate.state, { force: true });
+    agent = await startGateAgent(gate.socket);
+  });
+  afterEach(() => agent.stop());
+
+  it('DPU ready: passes', async () => {
+    const { code, json } = await gate.call({ conf: chained });
+    assert.deepEqual([code, json()], [0, { cniVersion: '1.1.0' }]);
+  });
+
+  for (const cniVersion of ['0.3.1', '0.4.0', '1.0.0', '1.1.0']) {
+    it(`DPU dead, ${cniVersion}: code 11 with the reason in less than 200 ms, the delegate not executed`, async () => {
+      agent.dpu = DEAD;
+      const below = gate.delegate(`below-${cniVersion}`, `printf '{}'`);
+      for (const conf of [chained, wrapping(`below-${cniVersion}`)]) {
+        const { code, json, millis } = await gate.call({ conf: { ...conf, cniVersion } });
+        assert.equal(code, 1);
+        assert.deepEqual(json(), { cniVersion, code: 11, msg: `DPU Not Ready: ${DEAD.reason}` });
+        assert.ok(millis < 200, `${millis} ms`);
+      }
+      assert.deepEqual(below.calls(), []);
+    });
+  }
+
+  it('the agent’s word counts, not what a state file says', async () => {
+    writeState(gate.state, { dpu: 'not-ready', reason: 'old' });
+    assert.equal((await gate.call({ conf: chained })).code, 0);
+  });
+
+  it('system pods pass', async () => {
+    agent.dpu = DEAD;
+    const environment = { CNI_ARGS: 'K8S_POD_NAMESPACE=kube-system;K8S_POD_NAME=dns' };
+    assert.equal((await gate.call({ conf: chained, environment })).code, 0);
+  });
+
+  it('a node without a DPU: passes, and STATUS too', async () => {
+    agent.dpu = undefined;
+    assert.equal((await gate.call({ conf: chained })).code, 0);
+    assert.equal((await gate.call({ verb: 'STATUS', conf: chained })).code, 0);
+  });
+
+  it('STATUS: 50 with the reason while it is dead', async () => {
+    assert.equal((await gate.call({ verb: 'STATUS', conf: chained })).code, 0);
+    agent.dpu = DEAD;
+    const { json } = await gate.call({ verb: 'STATUS', conf: chained });
+    assert.deepEqual(json(), { cniVersion: '1.1.0', code: 50, msg: `DPU Not Ready: ${DEAD.reason}` });
+  });
+
+  it('a pod’s CPUs are vacated before the next plugin runs; it may take 1.5 s', async () => {
+    agent.cpus.set('uid-1', CpuSet.parse('4-5'));
+    let done = 0;
+    agent.vacate = async () => {
+      await new Promise((resolve) => setTimeout(resolve, 1500));
+      done = performance.now();
+    };
+    const { code } = await gate.call({ conf: chained });
+    assert.equal(code, 0);
+    assert.ok(done > 0);
+    assert.deepEqual(agent.vacated.map(String), ['4-5']);
+  });
+
+  it('OVS does not leave them: code 11 with the reason, the delegate not executed', async () => {
+    agent.cpus.set('uid-1', CpuSet.parse('4-5'));
+    agent.vacate = async () => {
+      throw new Error('thread 7 is on 4');
+    };
+    const below = gate.delegate('after-vacate', `printf '{}'`);
+    const { json } = await gate.call({ conf: wrapping('after-vacate') });
+    assert.deepEqual([json()['code'], json()['msg']], [11, 'OVS is still on CPUs 4-5: thread 7 is on 4']);
+    assert.deepEqual(below.calls(), []);
+  });
+
+  it('the DPU dies while they are vacated: code 11', async () => {
+    agent.cpus.set('uid-1', CpuSet.parse('4'));
+    agent.vacate = async () => {
+      agent.dpu = DEAD;
+    };
+    assert.equal((await gate.call({ conf: chained })).json()['code'], 11);
+  });
+
+  it('an ADD in flight is called off when the DPU dies, and the delegate’s DEL is called', async () => {
+    const below = gate.delegate('slow', '[ "$CNI_COMMAND" = DEL ] || sleep 60');
+    const result = gate.call({ conf: wrapping('slow') });
+    await eventually(() => below.calls().length === 1, 'the delegate runs');
+    agent.dpu = DEAD;
+    const begun = performance.now();
+    assert.equal(agent.recheck(), 1);
+    const { json, code } = await result;
+    assert.deepEqual([code, json()['code'], json()['msg']], [1, 11, `DPU Not Ready: ${DEAD.reason}`]);
+    assert.ok(performance.now() - begun < 1000);
+    assert.deepEqual(
+      below.calls().map(({ verb }) => verb),
+      ['ADD', 'DEL'],
+    );
+    assert.equal(agent.recheck(), 0, 'it is not called off twice');
+  });
+
+  it('an ADD in flight of a system pod goes on', async () => {
+    const below = gate.delegate('patient', `sleep 0.3; printf '{}'`);
+    const environment = { CNI_ARGS: 'K8S_POD_NAMESPACE=kube-system' };
+    const result = gate.call({ conf: wrapping('patient'), environment });
+    await eventually(() => below.calls().length === 1, 'the delegate runs');
+    agent.dpu = DEAD;
+    assert.equal(agent.recheck(), 0);
+    assert.equal((await result).code, 0);
+  });
+
+  it('the agent is killed while the delegate runs: the ADD goes on', async () => {
+    const below = gate.delegate('long', `sleep 0.3; printf '{}'`);
+    const result = gate.call({ conf: wrapping('long') });
+    await eventually(() => below.calls().length === 1, 'the delegate runs');
+    await agent.stop();
+    assert.equal((await result).code, 0);
+    agent = await startGateAgent(gate.socket);
+  });
+
+  it('an agent that fails at a question: the state file decides', async () => {
+    agent.cpus.get = () => {
+      throw new Error('a defect');
+    };
+    writeState(gate.state, { dpu: 'not-ready', reason: 'as last known' });
+    assert.equal((await gate.call({ conf: chained })).json()['msg'], 'DPU Not Ready: as last known');
+    assert.ok(agent.logged.said('the gate cannot answer; its state file decides'));
+  });
+
+  it('an agent that hangs: the state file decides after a second; STATUS has its answer within one', async () => {
+    await agent.stop();
+    const hung = createServer(() => undefined).listen(gate.socket);
+    writeState(gate.state, { dpu: 'not-ready', reason: 'as last known', status: true });
+    const add = await gate.call({ conf: chained });
+    assert.deepEqual([add.json()['code'], add.millis > 900 && add.millis < 1500], [11, true]);
+    const status = await gate.call({ verb: 'STATUS', conf: chained });
+    assert.deepEqual([status.json()['code'], status.millis < 1000], [50, true]);
+    hung.close();
+    agent = await startGateAgent(gate.socket);
+  });
+
+  it('200 at once', async () => {
+    agent.cpus.set('uid-1', CpuSet.parse('1'));
+    const results = await Promise.all(Array.from({ length: 200 }, () => gate.call({ conf: chained })));
+    assert.equal(results.filter(({ code }) => code === 0).length, 200);
+  });
+
+  it('what is no question is passed over, and the next one is answered', async () => {
+    const { createConnection } = await import('node:net');
+    for (const bytes of ['GET / HTTP/1.1\r\n\r\n', 'x'.repeat(1000), 'plumbline-gate/2 ADD chained 0 0\n', '\n']) {
+      const socket = createConnection(gate.socket);
+      socket.on('error', () => undefined);
+      const closed = new Promise((resolve) => socket.once('close', resolve));
+      socket.write(bytes);
+      await closed;
+    }
+    assert.equal((await gate.call({ conf: chained })).code, 0);
+    agent.dpu = READY;
+  });
+});
+
+describe('the CNI plugin and the agent, in scope of devices', () => {
+  needs('musl');
+  needs('make');
+  let gate: GateFixture;
+  let agent: GateAgent;
+  before(async () => {
+    gate = createGateFixture();
+    agent = await startGateAgent(gate.socket, { scope: 'device' });
+    agent.dpu = DEAD;
+  });
+  after(async () => {
+    await agent?.stop();
+    gate?.remove();
+  });
+
+  const cases: [string, object, boolean | undefined, number][] = [
+    ['a device in the configuration', { ...chained, deviceID: '0000:03:00.2' }, false, 1],
+    ['a device from the runtime', { ...chained, runtimeConfig: { deviceID: 'vf' } }, false, 1],
+    ['the kubelet names a device', chained, true, 1],
+    ['the kubelet names none: marker resources only', chained, false, 0],
+    ['the kubelet does not answer', chained, undefined, 1],
+  ];
+  for (const [name, conf, hasDevice, code] of cases) {
+    it(`${name}: ${code === 0 ? 'not gated' : 'gated'}`, async () => {
+      agent.hasDevice = async () => hasDevice;
+      assert.equal((await gate.call({ conf })).code, code);
+    });
+  }
+});

@@ -1,0 +1,261 @@
+import assert from 'node:assert/strict';
+import { CpuSet } from '../../model/cpu-set.ts';
+import { createHost } from '../../model/host.ts';
+import { combineNetworks, type NetworkSources } from '../../node-agent/networks/combine.ts';
+import { type FoundNetworks, locateNetworks } from '../../node-agent/networks/locate.ts';
+import { parseNetworkMapText } from '../../node-agent/networks/map-file.ts';
+import { createNetworks } from '../../node-agent/networks/networks.ts';
+import type { SwitchConfig, SwitchInterface } from '../../node-agent/networks/switch-config.ts';
+import { eventually, recordingLogger, replaceFile, tempDirectories, writeTree } from './support.ts';
+import { createSysfsTree, type SysfsTree } from './sysfs-tree.ts';
+
+const set = (text: string) => CpuSet.parse(text);
+const host = createHost({
+  cells: [
+    { id: 0, cpus: '0-3' },
+    { id: 1, cpus: '4-7' },
+  ],
+  cores: ['0-1', '2-3', '4-5', '6-7'],
+});
+
+const port = (name: string, more: Partial<SwitchInterface> = {}): SwitchInterface => ({
+  name,
+  kind: 'system',
+  devargs: undefined,
+  numaId: undefined,
+  linkUp: true,
+  ...more,
+});
+const dpdk = (name: string, devargs: string | undefined, more: Partial<SwitchInterface> = {}) =>
+  port(name, { kind: 'dpdk', devargs, ...more });
+
+/** A switch with physnet `net` on bridge br-net. */
+const config = (interfaces: readonly SwitchInterface[], more: Partial<SwitchConfig> = {}): SwitchConfig => ({
+  bridges: new Map([['br-net', { internal: new Set(['br-net']), interfaces }]]),
+  mappings: new Map([['net', 'br-net']]),
+  encapIps: [],
+  pmdCpus: CpuSet.EMPTY,
+  polls: false,
+  problems: [],
+  ...more,
+});
+
+describe('where networks are', () => {
+  const temp = tempDirectories();
+  let tree: SysfsTree;
+  beforeEach(() => {
+    tree = createSysfsTree(temp());
+    tree.pci('0000:18:00.0', 0);
+    tree.pci('0000:af:00.0', 1);
+    tree.pci('0000:3b:00.0', -1);
+    tree.pci('0000:5e:00.0', 5);
+    tree.nic('near', '0000:18:00.0');
+    tree.nic('far', '0000:af:00.0');
+    tree.nic('unknown', '0000:3b:00.0');
+    tree.nic('strange', '0000:5e:00.0');
+    tree.stacked('veth0', [], { files: { iflink: '77\n' } });
+    tree.stacked('dummy0', []);
+  });
+  const addresses = new Map([
+    ['10.0.0.1', 'near'],
+    ['10.0.1.1', 'far'],
+    ['10.0.2.1', 'br-net'],
+  ]);
+  const locate = (one: SwitchConfig): FoundNetworks =>
+    locateNetworks(one, { sysfsRoot: tree.root, cells: set('0-1'), interfaceOf: (ip) => addresses.get(ip) });
+
+  const physnets: [string, SwitchInterface[], string, string[]][] = [
+    ['a NIC', [port('far')], '1', []],
+    ['two NICs that the switch bonds, across cells', [port('near'), port('far')], '0-1', []],
+    ['a guest’s port beside the uplink counts for nothing', [port('far'), port('veth0')], '1', []],
+    ['a dummy beside hardware counts for nothing', [port('near'), port('dummy0')], '0', []],
+    ['a dummy alone: there, and nowhere in particular', [port('dummy0')], '', []],
+    ['-1', [port('unknown')], '', ['physnet net: the NUMA node of unknown is not known to the kernel']],
+    ['a NUMA node without CPUs', [port('strange')], '', ['physnet net is on NUMA node 5, which has no CPUs']],
+    ['no uplink', [], '', ['physnet net: bridge br-net has no uplink']],
+    ['DPDK by PCI address', [dpdk('d0', '0000:af:00.0')], '1', []],
+    ['DPDK by a short address, with options', [dpdk('d0', 'AF:00.0,dv_flow_en=1')], '1', []],
+    ['DPDK by what DPDK found', [dpdk('d0', 'class=eth,mac=00:11:22:33:44:55', { numaId: 1 })], '1', []],
+    ['the kernel before DPDK', [dpdk('d0', '0000:18:00.0', { numaId: 1 })], '0', []],
+    ['DPDK where the kernel does not know', [dpdk('d0', '0000:3b:00.0', { numaId: 1 })], '1', []],
+    [
+      'DPDK, nobody knows',
+      [dpdk('d0', undefined)],
+      '',
+      ['physnet net: the NUMA node of d0 is not known to the kernel'],
+    ],
+    [
+      'a DPDK representor is a guest’s',
+      [dpdk('d0', '0000:af:00.0'), dpdk('r0', '0000:18:00.0,representor=[0]')],
+      '1',
+      [],
+    ],
+  ];
+  for (const [name, interfaces, cells, doubts] of physnets) {
+    it(name, () => {
+      const found = locate(config(interfaces));
+      assert.equal(found.networks.physnets.get('net')?.toString(), cells);
+      assert.deepEqual(
+        found.doubts.map(({ text }) => text),
+        doubts,
+      );
+    });
+  }
+
+  const tunnels: [string, string[], string | undefined, RegExp | undefined][] = [
+    ['none', [], undefined, undefined],
+    ['on a NIC', ['10.0.1.1'], '1', undefined],
+    ['several addresses', ['10.0.0.1', '10.0.1.1'], '0-1', undefined],
+    ['on a bridge’s own interface: at the bridge’s uplinks', ['10.0.2.1'], '1', undefined],
+    ['an address that nobody has', ['10.9.9.9'], '', /no interface has the address 10.9.9.9/],
+  ];
+  for (const [name, encapIps, cells, doubt] of tunnels) {
+    it(`the tunnel: ${name}`, () => {
+      const { networks, doubts } = locate(config([port('far')], { encapIps }));
+      assert.equal(networks.tunnel?.toString(), cells);
+      if (doubt !== undefined) assert.match(doubts[0]?.text ?? '', doubt);
+    });
+  }
+
+  const links: [string, SwitchInterface[], boolean][] = [
+    ['one of two has a carrier', [port('near', { linkUp: false }), port('far')], false],
+    ['none has', [port('near', { linkUp: false }), port('far', { linkUp: false })], true],
+    ['the switch does not say, nor does the kernel', [port('far', { linkUp: undefined })], false],
+    ['no uplink at all', [], false],
+    ['DPDK without a link', [dpdk('d0', '0000:af:00.0', { linkUp: false })], true],
+  ];
+  for (const [name, interfaces, down] of links) {
+    it(`down: ${name}: ${down}`, () => assert.equal(locate(config(interfaces)).down.has('net'), down));
+  }
+  it('down: the switch does not say, the kernel says no', () => {
+    tree.files('far', { carrier: '0\n' });
+    assert.ok(locate(config([port('far', { linkUp: undefined })])).down.has('net'));
+    assert.ok(locate(config([], { mappings: new Map(), encapIps: ['10.0.1.1'] })).down.has(undefined), 'the tunnel');
+  });
+
+  it('a mapping to a bridge that is not there', () => {
+    const { networks, doubts } = locate(config([], { mappings: new Map([['ghost', 'br-x']]) }));
+    assert.equal(networks.physnets.has('ghost'), false);
+    assert.match(doubts[0]?.text ?? '', /physnet ghost: there is no bridge br-x/);
+  });
+});
+
+describe('networks found and networks mapped', () => {
+  const found: FoundNetworks = {
+    networks: {
+      physnets: new Map([
+        ['a', set('0')],
+        ['b', set('1')],
+        ['c', CpuSet.EMPTY],
+      ]),
+      tunnel: set('1'),
+    },
+    down: new Set(['b']),
+    polled: new Set(['b']),
+    doubts: [{ network: 'c', text: 'physnet c: unknown' }],
+  };
+  const combine = (more: Partial<NetworkSources>) =>
+    combineNetworks({
+      host,
+      map: undefined,
+      labels: {},
+      found,
+      pmdCpus: CpuSet.EMPTY,
+      switchFaults: [],
+      switchProblem: undefined,
+      ...more,
+    });
+  const map = (text: string) => parseNetworkMapText('map.yaml', text);
+  const physnets = (view: ReturnType<typeof combine>) =>
+    [...view.networks.physnets].map(([name, cells]) => `${name}=${cells}`).join(' ');
+
+  it('without a map: what was found, and what of it is in doubt', () => {
+    const view = combine({});
+    assert.equal(physnets(view), 'a=0 b=1 c=');
+    assert.deepEqual(view.problems, [{ reason: 'NotFound', message: 'physnet c: unknown' }]);
+    assert.deepEqual([...view.down], ['b']);
+  });
+
+  it('the map wins, drift is shown, and what it settles is in doubt no more', () => {
+    const view = combine({ map: map('physnets: {a: {numaNodes: [1]}, c: {numaNodes: [0]}, d: {numaNodes: []}}') });
+    assert.equal(physnets(view), 'a=1 b=1 c=0 d=');
+    assert.deepEqual(view.problems, []);
+    assert.deepEqual(view.drift, [
+      'physnet a: the map says NUMA node 1, it is found on NUMA node 0',
+      'physnet c: the map says NUMA node 0, it is found on no NUMA node in particular',
+      'physnet d: the map says no NUMA node in particular, it is not here',
+    ]);
+  });
+
+  const unfit: [string, Partial<NetworkSources>, string][] = [
+    ['a map that cannot be read', { map: new Error('map.yaml: not YAML') }, 'InvalidMap'],
+    ['a NUMA node the host lacks', { map: map('tunnel: {numaNodes: [7]}') }, 'InvalidMap'],
+    ['selectors, and the node’s labels are not known', { map: map('[]'), labels: undefined }, 'NodeUnknown'],
+  ];
+  for (const [name, change, reason] of unfit) {
+    it(`a bad override makes the node unfit: ${name}`, () => {
+      const view = combine(change);
+      assert.deepEqual([physnets(view), view.networks.tunnel], ['', undefined]);
+      assert.equal(view.problems[0]?.reason, reason);
+    });
+  }
+
+  it('a switch that goes away: what was found stays, and it is said; one that never was matters only without a map', () => {
+    const away = combine({ switchProblem: 'db.sock: gone' });
+    assert.equal(physnets(away), 'a=0 b=1 c=');
+    assert.match(away.problems[0]?.message ?? '', /db.sock: gone; keeping what was last known/);
+    const never = { found: undefined, switchProblem: 'db.sock: none' };
+    assert.equal(combine(never).problems[0]?.reason, 'SwitchUnreachable');
+    assert.deepEqual(combine({ ...never, map: map('physnets: {a: {numaNodes: [0]}}') }).problems, []);
+  });
+
+  it('a name that no resource can have is left out and named', () => {
+    const networks = { physnets: new Map([['é'.repeat(40), set('0')]]), tunnel: undefined };
+    const view = combine({ found: { ...found, networks, doubts: [] } });
+    assert.deepEqual([physnets(view), view.problems[0]?.reason], ['', 'InvalidName']);
+  });
+
+  it('a polled physnet whose NUMA node has no polling CPU is named', () => {
+    assert.deepEqual(combine({ pmdCpus: set('0-1') }).unpolled, [
+      'physnet b is on NUMA node 1, where no CPU of pmd-cpu-mask (0-1) is',
+    ]);
+    assert.deepEqual(combine({ pmdCpus: set('1,4') }).unpolled, []);
+  });
+});
+
+describe('the duty that follows networks', () => {
+  const temp = tempDirectories();
+
+  it('without a switch: the map, its changes, and labels once they are known', async () => {
+    const root = temp();
+    const file = `${root}/map.yaml`;
+    writeTree(root, { 'map.yaml': '- {nodeSelector: {rack: a}, tunnel: {numaNodes: [1]}}' });
+    const { log } = recordingLogger();
+    const stop = new AbortController();
+    let reached = false;
+    const networks = createNetworks({
+      sysfsRoot: root,
+      host: async () => host,
+      ovsRundir: undefined,
+      networkMap: file,
+      labels: async () => {
+        if (!reached) throw new Error('no API server yet');
+        return { rack: 'a' };
+      },
+      log,
+    });
+    const changes: (string | undefined)[] = [];
+    networks.subscribe(() => changes.push(networks.view().networks.tunnel?.toString()));
+    const done = networks.run(stop.signal);
+    await eventually(() => networks.view().problems[0]?.reason === 'NodeUnknown', 'it waits for labels');
+    reached = true;
+    await eventually(() => networks.view().networks.tunnel?.toString() === '1', 'the labels came', 6);
+    replaceFile(file, 'tunnel: {numaNodes: [0]}');
+    await eventually(() => networks.view().networks.tunnel?.toString() === '0', 'the new map');
+    replaceFile(file, 'tunnel: {numaNodes: [9]}');
+    await eventually(() => networks.view().problems[0]?.reason === 'InvalidMap', 'a bad map');
+    assert.deepEqual(changes, [undefined, '1', '0', undefined]);
+    stop.abort();
+    await done;
+  });
+});

@@ -1,0 +1,169 @@
+import assert from 'node:assert/strict';
+import { hasCarrier, isGuestSide, placeOfNic, placeOfPci } from '../../node-agent/networks/nic-cells.ts';
+import { tempDirectories } from './support.ts';
+import { createSysfsTree, type SysfsTree } from './sysfs-tree.ts';
+
+let tree: SysfsTree;
+
+/** Two NICs on NUMA node 0, two on 1, one nowhere; what is built of them differs from case to case. */
+function setUp(): void {
+  const temp = tempDirectories();
+  beforeEach(() => {
+    tree = createSysfsTree(temp());
+    tree.pci('0000:18:00.0', 0);
+    tree.pci('0000:18:00.1', 0);
+    tree.pci('0000:af:00.0', 1);
+    tree.pci('0000:af:00.1', 1);
+    tree.pci('0000:00:03.0', -1);
+    tree.nic('near0', '0000:18:00.0');
+    tree.nic('near1', '0000:18:00.1');
+    tree.nic('far0', '0000:af:00.0');
+    tree.nic('far1', '0000:af:00.1');
+    tree.nic('nowhere0', '0000:00:03.0');
+  });
+}
+
+describe('NUMA nodes of network interfaces', () => {
+  setUp();
+
+  const cases: [string, () => string, [string, string, string[]]][] = [
+    ['a plain NIC', () => 'far0', ['hardware', '1', []]],
+    ['-1 is unknown, never node 0', () => 'nowhere0', ['hardware', '', ['nowhere0']]],
+    ['a missing interface', () => 'gone0', ['absent', '', []]],
+    [
+      'a bond in one cell',
+      () => (tree.stacked('bond0', ['near0', 'near1'], { slaves: true }), 'bond0'),
+      ['hardware', '0', []],
+    ],
+    [
+      'a bond across cells yields both',
+      () => (tree.stacked('bond0', ['near0', 'far0'], { slaves: true }), 'bond0'),
+      ['hardware', '0-1', []],
+    ],
+    [
+      'a bond that only its own file describes',
+      () => (
+        tree.stacked('bond0', [], { slaves: true }), tree.files('bond0', { 'bonding/slaves': 'far0 far1\n' }), 'bond0'
+      ),
+      ['hardware', '1', []],
+    ],
+    [
+      'a bond one of whose NICs is nowhere: what is known, and what is not',
+      () => (tree.stacked('bond0', ['near0', 'nowhere0'], { slaves: true }), 'bond0'),
+      ['hardware', '0', ['nowhere0']],
+    ],
+    [
+      'a VLAN on a bond',
+      () => {
+        tree.stacked('bond0', ['far0', 'far1'], { slaves: true });
+        tree.stacked('bond0.100', ['bond0']);
+        return 'bond0.100';
+      },
+      ['hardware', '1', []],
+    ],
+    [
+      'a bridge, with a NIC and a guest’s tap',
+      () => {
+        tree.stacked('tap0', [], { files: { tun_flags: '0x1\n' } });
+        tree.stacked('br0', ['near0', 'tap0']);
+        return 'br0';
+      },
+      ['hardware', '0', []],
+    ],
+    ['an empty bond', () => (tree.stacked('bond0', [], { slaves: true }), 'bond0'), ['virtual', '', []]],
+    ['a dummy', () => (tree.stacked('dummy0', []), 'dummy0'), ['virtual', '', []]],
+    [
+      'interfaces that are made of each other end',
+      () => {
+        tree.stacked('a0', ['b0']);
+        tree.stacked('b0', ['a0']);
+        return 'a0';
+      },
+      ['virtual', '', []],
+    ],
+    [
+      'virtio: its function is one level up',
+      () => {
+        tree.pci('0000:00:04.0', 1);
+        tree.nic('eth0', '0000:00:04.0', { virtio: true });
+        return 'eth0';
+      },
+      ['hardware', '1', []],
+    ],
+    [
+      'virtio on a function that says -1',
+      () => (tree.nic('eth0', '0000:00:03.0', { virtio: true }), 'eth0'),
+      ['hardware', '', ['eth0']],
+    ],
+    [
+      'a virtual function',
+      () => {
+        tree.pci('0000:af:02.0', 1, '0000:af:00.0');
+        tree.nic('vf0', '0000:af:02.0');
+        return 'vf0';
+      },
+      ['hardware', '1', []],
+    ],
+    [
+      'a virtual function that does not know: its physical one does',
+      () => {
+        tree.pci('0000:af:02.0', -1, '0000:af:00.0');
+        tree.nic('vf0', '0000:af:02.0');
+        return 'vf0';
+      },
+      ['hardware', '1', []],
+    ],
+    [
+      'a device without the file and nothing above it',
+      () => {
+        tree.pci('0000:01:00.0', undefined);
+        tree.nic('eth1', '0000:01:00.0');
+        return 'eth1';
+      },
+      ['hardware', '', ['eth1']],
+    ],
+  ];
+  for (const [name, build, expected] of cases) {
+    it(name, () => {
+      const { kind, cells, unknown } = placeOfNic(tree.root, build());
+      assert.deepEqual([kind, cells.toString(), unknown], expected);
+    });
+  }
+
+  it('a PCI address', () => {
+    assert.equal(placeOfPci(tree.root, '0000:af:00.1').cells.toString(), '1');
+    assert.deepEqual(placeOfPci(tree.root, '0000:00:03.0').unknown, ['0000:00:03.0']);
+    assert.equal(placeOfPci(tree.root, '0000:77:00.0').kind, 'absent');
+  });
+});
+
+describe('interfaces of guests, and carriers', () => {
+  setUp();
+
+  it('veth, tap and representors are guests’; NICs, VLANs and dummies are not', () => {
+    tree.stacked('tap0', [], { files: { tun_flags: '0x1002\n' } });
+    tree.stacked('veth0', [], { files: { iflink: '31\n' } });
+    tree.nic('rep0', '0000:af:00.0', { files: { phys_port_name: 'pf0vf3\n' } });
+    tree.nic('p0', '0000:af:00.0', { files: { phys_port_name: 'p0\n' } });
+    tree.stacked('far0.100', ['far0']);
+    tree.stacked('dummy0', []);
+    const guests = ['tap0', 'veth0', 'rep0', 'p0', 'far0', 'far0.100', 'dummy0'].filter((name) =>
+      isGuestSide(tree.root, name),
+    );
+    assert.deepEqual(guests, ['tap0', 'veth0', 'rep0']);
+  });
+
+  const carriers: [Record<string, string>, boolean | undefined][] = [
+    [{ carrier: '1\n' }, true],
+    [{ carrier: '0\n' }, false],
+    [{ operstate: 'down\n' }, false],
+    [{ operstate: 'unknown\n' }, undefined],
+    [{}, undefined],
+  ];
+  for (const [files, expected] of carriers) {
+    it(`carrier with ${JSON.stringify(files)}: ${expected}`, () => {
+      tree.files('far0', files);
+      assert.equal(hasCarrier(tree.root, 'far0'), expected);
+    });
+  }
+});

@@ -1,0 +1,93 @@
+import assert from 'node:assert/strict';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { createAffinity } from '../../../native/affinity.ts';
+import { createAffinityEvents } from '../../../node-agent/ovs-affinity/affinity-events.ts';
+import { createOvsAffinity } from '../../../node-agent/ovs-affinity/ovs-affinity.ts';
+import { procThreads } from '../../../node-agent/ovs-affinity/threads.ts';
+import { needs } from '../../support/parts.ts';
+import { allowedLists, eventually, type StandIn, startStandIn, tempDirectories, testMetrics } from '../support.ts';
+import { makeCpuset, type RealCpuset } from './cpuset.ts';
+import { all, countingAffinity, cpus, first, machine, ovsParts, recordingEvents, rest, settableView } from './parts.ts';
+
+const sleep = (seconds: number) => new Promise((resolve) => setTimeout(resolve, seconds * 1000));
+
+describe('what others do to the threads', () => {
+  needs('linux');
+  const temp = tempDirectories();
+  let daemon: StandIn;
+  let view: ReturnType<typeof settableView>;
+  let counted: ReturnType<typeof countingAffinity>;
+  let recorded: ReturnType<typeof recordingEvents>;
+  let metrics: ReturnType<typeof testMetrics>;
+  let stop: AbortController;
+  let running: Promise<void>;
+  let cpuset: RealCpuset | undefined;
+
+  const masks = () => [...new Set(allowedLists(daemon.pid))].join('|');
+  const totalOf = async (metric: { get(): Promise<{ values: { value: number }[] }> }) =>
+    (await metric.get()).values.reduce((sum, { value }) => sum + value, 0);
+
+  before(function () {
+    if (machine().size < 2) this.skip();
+  });
+  beforeEach(async () => {
+    const directory = temp();
+    for (const name of ['run', 'etc']) mkdirSync(join(directory, name));
+    writeFileSync(join(directory, 'etc/enable'), '1');
+    daemon = await startStandIn('ovs-vswitchd', 1, join(directory, 'run/ovs-vswitchd.pid'));
+    view = settableView({ free: machine() });
+    counted = countingAffinity();
+    recorded = recordingEvents();
+    metrics = testMetrics();
+    stop = new AbortController();
+    const events = createAffinityEvents({ recorder: recorded.recorder, nodeName: 'n', now: () => 0 });
+    const parts = { affinity: counted, assignments: view, checkInterval: 0.1, events, metrics };
+    running = createOvsAffinity(ovsParts(directory, parts)).run(stop.signal);
+    await sleep(0.2);
+  });
+  afterEach(async () => {
+    stop.abort();
+    await running;
+    cpuset?.remove(daemon.pid);
+    cpuset = undefined;
+    await daemon.stop();
+  });
+
+  const clip = (context: Mocha.Context, list: string) => {
+    cpuset = makeCpuset(`plumbline-test-${process.pid}`);
+    if (cpuset === undefined) return context.skip();
+    cpuset.allow(list);
+    cpuset.add(daemon.pid);
+  };
+
+  it('a thread that somebody moves is put back by the next look, without any event', async () => {
+    view.free(first());
+    createAffinity().set(procThreads.list(daemon.pid).at(-1)!, cpus(rest()).toWords(1));
+    assert.notEqual(masks(), first());
+    await eventually(() => masks() === first(), 'put back', 2);
+  });
+
+  it('a cpuset that clips: steady, written to no more, one gauge and one Event', async function () {
+    clip(this, first());
+    await eventually(async () => (await totalOf(metrics.ovsClipped)) > 0, 'noticed', 3);
+    counted.sets = 0;
+    view.free(all());
+    await sleep(1);
+    assert.equal(masks(), first());
+    assert.equal(counted.sets, 0);
+    assert.equal(await totalOf(metrics.ovsClipped), procThreads.list(daemon.pid).length);
+    assert.deepEqual(recorded.events.filter(({ message }) => message.includes('its cpuset holds')).length, 1);
+  });
+
+  it('a cpuset apart from what is wanted: refused, shown, no loop', async function () {
+    clip(this, rest());
+    view.free(first());
+    await eventually(async () => (await totalOf(metrics.ovsRefused)) > 0, 'noticed', 3);
+    counted.sets = 0;
+    await sleep(1);
+    assert.equal(counted.sets, 0);
+    assert.equal(masks(), rest());
+    assert.match(recorded.events.map(({ message }) => message).join(), /the kernel refused \d+ threads: EINVAL/);
+  });
+});

@@ -1,0 +1,128 @@
+import assert from 'node:assert/strict';
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { createAffinity } from '../../../native/affinity.ts';
+import { createMasksFile } from '../../../node-agent/ovs-affinity/masks-file.ts';
+import { createOvsAffinity } from '../../../node-agent/ovs-affinity/ovs-affinity.ts';
+import { bootId } from '../../../node-agent/ovs-affinity/proc.ts';
+import { procThreads } from '../../../node-agent/ovs-affinity/threads.ts';
+import { needs } from '../../support/parts.ts';
+import { createFakeKubelet, type FakeKubelet } from '../fake-kubelet.ts';
+import { allowedLists, eventually, type StandIn, startStandIn, tempDirectories } from '../support.ts';
+import { cpus, first, machine, ovsParts, rest, settableView } from './parts.ts';
+
+const PROGRAM = join(import.meta.dirname, 'program.ts');
+
+describe('an agent that is killed', () => {
+  needs('linux');
+  const temp = tempDirectories();
+  let directory: string;
+  let enabler: string;
+  let masksFile: string;
+  let kubelet: FakeKubelet;
+  let daemon: StandIn;
+  let program: ChildProcess;
+  let own: string[];
+
+  const start = () => {
+    program = spawn(process.execPath, ['--import', 'tsx', PROGRAM, directory, '0.2'], { stdio: 'ignore' });
+  };
+  const end = async (signal: NodeJS.Signals) => {
+    program.kill(signal);
+    await once(program, 'exit');
+  };
+  const masks = () => allowedLists(daemon.pid);
+  const onlyFirst = () => eventually(() => new Set(masks()).size === 1 && masks()[0] === first(), 'moved', 15);
+  const asBefore = () => eventually(() => masks().join() === own.join(), `as before: ${own}`, 15);
+
+  before(function () {
+    if (machine().size < 2) this.skip();
+  });
+  beforeEach(async () => {
+    directory = temp();
+    for (const name of ['run', 'etc', 'kubelet']) mkdirSync(join(directory, name));
+    enabler = join(directory, 'etc/enable');
+    masksFile = join(directory, 'state/masks.json');
+    writeFileSync(enabler, '1');
+    daemon = await startStandIn('ovs-vswitchd', 2, join(directory, 'run/ovs-vswitchd.pid'));
+    createAffinity().set(procThreads.list(daemon.pid).at(-1)!, cpus(rest()).toWords(1));
+    own = masks();
+    kubelet = createFakeKubelet(join(directory, 'kubelet'));
+    kubelet.allocatable = rest();
+    kubelet.pods = { 'ns/pod': { compute: rest() } };
+    kubelet.writeCheckpoint(first(), { uid: { compute: rest() } });
+    await kubelet.start();
+    start();
+    await onlyFirst();
+  });
+  afterEach(async () => {
+    program.kill('SIGKILL');
+    await kubelet.stop();
+    await daemon.stop();
+  });
+
+  it('kill -9, then a start with the feature turned off meanwhile: each thread has its own mask back', async () => {
+    await end('SIGKILL');
+    assert.ok(existsSync(masksFile));
+    rmSync(enabler);
+    start();
+    await asBefore();
+    await eventually(() => !existsSync(masksFile), 'nothing is remembered');
+  });
+
+  it('kill -9, a start, then disabled: the same, and not the masks that the first agent had set', async () => {
+    await end('SIGKILL');
+    start();
+    await new Promise((resolve) => setTimeout(resolve, 1500));
+    await onlyFirst();
+    rmSync(enabler);
+    await asBefore();
+  });
+
+  it('SIGTERM: the same', async () => {
+    await end('SIGTERM');
+    assert.deepEqual(masks(), own);
+    assert.ok(!existsSync(masksFile));
+  });
+
+  it('masks of a machine’s start before this one are of no use', async () => {
+    await end('SIGKILL');
+    const text = readFileSync(masksFile, 'utf8');
+    assert.equal(createMasksFile(masksFile, bootId()).load().length, 1);
+    writeFileSync(masksFile, text.replace(bootId(), 'another'));
+    assert.deepEqual(createMasksFile(masksFile, bootId()).load(), []);
+  });
+
+  it('told to leave them: masks stay, and what they were is still known to the next', async () => {
+    await end('SIGTERM');
+    const stop = new AbortController();
+    const assignments = settableView({ free: cpus(first()) });
+    const parts = ovsParts(directory, { masksAtEnd: 'leave', assignments });
+    const running = createOvsAffinity(parts).run(stop.signal);
+    stop.abort();
+    await running;
+    assert.deepEqual([...new Set(masks())], [first()]);
+    rmSync(enabler);
+    start();
+    await asBefore();
+  });
+
+  it('a masks file that cannot be written: said, and the threads are moved all the same', async () => {
+    await end('SIGTERM');
+    writeFileSync(join(directory, 'plain'), '');
+    const stop = new AbortController();
+    const parts = ovsParts(directory, {
+      masksFile: createMasksFile(join(directory, 'plain/masks.json'), bootId()),
+      assignments: settableView({ free: cpus(first()) }),
+    });
+    const ovs = createOvsAffinity(parts);
+    const running = ovs.run(stop.signal);
+    assert.match(ovs.status().problems.join(), /masks cannot be saved/);
+    assert.deepEqual([...new Set(masks())], [first()]);
+    stop.abort();
+    await running;
+    assert.deepEqual(masks(), own);
+  });
+});

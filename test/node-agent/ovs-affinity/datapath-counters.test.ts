@@ -1,0 +1,64 @@
+import assert from 'node:assert/strict';
+import { parseDatapaths } from '../../../node-agent/ovs-affinity/datapath-counters.ts';
+import { registerDatapathMetrics } from '../../../node-agent/ovs-affinity/datapath-metrics.ts';
+import { Registry } from '../../../runtime/metrics.ts';
+import { recordingLogger, tempDirectories } from '../support.ts';
+
+/** As ovs-appctl dpctl/show -s prints it, of Open vSwitch 3.1. */
+const TWO_DATAPATHS = `system@ovs-system:
+  lookups: hit:9102 missed:77 lost:3
+  flows: 12
+  masks: hit:12043 total:4 hit/pkt:1.31
+  caches:
+    masks-cache: size:256
+  port 0: ovs-system (internal)
+    RX packets:0 errors:? dropped:? overruns:? frame:?
+    TX packets:0 errors:? dropped:? aborted:? carrier:?
+    collisions:?
+    RX bytes:0  TX bytes:0
+  port 1: eth1
+    RX packets:100 errors:0 dropped:7 overruns:0 frame:0
+    TX packets:90 errors:0 dropped:2 aborted:0 carrier:0
+    collisions:0
+    RX bytes:6400 (6.2 KiB)  TX bytes:5800 (5.7 KiB)
+netdev@ovs-netdev:
+  lookups: hit:1 missed:2 lost:0
+  flows: 0
+  port 0: br0 (tap)
+    RX packets:0 errors:0 dropped:1 overruns:0 frame:0
+    TX packets:0 errors:0 dropped:4 aborted:0 carrier:0
+`;
+
+describe('what dpctl/show -s says', () => {
+  it('lookups, flows and the drops of all ports, for each datapath', () => {
+    assert.deepEqual(parseDatapaths(TWO_DATAPATHS), [
+      { datapath: 'system@ovs-system', upcalls: 77, lost: 3, flows: 12, dropped: { rx: 7, tx: 2 } },
+      { datapath: 'netdev@ovs-netdev', upcalls: 2, lost: 0, flows: 0, dropped: { rx: 1, tx: 4 } },
+    ]);
+  });
+
+  it('nothing that is known: nothing', () => {
+    assert.deepEqual(parseDatapaths(''), []);
+    assert.deepEqual(parseDatapaths('no datapath\n'), []);
+  });
+
+  it('a number that the datapath does not tell is absent', () => {
+    assert.deepEqual(parseDatapaths('a@b:\n  flows: ?\n'), [
+      { datapath: 'a@b', upcalls: undefined, lost: undefined, flows: undefined, dropped: { rx: 0, tx: 0 } },
+    ]);
+  });
+
+  describe('while there is no Open vSwitch', () => {
+    const temp = tempDirectories();
+    it('the metrics are absent, the failure is counted, and said once', async () => {
+      const { log, lines } = recordingLogger();
+      const registry = new Registry();
+      registerDatapathMetrics(registry, { rundir: temp(), log });
+      await registry.metrics();
+      const text = await registry.metrics();
+      assert.match(text, /plumbline_ovs_datapath_failures_total 2/);
+      assert.doesNotMatch(text, /plumbline_ovs_datapath_upcalls_total\{/);
+      assert.equal(lines.length, 1);
+    });
+  });
+});

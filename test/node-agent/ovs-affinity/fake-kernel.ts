@@ -1,0 +1,68 @@
+import { CpuSet } from '../../../model/cpu-set.ts';
+import type { Affinity } from '../../../native/affinity.ts';
+import { SyscallError } from '../../../native/syscall-error.ts';
+import { createKeeper, type Keeper } from '../../../node-agent/ovs-affinity/keeper.ts';
+
+const set = (text: string) => CpuSet.parse(text);
+const PID = 100;
+
+/** A kernel with one process: masks by thread, names, a cpuset. Counts every change that is asked for. */
+export class FakeKernel {
+  readonly masks = new Map<number, CpuSet>();
+  readonly names = new Map<number, string>();
+  /** When a thread was started, where that is not 0. */
+  readonly born = new Map<number, number>();
+  online = '0-15';
+  cpuset = '0-63';
+  sets = 0;
+  gets = 0;
+  onSet = (_tid: number) => {};
+  now = 0;
+
+  thread(tid: number, mask: string, name = 'handler'): void {
+    this.masks.set(tid, set(mask));
+    this.names.set(tid, name);
+  }
+
+  readonly affinity: Affinity = {
+    get: (tid) => {
+      this.gets++;
+      return this.mask(tid, 'sched_getaffinity').intersect(set(this.online)).toWords(32);
+    },
+    set: (tid, words) => {
+      this.sets++;
+      this.mask(tid, 'sched_setaffinity');
+      const kept = CpuSet.fromWords(words).intersect(set(this.cpuset)).intersect(set(this.online));
+      if (kept.isEmpty) throw new SyscallError('sched_setaffinity', tid, 22);
+      this.masks.set(tid, kept);
+      this.onSet(tid);
+    },
+  };
+
+  private mask(tid: number, call: string): CpuSet {
+    const mask = this.masks.get(tid);
+    if (mask === undefined) throw new SyscallError(call, tid, 3);
+    return mask;
+  }
+
+  shown(): Record<number, string> {
+    return Object.fromEntries([...this.masks].map(([tid, mask]) => [tid, mask.toString()]));
+  }
+
+  keeper(name: 'ovs-vswitchd' | 'ovsdb-server' = 'ovs-vswitchd'): Keeper {
+    return createKeeper(
+      { name, role: 'daemon', pid: PID, start: 0 },
+      {
+        affinity: this.affinity,
+        threads: {
+          list: () => [...this.masks.keys()],
+          count: () => this.masks.size,
+          name: (_pid, tid) => this.names.get(tid),
+          start: (_pid, tid) => (this.masks.has(tid) ? (this.born.get(tid) ?? 0) : undefined),
+        },
+        machine: () => set(this.online),
+        now: () => this.now,
+      },
+    );
+  }
+}

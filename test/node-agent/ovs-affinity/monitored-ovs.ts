@@ -1,0 +1,66 @@
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { eventually } from '../support.ts';
+
+const SCHEMA = '/usr/share/openvswitch/vswitch.ovsschema';
+
+export type DaemonName = 'ovs-vswitchd' | 'ovsdb-server';
+
+export interface MonitoredOvs {
+  readonly rundir: string;
+  /** As its pidfile says; 0 without one. */
+  pid(daemon: DaemonName): number;
+  isUp(daemon: DaemonName): boolean;
+  /** The parent that starts a daemon again. */
+  monitor(daemon: DaemonName): number;
+  vsctl(...args: string[]): string;
+  stop(): Promise<void>;
+}
+
+/** A real Open vSwitch as distributions start it: detached, under --monitor; with one bridge of the userspace datapath. */
+export async function startMonitoredOvs(directory: string): Promise<MonitoredOvs> {
+  const rundir = join(directory, 'run');
+  mkdirSync(rundir, { recursive: true });
+  const socket = join(rundir, 'db.sock');
+  const env = { ...process.env, OVS_RUNDIR: rundir, OVS_DBDIR: rundir, OVS_LOGDIR: rundir, OVS_SYSCONFDIR: rundir };
+  const run = (program: string, ...args: string[]) =>
+    execFileSync(program, args, { env, encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] });
+  const detached = ['--detach', '--monitor', '--pidfile', '-vconsole:off', '-vsyslog:off'];
+  run('ovsdb-tool', 'create', join(rundir, 'conf.db'), SCHEMA);
+  run('ovsdb-server', join(rundir, 'conf.db'), `--remote=punix:${socket}`, ...detached);
+  const vsctl = (...args: string[]) => run('ovs-vsctl', `--db=unix:${socket}`, ...args);
+  vsctl('--no-wait', 'init');
+  run('ovs-vswitchd', `unix:${socket}`, ...detached);
+  vsctl('add-br', 'plumb1', '--', 'set', 'bridge', 'plumb1', 'datapath_type=netdev');
+
+  const pid = (daemon: string) => Number(read(join(rundir, `${daemon}.pid`)));
+  // One that nobody waited for has ended all the same.
+  const isAlive = (id: number) => /^State:\s*[^Z]/m.test(read(`/proc/${id}/status`));
+  const parentOf = (daemon: DaemonName) => Number(/PPid:\s*(\d+)/.exec(read(`/proc/${pid(daemon)}/status`))?.[1]);
+  const monitors = { 'ovs-vswitchd': parentOf('ovs-vswitchd'), 'ovsdb-server': parentOf('ovsdb-server') };
+  const ovs: MonitoredOvs = {
+    rundir,
+    pid,
+    isUp: (daemon) => pid(daemon) > 0 && isAlive(pid(daemon)),
+    monitor: (daemon) => monitors[daemon],
+    vsctl,
+    async stop() {
+      for (const daemon of ['ovs-vswitchd', 'ovsdb-server'] as const) {
+        const processes = [monitors[daemon], pid(daemon)].filter((id) => id > 0 && isAlive(id));
+        // The monitor first: it would start the daemon again.
+        for (const id of processes) process.kill(id, 'SIGKILL');
+        await eventually(() => !processes.some(isAlive), `${daemon} has ended`);
+      }
+    },
+  };
+  return ovs;
+}
+
+function read(file: string): string {
+  try {
+    return readFileSync(file, 'utf8');
+  } catch {
+    return '';
+  }
+}

@@ -1,0 +1,87 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { EventRecorder, EventText } from '../../../kube/events.ts';
+import { CpuSet } from '../../../model/cpu-set.ts';
+import { type Affinity, createAffinity } from '../../../native/affinity.ts';
+import { type AssignmentsView, UNKNOWN_VIEW } from '../../../node-agent/assignments/view.ts';
+import { createAffinityEvents } from '../../../node-agent/ovs-affinity/affinity-events.ts';
+import { createMasksFile } from '../../../node-agent/ovs-affinity/masks-file.ts';
+import type { OvsAffinityDeps } from '../../../node-agent/ovs-affinity/ovs-affinity.ts';
+import { bootId } from '../../../node-agent/ovs-affinity/proc.ts';
+import { procThreads } from '../../../node-agent/ovs-affinity/threads.ts';
+import { createLogger } from '../../../runtime/log.ts';
+import { testMetrics } from '../support.ts';
+
+/** The CPUs that this machine has online. */
+export const machine = (): CpuSet => CpuSet.parse(readFileSync('/sys/devices/system/cpu/online', 'utf8'));
+export const cpus = (text: string): CpuSet => CpuSet.parse(text);
+
+/** Tests with real threads need CPUs to tell apart: the first, and the others. */
+export const first = (): string => String(machine().first);
+export const rest = (): string => machine().minus(cpus(first())).toString();
+export const all = (): string => machine().toString();
+
+/** The calls that change something, counted. */
+export function countingAffinity(): Affinity & { sets: number } {
+  const affinity = createAffinity();
+  const counting = {
+    sets: 0,
+    get: affinity.get,
+    set(tid: number, words: Uint32Array) {
+      counting.sets++;
+      affinity.set(tid, words);
+    },
+  };
+  return counting;
+}
+
+/** A view of assignments that a test sets. */
+export function settableView(initial: Partial<AssignmentsView> = {}) {
+  let view: AssignmentsView = { ...UNKNOWN_VIEW, problems: [], ...initial };
+  const listeners = new Set<(view: AssignmentsView, at: number) => void>();
+  return {
+    view: () => view,
+    subscribe(listener: (view: AssignmentsView, at: number) => void) {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+    set(next: Partial<AssignmentsView>) {
+      view = { ...view, ...next };
+      for (const listener of listeners) listener(view, performance.now());
+    },
+    /** Free CPUs as a list, or undefined where they are not known; and the owned ones. */
+    free(text: string | undefined, owned = '') {
+      this.set({ free: text === undefined ? undefined : cpus(text), owned: cpus(owned) });
+    },
+  };
+}
+
+export function recordingEvents(): { recorder: EventRecorder; events: EventText[] } {
+  const events: EventText[] = [];
+  return { events, recorder: { record: (_target, event) => void events.push(event), flush: async () => {} } };
+}
+
+/** Everything the duty needs, on this machine's real threads; a test says what it wants otherwise. */
+export function ovsParts(directory: string, changes: Partial<OvsAffinityDeps> = {}): OvsAffinityDeps {
+  return {
+    affinity: createAffinity(),
+    threads: procThreads,
+    machine,
+    now: () => performance.now(),
+    rundir: join(directory, 'run'),
+    enablerFile: join(directory, 'etc/enable'),
+    masksFile: createMasksFile(join(directory, 'state/masks.json'), bootId()),
+    growthDelay: 0,
+    checkInterval: 5,
+    masksAtEnd: 'restore',
+    isolated: () => CpuSet.EMPTY,
+    pmdMask: () => CpuSet.EMPTY,
+    onPmdMask: () => () => {},
+    assignments: settableView({ free: machine() }),
+    assignedAt: () => undefined,
+    events: createAffinityEvents({ recorder: recordingEvents().recorder, nodeName: 'n', now: () => 0 }),
+    log: createLogger('test', 'silent'),
+    metrics: testMetrics(),
+    ...changes,
+  };
+}

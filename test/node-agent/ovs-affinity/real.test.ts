@@ -1,0 +1,151 @@
+import assert from 'node:assert/strict';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { askDatapaths, registerDatapathMetrics } from '../../../node-agent/ovs-affinity/datapath-metrics.ts';
+import { createOvsAffinity, type OvsAffinity } from '../../../node-agent/ovs-affinity/ovs-affinity.ts';
+import { procThreads } from '../../../node-agent/ovs-affinity/threads.ts';
+import { createLogger } from '../../../runtime/log.ts';
+import { Registry } from '../../../runtime/metrics.ts';
+import { needs } from '../../support/parts.ts';
+import { allowedLists, eventually, tempDirectories } from '../support.ts';
+import { type MonitoredOvs, startMonitoredOvs } from './monitored-ovs.ts';
+import { all, cpus, first, machine, ovsParts, rest, settableView } from './parts.ts';
+import { watchMasks } from './sampler.ts';
+
+describe('a real Open vSwitch under --monitor', function () {
+  this.timeout(60_000);
+  needs('openVswitch');
+  // Ends before its directory does: hooks run in the order in which they are named.
+  after(async () => real?.stop());
+  const temp = tempDirectories();
+  let directory: string;
+  let real: MonitoredOvs;
+  let ovs: OvsAffinity;
+  let view: ReturnType<typeof settableView>;
+  let stop: AbortController;
+  let running: Promise<void>;
+
+  const DAEMONS = ['ovs-vswitchd', 'ovsdb-server'] as const;
+  const processes = () => DAEMONS.flatMap((name) => [real.pid(name), real.monitor(name)]);
+  const masks = () => [...new Set(processes().flatMap(allowedLists))].join('|');
+  const respawned = async (name: (typeof DAEMONS)[number]) => {
+    const before = real.pid(name);
+    process.kill(before, 'SIGSEGV');
+    await eventually(() => real.pid(name) !== before && real.isUp(name), 'respawned', 30);
+  };
+
+  before(async function () {
+    if (machine().size < 2) this.skip();
+    directory = temp();
+    mkdirSync(join(directory, 'etc'));
+    writeFileSync(join(directory, 'etc/enable'), '1');
+    real = await startMonitoredOvs(directory);
+    await eventually(() => procThreads.list(real.pid('ovs-vswitchd')).length > 5, 'handlers and revalidators');
+  });
+  beforeEach(() => {
+    stop = new AbortController();
+    view = settableView({ free: machine() });
+    ovs = createOvsAffinity(ovsParts(directory, { assignments: view, checkInterval: 0.5 }));
+    running = ovs.run(stop.signal);
+  });
+  afterEach(async () => {
+    stop.abort();
+    await running;
+  });
+
+  it('monitors are moved with their daemons, and shown', () => {
+    view.free(first());
+    assert.equal(masks(), first());
+    assert.deepEqual(
+      ovs.status().processes.map(({ name, role }) => `${name} ${role}`),
+      DAEMONS.flatMap((name) => [`${name} daemon`, `${name} monitor`]),
+    );
+  });
+
+  it('a daemon that crashes comes back on the right CPUs: no thread of it is ever on another', async () => {
+    view.free(first());
+    const other = cpus(rest()).first!;
+    const old = real.pid('ovs-vswitchd');
+    const begun = performance.now();
+    process.kill(old, 'SIGSEGV');
+    let sampled = 0;
+    // Each new thread is looked at as soon as there is one, until the daemon works again.
+    while (performance.now() - begun < 15_000) {
+      const pid = real.pid('ovs-vswitchd');
+      const lists = pid === old || pid === 0 ? [] : listsOf(pid);
+      for (const list of lists) {
+        assert.equal(list, first());
+        sampled++;
+      }
+      if (lists.length > 5) break;
+      await new Promise((resolve) => setTimeout(resolve, 1));
+    }
+    assert.ok(sampled > 5, `${sampled} samples`);
+    const sampler = await watchMasks(other, [real.pid('ovs-vswitchd')]);
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    await sampler.sawNone();
+    await eventually(() => ovs.status().processes.some(({ pid }) => pid === real.pid('ovs-vswitchd')), 'managed');
+  });
+
+  it('disabled while a daemon is down: its monitor is given back what it had, and so the next daemon', async () => {
+    view.free(first());
+    const monitor = real.monitor('ovsdb-server');
+    // The first time it comes back at once, after the second its monitor waits.
+    await respawned('ovsdb-server');
+    process.kill(real.pid('ovsdb-server'), 'SIGSEGV');
+    await eventually(() => !real.isUp('ovsdb-server'), 'down', 5);
+    stop.abort();
+    await running;
+    assert.deepEqual(allowedLists(monitor), [all()]);
+    await eventually(() => real.isUp('ovsdb-server'), 'back', 30);
+    assert.deepEqual([...new Set(allowedLists(real.pid('ovsdb-server')))], [all()]);
+  });
+
+  it('what a respawned daemon is given back is what its monitor had before', async () => {
+    view.free(first());
+    await respawned('ovsdb-server');
+    await eventually(() => ovs.status().processes.some(({ pid }) => pid === real.pid('ovsdb-server')), 'managed');
+    assert.equal(masks(), first());
+    stop.abort();
+    await running;
+    assert.equal(masks(), all());
+  });
+
+  it('new handler and revalidator threads are right from the first', async () => {
+    view.free(first());
+    const sampler = await watchMasks(cpus(rest()).first!, [real.pid('ovs-vswitchd')]);
+    const before = procThreads.list(real.pid('ovs-vswitchd')).length;
+    real.vsctl('set', 'Open_vSwitch', '.', 'other_config:n-revalidator-threads=5', 'other_config:n-handler-threads=4');
+    await eventually(() => procThreads.list(real.pid('ovs-vswitchd')).length > before, 'more threads');
+    await sampler.sawNone();
+  });
+
+  it('vacate: verified off', async () => {
+    view.free(all());
+    await ovs.vacate(cpus(rest()));
+    assert.equal(masks(), first());
+  });
+
+  it('its own counters, as metrics', async () => {
+    const [datapath] = await askDatapaths(real.rundir);
+    assert.equal(datapath?.datapath, 'netdev@ovs-netdev');
+    assert.ok(Number.isInteger(datapath.upcalls) && Number.isInteger(datapath.lost));
+    const registry = new Registry();
+    registerDatapathMetrics(registry, { rundir: real.rundir, log: createLogger('test', 'silent') });
+    const text = await registry.metrics();
+    for (const name of ['upcalls_total', 'lost_total', 'flows']) {
+      assert.match(text, new RegExp(`plumbline_ovs_datapath_${name}\\{datapath="netdev@ovs-netdev"\\} \\d+`));
+    }
+    assert.match(text, /plumbline_ovs_datapath_port_drops_total\{datapath="netdev@ovs-netdev",direction="rx"\} \d+/);
+    assert.match(text, /plumbline_ovs_datapath_failures_total 0/);
+  });
+});
+
+/** Allowed CPUs of a process that may still be starting, or be gone. */
+function listsOf(pid: number): string[] {
+  try {
+    return allowedLists(pid);
+  } catch {
+    return [];
+  }
+}

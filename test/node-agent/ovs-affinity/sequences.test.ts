@@ -1,0 +1,184 @@
+import assert from 'node:assert/strict';
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { status } from '@grpc/grpc-js';
+import { RpcError } from '../../../kube/kubelet-api/handlers.ts';
+import { createAssignments } from '../../../node-agent/assignments/assignments.ts';
+import { createAffinityEvents } from '../../../node-agent/ovs-affinity/affinity-events.ts';
+import { createOvsAffinity } from '../../../node-agent/ovs-affinity/ovs-affinity.ts';
+import { needs } from '../../support/parts.ts';
+import { createFakeKubelet, type FakeKubelet } from '../fake-kubelet.ts';
+import { allowedLists, eventually, recordingLogger, type StandIn, startStandIn, tempDirectories } from '../support.ts';
+import { all, countingAffinity, cpus, first, machine, ovsParts, recordingEvents, rest } from './parts.ts';
+import { watchMasks } from './sampler.ts';
+
+const sleep = (seconds: number) => new Promise((resolve) => setTimeout(resolve, seconds * 1000));
+
+let directory: string;
+let kubelet: FakeKubelet;
+let daemons: StandIn[];
+let stop: AbortController;
+let running: Promise<unknown>;
+let counted: ReturnType<typeof countingAffinity>;
+let recorded: ReturnType<typeof recordingEvents>;
+let logged: ReturnType<typeof recordingLogger>;
+let failures: string[];
+
+const masks = () => [...new Set(daemons.flatMap(({ pid }) => allowedLists(pid)))].join('|');
+const onlyOn = (list: string) => eventually(() => masks() === list, `every thread on ${list}`);
+/** The first CPU that the pod owns must be nobody else's from now on. */
+const watched = () =>
+  watchMasks(
+    cpus(rest()).first!,
+    daemons.map(({ pid }) => pid),
+  );
+
+/** A pod owns every CPU but the first, which is reserved; and the daemons have left them. */
+async function owned(): Promise<void> {
+  kubelet.pods = { 'ns/pod': { compute: rest() } };
+  kubelet.writeCheckpoint(first(), { uid: { compute: rest() } });
+  await onlyOn(first());
+}
+
+describe('the kubelet’s sequences, with real threads sampled from outside', () => {
+  needs('linux');
+  const temp = tempDirectories();
+  before(function () {
+    if (machine().size < 2) this.skip();
+  });
+
+  beforeEach(async () => {
+    directory = temp();
+    for (const name of ['run', 'etc', 'kubelet']) mkdirSync(join(directory, name));
+    writeFileSync(join(directory, 'etc/enable'), '1');
+    daemons = await Promise.all(
+      ['ovs-vswitchd', 'ovsdb-server'].map((name) => startStandIn(name, 1, join(directory, `run/${name}.pid`))),
+    );
+    kubelet = createFakeKubelet(join(directory, 'kubelet'));
+    kubelet.allocatable = rest();
+    kubelet.writeCheckpoint(all());
+    await kubelet.start();
+    stop = new AbortController();
+    counted = countingAffinity();
+    recorded = recordingEvents();
+    logged = recordingLogger();
+    failures = [];
+    const { log } = logged;
+    const onFailure = (code: string) => void failures.push(code);
+    const assignments = createAssignments({ kubeletDir: kubelet.directory, online: machine, log, onFailure });
+    const events = createAffinityEvents({
+      recorder: recorded.recorder,
+      nodeName: 'n',
+      now: () => performance.now() / 1000,
+    });
+    const parts = { affinity: counted, assignments, events, log, checkInterval: 0.1 };
+    running = Promise.all([
+      assignments.run(stop.signal),
+      createOvsAffinity(ovsParts(directory, parts)).run(stop.signal),
+    ]);
+    await eventually(() => assignments.view().free !== undefined, 'everything is known');
+  });
+  afterEach(async () => {
+    stop.abort();
+    await running;
+    await kubelet.stop();
+    await Promise.all(daemons.map((daemon) => daemon.stop()));
+  });
+
+  it('a kubelet restart: nothing allocatable, then everything with an empty List; no owned CPU is ever allowed', async () => {
+    await owned();
+    const sampler = await watched();
+    await kubelet.stop();
+    await sleep(0.2);
+    kubelet.allocatable = '';
+    kubelet.pods = {};
+    await kubelet.start();
+    await sleep(0.7);
+    kubelet.allocatable = rest();
+    await sleep(0.7);
+    kubelet.pods = { 'ns/pod': { compute: rest() } };
+    await sleep(0.3);
+    assert.ok((await sampler.sawNone()) > 100, 'samples');
+  });
+
+  it('the checkpoint is gone for a while: held', async () => {
+    await owned();
+    const sampler = await watched();
+    rmSync(join(kubelet.directory, 'cpu_manager_state'));
+    kubelet.pods = {};
+    await sleep(0.5);
+    await sampler.sawNone();
+  });
+
+  const orders: [string, () => void][] = [
+    ['the pool shrinks, then the entry appears', () => kubelet.writeCheckpoint(first(), {})],
+    ['the entry appears, then the pool shrinks', () => kubelet.writeCheckpoint(all(), { uid: { compute: rest() } })],
+  ];
+  for (const [name, half] of orders) {
+    it(`two writes, ${name}; released in two writes: allowed again only when both say so`, async () => {
+      half();
+      await onlyOn(first());
+      const sampler = await watched();
+      kubelet.pods = { 'ns/pod': { compute: rest() } };
+      kubelet.writeCheckpoint(first(), { uid: { compute: rest() } });
+      await sleep(0.3);
+      kubelet.pods = {};
+      half();
+      await sleep(0.3);
+      await sampler.sawNone();
+      kubelet.writeCheckpoint(all());
+      await onlyOn(all());
+    });
+  }
+
+  const faults: [string, () => Promise<void> | void, RegExp][] = [
+    ['missing', () => kubelet.stop(), /unavailable/],
+    [
+      'exhausted',
+      () => {
+        kubelet.behaviour = () => {
+          throw new RpcError(status.RESOURCE_EXHAUSTED, 'rate limit');
+        };
+      },
+      /exhausted/,
+    ],
+  ];
+  for (const [name, fault, code] of faults) {
+    it(`the socket ${name}: masks unchanged, counted, one Event`, async () => {
+      await owned();
+      await fault();
+      counted.sets = 0;
+      // The checkpoint frees everything, but nobody confirms it.
+      kubelet.writeCheckpoint(all());
+      await eventually(() => failures.length > 1, 'failures');
+      await sleep(0.5);
+      assert.equal(masks(), first());
+      assert.equal(counted.sets, 0);
+      assert.match(failures.join(), code);
+      assert.deepEqual(
+        recorded.events.filter(({ type }) => type === 'Warning').map(({ reason }) => reason),
+        ['OvsAffinityHeld'],
+      );
+    });
+  }
+
+  it('the socket hangs: masks unchanged, and what is taken is left at once', async () => {
+    kubelet.behaviour = () => new Promise(() => {});
+    kubelet.writeCheckpoint(first(), { uid: { compute: rest() } });
+    await onlyOn(first());
+    kubelet.writeCheckpoint(all());
+    await sleep(0.5);
+    assert.equal(masks(), first());
+  });
+
+  it('idle: no call that changes anything, and the kubelet is not asked', async () => {
+    await owned();
+    await sleep(0.3);
+    counted.sets = 0;
+    const { calls } = kubelet;
+    // As many looks as two minutes have.
+    await sleep(2.5);
+    assert.equal(counted.sets, 0);
+    assert.equal(kubelet.calls, calls);
+  });
+});

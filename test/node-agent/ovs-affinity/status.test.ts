@@ -1,0 +1,128 @@
+import assert from 'node:assert/strict';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { fetchOvsStatus } from '../../../cli/ovs/fetch.ts';
+import { statusLines } from '../../../cli/ovs/lines.ts';
+import { type OvsStatus, ovsStatus } from '../../../cli/ovs/status.ts';
+import { createOvsAffinity } from '../../../node-agent/ovs-affinity/ovs-affinity.ts';
+import { createAgentProbes } from '../../../node-agent/probe-server.ts';
+import { createLogger } from '../../../runtime/log.ts';
+import { Registry } from '../../../runtime/metrics.ts';
+import { needs } from '../../support/parts.ts';
+import { startStandIn, tempDirectories } from '../support.ts';
+import { first, machine, ovsParts, rest, settableView } from './parts.ts';
+
+const EXAMPLE: OvsStatus = {
+  enabled: true,
+  enablerFile: '/etc/openvswitch/enable_dynamic_cpu_affinity',
+  wanted: '0-3',
+  why: ['4-7: owned by containers', '8: poll mode drivers'],
+  problems: [],
+  processes: [
+    {
+      name: 'ovs-vswitchd',
+      role: 'daemon',
+      pid: 100,
+      threads: [
+        { tid: 100, name: 'ovs-vswitchd', allowed: '0-3', note: null },
+        { tid: 101, name: 'handler1', allowed: '0-3', note: null },
+        { tid: 102, name: 'handler2', allowed: '0-3', note: null },
+        { tid: 103, name: 'pmd-c08/id:4', allowed: '8', note: 'pmd' },
+        { tid: 104, name: 'revalidator3', allowed: '0-1', note: 'clipped' },
+        { tid: 105, name: 'urcu4', allowed: '0-7', note: null },
+        { tid: 106, name: 'late', allowed: '5', note: 'EPERM' },
+      ],
+    },
+    { name: 'ovs-vswitchd', role: 'monitor', pid: 99, threads: [] },
+  ],
+};
+
+describe('plumbline ovs status', () => {
+  it('what is wanted and why, threads that are alike in one line, what is not as it should be', () => {
+    const text = statusLines(EXAMPLE).map((line) => line.replaceAll(/ {2,}/g, '  '));
+    assert.deepEqual(text, [
+      'on: ordinary threads belong on CPUs 0-3',
+      '  4-7: owned by containers',
+      '  8: poll mode drivers',
+      '',
+      'ovs-vswitchd (pid 100), 7 threads',
+      '  100 ovs-vswitchd  0-3  as wanted',
+      '  2 x handler  0-3  as wanted',
+      '  103 pmd-c08/id:4  8  poll mode driver, left alone',
+      '  104 revalidator3  0-1  its cpuset holds it on fewer CPUs',
+      '  105 urcu4  0-7  not where it should be yet',
+      '  106 late  5  refused by the kernel: EPERM',
+      '',
+      'ovs-vswitchd monitor (pid 99), 0 threads',
+      '',
+    ]);
+    assert.equal(statusLines(EXAMPLE, true).filter((line) => /handler/.test(line)).length, 2);
+  });
+
+  it('off, and no daemon', () => {
+    const text = statusLines({ ...EXAMPLE, enabled: false, wanted: null, why: [], processes: [] }).join('\n');
+    assert.match(text, /^off: .*enable_dynamic_cpu_affinity is missing or empty/);
+    assert.match(text, /no daemon of Open vSwitch was found/);
+  });
+
+  describe('asking an agent', () => {
+    needs('linux');
+    const temp = tempDirectories();
+
+    it('the agent’s own answer is what the command reads', async function () {
+      if (machine().size < 2) this.skip();
+      const directory = temp();
+      for (const name of ['run', 'etc']) mkdirSync(join(directory, name));
+      writeFileSync(join(directory, 'etc/enable'), '1');
+      const daemon = await startStandIn('ovs-vswitchd', 1, join(directory, 'run/ovs-vswitchd.pid'));
+      const stop = new AbortController();
+      const assignments = settableView({ free: machine() });
+      const ovs = createOvsAffinity(ovsParts(directory, { assignments }));
+      const running = ovs.run(stop.signal);
+      assignments.free(first(), rest());
+      const server = createAgentProbes({
+        host: '127.0.0.1',
+        port: 0,
+        notReady: () => undefined,
+        registry: new Registry(),
+        pages: { '/ovs': ovs.status },
+        log: createLogger('test', 'silent'),
+      });
+      await server.start();
+      try {
+        const status = await fetchOvsStatus(`http://127.0.0.1:${server.port}/`);
+        assert.equal(status.wanted, first());
+        assert.deepEqual(status.why, [`${rest()}: owned by containers`]);
+        assert.match(status.problems.join(), /ovsdb-server is not managed/);
+        assert.ok(status.processes[0]!.threads.every(({ allowed }) => allowed === first()));
+        assert.deepEqual(ovsStatus.parse(JSON.parse(JSON.stringify(ovs.status()))), ovs.status());
+      } finally {
+        await server.stop(0);
+        stop.abort();
+        await running;
+        await daemon.stop();
+      }
+    });
+
+    const answers: [string, number, string, RegExp][] = [
+      ['no such page', 404, '', /manages no Open vSwitch/],
+      ['a failure', 500, '', /answers 500/],
+      ['something else', 200, '{"hello":1}', /is no answer of an agent/],
+    ];
+    for (const [name, status, body, expected] of answers) {
+      it(`${name}: said`, async () => {
+        const server = createServer((_request, response) => void response.writeHead(status).end(body));
+        await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+        const { port } = server.address() as AddressInfo;
+        await assert.rejects(fetchOvsStatus(`http://127.0.0.1:${port}`), expected);
+        server.close();
+      });
+    }
+
+    it('nobody there: said, with what to do', async () => {
+      await assert.rejects(fetchOvsStatus('http://127.0.0.1:1'), /run this on the node, or name the agent/);
+    });
+  });
+});

@@ -1,0 +1,191 @@
+import assert from 'node:assert/strict';
+import type { KubeClient } from '../../../kube/client.ts';
+import { KubeError } from '../../../kube/errors.ts';
+import type { NodeTopologyStatus } from '../../../kube/node-topology.ts';
+import { readNode } from '../../../node-agent/node-object.ts';
+import { createHeartbeat } from '../../../node-agent/report/heartbeat.ts';
+import { createTopologyStore } from '../../../node-agent/report/topology-store.ts';
+import { eventually, recordingLogger, testMetrics } from '../../node-agent/support.ts';
+import { needs } from '../../support/parts.ts';
+import { type InstalledAgents, installAgents } from './installed.ts';
+
+const OWN = 'worker-1';
+const OTHER = 'worker-2';
+const TOPOLOGIES = '/apis/plumbline.dev/v1alpha1/nodetopologies';
+const LEASES = '/apis/coordination.k8s.io/v1/namespaces/plumbline-system/leases';
+const signal = new AbortController().signal;
+const DRY = { query: { dryRun: 'All' } };
+
+const status = (more: Partial<NodeTopologyStatus> = {}): NodeTopologyStatus => ({
+  kubeletVersion: 'v1.36.2',
+  cells: [{ id: 0, cpus: '0-7' }],
+  cores: ['0,4', '1,5', '2,6', '3,7'],
+  sockets: [{ id: 0, cpus: '0-7' }],
+  reserved: '0,4',
+  cpuManager: { policy: 'static', options: { 'full-pcpus-only': 'true' } },
+  topologyManager: { policy: 'best-effort', scope: 'container', options: {} },
+  memoryManager: { policy: 'Static', cells: [{ id: 0, memory: 2 ** 36, hugePages: { 'hugepages-1Gi': 2 ** 35 } }] },
+  distances: { 0: [10] },
+  assignments: [{ podUID: 'u', namespace: 'ns', podName: 'vm', container: 'compute', cpus: '1,5' }],
+  physnets: [{ name: 'physnet0', cells: '0' }],
+  conditions: [
+    {
+      type: 'NetworksKnown',
+      status: 'True',
+      reason: 'AsExpected',
+      message: '',
+      lastTransitionTime: '2026-01-01T00:00:00Z',
+    },
+  ],
+  ...more,
+});
+
+describe('agents and a real API server', function () {
+  needs('controlPlane');
+  needs('kubectl');
+  this.timeout(120_000);
+  let installed: InstalledAgents;
+  let agent: KubeClient;
+
+  before(async () => {
+    installed = await installAgents([OWN, OTHER]);
+    agent = await installed.agent(OWN);
+    // A policy holds from a moment after it is made.
+    await eventually(
+      () => refused(() => agent.create(LEASES, lease(`plumbline-agent-${OTHER}`), DRY), /may not write the Lease/),
+      'the policy holds',
+      30,
+    );
+  });
+  after(async () => installed?.stop());
+
+  const lease = (name: string, more: object = {}) => ({
+    apiVersion: 'coordination.k8s.io/v1',
+    kind: 'Lease',
+    metadata: { name, namespace: 'plumbline-system' },
+    spec: { holderIdentity: 'x', leaseDurationSeconds: 40, ...more },
+  });
+  const topology = (name: string) => ({
+    apiVersion: 'plumbline.dev/v1alpha1',
+    kind: 'NodeTopology',
+    metadata: { name },
+  });
+  const refused = async (act: () => Promise<unknown>, message: RegExp): Promise<boolean> => {
+    try {
+      await act();
+      return false;
+    } catch (error) {
+      if (error instanceof KubeError && error.status === 403 && message.test(error.message)) return true;
+      throw error;
+    }
+  };
+
+  it('the report is applied: whole, and what is no longer said is gone', async () => {
+    const store = createTopologyStore(agent, OWN);
+    await store.sync(await readNode(agent, OWN, signal), signal);
+    assert.equal(await store.write(status({ pmdCPUs: '2,6', tunnel: { cells: '0' } }), signal), true);
+    assert.deepEqual(store.published, status({ pmdCPUs: '2,6', tunnel: { cells: '0' } }));
+    assert.equal(await store.write(status({ pmdCPUs: '2,6', tunnel: { cells: '0' } }), signal), false, 'nothing new');
+    assert.equal(await store.write(status({ assignments: [] }), signal), true);
+    const found = (await agent.get(`${TOPOLOGIES}/${OWN}`)) as {
+      status: unknown;
+      metadata: { ownerReferences: { kind: string; name: string }[]; managedFields: { manager: string }[] };
+    };
+    assert.deepEqual(found.status, status({ assignments: [] }));
+    const [owner] = found.metadata.ownerReferences;
+    assert.deepEqual([owner?.kind, owner?.name], ['Node', OWN]);
+    const { managedFields } = found.metadata;
+    assert.deepEqual(
+      [...new Set(managedFields.map(({ manager }) => manager))],
+      ['plumbline-node-agent', 'plumbline-test'],
+    );
+    assert.ok(JSON.stringify(managedFields).length < 4096, `${JSON.stringify(managedFields).length} bytes`);
+  });
+
+  it('what somebody else wrote into it is put right with the next change', async () => {
+    const store = createTopologyStore(agent, OWN);
+    await store.sync(await readNode(agent, OWN, signal), signal);
+    const forged = { status: { reserved: '0-7', pmdCPUs: '7' } };
+    await installed.plane.client.patch(`${TOPOLOGIES}/${OWN}/status`, 'application/merge-patch+json', forged);
+    await store.write(status({ reserved: '0,4', isolated: '3,7' }), signal);
+    assert.deepEqual(store.published, status({ reserved: '0,4', isolated: '3,7' }));
+  });
+
+  it('the schema refuses what no agent says', async () => {
+    const wrong = { ...topology(OWN), status: { ...status(), cells: [{ id: -1, cpus: '0' }] } };
+    const query = { fieldManager: 'plumbline-node-agent', force: true };
+    await assert.rejects(
+      agent.patch(`${TOPOLOGIES}/${OWN}/status`, 'application/apply-patch+yaml', wrong, { query }),
+      /cells\[0\].id/,
+    );
+  });
+
+  it('the heartbeat is made and renewed', async () => {
+    const stop = new AbortController();
+    const { log, lines } = recordingLogger();
+    let made = 0;
+    const onCreated = () => made++;
+    const deps = { client: agent, nodeName: OWN, log, metrics: testMetrics(), wallClock: Date.now, onCreated };
+    const done = createHeartbeat(deps).run(stop.signal);
+    await eventually(() => made === 1, JSON.stringify(lines));
+    stop.abort();
+    await done;
+  });
+
+  const event = (host: string) => ({
+    apiVersion: 'v1',
+    kind: 'Event',
+    metadata: { name: `e-${host}`, namespace: 'default' },
+    involvedObject: { apiVersion: 'v1', kind: 'Pod', name: 'vm', namespace: 'default' },
+    source: { component: 'plumbline-node-agent', host },
+    reason: 'NetworkElsewhere',
+    type: 'Warning',
+    message: 'x',
+  });
+
+  it('writes Events, in its own name', async () => {
+    await agent.create('/api/v1/namespaces/default/events', event(OWN));
+    assert.ok(await refused(() => agent.create('/api/v1/namespaces/default/events', event(OTHER)), /own name only/));
+  });
+
+  it('another node’s report, lease, and owner are refused', async () => {
+    await installed.plane.create(topology(OTHER));
+    const apply = (name: string) =>
+      agent.patch(
+        `${TOPOLOGIES}/${name}/status`,
+        'application/apply-patch+yaml',
+        { ...topology(name), status: status() },
+        {
+          query: { fieldManager: 'plumbline-node-agent', force: true },
+        },
+      );
+    assert.ok(await refused(() => apply(OTHER), /agent of node worker-1 may not write the NodeTopology of worker-2/));
+    assert.ok(await refused(() => agent.create(TOPOLOGIES, topology('worker-3')), /may not write the NodeTopology/));
+    assert.ok(await refused(() => agent.create(LEASES, lease(`plumbline-agent-${OTHER}`)), /may not write the Lease/));
+    const owner = { apiVersion: 'v1', kind: 'Node', name: OTHER, uid: 'u' };
+    const stolen = { metadata: { ownerReferences: [owner] } };
+    const patch = () => agent.patch(`${LEASES}/plumbline-agent-${OWN}`, 'application/merge-patch+json', stolen);
+    assert.ok(await refused(patch, /owned by that Node/));
+  });
+
+  it('has no verb on nodes but get, and may not delete, list or watch', async () => {
+    const node = `/api/v1/nodes/${OWN}`;
+    await agent.get(node);
+    const label = { metadata: { labels: { a: 'b' } } };
+    for (const act of [
+      () => agent.patch(node, 'application/merge-patch+json', label),
+      () => agent.patch(`${node}/status`, 'application/merge-patch+json', { status: {} }),
+      () => agent.get('/api/v1/nodes'),
+      () => agent.get('/api/v1/pods'),
+      () => agent.get(`${node}/proxy/configz`),
+      () => agent.delete(`${TOPOLOGIES}/${OWN}`),
+    ]) {
+      assert.ok(await refused(act, /cannot/));
+    }
+  });
+
+  it('a token of the same account that names no node writes nothing', async () => {
+    const unbound = await installed.unbound();
+    assert.ok(await refused(() => unbound.create(TOPOLOGIES, topology('worker-3')), /names no node/));
+  });
+});
