@@ -1,137 +1,186 @@
+import * as z from 'zod';
 import type { KubeClient } from '../kube/client.ts';
-import { NODE_TOPOLOGY_API, type NodeTopologyStatus, nodeTopology } from '../kube/node-topology.ts';
+import { NODE_TOPOLOGY_API, nodeTopology } from '../kube/node-topology.ts';
 import { createReflector } from '../kube/reflector.ts';
-import { lease, node as nodeSchema, type Pod, pod as podSchema } from '../kube/resources.ts';
-import { PlumblineError } from '../model/errors.ts';
-import { DPU_HOST_LABEL, DPU_LEASE_PREFIX } from '../model/names.ts';
-import { type PlacementHost, preparedHost } from '../model/placement/needs.ts';
+import { lease, node as nodeSchema, objectMeta } from '../kube/resources.ts';
+import {
+  DPU_HOST_LABEL,
+  DPU_LEASE_PREFIX,
+  DPU_READY_CONDITION,
+  FULL_PCPUS_LABEL,
+  NAMESPACE,
+  THREADS_PER_CORE_LABEL,
+} from '../model/names.ts';
 import type { Logger } from '../runtime/log.ts';
+import { sleep } from '../runtime/time.ts';
+import { AGENT_LEASE_PREFIX, AgentHealth } from './agent-health.ts';
+import type { ClusterState } from './cluster-state.ts';
 import type { LeaseView } from './dpu-health.ts';
-import { type PodNeeds, podNeedsOf } from './pod-needs.ts';
+import type { NeedsReader } from './pod-needs.ts';
+import { observedPod, podViewOf } from './pod-view.ts';
 
-/** A pod that is on a node and holds exclusive CPUs there, or will in a moment. */
-export interface BoundPod {
-  readonly uid: string;
-  readonly node: string;
-  readonly needs: PodNeeds;
+/** What the Node object says of what is written there. */
+export interface WrittenFacts {
+  readonly dpuHost: boolean;
+  readonly threadsPerCore: string | undefined;
+  readonly fullPcpus: string | undefined;
+  /** The status of the DPUReady condition. */
+  readonly dpuReady: string | undefined;
 }
 
-/** The cluster as the watches show it. Listeners are called after the view has changed. */
+/** The watches that feed a ClusterState. */
 export interface Cluster {
   run(signal: AbortSignal): Promise<void>;
   /** What has not come in yet, in words; undefined when all has. */
   readonly missing: string | undefined;
-  /** Undefined for a node that has not reported, or whose report contradicts itself. */
-  host(node: string): PlacementHost | undefined;
-  /** Running or starting pods with exclusive CPUs on a node. */
-  boundPods(node: string): readonly BoundPod[];
-  isDpuHost(node: string): boolean;
-  /** Leases of DPUs by node name. */
-  readonly dpuLeases: ReadonlyMap<string, LeaseView>;
-}
-
-export interface ClusterListeners {
-  /** A node's report or its pods changed. */
-  readonly nodeChanged: (node: string) => void;
-  readonly dpuLeaseChanged: (node: string, view: LeaseView | undefined) => void;
-  readonly podSettled: (uid: string) => void;
+  readonly nodes: ReadonlyMap<string, WrittenFacts>;
+  /**
+   * Reads the pods that have not started anew, past the watch: what another replica promised and the scheduler bound
+   * a moment ago is known after this. @throws KubeError
+   */
+  catchUp(signal: AbortSignal): Promise<void>;
 }
 
 export interface ClusterOptions {
   readonly client: KubeClient;
+  readonly state: ClusterState;
+  readonly reader: NeedsReader;
   readonly dpuLeaseNamespace: string;
-  readonly listeners: ClusterListeners;
+  readonly dpuLeaseChanged: (node: string, view: LeaseView | undefined) => void;
   readonly log: Logger;
   /** Monotonic seconds. */
   readonly now: () => number;
 }
 
-const TERMINAL = new Set(['Succeeded', 'Failed']);
+const resourceSlice = z.object({
+  metadata: objectMeta,
+  spec: z.object({ driver: z.string(), nodeName: z.string().nullish() }),
+});
+/** https://github.com/kubernetes-sigs/dra-driver-cpu: CPUs handed out by it and by the static CPU manager collide. */
+const DRA_CPU_DRIVER = 'dra.cpu';
+/** Seconds between two looks at which agents have fallen silent. */
+const SWEEP = 1;
+const LEASES = '/apis/coordination.k8s.io/v1/namespaces';
 
-export function createCluster({ client, dpuLeaseNamespace, listeners, log, now }: ClusterOptions): Cluster {
+export function createCluster(options: ClusterOptions): Cluster {
+  const { client, state, reader, dpuLeaseNamespace, dpuLeaseChanged, log, now } = options;
   const shared = { client, log, now };
-  const onNode = new Map<string, Map<string, BoundPod>>();
-  const leases = new Map<string, LeaseView>();
+  const agents = new AgentHealth();
+  let stale: ReadonlySet<string> = new Set();
 
   const reports = createReflector({
     ...shared,
     path: `/apis/${NODE_TOPOLOGY_API.apiVersion}/${NODE_TOPOLOGY_API.plural}`,
     schema: nodeTopology,
-    project: ({ metadata, status }) => preparedOf(metadata.name ?? '', status, log),
-    onChange: ({ key }) => listeners.nodeChanged(key),
+    // Nothing is kept here: what counts goes into the state's arrays at once.
+    project: ({ metadata, status }) => {
+      state.reportChanged(metadata.name ?? '', status);
+      return true;
+    },
+    onChange: ({ key, after }) => {
+      if (after === undefined) state.reportChanged(key, undefined);
+    },
   });
   const nodes = createReflector({
     ...shared,
     path: '/api/v1/nodes',
     schema: nodeSchema,
-    project: ({ metadata }) => ({ dpuHost: metadata.labels?.[DPU_HOST_LABEL] !== undefined }),
+    project: ({ metadata, status }): WrittenFacts => ({
+      dpuHost: metadata.labels?.[DPU_HOST_LABEL] !== undefined,
+      threadsPerCore: metadata.labels?.[THREADS_PER_CORE_LABEL],
+      fullPcpus: metadata.labels?.[FULL_PCPUS_LABEL],
+      dpuReady: status?.conditions?.find(({ type }) => type === DPU_READY_CONDITION)?.status,
+    }),
+    onChange: ({ key, before, after }) => {
+      if (!before || !after || before.dpuHost !== after.dpuHost) state.nodeChanged(key, after);
+    },
   });
   const pods = createReflector({
     ...shared,
     path: '/api/v1/pods',
-    schema: podSchema,
-    project: boundPod,
-    onChange: ({ before, after }) => {
-      if (before !== undefined) onNode.get(before.node)?.delete(before.uid);
-      if (after !== undefined) {
-        const there = onNode.get(after.node) ?? new Map<string, BoundPod>();
-        onNode.set(after.node, there.set(after.uid, after));
-        listeners.podSettled(after.uid);
-      }
-      for (const node of new Set([before?.node, after?.node])) if (node !== undefined) listeners.nodeChanged(node);
-    },
+    schema: observedPod,
+    project: (pod) => podViewOf(pod, reader),
+    onChange: ({ before, after }) => state.podChanged(before, after, pods.synced),
   });
   const dpus = createReflector({
     ...shared,
-    path: `/apis/coordination.k8s.io/v1/namespaces/${dpuLeaseNamespace}/leases`,
+    path: `${LEASES}/${dpuLeaseNamespace}/leases`,
     schema: lease,
-    project: ({ metadata, spec }) => {
-      const node = metadata.name?.startsWith(DPU_LEASE_PREFIX)
-        ? metadata.name.slice(DPU_LEASE_PREFIX.length)
-        : undefined;
-      return node === undefined
-        ? undefined
-        : { node, renewTime: spec?.renewTime, duration: spec?.leaseDurationSeconds };
-    },
+    project: (object) => leaseView(object, DPU_LEASE_PREFIX),
+    onChange: ({ before, after }) => dpuLeaseChanged((after ?? before)?.node ?? '', after),
+  });
+  const agentLeases = createReflector({
+    ...shared,
+    path: `${LEASES}/${NAMESPACE}/leases`,
+    schema: lease,
+    project: (object) => leaseView(object, AGENT_LEASE_PREFIX),
     onChange: ({ before, after }) => {
-      const node = (after ?? before)?.node ?? '';
-      if (after === undefined) leases.delete(node);
-      else leases.set(node, after);
-      listeners.dpuLeaseChanged(node, after);
+      if (after) agents.changed(after, now());
+      else if (before) agents.gone(before.node);
     },
   });
-  const all = { reports, nodes, pods, 'DPU leases': dpus };
+  const slices = createReflector({
+    ...shared,
+    path: '/apis/resource.k8s.io/v1/resourceslices',
+    schema: resourceSlice,
+    project: ({ spec }) => (spec.driver === DRA_CPU_DRIVER ? (spec.nodeName ?? undefined) : undefined),
+    onChange: ({ before, after }) => {
+      for (const node of [before, after]) {
+        if (node !== undefined) state.setFlag(node, 'draCpu', [...slices.items.values()].includes(node));
+      }
+    },
+    optional: true,
+  });
+  const all = {
+    reports,
+    nodes,
+    pods,
+    'DPU leases': dpus,
+    'agents’ leases': agentLeases,
+    'resource slices': slices,
+  };
+
+  const sweep = async (signal: AbortSignal): Promise<void> => {
+    while (!signal.aborted) {
+      await sleep(SWEEP, signal).catch(() => undefined);
+      const found = agents.stale(now(), agentLeases.lastHeard);
+      for (const node of found) if (!stale.has(node)) state.setFlag(node, 'stale', true);
+      for (const node of stale) if (!found.has(node)) state.setFlag(node, 'stale', false);
+      stale = found;
+    }
+  };
 
   return {
     async run(signal) {
-      await Promise.all(Object.values(all).map((reflector) => reflector.run(signal)));
+      await Promise.all([...Object.values(all).map((reflector) => reflector.run(signal)), sweep(signal)]);
     },
     get missing() {
       const late = Object.entries(all).flatMap(([name, reflector]) => (reflector.synced ? [] : [name]));
       return late.length === 0 ? undefined : `not synced yet: ${late.join(', ')}`;
     },
-    host: (name) => reports.items.get(name),
-    boundPods: (name) => [...(onNode.get(name)?.values() ?? [])],
-    isDpuHost: (name) => nodes.items.get(name)?.dpuHost ?? false,
-    dpuLeases: leases,
+    nodes: nodes.items,
+    async catchUp(signal) {
+      const list = z.object({
+        items: z.array(z.unknown()).nullish(),
+        metadata: z.object({ continue: z.string().optional() }),
+      });
+      let token: string | undefined;
+      do {
+        const query = { fieldSelector: 'status.phase=Pending', limit: 500, continue: token };
+        const page = list.parse(await client.get('/api/v1/pods', { query, signal, timeout: 10 }));
+        for (const item of page.items ?? []) {
+          const pod = observedPod.safeParse(item);
+          const view = pod.success ? podViewOf(pod.data, reader) : undefined;
+          if (view?.needs.exclusive) state.ledger.observe({ ...view, pod: view.needs });
+        }
+        token = page.metadata.continue === '' ? undefined : page.metadata.continue;
+      } while (token !== undefined);
+    },
   };
 }
 
-/** Undefined for a pod that holds no exclusive CPUs of any node: nearly all pods, of which nothing is kept. */
-function boundPod(pod: Pod): BoundPod | undefined {
-  const { nodeName } = pod.spec;
-  const { uid } = pod.metadata;
-  if (nodeName === undefined || uid === undefined || TERMINAL.has(pod.status?.phase ?? '')) return undefined;
-  const needs = podNeedsOf(pod);
-  return needs.request.containers.some(({ cpus }) => cpus > 0) ? { uid, node: nodeName, needs } : undefined;
-}
-
-function preparedOf(name: string, status: NodeTopologyStatus | undefined, log: Logger): PlacementHost | undefined {
-  try {
-    return status && preparedHost(status);
-  } catch (err) {
-    if (!(err instanceof PlumblineError)) throw err;
-    log.warn({ err, node: name }, 'passed over a report that contradicts itself');
-    return undefined;
-  }
+function leaseView({ metadata, spec }: z.infer<typeof lease>, prefix: string): LeaseView | undefined {
+  if (!metadata.name?.startsWith(prefix)) return undefined;
+  const node = metadata.name.slice(prefix.length);
+  return { node, renewTime: spec?.renewTime, duration: spec?.leaseDurationSeconds };
 }

@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { NAMESPACE } from '../model/names.ts';
 import { type ConfigDefinition, parseConfig } from '../runtime/config.ts';
 import { LOG_LEVELS } from '../runtime/log.ts';
 
@@ -13,7 +14,16 @@ const schema = z.object({
   kubeconfig: z.string().optional(),
   unpredictable: z.enum(['refuse', 'count-check']).default('count-check'),
   dpuUnknown: z.enum(['ready', 'not-ready']).default('ready'),
+  dpuScope: z.enum(['all', 'attached']).default('all'),
   dpuLeaseNamespace: z.string().default('ovn-kubernetes'),
+  answers: z.coerce.number().int().min(1).max(1000).default(16),
+  claimTimeout: z.coerce.number().min(1).max(3600).default(60),
+  eviction: z.enum(['evict', 'hold']).default('evict'),
+  leaderElect: z.enum(['true', 'false']).default('true'),
+  namespace: z.string().default(NAMESPACE),
+  podIp: z.string().optional(),
+  podName: z.string().optional(),
+  nodeName: z.string().optional(),
   logLevel: z.enum(LOG_LEVELS).default('info'),
 });
 
@@ -43,6 +53,34 @@ const definition: ConfigDefinition<typeof schema> = {
       flag: '--dpu-unknown <policy>',
       help: 'what a DPU counts as while the API server cannot be asked: ready or not-ready',
     },
+    dpuScope: {
+      flag: '--dpu-scope <scope>',
+      help: 'pods that need the DPU of their node: all on the pod network, or attached: those that ask for a device',
+    },
+    answers: {
+      flag: '--answers <number>',
+      help: 'most nodes answered for a pod with CPUs of its own; fewer while others are in flight',
+    },
+    claimTimeout: {
+      flag: '--claim-timeout <seconds>',
+      help: 'how long a node stays promised to a pod that is not bound',
+    },
+    eviction: {
+      flag: '--eviction <policy>',
+      help: 'pods that cannot start on the node they are bound to: evict, or hold (an Event only)',
+    },
+    leaderElect: {
+      flag: '--leader-elect <boolean>',
+      help: 'whether one of several replicas is elected to decide: true or false',
+    },
+    namespace: { flag: '--namespace <name>', help: 'where the lease and the service of the active replica are' },
+    podIp: {
+      flag: '--pod-ip <address>',
+      help: 'address to publish as the service’s only endpoint while active; default: nothing is published',
+      env: 'PLUMBLINE_POD_IP',
+    },
+    podName: { flag: '--pod-name <name>', help: 'name in the lease; default: the host’s', env: 'PLUMBLINE_POD_NAME' },
+    nodeName: { flag: '--node-name <name>', help: 'node, for the published endpoint', env: 'PLUMBLINE_NODE_NAME' },
     dpuLeaseNamespace: { flag: '--dpu-lease-namespace <name>', help: 'namespace of the leases that DPUs renew' },
     logLevel: { flag: '--log-level <level>', help: LOG_LEVELS.join(', '), env: 'PLUMBLINE_LOG_LEVEL' },
   },

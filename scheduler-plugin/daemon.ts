@@ -1,87 +1,105 @@
+import { randomBytes } from 'node:crypto';
+import { hostname } from 'node:os';
 import { createKubeClient } from '../kube/client.ts';
+import { createEventRecorder } from '../kube/events.ts';
 import type { Daemon } from '../runtime/daemon.ts';
 import { createHttpServer } from '../runtime/http-server.ts';
 import type { Logger } from '../runtime/log.ts';
 import { createRegistry } from '../runtime/metrics.ts';
-import { createProbeServer } from '../runtime/probes.ts';
+import { createServingDaemon } from '../runtime/serving-daemon.ts';
 import { monotonicSeconds, sleep } from '../runtime/time.ts';
 import { VERSION } from '../runtime/version.ts';
+import { type ActiveReplica, createActiveReplica } from './active-replica.ts';
 import { createExtenderApp } from './app.ts';
-import { createCluster } from './cluster.ts';
 import type { SchedulerPluginConfig } from './config.ts';
-import { createDpuHealth } from './dpu-health.ts';
-import { createExtender } from './extender.ts';
-import { createExtenderMetrics } from './metrics.ts';
-import { createRecheck } from './recheck.ts';
+import { createDecider, type Decider } from './decider.ts';
+import { createDecisions } from './decisions.ts';
+import { createExplainer } from './explain.ts';
+import { createExtenderMetrics, type ExtenderMetrics } from './metrics.ts';
 
-/** Seconds between turning unready and refusing connections. */
-const DRAIN_NOTICE = 2;
+const COMPONENT = 'plumbline-scheduler-plugin';
+/** Seconds that a replica on its way out waits for the pods it has promised room to be bound. */
+const PROMISES_KEPT = 4;
 
 /** Wires the scheduler extender together. */
 export function createSchedulerPlugin(config: SchedulerPluginConfig, log: Logger): Daemon {
   const now = monotonicSeconds;
-  const client = createKubeClient({
-    kubeconfig: config.kubeconfig,
-    userAgent: `plumbline-scheduler-plugin/${VERSION}`,
-  });
+  const client = createKubeClient({ kubeconfig: config.kubeconfig, userAgent: `${COMPONENT}/${VERSION}` });
   const registry = createRegistry();
   const metrics = createExtenderMetrics(registry);
-  const recheck = createRecheck({ client, log, now });
-  const dpuHealth = createDpuHealth({
+  const events = createEventRecorder({ client, component: COMPONENT, log, now });
+  const decisions = createDecisions(Date.now);
+  const isActive = () => active.isActive();
+  const decider = createDecider({ config, client, events, decisions, metrics, isActive, log, now });
+  const { extender, cluster } = decider;
+  const explainer = createExplainer({ extender, decisions, client, isActive });
+  const app = createExtenderApp({ extender, explainer, unpredictable: config.unpredictable, metrics, log });
+  const { certFile, keyFile, clientCaFile, host, port } = config;
+  const certificate = { certFile, keyFile, clientCaFile };
+  const server = createHttpServer({ handler: app.handler, host, port, certificate, log });
+  const active = createActiveReplica({
+    config,
     client,
-    namespace: config.dpuLeaseNamespace,
-    whenUnknown: config.dpuUnknown,
-    onFlip: (node, { ready }) => {
-      if (ready) recheck.improved(node);
-    },
+    identity: `${config.podName ?? hostname()}_${randomBytes(4).toString('hex')}`,
+    port: () => server.port,
+    catchUp: (signal) => cluster.catchUp(signal),
+    onActive: () => decider.becameActive(),
+    onPassive: () => app.closeSockets(),
     log,
     now,
   });
-  const cluster = createCluster({
-    client,
-    dpuLeaseNamespace: config.dpuLeaseNamespace,
-    listeners: {
-      nodeChanged: (node) => recheck.improved(node),
-      dpuLeaseChanged: (node, view) => dpuHealth.changed(node, view),
-      podSettled: (uid) => recheck.settled(uid),
-    },
-    log,
-    now,
-  });
-  const extender = createExtender({ cluster, dpuHealth, recheck, unpredictable: config.unpredictable, metrics });
-  const server = createHttpServer({
-    handler: createExtenderApp({ extender, metrics, log }),
-    host: config.host,
-    port: config.port,
-    certificate: { certFile: config.certFile, keyFile: config.keyFile, clientCaFile: config.clientCaFile },
-    log,
-  });
-  let stopping = false;
-  const probeServer = createProbeServer({
-    host: config.probeHost,
-    port: config.probePort,
-    notReady: () => (stopping ? 'stopping' : cluster.missing),
-    registry,
-    log,
-  });
-  const running = new AbortController();
 
-  return {
-    async start() {
-      await probeServer.start();
-      await server.start();
-      void cluster.run(running.signal);
-      log.info({ port: server.port, probePort: probeServer.port }, 'serving the scheduler');
+  const daemon = createServingDaemon({
+    server,
+    probes: { host: config.probeHost, port: config.probePort },
+    notReady: () => cluster.missing ?? (active.settled ? undefined : 'it is not known yet which replica is active'),
+    registry,
+    async run(signal) {
+      const watching = cluster.run(signal);
+      while (cluster.missing !== undefined && !signal.aborted) await sleep(0.02, signal).catch(() => undefined);
+      await Promise.all([watching, keepGauges(decider, active, metrics, now, signal), active.run(signal)]);
     },
-    async stop() {
-      stopping = true;
-      await sleep(DRAIN_NOTICE);
-      await server.stop();
-      running.abort();
-      recheck.stop();
-      dpuHealth.stop();
-      await probeServer.stop(0);
+    async close() {
+      decider.stop();
+      await events.flush();
       await client.close();
     },
+    log,
+  });
+  return {
+    start: () => daemon.start(),
+    async stop() {
+      await handOver(decider, active, now);
+      await daemon.stop();
+    },
   };
+}
+
+/** No new promises; then, once those given are kept or withdrawn, another replica may begin. */
+async function handOver({ extender, state }: Decider, active: ActiveReplica, now: () => number): Promise<void> {
+  extender.stopPromising();
+  const deadline = now() + PROMISES_KEPT;
+  while (state.ledger.unbound > 0 && now() < deadline) {
+    state.ledger.expire(now());
+    await sleep(0.05);
+  }
+  await active.release();
+}
+
+/** Ends promises whose time is over even if nobody calls, and says once a second how things stand. */
+async function keepGauges(
+  { state: { ledger }, recheck }: Decider,
+  active: ActiveReplica,
+  metrics: ExtenderMetrics,
+  now: () => number,
+  signal: AbortSignal,
+): Promise<void> {
+  while (!signal.aborted) {
+    ledger.expire(now());
+    metrics.claims.set({ kind: 'unbound' }, ledger.unbound);
+    metrics.claims.set({ kind: 'all' }, ledger.size);
+    metrics.active.set(active.isActive() ? 1 : 0);
+    metrics.waiting.set(recheck.waiting);
+    await sleep(1, signal).catch(() => undefined);
+  }
 }

@@ -44,8 +44,8 @@ export interface DpuHealthOptions {
   readonly namespace: string;
   /** Whether a DPU counts as alive while the API server cannot be asked. */
   readonly whenUnknown: 'ready' | 'not-ready';
-  /** Called when a DPU turns ready or not ready. */
-  readonly onFlip: (node: string, verdict: DpuVerdict) => void;
+  /** Called with a DPU's first verdict, and whenever its state changes. */
+  readonly onChange: (node: string, verdict: DpuVerdict) => void;
   readonly log: Logger;
   /** Monotonic seconds. */
   readonly now: () => number;
@@ -58,10 +58,12 @@ interface Watched {
   observation: LeaseObservation;
   duration: number;
   ready: boolean;
+  /** As it was told last. */
+  state: LeaseState | undefined;
   timer: NodeJS.Timeout | undefined;
 }
 
-export function createDpuHealth({ client, namespace, whenUnknown, onFlip, log, now }: DpuHealthOptions): DpuHealth {
+export function createDpuHealth({ client, namespace, whenUnknown, onChange, log, now }: DpuHealthOptions): DpuHealth {
   const watched = new Map<string, Watched>();
 
   const verdictOf = ({ observation, duration }: Watched): DpuVerdict => {
@@ -74,7 +76,10 @@ export function createDpuHealth({ client, namespace, whenUnknown, onFlip, log, n
     if (verdict.ready !== dpu.ready) {
       dpu.ready = verdict.ready;
       log.info({ node, ...verdict }, verdict.ready ? 'the DPU is alive' : 'the DPU is not alive');
-      onFlip(node, verdict);
+    }
+    if (verdict.state !== dpu.state) {
+      dpu.state = verdict.state;
+      onChange(node, verdict);
     }
     clearTimeout(dpu.timer);
     const { until } = judgeLease(dpu.observation, now(), { duration: dpu.duration });
@@ -106,6 +111,7 @@ export function createDpuHealth({ client, namespace, whenUnknown, onFlip, log, n
         observation: NOTHING_OBSERVED,
         duration: DEFAULT_DURATION,
         ready: false,
+        state: undefined,
         timer: undefined,
       };
       watched.set(node, dpu);
@@ -117,7 +123,9 @@ export function createDpuHealth({ client, namespace, whenUnknown, onFlip, log, n
     },
     verdict(node) {
       const dpu = watched.get(node);
-      return dpu === undefined ? { ready: false, state: 'unproven', age: undefined } : verdictOf(dpu);
+      // Without a lease the feature is off for this node, or its agent has not come up: nothing says that the DPU is dead.
+      if (dpu === undefined) return { ready: whenUnknown === 'ready', state: 'unknown', age: undefined };
+      return verdictOf(dpu);
     },
     stop() {
       for (const { timer } of watched.values()) clearTimeout(timer);

@@ -1,63 +1,203 @@
-import type { Cluster } from './cluster.ts';
+import type { Pod } from '../kube/resources.ts';
+import { answersFor } from '../model/claims/crowd.ts';
+import type { CpuSet } from '../model/cpu-set.ts';
+import type { ClusterState } from './cluster-state.ts';
+import type { Decisions } from './decisions.ts';
 import type { DpuHealth } from './dpu-health.ts';
+import { dpuRefusal } from './dpu-text.ts';
+import { Filter, type FilterOutcome } from './filter.ts';
+import { NodeFlag } from './fleet.ts';
 import type { ExtenderMetrics } from './metrics.ts';
-import { podNeedsOf } from './pod-needs.ts';
+import { UNKNOWN } from './name-index.ts';
+import type { NeedsReader, PodNeeds } from './pod-needs.ts';
+import { ownerOf } from './pod-view.ts';
+import { createPredictions } from './prediction-cache.ts';
 import type { Recheck } from './recheck.ts';
-import { judgeNode, type NodeVerdict, type UnpredictablePolicy } from './verdict.ts';
-import type { ExtenderArgs, FilterVerdict, HostPriority } from './wire.ts';
+import type { HostPriority } from './reply.ts';
+import { nameAt } from './scanned-names.ts';
+import { LOWEST, type NodeVerdict, type UnpredictablePolicy } from './verdict.ts';
+import type { ExtenderArgs } from './wire.ts';
 
-/** The caches have not seen the whole cluster yet, so no verdict can be given. */
-export class NotSynced extends Error {}
+/** No verdict can be given now: the caches have not seen the whole cluster yet, or another replica is the active one. */
+export class NotNow extends Error {}
 
 export interface Extender {
-  /** @throws NotSynced, ParseError */
-  filter(args: ExtenderArgs): FilterVerdict;
-  /** Called for the nodes that passed. @throws NotSynced, ParseError */
+  readonly state: ClusterState;
+  /** @param crowd other calls that wait for an answer. @throws NotNow, ParseError */
+  filter(args: ExtenderArgs, crowd: number): FilterOutcome;
+  /** Called for the nodes that passed. @throws NotNow, ParseError */
   prioritize(args: ExtenderArgs): readonly HostPriority[];
+  /** The verdict on each of some nodes, or of all, without any promise. @throws NotNow, ParseError */
+  explain(pod: Pod, nodes?: readonly string[]): readonly NodeExplanation[];
+  needsOf(pod: Pod): PodNeeds;
+  /** Whether a node would take a pod with these needs now. */
+  wouldFit(needs: PodNeeds, node: string): boolean;
+  /** @throws NotNow */
+  assertActive(): void;
+  /** From now on every call is answered with an Error. */
+  stopPromising(): void;
+}
+
+export interface NodeExplanation {
+  readonly node: string;
+  readonly verdict: NodeVerdict;
+  /** Pods in flight there, oldest first. */
+  readonly held: readonly { readonly uid: string; readonly kind: string; readonly cpus: CpuSet | undefined }[];
 }
 
 export interface ExtenderOptions {
-  readonly cluster: Cluster;
-  readonly dpuHealth: DpuHealth;
-  readonly recheck: Recheck;
+  readonly state: ClusterState;
+  readonly dpuHealth: Pick<DpuHealth, 'verdict'>;
+  readonly recheck: Pick<Recheck, 'waits' | 'settled' | 'neverOffered'>;
+  readonly reader: NeedsReader;
+  readonly decisions: Decisions;
   readonly unpredictable: UnpredictablePolicy;
   readonly metrics: ExtenderMetrics;
+  /** Why no verdict can be given, or undefined. */
+  readonly notSynced: () => string | undefined;
+  readonly isActive: () => boolean;
+  /** Monotonic seconds. */
+  readonly now: () => number;
+  /** Most nodes answered for a pod with exclusive CPUs. */
+  readonly answers: number;
 }
 
-export function createExtender(options: ExtenderOptions): Extender {
-  const { cluster, dpuHealth, recheck, unpredictable, metrics } = options;
+/** Nodes that were not offered and are predicted to find one that fits. */
+const MOST_MISSED = 32;
 
-  const judge = ({ pod, nodeNames }: ExtenderArgs): Map<string, NodeVerdict> => {
-    if (cluster.missing !== undefined) throw new NotSynced(cluster.missing);
-    const needs = podNeedsOf(pod);
-    return new Map(
-      nodeNames.map((name) => {
-        const dpu = cluster.isDpuHost(name) ? dpuHealth.verdict(name) : undefined;
-        const bound = cluster.boundPods(name).map((one) => one.needs);
-        return [name, judgeNode(needs, { host: cluster.host(name), bound, dpu }, unpredictable)];
-      }),
-    );
+/** When a verdict may be given. */
+function gateOf(notSynced: () => string | undefined, isActive: () => boolean) {
+  let stopping = false;
+  const assertSynced = () => {
+    const missing = notSynced();
+    if (missing !== undefined) throw new NotNow(missing);
+  };
+  return {
+    assertSynced,
+    assertActive() {
+      assertSynced();
+      if (stopping) throw new NotNow('this replica is stopping; another takes over');
+      if (!isActive()) throw new NotNow('another replica is the active one, or this one’s lease has run out');
+    },
+    stopPromising() {
+      stopping = true;
+    },
+  };
+}
+
+/** Answers the scheduler's calls from the state of the cluster, and enters what it promises into the ledger. */
+export function createExtender(options: ExtenderOptions): Extender {
+  const { state, dpuHealth, recheck, reader, decisions, unpredictable, metrics, notSynced, isActive, now } = options;
+  const { fleet, ledger, hostRefusals, breaker } = state;
+
+  const heldNeeds = (id: number, needs: PodNeeds): PodNeeds[] =>
+    ledger.heldOn(fleet.names.nameOf(id) ?? '', needs.request.uid).map(({ pod }) => pod);
+  const filter = new Filter(
+    fleet,
+    {
+      judge: createPredictions(fleet, unpredictable, heldNeeds),
+      heldNeeds,
+      dpuRefusal: (id) => dpuRefusal(dpuHealth.verdict(fleet.names.nameOf(id) ?? '')),
+      anyRefusedOnHost: () => hostRefusals.any,
+      refusedOnHost: (id, needs) => hostRefusals.has(fleet.names.nameOf(id) ?? '', needs.key),
+    },
+    unpredictable,
+  );
+
+  const { assertSynced, assertActive, stopPromising } = gateOf(notSynced, isActive);
+
+  /** Why an owner's pods are held back. Without the seconds: the scheduler counts by text. */
+  const heldBack = (pod: Pod): string | undefined => {
+    const owner = ownerOf(pod);
+    if (owner === undefined || breaker.heldFor(owner.uid, now()) === 0) return undefined;
+    return `held back: kubelets have refused the last pods of ${owner.kind} ${owner.name}`;
+  };
+
+  /** A node that was never offered and would take the pod: kube-scheduler stops looking when it has found enough. */
+  const missedNode = (needs: PodNeeds): string | undefined => {
+    let asked = 0;
+    for (const id of fleet.ids()) {
+      if (filter.wasOffered(id) || !fleet.has(id, NodeFlag.node) || fleet.shape(id) === undefined) continue;
+      if (asked >= MOST_MISSED) return undefined;
+      const verdict = filter.verdict(needs, id, undefined);
+      if (verdict.fits) return fleet.names.nameOf(id);
+      if (verdict.kind !== 'misaligned') asked++;
+    }
+    return undefined;
+  };
+
+  const remember = (pod: Pod, needs: PodNeeds, outcome: FilterOutcome): void => {
+    const { uid } = needs.request;
+    decisions.add(`${pod.metadata.namespace ?? ''}/${pod.metadata.name ?? ''}`, uid, outcome);
+    for (const { kind, nodes } of outcome.texts.list) metrics.refusals.inc({ reason: kind }, nodes);
+    if (outcome.answered.length > 0) {
+      recheck.settled(uid);
+      return;
+    }
+    recheck.waits(uid, needs);
+    const missed = heldBack(pod) === undefined ? missedNode(needs) : undefined;
+    if (missed !== undefined) recheck.neverOffered(uid, needs, missed);
   };
 
   return {
-    filter(args) {
-      const fits: string[] = [];
-      const failed: Record<string, string> = {};
-      const unresolvable: Record<string, string> = {};
-      for (const [name, verdict] of judge(args)) {
-        if (verdict.fits) {
-          fits.push(name);
-          continue;
-        }
-        metrics.refusals.inc({ reason: verdict.kind });
-        (verdict.preemptible ? failed : unresolvable)[name] = verdict.text;
-      }
-      const uid = args.pod.metadata.uid ?? '';
-      if (fits.length === 0) recheck.refused(uid);
-      else recheck.settled(uid);
-      return { fits, failed, unresolvable };
+    state,
+    assertActive,
+    stopPromising,
+    needsOf: (pod) => reader.read(pod),
+    wouldFit: (needs, node) => {
+      const id = fleet.names.find(node);
+      return id !== UNKNOWN && fleet.has(id, NodeFlag.node) && filter.verdict(needs, id, undefined).fits;
     },
-    prioritize: (args) =>
-      [...judge(args)].map(([node, verdict]) => ({ node, score: verdict.fits ? verdict.score : 0 })),
+
+    filter({ pod, names }, crowd) {
+      assertActive();
+      const needs = reader.read(pod);
+      const { uid } = needs.request;
+      ledger.expire(now());
+      const own = ledger.claimOf(uid)?.kind === 'promised' ? 1 : 0;
+      const others = crowd + ledger.unbound - own;
+      const outcome = filter.decide({
+        needs,
+        names,
+        heldBack: heldBack(pod),
+        answersFor: (candidates) => answersFor(options.answers, candidates, others),
+      });
+      if (needs.exclusive) {
+        const places = new Map(outcome.answered.map(({ node, cpus, score }) => [node, { cpus, score }]));
+        ledger.promise(uid, needs, places, pod.metadata.resourceVersion ?? '', now());
+      }
+      remember(pod, needs, outcome);
+      return outcome;
+    },
+
+    prioritize({ pod, names }) {
+      assertActive();
+      const needs = reader.read(pod);
+      const claim = ledger.claimOf(needs.request.uid);
+      return Array.from({ length: names.count }, (_, k) => {
+        const node = nameAt(names, k);
+        const known = claim?.places.get(node);
+        if (known !== undefined) return { node, score: known.score };
+        const verdict = filter.verdict(needs, names.ids[k]!, undefined);
+        return { node, score: verdict.fits ? verdict.score : LOWEST };
+      });
+    },
+
+    explain(pod, nodes) {
+      assertSynced();
+      const needs = reader.read(pod);
+      const ids =
+        nodes?.map((node) => ({ node, id: fleet.names.find(node) })) ??
+        [...fleet.ids()].map((id) => ({ node: fleet.names.nameOf(id) ?? '', id }));
+      return ids.map(({ node, id }) => ({
+        node,
+        verdict: filter.verdict(needs, id, heldBack(pod)),
+        held: ledger.heldOn(node, needs.request.uid).map(({ uid, kind, places }) => ({
+          uid,
+          kind,
+          cpus: places.get(node)?.cpus,
+        })),
+      }));
+    },
   };
 }

@@ -1,9 +1,14 @@
-import { Counter, Histogram, type Registry } from '../runtime/metrics.ts';
+import { Counter, Gauge, Histogram, type Registry } from '../runtime/metrics.ts';
 
 export interface ExtenderMetrics {
   readonly calls: Counter<'verb' | 'outcome'>;
   readonly seconds: Histogram<'verb'>;
   readonly refusals: Counter<'reason'>;
+  readonly claims: Gauge<'kind'>;
+  readonly claimEnds: Counter<'end'>;
+  readonly active: Gauge;
+  readonly rechecks: Counter;
+  readonly waiting: Gauge;
 }
 
 export function createExtenderMetrics(registry: Registry): ExtenderMetrics {
@@ -26,6 +31,33 @@ export function createExtenderMetrics(registry: Registry): ExtenderMetrics {
       name: 'plumbline_extender_refused_nodes_total',
       help: 'Nodes refused, by reason',
       labelNames: ['reason'],
+      registers,
+    }),
+    claims: new Gauge({
+      name: 'plumbline_extender_claims',
+      help: 'Pods that hold room which no report shows yet: unbound ones, and all',
+      labelNames: ['kind'],
+      registers,
+    }),
+    claimEnds: new Counter({
+      name: 'plumbline_extender_claims_ended_total',
+      help: 'Claims ended, by what ended them',
+      labelNames: ['end'],
+      registers,
+    }),
+    active: new Gauge({
+      name: 'plumbline_extender_active',
+      help: '1 while this replica is the one that decides',
+      registers,
+    }),
+    rechecks: new Counter({
+      name: 'plumbline_extender_rechecks_total',
+      help: 'Nodes touched so that the scheduler looks at waiting pods again',
+      registers,
+    }),
+    waiting: new Gauge({
+      name: 'plumbline_extender_waiting_pods',
+      help: 'Pods that were refused everywhere and wait',
       registers,
     }),
   };

@@ -1,45 +1,99 @@
 import type { Pod } from '../kube/resources.ts';
-import { podRequestOf } from '../model/kubelet/pod-request.ts';
+import { ANNOTATED_THREADS_PER_CORE, isAligned } from '../model/alignment.ts';
+import { type PodRequest, podRequestOf } from '../model/kubelet/pod-request.ts';
 import { isNetworkResource } from '../model/kubelet/report.ts';
 import { wantsFullPcpus } from '../model/launcher/annotation.ts';
-import { physnetOfResource, TUNNEL_RESOURCE } from '../model/names.ts';
-import type { NetworkNeed, PlacementNeeds } from '../model/placement/needs.ts';
+import { PLACED_RESOURCE, PLACEMENT_ANNOTATION } from '../model/names.ts';
+import { needsKey, type PlacementNeeds } from '../model/placement/needs.ts';
+import { networkOfResource, parseWishes, withWishes } from '../model/placement/wishes.ts';
 
-/** What a pod needs of its node, read from the pod alone: the webhook has put it there as requests. */
+/** Which pods count as needing the DPU of a node whose network it makes. */
+export type DpuScope = 'all' | 'attached';
+
+/** What a pod needs of its node, read from the pod alone: the webhook has put it there. */
 export interface PodNeeds extends PlacementNeeds {
-  /** The device resources of required networks. */
-  readonly resources: readonly string[];
+  /** The same for pods alike: see needsKey. */
+  readonly key: string;
+  /** Some container gets CPUs of its own. */
+  readonly exclusive: boolean;
   /** Whether its network would be made by the node's DPU. */
   readonly dpu: boolean;
 }
 
-/** @throws ParseError if an amount is no quantity */
-export function podNeedsOf(pod: Pod): PodNeeds {
-  const request = podRequestOf(pod);
-  const resources = [
-    ...new Set(request.containers.flatMap(({ devices }) => [...devices.keys()]).filter(isNetworkResource)),
-  ];
+/**
+ * Reads needs, sharing what pods alike have in common: ten thousand launchers come in a few shapes.
+ */
+export interface NeedsReader {
+  /** @throws ParseError if an amount is no quantity */
+  read(pod: Pod): PodNeeds;
+}
+
+/** Shapes remembered; beyond that all are forgotten and found again. */
+const REMEMBERED = 2000;
+
+export function createNeedsReader(dpuScope: DpuScope): NeedsReader {
+  const shared = new Map<string, Omit<PodNeeds, 'request'> & { readonly request: PodRequest }>();
   return {
-    request,
-    networks: resources.map(networkNeed),
-    wholeCores: wantsFullPcpus(pod.metadata),
-    resources,
-    dpu: needsDpu(pod),
+    read(pod) {
+      const fresh = needsOf(pod, dpuScope);
+      const id = `${fresh.key}${fresh.dpu}${fresh.request.guaranteed}`;
+      let common = shared.get(id);
+      if (common === undefined) {
+        if (shared.size >= REMEMBERED) shared.clear();
+        common = fresh;
+        shared.set(id, common);
+      }
+      return { ...common, request: { ...common.request, uid: fresh.request.uid } };
+    },
   };
 }
 
-function networkNeed(resource: string): NetworkNeed {
-  if (resource === TUNNEL_RESOURCE) return { name: resource, kind: 'tunnel', affinity: 'required' };
-  return { name: resource, kind: 'physnet', physnet: physnetOfResource(resource), affinity: 'required' };
+function needsOf(pod: Pod, dpuScope: DpuScope): PodNeeds {
+  const request = podRequestOf(pod);
+  const devices = new Set(request.containers.flatMap((container) => [...container.devices.keys()]));
+  const required = [...devices].map((name) => networkOfResource(name, 'required')).filter((need) => need !== undefined);
+  const needs: PlacementNeeds = {
+    request,
+    ...withWishes(required, parseWishes(pod.metadata.annotations?.[PLACEMENT_ANNOTATION])),
+    wholeCores: wantsFullPcpus(pod.metadata) && isPadded(request),
+  };
+  const exclusive = request.containers.some(({ cpus }) => cpus > 0);
+  return { ...needs, key: needsKey(needs), exclusive, dpu: needsDpu(pod, dpuScope) };
+}
+
+/**
+ * Whether the webhook has kept the annotation's promise. A launcher that it missed has an odd number of CPUs, which no
+ * node can give as whole cores: it goes to any node that takes threads.
+ */
+function isPadded({ containers }: PodRequest): boolean {
+  return containers.every(({ kind, cpus }) => kind === 'init' || isAligned(cpus, ANNOTATED_THREADS_PER_CORE));
 }
 
 /**
  * Pods on the host's own network start without the DPU, and so must DaemonSet pods, which would otherwise hang on a
  * node that is being repaired.
  */
-function needsDpu({ metadata, spec }: Pod): boolean {
-  const isDaemon = metadata.ownerReferences?.some(
+function needsDpu(pod: Pod, scope: DpuScope): boolean {
+  const isDaemon = pod.metadata.ownerReferences?.some(
     ({ kind, controller }) => controller === true && kind === 'DaemonSet',
   );
-  return spec.hostNetwork !== true && isDaemon !== true;
+  if (pod.spec.hostNetwork === true || isDaemon === true) return false;
+  return scope === 'all' || hasNetworkDevice(pod);
+}
+
+/** KubeVirt's devices and our own markers are on no network's card. */
+function isNoNetworkDevice(resource: string): boolean {
+  return resource.startsWith('devices.kubevirt.io/') || resource === PLACED_RESOURCE || isNetworkResource(resource);
+}
+
+/**
+ * Whether the pod is given a device that could be a virtual function of the DPU, as requests or as limits. Which
+ * extended resource is a network's is configured in its NAD; others (GPUs) count too, which errs on the safe side.
+ */
+function hasNetworkDevice({ spec }: Pod): boolean {
+  return [...spec.containers, ...(spec.initContainers ?? [])].some(({ resources }) =>
+    [...Object.keys(resources?.requests ?? {}), ...Object.keys(resources?.limits ?? {})].some(
+      (name) => name.includes('/') && !isNoNetworkDevice(name),
+    ),
+  );
 }

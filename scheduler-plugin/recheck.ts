@@ -1,78 +1,148 @@
-import type { KubeClient } from '../kube/client.ts';
-import { isNotFound } from '../kube/errors.ts';
-import { RECHECK_ANNOTATION } from '../model/names.ts';
-import type { Logger } from '../runtime/log.ts';
+import type { PodNeeds } from './pod-needs.ts';
 
 /**
  * Makes kube-scheduler look again at pods that were refused here. A change of a lease or of a custom resource wakes no
- * waiting pod, but a change of a Node's annotation does; so when a node turns better in this process's own view, and
- * only then, its recheck annotation is touched. In a quiet cluster nothing waits and nothing is written.
+ * waiting pod, but a change of a Node's annotation wakes all that an extender refused. So when a node turns good for
+ * one of them in this process's own view, and only then, that node is touched. In a quiet cluster nothing is written.
  */
 export interface Recheck {
-  /** A pod was refused on every node it was offered. */
-  refused(uid: string): void;
+  /** A pod waits: it was refused on every node it was offered, or the scheduler says that it found none. */
+  waits(uid: string, needs: PodNeeds): void;
   /** A pod found a node, or is gone. */
   settled(uid: string): void;
   /** A node may take pods now that it refused before. */
   improved(node: string): void;
+  /** A node would take the pod, and the scheduler stopped looking before it came to it. */
+  neverOffered(uid: string, needs: PodNeeds, node: string): void;
+  readonly waiting: number;
   stop(): void;
 }
 
 export interface RecheckOptions {
-  readonly client: KubeClient;
-  readonly log: Logger;
+  /** Whether the node would take such a pod now. */
+  readonly wouldFit: (needs: PodNeeds, node: string) => boolean;
+  /** Whether this replica is the one that writes. */
+  readonly active: () => boolean;
+  /** Changes the node's annotation. */
+  readonly touch: (node: string) => Promise<void>;
   /** Monotonic seconds. */
   readonly now: () => number;
 }
 
-/** Seconds between two writes to one node. */
+/** Seconds between two writes. One wakes every pod that waits, so there need not be more in the whole cluster. */
 const INTERVAL = 1;
-/** A pod that has not been seen for so many seconds no longer counts as waiting: it was deleted unnoticed. */
-const FORGET = 900;
+/** Seconds in which changes are gathered, and in which a pod that was refused on one node may pass on others. */
+const GATHER = 0.1;
+/**
+ * What a node looks good for may be kept off it by what is not seen here (taints, selectors). So each touch for the
+ * same pod and node waits twice as long as the one before, until the scheduler's own retry comes sooner (300 s).
+ */
+const LONGEST = 300;
+/** Kinds of waiting pods that are asked about for one improved node. */
+const MOST_ASKED = 200;
 
-export function createRecheck({ client, log, now }: RecheckOptions): Recheck {
-  const waiting = new Map<string, number>();
-  const last = new Map<string, number>();
-  const timers = new Map<string, NodeJS.Timeout>();
+interface Waiting {
+  readonly needs: PodNeeds;
+  readonly touched: Map<string, { times: number; last: number }>;
+}
 
-  const write = async (node: string): Promise<void> => {
-    const body = { metadata: { annotations: { [RECHECK_ANNOTATION]: new Date().toISOString() } } };
-    try {
-      await client.patch(`/api/v1/nodes/${node}`, 'application/merge-patch+json', body);
-      log.info({ node, waiting: waiting.size }, 'asked the scheduler to look at a node again');
-    } catch (err) {
-      if (!isNotFound(err))
-        log.warn(
-          { err, node },
-          'could not touch the recheck annotation; waiting pods stay until the scheduler’s own retry',
-        );
+export function createRecheck({ wouldFit, active, touch, now }: RecheckOptions): Recheck {
+  const waiting = new Map<string, Waiting>();
+  const improved = new Set<string>();
+  /** By pod: the node that was never offered. */
+  const missed = new Map<string, string>();
+  let timer: NodeJS.Timeout | undefined;
+  let last = Number.NEGATIVE_INFINITY;
+  let writing = false;
+
+  const isDue = ({ touched }: Waiting, node: string): boolean => {
+    const before = touched.get(node);
+    if (before === undefined) return true;
+    const wait = 2 ** (before.times - 1);
+    return wait <= LONGEST && now() - before.last >= wait;
+  };
+
+  /** The waiting pods that a node would take now. Pods alike are asked about once. */
+  const servedBy = (node: string): Waiting[] => {
+    const fits = new Map<string, boolean>();
+    return [...waiting.values()].filter((pod) => {
+      if (!isDue(pod, node)) return false;
+      const kind = `${pod.needs.key} ${pod.needs.dpu}`;
+      const fit = fits.get(kind) ?? (fits.size < MOST_ASKED && wouldFit(pod.needs, node));
+      fits.set(kind, fit);
+      return fit;
+    });
+  };
+
+  /** A node whose touch would serve some waiting pod. */
+  const choose = (): { readonly node: string; readonly pods: readonly Waiting[] } | undefined => {
+    for (const [uid, node] of missed) {
+      const pod = waiting.get(uid);
+      missed.delete(uid);
+      if (pod && isDue(pod, node) && wouldFit(pod.needs, node)) return { node, pods: [pod] };
     }
+    for (const node of improved) {
+      improved.delete(node);
+      const pods = servedBy(node);
+      if (pods.length > 0) return { node, pods };
+    }
+    return undefined;
   };
 
-  const anybodyWaits = (): boolean => {
-    for (const [uid, seen] of waiting) if (now() - seen > FORGET) waiting.delete(uid);
-    return waiting.size > 0;
+  const look = async (): Promise<void> => {
+    timer = undefined;
+    if (!active()) {
+      improved.clear();
+      missed.clear();
+      return;
+    }
+    const chosen = choose();
+    if (chosen === undefined) return;
+    for (const { touched } of chosen.pods) {
+      const times = (touched.get(chosen.node)?.times ?? 0) + 1;
+      touched.set(chosen.node, { times, last: now() });
+    }
+    last = now();
+    writing = true;
+    await touch(chosen.node);
+    writing = false;
+    schedule();
   };
+
+  function schedule(): void {
+    if (timer !== undefined || writing || waiting.size === 0) return;
+    if (improved.size === 0 && missed.size === 0) return;
+    const wait = Math.max(GATHER, last + INTERVAL - now());
+    timer = setTimeout(() => void look(), wait * 1000);
+    timer.unref();
+  }
 
   return {
-    refused: (uid) => void waiting.set(uid, now()),
-    settled: (uid) => void waiting.delete(uid),
+    waits(uid, needs) {
+      if (waiting.has(uid)) return;
+      waiting.set(uid, { needs, touched: new Map() });
+    },
+    settled(uid) {
+      waiting.delete(uid);
+      missed.delete(uid);
+    },
     improved(node) {
-      if (!anybodyWaits() || timers.has(node)) return;
-      const due = (last.get(node) ?? Number.NEGATIVE_INFINITY) + INTERVAL;
-      const timer = setTimeout(
-        () => {
-          timers.delete(node);
-          last.set(node, now());
-          void write(node);
-        },
-        Math.max(0, due - now()) * 1000,
-      );
-      timers.set(node, timer);
+      if (waiting.size === 0) return;
+      improved.add(node);
+      schedule();
+    },
+    neverOffered(uid, needs, node) {
+      if (!waiting.has(uid)) waiting.set(uid, { needs, touched: new Map() });
+      missed.set(uid, node);
+      schedule();
+    },
+    get waiting() {
+      return waiting.size;
     },
     stop() {
-      for (const timer of timers.values()) clearTimeout(timer);
-      timers.clear();
+      clearTimeout(timer);
+      timer = undefined;
+      waiting.clear();
     },
   };
 }

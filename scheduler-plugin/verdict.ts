@@ -1,94 +1,114 @@
-import { physnetOfResource, TUNNEL_RESOURCE } from '../model/names.ts';
+import type { CpuSet } from '../model/cpu-set.ts';
+import { misalignedText } from '../model/kubelet/rejection.ts';
+import { TUNNEL_RESOURCE } from '../model/names.ts';
 import { countCheck } from '../model/placement/count-check.ts';
 import { cellsOfNetwork, type PlacementHost } from '../model/placement/needs.ts';
-import { place } from '../model/placement/place.ts';
-import type { Refusal, RefusalReason } from '../model/placement/refusal.ts';
-import type { DpuVerdict } from './dpu-health.ts';
+import { exclusiveCpus, place } from '../model/placement/place.ts';
+import type { Refusal } from '../model/placement/refusal.ts';
+import { unfitForWholeCores } from '../model/placement/whole-cores.ts';
 import type { PodNeeds } from './pod-needs.ts';
-
-/** Why a node is refused; labels a metric. */
-export type RefusalKind = RefusalReason | 'no-report' | 'unpredictable' | 'dpu' | 'no-such-network';
+import type { RefusalKind } from './texts.ts';
 
 export type NodeVerdict =
   | {
       readonly fits: true;
       /** A whole number from 0 to 10. */
       readonly score: number;
+      /** What the kubelet would give; undefined where that is not predicted. */
+      readonly cpus: CpuSet | undefined;
+      /** The NUMA nodes they are on. */
+      readonly cells: readonly number[];
+      readonly warnings: readonly string[];
     }
   | {
       readonly fits: false;
       readonly kind: RefusalKind;
       /** Of few distinct values, since the scheduler counts nodes by it. */
       readonly text: string;
-      /** Whether other pods' leaving could change it. */
-      readonly preemptible: boolean;
+      /** For people: what is short, where, how much was wanted and how much there is. */
+      readonly detail: string;
     };
 
-/** What is known of a node when it is judged. */
-export interface NodeFacts {
-  /** Undefined for a node that has not reported. */
-  readonly host: PlacementHost | undefined;
-  /** Pods that are bound to the node and that its report may not show yet, oldest first. */
-  readonly bound: readonly PodNeeds[];
-  /** Undefined for a node whose network is on no DPU. */
-  readonly dpu: DpuVerdict | undefined;
-}
+export type Refused = Extract<NodeVerdict, { fits: false }>;
 
 /** What becomes of nodes that cannot be predicted: refused, or passed with the lowest score if the CPUs suffice by count. */
 export type UnpredictablePolicy = 'refuse' | 'count-check';
 
-const LOWEST = 0;
+export const LOWEST = 0;
 const HIGHEST = 10;
 
-/** No pod that leaves makes these true. */
-const FOR_GOOD: ReadonlySet<RefusalKind> = new Set([
-  'misaligned',
-  'no-exclusive-cpus',
-  'no-whole-cores',
-  'no-report',
-  'unpredictable',
-  'dpu',
-  'no-such-network',
-]);
-
-/** Would this node's kubelet take the pod, on CPUs beside its networks, with its DPU alive? */
-export function judgeNode(needs: PodNeeds, { host, bound, dpu }: NodeFacts, policy: UnpredictablePolicy): NodeVerdict {
-  if (needs.dpu && dpu !== undefined && !dpu.ready) return refuse('dpu', dpuText(dpu));
-  if (needs.request.containers.every(({ cpus }) => cpus === 0)) return { fits: true, score: LOWEST };
-  if (host === undefined) return unpredicted('no-report', 'node does not report its topology', policy);
-  const absent = absentNetwork(needs, host);
-  if (absent !== undefined) return refuse('no-such-network', `${absent} is not on the node`);
-  const placement = place(needs, host, bound);
-  if (placement.outcome === 'unpredictable') {
-    const shortage = countCheck(needs, host, bound);
-    if (shortage !== undefined) return refusedFor(shortage);
-    return unpredicted('unpredictable', `kubelet cannot be predicted: ${placement.reason}`, policy);
-  }
-  if (placement.outcome === 'refused') return refusedFor(placement.refusal);
-  return { fits: true, score: 1 + Math.round(placement.score * (HIGHEST - 1)) };
+export function refuse(kind: RefusalKind, text: string, detail = text): Refused {
+  return { fits: false, kind, text, detail };
 }
 
-/** The kubelet's own words where they are the same for all nodes of a kind; else the words that name no numbers. */
-function refusedFor({ reason, text, short }: Refusal): NodeVerdict {
-  return refuse(reason, reason === 'misaligned' ? text : short);
+/** A node that passes although nothing is foretold of it. */
+export const UNCHECKED: NodeVerdict = Object.freeze({
+  fits: true,
+  score: LOWEST,
+  cpus: undefined,
+  cells: [],
+  warnings: [],
+});
+
+/**
+ * Would this node's kubelet take the pod, on CPUs beside its networks?
+ * @param held pods that the node has been promised and that its report does not show yet, oldest first
+ */
+export function judgeHost(
+  needs: PodNeeds,
+  host: PlacementHost,
+  held: readonly PodNeeds[],
+  policy: UnpredictablePolicy,
+): NodeVerdict {
+  const unfit = unfitShape(needs, host, policy);
+  if (unfit) return unfit;
+  const placement = place(needs, host, held);
+  if (placement.outcome === 'unpredictable') return judgeByCount(needs, host, held);
+  if (placement.outcome === 'refused') return refusedFor(placement.refusal);
+  return {
+    fits: true,
+    score: 1 + Math.round(placement.score * (HIGHEST - 1)),
+    cpus: exclusiveCpus(placement.containers),
+    cells: placement.cells,
+    warnings: placement.warnings,
+  };
+}
+
+/** All that can be said of a node whose kubelet is not predicted or whose report is old. */
+export function judgeByCount(needs: PodNeeds, host: PlacementHost, held: readonly PodNeeds[]): NodeVerdict {
+  const shortage = countCheck(needs, host, held);
+  return shortage ? refusedFor(shortage) : UNCHECKED;
+}
+
+/** What rules out every node of a shape, whatever runs there. */
+export function unfitShape(needs: PodNeeds, host: PlacementHost, policy: UnpredictablePolicy): Refused | undefined {
+  const absent = absentNetwork(needs, host);
+  if (absent !== undefined) return refuse('no-such-network', `${absent} is not on the node`);
+  const { kubelet } = host;
+  if ('unpredictable' in kubelet) {
+    if (policy === 'count-check') return undefined;
+    return refuse('unpredictable', `kubelet cannot be predicted: ${kubelet.unpredictable}`);
+  }
+  if (!kubelet.cpu) return refuse('no-exclusive-cpus', 'node gives no exclusive CPUs', 'CPU manager policy none');
+  const { fullPcpusOnly } = kubelet.cpu.options;
+  const split = needs.wholeCores || fullPcpusOnly ? unfitForWholeCores(host) : undefined;
+  if (split) return refusedFor(split);
+  const { cpusPerCore } = kubelet.topology;
+  const odd = fullPcpusOnly && needs.request.containers.find(({ cpus }) => cpus % cpusPerCore !== 0);
+  if (!odd) return undefined;
+  const text = misalignedText(odd.cpus, cpusPerCore);
+  return refuse('misaligned', text, `container ${odd.name}: ${text}`);
+}
+
+export function refusedFor({ reason, text, short }: Refusal): Refused {
+  return refuse(reason, short, text);
 }
 
 /** The kubelet starts a pod even where nobody advertises a resource that it asks for, so this must refuse it. */
 function absentNetwork(needs: PodNeeds, { networks }: PlacementHost): string | undefined {
-  const absent = needs.networks.find((need) => cellsOfNetwork(networks, need) === undefined);
+  const absent = needs.networks.find(
+    (need) => need.affinity === 'required' && cellsOfNetwork(networks, need) === undefined,
+  );
   if (absent === undefined) return undefined;
-  return absent.name === TUNNEL_RESOURCE ? 'the tunnel' : `physnet ${physnetOfResource(absent.name) ?? absent.name}`;
-}
-
-function dpuText({ state, age }: DpuVerdict): string {
-  if (age === undefined) return 'DPU not ready: not seen alive yet';
-  return `DPU not ready: ${state}, last renewal ${Math.round(age)} s ago`;
-}
-
-function unpredicted(kind: RefusalKind, text: string, policy: UnpredictablePolicy): NodeVerdict {
-  return policy === 'refuse' ? refuse(kind, text) : { fits: true, score: LOWEST };
-}
-
-function refuse(kind: RefusalKind, text: string): NodeVerdict {
-  return { fits: false, kind, text, preemptible: !FOR_GOOD.has(kind) };
+  return absent.name === TUNNEL_RESOURCE ? 'the tunnel' : `physnet ${absent.physnet ?? absent.name}`;
 }

@@ -1,96 +1,105 @@
 import * as z from 'zod';
 import { type Pod, pod } from '../kube/resources.ts';
-import { PlumblineError } from '../model/errors.ts';
+import { ArgsError } from './args-error.ts';
+import type { NameIndex } from './name-index.ts';
+import { NameScanner, type ScannedNames } from './scanned-names.ts';
 
 /**
  * kube-scheduler's extender protocol. Its types have no JSON tags, so keys are the Go field names; the objects embedded
  * in them have their ordinary keys. Source: k8s.io/kube-scheduler/extender/v1/types.go.
  */
+const nodeItem = z.looseObject({ metadata: z.looseObject({ name: z.string() }) });
 const extenderArgs = z.object({
   Pod: pod,
   NodeNames: z.array(z.string()).nullish(),
-  Nodes: z.object({ items: z.array(z.object({ metadata: z.object({ name: z.string() }) })).nullish() }).nullish(),
+  Nodes: z.object({ items: z.array(nodeItem).nullish() }).nullish(),
 });
+
+export type NodeItem = z.infer<typeof nodeItem>;
 
 export interface ExtenderArgs {
   readonly pod: Pod;
-  readonly nodeNames: readonly string[];
+  readonly names: ScannedNames;
+  /** The whole objects, from a scheduler that keeps no cache of nodes for us (nodeCacheCapable: false). */
+  readonly nodes: readonly NodeItem[] | undefined;
 }
 
-/** A request that is no ExtenderArgs; answered in the protocol's own Error field. */
-export class ArgsError extends PlumblineError {
-  constructor(message: string, options?: ErrorOptions) {
-    super('extender-args', message, options);
+const KEY = Buffer.from('"NodeNames":');
+const OPEN = 0x5b;
+const ENDING = Buffer.from('}');
+
+/** Reads requests. Their names stay bytes: a decoder's answer is good until the next. */
+export class ArgsDecoder {
+  readonly #index: NameIndex;
+  readonly #scanner = new NameScanner();
+
+  constructor(index: NameIndex) {
+    this.#index = index;
+  }
+
+  /**
+   * @throws ArgsError if the body is no ExtenderArgs, carries both or neither of Nodes and NodeNames, or a pod without uid
+   */
+  decode(body: unknown): ExtenderArgs {
+    if (!Buffer.isBuffer(body) || body.length === 0) throw new ArgsError('the body is empty: expected ExtenderArgs');
+    return this.#decodeGo(body) ?? this.#decodeAny(body);
+  }
+
+  /** NodeNames are last where Go has written them: what is before is parsed, the names are not. */
+  #decodeGo(body: Buffer): ExtenderArgs | undefined {
+    const key = body.lastIndexOf(KEY);
+    if (key < 0 || body[key + KEY.length] !== OPEN) return undefined;
+    const names = this.#scanner.scan(body, key + KEY.length, this.#index);
+    const rest = body.subarray(this.#scanner.end).toString().trim();
+    if (rest !== ENDING.toString()) return undefined;
+    const { Pod, Nodes } = check(parseJson(`${body.toString('utf8', 0, key)}"NodeNames":[]}`));
+    if (Nodes?.items != null) throw bothGiven();
+    return { pod: withUid(Pod), names, nodes: undefined };
+  }
+
+  #decodeAny(body: Buffer): ExtenderArgs {
+    const { Pod, NodeNames, Nodes } = check(parseJson(body.toString()));
+    if (NodeNames != null && Nodes?.items != null) throw bothGiven();
+    const nodes = Nodes?.items ?? undefined;
+    const list = NodeNames ?? nodes?.map(({ metadata }) => metadata.name);
+    if (list === undefined) {
+      throw new ArgsError('neither NodeNames nor Nodes is set: give the extender nodeCacheCapable: true');
+    }
+    return { pod: withUid(Pod), names: this.namesOf(list), nodes };
+  }
+
+  /** Names that did not come as bytes. */
+  namesOf(names: readonly string[]): ScannedNames {
+    return this.#scanner.scan(Buffer.from(JSON.stringify(names)), 0, this.#index);
   }
 }
 
-/**
- * @throws ArgsError if the body is no ExtenderArgs, carries both or neither of Nodes and NodeNames, or a pod without uid
- */
-export function decodeArgs(body: unknown): ExtenderArgs {
-  const result = extenderArgs.safeParse(parseJson(body));
+function check(body: unknown): z.infer<typeof extenderArgs> {
+  const result = extenderArgs.safeParse(body);
   if (!result.success) throw new ArgsError(`the body is no ExtenderArgs: ${firstIssues(result.error)}`);
-  const { Pod, NodeNames, Nodes } = result.data;
-  if (Pod.metadata.uid === undefined) throw new ArgsError('Pod.metadata.uid is missing: a pod is known by its uid');
-  if (NodeNames != null && Nodes?.items != null) throw new ArgsError('both Nodes and NodeNames are set: expected one');
-  const nodeNames = NodeNames ?? Nodes?.items?.map((node) => node.metadata.name);
-  if (nodeNames === undefined) {
-    throw new ArgsError('neither NodeNames nor Nodes is set: give the extender nodeCacheCapable: true');
+  return result.data;
+}
+
+function withUid(given: Pod): Pod {
+  if (given.metadata.uid === undefined || given.metadata.uid === '') {
+    throw new ArgsError('Pod.metadata.uid is missing: a pod is known by its uid');
   }
-  return { pod: Pod, nodeNames };
+  return given;
 }
 
-/** The verdict on every node of one call. Each offered node is in exactly one of the three. */
-export interface FilterVerdict {
-  readonly fits: readonly string[];
-  /** Preempting other pods could help. Text by node name. */
-  readonly failed: Readonly<Record<string, string>>;
-  /** Preemption cannot help. Text by node name. */
-  readonly unresolvable: Readonly<Record<string, string>>;
+function bothGiven(): ArgsError {
+  return new ArgsError('both Nodes and NodeNames are set: expected one');
 }
 
-export function encodeFilterVerdict({ fits, failed, unresolvable }: FilterVerdict): string {
-  return JSON.stringify({
-    Nodes: null,
-    NodeNames: fits,
-    FailedNodes: failed,
-    FailedAndUnresolvableNodes: unresolvable,
-    Error: '',
-  });
-}
-
-/** The scheduler takes this as a failure of the extender: the pod is tried again with backoff, on no node. */
-export function encodeFilterError(message: string): string {
-  return JSON.stringify({
-    Nodes: null,
-    NodeNames: null,
-    FailedNodes: null,
-    FailedAndUnresolvableNodes: null,
-    Error: message,
-  });
-}
-
-export interface HostPriority {
-  readonly node: string;
-  /** A whole number from 0 to 10: the scheduler drops the whole reply over a fraction. */
-  readonly score: number;
-}
-
-export function encodePriorities(priorities: readonly HostPriority[]): string {
-  return JSON.stringify(priorities.map(({ node, score }) => ({ Host: node, Score: Math.round(score) })));
-}
-
-function parseJson(body: unknown): unknown {
-  if (!(body instanceof Uint8Array) || body.length === 0)
-    throw new ArgsError('the body is empty: expected ExtenderArgs');
+export function parseJson(text: string): unknown {
   try {
-    return JSON.parse(new TextDecoder().decode(body));
+    return JSON.parse(text);
   } catch (error) {
     throw new ArgsError('the body is not JSON: expected ExtenderArgs', { cause: error });
   }
 }
 
-function firstIssues(error: z.ZodError): string {
+export function firstIssues(error: z.ZodError): string {
   return error.issues
     .slice(0, 3)
     .map((issue) => `${issue.path.join('.') || 'the whole'}: ${issue.message}`)

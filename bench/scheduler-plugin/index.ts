@@ -1,49 +1,128 @@
 import { type BenchResult, summary } from '../model/timing.ts';
-import { createClient, quantile } from '../support/http-load.ts';
-import { runScript } from '../support/process.ts';
+import { type Client, createClient, quantile } from '../support/http-load.ts';
+import { type Running, root, run, runScript } from '../support/process.ts';
+import { filterBody } from './nodes.ts';
 
 const NAMES = 5000;
-const ROUNDS = 7;
-const CALLS = 20;
-/** Every one of the nodes is predicted in full, against parsing and sending back the same bytes. */
-const BOUND = 150;
+const MANY_NAMES = 15_000;
+const ROUNDS = 9;
+const CALLS = 60;
+const WARM_UP = 150;
+/** Orders of the names: no call is like the one before. */
+const BODIES = 8;
+/** Calls under updates, and node updates a second. */
+const LOAD_CALLS = 20_000;
+const UPDATES = 1000;
 
-/** A filter call over 5,000 node names, end to end, against an echo of plain node:http in a process of its own. */
-export async function filterOverEcho(): Promise<BenchResult> {
-  const extender = runScript('bench/scheduler-plugin/serve.ts', { PLUMBLINE_BENCH_NODES: String(NAMES) });
-  const echo = runScript('bench/support/echo-server.ts');
-  const hasPort = (line: Record<string, unknown>) => typeof line['port'] === 'number';
+const BOUNDS = { plain: 0.6, echo: 0.7, tail: 6, growth: 3.6, bytesPerNode: 2048 } as const;
+
+interface Server {
+  readonly line: Record<string, unknown>;
+  readonly running: Running;
+  readonly client: Client;
+  stop(): Promise<void>;
+}
+
+async function serve(running: Running, path: string): Promise<Server> {
+  const line = await running.line((found) => typeof found['port'] === 'number');
+  const client = createClient({ port: Number(line['port']), path });
+  return {
+    line,
+    running,
+    client,
+    async stop() {
+      client.close();
+      await running.stop();
+    },
+  };
+}
+
+const env = (nodes: number, updates = 0) => ({
+  PLUMBLINE_BENCH_NODES: String(nodes),
+  PLUMBLINE_BENCH_UPDATES: String(updates),
+});
+const extender = (nodes: number, updates = 0) =>
+  serve(
+    run(
+      process.execPath,
+      ['--expose-gc', '--import', 'tsx', `${root}/bench/scheduler-plugin/serve.ts`],
+      env(nodes, updates),
+    ),
+    '/filter',
+  );
+
+async function load({ client }: Server, bodies: readonly Buffer[], calls: number): Promise<number[]> {
+  const millis: number[] = [];
+  for (let i = 0; i < calls; i++) {
+    millis.push(...(await client.load({ calls: 1, concurrency: 1, body: bodies[i % bodies.length]! })));
+  }
+  return millis;
+}
+
+/** The median call of one server over that of another, in turns in one run. */
+async function compare(name: string, most: number, mine: Server, theirs: Server, bodies: [Buffer[], Buffer[]]) {
+  await load(mine, bodies[0], WARM_UP);
+  await load(theirs, bodies[1], WARM_UP);
+  const ratios: number[] = [];
+  for (let round = 0; round < ROUNDS; round++) {
+    const [measured, reference] = [await load(mine, bodies[0], CALLS), await load(theirs, bodies[1], CALLS)];
+    ratios.push(quantile(measured, 0.5) / quantile(reference, 0.5));
+  }
+  return summary(name, ratios, { most });
+}
+
+const bodiesOf = (names: number) => Array.from({ length: BODIES }, (_, seed) => filterBody(names, seed));
+
+/**
+ * A filter call over 5,000 node names, end to end, against a plain implementation and against an echo of node:http,
+ * each in a process of its own.
+ */
+export async function filterOverOthers(): Promise<BenchResult[]> {
+  const mine = await extender(NAMES);
+  const plain = await serve(runScript('bench/scheduler-plugin/plain.ts', env(NAMES)), '/filter');
+  const echo = await serve(runScript('bench/support/echo-server.ts'), '/');
   try {
-    const [mine, theirs] = await Promise.all([extender.line(hasPort), echo.line(hasPort)]);
-    const filter = createClient({ port: Number(mine['port']), path: '/filter' });
-    const base = createClient({ port: Number(theirs['port']), path: '/' });
-    const load = { calls: CALLS, concurrency: 1, body: filterBody() };
-    await filter.load(load);
-    await base.load(load);
-    const ratios: number[] = [];
-    for (let round = 0; round < ROUNDS; round++) {
-      const [measured, reference] = [await filter.load(load), await base.load(load)];
-      ratios.push(quantile(measured, 0.5) / quantile(reference, 0.5));
-    }
-    filter.close();
-    base.close();
-    return summary('scheduler-plugin.filter-5000-names-over-echo', ratios, { most: BOUND });
+    const bodies = bodiesOf(NAMES);
+    const name = 'scheduler-plugin.filter-5000-names-over';
+    return [
+      await compare(`${name}-plain`, BOUNDS.plain, mine, plain, [bodies, bodies]),
+      await compare(`${name}-echo`, BOUNDS.echo, mine, echo, [bodies, bodies]),
+      summary('scheduler-plugin.bytes-per-node', [Number(mine.line['bytesPerNode'])], { most: BOUNDS.bytesPerNode }),
+    ];
   } finally {
-    await Promise.all([extender.stop(), echo.stop()]);
+    await Promise.all([mine.stop(), plain.stop(), echo.stop()]);
   }
 }
 
-function filterBody(): Buffer {
-  const amounts = { cpu: '10', memory: '8Gi', 'devices.kubevirt.io/kvm': '1' };
-  const container = { name: 'compute', resources: { requests: amounts, limits: amounts } };
-  return Buffer.from(
-    JSON.stringify({
-      Pod: { metadata: { name: 'vm', namespace: 'east', uid: 'a-uid' }, spec: { containers: [container] } },
-      Nodes: null,
-      NodeNames: Array.from({ length: NAMES }, (_, index) => `worker-${index}.east.example.internal`),
-    }),
-  );
+/** Three times the names in about three times the time. */
+export async function filterGrowth(): Promise<BenchResult[]> {
+  const many = await extender(MANY_NAMES);
+  const few = await extender(NAMES);
+  try {
+    const bodies: [Buffer[], Buffer[]] = [bodiesOf(MANY_NAMES), bodiesOf(NAMES)];
+    return [await compare('scheduler-plugin.filter-15000-over-5000', BOUNDS.growth, many, few, bodies)];
+  } finally {
+    await Promise.all([many.stop(), few.stop()]);
+  }
+}
+
+/** The slowest hundredth of the calls over the median, while 1,000 nodes a second report anew. */
+export async function filterTail(): Promise<BenchResult[]> {
+  const server = await extender(NAMES, UPDATES);
+  try {
+    const bodies = bodiesOf(NAMES);
+    await load(server, bodies, WARM_UP);
+    const millis = await load(server, bodies, LOAD_CALLS);
+    const ratio = quantile(millis, 0.99) / quantile(millis, 0.5);
+    return [summary('scheduler-plugin.filter-p99-over-p50', [ratio], { most: BOUNDS.tail })];
+  } finally {
+    await server.stop();
+  }
 }
 
 /** Every measurement of scheduler-plugin/, in the order in which it is printed. */
-export const SCHEDULER_PLUGIN_BENCHES: readonly (() => Promise<BenchResult>)[] = [filterOverEcho];
+export const SCHEDULER_PLUGIN_BENCHES: readonly (() => Promise<BenchResult[]>)[] = [
+  filterOverOthers,
+  filterGrowth,
+  filterTail,
+];

@@ -1,66 +1,81 @@
 import type { NodeTopologyStatus } from '../../kube/node-topology.ts';
-import { preparedHost } from '../../model/placement/needs.ts';
 import { createHttpServer } from '../../runtime/http-server.ts';
 import { createLogger } from '../../runtime/log.ts';
 import { createRegistry } from '../../runtime/metrics.ts';
 import { createExtenderApp } from '../../scheduler-plugin/app.ts';
-import type { Cluster } from '../../scheduler-plugin/cluster.ts';
+import { ClusterState } from '../../scheduler-plugin/cluster-state.ts';
+import { createDecisions } from '../../scheduler-plugin/decisions.ts';
+import { createExplainer } from '../../scheduler-plugin/explain.ts';
 import { createExtender } from '../../scheduler-plugin/extender.ts';
 import { createExtenderMetrics } from '../../scheduler-plugin/metrics.ts';
+import { createNeedsReader } from '../../scheduler-plugin/pod-needs.ts';
+import { nodeName, nodeStatus } from './nodes.ts';
 
-/** The extender on plain HTTP over a cluster of PLUMBLINE_BENCH_NODES nodes in different states. Prints its port. */
+/**
+ * The extender on plain HTTP over a cluster of PLUMBLINE_BENCH_NODES nodes in different states, of which
+ * PLUMBLINE_BENCH_UPDATES report anew each second. Prints its port, and the bytes of heap that a node costs.
+ */
 const count = Number(process.env['PLUMBLINE_BENCH_NODES']);
+const updates = Number(process.env['PLUMBLINE_BENCH_UPDATES'] ?? 0);
 
-function status(index: number): NodeTopologyStatus {
-  const owned = index % 4;
-  return {
-    kubeletVersion: 'v1.36.2',
-    cells: [
-      { id: 0, cpus: '0-31,64-95' },
-      { id: 1, cpus: '32-63,96-127' },
-    ],
-    cores: Array.from({ length: 64 }, (_, core) => `${core},${core + 64}`),
-    reserved: '0,64',
-    cpuManager: { policy: 'static', options: { 'full-pcpus-only': 'true' } },
-    topologyManager: { policy: 'best-effort' },
-    assignments: Array.from({ length: owned }, (_, pod) => ({
-      podUID: `uid-${index}-${pod}`,
-      container: 'compute',
-      cpus: `${pod * 8 + 1}-${pod * 8 + 8},${pod * 8 + 65}-${pod * 8 + 72}`,
-    })),
-    physnets: [{ name: 'physnet0', cells: '0' }],
-  };
-}
-
-const hosts = new Map(
-  Array.from({ length: count }, (_, index) => [`worker-${index}.east.example.internal`, preparedHost(status(index))]),
-);
-const cluster: Cluster = {
-  run: async () => undefined,
-  missing: undefined,
-  host: (name) => hosts.get(name),
-  boundPods: () => [],
-  isDpuHost: () => false,
-  dpuLeases: new Map(),
-};
-const metrics = createExtenderMetrics(createRegistry());
-const extender = createExtender({
-  cluster,
-  dpuHealth: {
-    changed: () => undefined,
-    verdict: () => ({ ready: true, state: 'alive', age: 1 }),
-    stop: () => undefined,
-  },
-  recheck: { refused: () => undefined, settled: () => undefined, improved: () => undefined, stop: () => undefined },
-  unpredictable: 'refuse',
-  metrics,
-});
 const log = createLogger('bench', 'warn');
-const server = createHttpServer({
-  handler: createExtenderApp({ extender, metrics, log }),
-  host: '127.0.0.1',
-  port: 0,
-  log,
+const nothing = () => undefined;
+const listeners = {
+  improved: nothing,
+  settled: nothing,
+  waiting: nothing,
+  starting: nothing,
+  rejected: nothing,
+  claimEnded: nothing,
+  nodeFacts: nothing,
+};
+// What the reflector would have decoded: every report a text of its own.
+const decoded = (status: NodeTopologyStatus) => JSON.parse(JSON.stringify(status)) as NodeTopologyStatus;
+const used = () => {
+  globalThis.gc?.();
+  return process.memoryUsage().heapUsed + process.memoryUsage().arrayBuffers;
+};
+
+const state = new ClusterState(listeners, 60, log);
+const before = used();
+for (let index = 0; index < count; index++) {
+  const name = JSON.parse(JSON.stringify(nodeName(index))) as string;
+  state.nodeChanged(name, { dpuHost: false });
+  state.reportChanged(name, decoded(nodeStatus(index)));
+}
+const bytesPerNode = (used() - before) / count;
+
+const extender = createExtender({
+  state,
+  dpuHealth: { verdict: () => ({ ready: true, state: 'alive', age: 1 }) },
+  recheck: { waits: nothing, settled: nothing, neverOffered: nothing },
+  reader: createNeedsReader('all'),
+  decisions: createDecisions(Date.now),
+  unpredictable: 'refuse',
+  metrics: createExtenderMetrics(createRegistry()),
+  notSynced: nothing,
+  isActive: () => true,
+  now: () => performance.now() / 1000,
+  answers: 16,
 });
+const decisions = createDecisions(Date.now);
+const explainer = createExplainer({ extender, decisions, client: { get: async () => ({}) }, isActive: () => true });
+const metrics = createExtenderMetrics(createRegistry());
+const { handler } = createExtenderApp({ extender, explainer, unpredictable: 'refuse', metrics, log });
+const server = createHttpServer({ handler, host: '127.0.0.1', port: 0, log });
 await server.start();
-process.stdout.write(`${JSON.stringify({ port: server.port })}\n`);
+
+if (updates > 0) {
+  let next = 0;
+  let due = performance.now();
+  setInterval(() => {
+    const late = performance.now() - due;
+    const many = Math.floor((late / 1000) * updates);
+    due += (many / updates) * 1000;
+    for (let i = 0; i < many; i++) {
+      const index = next++ % count;
+      state.reportChanged(nodeName(index), decoded(nodeStatus(index + Math.floor(next / count))));
+    }
+  }, 5);
+}
+process.stdout.write(`${JSON.stringify({ port: server.port, bytesPerNode })}\n`);

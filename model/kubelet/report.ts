@@ -66,12 +66,17 @@ export function kubeletOfReport(report: HostReport, host = hostOfReport(report))
  * @throws ParseError if a list is no CPU list
  */
 export function stateOfReport(kubelet: Kubelet, report: HostReport): KubeletState {
-  const assignments = new Map<string, Map<string, CpuSet>>();
-  for (const { podUID, container, cpus } of report.assignments) {
-    const ofPod = assignments.get(podUID) ?? new Map<string, CpuSet>();
-    assignments.set(podUID, ofPod.set(container, CpuSet.parse(cpus)));
+  return kubelet.initialState(networkPools(report), assignmentsOf(report.assignments));
+}
+
+/** @throws ParseError if a list is no CPU list */
+export function assignmentsOf(assignments: HostReport['assignments']): Map<string, Map<string, CpuSet>> {
+  const byPod = new Map<string, Map<string, CpuSet>>();
+  for (const { podUID, container, cpus } of assignments) {
+    const ofPod = byPod.get(podUID) ?? new Map<string, CpuSet>();
+    byPod.set(podUID, ofPod.set(container, CpuSet.parse(cpus)));
   }
-  return kubelet.initialState(networkPools(report), assignments);
+  return byPod;
 }
 
 /** The device resources that stand for the node's networks. One device each: it is a place, and never used up. */

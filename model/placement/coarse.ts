@@ -1,6 +1,7 @@
 import type { CpuSet } from '../cpu-set.ts';
 import type { Host } from '../host.ts';
 import { lastingCpus, podCpus } from '../kubelet/pod-request.ts';
+import { type CoreLayout, freeIn, layoutOf, wholeIn, writeFree } from './core-layout.ts';
 import type { NetworkNeed, PlacementHost, PlacementNeeds } from './needs.ts';
 
 /** What a pod needs at the least, in the terms of a coarse fit. */
@@ -11,6 +12,8 @@ export interface CoarseNeed {
   readonly wholeCores: boolean;
   /** Required networks by the key they were set under. All the CPUs have to be near each of them. */
   readonly networks: readonly string[];
+  /** CPUs of the largest container: where the kubelet aligns, they have to be in one cell. Default 0. */
+  readonly largest?: number;
 }
 
 /**
@@ -25,34 +28,31 @@ export function coarseNeedOf({
 }: PlacementNeeds): CoarseNeed {
   const required = spansCells ? [] : networks.filter(({ affinity }) => affinity === 'required');
   const cpus = wholeCores || required.length > 0 ? lastingCpus(request) : podCpus(request);
-  return { cpus, wholeCores, networks: required.map(networkKey) };
+  const largest = request.containers.reduce((most, one) => (one.kind === 'init' ? most : Math.max(most, one.cpus)), 0);
+  return { cpus, wholeCores, networks: required.map(networkKey), largest };
 }
 
 /** Does not fit. */
 export const NO_FIT = -1;
 
-const MAX_CELLS = 32;
 /** All cells, where nothing narrows them. */
 const EVERYWHERE = 0xffffffff;
 
 /**
  * Free CPUs of many hosts in one typed array, to tell in microseconds which hosts are worth an exact prediction.
  *
- * A host's words are ordered by cell, then by thread of the core: bit c of the word of thread t is thread t of the c-th
- * core, and each cell starts on a word of its own. So the whole free cores of a cell are the AND of its threads' words,
- * and all that a fit does is AND, count and compare.
- *
- * A coarse fit is necessary, never sufficient: a host that it rules out would be refused by the exact prediction too.
+ * All that a fit does is AND, count and compare: see CoreLayout. A coarse fit is necessary, never sufficient: a host
+ * that it rules out would be refused by the exact prediction too.
  */
 export class CoarseFit {
   #words = new Uint32Array(0);
-  /** By host: where its words begin, its cells, its threads per core, words of one thread of one cell. */
+  readonly #layouts: (CoreLayout | undefined)[] = [];
+  /** By host: where its words begin. */
   readonly #start: number[] = [];
-  readonly #cells: number[] = [];
-  readonly #threads: number[] = [];
-  readonly #span: number[] = [];
-  /** Bit position of each CPU by host, -1 for a CPU on a core with fewer threads than others. */
-  readonly #bits: (Int32Array | undefined)[] = [];
+  /** By host: a container that could be in one cell is in one cell, or is refused. */
+  readonly #aligns: boolean[] = [];
+  /** By host: CPUs that are promised and not yet taken out of its free ones. */
+  readonly #promised: number[] = [];
   /** Cells of a network by host. Undefined or 0: nothing is known there, so it constrains nothing. */
   readonly #networks = new Map<string, number[]>();
   #used = 0;
@@ -71,58 +71,55 @@ export class CoarseFit {
    * @throws RangeError if it has more than 32 NUMA nodes
    */
   add(host: Host, free: CpuSet): number {
-    if (host.cells.length > MAX_CELLS) throw new RangeError(`${host.cells.length} NUMA nodes: at most ${MAX_CELLS}`);
     const index = this.size;
-    const threads = Math.max(1, ...host.cores.map((core) => core.size));
-    const coresOfCell = host.cells.map((cell) => host.cores.filter((core) => cell.cpus.intersects(core)));
-    const span = Math.max(1, ...coresOfCell.map((cores) => Math.ceil(cores.length / 32)));
-    const bits = new Int32Array((host.cpus.at(-1)?.id ?? -1) + 1).fill(-1);
-    coresOfCell.forEach((cores, cell) => {
-      cores.forEach((core, position) => {
-        [...core].forEach((cpu, thread) => {
-          bits[cpu] = ((cell * threads + thread) * span + (position >>> 5)) * 32 + (position & 31);
-        });
-      });
-    });
-    this.#start.push(this.#used);
-    this.#cells.push(host.cells.length);
-    this.#threads.push(threads);
-    this.#span.push(span);
-    this.#bits.push(bits);
-    this.#used += host.cells.length * threads * span;
-    this.#reserve();
-    this.setFree(index, free);
+    this.#put(index, host, free);
     return index;
   }
 
   /** Adds a node as it is prepared for placing, with its networks, and returns its index. */
   addNode(node: PlacementHost): number {
-    const index = this.add(node.host, node.host.online.minus(node.reserved).minus(node.owned));
+    const index = this.size;
+    this.putNode(index, node);
+    return index;
+  }
+
+  /**
+   * Replaces the node of an index, or sets one that was not there; those before it that are not set fit nothing.
+   * @throws RangeError if it has more than 32 NUMA nodes
+   */
+  putNode(index: number, node: PlacementHost): void {
+    this.#put(index, node.host, node.host.online.minus(node.reserved).minus(node.owned));
+    this.#aligns[index] = alignsContainers(node);
+    for (const hosts of this.#networks.values()) if (index < hosts.length) hosts[index] = 0;
     for (const [name, cells] of node.networks.physnets) {
       this.setNetwork(index, networkKey({ kind: 'physnet', physnet: name }), positionsOf(node.host, cells));
     }
     if (node.networks.tunnel) {
       this.setNetwork(index, networkKey({ kind: 'tunnel' }), positionsOf(node.host, node.networks.tunnel));
     }
-    return index;
   }
 
-  /** Replaces a host's free CPUs: unowned, not reserved, and without what is promised to pods in flight. */
+  /** The host of an index is no more: it fits nothing until another takes its place. */
+  clear(index: number): void {
+    if (index < this.size) this.#layouts[index] = undefined;
+  }
+
+  /** Replaces a host's free CPUs: unowned and not reserved. */
   setFree(index: number, free: CpuSet): void {
-    const start = this.#start[index] ?? 0;
-    const end = this.#start[index + 1] ?? this.#used;
-    this.#words.fill(0, start, end);
-    const bits = this.#bits[index];
-    if (!bits) return;
-    for (const cpu of free) {
-      const bit = bits[cpu] ?? -1;
-      if (bit >= 0) this.#words[start + (bit >>> 5)]! |= 1 << (bit & 31);
-    }
+    const layout = this.#layouts[index];
+    if (layout) writeFree(layout, this.#words, this.#start[index] ?? 0, free);
+  }
+
+  /** Says how many CPUs pods in flight will take on a host. */
+  setPromised(index: number, cpus: number): void {
+    while (this.size <= index) this.#reserveIndex();
+    this.#promised[index] = cpus;
   }
 
   /** Says in which cells of a host a network is, as bits by the position of the cell; 0 for unknown. */
   setNetwork(index: number, network: string, cells: number): void {
     const hosts = this.#networks.get(network) ?? [];
+    while (hosts.length < index) hosts.push(0);
     hosts[index] = cells;
     this.#networks.set(network, hosts);
   }
@@ -132,34 +129,78 @@ export class CoarseFit {
    * @param out at least as long as there are hosts
    */
   fit(need: CoarseNeed, out: Int16Array): number {
-    const networks = need.networks.map((network) => this.#networks.get(network) ?? []);
+    const fitOne = this.fitter(need);
     let fitting = 0;
     for (let index = 0; index < this.#start.length; index++) {
-      let cells = EVERYWHERE;
-      for (const hosts of networks) cells &= hosts[index] || EVERYWHERE;
-      const left = this.#room(index, cells, need.wholeCores) - need.cpus;
-      out[index] = left < 0 ? NO_FIT : left;
+      const left = fitOne(index);
+      out[index] = left;
       if (left >= 0) fitting++;
     }
     return fitting;
   }
 
-  /** CPUs that are free in the given cells: in whole cores, or at all. */
-  #room(index: number, cells: number, wholeCores: boolean): number {
+  /** For one pod: how many CPUs would be left on the host of an index where the pod could go, or NO_FIT. */
+  fitter(need: CoarseNeed): (index: number) => number {
+    const networks = need.networks.map((network) => this.#networks.get(network) ?? []);
+    return (index) => {
+      const layout = this.#layouts[index];
+      if (layout === undefined) return NO_FIT;
+      let cells = EVERYWHERE;
+      for (const hosts of networks) cells &= hosts[index] || EVERYWHERE;
+      return this.#left(index, layout, cells, need);
+    };
+  }
+
+  #left(index: number, layout: CoreLayout, cells: number, { cpus, wholeCores, largest = 0 }: CoarseNeed): number {
+    const oneCell = this.#aligns[index] && largest <= layout.largestCell ? largest : 0;
+    const left = this.#room(index, layout, cells, wholeCores, oneCell) - cpus;
+    if (left < 0) return NO_FIT;
+    const promised = this.#promised[index]!;
+    if (promised === 0) return left;
+    // Pods in flight may take halves of cores where the kubelet allows it, so there only the threads are counted.
+    const all = this.#room(index, layout, EVERYWHERE, false, 0);
+    return all - promised < cpus ? NO_FIT : Math.min(left, all - promised - cpus);
+  }
+
+  /** CPUs that are free in the given cells, in whole cores or at all; none if no cell has the room for `oneCell`. */
+  #room(index: number, layout: CoreLayout, cells: number, whole: boolean, oneCell: number): number {
     const words = this.#words;
-    const threads = this.#threads[index]!;
-    const span = this.#span[index]!;
+    const { threads, span } = layout;
     let room = 0;
+    let most = 0;
     let at = this.#start[index]!;
-    for (let cell = 0; cell < this.#cells[index]!; cell++) {
+    for (let cell = 0; cell < layout.cells; cell++) {
       if ((cells & (1 << cell)) !== 0) {
+        let here = 0;
         for (let word = 0; word < span; word++) {
-          room += wholeCores ? wholeIn(words, at + word, threads, span) : freeIn(words, at + word, threads, span);
+          here += whole ? wholeIn(words, at + word, threads, span) : freeIn(words, at + word, threads, span);
         }
+        room += here;
+        if (here > most) most = here;
       }
       at += threads * span;
     }
-    return room;
+    return most < oneCell ? NO_FIT : room;
+  }
+
+  #put(index: number, host: Host, free: CpuSet): void {
+    const layout = layoutOf(host);
+    while (this.size <= index) this.#reserveIndex();
+    const before = this.#layouts[index];
+    if (before?.words !== layout.words) {
+      this.#start[index] = this.#used;
+      this.#used += layout.words;
+      this.#reserve();
+    }
+    this.#layouts[index] = layout;
+    this.setFree(index, free);
+  }
+
+  #reserveIndex(): void {
+    this.#layouts.push(undefined);
+    this.#start.push(0);
+    this.#aligns.push(false);
+    this.#promised.push(0);
   }
 
   #reserve(): void {
@@ -170,28 +211,15 @@ export class CoarseFit {
   }
 }
 
+/** Under these policies a container whose CPUs one NUMA node could hold by its make gets them from one, or is refused. */
+function alignsContainers({ alignment }: PlacementHost): boolean {
+  return alignment === 'single-numa-node' || alignment === 'restricted';
+}
+
 function networkKey({ kind, physnet }: Pick<NetworkNeed, 'kind' | 'physnet'>): string {
   return kind === 'tunnel' ? 'tunnel' : `physnet ${physnet}`;
 }
 
 function positionsOf(host: Host, cells: CpuSet): number {
   return host.cells.reduce((bits, { id }, position) => (cells.has(id) ? bits | (1 << position) : bits), 0);
-}
-
-function wholeIn(words: Uint32Array, at: number, threads: number, span: number): number {
-  let whole = words[at]!;
-  for (let thread = 1; thread < threads; thread++) whole &= words[at + thread * span]!;
-  return popCount(whole) * threads;
-}
-
-function freeIn(words: Uint32Array, at: number, threads: number, span: number): number {
-  let free = 0;
-  for (let thread = 0; thread < threads; thread++) free += popCount(words[at + thread * span]!);
-  return free;
-}
-
-function popCount(word: number): number {
-  let n = word - ((word >>> 1) & 0x55555555);
-  n = (n & 0x33333333) + ((n >>> 2) & 0x33333333);
-  return Math.imul((n + (n >>> 4)) & 0x0f0f0f0f, 0x01010101) >>> 24;
 }

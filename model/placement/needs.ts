@@ -3,8 +3,8 @@ import type { Host } from '../host.ts';
 import { assertOnline } from '../host-cores.ts';
 import type { Kubelet, Unpredictable } from '../kubelet/kubelet.ts';
 import type { PodRequest } from '../kubelet/pod-request.ts';
-import { type HostReport, hostOfReport, kubeletOfReport, stateOfReport } from '../kubelet/report.ts';
-import type { KubeletState } from '../kubelet/state.ts';
+import { assignmentsOf, type HostReport, hostOfReport, kubeletOfReport, stateOfReport } from '../kubelet/report.ts';
+import { type KubeletState, ownedCpus } from '../kubelet/state.ts';
 
 /** A network interface whose place matters, and how much. */
 export interface NetworkNeed {
@@ -24,12 +24,34 @@ export interface PlacementNeeds {
   readonly wholeCores?: boolean | undefined;
   /** The guest sees the NUMA nodes that its CPUs span (guestMappingPassthrough); otherwise it is one guest cell. */
   readonly spansCells?: boolean | undefined;
+  /** What needsKey would make of them, where it is known. */
+  readonly key?: string | undefined;
 }
 
 /** NUMA nodes by network on one node. An empty set: the network is there, its NUMA node is not known. */
 export interface NetworkCells {
   readonly physnets: ReadonlyMap<string, CpuSet>;
   readonly tunnel: CpuSet | undefined;
+}
+
+const keys = new WeakMap<PlacementNeeds, string>();
+
+/** The same text for needs that differ in the pod's uid alone: what fits one of them fits all. */
+export function needsKey(needs: PlacementNeeds): string {
+  let key = needs.key ?? keys.get(needs);
+  if (key === undefined) {
+    const { request, networks, wholeCores = false, spansCells = false } = needs;
+    const containers = request.containers.map(({ kind, cpus, devices, memory }) => [
+      kind,
+      cpus,
+      [...devices],
+      [...memory],
+    ]);
+    const wanted = networks.map(({ kind, physnet, affinity }) => [kind, physnet, affinity]);
+    key = JSON.stringify([containers, wanted, wholeCores, spansCells]);
+    keys.set(needs, key);
+  }
+  return key;
 }
 
 /** A node made ready for placing pods on it: once for each report, not for each pod. */
@@ -45,6 +67,8 @@ export interface PlacementHost {
   readonly shown: ReadonlySet<string>;
   /** The kubelet gives whole cores only (full-pcpus-only). */
   readonly wholeCoresOnly: boolean;
+  /** The topology manager's policy; '' where it is not reported. */
+  readonly alignment: string;
   /** CPUs that the virtual switch polls on. */
   readonly polled: CpuSet;
   readonly networks: NetworkCells;
@@ -67,12 +91,39 @@ export function preparedHost(report: HostReport): PlacementHost {
     owned: unionOf(report.assignments.map(({ cpus }) => CpuSet.parse(cpus))),
     shown: new Set(report.assignments.map(({ podUID }) => podUID)),
     wholeCoresOnly: report.cpuManager.options?.['full-pcpus-only'] === 'true',
+    alignment: report.topologyManager?.policy ?? '',
     polled: CpuSet.parse(report.pmdCPUs ?? ''),
     networks: {
       physnets: new Map((report.physnets ?? []).map(({ name, cells }) => [name, CpuSet.parse(cells)])),
       tunnel: report.tunnel && CpuSet.parse(report.tunnel.cells),
     },
   });
+}
+
+/** Who owns which CPUs of a node, as a report has it. */
+export type ReportedAssignments = HostReport['assignments'];
+
+/**
+ * The same node with other pods on it: much cheaper than to make it ready anew.
+ * @throws ParseError if a list is no CPU list
+ */
+export function withAssignments(node: PlacementHost, assignments: ReportedAssignments): PlacementHost {
+  const { kubelet, state } = node;
+  const sets = assignmentsOf(assignments);
+  return Object.freeze({
+    ...node,
+    state: state && !('unpredictable' in kubelet) ? kubelet.initialState(state.pools, sets) : undefined,
+    owned: unionOf([...sets.values()].flatMap((containers) => [...containers.values()])),
+    shown: new Set(sets.keys()),
+  });
+}
+
+/** The same node after some pods have left it; uids that are not on it change nothing. */
+export function withoutPods(node: PlacementHost, uids: ReadonlySet<string>): PlacementHost {
+  const { kubelet, state } = node;
+  if ('unpredictable' in kubelet || !state) return node;
+  const after = [...uids].reduce((left, uid) => kubelet.remove(left, uid), state);
+  return Object.freeze({ ...node, state: after, owned: ownedCpus(after), shown: new Set(after.assignments.keys()) });
 }
 
 /** The NUMA nodes where a network is; undefined where the node does not have it at all. */

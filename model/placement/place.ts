@@ -2,11 +2,10 @@ import { type CpuSet, unionOf } from '../cpu-set.ts';
 import { isWholeCores } from '../host-cores.ts';
 import type { Admission, ContainerPlacement } from '../kubelet/admission.ts';
 import type { Kubelet } from '../kubelet/kubelet.ts';
-import type { PodRequest } from '../kubelet/pod-request.ts';
 import { type KubeletState, ownedCpus } from '../kubelet/state.ts';
-import type { PlacementHost, PlacementNeeds } from './needs.ts';
+import { fitsInEveryOrder } from './every-order.ts';
+import { needsKey, type PlacementHost, type PlacementNeeds } from './needs.ts';
 import { cellsTouched, networkVerdict } from './networks.ts';
-import { admissionOrders } from './orders.ts';
 import { type Refusal, refusal } from './refusal.ts';
 import { refusedByKubelet } from './refused-by-kubelet.ts';
 import { scoreOf } from './score.ts';
@@ -50,7 +49,7 @@ export function place(needs: PlacementNeeds, node: PlacementHost, held: readonly
   const before = admitAll(kubelet, state, inFlight);
   const verdict = judge(needs, node, kubelet, before.state);
   if ('reason' in verdict) return { outcome: 'refused', refusal: verdict };
-  if (inFlight.length > 0 && !before.refused && !fitsInEveryOrder(needs, node, kubelet, state, inFlight)) {
+  if (inFlight.length > 0 && !before.refused && !anyOrder(needs, node, kubelet, state, inFlight)) {
     const text = `it fits only if the kubelet admits it before some of the ${inFlight.length} pods in flight`;
     return { outcome: 'refused', refusal: refusal('in-flight', text, { resource: 'cpus' }) };
   }
@@ -119,25 +118,23 @@ function admitAll(kubelet: Kubelet, state: KubeletState, pods: readonly Placemen
   return { state: after, refused };
 }
 
-/** Every pod is admitted, on CPUs that suit it, in each order that is tried. */
-function fitsInEveryOrder(
+/** Every pod is admitted, on CPUs that suit it, whichever of them the kubelet admits first. */
+function anyOrder(
   needs: PlacementNeeds,
   node: PlacementHost,
   kubelet: Kubelet,
   state: KubeletState,
   inFlight: readonly PlacementNeeds[],
 ): boolean {
-  for (const order of admissionOrders(inFlight, needs, ({ request }) => sizeOf(request))) {
-    let after = state;
-    for (const pod of order) {
-      const verdict = judge(pod, node, kubelet, after);
-      if ('reason' in verdict) return false;
-      after = verdict.admission.state;
-    }
-  }
-  return true;
-}
-
-function sizeOf(request: PodRequest): number {
-  return request.containers.reduce((sum, { cpus }) => sum + cpus, 0);
+  return fitsInEveryOrder({
+    items: [...inFlight, needs],
+    keyOf: needsKey,
+    start: state,
+    admit(pod, before) {
+      const verdict = judge(pod, node, kubelet, before);
+      return 'reason' in verdict ? undefined : verdict.admission.state;
+    },
+    // What memory is left depends on who took it, so there states are not compared.
+    textOf: (after) => (after.memory ? undefined : after.defaultSet.toString()),
+  });
 }

@@ -1,43 +1,53 @@
 import assert from 'node:assert/strict';
-import { request } from 'node:http';
+import { type RequestListener, request } from 'node:http';
 import { createHttpServer, type HttpServer } from '../../runtime/http-server.ts';
 import { createRegistry } from '../../runtime/metrics.ts';
-import { createExtenderApp } from '../../scheduler-plugin/app.ts';
-import type { Extender } from '../../scheduler-plugin/extender.ts';
+import { createExtenderApp, type ExtenderApp } from '../../scheduler-plugin/app.ts';
+import { createExplainer } from '../../scheduler-plugin/explain.ts';
 import { createExtenderMetrics } from '../../scheduler-plugin/metrics.ts';
 import { silent } from '../support/logger.ts';
-import { extenderOf, podOf, statusOf } from './extender-fixture.ts';
+import { type ExtenderUnderTest, extenderOf, podOf, statusOf } from './extender-fixture.ts';
 
 interface FilterReply {
   NodeNames: string[] | null;
   FailedNodes: Record<string, string> | null;
   FailedAndUnresolvableNodes: Record<string, string> | null;
   Error: string;
+  Nodes: { items: { metadata: { name: string } }[] } | null;
+}
+
+function appOf({ extender, decisions }: ExtenderUnderTest): ExtenderApp {
+  const explainer = createExplainer({
+    extender,
+    decisions,
+    client: { get: async () => podOf('4') },
+    isActive: () => true,
+  });
+  const metrics = createExtenderMetrics(createRegistry());
+  return createExtenderApp({ extender, explainer, unpredictable: 'refuse', metrics, log: silent });
 }
 
 describe('the extender over HTTP', () => {
   let server: HttpServer;
-  let extender: Extender = extenderOf();
+  let app: ExtenderApp;
+  const use = (under: ExtenderUnderTest) => {
+    app = appOf(under);
+  };
 
   before(async () => {
-    const delegate: Extender = {
-      filter: (args) => extender.filter(args),
-      prioritize: (args) => extender.prioritize(args),
-    };
-    const metrics = createExtenderMetrics(createRegistry());
-    const handler = createExtenderApp({ extender: delegate, metrics, log: silent });
+    const handler: RequestListener = (request, response) => app.handler(request, response);
     server = createHttpServer({ handler, host: '127.0.0.1', port: 0, log: silent });
     await server.start();
   });
   after(() => server.stop(0));
   beforeEach(() => {
-    extender = extenderOf();
+    use(extenderOf());
   });
 
   /** node:http, so that headers are seen as sent. */
   const post = (path: string, body: string) =>
     new Promise<{ status: number; length: string | undefined; text: string }>((resolve, reject) => {
-      const call = request({ host: '127.0.0.1', port: server.port, path, method: 'POST' }, (response) => {
+      const call = request({ host: '127.0.0.1', port: server.port, path, method: 'POST', agent: false }, (response) => {
         const chunks: Buffer[] = [];
         response.on('data', (chunk: Buffer) => chunks.push(chunk));
         response.on('end', () =>
@@ -55,7 +65,7 @@ describe('the extender over HTTP', () => {
     JSON.stringify({ Pod: podOf('4'), Nodes: null, NodeNames: ['n1', 'n2'], ...more });
 
   it('speaks the wire of the scheduler, key by key', async () => {
-    extender = extenderOf({ nodes: { n1: statusOf() } });
+    use(extenderOf({ nodes: { n1: statusOf(), n2: undefined } }));
     const { status, length, text } = await post('/filter', args());
     assert.equal(status, 200);
     assert.equal(length, String(Buffer.byteLength(text)));
@@ -73,8 +83,13 @@ describe('the extender over HTTP', () => {
   });
 
   it('reads the names of whole Nodes where the scheduler sends those', async () => {
-    const { text } = await post('/filter', args({ NodeNames: null, Nodes: { items: [{ metadata: { name: 'n1' } }] } }));
-    assert.deepEqual((JSON.parse(text) as FilterReply).NodeNames, ['n1']);
+    const whole = { metadata: { name: 'n1', labels: { a: 'b' } }, spec: { podCIDR: '10.0.0.0/24' } };
+    const items = [whole, { metadata: { name: 'n2' } }];
+    const { text } = await post('/filter', args({ NodeNames: null, Nodes: { items } }));
+    const reply = JSON.parse(text) as FilterReply;
+    assert.deepEqual(reply.NodeNames, ['n1']);
+    assert.deepEqual(reply.Nodes?.items, [whole], 'whole Nodes are sent back whole');
+    assert.deepEqual(reply.FailedAndUnresolvableNodes, { n2: 'node is not known yet' });
   });
 
   const malformed: { name: string; body: string; error: RegExp }[] = [
@@ -89,7 +104,8 @@ describe('the extender over HTTP', () => {
     },
     { name: 'no pod', body: args({ Pod: null }), error: /Pod/ },
     { name: 'a quantity that is none', body: args({ Pod: podOf('four') }), error: /quantity "four"/ },
-    { name: 'a body of 10 MiB', body: ' '.repeat(10 * 1024 * 1024), error: /larger than/ },
+    { name: 'a body of 50 MiB', body: ' '.repeat(50 * 1024 * 1024), error: /larger than/ },
+    { name: 'names that are no strings', body: args({ NodeNames: ['n1', 2] }), error: /no array of strings/ },
   ];
   for (const { name, body, error } of malformed) {
     it(`answers ${name} with the protocol's Error`, async () => {
@@ -102,7 +118,7 @@ describe('the extender over HTTP', () => {
   }
 
   it('answers with Error before the caches have synced, never with all nodes', async () => {
-    extender = extenderOf({ missing: 'not synced yet: pods' });
+    use(extenderOf({ missing: 'not synced yet: pods' }));
     const reply = JSON.parse((await post('/filter', args())).text) as FilterReply;
     assert.match(reply.Error, /not synced yet: pods/);
     assert.equal(reply.NodeNames, null);
@@ -110,12 +126,11 @@ describe('the extender over HTTP', () => {
   });
 
   it('answers an internal fault with Error, never with all nodes, and tells no detail', async () => {
-    extender = {
-      filter: () => {
-        throw new TypeError('a secret detail');
-      },
-      prioritize: () => [],
+    const under = extenderOf();
+    const broken = (): never => {
+      throw new TypeError('a secret detail');
     };
+    use({ ...under, extender: { ...under.extender, filter: broken } });
     const { status, text } = await post('/filter', args());
     assert.equal(status, 200);
     assert.match((JSON.parse(text) as FilterReply).Error, /failed to decide/);

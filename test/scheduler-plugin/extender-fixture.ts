@@ -1,13 +1,17 @@
 import type { NodeTopologyStatus } from '../../kube/node-topology.ts';
 import type { Pod } from '../../kube/resources.ts';
-import { preparedHost } from '../../model/placement/needs.ts';
 import { createRegistry } from '../../runtime/metrics.ts';
-import type { BoundPod, Cluster } from '../../scheduler-plugin/cluster.ts';
-import type { DpuHealth, DpuVerdict } from '../../scheduler-plugin/dpu-health.ts';
+import { ClusterState, type StateListeners } from '../../scheduler-plugin/cluster-state.ts';
+import { createDecisions, type Decisions } from '../../scheduler-plugin/decisions.ts';
+import type { DpuVerdict } from '../../scheduler-plugin/dpu-health.ts';
 import { createExtender, type Extender } from '../../scheduler-plugin/extender.ts';
 import { createExtenderMetrics } from '../../scheduler-plugin/metrics.ts';
-import type { Recheck } from '../../scheduler-plugin/recheck.ts';
+import { createNeedsReader, type DpuScope } from '../../scheduler-plugin/pod-needs.ts';
+import { observedPod, podViewOf } from '../../scheduler-plugin/pod-view.ts';
+import { encodeFilterReply } from '../../scheduler-plugin/reply.ts';
 import type { UnpredictablePolicy } from '../../scheduler-plugin/verdict.ts';
+import { ArgsDecoder } from '../../scheduler-plugin/wire.ts';
+import { silent } from '../support/logger.ts';
 
 /** Two cells of four SMT2 cores each; the first core reserved; physnet0 on cell 0, physnet1 on cell 1. */
 export function statusOf(more: Partial<NodeTopologyStatus> = {}): NodeTopologyStatus {
@@ -41,37 +45,110 @@ export function podOf(cpu: string, resources: readonly string[] = [], more: Part
   } as Pod;
 }
 
+export const withUid = (pod: Pod, uid: string, more: object = {}): Pod => ({
+  ...pod,
+  metadata: { ...pod.metadata, name: uid, uid, ...more },
+});
+
 export interface ExtenderFixture {
+  /** Undefined: the node is there and does not report. */
   readonly nodes?: Readonly<Record<string, NodeTopologyStatus | undefined>>;
-  readonly bound?: readonly BoundPod[];
+  /** Pods on nodes. */
+  readonly bound?: readonly { readonly node: string; readonly pod: Pod }[];
   readonly dpus?: Readonly<Record<string, DpuVerdict>>;
+  readonly flags?: Readonly<Record<string, 'draCpu' | 'stale'>>;
   readonly missing?: string;
   readonly policy?: UnpredictablePolicy;
+  readonly dpuScope?: DpuScope;
+  readonly active?: () => boolean;
+  readonly answers?: number;
+  readonly promiseSeconds?: number;
 }
 
-export function extenderOf(fixture: ExtenderFixture = {}): Extender & { readonly refusedUids: string[] } {
-  const { nodes = { n1: statusOf() }, bound = [], dpus = {}, missing, policy = 'refuse' } = fixture;
-  const reports = new Map(Object.entries(nodes).map(([name, status]) => [name, status && preparedHost(status)]));
-  const cluster: Cluster = {
-    run: async () => undefined,
-    missing,
-    host: (name) => reports.get(name),
-    boundPods: (name) => bound.filter(({ node }) => node === name),
-    isDpuHost: (name) => name in dpus,
-    dpuLeases: new Map(),
+/** A reply as the scheduler reads it. */
+export interface FilterReply {
+  readonly NodeNames: readonly string[];
+  readonly FailedNodes: Readonly<Record<string, string>>;
+  readonly FailedAndUnresolvableNodes: Readonly<Record<string, string>>;
+  readonly Error: string;
+}
+
+export interface ExtenderUnderTest {
+  readonly extender: Extender;
+  readonly state: ClusterState;
+  readonly decisions: Decisions;
+  /** What was told to those who act, in order: `improved n1`. */
+  readonly told: string[];
+  readonly clock: { now: number };
+  /** By way of the wire. */
+  filter(pod: Pod, names?: readonly string[], crowd?: number): FilterReply;
+  /** The pod as the watch would bring it. */
+  see(pod: Pod, status?: object): void;
+  gone(pod: Pod): void;
+}
+
+const LISTENERS = ['improved', 'settled', 'waiting', 'starting', 'rejected', 'claimEnded', 'nodeFacts'] as const;
+
+export function extenderOf(fixture: ExtenderFixture = {}): ExtenderUnderTest {
+  const { nodes = { n1: statusOf() }, bound = [], dpus = {}, flags = {}, policy = 'refuse' } = fixture;
+  const reader = createNeedsReader(fixture.dpuScope ?? 'all');
+  const told: string[] = [];
+  const clock = { now: 1000 };
+  const nameOf = (what: unknown) => (typeof what === 'string' ? what : (what as { uid: string }).uid);
+  const listeners = Object.fromEntries(
+    LISTENERS.map((event) => [
+      event,
+      (what: unknown, end?: unknown) =>
+        told.push(`${event} ${nameOf(what)}${event === 'claimEnded' ? ` ${String(end)}` : ''}`),
+    ]),
+  ) as unknown as StateListeners;
+  const state = new ClusterState(listeners, fixture.promiseSeconds ?? 60, silent);
+  const names = new Set([...Object.keys(nodes), ...Object.keys(dpus)]);
+  for (const name of names) state.nodeChanged(name, { dpuHost: name in dpus });
+  for (const [name, status] of Object.entries(nodes)) if (status) state.reportChanged(name, status);
+  for (const [name, { ready }] of Object.entries(dpus)) state.setFlag(name, 'dpuDead', !ready);
+  for (const [name, flag] of Object.entries(flags)) state.setFlag(name, flag, true);
+  const views = new Map<string, ReturnType<typeof podViewOf>>();
+  const observe = (uid: string, view: ReturnType<typeof podViewOf>) => {
+    const before = views.get(uid);
+    if (before || view) state.podChanged(before, view, true);
+    views.set(uid, view);
   };
-  const dpuHealth: DpuHealth = {
-    changed: () => undefined,
-    verdict: (node) => dpus[node] ?? { ready: false, state: 'unproven', age: undefined },
-    stop: () => undefined,
+  const see = (pod: Pod, status: object = {}) =>
+    observe(pod.metadata.uid ?? '', podViewOf(observedPod.parse({ ...pod, status }), reader));
+  for (const { node, pod } of bound) see({ ...pod, spec: { ...pod.spec, nodeName: node } });
+
+  const decisions = createDecisions(() => 0);
+  const extender = createExtender({
+    state,
+    dpuHealth: { verdict: (node) => dpus[node] ?? { ready: true, state: 'unknown', age: undefined } },
+    recheck: {
+      waits: (uid) => void told.push(`waits ${uid}`),
+      settled: () => undefined,
+      neverOffered: (uid, _, node) => void told.push(`neverOffered ${uid} ${node}`),
+    },
+    reader,
+    decisions,
+    unpredictable: policy,
+    metrics: createExtenderMetrics(createRegistry()),
+    notSynced: () => fixture.missing,
+    isActive: fixture.active ?? (() => true),
+    now: () => clock.now,
+    answers: fixture.answers ?? 16,
+  });
+  const decoder = new ArgsDecoder(state.fleet.names);
+  return {
+    extender,
+    state,
+    decisions,
+    told,
+    clock,
+    filter(pod, offered = [...names], crowd = 0) {
+      const body = Buffer.from(JSON.stringify({ Pod: pod, Nodes: null, NodeNames: offered }));
+      const reply = encodeFilterReply(extender.filter(decoder.decode(body), crowd), undefined);
+      return JSON.parse(reply.toString()) as FilterReply;
+    },
+    see,
+    gone: (pod) => observe(pod.metadata.uid ?? '', undefined),
   };
-  const refusedUids: string[] = [];
-  const recheck: Recheck = {
-    refused: (uid) => void refusedUids.push(uid),
-    settled: () => undefined,
-    improved: () => undefined,
-    stop: () => undefined,
-  };
-  const metrics = createExtenderMetrics(createRegistry());
-  return { ...createExtender({ cluster, dpuHealth, recheck, unpredictable: policy, metrics }), refusedUids };
 }

@@ -1,12 +1,11 @@
 import assert from 'node:assert/strict';
 import type { Pod } from '../../kube/resources.ts';
 import { FULL_PCPUS_ANNOTATION, FULL_PCPUS_ONLY } from '../../model/names.ts';
-import { podNeedsOf } from '../../scheduler-plugin/pod-needs.ts';
+import { ArgsDecoder } from '../../scheduler-plugin/wire.ts';
 import type { ExtenderFixture } from './extender-fixture.ts';
-import { extenderOf, podOf, statusOf } from './extender-fixture.ts';
+import { extenderOf, podOf, statusOf, withUid } from './extender-fixture.ts';
 
 const PHYSNET1 = 'physnet.plumbline.dev/physnet1';
-const withUid = (pod: Pod, uid: string): Pod => ({ ...pod, metadata: { ...pod.metadata, uid } });
 const annotated = (pod: Pod): Pod => ({
   ...pod,
   metadata: { ...pod.metadata, annotations: { [FULL_PCPUS_ANNOTATION]: FULL_PCPUS_ONLY } },
@@ -18,6 +17,13 @@ const daemonPod = (pod: Pod): Pod => ({
     ownerReferences: [{ apiVersion: 'apps/v1', kind: 'DaemonSet', name: 'd', uid: 'd', controller: true }],
   },
 });
+const withInit = (pod: Pod, cpu: string): Pod => {
+  const amounts = { cpu, memory: '1Gi' };
+  return {
+    ...pod,
+    spec: { ...pod.spec, initContainers: [{ name: 'init', resources: { requests: amounts, limits: amounts } }] },
+  };
+};
 const dead = { ready: false, state: 'dead', age: 61.4 } as const;
 const owner = (cpus: string) => [{ podUID: 'other', container: 'compute', cpus }];
 
@@ -27,8 +33,6 @@ interface Case {
   readonly fixture?: ExtenderFixture;
   /** The refusal's text, or undefined where the node must pass. */
   readonly refused?: RegExp;
-  /** In which map. Default: failed. */
-  readonly unresolvable?: boolean;
 }
 
 const CASES: readonly Case[] = [
@@ -37,7 +41,6 @@ const CASES: readonly Case[] = [
     name: 'an odd pod on a full-pcpus-only node',
     pod: podOf('9'),
     refused: /SMT Alignment Error: requested 9 cpus not multiple cpus per core = 2/,
-    unresolvable: true,
   },
   {
     name: 'the same on a plain static node',
@@ -68,13 +71,12 @@ const CASES: readonly Case[] = [
     name: 'a physnet the node does not have',
     pod: podOf('4', ['physnet.plumbline.dev/elsewhere']),
     refused: /physnet elsewhere is not on the node/,
-    unresolvable: true,
   },
   {
     name: 'CPUs of a bound pod that the report does not show yet',
     pod: podOf('8'),
     fixture: {
-      bound: [{ uid: 'bound', node: 'n1', needs: podNeedsOf(withUid(podOf('8'), 'bound')) }],
+      bound: [{ node: 'n1', pod: withUid(podOf('8'), 'bound') }],
     },
     refused: /too few free whole cores/,
   },
@@ -83,7 +85,7 @@ const CASES: readonly Case[] = [
     pod: podOf('4'),
     fixture: {
       nodes: { n1: statusOf({ assignments: [{ podUID: 'bound', container: 'compute', cpus: '1-4,9-12' }] }) },
-      bound: [{ uid: 'bound', node: 'n1', needs: podNeedsOf(withUid(podOf('8'), 'bound')) }],
+      bound: [{ node: 'n1', pod: withUid(podOf('8'), 'bound') }],
     },
   },
   {
@@ -91,7 +93,6 @@ const CASES: readonly Case[] = [
     pod: podOf('4'),
     fixture: { dpus: { n1: dead } },
     refused: /DPU not ready: dead, last renewal 61 s ago/,
-    unresolvable: true,
   },
   { name: 'a live DPU', pod: podOf('4'), fixture: { dpus: { n1: { ready: true, state: 'alive', age: 3 } } } },
   {
@@ -103,21 +104,93 @@ const CASES: readonly Case[] = [
   {
     name: 'a node that does not report, under refuse',
     pod: podOf('4'),
-    fixture: { nodes: {} },
+    fixture: { nodes: { n1: undefined } },
     refused: /does not report its topology/,
-    unresolvable: true,
   },
   {
     name: 'a node that does not report, under count-check',
     pod: podOf('4'),
-    fixture: { nodes: {}, policy: 'count-check' },
+    fixture: { nodes: { n1: undefined }, policy: 'count-check' },
   },
   {
     name: 'a kubelet version that is not predicted, under refuse',
     pod: podOf('4'),
     fixture: { nodes: { n1: statusOf({ kubeletVersion: 'v1.99.0' }) } },
     refused: /kubelet v1\.99\.0 is not predicted/,
-    unresolvable: true,
+  },
+  {
+    name: 'the same under count-check',
+    pod: podOf('4'),
+    fixture: { nodes: { n1: statusOf({ kubeletVersion: 'v1.99.0' }) }, policy: 'count-check' },
+  },
+  {
+    name: 'under count-check a node with too few CPUs by count',
+    pod: podOf('4'),
+    fixture: {
+      nodes: { n1: statusOf({ kubeletVersion: 'v1.99.0', assignments: owner('1-6,9-14') }) },
+      policy: 'count-check',
+    },
+    refused: /too few free whole cores/,
+  },
+  {
+    name: 'a node whose agent has fallen silent, under refuse',
+    pod: podOf('4'),
+    fixture: { flags: { n1: 'stale' } },
+    refused: /agent has stopped reporting/,
+  },
+  {
+    name: 'a node whose agent has fallen silent, under count-check',
+    pod: podOf('4'),
+    fixture: { flags: { n1: 'stale' }, policy: 'count-check' },
+  },
+  {
+    name: 'a node where dra.cpu hands out CPUs',
+    pod: podOf('4'),
+    fixture: { flags: { n1: 'draCpu' }, policy: 'count-check' },
+    refused: /dra\.cpu hands out/,
+  },
+  {
+    name: 'reserved CPUs that split a core',
+    pod: podOf('4'),
+    fixture: { nodes: { n1: statusOf({ reserved: '0,6' }) } },
+    refused: /cannot give whole cores/,
+  },
+  {
+    name: 'an init container beside the others where there is room for one of them',
+    pod: withInit(podOf('4'), '4'),
+    fixture: { nodes: { n1: statusOf({ assignments: owner('1-5,9-13') }) } },
+    refused: /too few free whole cores/,
+  },
+  {
+    name: 'an init container beside the others where there is room for both',
+    pod: withInit(podOf('4'), '4'),
+    fixture: { nodes: { n1: statusOf({ assignments: owner('1-3,9-11') }) } },
+  },
+  {
+    name: 'an annotated launcher that the webhook missed, on a full-pcpus-only node',
+    pod: annotated(podOf('9')),
+    refused: /SMT Alignment Error/,
+  },
+  {
+    name: 'an annotated launcher that the webhook missed, on a plain static node',
+    pod: annotated(podOf('9')),
+    fixture: { nodes: { n1: statusOf({ cpuManager: { policy: 'static' } }) } },
+  },
+  {
+    name: 'a pod without a device on a node with a dead DPU, where only attached pods count',
+    pod: podOf('4', ['devices.kubevirt.io/kvm']),
+    fixture: { dpus: { n1: dead }, nodes: { n1: statusOf() }, dpuScope: 'attached' },
+  },
+  {
+    name: 'a pod with a device there',
+    pod: podOf('4', ['openshift.io/dpu_vfs']),
+    fixture: { dpus: { n1: dead }, nodes: { n1: statusOf() }, dpuScope: 'attached' },
+    refused: /DPU not ready: dead, last renewal 61 s ago/,
+  },
+  {
+    name: 'a dpu-host node without any lease',
+    pod: podOf('4'),
+    fixture: { dpus: { n1: { ready: true, state: 'unknown', age: undefined } }, nodes: { n1: statusOf() } },
   },
   {
     name: 'a pod on the shared pool',
@@ -127,44 +200,55 @@ const CASES: readonly Case[] = [
 ];
 
 describe('filter', () => {
-  for (const { name, pod, fixture, refused, unresolvable = false } of CASES) {
+  for (const { name, pod, fixture, refused } of CASES) {
     it(`${refused === undefined ? 'passes' : 'refuses'} ${name}`, () => {
-      const extender = extenderOf(fixture);
-      const verdict = extender.filter({ pod, nodeNames: ['n1'] });
+      const { filter, told } = extenderOf(fixture);
+      const { NodeNames, FailedNodes, FailedAndUnresolvableNodes } = filter(pod);
+      // Nothing ever stands in FailedNodes: preemption cannot help.
+      assert.deepEqual(FailedNodes, {});
       if (refused === undefined) {
-        assert.deepEqual(verdict, { fits: ['n1'], failed: {}, unresolvable: {} });
-        assert.deepEqual(extender.refusedUids, []);
+        assert.deepEqual([NodeNames, FailedAndUnresolvableNodes], [['n1'], {}]);
+        assert.ok(!told.includes('waits pod-uid'));
         return;
       }
-      assert.deepEqual(verdict.fits, []);
-      const [inside, outside] = unresolvable
-        ? [verdict.unresolvable, verdict.failed]
-        : [verdict.failed, verdict.unresolvable];
-      assert.match(inside['n1'] ?? '', refused);
-      assert.deepEqual(outside, {});
-      assert.deepEqual(extender.refusedUids, ['pod-uid']);
+      assert.deepEqual(NodeNames, []);
+      assert.match(FailedAndUnresolvableNodes['n1'] ?? '', refused);
+      assert.ok(told.includes('waits pod-uid'));
     });
   }
 
-  it('puts each of many nodes into exactly one place, with few texts', () => {
+  it('puts each rejected node of many into exactly one place, with at most 8 texts', () => {
     const nodes = Object.fromEntries(
       Array.from({ length: 1000 }, (_, i) => [
         `n${i}`,
         i % 3 === 0 ? statusOf() : statusOf({ assignments: owner(i % 3 === 1 ? '1-7,9-15' : '1-6,9-14') }),
       ]),
     );
-    const nodeNames = [...Object.keys(nodes), 'unknown'];
-    const { fits, failed, unresolvable } = extenderOf({ nodes }).filter({ pod: podOf('4'), nodeNames });
-    const all = [...fits, ...Object.keys(failed), ...Object.keys(unresolvable)];
-    assert.deepEqual([...all].sort(), [...nodeNames].sort());
-    assert.ok(new Set([...Object.values(failed), ...Object.values(unresolvable)]).size <= 8);
+    const offered = [...Object.keys(nodes), 'unknown'];
+    const { NodeNames, FailedAndUnresolvableNodes } = extenderOf({ nodes }).filter(podOf('4'), offered);
+    assert.equal(NodeNames.length, 16, 'as many as are answered');
+    for (const name of NodeNames) assert.equal(Number(name.slice(1)) % 3, 0);
+    const rejected = offered.filter((_, i) => i === 1000 || i % 3 !== 0);
+    assert.deepEqual(Object.keys(FailedAndUnresolvableNodes).sort(), rejected.sort());
+    assert.ok(new Set(Object.values(FailedAndUnresolvableNodes)).size <= 8);
+  });
+
+  it('keeps to 8 texts where every DPU has been silent for another time', () => {
+    const names = Array.from({ length: 1000 }, (_, i) => `n${i}`);
+    const dpus = Object.fromEntries(names.map((name, i) => [name, { ...dead, age: 50 + i }]));
+    const { FailedAndUnresolvableNodes } = extenderOf({ nodes: {}, dpus }).filter(podOf('4'), names);
+    const texts = new Set(Object.values(FailedAndUnresolvableNodes));
+    assert.equal(Object.keys(FailedAndUnresolvableNodes).length, 1000);
+    assert.ok(texts.size <= 8 && [...texts].every((text) => text.startsWith('DPU not ready')), [...texts].join('; '));
   });
 });
 
 describe('prioritize', () => {
   it('gives whole numbers from 0 to 10, the fuller node the more', () => {
     const nodes = { empty: statusOf(), half: statusOf({ assignments: owner('1-3,9-11') }) };
-    const priorities = extenderOf({ nodes }).prioritize({ pod: podOf('4'), nodeNames: ['empty', 'half'] });
+    const { extender, state } = extenderOf({ nodes });
+    const names = new ArgsDecoder(state.fleet.names).namesOf(['empty', 'half']);
+    const priorities = extender.prioritize({ pod: podOf('4'), names, nodes: undefined });
     const score = Object.fromEntries(priorities.map((one) => [one.node, one.score]));
     for (const value of Object.values(score)) assert.ok(Number.isInteger(value) && value >= 0 && value <= 10);
     assert.ok((score['half'] ?? 0) > (score['empty'] ?? 0));

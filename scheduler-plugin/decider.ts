@@ -1,0 +1,118 @@
+import type { KubeClient } from '../kube/client.ts';
+import type { EventRecorder } from '../kube/events.ts';
+import type { Logger } from '../runtime/log.ts';
+import { type Cluster, createCluster } from './cluster.ts';
+import { ClusterState } from './cluster-state.ts';
+import type { SchedulerPluginConfig } from './config.ts';
+import type { Decisions } from './decisions.ts';
+import { createDpuHealth } from './dpu-health.ts';
+import { createEvictions } from './evictions.ts';
+import { createExtender, type Extender } from './extender.ts';
+import { createHeldOwners } from './held-owners.ts';
+import type { ExtenderMetrics } from './metrics.ts';
+import { createNodeWriter } from './node-writer.ts';
+import { createNeedsReader } from './pod-needs.ts';
+import { createRecheck, type Recheck } from './recheck.ts';
+import { createStuckPods } from './stuck-pods.ts';
+
+/** What decides, and what acts on its own account while this replica is the active one. */
+export interface Decider {
+  readonly state: ClusterState;
+  readonly cluster: Cluster;
+  readonly extender: Extender;
+  readonly recheck: Recheck;
+  /** This replica has become the active one: whatever another has left undone is looked at. */
+  becameActive(): void;
+  stop(): void;
+}
+
+export interface DeciderOptions {
+  readonly config: SchedulerPluginConfig;
+  readonly client: KubeClient;
+  readonly events: EventRecorder;
+  readonly decisions: Decisions;
+  readonly metrics: ExtenderMetrics;
+  /** Whether this replica is the one that decides and writes. */
+  readonly isActive: () => boolean;
+  readonly log: Logger;
+  /** Monotonic seconds. */
+  readonly now: () => number;
+}
+
+/** Puts the watches, the state that they feed, and those who answer and act on it together. Nothing runs yet. */
+export function createDecider(options: DeciderOptions): Decider {
+  const { config, client, events, decisions, metrics, isActive, log, now } = options;
+  const { dpuLeaseNamespace } = config;
+  const active = isActive;
+  const reader = createNeedsReader(config.dpuScope);
+  const state = new ClusterState(
+    {
+      improved: (node) => recheck.improved(node),
+      settled: (uid) => recheck.settled(uid),
+      waiting: ({ uid, needs }) => recheck.waits(uid, needs),
+      starting: (pod) => stuck.consider(pod, evictions),
+      rejected: (pod) => heldOwners.rejected(pod),
+      claimEnded: (_, end) => metrics.claimEnds.inc({ end }),
+      nodeFacts: (node) => writer.look(node),
+    },
+    config.claimTimeout,
+    log,
+  );
+  const dpuHealth = createDpuHealth({
+    client,
+    namespace: dpuLeaseNamespace,
+    whenUnknown: config.dpuUnknown,
+    onChange: (node, { ready, state: lease }) => {
+      state.setFlag(node, 'dpuDead', !ready);
+      writer.look(node);
+      if (lease === 'dead') considerAllOn(node);
+    },
+    log,
+    now,
+  });
+  const dpuLeaseChanged = dpuHealth.changed;
+  const cluster = createCluster({ client, state, reader, dpuLeaseNamespace, dpuLeaseChanged, log, now });
+  const { nodes } = cluster;
+  const { fleet, breaker } = state;
+  const writer = createNodeWriter({ client, fleet, nodes, dpu: dpuHealth.verdict, active, log });
+  const recheck = createRecheck({
+    wouldFit: (needs, node) => extender.wouldFit(needs, node),
+    active,
+    async touch(node) {
+      metrics.rechecks.inc();
+      await writer.touch(node);
+    },
+    now,
+  });
+  const { unpredictable, answers } = config;
+  const notSynced = () => cluster.missing;
+  const judging = { state, dpuHealth, recheck, reader, decisions, unpredictable, answers };
+  const extender = createExtender({ ...judging, metrics, notSynced, isActive, now });
+  const heldOwners = createHeldOwners({ breaker, events, active, onFree: lookAgain, log, now });
+  const isDpuHost = (node: string) => nodes.get(node)?.dpuHost === true;
+  const stuck = createStuckPods({ state, isDpuHost, dpuHealth });
+  const { isStuck } = stuck;
+  const evictions = createEvictions({ client, events, policy: config.eviction, stillStands: isStuck, active, log });
+
+  function considerAllOn(node: string): void {
+    for (const pod of state.startingOn(node)) stuck.consider(pod, evictions);
+  }
+  function lookAgain(): void {
+    for (const node of nodes.keys()) recheck.improved(node);
+  }
+
+  return {
+    state,
+    cluster,
+    extender,
+    recheck,
+    becameActive() {
+      writer.lookAtAll();
+      lookAgain();
+      for (const node of nodes.keys()) considerAllOn(node);
+    },
+    stop() {
+      for (const part of [recheck, evictions, writer, dpuHealth]) part.stop();
+    },
+  };
+}

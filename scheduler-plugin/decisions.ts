@@ -1,0 +1,67 @@
+import type { FilterOutcome } from './filter.ts';
+
+/** One answered filter call, as people want to read it later. */
+export interface Decision {
+  /** RFC 3339. */
+  readonly time: string;
+  readonly pod: string;
+  readonly uid: string;
+  /** How many nodes the scheduler offered. */
+  readonly offered: number;
+  readonly answered: readonly { readonly node: string; readonly score: number; readonly cpus: string }[];
+  /** How many nodes were refused, by text. */
+  readonly refused: Readonly<Record<string, number>>;
+}
+
+/** The last decisions, oldest first. */
+export interface Decisions {
+  add(pod: string, uid: string, outcome: FilterOutcome): void;
+  /** Of one pod, by namespace/name; or all. */
+  list(pod?: string): Decision[];
+}
+
+const KEPT = 1000;
+
+/** @param wallClock milliseconds since 1970 */
+export function createDecisions(wallClock: () => number): Decisions {
+  const ring: { readonly at: number; readonly pod: string; readonly uid: string; readonly outcome: Kept }[] = [];
+  let next = 0;
+  return {
+    add(pod, uid, { names, answered, texts }) {
+      // Written out when somebody asks: nearly nobody does.
+      ring[next] = { at: wallClock(), pod, uid, outcome: { offered: names.count, answered, texts: texts.list } };
+      next = (next + 1) % KEPT;
+    },
+    list(pod) {
+      const inOrder = [...ring.slice(next), ...ring.slice(0, next)];
+      return inOrder.filter((one) => pod === undefined || one.pod === pod).map(writtenOut);
+    },
+  };
+}
+
+interface Kept {
+  readonly offered: number;
+  readonly answered: FilterOutcome['answered'];
+  readonly texts: FilterOutcome['texts']['list'];
+}
+
+function writtenOut({
+  at,
+  pod,
+  uid,
+  outcome,
+}: {
+  readonly at: number;
+  readonly pod: string;
+  readonly uid: string;
+  readonly outcome: Kept;
+}): Decision {
+  return {
+    time: new Date(at).toISOString(),
+    pod,
+    uid,
+    offered: outcome.offered,
+    answered: outcome.answered.map(({ node, score, cpus }) => ({ node, score, cpus: cpus?.toString() ?? '' })),
+    refused: Object.fromEntries(outcome.texts.map(({ text, nodes }) => [text, nodes])),
+  };
+}

@@ -1,0 +1,90 @@
+import type { Request } from 'express';
+import * as z from 'zod';
+import type { KubeClient } from '../kube/client.ts';
+import { isNotFound } from '../kube/errors.ts';
+import { type Pod, pod as podSchema } from '../kube/resources.ts';
+import { ArgsError } from './args-error.ts';
+import type { Decisions } from './decisions.ts';
+import type { Extender, NodeExplanation } from './extender.ts';
+import { firstIssues, parseJson } from './wire.ts';
+
+export interface Explainer {
+  /** @throws ArgsError, NotNow, KubeError */
+  answer(request: Request): Promise<object>;
+}
+
+export interface ExplainerOptions {
+  readonly extender: Extender;
+  readonly decisions: Decisions;
+  readonly client: Pick<KubeClient, 'get'>;
+  readonly isActive: () => boolean;
+}
+
+/** A pod as a body: the object alone, or in the form of a filter call. */
+const posted = z.union([z.object({ Pod: podSchema, NodeNames: z.array(z.string()).nullish() }), podSchema]);
+
+/**
+ * Says of each node what would become of a pod there, in full. `GET /explain?pod=namespace/name` reads the pod from the
+ * API server, `POST /explain` takes one that need not exist; `GET /explain` lists the last decisions. Nothing is
+ * promised by it, and a standby answers too, from what it has seen itself.
+ */
+export function createExplainer({ extender, decisions, client, isActive }: ExplainerOptions): Explainer {
+  const explanation = (pod: Pod, nodes?: readonly string[]) => {
+    const uid = pod.metadata.uid ?? '';
+    const claim = extender.state.ledger.claimOf(uid);
+    return {
+      active: isActive(),
+      pod: { namespace: pod.metadata.namespace ?? '', name: pod.metadata.name ?? '', uid },
+      claim: claim && {
+        kind: claim.kind,
+        nodes: Object.fromEntries([...claim.places].map(([node, place]) => [node, place?.cpus?.toString() ?? ''])),
+      },
+      nodes: extender.explain(pod, nodes).map(writtenOut),
+    };
+  };
+
+  return {
+    async answer(request) {
+      if (request.method === 'POST') {
+        const { pod, nodes } = podOfBody(request.body);
+        return explanation(pod, nodes);
+      }
+      const { pod: name } = request.query;
+      if (name === undefined) return { active: isActive(), decisions: decisions.list() };
+      const pod = await read(client, name);
+      return { ...explanation(pod), decisions: decisions.list(`${pod.metadata.namespace}/${pod.metadata.name}`) };
+    },
+  };
+}
+
+function podOfBody(body: unknown): { pod: Pod; nodes: readonly string[] | undefined } {
+  if (!Buffer.isBuffer(body) || body.length === 0) throw new ArgsError('the body is empty: expected a Pod');
+  const result = posted.safeParse(parseJson(body.toString()));
+  if (!result.success) throw new ArgsError(`the body is no Pod: ${firstIssues(result.error)}`);
+  const { data } = result;
+  return 'Pod' in data ? { pod: data.Pod, nodes: data.NodeNames ?? undefined } : { pod: data, nodes: undefined };
+}
+
+const LABEL = /^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$/;
+
+async function read(client: Pick<KubeClient, 'get'>, name: unknown): Promise<Pod> {
+  const [namespace = '', pod = '', ...more] = typeof name === 'string' ? name.split('/') : [];
+  if (!LABEL.test(namespace) || !LABEL.test(pod) || more.length > 0) {
+    throw new ArgsError(`pod=${String(name)}: expected namespace/name`);
+  }
+  try {
+    return podSchema.parse(await client.get(`/api/v1/namespaces/${namespace}/pods/${pod}`));
+  } catch (error) {
+    if (isNotFound(error)) throw new ArgsError(`there is no pod ${namespace}/${pod}`);
+    throw error;
+  }
+}
+
+function writtenOut({ node, verdict, held }: NodeExplanation) {
+  const inFlight = held.map(({ uid, kind, cpus }) => ({ uid, kind, cpus: cpus?.toString() ?? '' }));
+  if (!verdict.fits) {
+    return { node, fits: false, kind: verdict.kind, text: verdict.text, reason: verdict.detail, inFlight };
+  }
+  const { score, cpus, cells, warnings } = verdict;
+  return { node, fits: true, score, cpus: cpus?.toString() ?? '', numaNodes: cells, warnings, inFlight };
+}

@@ -1,0 +1,178 @@
+import type { NodeTopologyStatus } from '../kube/node-topology.ts';
+import { CpuSet, unionOf } from '../model/cpu-set.ts';
+import { CoarseFit } from '../model/placement/coarse.ts';
+import { type PlacementHost, withAssignments } from '../model/placement/needs.ts';
+import { NameIndex, UNKNOWN } from './name-index.ts';
+import { createNodeShapes, type NodeShape } from './node-shapes.ts';
+
+/** What is kept of a report's assignment. */
+interface Assignment {
+  readonly podUID: string;
+  readonly container: string;
+  readonly cpus: string;
+}
+
+/** What is true of a node, as bits. */
+export const NodeFlag = {
+  /** The API server has a Node of this name. */
+  node: 1,
+  /** Its network is made by a DPU. */
+  dpuHost: 2,
+  /** Its DPU counts as dead. */
+  dpuDead: 4,
+  /** The dra.cpu driver hands out its CPUs beside the kubelet. */
+  draCpu: 8,
+  /** Its agent has not been heard of for too long. */
+  stale: 16,
+} as const;
+type Flag = (typeof NodeFlag)[keyof typeof NodeFlag];
+
+/** Prepared hosts that are kept, so that a node that is asked about again is not prepared again. */
+const PREPARED = 512;
+
+/**
+ * Every node in arrays by its number (see NameIndex). A node costs its free CPUs as bits, its pods' CPUs as text, and a
+ * reference to the shape that it shares with nodes of its make.
+ */
+export class Fleet {
+  readonly names = new NameIndex();
+  readonly coarse = new CoarseFit();
+  readonly #shapes = createNodeShapes();
+  readonly #shape: (NodeShape | undefined)[] = [];
+  readonly #assignments: (readonly Assignment[] | undefined)[] = [];
+  /** All CPUs that pods own, as a list: nodes of one shape and the same text take the same pods. */
+  readonly #owned: string[] = [];
+  readonly #held: number[] = [];
+  #flags = new Uint8Array(256);
+  readonly #prepared = new Map<number, PlacementHost>();
+
+  /** The numbers of all nodes that the API server or a report knows. */
+  *ids(): Generator<number> {
+    for (let id = 0; id < this.names.size; id++) if (this.names.nameOf(id) !== undefined) yield id;
+  }
+
+  has(id: number, flag: Flag): boolean {
+    return (this.#flags[id]! & flag) !== 0;
+  }
+
+  /** Nothing is told of it beyond that it is there and where its network is. */
+  isPlain(id: number): boolean {
+    return (this.#flags[id]! & ~(NodeFlag.node | NodeFlag.dpuHost)) === 0;
+  }
+
+  flags(id: number): number {
+    return this.#flags[id]!;
+  }
+
+  set(name: string, flag: Flag, value: boolean): void {
+    const id = value ? this.#add(name) : this.names.find(name);
+    if (id === UNKNOWN) return;
+    if (value) this.#flags[id]! |= flag;
+    else this.#flags[id]! &= ~flag;
+    if (!value) this.#dropIfUnknown(name, id);
+  }
+
+  /** The shape of a node that has reported, undefined for any other. */
+  shape(id: number): NodeShape | undefined {
+    return this.#shape[id];
+  }
+
+  owned(id: number): string {
+    return this.#owned[id] ?? '';
+  }
+
+  shows(name: string, uid: string): boolean {
+    const assignments = this.#assignments[this.names.find(name)];
+    return assignments?.some(({ podUID }) => podUID === uid) ?? false;
+  }
+
+  /** Uids of the pods that a node's report shows. */
+  shown(name: string): string[] {
+    return (this.#assignments[this.names.find(name)] ?? []).map(({ podUID }) => podUID);
+  }
+
+  /** How many claims are held on a node, and the CPUs they will take. */
+  setHeld(name: string, claims: number, cpus: number): void {
+    const id = claims > 0 ? this.#add(name) : this.names.find(name);
+    if (id === UNKNOWN) return;
+    this.#held[id] = claims;
+    this.coarse.setPromised(id, cpus);
+    if (claims === 0) this.#dropIfUnknown(name, id);
+  }
+
+  held(id: number): number {
+    return this.#held[id] ?? 0;
+  }
+
+  /** @throws HostError, ParseError if the report makes no sense; the node then counts as one that does not report */
+  setReport(name: string, status: NodeTopologyStatus): void {
+    const id = this.#add(name);
+    const before = this.#shape[id];
+    this.#prepared.delete(id);
+    const { shape, owned } = this.#take(name, status);
+    if (before?.id === shape.id) {
+      const { host, reserved } = shape.empty;
+      this.coarse.setFree(id, host.online.minus(reserved).minus(owned));
+    } else this.coarse.putNode(id, { ...shape.empty, owned });
+    if (before) this.#shapes.release(before);
+    this.#shape[id] = shape;
+    this.#owned[id] = owned.toString();
+    this.#assignments[id] = status.assignments.map(({ podUID, container, cpus }) => ({ podUID, container, cpus }));
+  }
+
+  #take(name: string, status: NodeTopologyStatus): { shape: NodeShape; owned: CpuSet } {
+    try {
+      const owned = unionOf(status.assignments.map(({ cpus }) => CpuSet.parse(cpus)));
+      return { owned, shape: this.#shapes.take(status) };
+    } catch (error) {
+      this.removeReport(name);
+      throw error;
+    }
+  }
+
+  removeReport(name: string): void {
+    const id = this.names.find(name);
+    if (id === UNKNOWN) return;
+    const shape = this.#shape[id];
+    if (shape) this.#shapes.release(shape);
+    this.#shape[id] = undefined;
+    this.#assignments[id] = undefined;
+    this.#owned[id] = '';
+    this.#prepared.delete(id);
+    this.coarse.clear(id);
+    this.#dropIfUnknown(name, id);
+  }
+
+  /** The node made ready for an exact prediction; undefined if it has not reported. */
+  host(id: number): PlacementHost | undefined {
+    const shape = this.#shape[id];
+    if (!shape) return undefined;
+    const assignments = this.#assignments[id] ?? [];
+    if (assignments.length === 0) return shape.empty;
+    let host = this.#prepared.get(id);
+    if (host === undefined) {
+      host = withAssignments(shape.empty, assignments);
+      const [oldest] = this.#prepared.keys();
+      if (this.#prepared.size >= PREPARED && oldest !== undefined) this.#prepared.delete(oldest);
+      this.#prepared.set(id, host);
+    }
+    return host;
+  }
+
+  #add(name: string): number {
+    const id = this.names.add(name);
+    if (id >= this.#flags.length) {
+      const larger = new Uint8Array(id * 2);
+      larger.set(this.#flags);
+      this.#flags = larger;
+    }
+    return id;
+  }
+
+  /** A name of which nothing is known any more gives its number back. */
+  #dropIfUnknown(name: string, id: number): void {
+    if (this.#flags[id] !== 0 || this.#shape[id] || this.held(id) > 0) return;
+    this.names.remove(name);
+    this.coarse.clear(id);
+  }
+}

@@ -1,0 +1,133 @@
+import type { KubeClient } from '../kube/client.ts';
+import { isNotFound } from '../kube/errors.ts';
+import { DPU_READY_CONDITION, FULL_PCPUS_LABEL, RECHECK_ANNOTATION, THREADS_PER_CORE_LABEL } from '../model/names.ts';
+import type { Logger } from '../runtime/log.ts';
+import type { WrittenFacts } from './cluster.ts';
+import type { DpuVerdict } from './dpu-health.ts';
+import type { Fleet } from './fleet.ts';
+
+/**
+ * Writes on Node objects what the reports say: labels by which the webhook narrows, the DPUReady condition, and the
+ * recheck annotation. Agents have no verb on nodes, so the active replica of the extender is the only one who does.
+ */
+export interface NodeWriter {
+  /** What should stand on the node may have changed. */
+  look(node: string): void;
+  /** This replica has become the active one: every node is looked at. */
+  lookAtAll(): void;
+  /** Changes the recheck annotation. Never throws. */
+  touch(node: string): Promise<void>;
+  stop(): void;
+}
+
+export interface NodeWriterOptions {
+  readonly client: KubeClient;
+  readonly fleet: Fleet;
+  readonly nodes: ReadonlyMap<string, WrittenFacts>;
+  readonly dpu: (node: string) => DpuVerdict;
+  readonly active: () => boolean;
+  readonly log: Logger;
+}
+
+const FIELD_MANAGER = 'plumbline-scheduler-plugin';
+const MERGE = 'application/merge-patch+json';
+const APPLY = 'application/apply-patch+yaml';
+/** Milliseconds between two nodes, and after a failure. */
+const PACE = 20;
+const PAUSE = 5000;
+
+export function createNodeWriter({ client, fleet, nodes, dpu, active, log }: NodeWriterOptions): NodeWriter {
+  const queue = new Set<string>();
+  let timer: NodeJS.Timeout | undefined;
+  let busy = false;
+
+  const wantedLabels = (node: string, { threadsPerCore, fullPcpus }: WrittenFacts) => {
+    const shape = fleet.shape(fleet.names.find(node));
+    if (!shape) return undefined;
+    const threads = String(shape.empty.host.threadsPerCore);
+    const full = String(shape.empty.wholeCoresOnly);
+    if (threads === threadsPerCore && full === fullPcpus) return undefined;
+    return { [THREADS_PER_CORE_LABEL]: threads, [FULL_PCPUS_LABEL]: full };
+  };
+
+  const wantedCondition = (node: string, { dpuHost, dpuReady }: WrittenFacts) => {
+    if (!dpuHost) return undefined;
+    const { state, age } = dpu(node);
+    const status = state === 'alive' ? 'True' : state === 'dead' ? 'False' : 'Unknown';
+    if (status === dpuReady) return undefined;
+    const time = `${new Date().toISOString().slice(0, 19)}Z`;
+    const seen = age === undefined ? 'no renewal of its lease was seen' : `last renewal ${Math.round(age)} s ago`;
+    return {
+      type: DPU_READY_CONDITION,
+      status,
+      reason: { alive: 'LeaseRenewed', dead: 'LeaseExpired', unproven: 'NotSeenAlive', unknown: 'LeaseUnknown' }[state],
+      message: `the DPU is ${state}: ${seen}`,
+      lastHeartbeatTime: time,
+      lastTransitionTime: time,
+    };
+  };
+
+  const write = async (node: string): Promise<void> => {
+    const facts = nodes.get(node);
+    if (facts === undefined) return;
+    const path = `/api/v1/nodes/${node}`;
+    const labels = wantedLabels(node, facts);
+    if (labels) await client.patch(path, MERGE, { metadata: { labels } });
+    const condition = wantedCondition(node, facts);
+    if (!condition) return;
+    // Applied, not merged: a merge patch would replace the conditions of the kubelet.
+    const body = { apiVersion: 'v1', kind: 'Node', metadata: { name: node }, status: { conditions: [condition] } };
+    await client.patch(`${path}/status`, APPLY, body, { query: { fieldManager: FIELD_MANAGER, force: true } });
+  };
+
+  const next = async (): Promise<void> => {
+    timer = undefined;
+    const [node] = queue;
+    if (node === undefined || !active()) return;
+    queue.delete(node);
+    busy = true;
+    let wait = PACE;
+    try {
+      await write(node);
+    } catch (err) {
+      if (!isNotFound(err)) {
+        log.warn({ err, node }, 'could not write labels or condition of a node; trying again');
+        queue.add(node);
+        wait = PAUSE;
+      }
+    }
+    busy = false;
+    schedule(wait);
+  };
+
+  function schedule(wait = PACE): void {
+    if (timer !== undefined || busy || queue.size === 0 || !active()) return;
+    timer = setTimeout(() => void next(), wait);
+    timer.unref();
+  }
+
+  const look = (node: string) => {
+    queue.add(node);
+    schedule();
+  };
+  return {
+    look,
+    lookAtAll() {
+      for (const node of nodes.keys()) look(node);
+    },
+    async touch(node) {
+      const body = { metadata: { annotations: { [RECHECK_ANNOTATION]: new Date().toISOString() } } };
+      try {
+        await client.patch(`/api/v1/nodes/${node}`, MERGE, body);
+        log.info({ node }, 'asked the scheduler to look at a node again');
+      } catch (err) {
+        if (isNotFound(err)) return;
+        log.warn({ err, node }, 'could not touch the recheck annotation; pods wait for the scheduler’s own retry');
+      }
+    },
+    stop() {
+      clearTimeout(timer);
+      queue.clear();
+    },
+  };
+}

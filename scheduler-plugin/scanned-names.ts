@@ -1,0 +1,141 @@
+import { ArgsError } from './args-error.ts';
+import { finish, mix, mixByte, type NameIndex, SEED, UNKNOWN } from './name-index.ts';
+
+const QUOTE = 0x22;
+const COMMA = 0x2c;
+const BACKSLASH = 0x5c;
+const QUOTES = 0x22222222;
+const BACKSLASHES = 0x5c5c5c5c;
+const OPEN = 0x5b;
+const CLOSE = 0x5d;
+
+/** Names as they stand in a body: for each its node's number and where its text is, without the quotes. */
+export interface ScannedNames {
+  readonly bytes: Uint8Array;
+  readonly count: number;
+  /** UNKNOWN for a name that is not known. */
+  readonly ids: Int32Array;
+  readonly starts: Uint32Array;
+  readonly ends: Uint32Array;
+}
+
+/**
+ * Reads a JSON array of strings without building any of them. The arrays of the result are used again by the next scan.
+ */
+export class NameScanner {
+  #ids = new Int32Array(1024);
+  #starts = new Uint32Array(1024);
+  #ends = new Uint32Array(1024);
+  /** What the last name was looked up as. */
+  #id = UNKNOWN;
+  /** Where the array ended: the first byte after `]`. */
+  end = 0;
+
+  /**
+   * @param from where the array's `[` is
+   * @throws ArgsError if it is no array of strings
+   */
+  scan(bytes: Uint8Array, from: number, index: NameIndex): ScannedNames {
+    if (bytes[from] !== OPEN) throw noStrings();
+    const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+    let count = 0;
+    let at = skipSpace(bytes, from + 1);
+    while (bytes[at] === QUOTE) {
+      if (count === this.#ids.length) this.#grow();
+      const start = at + 1;
+      at = this.#name(view, start, index);
+      this.#ids[count] = this.#id;
+      this.#starts[count] = start;
+      this.#ends[count++] = at;
+      at = nextAfter(bytes, at + 1);
+    }
+    if (bytes[at] !== CLOSE) throw noStrings();
+    this.end = at + 1;
+    return { bytes, count, ids: this.#ids, starts: this.#starts, ends: this.#ends };
+  }
+
+  /** Reads one string in a single pass: hashes it up to its quote and looks it up. Returns where the quote is. */
+  #name(view: DataView, start: number, index: NameIndex): number {
+    const last = view.byteLength - 4;
+    let at = start;
+    let hashed = SEED;
+    for (; at <= last; at += 4) {
+      const word = view.getUint32(at, true);
+      if (hasByte(word, QUOTES) || hasByte(word, BACKSLASHES)) break;
+      hashed = mix(hashed, word);
+    }
+    for (; at < view.byteLength; at++) {
+      const byte = view.getUint8(at);
+      if (byte === QUOTE) break;
+      if (byte === BACKSLASH) {
+        // A name with an escape is no node's name: Kubernetes allows letters, digits, dots and dashes.
+        this.#id = UNKNOWN;
+        return stringEnd(view, at);
+      }
+      hashed = mixByte(hashed, byte);
+    }
+    if (at >= view.byteLength) throw noStrings();
+    this.#id = index.lookup(view, start, at - start, finish(hashed, at - start));
+    return at;
+  }
+
+  #grow(): void {
+    const size = this.#ids.length * 2;
+    const [ids, starts, ends] = [new Int32Array(size), new Uint32Array(size), new Uint32Array(size)];
+    ids.set(this.#ids);
+    starts.set(this.#starts);
+    ends.set(this.#ends);
+    [this.#ids, this.#starts, this.#ends] = [ids, starts, ends];
+  }
+}
+
+/** The text of one name. Builds a string, so only for the few that are answered. */
+export function nameAt({ bytes, starts, ends }: ScannedNames, position: number): string {
+  const text = new TextDecoder().decode(bytes.subarray(starts[position], ends[position]));
+  return text.includes('\\') ? (JSON.parse(`"${text}"`) as string) : text;
+}
+
+/**
+ * Where a string's closing quote is.
+ * @throws ArgsError if there is none
+ */
+function stringEnd(view: DataView, start: number): number {
+  for (let at = start; at < view.byteLength; at++) {
+    const byte = view.getUint8(at);
+    if (byte === QUOTE) return at;
+    if (byte === BACKSLASH) at++;
+  }
+  throw noStrings();
+}
+
+/** Whether one of a word's four bytes is the byte that is repeated in `repeated`. */
+function hasByte(word: number, repeated: number): boolean {
+  const zero = word ^ repeated;
+  return ((zero - 0x01010101) & ~zero & 0x80808080) !== 0;
+}
+
+/**
+ * Where, after an item, the array ends or the next item's quote is.
+ * @throws ArgsError if it is neither
+ */
+function nextAfter(bytes: Uint8Array, from: number): number {
+  let at = bytes[from] === COMMA ? from : skipSpace(bytes, from);
+  if (bytes[at] === CLOSE) return at;
+  if (bytes[at++] !== COMMA) throw noStrings();
+  if (bytes[at] !== QUOTE) at = skipSpace(bytes, at);
+  if (bytes[at] !== QUOTE) throw noStrings();
+  return at;
+}
+
+function skipSpace(bytes: Uint8Array, from: number): number {
+  let at = from;
+  for (;;) {
+    const byte = bytes[at];
+    if (byte !== 0x20 && byte !== 0x0a && byte !== 0x0d && byte !== 0x09) return at;
+    at++;
+  }
+}
+
+function noStrings(): ArgsError {
+  return new ArgsError('NodeNames is no array of strings');
+}

@@ -1,0 +1,60 @@
+import type { RefusalReason } from '../model/placement/refusal.ts';
+
+/** Why a node is refused; labels a metric. */
+export type RefusalKind =
+  | RefusalReason
+  | 'unknown-node'
+  | 'no-report'
+  | 'stale-report'
+  | 'unpredictable'
+  | 'dpu'
+  | 'no-such-network'
+  | 'dra-cpu'
+  | 'refused-on-host'
+  | 'owner-held'
+  | 'other';
+
+/** kube-scheduler counts nodes by text and cuts long lists of them off, so one answer has at most so many. */
+export const MOST_TEXTS = 8;
+
+const FALLBACK: Partial<Readonly<Record<RefusalKind, string>>> = { dpu: 'DPU not ready for too long' };
+const OTHER = 'refused for another reason, which /explain tells';
+
+/** One text of an answer, and how many nodes it was given to. */
+export interface Text {
+  readonly kind: RefusalKind;
+  readonly text: string;
+  /** `"text"` as JSON, in bytes. */
+  readonly json: Uint8Array;
+  nodes: number;
+}
+
+/** The texts of one answer. Numbers make texts many, so when there are too many the kind's text without one is used. */
+export class Texts {
+  readonly list: Text[] = [];
+
+  /** The number of a text in this answer, counted from 1. */
+  give(kind: RefusalKind, text: string): number {
+    const same = this.list.findIndex((one) => one.text === text);
+    if (same >= 0) return this.#count(same);
+    if (this.list.length < MOST_TEXTS - 2) return this.#add(kind, text);
+    const fallback = FALLBACK[kind] ?? OTHER;
+    if (text !== fallback) return this.give(kind, fallback);
+    return this.list.length < MOST_TEXTS ? this.#add(kind, text) : this.#count(this.list.length - 1);
+  }
+
+  again(number: number): number {
+    return this.#count(number - 1);
+  }
+
+  #add(kind: RefusalKind, text: string): number {
+    this.list.push({ kind, text, json: new TextEncoder().encode(JSON.stringify(text)), nodes: 1 });
+    return this.list.length;
+  }
+
+  #count(at: number): number {
+    const text = this.list[at];
+    if (text) text.nodes++;
+    return at + 1;
+  }
+}
