@@ -1,6 +1,7 @@
 import { Command } from 'commander';
 import packageJson from '../package.json' with { type: 'json' };
 import { demoCommand } from './demo/command.ts';
+import { doctorCommand } from './doctor/command.ts';
 import { ovsCommand } from './ovs/command.ts';
 
 const program = new Command('plumbline')
@@ -8,6 +9,7 @@ const program = new Command('plumbline')
   .version(packageJson.version)
   .showHelpAfterError('(plumbline --help lists the commands)')
   .addCommand(demoCommand())
+  .addCommand(doctorCommand())
   .addCommand(ovsCommand());
 
 program.parseAsync().catch((error: unknown) => {

@@ -56,8 +56,8 @@ export function createLeaderElection(options: LeaderElectionOptions): LeaderElec
   let deadline = Number.NEGATIVE_INFINITY;
   let leading = false;
   let settled = false;
-  /** The Lease as it was last seen to have changed, and when. */
-  let observed: { readonly version: string; readonly at: number } | undefined;
+  /** The Lease as it was last seen to have changed, when, and how long its holder may lead from then on. */
+  let observed: { readonly version: string; readonly at: number; readonly lasts: number } | undefined;
 
   const isLeader = () => now() < deadline;
 
@@ -96,19 +96,22 @@ export function createLeaderElection(options: LeaderElectionOptions): LeaderElec
     }
   };
 
-  /** Whether nobody else may think that it leads. */
-  const isFree = (held: Lease): boolean => {
-    const version = held.metadata.resourceVersion ?? '';
-    if (observed?.version !== version) observed = { version, at: now() };
-    const { holderIdentity, leaseDurationSeconds = duration } = held.spec ?? {};
-    if (holderIdentity === undefined || holderIdentity === '' || holderIdentity === identity) return true;
-    return now() - observed.at >= leaseDurationSeconds;
+  /** Whether nobody else may think that it leads. A Lease that was deleted still has its holder. */
+  const isFree = (held: Lease | undefined): boolean => {
+    if (held !== undefined) {
+      const version = held.metadata.resourceVersion ?? '';
+      const { holderIdentity, leaseDurationSeconds = duration } = held.spec ?? {};
+      const isNobodys = holderIdentity === undefined || holderIdentity === '' || holderIdentity === identity;
+      const lasts = isNobodys ? 0 : leaseDurationSeconds;
+      if (observed?.version !== version) observed = { version, at: now(), lasts };
+    }
+    return observed === undefined || now() - observed.at >= observed.lasts;
   };
 
   const round = async (signal: AbortSignal): Promise<void> => {
     const held = await read(signal);
     settled = true;
-    if (held !== undefined && !isFree(held)) {
+    if (!isFree(held)) {
       deadline = Number.NEGATIVE_INFINITY;
       return;
     }

@@ -50,6 +50,8 @@ export interface ReflectorOptions<S extends z.ZodType, T> {
    * is asked for again every 30 s. Default false.
    */
   readonly optional?: boolean;
+  /** Objects of one page of a list. Default 500; fewer leave less garbage behind where objects are large. */
+  readonly page?: number;
   readonly log: Logger;
   /** Monotonic seconds. */
   readonly now: () => number;
@@ -88,7 +90,7 @@ export function objectKey(meta: Pick<ObjectMeta, 'name' | 'namespace'>): string 
 export function createReflector<S extends z.ZodType<{ metadata: object }>, T>(
   options: ReflectorOptions<S, T>,
 ): Reflector<T> {
-  const { client, path, schema, project, query = {}, onChange, optional = false, log, now } = options;
+  const { client, path, schema, project, query = {}, onChange, optional = false, page = PAGE, log, now } = options;
   const items = new Map<string, T>();
   const backoff = new Backoff();
   let synced = false;
@@ -117,16 +119,16 @@ export function createReflector<S extends z.ZodType<{ metadata: object }>, T>(
     let token: string | undefined;
     let version = '';
     do {
-      const page = listPage.parse(
-        await client.get(path, { query: { ...query, limit: PAGE, continue: token }, signal, timeout: 60 }),
+      const found = listPage.parse(
+        await client.get(path, { query: { ...query, limit: page, continue: token }, signal, timeout: 60 }),
       );
-      for (const object of page.items ?? []) {
+      for (const object of found.items ?? []) {
         const key = objectKey(metadataOf(object));
         seen.add(key);
         put(key, decode(key, object));
       }
-      token = page.metadata.continue === '' ? undefined : page.metadata.continue;
-      version = page.metadata.resourceVersion;
+      token = found.metadata.continue === '' ? undefined : found.metadata.continue;
+      version = found.metadata.resourceVersion;
     } while (token !== undefined);
     for (const key of [...items.keys()]) if (!seen.has(key)) put(key, undefined);
     return version;

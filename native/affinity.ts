@@ -8,7 +8,7 @@ import { SyscallError } from './syscall-error.ts';
  */
 export interface Affinity {
   /**
-   * The CPUs that a thread may run on, as far as they are active.
+   * The CPUs that a thread may run on, as far as they are active, without the empty words at the end.
    * @throws SyscallError ESRCH if the thread is gone
    */
   get(tid: number): Uint32Array;
@@ -46,7 +46,7 @@ export function createAffinity(): Affinity {
   const get = (tid: number): Uint32Array => {
     assertTid(tid);
     // The library's wrapper clears what the kernel does not fill, so the buffer may be used again as it is.
-    if (getaffinity(tid, buffer.length * BYTES_PER_WORD, buffer) >= 0) return buffer.slice();
+    if (getaffinity(tid, buffer.length * BYTES_PER_WORD, buffer) >= 0) return trimmed(buffer);
     const errno = koffi.errno();
     if (errno !== EINVAL || buffer.length >= MOST_WORDS) throw new SyscallError('sched_getaffinity', tid, errno);
     buffer = new Uint32Array(buffer.length * 2);
@@ -76,6 +76,13 @@ function assertWords(words: Uint32Array): void {
   if (!(words instanceof Uint32Array) || words.length === 0 || words.length > MOST_WORDS) {
     throw new RangeError(`an affinity mask has 1 to ${MOST_WORDS} words of 32 bits`);
   }
+}
+
+/** A copy that is as short as can be: small arrays live on the heap, where making thousands of them costs little. */
+function trimmed(words: Uint32Array): Uint32Array {
+  let length = words.length;
+  while (length > 1 && words[length - 1] === 0) length--;
+  return words.slice(0, length);
 }
 
 function padded(words: Uint32Array): Uint32Array {

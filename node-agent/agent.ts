@@ -1,10 +1,11 @@
+import { apiAccess } from '../kube/api-access.ts';
+import { createApiClient } from '../kube/api-client.ts';
 import { createEventRecorder } from '../kube/events.ts';
 import type { Daemon } from '../runtime/daemon.ts';
 import type { Logger } from '../runtime/log.ts';
+import { createProbeServer } from '../runtime/probes.ts';
 import { monotonicSeconds } from '../runtime/time.ts';
 import { VERSION } from '../runtime/version.ts';
-import { createApiClient } from './api/client.ts';
-import { apiAccess } from './api/credentials.ts';
 import type { NodeAgentConfig } from './config.ts';
 import { pluginProgram } from './device-plugin/plugin-thread.ts';
 import { type AgentDuties, createDuties } from './duties.ts';
@@ -12,7 +13,6 @@ import { type DutyObserver, keepRunning } from './duty.ts';
 import { createFailures } from './failures.ts';
 import { createAgentMetrics, createAgentRegistry } from './metrics.ts';
 import { registerDatapathMetrics } from './ovs-affinity/datapath-metrics.ts';
-import { createAgentProbes } from './probe-server.ts';
 
 /** Seconds that a duty which failed must run before its failure is taken for past. */
 const STEADY = 30;
@@ -59,7 +59,7 @@ export function createAgent(config: NodeAgentConfig, log: Logger, program: strin
       failures.set(duty, true);
     },
   };
-  const probeServer = createAgentProbes({
+  const probeServer = createProbeServer({
     host: config.probeHost,
     port: config.probePort,
     notReady: () => (stopping.signal.aborted ? 'stopping' : notReady(waiting, agent)),

@@ -1,9 +1,10 @@
 import * as z from 'zod';
 import { checkLeaseTiming, LeaseTimingError } from '../model/lease/timing.ts';
+import { DPU_LEASE_NAMESPACE } from '../model/names.ts';
 import { type ConfigDefinition, parseConfig } from '../runtime/config.ts';
 import { LOG_LEVELS } from '../runtime/log.ts';
 import { CLAIM_POLICIES } from './device-plugin/claims.ts';
-import { gateFlags, gateSettings } from './gate/settings.ts';
+import { checkGate, gateFlags, gateSettings } from './gate/settings.ts';
 
 export const MODES = ['full', 'dpu-host', 'dpu'] as const;
 
@@ -40,6 +41,7 @@ const schema = z.object({
   ovsMasksAtEnd: z.enum(['restore', 'leave']).default('restore'),
   stateDir: directory('/var/lib/plumbline'),
   dpuLease: z.enum(['own', 'observe']).default('own'),
+  dpuLeaseNamespace: z.string().min(1).default(DPU_LEASE_NAMESPACE),
   dpuLeaseInterval: seconds.default(10),
   dpuLeaseDuration: seconds.default(40),
   ...gateSettings,
@@ -126,6 +128,7 @@ const definition: ConfigDefinition<typeof schema> = {
       flag: '--dpu-lease <policy>',
       help: 'own: keep the DPU’s lease; observe: never write it (OVN-Kubernetes does)',
     },
+    dpuLeaseNamespace: { flag: '--dpu-lease-namespace <name>', help: 'namespace of the lease that the DPU renews' },
     dpuLeaseInterval: {
       flag: '--dpu-node-lease-renew-interval <seconds>',
       help: 'how often the DPU renews its lease; 0 turns the health check off',
@@ -139,10 +142,10 @@ const definition: ConfigDefinition<typeof schema> = {
     probePort: { flag: '--probe-port <number>', help: 'port of /healthz, /readyz and /metrics (HTTP)' },
     logLevel: { flag: '--log-level <level>', help: LOG_LEVELS.join(', '), env: 'PLUMBLINE_LOG_LEVEL' },
   },
-  check: ({ dpuLeaseInterval: renewInterval, dpuLeaseDuration: duration }) => {
+  check: ({ dpuLeaseInterval: renewInterval, dpuLeaseDuration: duration, ...config }) => {
     try {
       checkLeaseTiming({ renewInterval, duration });
-      return undefined;
+      return checkGate(config);
     } catch (error) {
       if (error instanceof LeaseTimingError) return error.message;
       throw error;

@@ -1,6 +1,5 @@
 import { runDaemon, runMain } from '../runtime/daemon.ts';
 import { createLogger } from '../runtime/log.ts';
-import { createAgent } from './agent.ts';
 import { parseNodeAgentConfig } from './config.ts';
 
 /** Seconds that stopping may take; giving threads their masks back takes milliseconds. */
@@ -13,5 +12,7 @@ void runMain('plumbline-node-agent', async () => {
     log.warn({ platform: process.platform }, 'the node agent needs Linux: nothing to do here');
     return;
   }
+  // Not before: the agent's calls to the kernel are native code, which other systems may lack.
+  const { createAgent } = await import('./agent.ts');
   await runDaemon(createAgent(config, log, process.argv[1] ?? ''), { log, deadline: STOP_DEADLINE });
 });

@@ -6,15 +6,21 @@ const MOVE_BUCKETS = [0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 1
 
 /**
  * Milliseconds between two looks at the event loop's lag. The usual 10 would wake an idle agent a hundred times a second,
- * which is most of what it costs then.
+ * which is most of what it costs then; and whatever waits for the loop tells its own delay.
  */
-const LAG_PRECISION = 500;
+const LAG_PRECISION = 5000;
 
 /** A registry with the process's own metrics. */
 export function createAgentRegistry(): Registry {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: LAG_PRECISION });
   return registry;
+}
+
+/** Takes the 0 away that a gauge begins with, where it would be an answer. */
+function onceKnown(gauge: Gauge): Gauge {
+  gauge.remove();
+  return gauge;
 }
 
 /** Every metric of the agent beside the process's own. */
@@ -37,6 +43,11 @@ export function createAgentMetrics(registry: Registry) {
     ovsClipped: gauge('ovs_clipped_threads', 'Threads that their cpuset holds on fewer CPUs than wanted', ['daemon']),
     ovsMoves: counter('ovs_thread_moves_total', 'Changes of a thread’s affinity', ['daemon']),
     ovsLastChange: gauge('ovs_last_change_timestamp_seconds', 'When a thread was moved last', ['daemon']),
+    ovsErrors: counter(
+      'ovs_affinity_errors_total',
+      'What could not be done for Open vSwitch’s threads, counted as it begins',
+      ['cause'],
+    ),
     ovsRefused: gauge('ovs_refused_threads', 'Threads that the kernel refused to move', ['daemon']),
     ovsMoveSeconds: new Histogram({
       name: 'plumbline_ovs_move_seconds',
@@ -59,9 +70,11 @@ export function createAgentMetrics(registry: Registry) {
     reportWrites: counter('report_writes_total', 'Writes of the NodeTopology status', ['outcome']),
     heartbeats: counter('heartbeats_total', 'Renewals of the agent’s Lease', ['outcome']),
     dpuRenewals: counter('dpu_lease_renewals_total', 'Renewals of the DPU’s Lease', ['outcome']),
-    dpuReady: gauge('dpu_ready', 'Whether the DPU counts as ready, seen from the host'),
+    dpuReady: onceKnown(gauge('dpu_ready', 'Whether the DPU counts as ready, seen from the host')),
     dpuState: gauge('dpu_lease_state', 'What the DPU’s Lease says: the state that is 1', ['state']),
-    dpuRenewalAge: gauge('dpu_lease_renewal_age_seconds', 'Seconds since a renewal of the DPU’s Lease was last seen'),
+    dpuRenewalAge: onceKnown(
+      gauge('dpu_lease_renewal_age_seconds', 'Seconds since a renewal of the DPU’s Lease was last seen'),
+    ),
     gateCalls: counter('gate_calls_total', 'Calls of the CNI gate, by what became of them', ['verb', 'outcome']),
     gateSeconds: new Histogram({
       name: 'plumbline_gate_seconds',
@@ -70,7 +83,7 @@ export function createAgentMetrics(registry: Registry) {
       buckets: MOVE_BUCKETS,
       registers,
     }),
-    gateInstalled: gauge('gate_installed', 'Whether the gate’s list is before the primary network’s'),
+    gateInstalled: onceKnown(gauge('gate_installed', 'Whether the gate is before the primary network')),
     registrations: counter('device_plugin_registrations_total', 'Registrations with the kubelet', [
       'resource',
       'outcome',

@@ -44,6 +44,8 @@ export function createServingDaemon(options: ServingDaemonOptions): Daemon {
     },
     async stop() {
       stopping = true;
+      // A kept connection goes on to reach this process after endpoints have forgotten it.
+      server.drain();
       await sleep(DRAIN_NOTICE);
       await server.stop();
       running.abort();

@@ -6,11 +6,8 @@ export type Identity =
   | { readonly kind: 'admin' | 'webhook' | 'scheduler-plugin' }
   | { readonly kind: 'node-agent' | 'dpu'; readonly node: string };
 
-const SERVICE_ACCOUNT_GROUPS = [
-  'system:serviceaccounts',
-  `system:serviceaccounts:${NAMESPACE}`,
-  'system:authenticated',
-];
+/** Where each DPU has a service account named like its host's node. */
+const DPU_NAMESPACE = 'plumbline-dpu';
 /** What the token of a pod's service account says about the node that the pod runs on. */
 const NODE_NAME = 'authentication.kubernetes.io/node-name';
 
@@ -25,7 +22,7 @@ export function userOf(identity: Identity): User {
     case 'node-agent':
       return { ...serviceAccount('plumbline-node-agent'), extra: { [NODE_NAME]: [identity.node] } };
     case 'dpu':
-      return serviceAccount(`plumbline-dpu-${identity.node}`);
+      return serviceAccount(identity.node, DPU_NAMESPACE);
   }
 }
 
@@ -33,7 +30,7 @@ export function userOf(identity: Identity): User {
 export const nameOf = (identity: Identity) =>
   'node' in identity ? `${identity.kind}-${identity.node}` : identity.kind;
 
-const serviceAccount = (name: string): User => ({
-  username: `system:serviceaccount:${NAMESPACE}:${name}`,
-  groups: SERVICE_ACCOUNT_GROUPS,
+const serviceAccount = (name: string, namespace = NAMESPACE): User => ({
+  username: `system:serviceaccount:${namespace}:${name}`,
+  groups: ['system:serviceaccounts', `system:serviceaccounts:${namespace}`, 'system:authenticated'],
 });

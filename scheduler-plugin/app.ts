@@ -1,7 +1,10 @@
+import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import express, { type ErrorRequestHandler, type Express, type Request, type Response } from 'express';
+import express, { type ErrorRequestHandler, type Express, type RequestHandler } from 'express';
 import { PlumblineError } from '../model/errors.ts';
 import type { Logger } from '../runtime/log.ts';
+import { BodyTooLarge, readBody } from './body.ts';
+import { createBufferPool, type Lent, lentFree } from './buffer-pool.ts';
 import type { Explainer } from './explain.ts';
 import { type Extender, NotNow } from './extender.ts';
 import type { ExtenderMetrics } from './metrics.ts';
@@ -9,9 +12,6 @@ import { answerPreempt } from './preempt.ts';
 import { encodeFilterError, encodeFilterReply, encodePriorities } from './reply.ts';
 import type { UnpredictablePolicy } from './verdict.ts';
 import { ArgsDecoder } from './wire.ts';
-
-/** Largest body in bytes: a pod of 3 MiB and 15,000 node names of 63 characters. */
-export const LARGEST_BODY = 5 * 1024 * 1024;
 
 type Verb = 'filter' | 'prioritize' | 'preempt';
 
@@ -30,75 +30,80 @@ export interface ExtenderApp {
 }
 
 /**
- * The extender's routes. Whatever goes wrong is answered with HTTP 200 and the protocol's Error: with any other status
- * the scheduler's message would say nothing of the cause. No failure is ever answered with "all nodes fit".
+ * The extender's routes. Whatever goes wrong in a filter is answered with HTTP 200 and the protocol's Error: with any
+ * other status the scheduler's message would say nothing of the cause. No failure is ever answered with "all nodes fit".
  */
 export function createExtenderApp(options: ExtenderAppOptions): ExtenderApp {
   const { extender, explainer, unpredictable, metrics, log } = options;
-  const app = express();
-  app.disable('x-powered-by');
-  app.disable('etag');
-  const body = express.raw({ type: () => true, limit: LARGEST_BODY });
   const decoder = new ArgsDecoder(extender.state.fleet.names);
+  const pool = createBufferPool();
   const sockets = new Set<Socket>();
   /** Filter calls whose bodies are coming in. */
   let waiting = 0;
 
-  const track = ({ socket }: Request) => {
-    if (sockets.has(socket)) return;
-    sockets.add(socket);
-    socket.once('close', () => sockets.delete(socket));
-  };
-  const count = (request: Request, response: Response) => {
-    waiting++;
-    let counted = true;
-    const end = () => {
-      if (counted) waiting--;
-      counted = false;
-    };
-    response.once('close', end);
-    response.locals['arrived'] = end;
-    track(request);
+  const verbs: Readonly<Record<Verb, (body: Buffer) => Lent>> = {
+    filter(body) {
+      const args = decoder.decode(body);
+      return encodeFilterReply(extender.filter(args, waiting), args.nodes, pool);
+    },
+    prioritize: (body) => lentFree(encodePriorities(extender.prioritize(decoder.decode(body)))),
+    preempt: (body) => lentFree(answerPreempt(extender, unpredictable, body)),
   };
 
-  const serve = (verb: Verb, answer: (body: unknown) => Buffer) => {
-    app.post(
-      `/${verb}`,
-      (request, response, next) => {
-        count(request, response);
-        next();
-      },
-      body,
-      (request, response) => {
-        (response.locals['arrived'] as () => void)();
+  const calling =
+    (verb: Verb): RequestHandler =>
+    async (request, response) => {
+      const counts = verb === 'filter' ? 1 : 0;
+      waiting += counts;
+      const body = await readBody(request, pool).finally(() => {
+        waiting -= counts;
+      });
+      try {
         const observe = metrics.seconds.startTimer({ verb });
-        const reply = answer(request.body);
+        const reply = verbs[verb](body.bytes);
         // Asked again after the work: the process may have been stopped in the midst of it.
         extender.assertActive();
-        send(response, reply);
+        send(response, 200, 'application/json', reply);
         metrics.calls.inc({ verb, outcome: 'ok' });
         observe();
-      },
-    );
+      } finally {
+        body.release();
+      }
+    };
+
+  const explainBody: RequestHandler = async (request, response) => {
+    const body = await readBody(request, pool);
+    try {
+      send(response, 200, 'application/json', lentFree(written(explainer.ofBody(body.bytes))));
+    } finally {
+      body.release();
+    }
   };
-  serve('filter', (bytes) => {
-    const args = decoder.decode(bytes);
-    return encodeFilterReply(extender.filter(args, waiting), args.nodes);
+
+  const app = express();
+  app.disable('x-powered-by');
+  app.disable('etag');
+  app.set('query parser', 'simple');
+  app.use(({ socket }, _response, next) => {
+    track(sockets, socket);
+    next();
   });
-  serve('prioritize', (bytes) => encodePriorities(extender.prioritize(decoder.decode(bytes))));
-  serve('preempt', (bytes) => answerPreempt(extender, unpredictable, bytes));
-
-  const explain = async (request: Request, response: Response) => {
-    send(response, Buffer.from(`${JSON.stringify(await explainer.answer(request), null, 2)}\n`));
-  };
-  app.get('/explain', explain);
-  app.post('/explain', body, explain);
-
-  app.use((request, response) => {
+  for (const verb of ['filter', 'prioritize', 'preempt'] as const) {
+    app.post(`/${verb}`, calling(verb), answerError(verb, metrics, log));
+  }
+  app
+    .route('/explain')
+    .get(async ({ query }, response) => {
+      const { pod } = query;
+      const explained = await explainer.ofPod(typeof pod === 'string' ? pod : null);
+      send(response, 200, 'application/json', lentFree(written(explained)));
+    })
+    .post(explainBody);
+  app.use(({ method, path }, response) => {
     const expected = 'expected POST /filter, /prioritize or /preempt, or GET or POST /explain';
-    response.status(404).type('text/plain').send(`${request.method} ${request.path}: ${expected}\n`);
+    sendText(response, 404, `${method} ${path}: ${expected}`);
   });
-  app.use(answerError(metrics, log));
+  app.use(answerError('explain', metrics, log));
   return {
     handler: app,
     closeSockets() {
@@ -107,43 +112,52 @@ export function createExtenderApp(options: ExtenderAppOptions): ExtenderApp {
   };
 }
 
+function track(sockets: Set<Socket>, socket: Socket): void {
+  if (sockets.has(socket)) return;
+  sockets.add(socket);
+  socket.once('close', () => sockets.delete(socket));
+}
+
 /**
  * Only a filter's answer has an Error; elsewhere a failure is an HTTP error, which the scheduler logs. It scores a failed
  * prioritize as 0 and preempts nothing after a failed preempt.
  */
-function answerError(metrics: ExtenderMetrics, log: Logger): ErrorRequestHandler {
-  return (error: unknown, request, response, next) => {
-    if (response.headersSent) {
-      next(error);
-      return;
-    }
-    const verb = request.path.slice(1);
+function answerError(verb: string, metrics: ExtenderMetrics, log: Logger): ErrorRequestHandler {
+  // Four parameters are how express tells an error handler.
+  return (error: unknown, _request, response, _next) => {
     const { malformed, status, message } = problem(error);
     metrics.calls.inc({ verb, outcome: malformed ? 'malformed' : 'error' });
     if (malformed) log.warn({ verb, message }, 'refused a call');
     else if (error instanceof NotNow) log.warn({ verb, message }, 'gave no verdict');
     else log.error({ verb, err: error }, 'a call failed');
     // Whoever is not the active replica is not to be asked again over this connection.
-    if (error instanceof NotNow || status === 413) response.setHeader('Connection', 'close');
-    if (verb === 'filter') send(response, encodeFilterError(`plumbline: ${message}`));
-    else response.status(status).type('text/plain').send(`plumbline: ${message}\n`);
+    if (error instanceof NotNow) response.setHeader('Connection', 'close');
+    if (verb === 'filter')
+      send(response, 200, 'application/json', lentFree(encodeFilterError(`plumbline: ${message}`)));
+    else sendText(response, status, `plumbline: ${message}`);
   };
 }
 
 function problem(error: unknown): { malformed: boolean; status: number; message: string } {
+  if (error instanceof BodyTooLarge) return { malformed: true, status: 413, message: error.message };
   if (error instanceof PlumblineError) {
     const isOurs = error.code !== 'kube';
     return { malformed: isOurs, status: isOurs ? 400 : 502, message: error.message };
   }
-  const status = error instanceof Error && 'status' in error ? Number(error.status) : 500;
-  if (status === 413) return { malformed: true, status, message: `the body is larger than ${LARGEST_BODY} bytes` };
-  if (status >= 400 && status < 500) return { malformed: true, status, message: (error as Error).message };
   if (error instanceof NotNow) return { malformed: false, status: 503, message: error.message };
   return { malformed: false, status: 500, message: 'the extender failed to decide; its log says why' };
 }
 
-function send(response: Response, bytes: Buffer): void {
-  response.setHeader('Content-Type', 'application/json');
-  response.setHeader('Content-Length', bytes.length);
-  response.end(bytes);
+/** With a length, since kube-scheduler's client keeps a connection only if it knows where the answer ends. */
+function send(response: ServerResponse, status: number, type: string, { bytes, release }: Lent): void {
+  response.writeHead(status, { 'Content-Type': type, 'Content-Length': bytes.length });
+  response.end(bytes, release);
+}
+
+function sendText(response: ServerResponse, status: number, text: string): void {
+  send(response, status, 'text/plain; charset=utf-8', lentFree(Buffer.from(`${text}\n`)));
+}
+
+function written(object: object): Buffer {
+  return Buffer.from(`${JSON.stringify(object, null, 2)}\n`);
 }

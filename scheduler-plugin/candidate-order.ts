@@ -1,60 +1,59 @@
 /**
  * The order in which candidates are predicted: nodes with nothing in flight first, then those whose networks are of use,
- * then the fullest, so that large pods find empty nodes. One pass of a counting sort; equals stay in the order in which
- * the scheduler named them.
+ * then the fullest, so that large pods find empty nodes. Equals stay in the order in which the scheduler named them.
  */
 export interface CandidateOrder {
   begin(names: number): void;
-  /**
-   * @param held pods in flight hold something there: a prediction has to try their orders, and a refusal is likelier
-   * @param wastes it has networks that the pod does not need, which others may
-   * @param left CPUs that would be left where the pod could go
-   */
-  add(position: number, held: boolean, wastes: boolean, left: number): void;
-  /** A node of which nothing is foretold. */
-  last(position: number): void;
+  /** @param key of `candidateKey`, or LAST_KEY */
+  add(position: number, key: number): void;
   readonly count: number;
   positions(): Generator<number>;
 }
 
 /** Numbers of CPUs left that are told apart. */
 const STEP = 256;
-const LAST = 4 * STEP;
-const KEYS = LAST + 1;
+/** Of a node of which nothing is foretold. */
+export const LAST_KEY = 4 * STEP;
 
+/**
+ * Where a candidate stands in the order: the lower the earlier, never negative.
+ * @param held pods in flight hold something there: a prediction has to try their orders, and a refusal is likelier
+ * @param wastes it has networks that the pod does not need, which others may
+ * @param left CPUs that would be left where the pod could go
+ */
+export function candidateKey(held: boolean, wastes: boolean, left: number): number {
+  return (held ? 2 * STEP : 0) + (wastes ? STEP : 0) + Math.min(left, STEP - 1);
+}
+
+const NONE = -1;
+
+/** A list for each key: of thousands of candidates only the first few are ever asked for, so nothing is sorted. */
 export function createCandidateOrder(): CandidateOrder {
-  let positions = new Uint32Array(1024);
-  let keys = new Uint16Array(1024);
-  const heads = new Uint32Array(KEYS + 1);
-  let sorted = new Uint32Array(1024);
+  const heads = new Int32Array(LAST_KEY + 1);
+  const tails = new Int32Array(LAST_KEY + 1);
+  /** By position: the next of the same key. */
+  let next = new Int32Array(1024);
   let count = 0;
-
-  const put = (position: number, key: number) => {
-    positions[count] = position;
-    keys[count] = key;
-    count++;
-  };
   return {
     begin(names) {
       count = 0;
-      if (names <= positions.length) return;
-      positions = new Uint32Array(names * 2);
-      keys = new Uint16Array(names * 2);
-      sorted = new Uint32Array(names * 2);
+      heads.fill(NONE);
+      if (names > next.length) next = new Int32Array(names * 2);
     },
-    add(position, held, wastes, left) {
-      put(position, (held ? 2 * STEP : 0) + (wastes ? STEP : 0) + Math.min(left, STEP - 1));
+    add(position, key) {
+      if (heads[key] === NONE) heads[key] = position;
+      else next[tails[key]!] = position;
+      tails[key] = position;
+      next[position] = NONE;
+      count++;
     },
-    last: (position) => put(position, LAST),
     get count() {
       return count;
     },
     *positions() {
-      heads.fill(0);
-      for (let i = 0; i < count; i++) heads[keys[i]! + 1]!++;
-      for (let key = 0; key < KEYS; key++) heads[key + 1]! += heads[key]!;
-      for (let i = 0; i < count; i++) sorted[heads[keys[i]!]!++] = positions[i]!;
-      for (let i = 0; i < count; i++) yield sorted[i]!;
+      for (let key = 0; key <= LAST_KEY; key++) {
+        for (let position = heads[key]!; position !== NONE; position = next[position]!) yield position;
+      }
     },
   };
 }

@@ -47,7 +47,7 @@ export class ClusterState {
     this.#log = log;
     this.ledger = new Ledger({
       promiseSeconds,
-      isShown: (node, uid) => this.fleet.shows(node, uid),
+      isShown: (node, uid) => this.fleet.shows(this.fleet.names.find(node), uid),
       onHeld: (node) => this.#heldChanged(node),
       onEnd: listeners.claimEnded,
     });

@@ -15,6 +15,7 @@ const schema = z.object({
   unpredictable: z.enum(['refuse', 'count-check']).default('count-check'),
   dpuUnknown: z.enum(['ready', 'not-ready']).default('ready'),
   dpuScope: z.enum(['all', 'attached']).default('all'),
+  dpuLease: z.enum(['own', 'observe']).default('own'),
   dpuLeaseNamespace: z.string().default('ovn-kubernetes'),
   answers: z.coerce.number().int().min(1).max(1000).default(16),
   claimTimeout: z.coerce.number().min(1).max(3600).default(60),
@@ -52,6 +53,10 @@ const definition: ConfigDefinition<typeof schema> = {
     dpuUnknown: {
       flag: '--dpu-unknown <policy>',
       help: 'what a DPU counts as while the API server cannot be asked: ready or not-ready',
+    },
+    dpuLease: {
+      flag: '--dpu-lease <policy>',
+      help: 'as the agents have it; observe: OVN-Kubernetes writes the leases, and one renewal alone proves nothing',
     },
     dpuScope: {
       flag: '--dpu-scope <scope>',

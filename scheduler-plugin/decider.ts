@@ -62,6 +62,7 @@ export function createDecider(options: DeciderOptions): Decider {
     client,
     namespace: dpuLeaseNamespace,
     whenUnknown: config.dpuUnknown,
+    proof: config.dpuLease === 'own' ? 1 : 2,
     onChange: (node, { ready, state: lease }) => {
       state.setFlag(node, 'dpuDead', !ready);
       writer.look(node);

@@ -44,6 +44,8 @@ export interface DpuHealthOptions {
   readonly namespace: string;
   /** Whether a DPU counts as alive while the API server cannot be asked. */
   readonly whenUnknown: 'ready' | 'not-ready';
+  /** Renewals in a row before a DPU counts as alive: 2 where somebody else's host side writes the lease as well. */
+  readonly proof: number;
   /** Called with a DPU's first verdict, and whenever its state changes. */
   readonly onChange: (node: string, verdict: DpuVerdict) => void;
   readonly log: Logger;
@@ -63,11 +65,19 @@ interface Watched {
   timer: NodeJS.Timeout | undefined;
 }
 
-export function createDpuHealth({ client, namespace, whenUnknown, onChange, log, now }: DpuHealthOptions): DpuHealth {
+export function createDpuHealth({
+  client,
+  namespace,
+  whenUnknown,
+  proof,
+  onChange,
+  log,
+  now,
+}: DpuHealthOptions): DpuHealth {
   const watched = new Map<string, Watched>();
 
   const verdictOf = ({ observation, duration }: Watched): DpuVerdict => {
-    const { state, age } = judgeLease(observation, now(), { duration });
+    const { state, age } = judgeLease(observation, now(), { duration, proof });
     return { state, age, ready: isReady(state, whenUnknown) };
   };
 
@@ -82,7 +92,7 @@ export function createDpuHealth({ client, namespace, whenUnknown, onChange, log,
       onChange(node, verdict);
     }
     clearTimeout(dpu.timer);
-    const { until } = judgeLease(dpu.observation, now(), { duration: dpu.duration });
+    const { until } = judgeLease(dpu.observation, now(), { duration: dpu.duration, proof });
     const wait = until === undefined ? Math.max(1, dpu.duration / 4) : until - now() + 0.01;
     dpu.timer = setTimeout(() => void look(node, dpu), wait * 1000);
     dpu.timer.unref();
@@ -91,7 +101,7 @@ export function createDpuHealth({ client, namespace, whenUnknown, onChange, log,
   const look = async (node: string, dpu: Watched): Promise<void> => {
     const reading = await read(node);
     if (watched.get(node) !== dpu) return;
-    dpu.observation = observeLease(dpu.observation, reading, now(), dpu);
+    dpu.observation = observeLease(dpu.observation, reading, now(), { duration: dpu.duration, proof });
     settle(node, dpu);
   };
 
@@ -118,7 +128,7 @@ export function createDpuHealth({ client, namespace, whenUnknown, onChange, log,
       dpu.duration = view?.duration ?? dpu.duration;
       const reading: LeaseReading =
         view === undefined ? { kind: 'missing' } : { kind: 'read', renewTime: view.renewTime };
-      dpu.observation = observeLease(dpu.observation, reading, now(), dpu);
+      dpu.observation = observeLease(dpu.observation, reading, now(), { duration: dpu.duration, proof });
       settle(node, dpu);
     },
     verdict(node) {

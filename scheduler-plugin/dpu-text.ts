@@ -1,13 +1,27 @@
+import type { LeaseState } from '../model/lease/observer.ts';
 import type { DpuVerdict } from './dpu-health.ts';
 import { type Refused, refuse } from './verdict.ts';
 
+const WITHOUT_AGE: Readonly<Record<LeaseState, string>> = {
+  unknown: 'nothing known of it',
+  unproven: 'not seen alive yet',
+  dead: 'dead, never seen to renew its lease',
+  alive: 'not seen alive yet',
+};
+
+/** Seconds, ascending. */
+const AGES = [0, 1, 2, 5, 10, 20, 30, 40, 50, 60, 90, 120, 300, 600, 1800, 3600, 7200, 21_600, 86_400, 604_800];
+
+/**
+ * An age that changes seldom: the scheduler writes the text into the pod's condition, and each change of that wakes the
+ * pod for another try that is as vain.
+ */
+function steppedAge(seconds: number): number {
+  return AGES.findLast((age) => age <= seconds) ?? 0;
+}
+
 /** Why a node with a dead DPU is refused, with the age of the last sign of life. */
 export function dpuRefusal({ state, age }: DpuVerdict): Refused {
-  if (age === undefined) {
-    return refuse(
-      'dpu',
-      state === 'unknown' ? 'DPU not ready: nothing known of it' : 'DPU not ready: not seen alive yet',
-    );
-  }
-  return refuse('dpu', `DPU not ready: ${state}, last renewal ${Math.round(age)} s ago`);
+  if (age === undefined) return refuse('dpu', `DPU not ready: ${WITHOUT_AGE[state]}`);
+  return refuse('dpu', `DPU not ready: ${state}, last renewal ${steppedAge(age)} s ago`);
 }

@@ -1,4 +1,3 @@
-import type { Request } from 'express';
 import * as z from 'zod';
 import type { KubeClient } from '../kube/client.ts';
 import { isNotFound } from '../kube/errors.ts';
@@ -9,8 +8,13 @@ import type { Extender, NodeExplanation } from './extender.ts';
 import { firstIssues, parseJson } from './wire.ts';
 
 export interface Explainer {
-  /** @throws ArgsError, NotNow, KubeError */
-  answer(request: Request): Promise<object>;
+  /**
+   * Of a pod in the cluster, by namespace/name; without one, the last decisions.
+   * @throws ArgsError, NotNow, KubeError
+   */
+  ofPod(name: string | null): Promise<object>;
+  /** Of a pod, or of a whole filter call, as JSON; the pod need not exist. @throws ArgsError, NotNow */
+  ofBody(body: Buffer): object;
 }
 
 export interface ExplainerOptions {
@@ -44,21 +48,20 @@ export function createExplainer({ extender, decisions, client, isActive }: Expla
   };
 
   return {
-    async answer(request) {
-      if (request.method === 'POST') {
-        const { pod, nodes } = podOfBody(request.body);
-        return explanation(pod, nodes);
-      }
-      const { pod: name } = request.query;
-      if (name === undefined) return { active: isActive(), decisions: decisions.list() };
+    async ofPod(name) {
+      if (name === null) return { active: isActive(), decisions: decisions.list() };
       const pod = await read(client, name);
       return { ...explanation(pod), decisions: decisions.list(`${pod.metadata.namespace}/${pod.metadata.name}`) };
+    },
+    ofBody(body) {
+      const { pod, nodes } = podOfBody(body);
+      return explanation(pod, nodes);
     },
   };
 }
 
-function podOfBody(body: unknown): { pod: Pod; nodes: readonly string[] | undefined } {
-  if (!Buffer.isBuffer(body) || body.length === 0) throw new ArgsError('the body is empty: expected a Pod');
+function podOfBody(body: Buffer): { pod: Pod; nodes: readonly string[] | undefined } {
+  if (body.length === 0) throw new ArgsError('the body is empty: expected a Pod');
   const result = posted.safeParse(parseJson(body.toString()));
   if (!result.success) throw new ArgsError(`the body is no Pod: ${firstIssues(result.error)}`);
   const { data } = result;
@@ -67,10 +70,10 @@ function podOfBody(body: unknown): { pod: Pod; nodes: readonly string[] | undefi
 
 const LABEL = /^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$/;
 
-async function read(client: Pick<KubeClient, 'get'>, name: unknown): Promise<Pod> {
-  const [namespace = '', pod = '', ...more] = typeof name === 'string' ? name.split('/') : [];
+async function read(client: Pick<KubeClient, 'get'>, name: string): Promise<Pod> {
+  const [namespace = '', pod = '', ...more] = name.split('/');
   if (!LABEL.test(namespace) || !LABEL.test(pod) || more.length > 0) {
-    throw new ArgsError(`pod=${String(name)}: expected namespace/name`);
+    throw new ArgsError(`pod=${name}: expected namespace/name`);
   }
   try {
     return podSchema.parse(await client.get(`/api/v1/namespaces/${namespace}/pods/${pod}`));

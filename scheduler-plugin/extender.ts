@@ -1,4 +1,5 @@
 import type { Pod } from '../kube/resources.ts';
+import type { Place } from '../model/claims/claim.ts';
 import { answersFor } from '../model/claims/crowd.ts';
 import type { CpuSet } from '../model/cpu-set.ts';
 import type { ClusterState } from './cluster-state.ts';
@@ -62,9 +63,6 @@ export interface ExtenderOptions {
   readonly answers: number;
 }
 
-/** Nodes that were not offered and are predicted to find one that fits. */
-const MOST_MISSED = 32;
-
 /** When a verdict may be given. */
 function gateOf(notSynced: () => string | undefined, isActive: () => boolean) {
   let stopping = false;
@@ -113,19 +111,6 @@ export function createExtender(options: ExtenderOptions): Extender {
     return `held back: kubelets have refused the last pods of ${owner.kind} ${owner.name}`;
   };
 
-  /** A node that was never offered and would take the pod: kube-scheduler stops looking when it has found enough. */
-  const missedNode = (needs: PodNeeds): string | undefined => {
-    let asked = 0;
-    for (const id of fleet.ids()) {
-      if (filter.wasOffered(id) || !fleet.has(id, NodeFlag.node) || fleet.shape(id) === undefined) continue;
-      if (asked >= MOST_MISSED) return undefined;
-      const verdict = filter.verdict(needs, id, undefined);
-      if (verdict.fits) return fleet.names.nameOf(id);
-      if (verdict.kind !== 'misaligned') asked++;
-    }
-    return undefined;
-  };
-
   const remember = (pod: Pod, needs: PodNeeds, outcome: FilterOutcome): void => {
     const { uid } = needs.request;
     decisions.add(`${pod.metadata.namespace ?? ''}/${pod.metadata.name ?? ''}`, uid, outcome);
@@ -135,8 +120,8 @@ export function createExtender(options: ExtenderOptions): Extender {
       return;
     }
     recheck.waits(uid, needs);
-    const missed = heldBack(pod) === undefined ? missedNode(needs) : undefined;
-    if (missed !== undefined) recheck.neverOffered(uid, needs, missed);
+    const missed = heldBack(pod) === undefined ? filter.missed(needs) : undefined;
+    if (missed !== undefined) recheck.neverOffered(uid, needs, missed, roundsOver(fleet.size, outcome.names.count));
   };
 
   return {
@@ -154,8 +139,8 @@ export function createExtender(options: ExtenderOptions): Extender {
       const needs = reader.read(pod);
       const { uid } = needs.request;
       ledger.expire(now());
-      const own = ledger.claimOf(uid)?.kind === 'promised' ? 1 : 0;
-      const others = crowd + ledger.unbound - own;
+      ledger.withdraw(uid);
+      const others = crowd + ledger.unbound;
       const outcome = filter.decide({
         needs,
         names,
@@ -163,7 +148,8 @@ export function createExtender(options: ExtenderOptions): Extender {
         answersFor: (candidates) => answersFor(options.answers, candidates, others),
       });
       if (needs.exclusive) {
-        const places = new Map(outcome.answered.map(({ node, cpus, score }) => [node, { cpus, score }]));
+        const places = new Map<string, Place>();
+        for (const answer of outcome.answered) places.set(answer.node, answer);
         ledger.promise(uid, needs, places, pod.metadata.resourceVersion ?? '', now());
       }
       remember(pod, needs, outcome);
@@ -175,7 +161,7 @@ export function createExtender(options: ExtenderOptions): Extender {
       const needs = reader.read(pod);
       const claim = ledger.claimOf(needs.request.uid);
       return Array.from({ length: names.count }, (_, k) => {
-        const node = nameAt(names, k);
+        const node = fleet.names.nameOf(names.ids[k]!) ?? nameAt(names, k);
         const known = claim?.places.get(node);
         if (known !== undefined) return { node, score: known.score };
         const verdict = filter.verdict(needs, names.ids[k]!, undefined);
@@ -200,4 +186,9 @@ export function createExtender(options: ExtenderOptions): Extender {
       }));
     },
   };
+}
+
+/** Tries in which a scheduler that offers so many nodes at a time comes to each. */
+function roundsOver(nodes: number, offered: number): number {
+  return Math.ceil(nodes / Math.max(1, offered));
 }

@@ -1,11 +1,11 @@
-import type { CpuSet } from '../model/cpu-set.ts';
-import { coarseNeedOf } from '../model/placement/coarse.ts';
-import { type CandidateOrder, createCandidateOrder } from './candidate-order.ts';
+import type { Place } from '../model/claims/claim.ts';
+import { type CandidateOrder, createCandidateOrder, LAST_KEY } from './candidate-order.ts';
 import { type Fleet, NodeFlag } from './fleet.ts';
 import { UNKNOWN } from './name-index.ts';
-import type { NodeShape } from './node-shapes.ts';
 import type { PodNeeds } from './pod-needs.ts';
-import { nameAt, type ScannedNames } from './scanned-names.ts';
+import { RefusalList, type Refusals } from './refusals.ts';
+import type { ScannedNames } from './scanned-names.ts';
+import { createScreens, LOOK_CLOSER, type Screen } from './screens.ts';
 import { Texts } from './texts.ts';
 import {
   judgeByCount,
@@ -18,28 +18,23 @@ import {
 } from './verdict.ts';
 
 /** A node that may have the pod. */
-export interface Answer {
+export interface Answer extends Place {
   readonly node: string;
   /** Of its name among those offered. */
   readonly position: number;
-  readonly score: number;
-  readonly cpus: CpuSet | undefined;
 }
 
 export interface FilterOutcome {
   readonly names: ScannedNames;
   /** The nodes that are answered, and claimed if CPUs are at stake. */
   readonly answered: readonly Answer[];
+  /** Of the other names some are not looked at, since enough others hold, and some stand there twice. */
+  readonly refusals: Refusals;
   readonly texts: Texts;
-  /**
-   * By position of the name: the number of the text it is refused with; 0: not looked at, since enough others hold, or
-   * named before; ANSWERED.
-   */
-  readonly codes: Int16Array;
 }
 
-const ANSWERED = -1;
-const NOT_LOOKED_AT = 0;
+/** Nodes that were not offered and look good that are predicted to find one that is. */
+const MOST_MISSED = 32;
 
 /** What a filter is asked for. */
 export interface FilterQuestion {
@@ -49,51 +44,6 @@ export interface FilterQuestion {
   readonly answersFor: (candidates: number) => number;
   /** Set where no node at all may take the pod for now. */
   readonly heldBack: string | undefined;
-}
-
-/** What a coarse fit refuses with. */
-const TOO_FEW_CORES = refuse('too-few-whole-cores', 'too few free whole cores');
-const TOO_FEW_CPUS = refuse('too-few-cpus', 'too few free CPUs');
-const NOT_NEAR = refuse('network-elsewhere', 'no room on the NUMA nodes of a required network');
-
-/** What is the same for every node of a shape. */
-interface ShapeScreen {
-  readonly id: number;
-  readonly unfit: Refused | undefined;
-  /** It has networks that the pod does not need. */
-  readonly wastes: boolean;
-  readonly short: Refused;
-}
-
-/** Judges shapes, each once. */
-function screenerOf(needs: PodNeeds, policy: UnpredictablePolicy): (shape: NodeShape) => ShapeScreen {
-  const screens = new Map<number, ShapeScreen>();
-  return ({ id, empty }) => {
-    let known = screens.get(id);
-    if (known === undefined) {
-      const whole = needs.wholeCores || empty.wholeCoresOnly;
-      known = {
-        id,
-        unfit: unfitShape(needs, empty, policy),
-        wastes: empty.networks.physnets.size > needs.networks.length,
-        short: whole ? TOO_FEW_CORES : TOO_FEW_CPUS,
-      };
-      screens.set(id, known);
-    }
-    return known;
-  };
-}
-
-/** Numbers texts as they come, remembering the last: thousands of nodes in a row are refused for one reason. */
-function giverOf(texts: Texts): (refused: Refused) => number {
-  const numbers = new Map<string, number>();
-  return ({ kind, text }) => {
-    const known = numbers.get(text);
-    if (known !== undefined) return texts.again(known);
-    const number = texts.give(kind, text);
-    numbers.set(text, number);
-    return number;
-  };
 }
 
 /** What is known of single nodes beside the fleet's arrays. */
@@ -116,8 +66,9 @@ export class Filter {
   readonly #fleet: Fleet;
   readonly #knowledge: NodeKnowledge;
   readonly #policy: UnpredictablePolicy;
+  readonly #screenFor: (needs: PodNeeds) => Screen;
   readonly #order: CandidateOrder = createCandidateOrder();
-  #codes = new Int16Array(1024);
+  readonly #refusals = new RefusalList();
   #seen = new Uint32Array(1024);
   #call = 0;
 
@@ -125,40 +76,87 @@ export class Filter {
     this.#fleet = fleet;
     this.#knowledge = knowledge;
     this.#policy = policy;
+    this.#screenFor = createScreens(fleet, policy);
   }
 
   decide({ needs, names, answersFor, heldBack }: FilterQuestion): FilterOutcome {
-    this.#reserve(names.count);
     const texts = new Texts();
+    this.#sift(needs, names, heldBack, texts);
     const answered: Answer[] = [];
-    const codes = this.#codes;
-    const screen = this.#screen(needs, heldBack, texts);
+    const refusals = this.#refusals;
     const order = this.#order;
-    order.begin(names.count);
-    for (let k = 0; k < names.count; k++) {
-      const id = names.ids[k]!;
-      if (id !== UNKNOWN && this.#wasSeen(id)) {
-        codes[k] = NOT_LOOKED_AT;
-        continue;
-      }
-      codes[k] = screen(id, k);
-    }
     const wanted = needs.exclusive ? answersFor(order.count) : Number.POSITIVE_INFINITY;
-    for (const k of order.positions()) {
+    for (const position of order.positions()) {
       if (answered.length >= wanted) break;
-      const id = names.ids[k]!;
+      const id = names.ids[position]!;
       const verdict = this.exact(needs, id);
       if (verdict.fits) {
-        codes[k] = ANSWERED;
-        answered.push({ node: nameAt(names, k), position: k, score: verdict.score, cpus: verdict.cpus });
-      } else codes[k] = texts.give(verdict.kind, verdict.text);
+        const { score, cpus } = verdict;
+        answered.push({ node: this.#fleet.names.nameOf(id) ?? '', position, score, cpus });
+      } else refusals.add(position, texts.give(verdict.kind, verdict.text));
     }
-    return { names, answered, texts, codes };
+    return { names, answered, refusals, texts };
   }
 
-  /** Whether a node was among those offered in the last call. */
-  wasOffered(id: number): boolean {
-    return this.#seen[id] === this.#call;
+  /** Refuses what can be refused without a prediction, and puts the rest in order. */
+  #sift(needs: PodNeeds, names: ScannedNames, heldBack: string | undefined, texts: Texts): void {
+    const { ids, count } = names;
+    const [order, refusals] = [this.#order, this.#refusals];
+    order.begin(count);
+    refusals.begin(count);
+    const call = this.#beginCall();
+    const seen = this.#seen;
+    const screen = this.#screenFor(needs);
+    const { codes } = screen;
+    const special = heldBack !== undefined || !needs.exclusive || this.#knowledge.anyRefusedOnHost();
+    /** By the code of a refusal: its text. */
+    const numbers = new Map<number, number>();
+    const enter = (position: number, code: number) => {
+      if (code >= 0) order.add(position, code);
+      else {
+        const known = numbers.get(code);
+        const { kind, text } = screen.refusalOf(code);
+        const number = known === undefined ? texts.give(kind, text) : texts.again(known);
+        if (known === undefined) numbers.set(code, number);
+        refusals.add(position, number);
+      }
+    };
+    for (let position = 0; position < count; position++) {
+      const id = ids[position]!;
+      if (id !== UNKNOWN) {
+        if (seen[id] === call) continue;
+        seen[id] = call;
+      }
+      const code = id === UNKNOWN || special ? LOOK_CLOSER : codes[id]!;
+      if (code !== LOOK_CLOSER) {
+        enter(position, code);
+        continue;
+      }
+      const refused = this.#ruledOut(needs, id, heldBack);
+      if (refused) refusals.add(position, texts.give(refused.kind, refused.text));
+      else enter(position, this.#isForetold(needs, id) ? screen.roomOn(id) : LAST_KEY);
+    }
+  }
+
+  /** Whether something can be told of the node's CPUs. */
+  #isForetold(needs: PodNeeds, id: number): boolean {
+    return needs.exclusive && this.#fleet.shape(id) !== undefined && !this.#fleet.has(id, NodeFlag.stale);
+  }
+
+  /**
+   * A node that was not among those offered in the last call and would take the pod: kube-scheduler stops looking when
+   * it has found enough that suit itself.
+   */
+  missed(needs: PodNeeds): string | undefined {
+    const { codes } = this.#screenFor(needs);
+    let asked = 0;
+    for (const id of this.#fleet.ids()) {
+      if (this.#seen[id] === this.#call || !this.#fleet.has(id, NodeFlag.node)) continue;
+      if (needs.exclusive && codes[id]! < LOOK_CLOSER) continue;
+      if (this.verdict(needs, id, undefined).fits) return this.#fleet.names.nameOf(id);
+      if (++asked === MOST_MISSED) break;
+    }
+    return undefined;
   }
 
   /** The full verdict on one node. */
@@ -168,13 +166,10 @@ export class Filter {
 
   /** The verdict on a node that nothing rules out beforehand. */
   exact(needs: PodNeeds, id: number): NodeVerdict {
-    if (!needs.exclusive) return UNCHECKED;
+    if (!needs.exclusive || this.#fleet.shape(id) === undefined) return UNCHECKED;
+    if (!this.#fleet.has(id, NodeFlag.stale)) return this.#knowledge.judge(needs, id);
     const host = this.#fleet.host(id);
-    if (host === undefined) return UNCHECKED;
-    if (this.#fleet.has(id, NodeFlag.stale)) {
-      return judgeByCount(needs, host, this.#knowledge.heldNeeds(id, needs));
-    }
-    return this.#knowledge.judge(needs, id);
+    return host === undefined ? UNCHECKED : judgeByCount(needs, host, this.#knowledge.heldNeeds(id, needs));
   }
 
   /** What can be told of a node without its CPUs. */
@@ -200,49 +195,8 @@ export class Filter {
     return shape && unfitShape(needs, shape.empty, this.#policy);
   }
 
-  /** Gives each node its code, or puts it among the candidates. What depends on the shape alone is asked once a shape. */
-  #screen(needs: PodNeeds, heldBack: string | undefined, texts: Texts): (id: number, k: number) => number {
-    const fleet = this.#fleet;
-    const order = this.#order;
-    const need = coarseNeedOf(needs);
-    const fitOne = fleet.coarse.fitter(need);
-    const fitAnywhere = need.networks.length === 0 ? fitOne : fleet.coarse.fitter({ ...need, networks: [] });
-    const give = giverOf(texts);
-    const special = heldBack !== undefined || !needs.exclusive || this.#knowledge.anyRefusedOnHost();
-    const screenOf = screenerOf(needs, this.#policy);
-    let last: ShapeScreen = { id: UNKNOWN, unfit: undefined, wastes: false, short: TOO_FEW_CPUS };
-
-    const byRoom = (id: number, k: number, shape: NodeShape): number => {
-      if (last.id !== shape.id) last = screenOf(shape);
-      if (last.unfit) return give(last.unfit);
-      const left = fitOne(id);
-      if (left >= 0) {
-        order.add(k, fleet.held(id) > 0, last.wastes, left);
-        return NOT_LOOKED_AT;
-      }
-      return give(fitOne !== fitAnywhere && fitAnywhere(id) >= 0 ? NOT_NEAR : last.short);
-    };
-
-    return (id, k) => {
-      const shape = id === UNKNOWN ? undefined : fleet.shape(id);
-      if (shape !== undefined && !special && fleet.isPlain(id)) return byRoom(id, k, shape);
-      const refused = this.#ruledOut(needs, id, heldBack);
-      if (refused) return give(refused);
-      if (shape !== undefined && needs.exclusive && !fleet.has(id, NodeFlag.stale)) return byRoom(id, k, shape);
-      // Nothing is foretold of it, so it comes last.
-      order.last(k);
-      return NOT_LOOKED_AT;
-    };
-  }
-
-  #wasSeen(id: number): boolean {
-    if (this.#seen[id] === this.#call) return true;
-    this.#seen[id] = this.#call;
-    return false;
-  }
-
-  #reserve(count: number): void {
-    if (count > this.#codes.length) this.#codes = new Int16Array(count * 2);
+  /** Marks of calls before are older than this one's. */
+  #beginCall(): number {
     const ids = this.#fleet.names.size;
     if (ids > this.#seen.length) this.#seen = new Uint32Array(ids * 2);
     this.#call = (this.#call + 1) >>> 0;
@@ -250,5 +204,6 @@ export class Filter {
       this.#seen.fill(0);
       this.#call = 1;
     }
+    return this.#call;
   }
 }

@@ -2,6 +2,7 @@ import type { NodeTopologyStatus } from '../kube/node-topology.ts';
 import { CpuSet, unionOf } from '../model/cpu-set.ts';
 import { CoarseFit } from '../model/placement/coarse.ts';
 import { type PlacementHost, withAssignments } from '../model/placement/needs.ts';
+import { ChangeLog } from './change-log.ts';
 import { NameIndex, UNKNOWN } from './name-index.ts';
 import { createNodeShapes, type NodeShape } from './node-shapes.ts';
 
@@ -27,6 +28,8 @@ export const NodeFlag = {
 } as const;
 type Flag = (typeof NodeFlag)[keyof typeof NodeFlag];
 
+/** Changes that are remembered. When more have come in the meantime, whoever asks looks at every node again. */
+const CHANGES = 4096;
 /** Prepared hosts that are kept, so that a node that is asked about again is not prepared again. */
 const PREPARED = 512;
 
@@ -37,14 +40,20 @@ const PREPARED = 512;
 export class Fleet {
   readonly names = new NameIndex();
   readonly coarse = new CoarseFit();
+  /** Nodes of which anything has changed. */
+  readonly changes = new ChangeLog(CHANGES);
   readonly #shapes = createNodeShapes();
   readonly #shape: (NodeShape | undefined)[] = [];
   readonly #assignments: (readonly Assignment[] | undefined)[] = [];
-  /** All CPUs that pods own, as a list: nodes of one shape and the same text take the same pods. */
-  readonly #owned: string[] = [];
-  readonly #held: number[] = [];
+  readonly #loads: string[] = [];
+  #held = new Uint32Array(256);
   #flags = new Uint8Array(256);
   readonly #prepared = new Map<number, PlacementHost>();
+
+  /** How many nodes the API server or a report knows. */
+  get size(): number {
+    return this.names.count;
+  }
 
   /** The numbers of all nodes that the API server or a report knows. */
   *ids(): Generator<number> {
@@ -69,6 +78,7 @@ export class Fleet {
     if (id === UNKNOWN) return;
     if (value) this.#flags[id]! |= flag;
     else this.#flags[id]! &= ~flag;
+    this.changes.add(id);
     if (!value) this.#dropIfUnknown(name, id);
   }
 
@@ -77,13 +87,14 @@ export class Fleet {
     return this.#shape[id];
   }
 
-  owned(id: number): string {
-    return this.#owned[id] ?? '';
+  /** The node's shape and all CPUs that pods own there: nodes of the same text take the same pods. */
+  load(id: number): string {
+    return this.#loads[id] ?? '';
   }
 
-  shows(name: string, uid: string): boolean {
-    const assignments = this.#assignments[this.names.find(name)];
-    return assignments?.some(({ podUID }) => podUID === uid) ?? false;
+  /** Whether a node's report shows the pod. */
+  shows(id: number, uid: string): boolean {
+    return this.#assignments[id]?.some(({ podUID }) => podUID === uid) ?? false;
   }
 
   /** Uids of the pods that a node's report shows. */
@@ -95,6 +106,7 @@ export class Fleet {
   setHeld(name: string, claims: number, cpus: number): void {
     const id = claims > 0 ? this.#add(name) : this.names.find(name);
     if (id === UNKNOWN) return;
+    this.changes.add(id);
     this.#held[id] = claims;
     this.coarse.setPromised(id, cpus);
     if (claims === 0) this.#dropIfUnknown(name, id);
@@ -108,6 +120,7 @@ export class Fleet {
   setReport(name: string, status: NodeTopologyStatus): void {
     const id = this.#add(name);
     const before = this.#shape[id];
+    this.changes.add(id);
     this.#prepared.delete(id);
     const { shape, owned } = this.#take(name, status);
     if (before?.id === shape.id) {
@@ -116,7 +129,7 @@ export class Fleet {
     } else this.coarse.putNode(id, { ...shape.empty, owned });
     if (before) this.#shapes.release(before);
     this.#shape[id] = shape;
-    this.#owned[id] = owned.toString();
+    this.#loads[id] = `${shape.id} ${owned}`;
     this.#assignments[id] = status.assignments.map(({ podUID, container, cpus }) => ({ podUID, container, cpus }));
   }
 
@@ -133,11 +146,12 @@ export class Fleet {
   removeReport(name: string): void {
     const id = this.names.find(name);
     if (id === UNKNOWN) return;
+    this.changes.add(id);
     const shape = this.#shape[id];
     if (shape) this.#shapes.release(shape);
     this.#shape[id] = undefined;
     this.#assignments[id] = undefined;
-    this.#owned[id] = '';
+    this.#loads[id] = '';
     this.#prepared.delete(id);
     this.coarse.clear(id);
     this.#dropIfUnknown(name, id);
@@ -162,9 +176,10 @@ export class Fleet {
   #add(name: string): number {
     const id = this.names.add(name);
     if (id >= this.#flags.length) {
-      const larger = new Uint8Array(id * 2);
-      larger.set(this.#flags);
-      this.#flags = larger;
+      const [flags, held] = [new Uint8Array(id * 2), new Uint32Array(id * 2)];
+      flags.set(this.#flags);
+      held.set(this.#held);
+      [this.#flags, this.#held] = [flags, held];
     }
     return id;
   }

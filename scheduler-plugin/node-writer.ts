@@ -53,6 +53,8 @@ export function createNodeWriter({ client, fleet, nodes, dpu, active, log }: Nod
   const wantedCondition = (node: string, { dpuHost, dpuReady }: WrittenFacts) => {
     if (!dpuHost) return undefined;
     const { state, age } = dpu(node);
+    // A replica that has just started knows less than what the last one wrote.
+    if (state === 'unproven' && dpuReady !== undefined) return undefined;
     const status = state === 'alive' ? 'True' : state === 'dead' ? 'False' : 'Unknown';
     if (status === dpuReady) return undefined;
     const time = `${new Date().toISOString().slice(0, 19)}Z`;

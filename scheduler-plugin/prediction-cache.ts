@@ -2,8 +2,9 @@ import type { Fleet } from './fleet.ts';
 import type { PodNeeds } from './pod-needs.ts';
 import { judgeHost, type NodeVerdict, type UnpredictablePolicy } from './verdict.ts';
 
-/** Predictions kept; the oldest go first. */
-const KEPT = 4096;
+/** Predictions kept for one kind of pod, and kinds of pods; the oldest go first. */
+const KEPT = 1024;
+const KINDS = 16;
 
 /**
  * Predictions by what they depend on: the pod's needs, the node's shape and the CPUs that are owned there. Nodes of one
@@ -15,20 +16,29 @@ export function createPredictions(
   policy: UnpredictablePolicy,
   heldNeeds: (id: number, needs: PodNeeds) => readonly PodNeeds[],
 ) {
-  const kept = new Map<string, NodeVerdict>();
+  const kinds = new Map<string, Map<string, NodeVerdict>>();
 
-  return (needs: PodNeeds, id: number): NodeVerdict => {
+  const predict = (needs: PodNeeds, id: number, held: readonly PodNeeds[]): NodeVerdict => {
     const host = fleet.host(id);
     if (host === undefined) throw new RangeError(`node ${fleet.names.nameOf(id)} has no report to predict from`);
+    return judgeHost(needs, host, held, policy);
+  };
+  return (needs: PodNeeds, id: number): NodeVerdict => {
     const held = fleet.held(id) > 0 ? heldNeeds(id, needs) : [];
-    if (held.length > 0 || host.shown.has(needs.request.uid)) return judgeHost(needs, host, held, policy);
-    const key = `${fleet.shape(id)?.id} ${fleet.owned(id)} ${needs.key}`;
-    const known = kept.get(key);
+    if (held.length > 0 || fleet.shows(id, needs.request.uid)) return predict(needs, id, held);
+    const kept = kinds.get(needs.key) ?? new Map<string, NodeVerdict>();
+    if (kept.size === 0) remember(kinds, needs.key, kept, KINDS);
+    const load = fleet.load(id);
+    const known = kept.get(load);
     if (known !== undefined) return known;
-    const verdict = judgeHost(needs, host, [], policy);
-    const [oldest] = kept.keys();
-    if (kept.size >= KEPT && oldest !== undefined) kept.delete(oldest);
-    kept.set(key, verdict);
+    const verdict = predict(needs, id, []);
+    remember(kept, load, verdict, KEPT);
     return verdict;
   };
+}
+
+function remember<V>(map: Map<string, V>, key: string, value: V, most: number): void {
+  const [oldest] = map.keys();
+  if (map.size >= most && oldest !== undefined) map.delete(oldest);
+  map.set(key, value);
 }

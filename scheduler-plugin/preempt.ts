@@ -30,9 +30,8 @@ const preemptionArgs = z.object({
  *
  * @throws ArgsError, NotNow, ParseError
  */
-export function answerPreempt(extender: Extender, policy: UnpredictablePolicy, body: unknown): Buffer {
-  if (!Buffer.isBuffer(body) || body.length === 0)
-    throw new ArgsError('the body is empty: expected ExtenderPreemptionArgs');
+export function answerPreempt(extender: Extender, policy: UnpredictablePolicy, body: Buffer): Buffer {
+  if (body.length === 0) throw new ArgsError('the body is empty: expected ExtenderPreemptionArgs');
   const result = preemptionArgs.safeParse(parseJson(body.toString()));
   if (!result.success) throw new ArgsError(`the body is no ExtenderPreemptionArgs: ${firstIssues(result.error)}`);
   extender.assertActive();

@@ -12,8 +12,11 @@ export interface Recheck {
   settled(uid: string): void;
   /** A node may take pods now that it refused before. */
   improved(node: string): void;
-  /** A node would take the pod, and the scheduler stopped looking before it came to it. */
-  neverOffered(uid: string, needs: PodNeeds, node: string): void;
+  /**
+   * A node would take the pod, and the scheduler stopped looking before it came to it.
+   * @param rounds tries after which it must have come to every node, since each begins where the last one stopped
+   */
+  neverOffered(uid: string, needs: PodNeeds, node: string, rounds: number): void;
   readonly waiting: number;
   stop(): void;
 }
@@ -35,7 +38,8 @@ const INTERVAL = 1;
 const GATHER = 0.1;
 /**
  * What a node looks good for may be kept off it by what is not seen here (taints, selectors). So each touch for the
- * same pod and node waits twice as long as the one before, until the scheduler's own retry comes sooner (300 s).
+ * same pod and node waits twice as long as the one before, until the scheduler's own retry comes sooner (300 s); where
+ * the scheduler stops early, only once it has gone round.
  */
 const LONGEST = 300;
 /** Kinds of waiting pods that are asked about for one improved node. */
@@ -50,15 +54,15 @@ export function createRecheck({ wouldFit, active, touch, now }: RecheckOptions):
   const waiting = new Map<string, Waiting>();
   const improved = new Set<string>();
   /** By pod: the node that was never offered. */
-  const missed = new Map<string, string>();
+  const missed = new Map<string, { readonly node: string; readonly rounds: number }>();
   let timer: NodeJS.Timeout | undefined;
   let last = Number.NEGATIVE_INFINITY;
   let writing = false;
 
-  const isDue = ({ touched }: Waiting, node: string): boolean => {
+  const isDue = ({ touched }: Waiting, node: string, free = 0): boolean => {
     const before = touched.get(node);
-    if (before === undefined) return true;
-    const wait = 2 ** (before.times - 1);
+    if (before === undefined || before.times < free) return true;
+    const wait = 2 ** (before.times - free - 1);
     return wait <= LONGEST && now() - before.last >= wait;
   };
 
@@ -76,10 +80,10 @@ export function createRecheck({ wouldFit, active, touch, now }: RecheckOptions):
 
   /** A node whose touch would serve some waiting pod. */
   const choose = (): { readonly node: string; readonly pods: readonly Waiting[] } | undefined => {
-    for (const [uid, node] of missed) {
+    for (const [uid, { node, rounds }] of missed) {
       const pod = waiting.get(uid);
       missed.delete(uid);
-      if (pod && isDue(pod, node) && wouldFit(pod.needs, node)) return { node, pods: [pod] };
+      if (pod && isDue(pod, node, rounds) && wouldFit(pod.needs, node)) return { node, pods: [pod] };
     }
     for (const node of improved) {
       improved.delete(node);
@@ -131,9 +135,9 @@ export function createRecheck({ wouldFit, active, touch, now }: RecheckOptions):
       improved.add(node);
       schedule();
     },
-    neverOffered(uid, needs, node) {
+    neverOffered(uid, needs, node, rounds) {
       if (!waiting.has(uid)) waiting.set(uid, { needs, touched: new Map() });
-      missed.set(uid, node);
+      missed.set(uid, { node, rounds });
       schedule();
     },
     get waiting() {

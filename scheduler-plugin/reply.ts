@@ -1,12 +1,10 @@
+import { type BufferPool, type Lent, lentFree } from './buffer-pool.ts';
 import type { FilterOutcome } from './filter.ts';
 import type { NodeItem } from './wire.ts';
 
-const QUOTE = 0x22;
-const COLON = 0x3a;
-const COMMA = 0x2c;
-
-const HEAD = Buffer.from('{"Nodes":null,"NodeNames":[');
-const MIDDLE = Buffer.from('],"FailedNodes":{},"FailedAndUnresolvableNodes":{');
+const HEAD = Buffer.from('{"Nodes":null,"NodeNames":["');
+const BETWEEN = '","';
+const MIDDLE = Buffer.from('],"FailedNodes":{},"FailedAndUnresolvableNodes":{"');
 const TAIL = Buffer.from('},"Error":""}');
 
 /**
@@ -15,59 +13,77 @@ const TAIL = Buffer.from('},"Error":""}');
  *
  * Every refusal stands in FailedAndUnresolvableNodes: preemption cannot help (docs/adr/0022).
  */
-export function encodeFilterReply(outcome: FilterOutcome, nodes: readonly NodeItem[] | undefined): Buffer {
-  return nodes === undefined ? encodeNames(outcome) : encodeNodes(outcome, nodes);
+export function encodeFilterReply(
+  outcome: FilterOutcome,
+  nodes: readonly NodeItem[] | undefined,
+  pool: BufferPool,
+): Lent {
+  return nodes === undefined ? encodeNames(outcome, pool) : lentFree(encodeNodes(outcome, nodes));
 }
 
-function encodeNames({ names, codes, texts, answered }: FilterOutcome): Buffer {
-  const { bytes, starts, ends, count } = names;
-  const json = texts.list.map((text) => text.json);
-  let size = HEAD.length + MIDDLE.length + TAIL.length;
-  for (const { position } of answered) size += ends[position]! - starts[position]! + 3;
-  for (let k = 0; k < count; k++) {
-    const code = codes[k]!;
-    if (code > 0) size += ends[k]! - starts[k]! + 4 + json[code - 1]!.length;
+function encodeNames({ names, refusals, texts, answered }: FilterOutcome, pool: BufferPool): Lent {
+  const { bytes, starts, ends } = names;
+  const joints = texts.list.map(({ json }) => piece(`":${json},"`));
+  let size = HEAD.length + MIDDLE.length + TAIL.length + OVERRUN;
+  for (const { position } of answered) size += ends[position]! - starts[position]! + BETWEEN.length;
+  for (let i = 0; i < refusals.count; i++) {
+    const position = refusals.positions[i]!;
+    size += ends[position]! - starts[position]! + joints[refusals.texts[i]! - 1]!.length;
   }
-  const reply = Buffer.allocUnsafe(size);
+  const reply = pool.take(size);
+  const to = new DataView(reply.buffer, reply.byteOffset, size);
+  const from = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+
   let at = HEAD.copy(reply);
-  answered.forEach(({ position }, i) => {
-    if (i > 0) reply[at++] = COMMA;
-    at = copyName(bytes, starts[position]!, ends[position]!, reply, at);
-  });
-  at += MIDDLE.copy(reply, at);
-  let first = true;
-  for (let k = 0; k < count; k++) {
-    const code = codes[k]!;
-    if (code <= 0) continue;
-    if (!first) reply[at++] = COMMA;
-    first = false;
-    at = copyName(bytes, starts[k]!, ends[k]!, reply, at);
-    reply[at++] = COLON;
-    const text = json[code - 1]!;
-    for (let i = 0; i < text.length; i++) reply[at++] = text[i]!;
+  for (const { position } of answered) {
+    at = copyWords(from, starts[position]!, ends[position]! - starts[position]!, to, at);
+    at += reply.write(BETWEEN, at);
   }
+  // What leads to another name is taken back, or the first name's quote where there is none.
+  at -= answered.length > 0 ? 2 : 1;
+  at += MIDDLE.copy(reply, at);
+  for (let i = 0; i < refusals.count; i++) {
+    const position = refusals.positions[i]!;
+    const { view, length } = joints[refusals.texts[i]! - 1]!;
+    at = copyWords(from, starts[position]!, ends[position]! - starts[position]!, to, at);
+    at = copyWords(view, 0, length, to, at);
+  }
+  at -= refusals.count > 0 ? 2 : 1;
   at += TAIL.copy(reply, at);
-  return reply.subarray(0, at);
+  return { bytes: reply.subarray(0, at), release: () => pool.give(reply) };
 }
 
-/** Byte by byte: for some thirty bytes that is quicker than to call for a copy. */
-function copyName(from: Uint8Array, start: number, end: number, to: Uint8Array, begin: number): number {
-  let at = begin;
-  to[at++] = QUOTE;
-  for (let i = start; i < end; i++) to[at++] = from[i]!;
-  to[at++] = QUOTE;
-  return at;
+/** Bytes that `copyWords` may touch beyond what it copies. */
+const OVERRUN = 3;
+
+interface Piece {
+  readonly view: DataView;
+  /** In bytes, without what pads it for `copyWords`. */
+  readonly length: number;
+}
+
+function piece(text: string): Piece {
+  const bytes = new TextEncoder().encode(text + ' '.repeat(OVERRUN));
+  return { view: new DataView(bytes.buffer), length: bytes.length - OVERRUN };
+}
+
+/**
+ * Copies by words of four bytes and returns where the copy ends; up to OVERRUN bytes after it are overwritten. For names
+ * that is quicker than bytes one by one, and than a call of the runtime for each.
+ */
+function copyWords(from: DataView, start: number, length: number, to: DataView, at: number): number {
+  for (let i = 0; i < length; i += 4) to.setInt32(at + i, from.getInt32(start + i, true), true);
+  return at + length;
 }
 
 /** A scheduler that sent whole nodes wants them back whole. */
-function encodeNodes(outcome: FilterOutcome, nodes: readonly NodeItem[]): Buffer {
-  const { answered, codes, texts } = outcome;
+function encodeNodes({ answered, refusals, texts }: FilterOutcome, nodes: readonly NodeItem[]): Buffer {
   const names = answered.map(({ node }) => node);
   const kept = new Set(names);
-  const refused = nodes.flatMap(({ metadata }, k) => {
-    const text = texts.list[codes[k]! - 1];
-    return text === undefined ? [] : [[metadata.name, text.text] as const];
-  });
+  const refused = Array.from(
+    { length: refusals.count },
+    (_, i) => [nodes[refusals.positions[i]!]!.metadata.name, texts.list[refusals.texts[i]! - 1]!.text] as const,
+  );
   return Buffer.from(
     JSON.stringify({
       Nodes: { metadata: {}, items: nodes.filter(({ metadata }) => kept.has(metadata.name)) },

@@ -1,16 +1,24 @@
 import { ArgsError } from './args-error.ts';
-import { finish, mix, mixByte, type NameIndex, SEED, UNKNOWN } from './name-index.ts';
+import {
+  FIRST_SEED,
+  finishFirst,
+  finishSecond,
+  mixFirst,
+  mixSecond,
+  type NameIndex,
+  SECOND_SEED,
+} from './name-index.ts';
 
 const QUOTE = 0x22;
 const COMMA = 0x2c;
 const BACKSLASH = 0x5c;
 const QUOTES = 0x22222222;
-const BACKSLASHES = 0x5c5c5c5c;
 const OPEN = 0x5b;
 const CLOSE = 0x5d;
 
 /** Names as they stand in a body: for each its node's number and where its text is, without the quotes. */
 export interface ScannedNames {
+  /** At least three bytes stand after each name. */
   readonly bytes: Uint8Array;
   readonly count: number;
   /** UNKNOWN for a name that is not known. */
@@ -26,8 +34,6 @@ export class NameScanner {
   #ids = new Int32Array(1024);
   #starts = new Uint32Array(1024);
   #ends = new Uint32Array(1024);
-  /** What the last name was looked up as. */
-  #id = UNKNOWN;
   /** Where the array ended: the first byte after `]`. */
   end = 0;
 
@@ -42,40 +48,47 @@ export class NameScanner {
     let at = skipSpace(bytes, from + 1);
     while (bytes[at] === QUOTE) {
       if (count === this.#ids.length) this.#grow();
-      const start = at + 1;
-      at = this.#name(view, start, index);
-      this.#ids[count] = this.#id;
-      this.#starts[count] = start;
-      this.#ends[count++] = at;
-      at = nextAfter(bytes, at + 1);
+      at = nextAfter(bytes, this.#name(view, at + 1, index, count++) + 1);
     }
     if (bytes[at] !== CLOSE) throw noStrings();
     this.end = at + 1;
     return { bytes, count, ids: this.#ids, starts: this.#starts, ends: this.#ends };
   }
 
-  /** Reads one string in a single pass: hashes it up to its quote and looks it up. Returns where the quote is. */
-  #name(view: DataView, start: number, index: NameIndex): number {
+  /**
+   * Reads one string in a single pass: makes its print up to its closing quote, looks it up and says where the quote is.
+   * One with escapes is no node's name: names are letters, digits, dots and dashes.
+   */
+  #name(view: DataView, start: number, index: NameIndex, position: number): number {
     const last = view.byteLength - 4;
+    let first = FIRST_SEED;
+    let second = SECOND_SEED;
+    let tail = 0;
     let at = start;
-    let hashed = SEED;
     for (; at <= last; at += 4) {
-      const word = view.getUint32(at, true);
-      if (hasByte(word, QUOTES) || hasByte(word, BACKSLASHES)) break;
-      hashed = mix(hashed, word);
-    }
-    for (; at < view.byteLength; at++) {
-      const byte = view.getUint8(at);
-      if (byte === QUOTE) break;
-      if (byte === BACKSLASH) {
-        // A name with an escape is no node's name: Kubernetes allows letters, digits, dots and dashes.
-        this.#id = UNKNOWN;
-        return stringEnd(view, at);
+      const word = view.getInt32(at, true);
+      // The lowest set bit is in the first byte that is a quote.
+      const apart = word ^ QUOTES;
+      const quote = (apart - 0x01010101) & ~apart & 0x80808080;
+      if (quote !== 0) {
+        const bits = (31 - Math.clz32(quote & -quote)) & ~7;
+        tail = word & ((1 << bits) - 1);
+        at += bits >>> 3;
+        break;
       }
-      hashed = mixByte(hashed, byte);
+      first = mixFirst(first, word);
+      second = mixSecond(second, word);
+    }
+    // Fewer than four bytes are left only at the end of a body.
+    for (let bits = 0; at < view.byteLength && view.getUint8(at) !== QUOTE; at++, bits += 8) {
+      tail |= view.getUint8(at) << bits;
     }
     if (at >= view.byteLength) throw noStrings();
-    this.#id = index.lookup(view, start, at - start, finish(hashed, at - start));
+    if (at > start && view.getUint8(at - 1) === BACKSLASH) at = stringEnd(view, start);
+    const length = at - start;
+    this.#ids[position] = index.lookUp(finishFirst(first, tail, length), finishSecond(second, tail, length));
+    this.#starts[position] = start;
+    this.#ends[position] = at;
     return at;
   }
 
@@ -106,12 +119,6 @@ function stringEnd(view: DataView, start: number): number {
     if (byte === BACKSLASH) at++;
   }
   throw noStrings();
-}
-
-/** Whether one of a word's four bytes is the byte that is repeated in `repeated`. */
-function hasByte(word: number, repeated: number): boolean {
-  const zero = word ^ repeated;
-  return ((zero - 0x01010101) & ~zero & 0x80808080) !== 0;
 }
 
 /**

@@ -24,8 +24,8 @@ const OTHER = 'refused for another reason, which /explain tells';
 export interface Text {
   readonly kind: RefusalKind;
   readonly text: string;
-  /** `"text"` as JSON, in bytes. */
-  readonly json: Uint8Array;
+  /** `"text"` as JSON. */
+  readonly json: string;
   nodes: number;
 }
 
@@ -48,7 +48,7 @@ export class Texts {
   }
 
   #add(kind: RefusalKind, text: string): number {
-    this.list.push({ kind, text, json: new TextEncoder().encode(JSON.stringify(text)), nodes: 1 });
+    this.list.push({ kind, text, json: JSON.stringify(text), nodes: 1 });
     return this.list.length;
   }
 

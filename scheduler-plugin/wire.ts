@@ -40,8 +40,8 @@ export class ArgsDecoder {
   /**
    * @throws ArgsError if the body is no ExtenderArgs, carries both or neither of Nodes and NodeNames, or a pod without uid
    */
-  decode(body: unknown): ExtenderArgs {
-    if (!Buffer.isBuffer(body) || body.length === 0) throw new ArgsError('the body is empty: expected ExtenderArgs');
+  decode(body: Buffer): ExtenderArgs {
+    if (body.length === 0) throw new ArgsError('the body is empty: expected ExtenderArgs');
     return this.#decodeGo(body) ?? this.#decodeAny(body);
   }
 
@@ -70,7 +70,7 @@ export class ArgsDecoder {
 
   /** Names that did not come as bytes. */
   namesOf(names: readonly string[]): ScannedNames {
-    return this.#scanner.scan(Buffer.from(JSON.stringify(names)), 0, this.#index);
+    return this.#scanner.scan(Buffer.from(`${JSON.stringify(names)}\n`), 0, this.#index);
   }
 }
 

@@ -10,6 +10,10 @@ import { missingParts } from './support/parts.ts';
  * to run, with 2 when an argument names nothing.
  */
 const folders = process.argv.slice(2);
+// An exit, so that what the tests started is ended with it.
+for (const [signal, status] of [['SIGINT', 130] as const, ['SIGTERM', 143] as const]) {
+  process.once(signal, () => process.exit(status));
+}
 const mocha = new Mocha({ timeout: 20_000, forbidOnly: true, reporter: process.env.CI ? 'dot' : 'spec' });
 for (const folder of folders.length > 0 ? folders : ['']) {
   if (!existsSync(join(import.meta.dirname, folder))) {

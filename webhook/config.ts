@@ -11,6 +11,8 @@ const schema = z.object({
   certFile: z.string().default('/etc/plumbline/tls/tls.crt'),
   keyFile: z.string().default('/etc/plumbline/tls/tls.key'),
   kubeconfig: z.string().optional(),
+  apiHost: z.string().optional(),
+  apiPort: z.coerce.number().int().min(1).max(65_535).default(443),
   clientCaFile: z.string().optional(),
   lookupTimeout: z.coerce.number().positive().max(12).default(2),
   alignment: z.enum(ALIGNMENT_POLICIES).default('annotated'),
@@ -34,7 +36,20 @@ const definition: ConfigDefinition<typeof schema> = {
     certFile: { flag: '--cert-file <path>', help: 'serving certificate, PEM; followed as it is renewed' },
     keyFile: { flag: '--key-file <path>', help: 'its private key, PEM' },
     clientCaFile: { flag: '--client-ca-file <path>', help: 'CA of the only clients to be served, PEM; default: any' },
-    kubeconfig: { flag: '--kubeconfig <path>', help: 'kubeconfig; default: the pod’s service account' },
+    kubeconfig: {
+      flag: '--kubeconfig <path>',
+      help: 'kubeconfig with a token or a certificate; default: the pod’s service account',
+    },
+    apiHost: {
+      flag: '--api-host <host>',
+      help: 'the API server, in a pod; set by Kubernetes',
+      env: 'KUBERNETES_SERVICE_HOST',
+    },
+    apiPort: {
+      flag: '--api-port <number>',
+      help: 'the port of the API server, in a pod; set by Kubernetes',
+      env: 'KUBERNETES_SERVICE_PORT',
+    },
     lookupTimeout: {
       flag: '--lookup-timeout <seconds>',
       help: 'longest wait for a VMI, and again for network definitions',

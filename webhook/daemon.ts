@@ -1,12 +1,13 @@
-import { createKubeClient } from '../kube/client.ts';
+import { apiAccess } from '../kube/api-access.ts';
+import { createApiClient } from '../kube/api-client.ts';
 import { createEventRecorder } from '../kube/events.ts';
 import type { ConfiguredContext } from '../model/networks/context-file.ts';
 import type { Daemon } from '../runtime/daemon.ts';
 import { createHttpServer } from '../runtime/http-server.ts';
 import type { Logger } from '../runtime/log.ts';
 import { createRegistry } from '../runtime/metrics.ts';
-import { createProbeServer } from '../runtime/probes.ts';
-import { monotonicSeconds, sleep } from '../runtime/time.ts';
+import { createServingDaemon } from '../runtime/serving-daemon.ts';
+import { monotonicSeconds } from '../runtime/time.ts';
 import { VERSION } from '../runtime/version.ts';
 import { createWebhookApp } from './app.ts';
 import { createClusterView } from './cluster/cluster-view.ts';
@@ -18,13 +19,15 @@ import { createPodValidation } from './pods/validate-pod.ts';
 import { createVmiLookup } from './pods/vmi-lookup.ts';
 import { createVmValidation } from './vms/validate-vm.ts';
 
-/** Seconds between turning unready and refusing connections: endpoints take that long to forget a pod. */
-const DRAIN_NOTICE = 2;
+/** To the API server: the watches hold one each, and look-ups need some beside them. */
+const CONNECTIONS = 16;
 
-/** Wires the webhook together. */
+/** Wires the webhook together. @throws ConfigError if there is no usable way to the API server */
 export function createWebhook(config: WebhookConfig, context: ConfiguredContext, log: Logger): Daemon {
   const now = monotonicSeconds;
-  const client = createKubeClient({ kubeconfig: config.kubeconfig, userAgent: `plumbline-webhook/${VERSION}` });
+  const { kubeconfig, apiHost: serviceHost, apiPort: servicePort } = config;
+  const access = apiAccess({ kubeconfig, serviceHost, servicePort });
+  const client = createApiClient(access, `plumbline-webhook/${VERSION}`, CONNECTIONS);
   const registry = createRegistry();
   const view = createClusterView(context, { client, log, now });
   const events = createEventRecorder({ client, component: 'plumbline-webhook', log, now });
@@ -48,31 +51,16 @@ export function createWebhook(config: WebhookConfig, context: ConfiguredContext,
     certificate: { certFile: config.certFile, keyFile: config.keyFile, clientCaFile: config.clientCaFile },
     log,
   });
-  let stopping = false;
-  const probeServer = createProbeServer({
-    host: config.probeHost,
-    port: config.probePort,
-    notReady: () => (stopping ? 'stopping' : view.synced ? undefined : 'the caches are not synced yet'),
+  return createServingDaemon({
+    server,
+    probes: { host: config.probeHost, port: config.probePort },
+    notReady: () => (view.synced ? undefined : 'the caches are not synced yet'),
     registry,
-    log,
-  });
-  const running = new AbortController();
-
-  return {
-    async start() {
-      await probeServer.start();
-      await server.start();
-      void view.run(running.signal);
-      log.info({ port: server.port, probePort: probeServer.port }, 'serving admission reviews');
-    },
-    async stop() {
-      stopping = true;
-      await sleep(DRAIN_NOTICE);
-      await server.stop();
-      running.abort();
+    run: (signal) => view.run(signal),
+    async close() {
       await events.flush();
-      await probeServer.stop(0);
       await client.close();
     },
-  };
+    log,
+  });
 }

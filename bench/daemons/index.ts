@@ -4,6 +4,11 @@ import { memoryOf, run } from '../support/process.ts';
 import { startBenchCluster } from './cluster.ts';
 
 const DAEMONS = ['webhook', 'scheduler-plugin', 'node-agent'] as const;
+/** What startUpAndMemory measures of each. */
+export const START_UP_NAMES = DAEMONS.flatMap((daemon) => [
+  `${daemon}.start-up-over-bare-node`,
+  `${daemon}.rss-over-bare-node`,
+]);
 const ROUNDS = 3;
 /** Seconds in which a daemon settles before its memory is read. */
 const SETTLE = 2;

@@ -43,14 +43,14 @@ function fitter(coarse: CoarseFit): () => number {
     });
 }
 
-/** The fit of one pod over 5,000 hosts against a plain XOR over the same bytes. */
+/** The fit of one pod over 5,000 hosts against a plain XOR over the same numbers. */
 export function coarseFitAgainstXor(): BenchResult {
   const coarse = filled(HOSTS);
-  const words = coarse.words;
+  const { rooms } = coarse;
   const xor = () =>
     secondsPerCall(() => {
       let value = 0;
-      for (let i = 0; i < words.length; i++) value ^= words[i]!;
+      for (let i = 0; i < rooms.length; i++) value ^= rooms[i]!;
       sink.value ^= value;
     });
   return ratioOf('model.coarse-fit-over-xor', { most: 10 }, fitter(coarse), xor);

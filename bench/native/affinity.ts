@@ -4,7 +4,7 @@ import { type BenchResult, ratioOf } from '../model/timing.ts';
 import { compile, median } from './c-program.ts';
 import { startManyThreads } from './many-threads.ts';
 
-const THREADS = 64;
+const THREADS = 256;
 const ROUNDS = 100;
 
 /** What bench/native/affinity.c does, through the bindings: the milliseconds of each round. */
@@ -26,17 +26,18 @@ function applyInTurns(affinity: Affinity, pid: number): number[] {
   });
 }
 
-/** The bindings' three calls for each of 64 threads against the same calls in C, reading /proc included. */
+/** The bindings' three calls for each of 256 threads against the same calls in C, reading /proc included. */
 export async function affinityOverC(): Promise<BenchResult> {
   const program = compile('affinity.c');
-  const threads = await startManyThreads(THREADS);
+  const threads = await startManyThreads(['ovs-vswitchd'], THREADS);
+  const [pid = 0] = threads.pids;
   const affinity = createAffinity();
   try {
     return ratioOf(
-      'native.affinity-64-threads-over-c',
+      'native.affinity-256-threads-over-c',
       { most: 3 },
-      () => median(applyInTurns(affinity, threads.pid)),
-      () => median(program.run(threads.pid, ROUNDS)) / 1000,
+      () => median(applyInTurns(affinity, pid)),
+      () => median(program.run(pid, ROUNDS)) / 1000,
     );
   } finally {
     threads.stop();

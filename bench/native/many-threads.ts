@@ -1,41 +1,32 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-
-const STAND_IN = join(import.meta.dirname, '../../test/node-agent/fixtures/ovs-stand-in.cjs');
-/** More than a Node.js process has by itself, whatever the machine; the rest is started one by one. */
-const OWN_THREADS = 24;
+import { compile } from './c-program.ts';
 
 export interface ManyThreads {
-  readonly pid: number;
-  /** Where its pidfile is. */
+  /** In the order of the names. */
+  readonly pids: readonly number[];
+  /** Where their pidfiles are. */
   readonly rundir: string;
   stop(): void;
 }
 
-/** Starts a process that bears the name of ovs-vswitchd and has that many threads, its own included. */
-export async function startManyThreads(threads: number): Promise<ManyThreads> {
+/** Starts processes that bear the names of daemons of Open vSwitch and have so many idle threads each. */
+export async function startManyThreads(names: readonly string[], threads: number): Promise<ManyThreads> {
+  const program = compile('threads.c');
   const rundir = mkdtempSync(join(tmpdir(), 'plumbline-bench-'));
-  const pidfile = join(rundir, 'ovs-vswitchd.pid');
-  const env = Object.fromEntries(Object.entries(process.env).filter(([key]) => key !== 'NODE_OPTIONS'));
-  const child: ChildProcess = spawn(
-    process.execPath,
-    [STAND_IN, 'ovs-vswitchd', String(Math.max(0, threads - OWN_THREADS)), pidfile],
-    { stdio: ['pipe', 'pipe', 'inherit'], env },
+  const daemons = names.map((name) =>
+    spawn(program.path, [name, String(threads), join(rundir, `${name}.pid`)], { stdio: ['pipe', 'pipe', 'inherit'] }),
   );
-  await once(child.stdout!, 'data');
-  const pid = child.pid!;
-  while (readdirSync(`/proc/${pid}/task`).length < threads) {
-    child.stdin!.write('more\n');
-    await once(child.stdout!, 'data');
-  }
+  await Promise.all(daemons.map((daemon) => once(daemon.stdout, 'data')));
   return {
-    pid,
+    pids: daemons.map(({ pid }) => pid!),
     rundir,
     stop() {
-      child.kill('SIGKILL');
+      for (const daemon of daemons) daemon.kill('SIGKILL');
+      program.remove();
       rmSync(rundir, { recursive: true, force: true });
     },
   };

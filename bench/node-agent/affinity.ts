@@ -6,7 +6,7 @@ import { type BenchResult, ratioOf } from '../model/timing.ts';
 import { compile, median } from '../native/c-program.ts';
 import { startManyThreads } from '../native/many-threads.ts';
 
-const THREADS = 64;
+const THREADS = 256;
 const ROUNDS = 100;
 
 function applyInTurns(keeper: Keeper, all: CpuSet): number[] {
@@ -21,20 +21,21 @@ function applyInTurns(keeper: Keeper, all: CpuSet): number[] {
 /** A whole pass of the agent over the threads against the bare calls in C: telling PMD threads, settling, checking. */
 export async function affinityOverC(): Promise<BenchResult> {
   const program = compile('affinity.c');
-  const daemon = await startManyThreads(THREADS);
+  const daemon = await startManyThreads(['ovs-vswitchd'], THREADS);
+  const [pid = 0] = daemon.pids;
   const affinity = createAffinity();
   const all = CpuSet.fromWords(affinity.get(process.pid));
   const parts = { affinity, threads: procThreads, machine: () => all, now: () => performance.now() };
-  const keeper = createKeeper({ name: 'ovs-vswitchd', role: 'daemon', pid: daemon.pid, start: 0 }, parts);
+  const keeper = createKeeper({ name: 'ovs-vswitchd', role: 'daemon', pid, start: 0 }, parts);
   try {
     // Long enough for every thread to count as named for good, as those of a running daemon do.
     keeper.look();
     await new Promise((resolve) => setTimeout(resolve, 1100));
     return ratioOf(
-      'node-agent.affinity-64-threads-over-c',
+      'node-agent.affinity-256-threads-over-c',
       { most: 3 },
       () => median(applyInTurns(keeper, all)),
-      () => median(program.run(daemon.pid, ROUNDS)) / 1000,
+      () => median(program.run(pid, ROUNDS)) / 1000,
     );
   } finally {
     daemon.stop();

@@ -20,7 +20,8 @@ export interface AgentProcess {
   stop(): Promise<void>;
 }
 
-export async function startAgentProcess(): Promise<AgentProcess> {
+/** @param flags beside those that say where it is; the last of two counts */
+export async function startAgentProcess(...flags: string[]): Promise<AgentProcess> {
   const directory = await mkdtemp(join(tmpdir(), 'plumb-'));
   const cores = Array.from({ length: 128 }, (_, core) => `${core},${core + 128}`);
   const host = {
@@ -38,7 +39,7 @@ export async function startAgentProcess(): Promise<AgentProcess> {
   const program = join(process.env['PLUMBLINE_DIST'] ?? join(root, 'dist'), 'node-agent.cjs');
   const settings = ['--node-name', NODE, '--kubeconfig', kubeconfig, '--probe-port', '0', '--ovs-rundir', directory];
   const places = ['--sysfs-root', sysfsRoot, '--kubelet-dir', kubeletDir];
-  const one = run(process.execPath, [program, ...settings, ...places], { NODE_OPTIONS: nodeOptions() });
+  const one = run(process.execPath, [program, ...settings, ...places, ...flags], { NODE_OPTIONS: nodeOptions() });
   await one.line(({ msg }) => msg === 'node topology published');
   await one.line(({ msg }) => msg === 'device plugin registered with the kubelet');
   return {
@@ -55,7 +56,7 @@ export async function startAgentProcess(): Promise<AgentProcess> {
 }
 
 /** What the shipped manifest sizes the agent's heap by. */
-function nodeOptions(): string {
+export function nodeOptions(): string {
   const daemonSet = parse(readFileSync(join(root, 'manifests/base/node-agent/daemonset.yaml'), 'utf8')) as {
     spec: { template: { spec: { containers: { env: { name: string; value?: string }[] }[] } } };
   };

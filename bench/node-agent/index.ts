@@ -2,6 +2,8 @@ import type { BenchResult } from '../model/timing.ts';
 import { affinityOverC } from './affinity.ts';
 import { renameToSubscriber } from './assignments.ts';
 import { longRun } from './long-run.ts';
+import { ovsIdle } from './ovs-idle.ts';
+import { ovsReaction } from './ovs-reaction.ts';
 import { parsing } from './parsing.ts';
 import { renameToPublished } from './published.ts';
 
@@ -12,4 +14,6 @@ export const NODE_AGENT_BENCHES: readonly (() => Promise<BenchResult | BenchResu
   renameToPublished,
   parsing,
   longRun,
+  ovsReaction,
+  ovsIdle,
 ];

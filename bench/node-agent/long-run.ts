@@ -5,12 +5,12 @@ import { memoryOf } from '../support/process.ts';
 import { startAgentProcess } from './agent-process.ts';
 import { replaceCheckpoint } from './checkpoint.ts';
 
-/** A pod comes or goes every two seconds for an hour, and the kubelet restarts now and then. */
+/** A pod comes or goes every two seconds for an hour. */
 const CHANGES = 1800;
 /** Milliseconds between two of them here. */
 const PACE = 20;
-/** Seconds of rest before the agent counts as idle, and for which its CPU time is taken. */
-const REST = 3;
+/** Seconds in which the engine gives memory back before the agent counts as idle, and for which its CPU time is taken. */
+const REST = 30;
 const IDLE = 20;
 const MEMORY_BOUND = 60;
 const IDLE_BOUND = 0.3;

@@ -1,15 +1,19 @@
-import { type ChildProcess, fork, spawn } from 'node:child_process';
+import { type ChildProcess, fork, type StdioOptions, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { build } from 'esbuild';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { createAffinity } from '../../native/affinity.ts';
 import { procThreads } from '../../node-agent/ovs-affinity/threads.ts';
 import { createFakeKubelet, type FakeKubelet } from '../../test/node-agent/fake-kubelet.ts';
 import { eventually } from '../../test/node-agent/support.ts';
 import { compile } from '../native/c-program.ts';
+import { startManyThreads } from '../native/many-threads.ts';
 import { root } from '../support/process.ts';
+import { nodeOptions } from './agent-process.ts';
 
 /** What moves the threads: sends or prints the machine's monotonic nanoseconds when it has. */
 export interface Reactor {
@@ -39,17 +43,12 @@ export interface OvsScene {
 
 export async function createOvsScene(threads: number): Promise<OvsScene> {
   const directory = mkdtempSync(join(tmpdir(), 'plumbline-bench-'));
-  for (const name of ['run', 'etc', 'kubelet']) mkdirSync(join(directory, name));
+  for (const name of ['etc', 'kubelet']) mkdirSync(join(directory, name));
   writeFileSync(join(directory, 'etc/enable'), '1');
-  const standIn = compile('threads.c');
   const reaction = compile('reaction.c');
-  const daemons = ['ovs-vswitchd', 'ovsdb-server'].map((name) =>
-    spawn(standIn.path, [name, String(threads), join(directory, `run/${name}.pid`)], {
-      stdio: ['pipe', 'pipe', 'inherit'],
-    }),
-  );
-  await Promise.all(daemons.map((daemon) => once(daemon.stdout, 'data')));
-  const pids = daemons.map(({ pid }) => pid!);
+  const daemons = await startManyThreads(['ovs-vswitchd', 'ovsdb-server'], threads);
+  symlinkSync(daemons.rundir, join(directory, 'run'));
+  const { pids } = daemons;
   const affinity = createAffinity();
   const all = CpuSet.parse(readFileSync('/sys/devices/system/cpu/online', 'utf8'));
   const first = CpuSet.of([all.first!]);
@@ -80,25 +79,41 @@ export async function createOvsScene(threads: number): Promise<OvsScene> {
     },
     isOn: (cpus) =>
       pids.every((pid) => procThreads.list(pid).every((tid) => CpuSet.fromWords(affinity.get(tid)).equals(cpus))),
-    agent: (checkInterval = 5) => script('test/node-agent/ovs-affinity/program.ts', [directory, String(checkInterval)]),
-    upstream: () => script('bench/node-agent/upstream-loop.ts', [directory]),
+    agent: (checkInterval = 5) => script('test/node-agent/ovs-affinity/program.ts', directory, [String(checkInterval)]),
+    upstream: () => script('bench/node-agent/upstream-loop.ts', directory),
     inC: () => program(reaction.path, [join(directory, 'kubelet'), ...pids.map(String)]),
     async remove() {
-      for (const daemon of daemons) daemon.kill('SIGKILL');
+      daemons.stop();
       await kubelet.stop();
-      for (const made of [standIn, reaction]) made.remove();
+      reaction.remove();
       rmSync(directory, { recursive: true, force: true });
     },
   };
 }
 
-async function script(file: string, args: string[]): Promise<Reactor> {
-  const child = fork(join(root, file), args, {
-    cwd: root,
-    execArgv: ['--import', 'tsx'],
-    stdio: ['ignore', 'ignore', process.env['PLUMBLINE_BENCH_VERBOSE'] === undefined ? 'ignore' : 'inherit', 'ipc'],
+/** Runs a program as the agent is run: bundled to one file, with the heap of the shipped manifest. */
+async function script(file: string, directory: string, args: string[] = []): Promise<Reactor> {
+  const outfile = join(directory, `${basename(file, '.ts')}.cjs`);
+  await build({
+    entryPoints: [join(root, file)],
+    outfile,
+    bundle: true,
+    platform: 'node',
+    target: 'node20',
+    format: 'cjs',
+    external: ['koffi'],
+    define: { 'import.meta.url': JSON.stringify(pathToFileURL(join(root, file))) },
+    logLevel: 'warning',
   });
-  await once(child, 'message');
+  const env = { ...process.env, NODE_PATH: join(root, 'node_modules'), NODE_OPTIONS: nodeOptions() };
+  const stdio: StdioOptions = ['ignore', 'ignore', 'ignore', 'ipc'];
+  const child = fork(outfile, [directory, ...args], { execArgv: [], env, stdio });
+  const ended = once(child, 'exit').then(([code]) => {
+    throw new Error(`${file} ended with status ${code}`);
+  });
+  await Promise.race([once(child, 'message'), ended]);
+  // From now on it ends when it is told to.
+  ended.catch(() => undefined);
   return reactor(child, (tell) => child.on('message', ({ done }: { done: string }) => tell(BigInt(done))));
 }
 

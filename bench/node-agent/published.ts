@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { createApiClient } from '../../node-agent/api/client.ts';
-import { apiAccess } from '../../node-agent/api/credentials.ts';
+import { apiAccess } from '../../kube/api-access.ts';
+import { createApiClient } from '../../kube/api-client.ts';
 import type { BenchResult } from '../model/timing.ts';
 import { quantile } from '../support/http-load.ts';
 import { type AgentProcess, NODE, startAgentProcess } from './agent-process.ts';

@@ -1,3 +1,8 @@
+import { readFileSync } from 'node:fs';
+import { mkdtemp } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { build } from 'esbuild';
 import { type BenchResult, summary } from '../model/timing.ts';
 import { type Client, createClient, quantile } from '../support/http-load.ts';
 import { type Running, root, run, runScript } from '../support/process.ts';
@@ -5,9 +10,9 @@ import { filterBody } from './nodes.ts';
 
 const NAMES = 5000;
 const MANY_NAMES = 15_000;
-const ROUNDS = 9;
+const ROUNDS = 15;
 const CALLS = 60;
-const WARM_UP = 150;
+const WARM_UP = 400;
 /** Orders of the names: no call is like the one before. */
 const BODIES = 8;
 /** Calls under updates, and node updates a second. */
@@ -41,15 +46,32 @@ const env = (nodes: number, updates = 0) => ({
   PLUMBLINE_BENCH_NODES: String(nodes),
   PLUMBLINE_BENCH_UPDATES: String(updates),
 });
-const extender = (nodes: number, updates = 0) =>
-  serve(
-    run(
-      process.execPath,
-      ['--expose-gc', '--import', 'tsx', `${root}/bench/scheduler-plugin/serve.ts`],
-      env(nodes, updates),
-    ),
-    '/filter',
-  );
+/** The options of Node.js that the Deployment sets. */
+const shipped = readFileSync(`${root}/manifests/base/scheduler-plugin/deployment.yaml`, 'utf8');
+const OPTIONS = /NODE_OPTIONS, value: (.*) }/.exec(shipped)?.[1]?.split(' ') ?? [];
+
+let bundled: Promise<string> | undefined;
+
+/** The measured program in one file, as daemons are shipped. */
+async function bundle(): Promise<string> {
+  const outfile = join(await mkdtemp(join(tmpdir(), 'plumbline-bench-')), 'serve.cjs');
+  await build({
+    entryPoints: [`${root}/bench/scheduler-plugin/serve.ts`],
+    outfile,
+    bundle: true,
+    platform: 'node',
+    format: 'cjs',
+    keepNames: true,
+    minifySyntax: true,
+    logLevel: 'error',
+  });
+  return outfile;
+}
+
+async function extender(nodes: number, updates = 0): Promise<Server> {
+  bundled ??= bundle();
+  return serve(run(process.execPath, [...OPTIONS, '--expose-gc', await bundled], env(nodes, updates)), '/filter');
+}
 
 async function load({ client }: Server, bodies: readonly Buffer[], calls: number): Promise<number[]> {
   const millis: number[] = [];

@@ -25,7 +25,7 @@ export function nodeStatus(index: number): NodeTopologyStatus {
   };
 }
 
-/** A filter call with every name, in an order of its own as kube-scheduler's workers hand them in. */
+/** A filter call with every name, in an order of its own. */
 export function filterBody(names: number, seed: number): Buffer {
   const amounts = { cpu: '10', memory: '8Gi', 'devices.kubevirt.io/kvm': '1' };
   const container = { name: 'compute', resources: { requests: amounts, limits: amounts } };
@@ -33,18 +33,39 @@ export function filterBody(names: number, seed: number): Buffer {
     JSON.stringify({
       Pod: { metadata: { name: 'vm', namespace: 'east', uid: `uid-${seed}` }, spec: { containers: [container] } },
       Nodes: null,
-      NodeNames: shuffled(names, seed).map(nodeName),
+      NodeNames: schedulerOrder(names, seed).map(nodeName),
     }),
   );
 }
 
-function shuffled(count: number, seed: number): number[] {
-  const order = Array.from({ length: count }, (_, index) => index);
+const WORKERS = 16;
+
+/**
+ * The order in which kube-scheduler names nodes: it begins somewhere in its list, 16 workers take runs of the square
+ * root of all from it, and each writes down a node when it is done with it. Source: findNodesThatPassFilters in
+ * pkg/scheduler/schedule_one.go, chunkSizeFor in pkg/scheduler/framework/parallelize.
+ */
+function schedulerOrder(count: number, seed: number): number[] {
   let state = seed + 1;
-  for (let i = count - 1; i > 0; i--) {
+  const random = (below: number) => {
     state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
-    const j = state % (i + 1);
-    [order[i], order[j]] = [order[j]!, order[i]!];
+    return Math.floor((state / 2 ** 32) * below);
+  };
+  const run = Math.floor(Math.sqrt(count));
+  const begin = random(count);
+  const order: number[] = [];
+  let taken = 0;
+  const take = () => {
+    const from = taken;
+    taken = Math.min(count, taken + run);
+    return Array.from({ length: taken - from }, (_, i) => (begin + from + i) % count).reverse();
+  };
+  const workers = Array.from({ length: WORKERS }, take);
+  while (order.length < count) {
+    const worker = random(WORKERS);
+    if (workers[worker]!.length === 0) workers[worker] = take();
+    const next = workers[worker]!.pop();
+    if (next !== undefined) order.push(next);
   }
   return order;
 }

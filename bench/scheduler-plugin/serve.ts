@@ -63,7 +63,6 @@ const explainer = createExplainer({ extender, decisions, client: { get: async ()
 const metrics = createExtenderMetrics(createRegistry());
 const { handler } = createExtenderApp({ extender, explainer, unpredictable: 'refuse', metrics, log });
 const server = createHttpServer({ handler, host: '127.0.0.1', port: 0, log });
-await server.start();
 
 if (updates > 0) {
   let next = 0;
@@ -78,4 +77,4 @@ if (updates > 0) {
     }
   }, 5);
 }
-process.stdout.write(`${JSON.stringify({ port: server.port, bytesPerNode })}\n`);
+void server.start().then(() => process.stdout.write(`${JSON.stringify({ port: server.port, bytesPerNode })}\n`));

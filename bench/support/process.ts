@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 
@@ -59,6 +59,15 @@ export function memoryOf(pid: number): { readonly rss: number; readonly private:
   const text = readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8');
   const kilobytes = (name: string) => Number(new RegExp(`^${name}:\\s+(\\d+)`, 'm').exec(text)?.[1] ?? 0);
   return { rss: kilobytes('Rss') * 1024, private: (kilobytes('Private_Clean') + kilobytes('Private_Dirty')) * 1024 };
+}
+
+/** Processor time of a process since its start, in seconds, from its scheduler's account in nanoseconds; all threads. */
+export function cpuSecondsOf(pid: number): number {
+  const threads = readdirSync(`/proc/${pid}/task`);
+  const nanoseconds = threads.map((id) =>
+    Number(readFileSync(`/proc/${pid}/task/${id}/schedstat`, 'utf8').split(' ')[0]),
+  );
+  return nanoseconds.reduce((sum, one) => sum + one, 0) / 1e9;
 }
 
 async function stop(child: ChildProcess): Promise<void> {

@@ -2,9 +2,12 @@ import type { BenchResult } from '../model/timing.ts';
 import { memoryOfCaches, memoryOverReviews } from './memory.ts';
 import { reviewsOverExpress } from './speed.ts';
 
-/** Every measurement of webhook/, in the order in which it is printed. */
-export const WEBHOOK_BENCHES: readonly (() => Promise<BenchResult | BenchResult[]>)[] = [
-  reviewsOverExpress,
-  memoryOverReviews,
-  memoryOfCaches,
+/** Every measurement of webhook/ with the names it gives, in the order in which they are printed. */
+export const WEBHOOK_BENCHES: readonly {
+  readonly names: readonly string[];
+  readonly benches: readonly (() => Promise<BenchResult | BenchResult[]>)[];
+}[] = [
+  { names: ['webhook.reviews-over-express'], benches: [reviewsOverExpress] },
+  { names: ['webhook.rss-over-pepr', 'webhook.private-memory-growth-in-100k-reviews'], benches: [memoryOverReviews] },
+  { names: ['webhook.caches-of-10k-networks-and-5k-nodes'], benches: [memoryOfCaches] },
 ];

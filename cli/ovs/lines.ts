@@ -1,5 +1,4 @@
-import { CpuSet } from '../../model/cpu-set.ts';
-import type { OvsStatus, OvsThread } from './status.ts';
+import { isInPlace, type OvsStatus, type OvsThread } from './status.ts';
 
 const NOTES: Readonly<Record<string, string>> = {
   pmd: 'poll mode driver, left alone',
@@ -19,8 +18,7 @@ export function statusLines(status: OvsStatus, each = false): string[] {
   for (const problem of problems) lines.push(`! ${problem}`);
   for (const { name, role, pid, threads } of processes) {
     lines.push('', `${name}${role === 'daemon' ? '' : ` ${role}`} (pid ${pid}), ${threads.length} threads`);
-    for (const group of each ? threads.map((thread) => [thread]) : alike(threads))
-      lines.push(threadLine(group, enabled ? wanted : null));
+    for (const group of each ? threads.map((thread) => [thread]) : alike(threads)) lines.push(threadLine(group));
   }
   if (processes.length === 0) lines.push('', 'no daemon of Open vSwitch was found');
   return [...lines, ''];
@@ -30,7 +28,7 @@ export function statusLines(status: OvsStatus, each = false): string[] {
 function alike(threads: readonly OvsThread[]): OvsThread[][] {
   const groups = new Map<string, OvsThread[]>();
   for (const thread of threads) {
-    const key = JSON.stringify([kindOf(thread), thread.allowed, thread.note]);
+    const key = JSON.stringify([kindOf(thread), thread.allowed, thread.wanted, thread.note]);
     groups.set(key, [...(groups.get(key) ?? []), thread]);
   }
   return [...groups.values()];
@@ -38,18 +36,13 @@ function alike(threads: readonly OvsThread[]): OvsThread[][] {
 
 const kindOf = ({ name, note }: OvsThread): string => (note === 'pmd' ? name : name.replace(/\d+$/, ''));
 
-function threadLine(group: readonly OvsThread[], wanted: string | null): string {
+function threadLine(group: readonly OvsThread[]): string {
   const [thread] = group;
   if (thread === undefined) return '';
-  const { allowed, note } = thread;
+  const { allowed, wanted, note } = thread;
   const who = group.length === 1 ? `${thread.tid} ${thread.name}` : `${group.length} x ${kindOf(thread)}`;
-  const verdict = note === null ? differs(allowed, wanted) : (NOTES[note] ?? `refused by the kernel: ${note}`);
+  const reason = note === null ? '' : (NOTES[note] ?? `refused by the kernel: ${note}`);
+  const verdict =
+    wanted === null ? reason : isInPlace(thread) ? 'as wanted' : `wanted ${wanted}: ${reason || 'to be moved'}`;
   return `  ${who.padEnd(28)} ${allowed.padEnd(16)} ${verdict}`.trimEnd();
-}
-
-function differs(allowed: string, wanted: string | null): string {
-  if (wanted === null) return '';
-  // CPUs that this machine lacks are no thread's loss; a thread that lacks another is noted.
-  const isThere = CpuSet.parse(allowed).isSubsetOf(CpuSet.parse(wanted));
-  return isThere ? 'as wanted' : 'not where it should be yet';
 }

@@ -18,6 +18,8 @@ export const ovsStatus = z.object({
           tid: z.number(),
           name: z.string(),
           allowed: z.string(),
+          /** Null for a thread that is left alone, and while nothing is set. */
+          wanted: z.string().nullable(),
           /** `pmd`, `clipped`, the errno's name with which the kernel refused it, or null. */
           note: z.string().nullable(),
         }),
@@ -27,4 +29,14 @@ export const ovsStatus = z.object({
 });
 
 export type OvsStatus = z.infer<typeof ovsStatus>;
+/** Whether every thread is where it should be and nothing stands in the way. Off is in order too. */
+export function isInOrder({ problems, processes }: OvsStatus): boolean {
+  const threads = processes.flatMap((process) => process.threads);
+  return problems.length === 0 && threads.every(isInPlace);
+}
+
+export function isInPlace({ allowed, wanted }: OvsThread): boolean {
+  return wanted === null || allowed === wanted;
+}
+
 export type OvsThread = OvsStatus['processes'][number]['threads'][number];

@@ -5,7 +5,9 @@ import {
   type ListPodResourcesResponse,
   type PodResources,
   PodResourcesListerClient,
+  PodResourcesListerService,
 } from './gen/pod-resources.ts';
+import { type DeviceFilter, decodeLeanAllocatable, decodeLeanList } from './lean-answers.ts';
 import { type CallLimits, CHANNEL_OPTIONS, unary, unixAddress } from './transport.ts';
 
 /** The kubelet's PodResources socket below its root directory. */
@@ -31,26 +33,41 @@ export interface PodResourcesClient {
   close(): void;
 }
 
+export interface PodResourcesOptions {
+  /** Devices of which resources are wanted; the others, memory and dynamic resources are not even decoded. Default: all. */
+  readonly devices?: DeviceFilter;
+}
+
 /** A client of the PodResources socket. Connects at the first call and again after each loss. */
-export function createPodResourcesClient(socketPath: string): PodResourcesClient {
+export function createPodResourcesClient(
+  socketPath: string,
+  { devices }: PodResourcesOptions = {},
+): PodResourcesClient {
   const client = new PodResourcesListerClient(unixAddress(socketPath), credentials.createInsecure(), CHANNEL_OPTIONS);
+  const { list, getAllocatableResources } = PodResourcesListerService;
+  const decodeList = devices ? (bytes: Buffer) => decodeLeanList(bytes, devices) : list.responseDeserialize;
+  const decodeAllocatable = devices
+    ? (bytes: Buffer) => decodeLeanAllocatable(bytes, devices)
+    : getAllocatableResources.responseDeserialize;
   return {
     async list(limits) {
-      const site = { method: 'List', socketPath };
-      const response = await unary<ListPodResourcesResponse>(
-        site,
-        (metadata, options, done) => client.list({}, metadata, options, done),
+      const response = await unary<ListPodResourcesResponse | undefined>(
+        { method: 'List', socketPath },
+        (metadata, options, done) =>
+          client.makeUnaryRequest(list.path, list.requestSerialize, decodeList, {}, metadata, options, done),
         limits,
       );
-      return response.podResources;
+      return response?.podResources ?? [];
     },
-    allocatable(limits) {
-      const site = { method: 'GetAllocatableResources', socketPath };
-      return unary(
-        site,
-        (metadata, options, done) => client.getAllocatableResources({}, metadata, options, done),
+    async allocatable(limits) {
+      const { path, requestSerialize } = getAllocatableResources;
+      const response = await unary<AllocatableResourcesResponse | undefined>(
+        { method: 'GetAllocatableResources', socketPath },
+        (metadata, options, done) =>
+          client.makeUnaryRequest(path, requestSerialize, decodeAllocatable, {}, metadata, options, done),
         limits,
       );
+      return response ?? { devices: [], cpuIds: [], memory: [] };
     },
     async get(podName, podNamespace, limits) {
       const site = { method: 'Get', socketPath };

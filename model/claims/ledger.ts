@@ -29,7 +29,8 @@ export class Ledger<P> {
   readonly #claims = new Map<string, Claim<P>>();
   /** Claims that end by themselves, oldest first. */
   readonly #promised = new Map<string, Claim<P>>();
-  readonly #held = new Map<string, Map<string, Claim<P>>>();
+  /** By node, oldest first. */
+  readonly #held = new Map<string, readonly Claim<P>[]>();
   /** Bound pods by node. */
   readonly #bound = new Map<string, Set<string>>();
   readonly #nodeOf = new Map<string, string>();
@@ -57,7 +58,7 @@ export class Ledger<P> {
   /** What is held on a node, oldest first, without the claim of one pod. */
   heldOn(node: string, except?: string): Claim<P>[] {
     const claims = this.#held.get(node);
-    return claims === undefined ? [] : [...claims.values()].filter(({ uid }) => uid !== except);
+    return claims === undefined ? [] : claims.filter(({ uid }) => uid !== except);
   }
 
   /**
@@ -66,12 +67,17 @@ export class Ledger<P> {
    * @param version the pod's resourceVersion as the scheduler knows it
    */
   promise(uid: string, pod: P, places: ReadonlyMap<string, Place>, version: string, now: number): void {
-    const before = this.#claims.get(uid);
     // The scheduler's cache is behind: nothing it decides about a pod that has a node can take effect.
-    if (before?.kind === 'bound' || this.#settled.has(uid)) return;
-    if (before) this.#end(before, 'filtered-again');
+    if (this.#claims.get(uid)?.kind === 'bound' || this.#settled.has(uid)) return;
+    this.withdraw(uid);
     if (places.size === 0) return;
     this.#open({ uid, kind: 'promised', pod, places, version, expires: now + this.#options.promiseSeconds });
+  }
+
+  /** The pod is asked about again, so what it was promised before is off: it must not stand in its own way. */
+  withdraw(uid: string): void {
+    const claim = this.#claims.get(uid);
+    if (claim && claim.kind !== 'bound') this.#end(claim, 'filtered-again');
   }
 
   /** The pod was seen on the watch, or in a list. */
@@ -190,8 +196,7 @@ export class Ledger<P> {
     if (claim.kind === 'promised') this.#promised.set(claim.uid, claim);
     for (const node of claim.places.keys()) {
       const there = this.#held.get(node);
-      if (there) there.set(claim.uid, claim);
-      else this.#held.set(node, new Map([[claim.uid, claim]]));
+      this.#held.set(node, there === undefined ? [claim] : [...there, claim]);
       this.#options.onHeld?.(node);
     }
   }
@@ -200,9 +205,9 @@ export class Ledger<P> {
     this.#claims.delete(claim.uid);
     this.#promised.delete(claim.uid);
     for (const node of claim.places.keys()) {
-      const there = this.#held.get(node);
-      there?.delete(claim.uid);
-      if (there?.size === 0) this.#held.delete(node);
+      const left = this.#held.get(node)?.filter(({ uid }) => uid !== claim.uid) ?? [];
+      if (left.length === 0) this.#held.delete(node);
+      else this.#held.set(node, left);
       this.#options.onHeld?.(node);
     }
   }

@@ -4,15 +4,23 @@ import { PlumblineError } from '../errors.ts';
 export const GATE_PLUGIN = 'plumbline-gate';
 
 /**
- * The file of the gate's own list. It sorts before `00-multus.conf`, and begins like it because multus, when it looks
- * for the list that it is to wrap, passes over files that begin with `00-multus`: else it would wrap the gate's, which
- * is made from multus's own.
+ * The file of the gate's own configuration, for a primary that is a lone plugin and for one that is a list of several.
+ *
+ * Both sort before `00-multus.conf`. A lone plugin, which multus is, goes into a `.json` file: runtimes read it, multus
+ * does not, which looks for the network that it is to wrap in every `.conf` and `.conflist` of the directory. It would
+ * take the gate's, which is made from multus's own. The prefix says the same to those of its versions that go by names.
  */
-export const GATE_CONFLIST = '00-multus-plumbline-gate.conflist';
+export const GATE_FILES = {
+  plugin: '00-multus-plumbline-gate.json',
+  list: '00-multus-plumbline-gate.conflist',
+} as const;
+
+export type GateFile = (typeof GATE_FILES)[keyof typeof GATE_FILES];
 
 /** CNI versions that the gate speaks, the oldest first. */
 export const CNI_VERSIONS = ['0.3.0', '0.3.1', '0.4.0', '1.0.0', '1.1.0'] as const;
 
+/** How the gate stands in a list. Around a lone plugin it is always a wrapper. */
 export type GateForm = 'chained' | 'wrapper';
 
 export interface ConflistOptions {
@@ -33,15 +41,15 @@ export class ConflistError extends PlumblineError {
 }
 
 /**
- * Makes the gate's list from the runtime's primary configuration: the same name and version (plugins keep what they
- * know of a pod under the network's name), the same plugins, and the gate before them or around the first of them.
- * A gate that is in there already is taken out: one sandbox asks once.
+ * Makes the gate's configuration from the runtime's primary: the same name and version (plugins keep what they know of
+ * a pod under the network's name), the same plugins, and the gate before them or around the first of them. A gate that
+ * is in there already is taken out: one sandbox asks once.
  *
  * @param text the primary: a list, or a single plugin's configuration
- * @returns the list, as it is to be written
+ * @returns the file, as it is to be written
  * @throws ConflistError
  */
-export function gateConflist(file: string, text: string, options: ConflistOptions): string {
+export function gateConflist(file: string, text: string, options: ConflistOptions): { name: GateFile; text: string } {
   const primary = parse(file, text);
   const { cniVersion, name } = primary;
   if (!CNI_VERSIONS.some((version) => version === cniVersion)) {
@@ -53,8 +61,15 @@ export function gateConflist(file: string, text: string, options: ConflistOption
   const plugins = (listed as unknown[]).map((plugin) => asPlugin(file, plugin)).flatMap(withoutGate);
   const [first, ...others] = plugins;
   if (first === undefined) throw new ConflistError(file, 'it has no plugins');
+  if (others.length === 0 && Object.keys(list).every((key) => key === 'cniVersion' || key === 'name')) {
+    return { name: GATE_FILES.plugin, text: print({ cniVersion, name, ...wrap(first, options) }) };
+  }
   const gated = options.form === 'chained' ? [entry(options), first, ...others] : [wrap(first, options), ...others];
-  return `${JSON.stringify({ ...list, plugins: gated }, null, 2)}\n`;
+  return { name: GATE_FILES.list, text: print({ ...list, plugins: gated }) };
+}
+
+function print(value: Json): string {
+  return `${JSON.stringify(value, null, 2)}\n`;
 }
 
 /** A single plugin's configuration as a list of one; name and version are the list's. */

@@ -15,8 +15,11 @@ export interface AddQuestion {
   readonly dpu: DpuWord | undefined;
   readonly scope: GateScope;
   readonly namespace: string | undefined;
-  /** Namespaces of the cluster's own pods, which are never held: some of them may be what repairs the DPU. */
-  readonly exempt: ReadonlySet<string>;
+  /**
+   * Namespaces of the cluster's own pods, which are never held: some of them may be what repairs the DPU. One that ends
+   * with `*` stands for all that begin so.
+   */
+  readonly exempt: readonly string[];
   /** Whether the attachment has a device; undefined if that could not be told. */
   readonly hasDevice: boolean | undefined;
 }
@@ -24,8 +27,12 @@ export interface AddQuestion {
 /** Whether an ADD hangs on the DPU at all. One of which it is not known whether it has a device does. */
 export function dependsOnDpu({ dpu, scope, namespace, exempt, hasDevice }: AddQuestion): boolean {
   if (dpu === undefined) return false;
-  if (namespace !== undefined && exempt.has(namespace)) return false;
+  if (namespace !== undefined && exempt.some((one) => isNamed(namespace, one))) return false;
   return scope === 'all' || hasDevice !== false;
+}
+
+function isNamed(namespace: string, exempt: string): boolean {
+  return exempt.endsWith('*') ? namespace.startsWith(exempt.slice(0, -1)) : namespace === exempt;
 }
 
 /** Why an ADD must not go on, or undefined. */

@@ -49,6 +49,8 @@ export function hostOfReport(report: HostReport): Host {
  */
 export function kubeletOfReport(report: HostReport, host = hostOfReport(report)): Kubelet | Unpredictable {
   if (!report.kubeletVersion) return { unpredictable: 'the kubelet version is not reported' };
+  // An agent that could read the kubelet's configuration reports a policy, if only `none`.
+  if (!report.topologyManager) return { unpredictable: "the kubelet's configuration is not reported" };
   return createKubelet({
     version: report.kubeletVersion,
     host,

@@ -3,6 +3,7 @@ import { MAX_CPUS } from '../cpu-set.ts';
 import { wholeCpus } from './amounts.ts';
 import { annotationFindings, type LauncherFinding, wantsFullPcpus } from './annotation.ts';
 import { hasPodLevelResources, integralContainers, isEqualRequestAndLimit, requestOf } from './containers.ts';
+import { launcherCpus, launcherNeeds } from './cpus.ts';
 import { mixedFinding, obstacleFindings } from './ordinary.ts';
 import { recognizeLauncher } from './recognize.ts';
 import type { ContainerShape, PodShape, VmiShape } from './shapes.ts';
@@ -79,8 +80,8 @@ export function decideAlignment(request: AlignmentRequest): Alignment {
   if (hasPodLevelResources(pod)) return none('pod-level-resources', warnings);
   const from = exclusiveCpus(compute);
   if (from === undefined) return none('no-exclusive-cpus', warnings);
-  if (isAligned(from, threadsPerCore)) return none('aligned', warnings, threadsPerCore);
-  const to = alignedCpus(from, threadsPerCore);
+  const to = alignedCpus(neededCpus(vmi, from), threadsPerCore);
+  if (to === from) return none('aligned', warnings, threadsPerCore);
   return { kind: 'pad', container: recognized.compute, from, to, threadsPerCore, warnings };
 }
 
@@ -96,6 +97,15 @@ function exclusiveCpus(compute: ContainerShape): number | undefined {
   if (!isEqualRequestAndLimit(compute, 'cpu')) return undefined;
   const cpus = wholeCpus(requestOf(compute, 'cpu') ?? '0');
   return cpus !== undefined && cpus >= 1 && cpus < MAX_CPUS ? cpus : undefined;
+}
+
+/**
+ * KubeVirt's even parity counts a supplemental pool twice, so with an odd pool beside odd vCPUs it renders one CPU fewer
+ * than virt-launcher then pins to. Rounding to whole cores repairs that by itself; where SMT is off nothing is rounded.
+ * Only a launcher that is just as KubeVirt rendered it is judged so: of any other its own amount is the word.
+ */
+function neededCpus(vmi: VmiShape, from: number): number {
+  return launcherCpus(vmi).total === from ? Math.max(from, launcherNeeds(vmi)) : from;
 }
 
 function podFindings(

@@ -1,4 +1,4 @@
-import { MAX_CPUS } from '../cpu-set.ts';
+import { alignedCpus } from '../alignment.ts';
 import { NUMA_AFFINITY_ANNOTATION } from '../names.ts';
 import { NETWORKS_ANNOTATION, parseAttachments, parseRef, refText } from '../networks/attachments.ts';
 import type { NetworkedVmi } from '../networks/interfaces.ts';
@@ -10,8 +10,8 @@ import type { PodShape, VmiShape } from './shapes.ts';
 /** The annotations of a VMI that a decision about its launcher reads. */
 export const READ_ANNOTATIONS: readonly string[] = [NUMA_AFFINITY_ANNOTATION, EVEN_PARITY_ANNOTATION];
 
-/** The most that rounding up to whole cores adds to a launcher. */
-const MOST_PADDING = 7;
+/** What launchers are rounded up to: unpadded ones to 1. */
+const THREADS_PER_CORE = [1, 2, 4, 8];
 
 /**
  * Whether a launcher looks as if KubeVirt had rendered it from this state of its VMI: the annotations that are read are
@@ -27,8 +27,8 @@ export function fitsLauncher(pod: PodShape, compute: number, namespace: string, 
   if (vmi.spec.domain.cpu?.dedicatedCpuPlacement === true) {
     const container = pod.spec.containers[compute];
     const cpus = container && wholeCpus(requestOf(container, 'cpu') ?? '0');
-    const added = Math.min(cpus ?? -1, MAX_CPUS) - launcherCpus(vmi).total;
-    if (added < 0 || added > MOST_PADDING) return false;
+    const { total } = launcherCpus(vmi);
+    if (!THREADS_PER_CORE.some((threads) => alignedCpus(total, threads) === cpus)) return false;
   }
   const text = pod.metadata.annotations?.[NETWORKS_ANNOTATION];
   if (text === undefined) return true;

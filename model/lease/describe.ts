@@ -5,15 +5,15 @@ export function describeLease(
   { state, age }: LeaseVerdict,
   { lease, duration }: { readonly lease: string; readonly duration: number },
 ): string {
-  const seconds = age === undefined ? '' : `${Math.floor(age)} s`;
+  const renewed = age === undefined ? 'has not been seen renewed' : `was last seen renewed ${Math.floor(age)} s ago`;
   switch (state) {
     case 'alive':
-      return `its lease ${lease} was renewed ${seconds} ago`;
+      return `its lease ${lease} was renewed ${Math.floor(age ?? 0)} s ago`;
     case 'unproven':
       return `its lease ${lease} has not been seen renewed yet; check the agent on the DPU`;
     case 'dead':
-      return `its lease ${lease} was last seen renewed ${seconds} ago, ${duration} s are allowed; check the DPU`;
+      return `its lease ${lease} ${renewed}, ${duration} s are allowed; check the DPU and the agent on it`;
     case 'unknown':
-      return `the API server does not answer, and lease ${lease} was last seen renewed ${seconds} ago`;
+      return `the API server does not answer, and lease ${lease} ${renewed}`;
   }
 }

@@ -6,7 +6,8 @@
  *
  * Invariants
  * - A read that fails changes nothing: alive lasts until the last seen change + duration, then it is unknown.
- * - dead needs an answer, at or after that moment, which brought no change.
+ * - dead needs an answer, at or after that moment, which brought no change. A lease that was watched for a whole duration
+ *   and never changed is dead as well.
  * - Only a change makes alive of anything.
  */
 
@@ -21,8 +22,8 @@ export type LeaseReading =
 
 /** What an observer remembers. Times are seconds of one monotonic clock. */
 export interface LeaseObservation {
-  /** Whether the API server has answered at all. */
-  readonly seen: boolean;
+  /** When the API server first answered; undefined if it has not. */
+  readonly since: number | undefined;
   readonly renewTime: string | undefined;
   /** When renewTime was last seen to have changed. */
   readonly changedAt: number | undefined;
@@ -45,7 +46,7 @@ export interface ObserverOptions {
 export type LeaseState =
   /** renewTime has changed within the duration. */
   | 'alive'
-  /** Too few changes seen yet, though there may be a lease. */
+  /** Too few changes seen yet, and not watched for long enough to call it dead. */
   | 'unproven'
   /** An answer has shown no change for a whole duration. */
   | 'dead'
@@ -61,7 +62,7 @@ export interface LeaseVerdict {
 }
 
 export const NOTHING_OBSERVED: LeaseObservation = Object.freeze({
-  seen: false,
+  since: undefined,
   renewTime: undefined,
   changedAt: undefined,
   changes: 0,
@@ -79,11 +80,11 @@ export function observeLease(
   options: ObserverOptions,
 ): LeaseObservation {
   if (reading.kind === 'failed') return before;
-  const answered = { ...before, seen: true, answeredAt: now };
+  const answered = { ...before, since: before.since ?? now, answeredAt: now };
   // A lease that is gone for a moment and comes back unrenewed has not been renewed.
   if (reading.kind === 'missing' || reading.renewTime === undefined) return answered;
   if (reading.renewTime === before.renewTime) return answered;
-  if (!before.seen) return { ...answered, renewTime: reading.renewTime };
+  if (before.since === undefined) return { ...answered, renewTime: reading.renewTime };
   const inRow = before.changedAt !== undefined && now - before.changedAt < options.duration;
   return {
     ...answered,
@@ -102,10 +103,11 @@ export function judgeLease(
   now: number,
   { duration, proof = 1 }: ObserverOptions,
 ): LeaseVerdict {
-  const { changedAt, changes, answeredAt } = seen;
-  if (changedAt === undefined) return { state: 'unproven', age: undefined, until: undefined };
-  const age = now - changedAt;
-  const deadline = changedAt + duration;
+  const { since, changedAt, changes, answeredAt } = seen;
+  const start = changedAt ?? since;
+  if (start === undefined) return { state: 'unproven', age: undefined, until: undefined };
+  const age = changedAt === undefined ? undefined : now - changedAt;
+  const deadline = start + duration;
   const proven = changes >= proof;
   if (now < deadline) return { state: proven ? 'alive' : 'unproven', age, until: deadline };
   const confirmed = answeredAt !== undefined && answeredAt >= deadline;

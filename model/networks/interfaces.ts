@@ -52,6 +52,18 @@ export interface InterfaceSources {
 export const PRIMARY_NETWORK_LABEL = 'k8s.ovn.org/primary-user-defined-network';
 
 /**
+ * What a namespace's label and definitions say about its primary user-defined network. A pod on it bears no annotation
+ * that would say so: what tells is the label (its presence, not its value) together with a definition of role primary.
+ * Source: OVN-Kubernetes, okep-5193-user-defined-networks.
+ */
+export type PrimaryNetwork =
+  /** Pods are on the cluster's own pod network. */
+  | { readonly kind: 'none' }
+  | { readonly kind: 'primary'; readonly ref: NetworkRef }
+  /** The namespace is labelled and has no such definition yet: OVN-Kubernetes will not start pods in it. */
+  | { readonly kind: 'missing' };
+
+/**
  * The interfaces of a pod or VMI: the pod network first, then the others in their order.
  *
  * The pod's annotation is what multus will attach, so it decides where there is a pod (an interface that was unplugged

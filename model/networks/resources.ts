@@ -13,6 +13,8 @@ export const EVERY_NETWORK: ReportedNetworks = Object.freeze({ physnets: { has: 
 export interface RequiredResources {
   /** Resource names, each to be requested once, in the order of the interfaces. */
   readonly resources: readonly string[];
+  /** The networks that they are for. */
+  readonly held: readonly ResolvedNetwork[];
   readonly findings: readonly NetworkFinding[];
 }
 
@@ -27,14 +29,23 @@ export function requiredResources(
   exclusive: boolean,
 ): RequiredResources {
   const resources = new Set<string>();
+  const held: ResolvedNetwork[] = [];
   const findings: NetworkFinding[] = [];
   for (const one of exclusive ? networks : []) {
     if (one.affinity !== 'required') continue;
     const found = resourceOf(one, reported);
-    if (typeof found === 'string') resources.add(found);
-    else if (found !== undefined) findings.push(found);
+    if (typeof found === 'string') {
+      resources.add(found);
+      held.push(one);
+    } else if (found !== undefined) findings.push(found);
   }
-  return { resources: [...resources], findings };
+  return { resources: [...resources], held, findings };
+}
+
+/** The resources of networks that a pod would rather be near: no device is requested for them, they only count at scheduling. */
+export function preferredResources(networks: readonly ResolvedNetwork[]): readonly string[] {
+  const preferred = networks.filter(({ affinity }) => affinity === 'preferred');
+  return [...new Set(preferred.map((one) => resourceOf(one, EVERY_NETWORK)).filter((one) => typeof one === 'string'))];
 }
 
 function resourceOf(one: ResolvedNetwork, reported: ReportedNetworks): string | NetworkFinding | undefined {

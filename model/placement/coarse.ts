@@ -1,7 +1,7 @@
 import type { CpuSet } from '../cpu-set.ts';
 import type { Host } from '../host.ts';
 import { lastingCpus, podCpus } from '../kubelet/pod-request.ts';
-import { type CoreLayout, freeIn, layoutOf, wholeIn, writeFree } from './core-layout.ts';
+import { type CoreLayout, layoutOf, NUMBERS_OF_CELL, writeRoom } from './core-layout.ts';
 import type { NetworkNeed, PlacementHost, PlacementNeeds } from './needs.ts';
 
 /** What a pod needs at the least, in the terms of a coarse fit. */
@@ -39,15 +39,16 @@ export const NO_FIT = -1;
 const EVERYWHERE = 0xffffffff;
 
 /**
- * Free CPUs of many hosts in one typed array, to tell in microseconds which hosts are worth an exact prediction.
+ * Free CPUs of many hosts by cell in one typed array, to tell in microseconds which hosts are worth an exact prediction.
  *
- * All that a fit does is AND, count and compare: see CoreLayout. A coarse fit is necessary, never sufficient: a host
- * that it rules out would be refused by the exact prediction too.
+ * They are counted when a host changes (see CoreLayout), so that all a fit does is add and compare. A coarse fit is
+ * necessary, never sufficient: a host that it rules out would be refused by the exact prediction too.
  */
 export class CoarseFit {
-  #words = new Uint32Array(0);
+  /** By cell of each host: free CPUs in whole free cores, and free CPUs. */
+  #rooms = new Uint16Array(0);
   readonly #layouts: (CoreLayout | undefined)[] = [];
-  /** By host: where its words begin. */
+  /** By host: where its cells begin. */
   readonly #start: number[] = [];
   /** By host: a container that could be in one cell is in one cell, or is refused. */
   readonly #aligns: boolean[] = [];
@@ -61,9 +62,9 @@ export class CoarseFit {
     return this.#start.length;
   }
 
-  /** The words, for whoever measures. */
-  get words(): Uint32Array {
-    return this.#words.subarray(0, this.#used);
+  /** All that a fit may read of the hosts, for whoever measures. */
+  get rooms(): Uint16Array {
+    return this.#rooms.subarray(0, this.#used);
   }
 
   /**
@@ -107,7 +108,7 @@ export class CoarseFit {
   /** Replaces a host's free CPUs: unowned and not reserved. */
   setFree(index: number, free: CpuSet): void {
     const layout = this.#layouts[index];
-    if (layout) writeFree(layout, this.#words, this.#start[index] ?? 0, free);
+    if (layout) writeRoom(layout, this.#rooms, this.#start[index] ?? 0, free);
   }
 
   /** Says how many CPUs pods in flight will take on a host. */
@@ -164,21 +165,15 @@ export class CoarseFit {
 
   /** CPUs that are free in the given cells, in whole cores or at all; none if no cell has the room for `oneCell`. */
   #room(index: number, layout: CoreLayout, cells: number, whole: boolean, oneCell: number): number {
-    const words = this.#words;
-    const { threads, span } = layout;
+    const rooms = this.#rooms;
     let room = 0;
     let most = 0;
-    let at = this.#start[index]!;
-    for (let cell = 0; cell < layout.cells; cell++) {
-      if ((cells & (1 << cell)) !== 0) {
-        let here = 0;
-        for (let word = 0; word < span; word++) {
-          here += whole ? wholeIn(words, at + word, threads, span) : freeIn(words, at + word, threads, span);
-        }
-        room += here;
-        if (here > most) most = here;
-      }
-      at += threads * span;
+    let at = this.#start[index]! + (whole ? 0 : 1);
+    for (let cell = 0; cell < layout.cells; cell++, at += NUMBERS_OF_CELL) {
+      if ((cells & (1 << cell)) === 0) continue;
+      const here = rooms[at]!;
+      room += here;
+      if (here > most) most = here;
     }
     return most < oneCell ? NO_FIT : room;
   }
@@ -187,9 +182,9 @@ export class CoarseFit {
     const layout = layoutOf(host);
     while (this.size <= index) this.#reserveIndex();
     const before = this.#layouts[index];
-    if (before?.words !== layout.words) {
+    if (before?.cells !== layout.cells) {
       this.#start[index] = this.#used;
-      this.#used += layout.words;
+      this.#used += layout.cells * NUMBERS_OF_CELL;
       this.#reserve();
     }
     this.#layouts[index] = layout;
@@ -204,10 +199,10 @@ export class CoarseFit {
   }
 
   #reserve(): void {
-    if (this.#used <= this.#words.length) return;
-    const larger = new Uint32Array(Math.max(this.#used, this.#words.length * 2));
-    larger.set(this.#words);
-    this.#words = larger;
+    if (this.#used <= this.#rooms.length) return;
+    const larger = new Uint16Array(Math.max(this.#used, this.#rooms.length * 2));
+    larger.set(this.#rooms);
+    this.#rooms = larger;
   }
 }
 

@@ -52,26 +52,34 @@ function makeLayout(host: Host): CoreLayout {
   return Object.freeze({ cells, threads, span, words: cells * threads * span, bits, largestCell });
 }
 
-/** Sets the bits of CPUs in a host's words, and clears all others. */
-export function writeFree({ bits, words }: CoreLayout, into: Uint32Array, start: number, free: CpuSet): void {
-  into.fill(0, start, start + words);
+/** Numbers that `writeRoom` writes for each cell. */
+export const NUMBERS_OF_CELL = 2;
+
+let scratch = new Uint32Array(16);
+
+/** Writes for each cell how many free CPUs are in whole free cores, and how many there are at all. */
+export function writeRoom(layout: CoreLayout, into: Uint16Array, start: number, free: CpuSet): void {
+  const { bits, words, cells, threads, span } = layout;
+  if (words > scratch.length) scratch = new Uint32Array(words * 2);
+  scratch.fill(0, 0, words);
   for (const cpu of free) {
     const bit = bits[cpu] ?? -1;
-    if (bit >= 0) into[start + (bit >>> 5)]! |= 1 << (bit & 31);
+    if (bit >= 0) scratch[bit >>> 5]! |= 1 << (bit & 31);
   }
-}
-
-/** CPUs of whole cores in one word of a cell: `at` is the word of the cell's first thread. */
-export function wholeIn(words: Uint32Array, at: number, threads: number, span: number): number {
-  let whole = words[at]!;
-  for (let thread = 1; thread < threads; thread++) whole &= words[at + thread * span]!;
-  return popCount(whole) * threads;
-}
-
-export function freeIn(words: Uint32Array, at: number, threads: number, span: number): number {
-  let free = 0;
-  for (let thread = 0; thread < threads; thread++) free += popCount(words[at + thread * span]!);
-  return free;
+  for (let cell = 0; cell < cells; cell++) {
+    let [whole, all] = [0, 0];
+    for (let word = 0; word < span; word++) {
+      const at = cell * threads * span + word;
+      let core = scratch[at]!;
+      for (let thread = 0; thread < threads; thread++) {
+        core &= scratch[at + thread * span]!;
+        all += popCount(scratch[at + thread * span]!);
+      }
+      whole += popCount(core) * threads;
+    }
+    into[start + cell * NUMBERS_OF_CELL] = whole;
+    into[start + cell * NUMBERS_OF_CELL + 1] = all;
+  }
 }
 
 function popCount(word: number): number {

@@ -2,8 +2,9 @@
  * Feeds the gate random calls under the address and undefined-behaviour sanitizers. What it answers is printed for
  * somebody else to judge: for each call a line `<exit status> <bytes>`, the bytes, and a newline.
  *
- * Usage: fuzz-gate <seed> <calls> <directory>. The directory gets the agent's socket and the state file; an agent that
- * says anything at all listens in a thread. What the calls are is told by the seed alone.
+ * Usage: fuzz-gate <seed> <calls> <directory>. The directory gets the agent's socket, the state file and bin/ with two
+ * delegates, the only ones that a call can reach: names are random. An agent that says anything at all listens in a
+ * thread. What the calls are is told by the seed alone.
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -12,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -50,7 +52,7 @@ static const char *const TOKENS[] = {"{", "}", "[", "]", ",", ":", "\"", "\\", "
 static const char *const COMMANDS[] = {"ADD", "ADD", "ADD", "DEL", "CHECK", "GC", "STATUS", "VERSION"};
 static const char *const ODD_COMMANDS[] = {"add", "\xff\x01\"", "", "ADDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDD"};
 static const char *const NAMES[] = {"CNI_CONTAINERID", "CNI_NETNS", "CNI_IFNAME", "CNI_PATH", "CNI_ARGS"};
-static const char *const VALUES[] = {"x", "/usr/bin:/bin", "/bin", ":::", "K8S_POD_NAMESPACE=kube-system;K8S_POD_UID=1",
+static const char *const VALUES[] = {"x", "/nowhere:/nor/here", "/", ":::", "K8S_POD_NAMESPACE=kube-system;K8S_POD_UID=1",
                                      "K8S_POD_NAMESPACE=", ";;=;K8S_POD_NAMESPACE", "\xc3\x28", "\"\\\n\x7f", ""};
 static const char *const PROGRAMS[] = {"/opt/cni/bin/plumbline-gate", "plumbline-gate", "true", "", "/", "../.."};
 static const char *const STATES[] = {
@@ -138,7 +140,8 @@ static size_t put_conf(char *to)
 
 static void set_environment(const char *directory)
 {
-    char path[512];
+    char path[512], plugins[512];
+    snprintf(plugins, sizeof plugins, "/nowhere:%s/bin", directory);
     clearenv();
     if (random_below(40))
         setenv("CNI_COMMAND", random_below(16) ? ONE_OF(COMMANDS) : ONE_OF(ODD_COMMANDS), 1);
@@ -146,7 +149,7 @@ static void set_environment(const char *directory)
         if (random_below(24) == 0)
             continue;
         /* Mostly what a runtime would give, so that the call gets beyond the first checks. */
-        setenv(NAMES[i], random_below(6) ? (strcmp(NAMES[i], "CNI_PATH") ? "x" : "/nowhere:/usr/bin") : ONE_OF(VALUES), 1);
+        setenv(NAMES[i], random_below(6) ? (strcmp(NAMES[i], "CNI_PATH") ? "x" : plugins) : ONE_OF(VALUES), 1);
     }
     snprintf(path, sizeof path, "%s/%s", directory, random_below(2) ? "agent" : "nobody");
     setenv("PLUMBLINE_GATE_SOCKET", path, 1);
@@ -200,6 +203,18 @@ static int listen_at(const char *directory)
     return fd;
 }
 
+/* One that prints its configuration, one that says nothing. */
+static void place_delegates(const char *directory)
+{
+    static const char *const PLACES[] = {"/bin", "/bin/cat", "/bin/true"};
+    char path[512];
+    for (size_t i = 0; i < sizeof PLACES / sizeof *PLACES; i++) {
+        snprintf(path, sizeof path, "%s%s", directory, PLACES[i]);
+        if (i == 0 ? mkdir(path, 0700) : symlink(PLACES[i], path))
+            exit(3);
+    }
+}
+
 int main(int argc, char **argv)
 {
     static char conf[CONF_MAX], output[LARGEST];
@@ -209,6 +224,7 @@ int main(int argc, char **argv)
         return 2;
     state = strtoull(argv[1], 0, 10) * 2 + 1;
     signal(SIGPIPE, SIG_IGN);
+    place_delegates(argv[3]);
     server = listen_at(argv[3]);
     if (pthread_create(&agent, 0, be_agent, &server))
         return 3;

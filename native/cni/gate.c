@@ -18,8 +18,8 @@
 #define ADD_FIRST 1000
 #define ADD_WAIT 2500
 /* All of STATUS stays below a second, which a runtime may wait for without a limit of its own. */
-#define STATUS_FIRST 300
-#define STATUS_WHOLE 700
+#define STATUS_FIRST 250
+#define STATUS_WHOLE 600
 /* What a delegate may take to clean up after an ADD that failed; the runtime calls DEL again in any case. */
 #define CLEAN_UP 5000
 /* A wrapper around an interposed plugin is two; more than this are copies that find each other on CNI_PATH. */

@@ -227,9 +227,16 @@ int json_is_object(struct slice value)
     return value.length > 0 && value.at[0] == '{';
 }
 
-int json_has_string(struct slice array, struct slice string)
+static int is_named(struct slice plain, struct slice name)
 {
-    if (array.length == 0 || array.at[0] != '[' || string.length == 0)
+    int begins = plain.length > 0 && plain.at[plain.length - 1] == '*';
+    size_t length = plain.length - (size_t)begins;
+    return plain.at && (begins ? length <= name.length : length == name.length) && memcmp(plain.at, name.at, length) == 0;
+}
+
+int json_has_name(struct slice array, struct slice name)
+{
+    if (array.length == 0 || array.at[0] != '[' || name.length == 0)
         return 0;
     struct cursor c = {array.at + 1, array.at + array.length};
     for (;;) {
@@ -238,7 +245,7 @@ int json_has_string(struct slice array, struct slice string)
         if (skip_value(&c, DEEPEST))
             return 0;
         struct slice plain = json_plain((struct slice){start, (size_t)(c.at - start)});
-        if (plain.at && plain.length == string.length && memcmp(plain.at, string.at, string.length) == 0)
+        if (is_named(plain, name))
             return 1;
         skip_space(&c);
         if (expect(&c, ','))

@@ -26,7 +26,10 @@ struct slice json_plain(struct slice value);
 /* Whether a value is an object. */
 int json_is_object(struct slice value);
 
-/* Whether an array of strings has that one in it; only for text that needs no escapes. */
-int json_has_string(struct slice array, struct slice string);
+/*
+ * Whether an array of strings has that one in it, or the beginning of it with a `*` behind; only for text that needs no
+ * escapes.
+ */
+int json_has_name(struct slice array, struct slice name);
 
 #endif

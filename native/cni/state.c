@@ -73,7 +73,7 @@ void state_judge(const struct call *call, struct verdict *verdict)
     }
     if (call->verb == STATUS && !slice_is(field[STATUS_TOO].value, "true"))
         return;
-    if (call->verb == ADD && json_has_string(field[EXEMPT].value, call_namespace()))
+    if (call->verb == ADD && json_has_name(field[EXEMPT].value, call_namespace()))
         return;
     if (call->verb == ADD && slice_is(json_plain(field[SCOPE].value), "device") && !call->has_device)
         return;

@@ -11,7 +11,7 @@
  *   reason         why not, for the message
  *   status         true: STATUS tells of the DPU as well
  *   scope          "device": only attachments that have a device are gated
- *   exempt         array of namespaces whose pods always pass
+ *   exempt         array of namespaces whose pods always pass; `openshift-*` is all that begin so
  *   at             milliseconds of CLOCK_MONOTONIC when it was written; one from the future is from before a reboot
  *   staleAfter     milliseconds after which it counts as stale
  *   whenStale      "open" or "closed"; anything else: it still counts

@@ -52,7 +52,7 @@ export function createAssignments({ kubeletDir, online, log, onFailure }: Assign
     },
     async run(signal) {
       const socketPath = join(kubeletDir, POD_RESOURCES_SOCKET);
-      const client = createPodResourcesClient(socketPath);
+      const client = createPodResourcesClient(socketPath, { devices: () => false });
       const guard = createGuard();
       try {
         const onPodResources = (reading: Inputs['podResources'], asked: number) => {

@@ -3,12 +3,9 @@ import { KUBELET_SOCKET, registerPlugin } from '../../kube/kubelet-api/device-pl
 import type { Logger } from '../../runtime/log.ts';
 import { Backoff, sleep } from '../../runtime/time.ts';
 import { createProblemLog } from '../problem-log.ts';
-import { createKubeletWatch } from './kubelet-watch.ts';
+import { createKubeletWatch, PLUGIN_DIRECTORY } from './kubelet-watch.ts';
 import { type BeforeStart, createPluginServer, optionsOf, type PluginServer } from './plugin-server.ts';
 import { type AdvertisedResource, socketName } from './resources.ts';
-
-/** The directory of device plugins below the kubelet's root. */
-export const PLUGIN_DIRECTORY = 'device-plugins';
 
 export interface DevicePluginDeps {
   readonly kubeletDir: string;

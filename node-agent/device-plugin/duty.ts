@@ -1,6 +1,7 @@
 import { CpuSet } from '../../model/cpu-set.ts';
 import type { AgentParts, HostParts } from '../duties.ts';
 import { DEFAULT_MAX_PODS } from '../host/kubelet-config.ts';
+import { readNode } from '../node-object.ts';
 import { createClaims } from './claims.ts';
 import type { DeviceHolder } from './holder.ts';
 import { createPluginThread } from './plugin-thread.ts';
@@ -20,6 +21,14 @@ export function createDevicePluginDuty(
   const wholeCoresOnly = async () => {
     const { config: found } = await kubeletConfig();
     return found?.cpuManager.policy === 'static' && found.cpuManager.options['full-pcpus-only'] === 'true';
+  };
+
+  /** What the kubelet is configured with, or has told the API server. */
+  const maxPods = async (signal: AbortSignal): Promise<number | undefined> => {
+    const { config: found } = await kubeletConfig();
+    if (found !== undefined) return found.maxPods;
+    const node = await readNode(client, config.nodeName, signal).catch(() => undefined);
+    return node?.maxPods;
   };
 
   /** Claimed first: a container that is refused does not start, and nothing has to make room for it. */
@@ -50,10 +59,9 @@ export function createDevicePluginDuty(
       logLevel,
       answerWithin: ANSWER_WITHIN,
     }),
-    advertisement: async () => {
+    advertisement: async (signal) => {
       if (!networks.known) return undefined;
-      const { config: found } = await kubeletConfig();
-      const slots = Math.max(config.deviceSlots ?? 0, found?.maxPods ?? DEFAULT_MAX_PODS);
+      const slots = Math.max(config.deviceSlots ?? 0, (await maxPods(signal)) ?? DEFAULT_MAX_PODS);
       const { networks: known, down } = networks.view();
       const resources = advertisedResources(known, slots, config.uplinkCarrier === 'follow' ? down : new Set());
       return { resources, wholeCoresOnly: await wholeCoresOnly() };

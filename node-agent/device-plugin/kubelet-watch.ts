@@ -4,6 +4,15 @@ import { KUBELET_SOCKET } from '../../kube/kubelet-api/device-plugin-client.ts';
 import { untilAborted } from '../duty.ts';
 import { watchDirectory } from '../watch-directory.ts';
 
+/** The directory of device plugins below the kubelet's root. */
+export const PLUGIN_DIRECTORY = 'device-plugins';
+
+/** Tells one run of the kubelet from the next, by the socket that each makes anew in that directory; '' without one. */
+export function kubeletGeneration(directory: string): string {
+  const socket = statSync(join(directory, KUBELET_SOCKET), { throwIfNoEntry: false });
+  return socket === undefined ? '' : `${socket.ino}:${socket.ctimeMs}`;
+}
+
 /** Tells one kubelet's registration socket from the next one's. */
 export interface KubeletWatch {
   /** The socket that is there now, or '': looked at, since its event may be on its way. */
@@ -17,8 +26,7 @@ export function createKubeletWatch(directory: string, signal: AbortSignal): Kube
   let current = '';
   let waiting: (() => void)[] = [];
   const look = () => {
-    const found = statSync(join(directory, KUBELET_SOCKET), { throwIfNoEntry: false });
-    const now = found === undefined ? '' : `${found.ino}:${found.ctimeMs}`;
+    const now = kubeletGeneration(directory);
     if (now === current) return;
     current = now;
     for (const wake of waiting) wake();

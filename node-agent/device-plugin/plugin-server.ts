@@ -7,7 +7,7 @@ import {
 } from '../../kube/kubelet-api/gen/device-plugin.ts';
 import { RpcError, unaryHandler } from '../../kube/kubelet-api/handlers.ts';
 import { bindUnix, closeServer, SERVER_OPTIONS } from '../../kube/kubelet-api/transport.ts';
-import { type AdvertisedResource, devicesOf } from './resources.ts';
+import { type AdvertisedResource, devicesOf, slotOf } from './resources.ts';
 
 /**
  * What must be true before a container with these devices is created. Rejecting keeps it from being created; the
@@ -36,10 +36,9 @@ export function createPluginServer({ socketPath, resource: first, beforeStart }:
   const server = new Server(SERVER_OPTIONS);
   const { name } = first;
   let resource = first;
-  let devices = devicesOf(resource);
   const watchers = new Set<ServerWritableStream<unknown, ListAndWatchResponse>>();
-  // Ids that were advertised once stay good: the kubelet may have chosen one just before it was told of fewer.
-  const ids = new Set(devices.map(({ ID }) => ID));
+  // What was advertised once stays good: the kubelet may have chosen a device just before it was told of fewer.
+  let mostSlots = first.slots;
 
   const plugin: DevicePluginServer = {
     getDevicePluginOptions: unaryHandler(() => optionsOf(resource)),
@@ -47,13 +46,13 @@ export function createPluginServer({ socketPath, resource: first, beforeStart }:
       watchers.add(call);
       call.on('cancelled', () => watchers.delete(call));
       call.on('error', () => watchers.delete(call));
-      call.write({ devices });
+      call.write({ devices: devicesOf(resource) });
     },
     getPreferredAllocation: unaryHandler(() => {
       throw new RpcError(status.UNIMPLEMENTED, 'one device is as good as another');
     }),
     allocate: unaryHandler(({ containerRequests }) => {
-      for (const { devicesIds } of containerRequests) assertKnown(name, ids, devicesIds);
+      for (const { devicesIds } of containerRequests) assertKnown(name, mostSlots, devicesIds);
       return { containerResponses: containerRequests.map(() => NOTHING_TO_MOUNT) };
     }),
     preStartContainer: unaryHandler(async ({ devicesIds }, signal) => {
@@ -72,8 +71,8 @@ export function createPluginServer({ socketPath, resource: first, beforeStart }:
     },
     update(next) {
       resource = next;
-      devices = devicesOf(next);
-      for (const { ID } of devices) ids.add(ID);
+      mostSlots = Math.max(mostSlots, next.slots);
+      const devices = devicesOf(next);
       for (const call of watchers) call.write({ devices });
     },
     async start() {
@@ -95,7 +94,7 @@ export function optionsOf({ preStart }: AdvertisedResource) {
 
 const NOTHING_TO_MOUNT = { envs: {}, mounts: [], devices: [] as never[], annotations: {}, cdiDevices: [] };
 
-function assertKnown(resource: string, known: ReadonlySet<string>, ids: readonly string[]): void {
-  const unknown = ids.find((id) => !known.has(id));
+function assertKnown(resource: string, slots: number, ids: readonly string[]): void {
+  const unknown = ids.find((id) => (slotOf(resource, id) ?? slots) >= slots);
   if (unknown !== undefined) throw new RpcError(status.NOT_FOUND, `${resource} has no device ${unknown}`);
 }

@@ -29,7 +29,7 @@ export interface PluginThreadDeps {
   readonly program: string;
   readonly data: () => Promise<PluginThreadData>;
   /** Undefined: not known yet. */
-  readonly advertisement: () => Promise<Advertisement | undefined>;
+  readonly advertisement: (signal: AbortSignal) => Promise<Advertisement | undefined>;
   /** Calls back when there may be something else to advertise. @returns a function that ends that */
   readonly subscribe: (listener: () => void) => () => void;
   /** Claims and vacates. @returns why the container must not start, or undefined */
@@ -87,7 +87,7 @@ export function createPluginThread(deps: PluginThreadDeps) {
 
       let said = '';
       const advertise = () => {
-        deps.advertisement().then(
+        deps.advertisement(signal).then(
           (known) => {
             const text = JSON.stringify(known ?? {});
             if (known === undefined || text === said) return;

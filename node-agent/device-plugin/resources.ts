@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { HEALTHY, UNHEALTHY } from '../../kube/kubelet-api/device-plugin-client.ts';
 import type { Device } from '../../kube/kubelet-api/gen/device-plugin.ts';
 import type { CpuSet } from '../../model/cpu-set.ts';
-import { PLACED_RESOURCE, physnetResource, TUNNEL_RESOURCE } from '../../model/names.ts';
+import { PLACED_RESOURCE, physnetOfResource, physnetResource, TUNNEL_RESOURCE } from '../../model/names.ts';
 import type { NodeNetworks } from '../../model/networks/common-cell.ts';
 
 /** One resource that the agent advertises: as many slots as pods may want it, all in the same place. */
@@ -40,16 +40,29 @@ export function advertisedResources(
   ];
 }
 
+/** Whether a resource is one of those above. */
+export function isOwnResource(name: string): boolean {
+  return name === PLACED_RESOURCE || name === TUNNEL_RESOURCE || physnetOfResource(name) !== undefined;
+}
+
 /**
  * The devices of a resource. They stand for access, not for hardware, so each is as good as the other; their ids name
  * the resource, because the kubelet hands PreStartContainer nothing but ids.
  */
 export function devicesOf({ name, cells, slots, healthy }: AdvertisedResource): Device[] {
   const topology = cells.length === 0 ? undefined : { nodes: cells.map((ID) => ({ ID })) };
-  const prefix = name.slice(name.indexOf('/') + 1);
   const health = healthy ? HEALTHY : UNHEALTHY;
-  return Array.from({ length: slots }, (_, i) => ({ ID: `${prefix}-${i}`, health, topology }));
+  return Array.from({ length: slots }, (_, i) => ({ ID: idPrefix(name) + i, health, topology }));
 }
+
+/** Which of a resource's devices an id names, from 0; undefined where it names none that there could be. */
+export function slotOf(resource: string, id: string): number | undefined {
+  const prefix = idPrefix(resource);
+  const number = id.slice(prefix.length);
+  return id.startsWith(prefix) && /^(?:0|[1-9]\d{0,8})$/.test(number) ? Number(number) : undefined;
+}
+
+const idPrefix = (resource: string) => `${resource.slice(resource.indexOf('/') + 1)}-`;
 
 /** Socket addresses end at 107 bytes, and the kubelet's directory takes part of them. */
 const LONGEST_SOCKET_PART = 40;

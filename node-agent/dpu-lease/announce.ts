@@ -1,4 +1,5 @@
 import type { EventRecorder } from '../../kube/events.ts';
+import type { LeaseState } from '../../model/lease/observer.ts';
 import type { Logger } from '../../runtime/log.ts';
 import type { AgentMetrics } from '../metrics.ts';
 import type { DpuHealthReport, HealthListener } from './health.ts';
@@ -10,17 +11,25 @@ export interface AnnounceDeps {
   readonly log: Logger;
 }
 
-/** Tells people of the DPU's health: an Event on the Node and a line in the log for each change, metrics always. */
+/**
+ * Tells people of the DPU's health: an Event on the Node and a line in the log for each change, metrics always. Unknown
+ * is a change as well, though under a policy pods may go on as before.
+ */
 export function announceHealth({ nodeName, events, metrics, log }: AnnounceDeps): HealthListener {
   // For Events on a Node the kubelet's convention holds, that its uid is its name.
   const target = { apiVersion: 'v1', kind: 'Node', name: nodeName, uid: nodeName };
-  return (report, flipped) => {
+  let last: LeaseState | undefined;
+  return (report) => {
     measure(metrics, report);
-    if (!flipped) return;
     const { ready, state, reason } = report;
-    if (ready) {
+    if (state === last) return;
+    last = state;
+    if (state === 'alive') {
       log.info({ state, reason }, 'the DPU is ready');
       events.record(target, { type: 'Normal', reason: 'DPUReady', message: `The DPU is ready: ${reason}` });
+    } else if (ready) {
+      log.warn({ state, reason }, 'the DPU’s state is unknown; it counts as ready');
+      events.record(target, { type: 'Warning', reason: 'DPUUnknown', message: `DPU Unknown, pods go on: ${reason}` });
     } else {
       log.warn({ state, reason }, 'the DPU is not ready');
       events.record(target, { type: 'Warning', reason: 'DPUNotReady', message: `DPU Not Ready: ${reason}` });

@@ -1,5 +1,5 @@
 import { isLeaseEnabled } from '../../model/lease/timing.ts';
-import { DPU_LEASE_NAMESPACE, DPU_LEASE_PREFIX } from '../../model/names.ts';
+import { DPU_LEASE_PREFIX } from '../../model/names.ts';
 import type { AgentParts } from '../duties.ts';
 import type { Duty } from '../duty.ts';
 import { readObservedLease } from '../gate/state-file.ts';
@@ -25,7 +25,7 @@ export function createDpuLeaseDuties({ config, client, events, metrics, log }: A
   const { mode, nodeName, dpuLeaseInterval: renewInterval, dpuLeaseDuration: duration } = config;
   const timing = { renewInterval, duration };
   if (mode === 'full' || !isLeaseEnabled(timing)) return { duties: [], health: undefined };
-  const lease = { namespace: DPU_LEASE_NAMESPACE, name: DPU_LEASE_PREFIX + nodeName };
+  const lease = { namespace: config.dpuLeaseNamespace, name: DPU_LEASE_PREFIX + nodeName };
   const owns = config.dpuLease === 'own';
   if (mode === 'dpu') {
     const probe = createOvsProbe(config.ovsRundir);

@@ -16,7 +16,7 @@ import type { Asker } from './server.ts';
 export interface GatePolicy {
   readonly status: boolean;
   readonly scope: GateScope;
-  readonly exempt: ReadonlySet<string>;
+  readonly exempt: readonly string[];
 }
 
 export interface AnswersDeps {
@@ -49,17 +49,15 @@ export function createAnswers({ policy, dpu, cpusOf, vacate, hasDevice, metrics 
     let known: boolean | undefined = deviceInConf(question.conf) || undefined;
     const common = { scope: policy.scope, exempt: policy.exempt, namespace: pod.namespace };
     if (known === undefined && policy.scope === 'device' && dependsOnDpu({ ...common, hasDevice: known, dpu: dpu() })) {
-      asker.say(WAIT);
-      known = await hasDevice(pod);
+      known = await patiently(asker, hasDevice(pod));
     }
     const asked = { ...common, hasDevice: known };
     const refused = decideAdd({ ...asked, dpu: dpu() });
     if (refused !== undefined) return refused;
     const cpus = pod.uid === undefined ? undefined : cpusOf(pod.uid);
     if (cpus !== undefined && !cpus.isEmpty) {
-      asker.say(WAIT);
       try {
-        await vacate(cpus, asker.gone);
+        await patiently(asker, vacate(cpus, asker.gone));
       } catch (error) {
         return { code: CNI_CODES.tryAgainLater, message: `OVS is still on CPUs ${cpus}: ${(error as Error).message}` };
       }
@@ -90,13 +88,13 @@ export function createAnswers({ policy, dpu, cpusOf, vacate, hasDevice, metrics 
       const begun = performance.now();
       const { verb } = question;
       const refusal = await decide(question, asker);
-      const outcome = refusal === undefined ? 'allowed' : `code-${refusal.code}`;
-      metrics.gateCalls.inc({ verb, outcome });
-      metrics.gateSeconds.observe({ verb }, (performance.now() - begun) / 1000);
       if (refusal !== undefined) asker.end(denial(refusal));
       // The connection of an ADD stays open for as long as its delegate runs.
       else if (verb === 'ADD' && question.form !== 'chained') asker.say(ALLOW);
       else asker.end(ALLOW);
+      const outcome = refusal === undefined ? 'allowed' : `code-${refusal.code}`;
+      metrics.gateCalls.inc({ verb, outcome });
+      metrics.gateSeconds.observe({ verb }, (performance.now() - begun) / 1000);
     },
 
     /** To be called when the DPU's health has changed: calls off the ADDs that hang on it. @returns how many */
@@ -113,6 +111,19 @@ export function createAnswers({ policy, dpu, cpusOf, vacate, hasDevice, metrics 
       return aborted;
     },
   };
+}
+
+/** Milliseconds after which a shim is told to wait; by itself it does so for a second. */
+const SOON = 200;
+
+/** Tells the shim to wait if the work takes longer; most often it does not, and a word less wakes nobody. */
+async function patiently<T>(asker: Asker, work: Promise<T>): Promise<T> {
+  const timer = setTimeout(() => asker.say(WAIT), SOON);
+  try {
+    return await work;
+  } finally {
+    clearTimeout(timer);
+  }
 }
 
 /** Meta-plugins give a delegate its device as `deviceID`, in the configuration itself or as what the runtime adds. */

@@ -11,7 +11,7 @@ import type { AgentParts } from '../duties.ts';
 import { createGuard, type Duty, untilAborted } from '../duty.ts';
 import type { OvsAffinity } from '../ovs-affinity/ovs-affinity.ts';
 import { createAnswers } from './answers.ts';
-import { createInstaller } from './installer.ts';
+import { createInstaller, uninstall } from './installer.ts';
 import { createDeviceQuestion, createPodCpus } from './pod-facts.ts';
 import { createGateServer } from './server.ts';
 import { observedLease, writeGateState } from './state-file.ts';
@@ -30,9 +30,10 @@ export interface GateParts {
 export function createGateDuties(parts: AgentParts, { assignments, ovs, health }: GateParts): Duty[] {
   const { config, log, metrics } = parts;
   if (config.gate === 'off') return [];
+  if (config.gate === 'remove') return [removal(parts)];
   const podResources = createPodResourcesClient(join(config.kubeletDir, POD_RESOURCES_SOCKET));
   const answers = createAnswers({
-    policy: { status: config.gateStatus === 'on', scope: config.gateScope, exempt: new Set(config.gateExempt) },
+    policy: { status: config.gateStatus === 'on', scope: config.gateScope, exempt: config.gateExempt },
     dpu: () => health?.current(),
     // Without an Open vSwitch of this host's own there is nothing to be moved.
     cpusOf: ovs === undefined ? () => CpuSet.EMPTY : createPodCpus(config.kubeletDir, () => assigned(assignments)),
@@ -102,18 +103,36 @@ export function stateOf(config: NodeAgentConfig, dpu: DpuWord | undefined): Gate
   };
 }
 
+/** Takes the gate away once, and then has nothing to do. */
+function removal({ config, log }: AgentParts): Duty {
+  return {
+    name: 'gate-removal',
+    async run(signal) {
+      const removed = config.cniConfDir === undefined ? [] : uninstall(placesOf(config, config.cniConfDir));
+      log.info({ removed }, 'took the gate away, its plugin included');
+      await untilAborted(signal);
+    },
+  };
+}
+
+function placesOf(
+  { cniBinDir: binDir, gateInterposeDir: dir, gateInterpose: plugins }: NodeAgentConfig,
+  confDir: string,
+) {
+  return { binDir, confDir, interpose: { dir, plugins } };
+}
+
 function installer({ config, log, metrics }: AgentParts, confDir: string) {
   return createInstaller({
+    ...placesOf(config, confDir),
     shim: config.gateShim,
-    binDir: config.cniBinDir,
-    confDir,
+    atEnd: config.gateAtEnd,
     conflist: {
       form: config.gateForm,
       socket: config.gateSocket,
       stateFile: config.gateState,
       whenAbsent: config.gateWhenAbsent,
     },
-    interpose: { dir: config.gateInterposeDir, plugins: config.gateInterpose },
     log,
     metrics,
   });

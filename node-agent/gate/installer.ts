@@ -1,6 +1,6 @@
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { type ConflistOptions, GATE_CONFLIST, GATE_PLUGIN } from '../../model/cni/conflist.ts';
+import { type ConflistOptions, GATE_FILES, GATE_PLUGIN } from '../../model/cni/conflist.ts';
 import { type ConfFile, planConflist } from '../../model/cni/primary.ts';
 import type { Logger } from '../../runtime/log.ts';
 import { createGuard, untilAborted } from '../duty.ts';
@@ -10,63 +10,89 @@ import { contentOf, placeFile, removeFile } from './place-file.ts';
 
 /** Seconds between looks in case an event was lost. */
 const SAFETY = 5;
+/** Seconds between two writes: somebody who takes the gate's file away each time must not be fought at full speed. */
+const PACE = 1;
 
-export interface InstallerDeps {
-  /** The shim in the agent's own image. */
-  readonly shim: string;
+/** Where the gate is put. */
+export interface GatePlaces {
   /** Where the runtime looks for plugins, and where for configurations. */
   readonly binDir: string;
   readonly confDir: string;
-  readonly conflist: ConflistOptions;
   /** Plugins that the gate is put before by name, in a directory that CNI_PATH has before theirs. */
   readonly interpose: { readonly dir: string; readonly plugins: readonly string[] };
+}
+
+export interface InstallerDeps extends GatePlaces {
+  /** The shim in the agent's own image. */
+  readonly shim: string;
+  readonly conflist: ConflistOptions;
+  /** What becomes of the configuration when the duty ends in order. */
+  readonly atEnd: 'remove' | 'keep';
   readonly log: Logger;
   readonly metrics: AgentMetrics;
+  /** Seconds between two writes; default 1. */
+  readonly pace?: number;
 }
 
 /**
  * Puts the gate in front of the runtime's primary network, and keeps it there: the shim in the plugins' directory, and
- * a list of its own that sorts first, made anew whenever the primary changes and taken away when the primary is.
+ * a configuration of its own that sorts first, made anew whenever the primary changes and taken away when the primary
+ * is.
  *
- * When the duty ends in order the list goes, and the runtime is back at its primary: an agent that is stopped for good
- * leaves nothing that only it could undo. The shim stays, because runtimes call the plugins that a sandbox was made
- * with to take it down again; without its list it is called by nobody else.
+ * When the duty ends in order the configuration goes, unless it is to be kept for the next agent, and the runtime is back
+ * at its primary: an agent that is stopped for good leaves nothing that only it could undo. The shim stays, because
+ * runtimes call the plugins that a sandbox was made with to take it down again; without its configuration it is called
+ * by nobody else.
  */
-export function createInstaller({ shim, binDir, confDir, conflist, interpose, log, metrics }: InstallerDeps) {
-  const own = join(confDir, GATE_CONFLIST);
+export function createInstaller({ shim, conflist, atEnd, log, metrics, pace = PACE, ...places }: InstallerDeps) {
+  const { binDir, confDir } = places;
   let lastProblem: string | undefined;
+  let writtenAt = Number.NEGATIVE_INFINITY;
 
   const placeShim = () => {
     const program = contentOf(shim);
     if (program === undefined) throw new Error(`${shim} cannot be read: the image of the agent has no shim`);
-    const paths = [join(binDir, GATE_PLUGIN), ...interpose.plugins.map((plugin) => join(interpose.dir, plugin))];
+    const paths = [join(binDir, GATE_PLUGIN), ...interposed(places)];
     for (const path of paths) if (placeFile(path, program, 0o755)) log.info({ path }, 'put the gate in place');
   };
 
   const say = (problem: string | undefined) => {
-    if (problem !== undefined && problem !== lastProblem) log.warn({ problem }, 'the gate’s list is not made anew');
+    if (problem !== undefined && problem !== lastProblem)
+      log.warn({ problem }, 'new pods are not gated as they should be');
     lastProblem = problem;
   };
 
-  const look = () => {
+  /** One look at the directory. @returns seconds until another is due, if it had to be put off */
+  const look = (now: number): number | undefined => {
     const plan = planConflist(readConfFiles(confDir), conflist);
-    say(plan.kind === 'keep' ? plan.problem : undefined);
     if (plan.kind === 'write') {
-      placeFile(own, Buffer.from(plan.text), 0o600);
-      log.info({ path: own, primary: plan.primary }, 'the gate is before the primary network');
+      const wait = writtenAt + pace - now;
+      if (wait > 0) return wait;
+      writtenAt = now;
+      placeFile(join(confDir, plan.name), Buffer.from(plan.text), 0o600);
+      log.info({ file: plan.name, primary: plan.primary }, 'the gate is before the primary network');
     } else if (plan.kind === 'remove') {
-      removeFile(own);
-      log.warn({ path: own }, 'the primary network is gone, and the gate’s list with it');
+      log.warn({ files: plan.remove }, 'the primary network is gone, and the gate’s configuration with it');
     }
-    metrics.gateInstalled.set(contentOf(own) === undefined ? 0 : 1);
+    if (plan.kind !== 'keep') for (const name of plan.remove) removeFile(join(confDir, name));
+    const problem = plan.kind === 'keep' ? plan.problem : undefined;
+    say(problem);
+    const inPlace = problem === undefined && ownFiles(confDir).some((path) => contentOf(path) !== undefined);
+    metrics.gateInstalled.set(inPlace ? 1 : 0);
+    return undefined;
   };
 
   return {
     /** The duty. @throws Error of the system when a file cannot be put in place */
     async run(signal: AbortSignal): Promise<void> {
       const guard = createGuard();
+      let putOff: NodeJS.Timeout | undefined;
+      const guarded = guard(() => {
+        clearTimeout(putOff);
+        const wait = look(performance.now() / 1000);
+        if (wait !== undefined) putOff = setTimeout(guarded, wait * 1000);
+      });
       placeShim();
-      const guarded = guard(look);
       watchDirectory({ path: confDir, signal, onChange: guarded });
       guarded();
       const timer = setInterval(guarded, SAFETY * 1000);
@@ -74,16 +100,28 @@ export function createInstaller({ shim, binDir, confDir, conflist, interpose, lo
         await Promise.race([untilAborted(signal), guard.failed]);
       } finally {
         clearInterval(timer);
+        clearTimeout(putOff);
       }
-      remove();
+      if (atEnd === 'keep') return;
+      const removed = [...ownFiles(confDir), ...interposed(places)].filter((path) => removeFile(path));
+      if (removed.length > 0) log.info({ removed }, 'took the gate away from before the primary network');
+      metrics.gateInstalled.set(0);
     },
   };
+}
 
-  function remove(): void {
-    for (const plugin of interpose.plugins) removeFile(join(interpose.dir, plugin));
-    if (removeFile(own)) log.info({ path: own }, 'took the gate’s list away');
-    metrics.gateInstalled.set(0);
-  }
+/** Takes away what an installer has put in place, the shim included. @returns the paths that were there */
+export function uninstall(places: GatePlaces): string[] {
+  const paths = [...ownFiles(places.confDir), ...interposed(places), join(places.binDir, GATE_PLUGIN)];
+  return paths.filter((path) => removeFile(path));
+}
+
+function ownFiles(confDir: string): string[] {
+  return Object.values(GATE_FILES).map((name) => join(confDir, name));
+}
+
+function interposed({ interpose: { dir, plugins } }: GatePlaces): string[] {
+  return plugins.map((plugin) => join(dir, plugin));
 }
 
 function readConfFiles(directory: string): ConfFile[] {
@@ -94,14 +132,4 @@ function readConfFiles(directory: string): ConfFile[] {
     // No directory, no network.
     return [];
   }
-}
-
-/** Takes away what an installer has put in place, the shim included. @returns the paths that were there */
-export function uninstall({
-  binDir,
-  confDir,
-  interpose,
-}: Pick<InstallerDeps, 'binDir' | 'confDir' | 'interpose'>): string[] {
-  const plugins = interpose.plugins.map((plugin) => join(interpose.dir, plugin));
-  return [join(confDir, GATE_CONFLIST), ...plugins, join(binDir, GATE_PLUGIN)].filter((path) => removeFile(path));
 }

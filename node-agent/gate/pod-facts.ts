@@ -18,9 +18,12 @@ const KUBELET_DEADLINE = 0.5;
  */
 export function createPodCpus(kubeletDir: string, known: () => readonly CheckpointEntry[]): (uid: string) => CpuSet {
   const file = join(kubeletDir, CHECKPOINT_FILE);
+  let last: { readonly text: string; readonly entries: readonly CheckpointEntry[] } | undefined;
   const entries = () => {
     try {
-      return parseCheckpoint(readFileSync(file, 'utf8')).entries;
+      const text = readFileSync(file, 'utf8');
+      if (last?.text !== text) last = { text, entries: parseCheckpoint(text).entries };
+      return last.entries;
     } catch {
       return known();
     }

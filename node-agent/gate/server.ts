@@ -24,6 +24,9 @@ export interface GateServerDeps {
 /** Seconds within which a shim must have put its question. */
 const QUESTION_WITHIN = 2;
 
+/** One for all: making it costs more than all else that ending a connection does. */
+const GONE = new Error('the CNI plugin has gone');
+
 /** The agent's side of the gate: a unix socket that only root may connect to. */
 export function createGateServer({ socketPath, answer, log }: GateServerDeps) {
   const serve = (socket: Socket) => {
@@ -40,7 +43,7 @@ export function createGateServer({ socketPath, answer, log }: GateServerDeps) {
     };
     socket.setTimeout(QUESTION_WITHIN * 1000, () => socket.destroy());
     socket.on('error', () => socket.destroy());
-    socket.on('close', () => gone.abort());
+    socket.on('close', () => gone.abort(GONE));
     const read = (chunk: Buffer) => {
       bytes = bytes.length === 0 ? chunk : Buffer.concat([bytes, chunk]);
       try {

@@ -11,7 +11,7 @@ const list = (member: z.ZodType<string>) =>
     if (wrong !== undefined) context.addIssue({ code: 'custom', message: `${JSON.stringify(wrong)} does not belong` });
     return members;
   });
-const namespaces = list(z.string().regex(/^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/));
+const namespaces = list(z.string().regex(/^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$|^[a-z0-9][-a-z0-9]{0,61}\*$/));
 const resources = list(z.string().regex(/^[-a-zA-Z0-9_.]+\/[-a-zA-Z0-9_.]+$/));
 const plugins = list(
   z
@@ -20,11 +20,15 @@ const plugins = list(
     .refine((name) => name !== GATE_PLUGIN),
 );
 
+/** What is compiled into the CNI plugin as well. */
+const SOCKET = '/run/plumbline/gate.sock';
+const STATE = '/run/plumbline/gate.state';
+
 /** The gate's part of the agent's settings. */
 export const gateSettings = {
-  gate: z.enum(['on', 'off']).default('off'),
-  gateSocket: absolute.max(107, 'a socket’s path has at most 107 bytes').default('/run/plumbline/gate.sock'),
-  gateState: absolute.default('/run/plumbline/gate.state'),
+  gate: z.enum(['on', 'off', 'remove']).default('off'),
+  gateSocket: absolute.max(107, 'a socket’s path has at most 107 bytes').default(SOCKET),
+  gateState: absolute.default(STATE),
   gateStatus: z.enum(['on', 'off']).default('off'),
   gateScope: z.enum(['all', 'device']).default('all'),
   gateDevices: resources.prefault(''),
@@ -33,6 +37,7 @@ export const gateSettings = {
   gateWhenStale: z.enum(['last-known', 'open', 'closed']).default('last-known'),
   gateWhenAbsent: z.enum(['open', 'closed']).default('open'),
   gateForm: z.enum(['chained', 'wrapper']).default('chained'),
+  gateAtEnd: z.enum(['remove', 'keep']).default('remove'),
   gateShim: absolute.default('/usr/local/bin/plumbline-gate'),
   gateInterpose: plugins.prefault(''),
   gateInterposeDir: absolute.default('/opt/plumbline/cni/bin'),
@@ -43,7 +48,7 @@ export const gateSettings = {
 
 /** How they look to the person who starts the agent. */
 export const gateFlags = {
-  gate: { flag: '--gate <policy>', help: 'on: answer the CNI gate, which holds new pods back where their DPU is dead' },
+  gate: { flag: '--gate <policy>', help: 'on: answer the CNI gate; off; remove: take it away from the node' },
   gateSocket: { flag: '--gate-socket <path>', help: 'where the CNI plugin asks' },
   gateState: { flag: '--gate-state <path>', help: 'what the CNI plugin goes by while the agent does not answer' },
   gateStatus: {
@@ -55,13 +60,20 @@ export const gateFlags = {
     flag: '--gate-devices <resources>',
     help: 'the DPU’s resources, for --gate-scope device; none named: every device but Plumbline’s markers',
   },
-  gateExempt: { flag: '--gate-exempt <namespaces>', help: 'whose pods are never held back' },
+  gateExempt: {
+    flag: '--gate-exempt <namespaces>',
+    help: 'whose pods are never held back; `openshift-*` is all that begin so',
+  },
   gateStaleAfter: { flag: '--gate-stale-after <seconds>', help: 'age at which the state file counts as stale' },
   gateWhenStale: { flag: '--gate-when-stale <policy>', help: 'of a stale state file: last-known, open or closed' },
   gateWhenAbsent: { flag: '--gate-when-absent <policy>', help: 'with neither agent nor state file: open or closed' },
   gateForm: {
     flag: '--gate-form <form>',
-    help: 'chained: before the primary’s plugins; wrapper: around the first, which is called off when the DPU dies',
+    help: 'in a list of plugins: chained before them, or a wrapper around the first; a lone plugin is wrapped in any case',
+  },
+  gateAtEnd: {
+    flag: '--gate-at-end <policy>',
+    help: 'what becomes of the gate’s configuration when the agent stops: remove, or keep it for the next one',
   },
   gateShim: { flag: '--gate-shim <path>', help: 'the CNI plugin to be installed' },
   gateInterpose: {
@@ -82,3 +94,20 @@ export const gateFlags = {
     help: 'what a DPU counts as while the API server cannot be asked: ready or not-ready',
   },
 } as const;
+
+interface GateChoice {
+  readonly gate: 'on' | 'off' | 'remove';
+  readonly gateSocket: string;
+  readonly gateState: string;
+  readonly gateInterpose: readonly string[];
+  readonly cniConfDir?: string | undefined;
+}
+
+/** Rules between the gate's settings. @returns what is wrong */
+export function checkGate({ gate, gateSocket, gateState, gateInterpose, cniConfDir }: GateChoice): string | undefined {
+  if (gate === 'remove' && cniConfDir === undefined)
+    return '--gate remove needs --cni-conf-dir: without it nothing is known of where the gate was put';
+  if (gateInterpose.length > 0 && (gateSocket !== SOCKET || gateState !== STATE))
+    return `--gate-interpose needs --gate-socket ${SOCKET} and --gate-state ${STATE}: the configuration of a plugin that is stood before cannot name others`;
+  return undefined;
+}

@@ -35,7 +35,7 @@ export function readObservedLease(path: string, bootId: string | undefined): Lea
   }
   if (lease.bootId !== bootId) return undefined;
   const { renewTime, changedAt, readAt, changes } = lease;
-  return { seen: true, renewTime, changedAt: changedAt / 1000, changes, answeredAt: readAt / 1000 };
+  return { since: changedAt / 1000, renewTime, changedAt: changedAt / 1000, changes, answeredAt: readAt / 1000 };
 }
 
 /** The part of an observation that is worth keeping; undefined as long as no renewal was seen. */

@@ -49,8 +49,8 @@ async function withDropIns(document: unknown, directory: string): Promise<{ merg
   const names = await readdir(directory, { recursive: true });
   const files = names
     .filter((name) => name.endsWith('.conf'))
-    .map((name) => join(directory, name))
-    .sort();
+    .sort(byWalk)
+    .map((name) => join(directory, name));
   let merged = document;
   for (const file of files) {
     const patch = parseYaml(file, await readFile(file, 'utf8'));
@@ -61,6 +61,12 @@ async function withDropIns(document: unknown, directory: string): Promise<{ merg
     merged = mergeOver(merged, patch);
   }
   return { merged, files };
+}
+
+/** The order of Go's WalkDir: by the name of each directory on the way, then of the file. */
+function byWalk(a: string, b: string): number {
+  const [one, other] = [a, b].map((path) => path.replaceAll('/', '\0')) as [string, string];
+  return one < other ? -1 : Number(one > other);
 }
 
 function mergeOver(target: unknown, patch: unknown): unknown {

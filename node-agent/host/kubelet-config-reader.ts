@@ -1,4 +1,5 @@
 import type { Logger } from '../../runtime/log.ts';
+import { Backoff } from '../../runtime/time.ts';
 import type { KubeletConfig } from './kubelet-config.ts';
 import { findKubeletConfig, type KubeletConfigFinding } from './kubelet-config-files.ts';
 
@@ -11,39 +12,64 @@ export interface KubeletConfigReading {
 export interface KubeletConfigSources {
   /** Asks the running kubelet; undefined where that is not wanted. @throws Error saying why it cannot be asked */
   readonly configz?: (() => Promise<KubeletConfig>) | undefined;
+  /** Tells one run of the kubelet from the next. */
+  readonly generation?: (() => string) | undefined;
   /** Files, the first KubeletConfiguration among which counts. */
   readonly candidates: readonly string[];
   /** The kubelet's --config-dir. */
   readonly dropIns?: string | undefined;
 }
 
-/** Seconds for which the running kubelet's answer, or its refusal, is not asked for again. */
-const CONFIGZ_FOR = 60;
+/** Seconds until a kubelet that refused or did not answer is asked again, at first and at most. */
+const REFUSED_FOR = { first: 5, most: 60 };
 
 /**
  * Reads the kubelet's configuration: the running kubelet's own word where it may be asked, else its files, anew at each
- * call. Logs what it found when that differs from the last time.
+ * call. A kubelet does not change its configuration while it runs, so one that answered is not asked again: every report
+ * and every container's start waits for this. Logs what it found when that differs from the last time.
  */
 export function createKubeletConfigReader(
-  { configz, candidates, dropIns }: KubeletConfigSources,
+  { configz, generation = () => '', candidates, dropIns }: KubeletConfigSources,
   log: Logger,
   now: () => number = () => performance.now() / 1000,
 ) {
   let last = '';
-  let asked: { readonly at: number; readonly answer: Promise<KubeletConfig | undefined> } | undefined;
+  let told: KubeletConfig | undefined;
+  let asking: Promise<void> | undefined;
+  let asked: string | undefined;
+  let askAgainAt = 0;
   let refusal = '';
+  const refused = new Backoff(REFUSED_FOR);
 
-  const askKubelet = (): Promise<KubeletConfig | undefined> => {
-    if (configz === undefined) return Promise.resolve(undefined);
-    if (asked === undefined || now() - asked.at >= CONFIGZ_FOR) {
-      const answer = configz().catch((error: Error) => {
-        if (error.message !== refusal) log.info({ why: error.message }, 'the kubelet is not asked, reading its files');
-        refusal = error.message;
-        return undefined;
-      });
-      asked = { at: now(), answer };
+  const ask = async (question: NonNullable<typeof configz>, kubelet: string): Promise<void> => {
+    let answer: KubeletConfig | undefined;
+    try {
+      answer = await question();
+      refusal = '';
+    } catch (error) {
+      const why = (error as Error).message;
+      if (why !== refusal) log.info({ why }, 'the kubelet is not asked, reading its files');
+      refusal = why;
     }
-    return asked.answer;
+    if (kubelet !== asked) return;
+    told = answer;
+    asking = undefined;
+    askAgainAt = now() + refused.next();
+  };
+
+  const askKubelet = async (): Promise<KubeletConfig | undefined> => {
+    if (configz === undefined) return undefined;
+    const kubelet = generation();
+    if (kubelet !== asked) {
+      asked = kubelet;
+      told = undefined;
+      asking = undefined;
+      askAgainAt = 0;
+      refused.reset();
+    }
+    if (told === undefined && asking === undefined && now() >= askAgainAt) asking = ask(configz, kubelet);
+    if (told === undefined) await asking;
+    return told;
   };
 
   const say = (problems: readonly string[], config: KubeletConfig | undefined) => {

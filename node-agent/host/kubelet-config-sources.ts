@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import { kubeletGeneration, PLUGIN_DIRECTORY } from '../device-plugin/kubelet-watch.ts';
 import type { AgentParts } from '../duties.ts';
 import type { KubeletConfigSources } from './kubelet-config-reader.ts';
 import { readConfigz } from './kubelet-configz.ts';
@@ -13,5 +14,10 @@ export function kubeletConfigSources({ config, token }: Pick<AgentParts, 'config
     if (bearer === undefined) throw new Error('the kubelet is asked with a bearer token, and there is none');
     return readConfigz({ endpoint, kubeletDir, token: bearer });
   };
-  return { candidates, dropIns: kubeletConfigDir, configz: endpoint === '' ? undefined : configz };
+  return {
+    candidates,
+    dropIns: kubeletConfigDir,
+    configz: endpoint === '' ? undefined : configz,
+    generation: () => kubeletGeneration(join(kubeletDir, PLUGIN_DIRECTORY)),
+  };
 }

@@ -6,6 +6,7 @@ import { createDaemonFinder, type MissingDaemon, type OvsProcess } from './daemo
 import { createKeeper, type Goal, type Keeper, type KeeperDeps, type PassResult, type ThreadState } from './keeper.ts';
 import type { MasksFile } from './masks-file.ts';
 import { createMemory } from './memory.ts';
+import { notManaged, nowhereToGo, type Problem, refusals } from './problems.ts';
 
 /** Seconds that a container's start may wait for the threads to leave its CPUs. */
 const VACATE_DEADLINE = 2;
@@ -28,8 +29,8 @@ export interface CrewDeps extends KeeperDeps {
 export interface CrewResult {
   /** Threads whose mask was changed. */
   readonly moved: number;
-  /** For people: what is not managed, held back or refused. */
-  readonly problems: readonly string[];
+  /** What is not managed, held back or refused. */
+  readonly problems: readonly Problem[];
 }
 
 export interface ProcessState extends OvsProcess {
@@ -38,6 +39,14 @@ export interface ProcessState extends OvsProcess {
 
 /** The keepers of both daemons and their monitors, made anew as daemons come and go. */
 export interface Crew {
+  /**
+   * Sees which CPUs the machine has online. Not part of every pass, which is to be short: CPUs come and go by hand, and
+   * where they do the kernel changes masks, which a glance or the pass itself notices.
+   * @returns whether they changed
+   */
+  seeMachine(): boolean;
+  /** What it saw last. */
+  machine(): CpuSet;
   /** Sees which processes and threads there are. To be done before `pmdCpus` and `apply`, which go by it. */
   look(): void;
   /** CPUs of poll mode driver threads. */
@@ -46,10 +55,10 @@ export interface Crew {
   apply(goal: Goal): CrewResult;
   /** Whether a few calls find everything as the last pass left it. */
   isAsLeft(): boolean;
-  /** Gives every thread its own mask back, also what an agent that was killed left. @returns threads changed */
-  restore(): number;
+  /** Gives every thread its own mask back, also what an agent that was killed left. */
+  restore(): CrewResult;
   /** Ends the work and leaves the threads where they are; their own masks stay saved. */
-  leave(): void;
+  leave(): CrewResult;
   /**
    * Returns when no thread may run on the CPUs. `otherwise`: where those go that may run on no other.
    * @throws VacateError after 2 s
@@ -60,17 +69,22 @@ export interface Crew {
 
 export function createCrew(deps: CrewDeps): Crew {
   const { metrics } = deps;
-  const find = createDaemonFinder(deps.rundir);
+  const finder = createDaemonFinder(deps.rundir);
   const memory = createMemory(deps.masksFile, (pid) => deps.threads.start(pid, pid));
-  /** Read once for each pass. */
   let machine = deps.machine();
   const keeperDeps: KeeperDeps = { ...deps, machine: () => machine };
   let keepers: readonly Keeper[] = [];
   let missing: readonly MissingDaemon[] = [];
 
+  const seeMachine = (): boolean => {
+    const before = machine;
+    machine = deps.machine();
+    return !machine.equals(before);
+  };
+
   /** A daemon that was restarted is another process. */
   const refresh = (): boolean => {
-    const found = find();
+    const found = finder.find();
     missing = found.missing;
     if (!found.changed) return false;
     keepers = found.processes.map((process) => {
@@ -80,11 +94,7 @@ export function createCrew(deps: CrewDeps): Crew {
     return true;
   };
 
-  const look = () => {
-    machine = deps.machine();
-    refresh();
-    for (const keeper of keepers) keeper.look();
-  };
+  const pass = (goal: Goal) => keepers.map((keeper) => ({ process: keeper.process, ...keeper.apply(goal) }));
 
   const record = (name: string, results: readonly PassResult[]) => {
     const sum = (of: (result: PassResult) => number) => results.reduce((total, result) => total + of(result), 0);
@@ -111,42 +121,50 @@ export function createCrew(deps: CrewDeps): Crew {
   };
 
   return {
-    look,
+    seeMachine,
+    machine: () => machine,
+    look() {
+      refresh();
+      for (const keeper of keepers) keeper.look();
+    },
     pmdCpus: () => unionOf(keepers.map((keeper) => keeper.pmdCpus())),
 
     apply(goal) {
-      const problems = missing.map(({ name, message }) => `${name} is not managed: ${message}`);
       const unsaved = memory.remember(keepers);
-      if (unsaved !== undefined) problems.push(unsaved);
-      if ('only' in goal && !goal.only.intersects(machine)) {
-        problems.push(`none of the free CPUs (${goal.only}) is on this machine: the threads stay where they are`);
-        return { moved: 0, problems };
-      }
-      const results = keepers.map((keeper) => ({ keeper, ...keeper.apply(goal) }));
-      for (const name of new Set(keepers.map(({ process }) => process.name))) {
-        const own = results.filter(({ keeper }) => keeper.process.name === name);
+      const problems = [...missing.map(notManaged), ...(unsaved === undefined ? [] : [unsaved])];
+      if ('only' in goal && !goal.only.intersects(machine))
+        return { moved: 0, problems: [...problems, nowhereToGo(goal.only)] };
+      let results = pass(goal);
+      // A CPU that went offline since looks like one that the kernel withholds.
+      if (results.some(isTroubled) && seeMachine()) results = pass(goal);
+      const names = new Set(keepers.map(({ process }) => process.name));
+      for (const name of names) {
+        const own = results.filter(({ process }) => process.name === name);
         record(name, own);
-        problems.push(...complaints(name, own));
+        problems.push(...refusals(name, own));
       }
       return { moved: results.reduce((sum, { moved }) => sum + moved, 0), problems };
     },
 
-    isAsLeft: () => !refresh() && keepers.every((keeper) => keeper.isAsLeft()),
+    isAsLeft: () => finder.isAsFound() && keepers.every((keeper) => keeper.isAsLeft()),
 
     restore() {
       refresh();
       memory.recall(keepers);
-      const moved = keepers.reduce((sum, keeper) => sum + keeper.restore().moved, 0);
+      const results = keepers.map((keeper) => ({ process: keeper.process, ...keeper.restore() }));
       memory.clear();
       forget();
-      return moved;
+      const problems = results.flatMap((result) => refusals(result.process.name, [result]));
+      return { moved: results.reduce((sum, { moved }) => sum + moved, 0), problems };
     },
 
-    leave: forget,
+    leave() {
+      forget();
+      return { moved: 0, problems: [] };
+    },
 
     async vacate(cpus, otherwise, signal) {
       const started = performance.now();
-      machine = deps.machine();
       for (;;) {
         refresh();
         memory.remember(keepers);
@@ -169,14 +187,7 @@ function isSame(a: OvsProcess, b: OvsProcess): boolean {
   return a.pid === b.pid && a.start === b.start && a.role === b.role;
 }
 
-function complaints(name: string, results: readonly PassResult[]): string[] {
-  const errors = results.flatMap((result) => result.errors);
-  const clipped = results.reduce((sum, result) => sum + result.clipped, 0);
-  const said: string[] = [];
-  if (errors.length > 0) said.push(`${name}: the kernel refused ${errors.length} threads: ${[...new Set(errors)]}`);
-  if (clipped > 0) said.push(`${name}: its cpuset holds ${clipped} threads on fewer CPUs than they may have`);
-  return said;
-}
+const isTroubled = ({ clipped, errors }: PassResult): boolean => clipped > 0 || errors.length > 0;
 
 /** Moves a process's threads off the CPUs; names those that are still there. */
 function leave(keeper: Keeper, cpus: CpuSet, otherwise: CpuSet): string[] {

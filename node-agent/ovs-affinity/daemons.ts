@@ -40,47 +40,63 @@ export function findDaemons(rundir: string): (OvsProcess | MissingDaemon)[] {
   return OVS_DAEMONS.flatMap<OvsProcess | MissingDaemon>((name) => readPidfile(join(rundir, `${name}.pid`), name));
 }
 
-/**
- * The same, again and again: as long as neither pidfile nor process changes, a look costs one call for each. A monitor
- * whose daemon is down stays found, as the next daemon will be its child.
- */
-export function createDaemonFinder(rundir: string): () => FoundProcesses {
+export interface DaemonFinder {
+  /** A look that costs one call for each pidfile and process where neither has changed since the last. */
+  find(): FoundProcesses;
+  /** Whether the pidfiles are those that the last look found: one call for each. Says nothing of the processes. */
+  isAsFound(): boolean;
+}
+
+/** The same, again and again. A monitor whose daemon is down stays found, as the next daemon will be its child. */
+export function createDaemonFinder(rundir: string): DaemonFinder {
   const lookups = OVS_DAEMONS.map((name) => createLookup(join(rundir, `${name}.pid`), name));
-  return () => {
-    const found = lookups.map((look) => look());
-    return {
-      processes: found.flatMap(({ processes }) => processes),
-      missing: found.flatMap(({ missing }) => missing),
-      changed: found.some(({ changed }) => changed),
-    };
+  return {
+    find() {
+      const found = lookups.map((lookup) => lookup.find());
+      return {
+        processes: found.flatMap(({ processes }) => processes),
+        missing: found.flatMap(({ missing }) => missing),
+        changed: found.some(({ changed }) => changed),
+      };
+    },
+    isAsFound: () => lookups.every((lookup) => lookup.isAsFound()),
   };
 }
 
-function createLookup(file: string, name: OvsDaemonName): () => FoundProcesses {
-  let before: { readonly pidfile: Stats; readonly identities: readonly (number | undefined)[] } | undefined;
+function createLookup(file: string, name: OvsDaemonName): DaemonFinder {
+  /** The pidfile that led to the processes, or that there was none; undefined where another look may find more. */
+  let before: { readonly pidfile: Stats | undefined } | undefined;
+  let identities: readonly (number | undefined)[] = [];
   let processes: readonly OvsProcess[] = [];
 
-  const isUnchanged = (now: Stats | undefined): boolean => {
-    if (before === undefined || now === undefined) return false;
-    const { pidfile, identities } = before;
-    if (pidfile.ino !== now.ino || pidfile.mtimeMs !== now.mtimeMs || pidfile.size !== now.size) return false;
-    return processes.every(({ pid }, i) => identities[i] !== undefined && identityOf(pid) === identities[i]);
+  const isSamePidfile = (now: Stats | undefined): boolean => {
+    if (before === undefined) return false;
+    const { pidfile } = before;
+    return pidfile?.ino === now?.ino && pidfile?.mtimeMs === now?.mtimeMs && pidfile?.size === now?.size;
   };
+  const areAlive = () =>
+    processes.every(({ pid }, i) => identities[i] !== undefined && identityOf(pid) === identities[i]);
 
-  return () => {
-    const pidfile = statOf(file);
-    if (isUnchanged(pidfile)) return { processes, missing: [], changed: false };
-    const found = readPidfile(file, name);
-    if (Array.isArray(found)) {
-      processes = found;
-      before = pidfile && { pidfile, identities: found.map(({ pid }) => identityOf(pid)) };
-      return { processes, missing: [], changed: true };
-    }
-    before = undefined;
-    const remaining = processes.filter(({ role, pid, start }) => role === 'monitor' && startOf(pid) === start);
-    const changed = remaining.length !== processes.length;
-    processes = remaining;
-    return { processes, missing: [found], changed };
+  return {
+    isAsFound: () => isSamePidfile(statOf(file)),
+    find() {
+      const pidfile = statOf(file);
+      if (pidfile !== undefined && isSamePidfile(pidfile) && areAlive())
+        return { processes, missing: [], changed: false };
+      const found = readPidfile(file, name);
+      if (Array.isArray(found)) {
+        processes = found;
+        identities = found.map(({ pid }) => identityOf(pid));
+        before = pidfile && { pidfile };
+        return { processes, missing: [], changed: true };
+      }
+      before = pidfile === undefined ? { pidfile } : undefined;
+      const remaining = processes.filter(({ role, pid, start }) => role === 'monitor' && startOf(pid) === start);
+      const changed = remaining.length !== processes.length;
+      processes = remaining;
+      identities = remaining.map(({ pid }) => identityOf(pid));
+      return { processes, missing: [found], changed };
+    },
   };
 }
 

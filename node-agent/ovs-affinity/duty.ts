@@ -42,13 +42,15 @@ export function createOvsDuty(
     log,
     metrics,
   });
+  /** Nothing hangs on it: what is reserved is what the kubelet does not call allocatable, whatever is configured. */
+  const checkConfig = async () => {
+    const { config: found, problems } = await kubeletConfig();
+    if (found === undefined) log.warn({ problems }, 'Failed to get reservedSystemCPUs from kubelet config file');
+  };
   return {
     ...ovs,
     async run(signal) {
-      const { config: found, problems } = await kubeletConfig();
-      // Nothing hangs on it: what is reserved is what the kubelet does not call allocatable, whatever is configured.
-      if (found === undefined) log.warn({ problems }, 'Failed to get reservedSystemCPUs from kubelet config file');
-      await ovs.run(signal);
+      await Promise.all([ovs.run(signal), checkConfig()]);
     },
   };
 }

@@ -18,8 +18,8 @@ export interface Allowance {
 }
 
 /**
- * What is free without what is left out. Isolated CPUs are left out only where others remain: a switch without any CPU
- * would be worse than one on CPUs that somebody wanted to have quiet.
+ * What is free without what is left out. Isolated CPUs are left out only where others remain, and so are those of poll
+ * mode drivers: a switch without any CPU would be worse than one on CPUs that somebody wanted to have quiet.
  */
 export function allowance({ free, owned, problems }: AssignmentsView, { pmd, isolated, vacated }: LeftOut): Allowance {
   const why: string[] = [];
@@ -34,7 +34,9 @@ export function allowance({ free, owned, problems }: AssignmentsView, { pmd, iso
     return { cpus: undefined, why };
   }
   if (problems.length > 0) why.push(`nothing is taken, since not all is known: ${problems.join('; ')}`);
-  const open = free.minus(vacated).minus(pmd);
+  const clear = free.minus(vacated);
+  const open = clear.minus(pmd);
+  if (open.isEmpty) return { cpus: clear, why };
   const quiet = open.minus(isolated);
   if (quiet.isEmpty) return { cpus: open, why };
   say(open.intersect(isolated), 'isolated');

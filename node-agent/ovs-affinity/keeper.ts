@@ -43,7 +43,7 @@ export interface KeeperDeps {
 /** Rounds in one pass for threads born while it runs; a round without news ends it. */
 const MOST_ROUNDS = 5;
 /** Threads that one glance asks for, beside the main thread: a few, so that an idle node costs next to nothing. */
-const GLANCE = 16;
+const GLANCE = 8;
 
 const NOTHING_DONE: PassResult = { threads: 0, moved: 0, clipped: 0, errors: [] };
 
@@ -80,6 +80,7 @@ export function createKeeper(process: OvsProcess, deps: KeeperDeps): Keeper {
   let tids: readonly number[] = [];
   let pmd: ReadonlySet<number> = new Set();
   let cursor = 0;
+  let identity: number | undefined;
   /** Whether what was last looked at has not been used yet. */
   let isFresh = false;
 
@@ -135,7 +136,10 @@ export function createKeeper(process: OvsProcess, deps: KeeperDeps): Keeper {
       });
     },
     isAsLeft() {
-      if (threads.count(pid) !== tids.length) return false;
+      const before = identity;
+      const now = threads.glance(pid);
+      identity = now.identity;
+      if (now.count !== tids.length || (before !== undefined && before !== identity)) return false;
       if (!mover.isAsSeen(pid)) return false;
       for (let i = 0; i < Math.min(GLANCE, tids.length); i++) {
         cursor = (cursor + 1) % tids.length;
@@ -145,8 +149,9 @@ export function createKeeper(process: OvsProcess, deps: KeeperDeps): Keeper {
       return true;
     },
     threadsOn(cpus) {
-      list();
-      return ordinary().filter((tid) => mover.current(tid)?.intersects(cpus) === true);
+      const now = threads.list(pid);
+      const polling = findPmd(now);
+      return now.filter((tid) => !polling.has(tid) && mover.current(tid)?.intersects(cpus) === true);
     },
     remember(known) {
       if (!isFresh) list();
@@ -160,11 +165,12 @@ export function createKeeper(process: OvsProcess, deps: KeeperDeps): Keeper {
       return result;
     },
     describe() {
-      list();
-      return tids.flatMap((tid) => {
+      const now = threads.list(pid);
+      const polling = findPmd(now);
+      return now.flatMap((tid) => {
         const allowed = mover.current(tid);
         if (allowed === undefined) return [];
-        const note = pmd.has(tid) ? 'pmd' : mover.noteOf(tid);
+        const note = polling.has(tid) ? 'pmd' : mover.noteOf(tid);
         return [{ tid, name: threads.name(pid, tid) ?? '', allowed, note }];
       });
     },

@@ -2,11 +2,12 @@ import type { OvsProcess } from './daemons.ts';
 import type { Keeper } from './keeper.ts';
 import type { MasksFile, SavedProcess } from './masks-file.ts';
 import type { Originals } from './originals.ts';
+import type { Problem } from './problems.ts';
 
 /** What each process's threads are to be given back, in the keepers and on disk. */
 export interface Memory {
   /** Lets keepers that remember nothing yet do so. @returns why it could not be saved, if it could not */
-  remember(keepers: readonly Keeper[]): string | undefined;
+  remember(keepers: readonly Keeper[]): Problem | undefined;
   /** Gives keepers what an agent before this one saved, and no more. */
   recall(keepers: readonly Keeper[]): void;
   clear(): void;
@@ -16,14 +17,15 @@ export interface Memory {
 export function createMemory(file: MasksFile, startOf: (pid: number) => number | undefined): Memory {
   /** Read once, when it is first needed; from then on what is in memory is newer. */
   let saved: readonly SavedProcess[] | undefined;
-  let problem: string | undefined;
+  let problem: Problem | undefined;
+  const failed = (error: unknown): Problem => ({ cause: 'masks-file', text: (error as Error).message });
 
   const load = (): readonly SavedProcess[] => {
     if (saved !== undefined) return saved;
     try {
       saved = file.load();
     } catch (error) {
-      problem = (error as Error).message;
+      problem = failed(error);
       saved = [];
     }
     return saved;
@@ -35,7 +37,7 @@ export function createMemory(file: MasksFile, startOf: (pid: number) => number |
       file.save(processes);
       problem = undefined;
     } catch (error) {
-      problem = (error as Error).message;
+      problem = failed(error);
     }
   };
 

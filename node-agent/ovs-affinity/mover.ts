@@ -10,6 +10,11 @@ interface Settled {
   readonly refused?: string;
 }
 
+/** What the kernel takes is made of longs; whole ones need no copy on the way. */
+const WORDS_PER_LONG = 2;
+/** Masks at a time among the threads of a process: the one before, the one after, a few odd ones. */
+const SETS_KEPT = 4;
+
 /** Where a thread should be, by the mask it has. */
 export type TargetOf = (mask: CpuSet, tid: number) => CpuSet;
 
@@ -17,15 +22,22 @@ export type TargetOf = (mask: CpuSet, tid: number) => CpuSet;
 export function createMover(affinity: Affinity) {
   const settled = new Map<number, Settled>();
   const seen = new Map<number, CpuSet>();
+  const setOf = createSets();
+  let asWords: { readonly target: CpuSet; readonly words: Uint32Array } | undefined;
 
   /** Undefined if the thread ended meanwhile. */
   const current = (tid: number): CpuSet | undefined => {
     try {
-      return CpuSet.fromWords(affinity.get(tid));
+      return setOf(affinity.get(tid));
     } catch (error) {
       if (error instanceof SyscallError) return undefined;
       throw error;
     }
+  };
+
+  const wordsOf = (target: CpuSet): Uint32Array => {
+    if (asWords?.target !== target) asWords = { target, words: target.toWords(WORDS_PER_LONG) };
+    return asWords.words;
   };
 
   const see = (tid: number): CpuSet | undefined => {
@@ -49,7 +61,7 @@ export function createMover(affinity: Affinity) {
       const before = settled.get(tid);
       if (before?.target.equals(target) && before.effective.equals(mask)) return false;
       try {
-        affinity.set(tid, target.toWords(1));
+        affinity.set(tid, wordsOf(target));
       } catch (error) {
         if (!(error instanceof SyscallError)) throw error;
         if (error.code !== 'ESRCH') settled.set(tid, { target, effective: mask, refused: error.code });
@@ -80,4 +92,22 @@ export function createMover(affinity: Affinity) {
       return known === undefined ? undefined : (known.refused ?? 'clipped');
     },
   };
+}
+
+/** Makes CPU sets of masks; threads are on few different ones, so those made last do for most. */
+function createSets(): (words: Uint32Array) => CpuSet {
+  let made: { readonly words: Uint32Array; readonly set: CpuSet }[] = [];
+  return (words) => {
+    const known = made.find((one) => areEqual(one.words, words));
+    if (known !== undefined) return known.set;
+    const set = CpuSet.fromWords(words);
+    made = [{ words, set }, ...made.slice(0, SETS_KEPT - 1)];
+    return set;
+  };
+}
+
+function areEqual(a: Uint32Array, b: Uint32Array): boolean {
+  if (a.length !== b.length) return false;
+  for (let i = 0; i < a.length; i++) if (a[i] !== b[i]) return false;
+  return true;
 }

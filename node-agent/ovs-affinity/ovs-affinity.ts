@@ -4,6 +4,7 @@ import { createGuard, untilAborted } from '../duty.ts';
 import { watchDirectory } from '../watch-directory.ts';
 import { type CrewDeps, createCrew } from './crew.ts';
 import { isEnabled, watchEnabler } from './enabler.ts';
+import { pollsOwned } from './problems.ts';
 import { type OvsStatus, statusOf } from './status.ts';
 import { createTargets, type TargetsDeps } from './targets.ts';
 import { createTeller, type TellerDeps } from './tell.ts';
@@ -55,10 +56,12 @@ export function createOvsAffinity(deps: OvsAffinityDeps): OvsAffinity {
     if (!enabled) return;
     const view = assignments.view();
     crew.look();
-    const goal = targets.goal(view, crew.pmdCpus(), mayGrow);
+    const pmd = crew.pmdCpus();
+    const goal = targets.goal(view, pmd, mayGrow);
     const { moved, problems } = crew.apply(goal);
     tell.moved(goal, moved, view, at);
-    tell.problems(problems);
+    const polled = pmd.intersect(view.owned);
+    tell.problems(polled.isEmpty ? problems : [...problems, pollsOwned(polled)]);
     tell.reserved(view.reserved);
   };
 
@@ -66,8 +69,10 @@ export function createOvsAffinity(deps: OvsAffinityDeps): OvsAffinity {
     targets.reset();
     tell.reset();
     const restores = deps.masksAtEnd === 'restore';
-    if (!restores) crew.leave();
-    log.info({ enablerFile, restored: restores ? crew.restore() : 0 }, 'OVS CPU affinity pinning disabled');
+    const { moved, problems } = restores ? crew.restore() : crew.leave();
+    log.info({ enablerFile, restored: moved }, 'OVS CPU affinity pinning disabled');
+    if (problems.length > 0)
+      log.warn({ problems: problems.map(({ text }) => text) }, 'not every thread has its CPUs back');
     if (asked) events.disabled(restores);
   };
 
@@ -79,6 +84,7 @@ export function createOvsAffinity(deps: OvsAffinityDeps): OvsAffinity {
     if (!wanted) return turnOff(asked);
     log.info({ enablerFile }, 'Starting OVS daemon CPU pinning');
     events.enabled(enablerFile);
+    crew.seeMachine();
     pass(performance.now(), true);
   };
 
@@ -88,7 +94,9 @@ export function createOvsAffinity(deps: OvsAffinityDeps): OvsAffinity {
     look();
     if (!enabled) return;
     tell.unknown(assignments.view().problems);
-    if (targets.isDue() || !crew.isAsLeft()) pass(performance.now());
+    if (!targets.isDue() && crew.isAsLeft()) return;
+    crew.seeMachine();
+    pass(performance.now());
   };
 
   return {
@@ -121,12 +129,13 @@ export function createOvsAffinity(deps: OvsAffinityDeps): OvsAffinity {
       try {
         await crew.vacate(cpus, targets.otherwise(assignments.view(), crew.pmdCpus()), signal);
       } catch (error) {
+        metrics.ovsErrors.inc({ cause: 'not-vacated' });
         events.notVacated((error as Error).message);
         throw error;
       }
     },
 
     pmdCpus: () => crew.pmdCpus(),
-    status: () => statusOf({ enabled, enablerFile, crew, targets, problems: tell.current }),
+    status: () => statusOf({ enabled, enablerFile, crew, targets, problems: tell.current.map(({ text }) => text) }),
   };
 }

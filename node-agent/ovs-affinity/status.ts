@@ -7,6 +7,8 @@ export interface ThreadStatus {
   readonly name: string;
   /** CPUs that the kernel lets it run on, as a list. */
   readonly allowed: string;
+  /** CPUs of this machine that it should be on; null for one that is left alone, and while nothing is set. */
+  readonly wanted: string | null;
   /** `pmd` (left alone), `clipped` (by its cpuset), the errno it was refused with, or null. */
   readonly note: string | null;
 }
@@ -29,13 +31,14 @@ export interface OvsStatus {
 export interface StatusParts {
   readonly enabled: boolean;
   readonly enablerFile: string;
-  readonly crew: Pick<Crew, 'describe'>;
+  readonly crew: Pick<Crew, 'describe' | 'machine'>;
   readonly targets: Pick<Targets, 'wanted' | 'why'>;
   readonly problems: readonly string[];
 }
 
 /** What `plumbline ovs status` shows. Reads every thread's mask now; changes none. */
 export function statusOf({ enabled, enablerFile, crew, targets, problems }: StatusParts): OvsStatus {
+  const here = targets.wanted?.intersect(crew.machine()).toString() ?? null;
   return {
     enabled,
     enablerFile,
@@ -50,6 +53,7 @@ export function statusOf({ enabled, enablerFile, crew, targets, problems }: Stat
         tid,
         name: comm,
         allowed: allowed.toString(),
+        wanted: note === 'pmd' ? null : here,
         note: note ?? null,
       })),
     })),

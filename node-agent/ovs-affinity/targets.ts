@@ -58,9 +58,12 @@ export function createTargets(deps: TargetsDeps, onGrowth: () => void): Targets 
         const avoid = view.owned.union(out.vacated);
         return { avoid, otherwise: deps.machine().minus(avoid).minus(out.pmd) };
       }
-      const { now, later } = step(mayGrow || deps.growthDelay === 0 ? undefined : wanted, allowed.cpus);
+      const isKnown = view.problems.length === 0;
+      const growsNow = isKnown && (mayGrow || deps.growthDelay === 0);
+      const { now, later } = step(growsNow ? undefined : wanted, allowed.cpus);
       wanted = now;
-      if (later === undefined) growth.cancel();
+      // What became free before a source was lost may have been taken since: it is waited for anew when all is known.
+      if (later === undefined || !isKnown) growth.cancel();
       else {
         growth.want(later);
         why = [...why, `${later.minus(now)}: free, taken after ${deps.growthDelay} s without further changes`];

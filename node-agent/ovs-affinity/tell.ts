@@ -4,18 +4,19 @@ import type { AssignmentsView } from '../assignments/view.ts';
 import type { AgentMetrics } from '../metrics.ts';
 import type { AffinityEvents } from './affinity-events.ts';
 import type { Goal } from './keeper.ts';
+import type { Problem } from './problems.ts';
 
 /** Tells people what was done and what could not be: in the log, as metrics and as Events. */
 export interface Teller {
   /** @param heard when this process heard of what made it necessary, in monotonic milliseconds */
   moved(goal: Goal, threads: number, view: AssignmentsView, heard: number): void;
   /** What the last pass could not do; told when it changes. */
-  problems(problems: readonly string[]): void;
+  problems(problems: readonly Problem[]): void;
   /** To be called now and then: who owns which CPUs has not been known for two calls is worth an Event. */
   unknown(problems: readonly string[]): void;
   /** The kubelet's reserved CPUs, told once for each set. */
   reserved(cpus: CpuSet | undefined): void;
-  readonly current: readonly string[];
+  readonly current: readonly Problem[];
   reset(): void;
 }
 
@@ -28,7 +29,7 @@ export interface TellerDeps {
 }
 
 export function createTeller({ log, metrics, events, assignedAt }: TellerDeps): Teller {
-  let current: readonly string[] = [];
+  let current: readonly Problem[] = [];
   let unknownBefore = false;
   let lastReserved = '';
   let last: Pick<AssignmentsView, 'free' | 'owned'> | undefined;
@@ -59,13 +60,16 @@ export function createTeller({ log, metrics, events, assignedAt }: TellerDeps): 
       );
     },
     problems(problems) {
-      const text = problems.join('; ');
-      const before = current.join('; ');
+      const before = current;
       current = problems;
-      if (text === before) return;
-      if (text === '') return log.info('ovs affinity is complete again');
-      log.warn({ problems }, 'ovs affinity is not complete');
-      events.incomplete(problems);
+      const texts = problems.map(({ text }) => text);
+      if (texts.join() === before.map(({ text }) => text).join()) return;
+      if (texts.length === 0) return log.info('ovs affinity is complete again');
+      for (const { cause } of problems) {
+        if (!before.some((one) => one.cause === cause)) metrics.ovsErrors.inc({ cause });
+      }
+      log.warn({ problems: texts }, 'ovs affinity is not complete');
+      events.incomplete(texts);
     },
     unknown(problems) {
       if (problems.length > 0 && unknownBefore) events.held(problems);

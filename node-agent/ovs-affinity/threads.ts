@@ -5,8 +5,8 @@ import { startOf } from './proc.ts';
 export interface Threads {
   /** Thread ids of a process, the main thread's included; empty if it is gone. */
   list(pid: number): number[];
-  /** How many there are; 0 if it is gone. One call, where `list` takes several. */
-  count(pid: number): number;
+  /** How many there are, and a number that another process of the same id would not have. One call. */
+  glance(pid: number): { readonly count: number; readonly identity: number };
   /** A thread's name; undefined if it is gone. */
   name(pid: number, tid: number): string | undefined;
   /** When a thread was started, in clock ticks since the machine's start; undefined if it is gone. */
@@ -25,8 +25,11 @@ export const procThreads: Threads = {
       return [];
     }
   },
-  // The kernel adds the number of threads to the links of this directory (proc_task_getattr in fs/proc/base.c).
-  count: (pid) => (statSync(`/proc/${pid}/task`, { throwIfNoEntry: false })?.nlink ?? LINKS_OF_NONE) - LINKS_OF_NONE,
+  glance(pid) {
+    // The kernel adds the number of threads to the links of this directory (proc_task_getattr in fs/proc/base.c).
+    const found = statSync(`/proc/${pid}/task`, { throwIfNoEntry: false });
+    return { count: (found?.nlink ?? LINKS_OF_NONE) - LINKS_OF_NONE, identity: found?.ino ?? 0 };
+  },
   name(pid, tid) {
     try {
       return readFileSync(`/proc/${pid}/task/${tid}/comm`, 'utf8').trimEnd();

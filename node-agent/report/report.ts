@@ -15,10 +15,14 @@ const WINDOW = 0.2;
  * later, and each write of ours goes to every extender.
  */
 const SETTLE = 0.1;
-/** Seconds between looks at what nobody tells, such as the kubelet's configuration. Costs no request while it is the same. */
+/**
+ * Seconds between looks at what nobody tells, such as the kubelet's configuration; fewer while something is not known,
+ * as that may come at any moment. A look costs no request while all is the same.
+ */
 const LOOK = 60;
-/** Looks, with up to half as many again, after which the object is read to see whether it is still as published. */
-const RESYNC_LOOKS = 10;
+const LOOK_AGAIN = 10;
+/** Seconds, with up to half as many again, after which the object is read to see whether it is still as published. */
+const RESYNC = 600;
 
 export interface ReportDeps {
   readonly client: KubeClient;
@@ -39,15 +43,19 @@ export function createReport({ client, nodeName, inputs, subscribe, log, metrics
   const store = createTopologyStore(client, nodeName);
   const problems = createProblemLog(log);
 
+  /** When the last write was sent, in monotonic seconds. */
+  let wroteAt = Number.NEGATIVE_INFINITY;
+
   /** @throws KubeError */
   const publish = async (node: NodeIdentity, signal: AbortSignal): Promise<void> => {
     const status = buildStatus(
       { ...(await inputs()), kubeletVersion: node.kubeletVersion },
-      store.published?.conditions ?? [],
+      store.published,
       `${new Date().toISOString().slice(0, 19)}Z`,
     );
-    if (status === undefined) return;
-    if (!(await store.write(status, signal))) return;
+    if (status === undefined || !store.differs(status)) return;
+    wroteAt = performance.now() / 1000;
+    await store.write(status, signal);
     metrics.reportWrites.inc({ outcome: 'written' });
     const { reserved, assignments } = status;
     log.info({ reserved, assignments: assignments.length }, 'node topology published');
@@ -63,13 +71,14 @@ export function createReport({ client, nodeName, inputs, subscribe, log, metrics
   let gone = false;
   let ring = () => {};
   let node: NodeIdentity | undefined;
-  let looks = 0;
+  let resyncAt = 0;
 
   /** One look at everything: written if it differs from what is published. @throws KubeError */
   const look = async (signal: AbortSignal): Promise<void> => {
-    if (gone || looks <= 0) node = undefined;
+    const now = performance.now() / 1000;
+    if (gone || now >= resyncAt) node = undefined;
     gone = false;
-    if (node === undefined) looks = RESYNC_LOOKS * (1 + Math.random() / 2);
+    if (node === undefined) resyncAt = now + RESYNC * (1 + Math.random() / 2);
     node ??= await meet(signal);
     await publish(node, signal);
     problems.gone();
@@ -89,12 +98,14 @@ export function createReport({ client, nodeName, inputs, subscribe, log, metrics
       const backoff = new Backoff();
       while (!signal.aborted) {
         try {
+          // What is written is read after the wait, never before it.
+          await sleep(Math.max(0, wroteAt + WINDOW - performance.now() / 1000), signal);
           changes.clear();
-          const begun = performance.now() / 1000;
           await look(signal);
           backoff.reset();
-          if (!(await changes.heard(LOOK))) looks--;
-          await sleep(Math.max(SETTLE, begun + WINDOW - performance.now() / 1000), signal);
+          const isKnown = store.published?.conditions?.every(({ status }) => status === 'True') === true;
+          await changes.heard(isKnown ? LOOK : LOOK_AGAIN);
+          await sleep(SETTLE, signal);
         } catch (err) {
           if (signal.aborted) break;
           metrics.reportWrites.inc({ outcome: 'failed' });
@@ -121,16 +132,15 @@ function createBell(signal: AbortSignal) {
     clear: () => {
       rung = false;
     },
-    /** Resolves to true when the bell is or was rung, to false after `seconds` or when the signal aborts. */
-    async heard(seconds: number): Promise<boolean> {
-      if (rung) return true;
+    /** Resolves when the bell is or was rung, after `seconds`, or when the signal aborts. */
+    async heard(seconds: number): Promise<void> {
+      if (rung) return;
       const waiting = new AbortController();
       const woken = new Promise<void>((resolve) => {
         wake = resolve;
       });
       await Promise.race([woken, sleep(seconds, AbortSignal.any([signal, waiting.signal])).catch(() => undefined)]);
       waiting.abort();
-      return rung;
     },
   };
 }

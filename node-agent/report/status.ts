@@ -5,7 +5,7 @@ import type { AssignmentsView } from '../assignments/view.ts';
 import type { KubeletConfig } from '../host/kubelet-config.ts';
 import type { HostMemory } from '../host/memory.ts';
 import type { NetworksView } from '../networks/combine.ts';
-import { type Condition, type ConditionState, conditionOf, withTimes } from './conditions.ts';
+import { type ConditionState, conditionOf, withTimes } from './conditions.ts';
 
 /** Everything a report is made of. */
 export interface ReportInputs {
@@ -27,12 +27,12 @@ export interface ReportInputs {
 /**
  * The status to publish, or undefined while it is not known who owns which CPUs: a report without assignments would
  * read as a node whose every CPU is free.
- * @param before the conditions published last
+ * @param before the status published last
  * @param now RFC 3339, for conditions that changed
  */
 export function buildStatus(
   inputs: ReportInputs,
-  before: readonly Condition[],
+  before: NodeTopologyStatus | undefined,
   now: string,
 ): NodeTopologyStatus | undefined {
   const { host, kubeletVersion, kubeletConfig, view, memory, isolated, pmdCpus } = inputs;
@@ -45,7 +45,7 @@ export function buildStatus(
     ...(host.sockets === undefined ? {} : { sockets: [...host.sockets] }),
     ...(host.uncores === undefined ? {} : { uncores: [...host.uncores] }),
     reserved: view.reserved.toString(),
-    ...kubeletPart(view.policy, kubeletConfig, memory),
+    ...(kubeletConfig === undefined ? lastKnown(view.policy, before) : kubeletPart(view.policy, kubeletConfig, memory)),
     ...(memory.distances === undefined ? {} : { distances: copyOf(memory.distances) }),
     ...(isolated.isEmpty ? {} : { isolated: isolated.toString() }),
     assignments: view.assignments.map(({ podUID, container, cpus, name }) => ({
@@ -57,7 +57,7 @@ export function buildStatus(
     physnets: [...physnets].map(([name, cells]) => ({ name, cells: cells.toString() })).sort(byName),
     ...(tunnel === undefined ? {} : { tunnel: { cells: tunnel.toString() } }),
     ...(pmdCpus.isEmpty ? {} : { pmdCPUs: pmdCpus.toString() }),
-    conditions: withTimes(conditionsOf(inputs), before, now),
+    conditions: withTimes(conditionsOf(inputs), before?.conditions ?? [], now),
   };
 }
 
@@ -88,14 +88,20 @@ const networkText = (name: string | undefined) =>
   `${name === undefined ? 'the tunnel' : `physnet ${name}`}: none of its uplinks has a carrier`;
 
 /** The policy is the running kubelet's own word (its checkpoint); the options are only in its configuration. */
-function kubeletPart(policy: string, config: KubeletConfig | undefined, memory: HostMemory) {
-  if (config === undefined) return { cpuManager: { policy } };
+function kubeletPart(policy: string, config: KubeletConfig, memory: HostMemory) {
   const { cpuManager, topologyManager, memoryManager } = config;
   return {
     cpuManager: { policy, options: { ...cpuManager.options } },
     topologyManager: { ...topologyManager, options: { ...topologyManager.options } },
     memoryManager: { ...memoryManager, ...memoryCells(memory, config) },
   };
+}
+
+/** Of a configuration that cannot be read now, what was published stays, as long as the kubelet's policy is the same. */
+function lastKnown(policy: string, before: NodeTopologyStatus | undefined) {
+  if (before?.cpuManager.policy !== policy) return { cpuManager: { policy } };
+  const { cpuManager, topologyManager, memoryManager } = before;
+  return { cpuManager, ...(topologyManager && { topologyManager }), ...(memoryManager && { memoryManager }) };
 }
 
 function memoryCells({ cells }: HostMemory, { reservedMemory }: KubeletConfig) {

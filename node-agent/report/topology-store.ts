@@ -1,4 +1,4 @@
-import type { KubeClient } from '../../kube/client.ts';
+import type { KubeClient, PatchType } from '../../kube/client.ts';
 import { isAlreadyExists, isNotFound } from '../../kube/errors.ts';
 import { NODE_TOPOLOGY_API, type NodeTopologyStatus, nodeTopology } from '../../kube/node-topology.ts';
 import { type NodeIdentity, ownedBy } from '../node-object.ts';
@@ -11,21 +11,29 @@ const APPLY = { fieldManager: 'plumbline-node-agent', force: true };
 
 /** The node's NodeTopology object on the API server. */
 export interface TopologyStore {
-  /** What is published, as far as it was seen last; undefined before the first `read`. */
+  /** What is published, as far as it was seen last; undefined before the first `sync`. */
   readonly published: NodeTopologyStatus | undefined;
   /** Reads the object and creates it where it is missing. @throws KubeError */
   sync(node: NodeIdentity, signal: AbortSignal): Promise<void>;
-  /** Makes the status so, by server-side apply. @returns whether anything had to be written. @throws KubeError */
-  write(status: NodeTopologyStatus, signal: AbortSignal): Promise<boolean>;
+  /** Whether `write` would have anything to write. */
+  differs(status: NodeTopologyStatus): boolean;
+  /** Makes the status so, by server-side apply. @throws KubeError */
+  write(status: NodeTopologyStatus, signal: AbortSignal): Promise<void>;
 }
 
 export function createTopologyStore(client: KubeClient, nodeName: string): TopologyStore {
   const path = `${COLLECTION}/${nodeName}`;
   let published: NodeTopologyStatus | undefined;
+  /** What the server was told last and what it made of that: less, where its schema is an older one. */
+  let last: { readonly told: NodeTopologyStatus; readonly kept: NodeTopologyStatus | undefined } | undefined;
+  /** A difference that stayed after it was put right: it would stay the next time, too. */
+  let futile = '';
 
   const take = (object: unknown) => {
     published = nodeTopology.parse(object).status;
   };
+  const send = async (type: PatchType, body: object, signal: AbortSignal, query = {}) =>
+    take(await client.patch(`${path}/status`, type, body, { signal, query }));
 
   return {
     get published() {
@@ -46,19 +54,23 @@ export function createTopologyStore(client: KubeClient, nodeName: string): Topol
           take(await client.get(path, { signal }));
         }
       }
+      if (last !== undefined && JSON.stringify(last.kept) !== JSON.stringify(published)) last = undefined;
     },
 
+    differs: (status) => mergePatch(last === undefined ? published : last.told, status) !== undefined,
+
     async write(status, signal) {
-      if (mergePatch(published, status) === undefined) return false;
+      last = undefined;
       const { apiVersion, kind } = NODE_TOPOLOGY_API;
       const object = { apiVersion, kind, metadata: { name: nodeName }, status };
-      take(await client.patch(`${path}/status`, 'application/apply-patch+yaml', object, { signal, query: APPLY }));
+      await send('application/apply-patch+yaml', object, signal, APPLY);
       // An apply removes what this manager said before and says no more. What else is there, somebody else put in.
-      const foreign = mergePatch(published, status);
-      if (foreign !== undefined) {
-        take(await client.patch(`${path}/status`, 'application/merge-patch+json', { status: foreign }, { signal }));
+      const foreign = JSON.stringify(mergePatch(published, status) ?? {});
+      if (foreign !== '{}' && foreign !== futile) {
+        await send('application/merge-patch+json', { status: JSON.parse(foreign) }, signal);
+        futile = JSON.stringify(mergePatch(published, status) ?? {});
       }
-      return true;
+      last = { told: status, kept: published };
     },
   };
 }

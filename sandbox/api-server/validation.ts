@@ -142,8 +142,6 @@ function leaseCauses(object: KubeObject): Cause[] {
   if (typeof transitions === 'number' && transitions < 0) {
     causes.push(invalidValue('spec.leaseTransitions', transitions, 'must be greater than or equal to 0'));
   }
-  const holder = at(object, 'spec', 'holderIdentity');
-  if (holder === '') causes.push(invalidValue('spec.holderIdentity', holder, 'must not be empty'));
   return causes;
 }
 

@@ -38,7 +38,7 @@ function demo(...flags: string[]): Promise<Outcome> {
   });
 }
 
-/** Processes whose command line names one of the bundles with that directory. */
+/** Processes that run a program of this checkout: a bundle, or what stands in for one here. */
 function leftovers(): string[] {
   return readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name))
@@ -49,7 +49,7 @@ function leftovers(): string[] {
         return '';
       }
     })
-    .filter((line) => line.includes('/plumbline-') && line.includes('.cjs'));
+    .filter((line) => line.includes(join(root, '/')) && line.includes('.cjs'));
 }
 
 describe('the demo', function () {

@@ -1,11 +1,11 @@
 import * as z from 'zod';
-import { createKubeClient } from '../../kube/client.ts';
+import { createKubeClient, type KubeClient } from '../../kube/client.ts';
 import { isAlreadyExists, isNotFound } from '../../kube/errors.ts';
 import { monotonicSeconds, sleep } from '../../runtime/time.ts';
 import type { Verdict } from './compare.ts';
-import { TEST_RESOURCES } from './devices.ts';
 
-const NAMESPACE = 'plumbline-lab';
+/** Where the runner's pods are. */
+export const NAMESPACE = 'plumbline-lab';
 const PODS = `/api/v1/namespaces/${NAMESPACE}/pods`;
 /** Seconds between two looks at a pod. */
 const LOOK = 0.1;
@@ -13,7 +13,7 @@ const LOOK = 0.1;
 const nodeList = z.object({
   items: z.array(
     z.object({
-      metadata: z.object({ name: z.string() }),
+      metadata: z.object({ name: z.string(), uid: z.string() }),
       status: z.object({
         allocatable: z.record(z.string(), z.string()),
         nodeInfo: z.object({ kubeletVersion: z.string() }),
@@ -36,10 +36,21 @@ const observed = z.object({
   }),
 });
 
+export interface LabNode {
+  readonly name: string;
+  readonly uid: string;
+  /** The kubelet's. */
+  readonly version: string;
+  /** Allocatable ones. */
+  readonly cpus: number;
+}
+
 /** The lab's cluster, as far as one node's kubelet is concerned. */
 export interface Cluster {
-  /** The lab's one node once it is Ready and counts the test devices. */
-  readyNode(seconds: number): Promise<{ readonly name: string; readonly version: string; readonly cpus: number }>;
+  /** As administrator. */
+  readonly client: KubeClient;
+  /** The lab's one node once it is Ready and has as many devices of each resource as said. */
+  readyNode(seconds: number, devices: ReadonlyMap<string, number>): Promise<LabNode>;
   /**
    * Makes the namespace, or empties it of what an earlier run left.
    * @throws Error if there is any node but the lab's: then KUBECONFIG names some other cluster
@@ -76,16 +87,17 @@ export function createCluster(kubeconfig: string, signal: AbortSignal): Cluster 
     );
   };
   return {
-    readyNode: (seconds) =>
-      waitFor('one Ready node with the test devices', seconds, async () => {
+    client,
+    readyNode: (seconds, devices) =>
+      waitFor(`one Ready node with ${[...devices].join(', ') || 'no devices'}`, seconds, async () => {
         const { items } = nodeList.parse(await client.get('/api/v1/nodes'));
         const [node] = items;
         if (!node) return undefined;
         const { allocatable, nodeInfo, conditions } = node.status;
         const ready = conditions.some(({ type, status }) => type === 'Ready' && status === 'True');
-        const counted = TEST_RESOURCES.every(({ name, devices }) => allocatable[name] === `${devices.length}`);
+        const counted = [...devices].every(([resource, count]) => Number(allocatable[resource] ?? 0) === count);
         if (!ready || !counted) return undefined;
-        return { name: node.metadata.name, version: nodeInfo.kubeletVersion, cpus: Number(allocatable['cpu']) };
+        return { ...node.metadata, version: nodeInfo.kubeletVersion, cpus: Number(allocatable['cpu']) };
       }),
     async prepare() {
       const nodes = nodeList.parse(await client.get('/api/v1/nodes')).items;

@@ -32,6 +32,11 @@ export const DEVICE_WISHES: readonly Readonly<Record<string, string>>[] = [
   { [named('node0')]: '1', [named('both')]: '2' },
 ];
 
+/** How many devices of each a node has that runs the test's device plugin. */
+export const TEST_COUNTS: ReadonlyMap<string, number> = new Map(
+  TEST_RESOURCES.map(({ name, devices }) => [name, devices.length]),
+);
+
 /** The resources as the model of the device manager knows them. */
 export const TEST_POOLS: DevicePools = new Map(
   TEST_RESOURCES.map(({ name, devices }) => [

@@ -8,7 +8,8 @@ import type { Lab } from './lab.ts';
 import type { Round } from './rounds.ts';
 import { CPU_CHECKPOINT, DEVICE_CHECKPOINT, readCheckpoints, registeredDevices, type Snapshot } from './snapshot.ts';
 
-const KUBELET_ROOT = '/var/lib/kubelet';
+/** The kubelet's root directory. */
+export const KUBELET_ROOT = '/var/lib/kubelet';
 const KUBELET_CONFIG = '/etc/lab/kubelet.yaml';
 const PLUGIN_UNIT = 'plumbline-lab-devices';
 const PLUGIN_FILE = '/opt/plumbline-lab/device-plugin.cjs';

@@ -1,6 +1,7 @@
 import type { Admission } from '../../model/kubelet/admission.ts';
 import type { Cluster } from './cluster.ts';
 import { sameCpus, type Verdict, verdictOf } from './compare.ts';
+import { TEST_COUNTS } from './devices.ts';
 import { createFollower, type Followed, type Follower } from './follower.ts';
 import type { Guest } from './guest.ts';
 import { type DrawnPod, drawPod, manifestOf, schedulable } from './pods.ts';
@@ -146,7 +147,7 @@ async function restart(
   const predicted = follower.predictRestart(held);
   const state = snapshotOf(predicted.state);
   await guest.restart();
-  await cluster.readyNode(VERDICT);
+  await cluster.readyNode(VERDICT, TEST_COUNTS);
   const actual = await guest.settled(names, (found) => sameCpus(found, state), CLEARED);
   const verdicts: Record<string, Verdict> = {};
   for (const name of held.keys()) verdicts[name] = await cluster.verdict(name, VERDICT);

@@ -94,7 +94,7 @@ export function describePod({ spec }: DrawnPod): string {
 }
 
 /** The pod as it is created: bound to the node by name, from images that the lab has. */
-export function manifestOf(pod: DrawnPod, name: string, node: string): object {
+export function manifestOf(pod: DrawnPod, name: string, node: string) {
   const started = (container: PodContainer) => ({ ...container, image: 'lab/pause:1', imagePullPolicy: 'Never' });
   const ending = (container: PodContainer) => ({
     ...container,

@@ -5,16 +5,20 @@ import { parseArgs } from 'node:util';
 import { build } from 'esbuild';
 import { monotonicSeconds } from '../../runtime/time.ts';
 import { createCluster } from './cluster.ts';
+import { TEST_COUNTS } from './devices.ts';
 import { createGuest } from './guest.ts';
 import { findLab, type Lab } from './lab.ts';
 import { play } from './play.ts';
 import { lineOf, mismatchOf } from './print.ts';
 import { createRandom } from './random.ts';
 import { ROUNDS, type Round } from './rounds.ts';
+import { SCENARIOS } from './scenarios/index.ts';
+import { type Count, playScenarios } from './scenarios/play.ts';
 
 /**
- * Holds the predictions of model/kubelet against a real kubelet (docs/lab.md): random pods, created and deleted under
- * each configuration of `ROUNDS`. The last line counts the pods and ends that came out as predicted.
+ * What is held to a lab, a node with a real kubelet (docs/lab.md). Without --scenario the predictions of model/kubelet:
+ * random pods, created and deleted under each configuration of `ROUNDS`; with it the bundled agent. The last line counts
+ * the pods that came out as predicted, or the steps that held.
  */
 
 const { values: flags } = parseArgs({
@@ -22,13 +26,15 @@ const { values: flags } = parseArgs({
     seed: { type: 'string' },
     pods: { type: 'string', default: '12' },
     round: { type: 'string', multiple: true },
+    scenario: { type: 'string', multiple: true },
     record: { type: 'string' },
     keep: { type: 'boolean', default: false },
   },
 });
 const seed = wholeNumber('--seed', flags.seed ?? `${Date.now() % 1_000_000}`);
 const pods = wholeNumber('--pods', flags.pods);
-const rounds = chosenRounds(flags.round);
+const rounds = chosen('--round', ROUNDS, flags.round) ?? ROUNDS;
+const scenarios = flags.scenario?.includes('all') ? SCENARIOS : chosen('--scenario', SCENARIOS, flags.scenario);
 
 const lab = findLab(process.env);
 if ('missing' in lab) {
@@ -43,23 +49,24 @@ async function runAll(lab: Lab): Promise<boolean> {
   process.once('SIGINT', () => interrupt.abort(new Error('interrupted')));
   const began = monotonicSeconds();
   const found = await lab.isUp();
-  const count = { passed: 0, failed: 0 };
-  console.log(`seed ${seed}: ${rounds.length} rounds of ${pods} pods`);
+  const count: Count = { passed: 0, failed: 0 };
+  if (!scenarios) console.log(`seed ${seed}: ${rounds.length} rounds of ${pods} pods`);
   try {
     await lab.up();
-    await playAll(lab, interrupt.signal, count);
+    if (scenarios) await playScenarios(lab, scenarios, interrupt.signal, count);
+    else await playRounds(lab, interrupt.signal, count);
   } catch (error) {
     count.failed++;
     console.log(`stopped: ${(error as Error).message}`);
   } finally {
     if (!found && !flags.keep) await lab.down();
   }
-  console.log(`seed ${seed}, ${(monotonicSeconds() - began).toFixed(0)} s`);
+  console.log(`${scenarios ? '' : `seed ${seed}, `}${(monotonicSeconds() - began).toFixed(0)} s`);
   console.log(`${count.passed} passed, ${count.failed} failed`);
   return count.failed === 0;
 }
 
-async function playAll(lab: Lab, signal: AbortSignal, count: { passed: number; failed: number }): Promise<void> {
+async function playRounds(lab: Lab, signal: AbortSignal, count: Count): Promise<void> {
   const guest = createGuest(lab, signal);
   const cluster = createCluster(lab.kubeconfig(), signal);
   const recorded: string[] = [];
@@ -70,7 +77,7 @@ async function playAll(lab: Lab, signal: AbortSignal, count: { passed: number; f
     for (const round of rounds) {
       let last = monotonicSeconds();
       await guest.configure(round);
-      const node = await cluster.readyNode(60);
+      const node = await cluster.readyNode(60, TEST_COUNTS);
       console.log(`${headingOf(round)}, kubelet ${node.version}, configured in ${elapsed()} s`);
       recorded.push(JSON.stringify({ round, version: node.version, host }));
       // A round has its own numbers, so that it draws the same pods whichever others are played.
@@ -126,12 +133,15 @@ async function bundlePlugin(): Promise<string> {
   return outfile;
 }
 
-function chosenRounds(names: readonly string[] | undefined): readonly Round[] {
-  const unknown = names?.find((name) => !ROUNDS.some((round) => round.name === name));
-  if (unknown !== undefined) {
-    throw new Error(`--round ${unknown}: there are ${ROUNDS.map(({ name }) => name).join(', ')}`);
-  }
-  return names ? ROUNDS.filter(({ name }) => names.includes(name)) : ROUNDS;
+/** Those that a flag names; undefined where it is not given. */
+function chosen<Item extends { readonly name: string }>(
+  flag: string,
+  all: readonly Item[],
+  names: readonly string[] | undefined,
+): readonly Item[] | undefined {
+  const unknown = names?.find((name) => !all.some((item) => item.name === name));
+  if (unknown !== undefined) throw new Error(`${flag} ${unknown}: there are ${all.map(({ name }) => name).join(', ')}`);
+  return names && all.filter(({ name }) => names.includes(name));
 }
 
 function wholeNumber(flag: string, text: string): number {

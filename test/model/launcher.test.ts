@@ -99,15 +99,16 @@ describe('what a launcher requests', () => {
         fc.nat(2),
         count,
         fc.boolean(),
-        fc.constantFrom(2, 4, 8),
+        fc.constantFrom(1, 2, 4, 8),
         (s, c, t, io, parity, smt) => {
           const one = vmi({ sockets: s, cores: c, threads: t }, io, parity ? { [EVEN_PARITY_ANNOTATION]: '' } : {});
           const from = launcherCpus(one).total;
-          const first = decide({ cpu: `${from}` }, { vmi: one, candidates: [smt] }).decision;
+          const request = { vmi: one, candidates: [smt], policy: 'auto' } as const;
+          const first = decide({ cpu: `${from}` }, request).decision;
           const to = first.kind === 'pad' ? first.to : from;
           assert.equal(to % smt, 0);
           assert.ok(to >= launcherNeeds(one), `${to} < ${launcherNeeds(one)}`);
-          assert.equal(decide({ cpu: `${to}` }, { vmi: one, candidates: [smt] }).outcome, 'aligned');
+          assert.equal(decide({ cpu: `${to}` }, request).outcome, 'aligned');
         },
       ),
     );
@@ -124,6 +125,14 @@ describe('what a launcher requests', () => {
       assert.equal(decide({ cpu: `${from}` }, { vmi: one }).outcome, to);
     });
   }
+
+  it('W4: the CPU that KubeVirt leaves out is put back where SMT is off, and only that', () => {
+    const parity = { [EVEN_PARITY_ANNOTATION]: '' };
+    const auto = { candidates: [1], policy: 'auto' } as const;
+    assert.equal(decide({ cpu: '3' }, { ...auto, vmi: vmi({ cores: 1 }, 1, parity) }).outcome, '3 -> 4');
+    assert.equal(decide({ cpu: '5' }, { ...auto, vmi: vmi({ cores: 2 }, 1, parity) }).outcome, 'aligned');
+    assert.equal(decide({ cpu: '9' }, { ...auto, vmi: vmi({ cores: 1 }, 1, parity) }).outcome, 'aligned');
+  });
 });
 
 describe('the padding decision', () => {

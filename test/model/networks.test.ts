@@ -25,10 +25,8 @@ import {
   interfacesOf,
   type NetworkedVmi,
   type NetworkInterface,
-  PRIMARY_NETWORK_LABEL,
 } from '../../model/networks/interfaces.ts';
 import { classifyNad, type NadShape } from '../../model/networks/nad.ts';
-import { primaryNetworkOf } from '../../model/networks/primary.ts';
 import { type ResolvedNetwork, resolveNetworks } from '../../model/networks/resolve.ts';
 import { requiredResources } from '../../model/networks/resources.ts';
 import { run as runNads } from '../vectors/nads.ts';
@@ -256,16 +254,6 @@ describe('interfaces', () => {
   it('are none on the host’s network, and one more than attached for an ordinary pod', () => {
     assert.deepEqual(interfacesOf({ namespace: 'ns', pod: { metadata: {}, spec: { hostNetwork: true } } }), []);
     assert.deepEqual(names(interfacesOf({ namespace: 'ns', pod: annotations('net') })), ['eth0=pod', 'net1=ns/net']);
-  });
-
-  it('find a primary network only in a labelled namespace', () => {
-    const labels = { [PRIMARY_NETWORK_LABEL]: '' };
-    assert.deepEqual(primaryNetworkOf('ns', labels, nads.values()), {
-      kind: 'primary',
-      ref: { namespace: 'ns', name: 'primary' },
-    });
-    assert.deepEqual(primaryNetworkOf('ns', {}, nads.values()), { kind: 'none' });
-    assert.deepEqual(primaryNetworkOf('other', labels, nads.values()), { kind: 'missing' });
   });
 });
 

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { copyFileSync, mkdirSync, rmSync, statSync } from 'node:fs';
+import { copyFileSync, mkdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
+import { parseNodeAgentConfig } from '../../node-agent/config.ts';
 import { needs } from '../support/parts.ts';
 import { createGateFixture, type GateFixture, writeState } from './gate.ts';
 
@@ -26,6 +27,12 @@ describe('the CNI plugin', () => {
     console.log(`      ${size} bytes`);
     assert.ok(size < 40_000, `${size} bytes`);
     assert.match(execFileSync('readelf', ['-d', gate.shim], { encoding: 'utf8' }), /no dynamic section/);
+  });
+
+  it('has the agent’s own paths compiled in, for a configuration that names none', () => {
+    const { gateSocket, gateState } = parseNodeAgentConfig(['--node-name', 'worker-1']);
+    const program = readFileSync(gate.shim);
+    for (const path of [gateSocket, gateState]) assert.ok(program.includes(`${path}\0`), path);
   });
 
   describe('chained', () => {
@@ -289,6 +296,8 @@ describe('the CNI plugin', () => {
       ['ready and stale, closed', { dpu: 'ready', at: 0, staleAfter: 1, whenStale: 'closed' }, 1],
       ['from before the machine was started', { ...DEAD, at: 1e14 }, 0],
       ['an exempt namespace', { ...DEAD, exempt: ['kube-system', 'default'] }, 0],
+      ['namespaces that begin so', { ...DEAD, exempt: ['x*', 'def*'] }, 0],
+      ['namespaces that begin otherwise', { ...DEAD, exempt: ['default-*', 'x*'] }, 1],
       ['another exempt namespace', { ...DEAD, exempt: ['kube-system', 'default-2'] }, 1],
     ];
     for (const [name, state, code] of cases) {

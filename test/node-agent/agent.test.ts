@@ -27,8 +27,8 @@ interface Agent {
   stop(): Promise<number | null>;
 }
 
-function startAgent(flags: readonly string[]): Agent {
-  const child = spawn(process.execPath, ['--import', 'tsx', MAIN, '--probe-port', '0', ...flags], {
+function startAgent(flags: readonly string[], nodeFlags: readonly string[] = []): Agent {
+  const child = spawn(process.execPath, ['--import', 'tsx', ...nodeFlags, MAIN, '--probe-port', '0', ...flags], {
     stdio: ['ignore', 'inherit', 'pipe'],
   });
   const lines: Record<string, unknown>[] = [];
@@ -211,6 +211,17 @@ describe('the node agent beside a DPU', function () {
     );
     answering.close();
     assert.equal(await agent.stop(), 0);
+  });
+
+  it('on another system than Linux: says so and exits 0', async () => {
+    const elsewhere = "data:text/javascript,Object.defineProperty(process,'platform',{value:'darwin'})";
+    agent = startAgent(flags, ['--import', elsewhere]);
+    await once(agent.process, 'close');
+    assert.equal(agent.process.exitCode, 0);
+    assert.deepEqual(
+      agent.lines.map(({ msg }) => msg),
+      ['the node agent needs Linux: nothing to do here'],
+    );
   });
 
   it('bad settings: one line and exit status 2', async () => {

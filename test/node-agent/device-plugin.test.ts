@@ -153,6 +153,66 @@ describe('device plugin over time', () => {
     plugin.close();
   });
 
+  it('an uplink that goes down, a network that goes, one that comes: told on the open stream, registered where new', async () => {
+    await kubelet.start();
+    await registered();
+    const tunnel = pluginOf(NAMES[1]!);
+    const watching = new AbortController();
+    const health: string[] = [];
+    const watch = (async () => {
+      for await (const devices of tunnel.listAndWatch(watching.signal)) health.push(devices[0]?.health ?? 'none');
+    })();
+    await eventually(() => health.length === 1, 'the first list');
+    const changed = { physnets: new Map([['physnet2', set('0')]]), tunnel: set('0-1') };
+    plugin.advertise(advertisedResources(changed, 4, new Set([undefined])));
+    await eventually(() => health.length === 2, 'the second');
+    assert.deepEqual(health, ['Healthy', 'Unhealthy']);
+    await eventually(() => kubelet.registrations.length === NAMES.length + 1, 'the new one is registered');
+    assert.equal(kubelet.registrations.at(-1)?.resourceName, 'physnet.plumbline.dev/physnet2');
+    const sockets = readdirSync(join(kubelet.directory, 'device-plugins')).sort();
+    assert.deepEqual(sockets, [
+      'kubelet.sock',
+      'plumbline-physnet-physnet2.sock',
+      'plumbline-placed.sock',
+      'plumbline-tunnel.sock',
+    ]);
+    watching.abort();
+    await watch;
+    tunnel.close();
+  });
+
+  it('a plugin that ends while a pod is admitted: the next one takes over its socket and its devices', async () => {
+    await kubelet.start();
+    await registered();
+    const before = pluginOf(NAMES[0]!);
+    let asked = 0;
+    beforeStart = () => {
+      asked++;
+      return new Promise(() => {});
+    };
+    const starting = before.preStartContainer(['physnet1-2']).catch((error: KubeletApiError) => error.code);
+    await eventually(() => asked === 1, 'the start waits');
+    stop.abort();
+    await done;
+    assert.notEqual(await starting, undefined, 'the kubelet is told, and asks again');
+    before.close();
+    stop = new AbortController();
+    beforeStart = async () => {};
+    const next = createDevicePlugin({
+      kubeletDir: kubelet.directory,
+      resources,
+      beforeStart: (...args) => beforeStart(...args),
+      log: silent,
+      onRegistration: () => {},
+    });
+    done = next.run(stop.signal);
+    await registered(2);
+    const after = pluginOf(NAMES[0]!);
+    assert.equal((await after.allocate([['physnet1-2']])).length, 1);
+    await after.preStartContainer(['physnet1-2']);
+    after.close();
+  });
+
   it('stopping removes the sockets', async () => {
     await kubelet.start();
     await registered();

@@ -64,8 +64,8 @@ export function createFakeApi(nodeName: string, uid = 'node-uid-1'): FakeApi {
     failing: false,
     client: {
       get: (path) => request('GET', path),
-      create: (path, body) => request('POST', path, { ...body }),
-      patch: (path, type, body) => request('PATCH', path, { ...body }, type),
+      create: (path, body) => request('POST', path, structuredClone({ ...body })),
+      patch: (path, type, body) => request('PATCH', path, structuredClone({ ...body }), type),
       replace: unused,
       delete: unused,
       watch: unused,

@@ -66,11 +66,12 @@ describe('a running kubelet’s configuration', () => {
     await assert.rejects(readConfigz({ endpoint: '127.0.0.1:1', kubeletDir, token: 't' }), /ECONNREFUSED/);
   });
 
-  it('comes before the files, is not asked for again within a minute, and gives way to them when it refuses', async () => {
+  it('comes before the files; asked once of each kubelet, and again with pauses of one that refuses', async () => {
     const root = temp();
     writeTree(root, { 'config.yaml': `${HEAD}cpuManagerPolicy: none` });
     let now = 0;
     let calls = 0;
+    let kubelet = 'first';
     let allowed = true;
     const configz = async () => {
       calls++;
@@ -78,16 +79,24 @@ describe('a running kubelet’s configuration', () => {
       return parseKubeletConfig('configz', `${HEAD}cpuManagerPolicy: static`)!;
     };
     const { log, lines } = recordingLogger();
-    const reader = createKubeletConfigReader({ configz, candidates: [join(root, 'config.yaml')] }, log, () => now);
-    assert.equal((await reader()).config?.cpuManager.policy, 'static');
-    now = 59;
-    await reader();
+    const sources = { configz, generation: () => kubelet, candidates: [join(root, 'config.yaml')] };
+    const read = createKubeletConfigReader(sources, log, () => now);
+    const policy = async () => (await read()).config?.cpuManager.policy;
+    assert.deepEqual(await Promise.all([policy(), policy()]), ['static', 'static']);
+    now = 10_000;
+    assert.equal(await policy(), 'static');
     assert.equal(calls, 1);
-    now = 60;
+
+    kubelet = 'second';
     allowed = false;
-    assert.equal((await reader()).config?.cpuManager.policy, 'none');
-    assert.equal(calls, 2);
+    assert.equal(await policy(), 'none', 'what the first one said is nothing to go by');
     assert.ok(lines.some(({ why }) => /answers 403/.test(String(why))));
+    await policy();
+    assert.equal(calls, 2);
+    allowed = true;
+    now += 5;
+    assert.equal(await policy(), 'static');
+    assert.equal(calls, 3);
   });
 });
 
@@ -104,14 +113,16 @@ describe('kubelet drop-ins', () => {
       'config.yaml': `${HEAD}cpuManagerPolicy: none\nmaxPods: 50\ncpuManagerPolicyOptions: {a: "1", full-pcpus-only: "true"}`,
       'conf.d/10-cpu.conf': `${HEAD}cpuManagerPolicy: static\ncpuManagerPolicyOptions: {a: null}`,
       'conf.d/20-pods.conf': `${HEAD}maxPods: 250`,
-      'conf.d/05-pods.conf': `${HEAD}maxPods: 10`,
+      'conf.d/05/pods.conf': `${HEAD}maxPods: 7\nreservedSystemCPUs: "0"`,
+      'conf.d/05-pods.conf': `${HEAD}maxPods: 10\nreservedSystemCPUs: "1"`,
       'conf.d/30-not.yaml': `${HEAD}maxPods: 1`,
     });
     const finding = await find(root);
     assert.equal(finding?.kind, 'found');
-    const { cpuManager, maxPods, source } = finding.config;
+    const { cpuManager, maxPods, reserved, source } = finding.config;
     assert.deepEqual([cpuManager, maxPods], [{ policy: 'static', options: { 'full-pcpus-only': 'true' } }, 250]);
-    assert.match(source, /config.yaml \+ .*05-pods.conf \+ .*10-cpu.conf \+ .*20-pods.conf$/);
+    assert.equal(reserved?.toString(), '1', 'a directory comes where its own name is');
+    assert.match(source, /config.yaml \+ .*05.pods.conf \+ .*05-pods.conf \+ .*10-cpu.conf \+ .*20-pods.conf$/);
   });
 
   it('none: the file alone', async () => {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { cpSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { parseAllDocuments } from 'yaml';
 import { parseNodeAgentConfig } from '../../node-agent/config.ts';
 import { root } from '../support/bundles.ts';
@@ -78,6 +78,29 @@ describe('the agent’s manifests', () => {
     const sets = build();
     assert.match(JSON.stringify(podOf(sets, FULL).affinity), /dpu-host","operator":"DoesNotExist/);
     assert.match(JSON.stringify(podOf(sets, DPU_HOST).affinity), /dpu-host","operator":"Exists/);
+  });
+
+  it('with the gate: its flags, and mounts for what it writes', () => {
+    const installed = (component: string, name: string) => {
+      const [container] = podOf(build(component), name).containers;
+      const config = parseNodeAgentConfig([...(container?.args ?? []), '--node-name', 'worker-0']);
+      const mounts = container?.volumeMounts.map(({ mountPath }) => mountPath) ?? [];
+      const places = [config.cniConfDir ?? '', config.cniBinDir, dirname(config.gateSocket), dirname(config.gateState)];
+      return { config, writes: places.every((path) => mounts.includes(path)) };
+    };
+    const vacating = installed('gate', FULL);
+    assert.deepEqual([vacating.config.gate, vacating.config.gateStatus, vacating.writes], ['on', 'off', true]);
+    assert.equal(installed('gate', DPU_HOST).config.gate, 'off');
+    for (const component of ['dpu', 'dpu-observe']) {
+      const { config, writes } = installed(component, DPU_HOST);
+      const { mode, gate, gateForm, gateStatus, dpuLease } = config;
+      const lease = component === 'dpu' ? 'own' : 'observe';
+      assert.deepEqual(
+        [mode, gate, gateForm, gateStatus, dpuLease, writes],
+        ['dpu-host', 'on', 'wrapper', 'on', lease, true],
+      );
+      assert.equal(installed(component, FULL).config.gate, 'off');
+    }
   });
 
   it('with SELinux, on OpenShift, with a network map', () => {

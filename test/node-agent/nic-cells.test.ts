@@ -30,34 +30,31 @@ describe('NUMA nodes of network interfaces', () => {
     ['a plain NIC', () => 'far0', ['hardware', '1', []]],
     ['-1 is unknown, never node 0', () => 'nowhere0', ['hardware', '', ['nowhere0']]],
     ['a missing interface', () => 'gone0', ['absent', '', []]],
-    [
-      'a bond in one cell',
-      () => (tree.stacked('bond0', ['near0', 'near1'], { slaves: true }), 'bond0'),
-      ['hardware', '0', []],
-    ],
+    ['a bond in one cell', () => tree.stacked('bond0', ['near0', 'near1'], { slaves: true }), ['hardware', '0', []]],
     [
       'a bond across cells yields both',
-      () => (tree.stacked('bond0', ['near0', 'far0'], { slaves: true }), 'bond0'),
+      () => tree.stacked('bond0', ['near0', 'far0'], { slaves: true }),
       ['hardware', '0-1', []],
     ],
     [
       'a bond that only its own file describes',
-      () => (
-        tree.stacked('bond0', [], { slaves: true }), tree.files('bond0', { 'bonding/slaves': 'far0 far1\n' }), 'bond0'
-      ),
+      () => {
+        tree.stacked('bond0', [], { slaves: true });
+        tree.files('bond0', { 'bonding/slaves': 'far0 far1\n' });
+        return 'bond0';
+      },
       ['hardware', '1', []],
     ],
     [
       'a bond one of whose NICs is nowhere: what is known, and what is not',
-      () => (tree.stacked('bond0', ['near0', 'nowhere0'], { slaves: true }), 'bond0'),
+      () => tree.stacked('bond0', ['near0', 'nowhere0'], { slaves: true }),
       ['hardware', '0', ['nowhere0']],
     ],
     [
       'a VLAN on a bond',
       () => {
         tree.stacked('bond0', ['far0', 'far1'], { slaves: true });
-        tree.stacked('bond0.100', ['bond0']);
-        return 'bond0.100';
+        return tree.stacked('bond0.100', ['bond0']);
       },
       ['hardware', '1', []],
     ],
@@ -65,13 +62,12 @@ describe('NUMA nodes of network interfaces', () => {
       'a bridge, with a NIC and a guest’s tap',
       () => {
         tree.stacked('tap0', [], { files: { tun_flags: '0x1\n' } });
-        tree.stacked('br0', ['near0', 'tap0']);
-        return 'br0';
+        return tree.stacked('br0', ['near0', 'tap0']);
       },
       ['hardware', '0', []],
     ],
-    ['an empty bond', () => (tree.stacked('bond0', [], { slaves: true }), 'bond0'), ['virtual', '', []]],
-    ['a dummy', () => (tree.stacked('dummy0', []), 'dummy0'), ['virtual', '', []]],
+    ['an empty bond', () => tree.stacked('bond0', [], { slaves: true }), ['virtual', '', []]],
+    ['a dummy', () => tree.stacked('dummy0', []), ['virtual', '', []]],
     [
       'interfaces that are made of each other end',
       () => {
@@ -85,22 +81,20 @@ describe('NUMA nodes of network interfaces', () => {
       'virtio: its function is one level up',
       () => {
         tree.pci('0000:00:04.0', 1);
-        tree.nic('eth0', '0000:00:04.0', { virtio: true });
-        return 'eth0';
+        return tree.nic('eth0', '0000:00:04.0', { virtio: true });
       },
       ['hardware', '1', []],
     ],
     [
       'virtio on a function that says -1',
-      () => (tree.nic('eth0', '0000:00:03.0', { virtio: true }), 'eth0'),
+      () => tree.nic('eth0', '0000:00:03.0', { virtio: true }),
       ['hardware', '', ['eth0']],
     ],
     [
       'a virtual function',
       () => {
         tree.pci('0000:af:02.0', 1, '0000:af:00.0');
-        tree.nic('vf0', '0000:af:02.0');
-        return 'vf0';
+        return tree.nic('vf0', '0000:af:02.0');
       },
       ['hardware', '1', []],
     ],
@@ -108,8 +102,7 @@ describe('NUMA nodes of network interfaces', () => {
       'a virtual function that does not know: its physical one does',
       () => {
         tree.pci('0000:af:02.0', -1, '0000:af:00.0');
-        tree.nic('vf0', '0000:af:02.0');
-        return 'vf0';
+        return tree.nic('vf0', '0000:af:02.0');
       },
       ['hardware', '1', []],
     ],
@@ -117,8 +110,7 @@ describe('NUMA nodes of network interfaces', () => {
       'a device without the file and nothing above it',
       () => {
         tree.pci('0000:01:00.0', undefined);
-        tree.nic('eth1', '0000:01:00.0');
-        return 'eth1';
+        return tree.nic('eth1', '0000:01:00.0');
       },
       ['hardware', '', ['eth1']],
     ],

@@ -1,13 +1,16 @@
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { HostDescription } from '../../model/host.ts';
-import { pluginProgram } from '../../node-agent/device-plugin/plugin-thread.ts';
+import { createPluginThread, pluginProgram } from '../../node-agent/device-plugin/plugin-thread.ts';
+import { keepRunning, untilAborted } from '../../node-agent/duty.ts';
 import { NODES, PODS } from '../../sandbox/api-server/built-in-types.ts';
 import { createSandbox, type Sandbox } from '../../sandbox/cluster.ts';
 import type { Node, Pod } from '../../sandbox/objects.ts';
-import { eventually, tempDirectories } from './support.ts';
+import { eventually, recordingLogger, tempDirectories, testMetrics } from './support.ts';
 
 const NODE = 'w';
 const PHYSNET = 'physnet.plumbline.dev/physnet1';
@@ -26,6 +29,34 @@ const SECONDS = Number(process.env['PLUMBLINE_STALL_SECONDS'] ?? 5);
 it('the thread’s program is beside the agent’s', () => {
   assert.equal(pluginProgram('/x/dist/node-agent.cjs'), '/x/dist/device-plugin-worker.cjs');
   assert.equal(pluginProgram('/x/node-agent/main.ts'), '/x/node-agent/device-plugin/worker-from-source.js');
+});
+
+it('a thread that ends fails its duty, which is run again; others go on', async () => {
+  const directory = mkdtempSync(join(tmpdir(), 'plumbline-'));
+  const program = join(directory, 'ends.mjs');
+  writeFileSync(program, 'process.exit(3)');
+  const { log, lines } = recordingLogger();
+  const stop = new AbortController();
+  const thread = createPluginThread({
+    program,
+    data: async () => ({ kubeletDir: directory, host: HOST, policy: 'enforce', logLevel: 'warn', answerWithin: 1 }),
+    advertisement: async () => undefined,
+    subscribe: () => () => {},
+    beforeStart: async () => undefined,
+    log,
+    metrics: testMetrics(),
+  });
+  const failed: string[] = [];
+  const observer = { onState: () => {}, onFailure: (duty: string) => void failed.push(duty) };
+  const steady = { name: 'steady', run: untilAborted };
+  const duties = [{ name: 'device-plugin', run: thread.run }, steady];
+  const done = Promise.all(duties.map((duty) => keepRunning(duty, log, observer, stop.signal)));
+  await eventually(() => failed.length === 2, 'run twice');
+  assert.deepEqual(failed, ['device-plugin', 'device-plugin']);
+  assert.match(JSON.stringify(lines), /thread ended with status 3/);
+  stop.abort();
+  await done;
+  rmSync(directory, { recursive: true });
 });
 
 describe(`an agent whose main thread stands still for ${SECONDS} s`, function () {

@@ -49,7 +49,7 @@ const inputs: ReportInputs = {
 
 describe('the report', () => {
   it('is a NodeTopology status', () => {
-    const status = buildStatus(inputs, [], '2026-01-01T00:00:00Z');
+    const status = buildStatus(inputs, undefined, '2026-01-01T00:00:00Z');
     assert.deepEqual(nodeTopologyStatus.parse(status), status);
     assert.deepEqual(status?.assignments, [
       { podUID: 'u', namespace: 'ns', podName: 'vm', container: 'compute', cpus: '1-2' },
@@ -73,12 +73,12 @@ describe('the report', () => {
 
   it('is not made while it is not known who owns what', () => {
     for (const missing of ['free', 'reserved', 'policy'] as const) {
-      assert.equal(buildStatus({ ...inputs, view: { ...known, [missing]: undefined } }, [], 'now'), undefined);
+      assert.equal(buildStatus({ ...inputs, view: { ...known, [missing]: undefined } }, undefined, 'now'), undefined);
     }
   });
 
   it('a condition keeps its time while its status stays', () => {
-    const before = buildStatus(inputs, [], '2026-01-01T00:00:00Z')?.conditions ?? [];
+    const before = buildStatus(inputs, undefined, '2026-01-01T00:00:00Z');
     const torn = { ...inputs, view: { ...known, problems: ['torn'] } };
     const after = buildStatus(torn, before, '2026-02-02T00:00:00Z')?.conditions;
     assert.deepEqual(
@@ -98,7 +98,7 @@ describe('the report', () => {
       reserved: undefined,
       maxPods: 110,
     };
-    const status = buildStatus({ ...inputs, kubeletConfig, isolated: CpuSet.parse('2-3') }, [], 'now');
+    const status = buildStatus({ ...inputs, kubeletConfig, isolated: CpuSet.parse('2-3') }, undefined, 'now');
     assert.deepEqual(nodeTopologyStatus.parse(status), status);
     assert.deepEqual(status?.memoryManager, {
       policy: 'Static',
@@ -106,6 +106,27 @@ describe('the report', () => {
     });
     assert.deepEqual([status.distances, status.isolated], [{ 0: [10] }, '2-3']);
     assert.ok(preparedHost(status).host.online.size === 4, 'the extender takes it');
+  });
+
+  it('a configuration that cannot be read any more: what was said of it stays, unless the policy is another', () => {
+    const kubeletConfig = {
+      source: 'configz',
+      cpuManager: { policy: 'static', options: { 'full-pcpus-only': 'true' } },
+      topologyManager: { policy: 'restricted', scope: 'pod', options: {} },
+      memoryManager: { policy: 'None' },
+      reservedMemory: new Map(),
+      reserved: undefined,
+      maxPods: 110,
+    };
+    const before = buildStatus({ ...inputs, kubeletConfig }, undefined, 'now');
+    const after = buildStatus(inputs, before, 'later');
+    assert.deepEqual(
+      [after?.cpuManager, after?.topologyManager, after?.memoryManager],
+      [before?.cpuManager, before?.topologyManager, before?.memoryManager],
+    );
+    assert.equal(after?.conditions?.[1]?.status, 'False');
+    const another = buildStatus({ ...inputs, view: { ...known, policy: 'none' } }, before, 'later');
+    assert.deepEqual([another?.cpuManager, another?.topologyManager], [{ policy: 'none' }, undefined]);
   });
 
   const doubts: [string, Partial<ReportInputs>, string, string, RegExp][] = [
@@ -124,7 +145,7 @@ describe('the report', () => {
   ];
   for (const [name, change, type, reason, message] of doubts) {
     it(`says in a condition: ${name}`, () => {
-      const conditions = buildStatus({ ...inputs, ...change }, [], 'now')?.conditions;
+      const conditions = buildStatus({ ...inputs, ...change }, undefined, 'now')?.conditions;
       const condition = conditions?.find((one) => one.type === type);
       assert.deepEqual([condition?.status, condition?.reason], ['False', reason]);
       assert.match(condition?.message ?? '', message);
@@ -141,7 +162,7 @@ describe('the report', () => {
       reserved: CpuSet.parse('0-1'),
       maxPods: 110,
     };
-    const condition = buildStatus({ ...inputs, kubeletConfig }, [], 'now')?.conditions?.[1];
+    const condition = buildStatus({ ...inputs, kubeletConfig }, undefined, 'now')?.conditions?.[1];
     assert.match(
       condition?.message ?? '',
       /says cpuManagerPolicy none.*static; .*says reservedSystemCPUs 0-1.*holds back 0/,
@@ -177,6 +198,7 @@ describe('publishing the report', () => {
   let api: FakeApi;
   let stop: AbortController;
   let now: ReportInputs;
+  let reading: () => Promise<void>;
   let changed: () => void;
   let logged: ReturnType<typeof recordingLogger>;
   let done: Promise<void>;
@@ -185,6 +207,7 @@ describe('publishing the report', () => {
     api = createFakeApi(NODE);
     stop = new AbortController();
     now = inputs;
+    reading = async () => {};
     logged = recordingLogger();
   });
   afterEach(async () => {
@@ -195,7 +218,10 @@ describe('publishing the report', () => {
     done = createReport({
       client: api.client,
       nodeName: NODE,
-      inputs: async () => now,
+      inputs: async () => {
+        await reading();
+        return now;
+      },
       subscribe: (listener) => {
         changed = listener;
         return () => {};
@@ -227,6 +253,51 @@ describe('publishing the report', () => {
     await new Promise((resolve) => setTimeout(resolve, 300));
     for (let i = 0; i < 5; i++) changed();
     await new Promise((resolve) => setTimeout(resolve, 300));
+    assert.deepEqual(api.writes, [`PATCH ${PATH}/status`]);
+  });
+
+  it('changes that do not end, read slowly and unevenly: writes are 200 ms apart, and the last change is written', async () => {
+    const sent: number[] = [];
+    const { patch } = api.client;
+    api.client.patch = (...args) => {
+      sent.push(performance.now());
+      return patch(...args);
+    };
+    reading = () => new Promise((resolve) => setTimeout(resolve, sent.length % 2 === 0 ? 150 : 0));
+    run();
+    await reservedIs('0');
+    for (let i = 1; i <= 60; i++) {
+      reserve(`0-${i}`);
+      await new Promise((resolve) => setTimeout(resolve, 25));
+    }
+    await reservedIs('0-60');
+    const gaps = sent.slice(1).map((at, i) => at - (sent[i] ?? 0));
+    assert.ok(sent.length > 3, `${sent.length} writes`);
+    // Timers may be a millisecond early.
+    assert.ok(Math.min(...gaps) > 198, `${gaps.map(Math.round)} ms`);
+  });
+
+  it('an API server whose schema lacks a field: it is left out, and not written again and again', async () => {
+    const { patch } = api.client;
+    api.client.patch = async (...args) => {
+      const object = (await patch(...args)) as unknown as NodeTopology;
+      const stored = api.objects.get(PATH) as unknown as NodeTopology;
+      delete stored.status?.distances;
+      delete object.status?.distances;
+      return object;
+    };
+    run();
+    await reservedIs('0');
+    await eventually(() => api.writes.length > 0, 'written');
+    await new Promise((resolve) => setTimeout(resolve, 400));
+    api.writes.length = 0;
+    for (let i = 0; i < 5; i++) {
+      changed();
+      await new Promise((resolve) => setTimeout(resolve, 120));
+    }
+    assert.deepEqual(api.writes, []);
+    reserve('0-1');
+    await reservedIs('0-1');
     assert.deepEqual(api.writes, [`PATCH ${PATH}/status`]);
   });
 

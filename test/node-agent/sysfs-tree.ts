@@ -7,10 +7,14 @@ export interface SysfsTree {
   readonly root: string;
   /** A PCI function; `node` undefined: without the file. `physfn`: the address of the function it is a part of. */
   pci(address: string, node: number | undefined, physfn?: string): void;
-  /** A NIC on that function; with `virtio`, the function's virtio device is in between. */
-  nic(name: string, address: string, options?: { virtio?: boolean; files?: Record<string, string> }): void;
-  /** An interface made of others; `slaves`: it is a bond and lists them in its own file, too. */
-  stacked(name: string, lower: readonly string[], options?: { slaves?: boolean; files?: Record<string, string> }): void;
+  /** A NIC on that function, by name; with `virtio`, the function's virtio device is in between. */
+  nic(name: string, address: string, options?: { virtio?: boolean; files?: Record<string, string> }): string;
+  /** An interface made of others, by name; `slaves`: it is a bond and lists them in its own file, too. */
+  stacked(
+    name: string,
+    lower: readonly string[],
+    options?: { slaves?: boolean; files?: Record<string, string> },
+  ): string;
   files(name: string, files: Readonly<Record<string, string>>): void;
 }
 
@@ -34,6 +38,7 @@ export function createSysfsTree(root: string): SysfsTree {
       link(`${device}/net/${name}/device`, device);
       link(`class/net/${name}`, `${device}/net/${name}`);
       tree.files(name, files);
+      return name;
     },
     stacked(name, lower, { slaves = false, files = {} } = {}) {
       const own = `devices/virtual/net/${name}`;
@@ -42,6 +47,7 @@ export function createSysfsTree(root: string): SysfsTree {
       if (slaves) writeTree(root, { [`${own}/bonding/slaves`]: `${lower.join(' ')}\n` });
       link(`class/net/${name}`, own);
       tree.files(name, files);
+      return name;
     },
     files(name, files) {
       writeTree(join(root, 'class/net', name), files);

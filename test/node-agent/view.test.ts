@@ -76,6 +76,20 @@ describe('who owns which CPUs', () => {
     assert.equal(view('0-7', good(checkpoint('0-7')), good(answer('0-7', { p: '0' }))).free?.toString(), '1-7');
   });
 
+  it('what a larger init container leaves over stays busy until the kubelet frees it', () => {
+    const entries = { u: { init: '2-5', compute: '2-3' } };
+    const state = parseCheckpoint(JSON.stringify({ policyName: 'static', defaultCpuSet: '0-1,6-7', entries }));
+    const now = view('0-7', good(state), good(answer('2-7', { vm: '2-3' })));
+    assert.deepEqual([now.free?.toString(), now.owned.toString()], ['0-1,6-7', '2-5']);
+    assert.deepEqual(
+      now.assignments.map(({ container, cpus, name }) => [container, cpus.toString(), name?.podName]),
+      [
+        ['compute', '2-3', 'vm'],
+        ['init', '2-5', 'vm'],
+      ],
+    );
+  });
+
   it('nothing is free until every source has spoken', () => {
     assert.equal(view('0-3', failed<Checkpoint>(undefined), good(answer('0-3'))).free, undefined);
     assert.equal(view('0-3', good(checkpoint('0-3')), failed<PodResourcesAnswer>(undefined)).free, undefined);

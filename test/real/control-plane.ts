@@ -147,12 +147,14 @@ export async function startControlPlane({ apiServerArgs = [] }: ControlPlaneOpti
     },
     create: (...objects) => createObjects(client, objects),
     async startScheduler(configuration) {
-      await writeFile(file('scheduler.yaml'), stringify(configured(configuration)));
+      // Each has a file of its own, since it reads it some time after it was started.
+      const config = file(`scheduler-${programs.length}.yaml`);
+      await writeFile(config, stringify(configured(configuration)));
       const own = ['--authentication-kubeconfig', adminKubeconfig, '--authorization-kubeconfig', adminKubeconfig];
       const port = String(await freePort());
       return start('kube-scheduler', [
         '--config',
-        file('scheduler.yaml'),
+        config,
         '--bind-address',
         '127.0.0.1',
         '--secure-port',

@@ -20,8 +20,14 @@ export function startProgram(name: string, path: string, args: readonly string[]
   const out = openSync(logFile, 'a');
   const child: ChildProcess = spawn(path, [...args], { stdio: ['ignore', out, out] });
   closeSync(out);
+  // A run that is broken off leaves nothing behind.
+  const kill = () => void child.kill('SIGKILL');
+  process.once('exit', kill);
   const ended = new Promise<void>((resolve) => {
-    child.once('exit', () => resolve());
+    child.once('exit', () => {
+      process.off('exit', kill);
+      resolve();
+    });
     child.once('error', () => resolve());
   });
   const running = () => child.exitCode === null && child.signalCode === null;

@@ -1,12 +1,10 @@
 import assert from 'node:assert/strict';
 import { type RequestListener, request } from 'node:http';
 import { createHttpServer, type HttpServer } from '../../runtime/http-server.ts';
-import { createRegistry } from '../../runtime/metrics.ts';
-import { createExtenderApp, type ExtenderApp } from '../../scheduler-plugin/app.ts';
-import { createExplainer } from '../../scheduler-plugin/explain.ts';
-import { createExtenderMetrics } from '../../scheduler-plugin/metrics.ts';
+import type { ExtenderApp } from '../../scheduler-plugin/app.ts';
 import { silent } from '../support/logger.ts';
-import { type ExtenderUnderTest, extenderOf, podOf, statusOf } from './extender-fixture.ts';
+import { appOf } from './app-fixture.ts';
+import { type ExtenderUnderTest, extenderOf, podOf, statusOf, withUid } from './extender-fixture.ts';
 
 interface FilterReply {
   NodeNames: string[] | null;
@@ -14,17 +12,6 @@ interface FilterReply {
   FailedAndUnresolvableNodes: Record<string, string> | null;
   Error: string;
   Nodes: { items: { metadata: { name: string } }[] } | null;
-}
-
-function appOf({ extender, decisions }: ExtenderUnderTest): ExtenderApp {
-  const explainer = createExplainer({
-    extender,
-    decisions,
-    client: { get: async () => podOf('4') },
-    isActive: () => true,
-  });
-  const metrics = createExtenderMetrics(createRegistry());
-  return createExtenderApp({ extender, explainer, unpredictable: 'refuse', metrics, log: silent });
 }
 
 describe('the extender over HTTP', () => {
@@ -135,5 +122,112 @@ describe('the extender over HTTP', () => {
     assert.equal(status, 200);
     assert.match((JSON.parse(text) as FilterReply).Error, /failed to decide/);
     assert.doesNotMatch(text, /secret/);
+  });
+
+  describe('/preempt', () => {
+    const victims = (uids: Readonly<Record<string, readonly string[]>>) =>
+      Object.fromEntries(
+        Object.entries(uids).map(([node, pods]) => [node, { Pods: pods.map((UID) => ({ UID })), NumPDBViolations: 0 }]),
+      );
+    const full = (uid: string, cpus: string) => ({ podUID: uid, container: 'compute', cpus });
+    const preempt = async (uids: Readonly<Record<string, readonly string[]>>, pod = podOf('4')) => {
+      const body = { Pod: pod, NodeNameToVictims: {}, NodeNameToMetaVictims: victims(uids) };
+      const { status, text } = await post('/preempt', JSON.stringify(body));
+      return { status, kept: status === 200 ? (JSON.parse(text) as object) : text };
+    };
+
+    beforeEach(() => {
+      // What leaves n1 is two halves of cores; what leaves n2 is two whole ones.
+      const halves = statusOf({
+        cpuManager: { policy: 'static' },
+        assignments: [full('a', '1-4'), full('b', '5-7,9-15')],
+      });
+      const whole = statusOf({ assignments: [full('c', '1-2,9-10'), full('d', '3-7,11-15')] });
+      use(extenderOf({ nodes: { n1: halves, n2: whole, n3: undefined } }));
+    });
+
+    const wholeCores = { annotations: { 'kubevirt.io/CPUManagerPolicyBetaOptions': 'full-pcpus-only' } };
+    const pod = { ...podOf('4'), metadata: { ...podOf('4').metadata, ...wholeCores } };
+
+    it('keeps the nodes whose victims leave room that will do, and those of which nothing is foretold', async () => {
+      const { kept } = await preempt({ n1: ['a'], n2: ['c'], n3: ['x'] }, pod);
+      assert.deepEqual(kept, { NodeNameToMetaVictims: victims({ n2: ['c'], n3: ['x'] }) });
+    });
+
+    it('takes victims as whole pods too', async () => {
+      const whole = { n2: { Pods: [{ metadata: { uid: 'c' } }], NumPDBViolations: 1 } };
+      const { text } = await post('/preempt', JSON.stringify({ Pod: podOf('4'), NodeNameToVictims: whole }));
+      assert.deepEqual(JSON.parse(text), {
+        NodeNameToMetaVictims: { n2: { Pods: [{ UID: 'c' }], NumPDBViolations: 1 } },
+      });
+    });
+
+    it('is answered with an HTTP error where it is malformed: then nothing is preempted', async () => {
+      assert.equal((await post('/preempt', '{"Pod":1}')).status, 400);
+    });
+  });
+
+  describe('/explain', () => {
+    const get = (path: string) =>
+      fetch(`http://127.0.0.1:${server.port}${path}`).then(async (response) => ({
+        status: response.status,
+        text: await response.text(),
+      }));
+
+    beforeEach(() => {
+      const owned = [{ podUID: 'x', container: 'c', cpus: '1-7,9-15' }];
+      use(extenderOf({ nodes: { n1: statusOf(), n2: statusOf({ assignments: owned }), n3: undefined } }));
+    });
+
+    it('says of each node what would become of a pod, with the reason in full and the CPUs', async () => {
+      await post('/filter', args({ NodeNames: ['n1', 'n2', 'n3'] }));
+      const { status, text } = await get('/explain?pod=default/vm');
+      assert.equal(status, 200);
+      const { nodes, claim, decisions } = JSON.parse(text) as {
+        nodes: Record<string, unknown>[];
+        claim: unknown;
+        decisions: unknown[];
+      };
+      assert.deepEqual(nodes[0], {
+        ...{ node: 'n1', fits: true, score: (nodes[0] as { score: number }).score },
+        ...{ cpus: '1-2,9-10', numaNodes: [0], warnings: [], inFlight: [] },
+      });
+      assert.match(String(nodes[1]?.['reason']), /2 whole cores are needed and 0 are free/);
+      assert.equal(nodes[2]?.['text'], 'node does not report its topology');
+      assert.deepEqual(claim, { kind: 'promised', nodes: { n1: '1-2,9-10' } });
+      assert.equal(decisions.length, 1);
+    });
+
+    it('takes a pod that need not exist, and nodes', async () => {
+      const { text } = await post('/explain', JSON.stringify({ Pod: podOf('400'), NodeNames: ['n1'] }));
+      const { nodes } = JSON.parse(text) as { nodes: { node: string; fits: boolean }[] };
+      assert.deepEqual(
+        nodes.map(({ node, fits }) => [node, fits]),
+        [['n1', false]],
+      );
+      assert.equal((await post('/explain', JSON.stringify(podOf('4')))).status, 200);
+    });
+
+    it('keeps the last 1,000 decisions', async () => {
+      const under = extenderOf();
+      use(under);
+      for (let i = 0; i < 1005; i++) under.filter(withUid(podOf('4'), `p${i}`));
+      const { decisions } = JSON.parse((await get('/explain')).text) as { decisions: { pod: string }[] };
+      assert.deepEqual(
+        [decisions.length, decisions[0]?.pod, decisions.at(-1)?.pod],
+        [1000, 'default/p5', 'default/p1004'],
+      );
+    });
+
+    it('refuses what is no pod’s name', async () => {
+      assert.equal((await get('/explain?pod=../secrets')).status, 400);
+      assert.equal((await post('/explain', '{}')).status, 400);
+    });
+  });
+
+  it('answers other paths with what it knows', async () => {
+    const { status, text } = await post('/bind', '{}');
+    assert.equal(status, 404);
+    assert.match(text, /POST \/bind: expected POST \/filter/);
   });
 });

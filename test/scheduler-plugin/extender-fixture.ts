@@ -1,6 +1,7 @@
 import type { NodeTopologyStatus } from '../../kube/node-topology.ts';
 import type { Pod } from '../../kube/resources.ts';
 import { createRegistry } from '../../runtime/metrics.ts';
+import { createBufferPool } from '../../scheduler-plugin/buffer-pool.ts';
 import { ClusterState, type StateListeners } from '../../scheduler-plugin/cluster-state.ts';
 import { createDecisions, type Decisions } from '../../scheduler-plugin/decisions.ts';
 import type { DpuVerdict } from '../../scheduler-plugin/dpu-health.ts';
@@ -145,8 +146,8 @@ export function extenderOf(fixture: ExtenderFixture = {}): ExtenderUnderTest {
     clock,
     filter(pod, offered = [...names], crowd = 0) {
       const body = Buffer.from(JSON.stringify({ Pod: pod, Nodes: null, NodeNames: offered }));
-      const reply = encodeFilterReply(extender.filter(decoder.decode(body), crowd), undefined);
-      return JSON.parse(reply.toString()) as FilterReply;
+      const { bytes } = encodeFilterReply(extender.filter(decoder.decode(body), crowd), undefined, createBufferPool());
+      return JSON.parse(bytes.toString()) as FilterReply;
     },
     see,
     gone: (pod) => observe(pod.metadata.uid ?? '', undefined),

@@ -92,7 +92,7 @@ const CASES: readonly Case[] = [
     name: 'a dead DPU',
     pod: podOf('4'),
     fixture: { dpus: { n1: dead } },
-    refused: /DPU not ready: dead, last renewal 61 s ago/,
+    refused: /DPU not ready: dead, last renewal 60 s ago/,
   },
   { name: 'a live DPU', pod: podOf('4'), fixture: { dpus: { n1: { ready: true, state: 'alive', age: 3 } } } },
   {
@@ -185,7 +185,7 @@ const CASES: readonly Case[] = [
     name: 'a pod with a device there',
     pod: podOf('4', ['openshift.io/dpu_vfs']),
     fixture: { dpus: { n1: dead }, nodes: { n1: statusOf() }, dpuScope: 'attached' },
-    refused: /DPU not ready: dead, last renewal 61 s ago/,
+    refused: /DPU not ready: dead, last renewal 60 s ago/,
   },
   {
     name: 'a dpu-host node without any lease',

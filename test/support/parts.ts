@@ -32,6 +32,11 @@ const PARTS = {
       which('go') && which('libcni', ['/usr/share/gocode/src/github.com/containernetworking/cni']) && which('go'),
     install: 'apt-get install golang-go golang-github-appc-cni-dev (Debian, as root)',
   },
+  netns: {
+    name: 'network namespaces (root, and ip of iproute2)',
+    found: () => (process.getuid?.() === 0 ? which('ip') : undefined),
+    install: `run as root; ${setup}`,
+  },
   containerd: { name: 'containerd', found: () => which('containerd'), install: setup },
   strace: { name: 'strace', found: () => which('strace'), install: setup },
   linux: {

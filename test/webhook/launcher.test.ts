@@ -1,11 +1,14 @@
 import assert from 'node:assert/strict';
 import type { VirtualMachineInstance } from '../../kube/resources.ts';
-import { DECISION_ANNOTATION, FULL_PCPUS_ANNOTATION } from '../../model/names.ts';
-import type { AdmissionAnswer } from '../../webhook/admission-review.ts';
+import { DECISION_ANNOTATION, FULL_PCPUS_ANNOTATION, PLACEMENT_ANNOTATION } from '../../model/names.ts';
+import { NETWORKS_ANNOTATION } from '../../model/networks/attachments.ts';
+import type { AdmissionAnswer, AdmissionRequest } from '../../webhook/admission-review.ts';
+import type { ClusterView } from '../../webhook/cluster/cluster-view.ts';
 import type { VmiLookup } from '../../webhook/pods/vmi-lookup.ts';
 import {
   computeCpus,
   kindOf,
+  localnet,
   mutationOf,
   patched,
   patchOf,
@@ -93,13 +96,18 @@ describe('review of a launcher pod: CPUs', () => {
     });
   }
 
-  it('removes a decision that the tenant wrote', async () => {
-    const pod = podVector();
-    delete pod.metadata.annotations[FULL_PCPUS_ANNOTATION];
-    pod.metadata.annotations[DECISION_ANNOTATION] = '{"cpus":64}';
-    const after = patched(pod, await mutationOf()(requestFor(pod)));
-    assert.equal(after.metadata.annotations[DECISION_ANNOTATION], undefined);
-  });
+  for (const networks of [true, false]) {
+    it(`removes a decision and a wish that the tenant wrote, ${networks ? 'with' : 'without'} networks`, async () => {
+      const pod = podVector();
+      delete pod.metadata.annotations[FULL_PCPUS_ANNOTATION];
+      if (!networks) delete pod.metadata.annotations[NETWORKS_ANNOTATION];
+      pod.metadata.annotations[DECISION_ANNOTATION] = '{"cpus":64}';
+      pod.metadata.annotations[PLACEMENT_ANNOTATION] = '{"spansCells":true}';
+      const after = patched(pod, await mutationOf()(requestFor(pod)));
+      assert.equal(after.metadata.annotations[DECISION_ANNOTATION], undefined);
+      assert.equal(after.metadata.annotations[PLACEMENT_ANNOTATION], undefined);
+    });
+  }
 });
 
 describe('review of a launcher pod: its VMI', () => {
@@ -149,14 +157,44 @@ describe('review of a launcher pod: its VMI', () => {
     assert.deepEqual(asked, [['telco-east', { name, uid }]]);
   });
 
-  it('gets an Event when something was changed, and none on a dry run', async () => {
-    const real = recordedEvents();
-    await mutationOf({ events: real })(requestFor(podVector()));
-    assert.ok(
-      real.events.some(({ reason, message }) => reason === 'PaddedToWholeCores' && /from 9 to 10/.test(message)),
-    );
-    const dry = recordedEvents();
-    await mutationOf({ events: dry })(requestFor(podVector(), { dryRun: true }));
-    assert.deepEqual(dry.events, []);
+  for (const policy of ['annotated', 'always'] as const) {
+    const asked = policy === 'always';
+    it(`is ${asked ? '' : 'not '}looked up for a launcher that asks for nothing, under ${policy}`, async () => {
+      const pod = podVector();
+      delete pod.metadata.annotations[FULL_PCPUS_ANNOTATION];
+      delete pod.metadata.annotations[NETWORKS_ANNOTATION];
+      let lookups = 0;
+      const lookUpVmi = async (): Promise<VmiLookup> => {
+        lookups++;
+        return { kind: 'unreadable', why: 'timeout' };
+      };
+      const answer = await mutationOf({ lookUpVmi, policy })(requestFor(pod));
+      assert.deepEqual([lookups, answer.allowed], asked ? [1, false] : [0, true]);
+    });
+  }
+});
+
+describe('what a VMI is told of its launcher', () => {
+  const told = async (view: ClusterView, pod: TestPod, more: Partial<AdmissionRequest> = {}) => {
+    const events = recordedEvents();
+    const answer = await mutationOf({ view, events })(requestFor(pod, more));
+    return { after: patched(pod, answer), events: events.events.map(({ type, reason }) => `${type} ${reason}`) };
+  };
+  const onPhysnet = viewOf([kindOf(2, { physnets: { east: '0' } }), kindOf(4)], {
+    candidates: () => [kindOf(2, { physnets: { east: '0' } })],
+    findNad: () => localnet('east'),
+  });
+
+  it('is what was done to it, once, and nothing on a dry run', async () => {
+    const { after, events } = await told(onPhysnet, podVector());
+    assert.deepEqual(events, ['Normal PaddedToWholeCores', 'Normal HeldToItsNetworks', 'Normal HeldToItsCores']);
+    assert.deepEqual((await told(onPhysnet, after)).events, []);
+    assert.deepEqual((await told(onPhysnet, podVector(), { dryRun: true })).events, []);
+  });
+
+  it('is no warning where candidates differ, and one where a network is unknown', async () => {
+    const view = viewOf([kindOf(2), kindOf(4)], { findNad: () => localnet('west') });
+    const { events } = await told(view, podVector());
+    assert.deepEqual(events, ['Normal PaddedToWholeCores', 'Normal MixedCandidates', 'Warning LauncherNotAsAsked']);
   });
 });

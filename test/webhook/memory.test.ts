@@ -9,7 +9,7 @@ const REVIEWS = 3000;
 /** Bytes that a review may leave behind, each; measured after a collection, so noise of some kilobytes is spread. */
 const MOST = 30;
 
-/** The long run, over the wire and 100,000 reviews, is `npm run bench -- webhook.private-memory`. */
+/** The long run, over the wire and 100,000 reviews, is `npm run bench -- webhook.private-memory-growth`. */
 describe('the memory of reviews', () => {
   it('is given back: every pod differs, and nothing of any is kept', async function () {
     this.timeout(60_000);

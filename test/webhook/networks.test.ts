@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
-import { DECISION_ANNOTATION } from '../../model/names.ts';
+import { DECISION_ANNOTATION, PLACEMENT_ANNOTATION } from '../../model/names.ts';
 import type { NetworkRef } from '../../model/networks/attachments.ts';
 import { type NadFacts, nadFacts } from '../../model/networks/nad.ts';
+import { formatWishes } from '../../model/placement/wishes.ts';
 import {
   kindOf,
   localnet,
@@ -148,6 +149,30 @@ describe('review of a launcher pod: networks', () => {
       `${answer.warnings}`,
     );
     assert.ok(events.events.some(({ message }) => says.test(message)));
+  });
+
+  it('tells the extender what is wished for, not required, and whether the guest spans NUMA nodes', async () => {
+    const findNad = ({ name }: NetworkRef) => localnet(name === 'west' ? 'physnet1' : 'elsewhere');
+    const view = viewOf([kindOf(2, { physnets: { physnet1: '0' } })], { findNad });
+    const placed = async (wishes: Record<string, string>, spans: boolean) => {
+      const pod = podVector();
+      pod.metadata.annotations[NETWORKS] = 'east,west';
+      pod.metadata.annotations[PLACEMENT_ANNOTATION] = '{"preferred":["plumbline.dev/tunnel"]}';
+      const vmi = vmiVector((one) => {
+        one.metadata.annotations = { 'plumbline.dev/numa-affinity': JSON.stringify(wishes) };
+        if (!spans) Object.assign(one.spec.domain.cpu ?? {}, { numa: undefined });
+      });
+      const lookUpVmi = async () => ({ kind: 'found', vmi }) as const;
+      return patched(pod, await mutationOf({ view, lookUpVmi })(requestFor(pod))).metadata.annotations[
+        PLACEMENT_ANNOTATION
+      ];
+    };
+    const preferred = ['physnet.plumbline.dev/elsewhere'];
+    assert.equal(await placed({ east: 'preferred' }, true), formatWishes({ preferred, spansCells: true }));
+    assert.equal(await placed({ east: 'preferred' }, false), formatWishes({ preferred, spansCells: false }));
+    assert.equal(await placed({ east: 'none' }, true), formatWishes({ preferred: [], spansCells: true }));
+    assert.equal(await placed({ east: 'none' }, false), undefined);
+    assert.equal(await placed({ east: 'none', west: 'none' }, true), undefined);
   });
 
   it('gives a VM on the shared pool no device', async () => {

@@ -87,7 +87,8 @@ describe('refusal of pods', () => {
     // Its only node has stopped reporting in between.
     const later = viewOf([kindOf(2)], { findNad: () => localnet('physnet1') });
     const paths = patchOf(await mutationOf({ view: later })(requestFor(once))).map(({ path }) => path);
-    assert.deepEqual(paths, ['/metadata/annotations/plumbline.dev~1decision']);
+    const annotations = ['decision', 'placement'].map((name) => `/metadata/annotations/plumbline.dev~1${name}`);
+    assert.deepEqual(paths.sort(), annotations);
     once.spec.containers[0]!.resources.limits[PHYSNET] = '2';
     assert.equal(denialOf(await mutationOf({ view })(requestFor(once))).code, 403);
   });

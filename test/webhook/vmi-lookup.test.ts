@@ -65,6 +65,7 @@ describe('whether a copy of a VMI fits its launcher', () => {
     ['as KubeVirt rendered it', () => undefined, true],
     ['padded', (pod) => setCpu(pod, '16'), true],
     ['more CPUs than padding explains: sockets were plugged in', (pod) => setCpu(pod, '17'), false],
+    ['CPUs that are no whole cores of the VMI: a socket was plugged in', (pod) => setCpu(pod, '13'), false],
     ['fewer CPUs than the VMI has', (pod) => setCpu(pod, '8'), false],
     [
       'another affinity',

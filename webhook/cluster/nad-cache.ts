@@ -4,7 +4,7 @@ import { type NetworkRef, refText } from '../../model/networks/attachments.ts';
 import type { Plugin } from '../../model/networks/cni-config.ts';
 import { isPrimaryNetwork, type NadFacts, nadFacts } from '../../model/networks/nad.ts';
 import { createInterning } from './interning.ts';
-import type { CacheOptions } from './options.ts';
+import { type CacheOptions, LIST_PAGE } from './options.ts';
 
 /** Network attachment definitions, read down to what classifies them. */
 export interface NadCache {
@@ -24,6 +24,7 @@ export function createNadCache({ client, log, now }: CacheOptions): NadCache {
     client,
     path: `${NAD_PATH}/network-attachment-definitions`,
     schema: networkAttachmentDefinition,
+    page: LIST_PAGE,
     project: ({ metadata, spec }) => compact(nadFacts({ metadata, spec: { config: spec?.config } }), intern),
     onChange: ({ key, after }) => {
       const [namespace = '', name = ''] = key.split('/');

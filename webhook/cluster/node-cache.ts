@@ -7,7 +7,7 @@ import type { NodeKind } from '../../model/launcher/node-kind.ts';
 import { type SelectingSpec, selectionKey, selectsNode } from '../../model/launcher/node-selection.ts';
 import type { ReportedNetworks } from '../../model/networks/resources.ts';
 import { createInterning } from './interning.ts';
-import type { CacheOptions } from './options.ts';
+import { type CacheOptions, LIST_PAGE } from './options.ts';
 
 /** What the nodes are, from their labels and their agents' reports. */
 export interface NodeCache {
@@ -69,6 +69,7 @@ export function createNodeCache({ client, log, now }: CacheOptions): NodeCache {
     client,
     path: '/api/v1/nodes',
     schema: labelled,
+    page: LIST_PAGE,
     project: ({ metadata }) => packLabels(metadata.labels ?? {}, intern),
     onChange: ({ before, after }) => {
       if (before === undefined || after === undefined || !sameList(before, after)) forget();
@@ -80,6 +81,7 @@ export function createNodeCache({ client, log, now }: CacheOptions): NodeCache {
     client,
     path: `/apis/${NODE_TOPOLOGY_API.apiVersion}/${NODE_TOPOLOGY_API.plural}`,
     schema: topology,
+    page: LIST_PAGE,
     // Without the static policy no CPU is exclusive there, so there is nothing to align to.
     project: ({ metadata, status }) => {
       if (status?.cpuManager.policy !== 'static') return undefined;

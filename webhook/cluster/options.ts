@@ -8,3 +8,6 @@ export interface CacheOptions {
   /** Monotonic seconds. */
   readonly now: () => number;
 }
+
+/** Objects of one page of a list. A large cluster's would leave more garbage than what is kept of them. */
+export const LIST_PAGE = 100;

@@ -1,8 +1,7 @@
 import { createReflector } from '../../kube/reflector.ts';
 import { type VirtualMachineInstance, virtualMachineInstance } from '../../kube/resources.ts';
-
 import { READ_ANNOTATIONS } from '../../model/launcher/fits.ts';
-import type { CacheOptions } from './options.ts';
+import { type CacheOptions, LIST_PAGE } from './options.ts';
 
 /** VMIs as the watch last brought them. */
 export interface VmiCache {
@@ -18,6 +17,7 @@ export function createVmiCache({ client, log, now }: CacheOptions): VmiCache {
     client,
     path: `${VMI_PATH}/virtualmachineinstances`,
     schema: virtualMachineInstance,
+    page: LIST_PAGE,
     project: reduced,
     optional: true,
     log,

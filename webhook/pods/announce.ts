@@ -4,9 +4,8 @@ import type { PodDecision } from './decision.ts';
 
 /** Says on the VMI what was done, since warnings on a launcher reach virt-controller only. */
 export function announceDecision(events: EventRecorder, target: EventTarget, decision: PodDecision): void {
-  for (const { from, to, threadsPerCore } of decision.padded) {
-    const message = `Padded the launcher's CPUs from ${from} to ${to}: whole cores of ${threadsPerCore} threads. Quotas and limit ranges of the namespace count ${to}`;
-    events.record(target, { type: 'Normal', reason: 'PaddedToWholeCores', message });
+  for (const { reason, message } of [...decision.done, ...decision.notes]) {
+    events.record(target, { type: 'Normal', reason, message });
   }
   for (const message of decision.warnings) {
     events.record(target, { type: 'Warning', reason: 'LauncherNotAsAsked', message });

@@ -2,11 +2,14 @@ import type { EventTarget } from '../../kube/events.ts';
 import type { Pod } from '../../kube/resources.ts';
 import { PlumblineError } from '../../model/errors.ts';
 import { wantsFullPcpus } from '../../model/launcher/annotation.ts';
+import type { AlignmentPolicy } from '../../model/launcher/decide.ts';
 import { fitsLauncher } from '../../model/launcher/fits.ts';
+import { FULL_PCPUS_ANNOTATION, NUMA_AFFINITY_ANNOTATION } from '../../model/names.ts';
+import { NETWORKS_ANNOTATION } from '../../model/networks/attachments.ts';
 import { type AdmissionAnswer, type AdmissionRequest, refused } from '../admission-review.ts';
 import { vmiTarget } from './announce.ts';
 import type { PodDecision } from './decision.ts';
-import { type DecideOptions, decideLauncher } from './launcher.ts';
+import { type DecideOptions, decideLauncher, leaveLauncher } from './launcher.ts';
 import { decideOrdinaryPod } from './ordinary.ts';
 import { type ReadPod, readPod } from './read-pod.ts';
 import { reservedClaim } from './reserved.ts';
@@ -22,7 +25,8 @@ export type PodOutcome =
   | { readonly kind: 'answered'; readonly answer: AdmissionAnswer; readonly target: EventTarget | undefined };
 
 /**
- * Decides about one pod. One that is neither a launcher nor asks for whole cores is admitted as it is. For a launcher:
+ * Decides about one pod. One that is neither a launcher nor asks for whole cores is admitted as it is, and so is a
+ * launcher for which nothing could follow from its VMI. For any other launcher:
  *
  * | its VMI | outcome |
  * |---|---|
@@ -62,10 +66,19 @@ async function decideRead(read: ReadPod, options: DecidePodOptions): Promise<Und
   }
 }
 
+/** Without any of these a launcher is aligned only if all are, and has no network that it is held to. */
+const ASKING = [FULL_PCPUS_ANNOTATION, NETWORKS_ANNOTATION, NUMA_AFFINITY_ANNOTATION];
+
+/** A VMI is not looked up for nothing: a launcher that asks for nothing starts even while no VMI can be read. */
+function asksForSomething({ metadata: { annotations = {} } }: Pod, policy: AlignmentPolicy): boolean {
+  return policy !== 'annotated' || ASKING.some((name) => annotations[name] !== undefined);
+}
+
 async function decideOwned(
   { pod, namespace, vmi: reference, compute }: Extract<ReadPod, { kind: 'launcher' }>,
   options: DecidePodOptions,
 ): Promise<Undirected> {
+  if (!asksForSomething(pod, options.policy)) return { kind: 'decided', decision: leaveLauncher(pod, compute) };
   const found = await options.lookUpVmi(namespace, reference, (vmi) => fitsLauncher(pod, compute, namespace, vmi));
   const name = `VirtualMachineInstance ${namespace}/${reference.name}`;
   switch (found.kind) {

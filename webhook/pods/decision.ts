@@ -1,22 +1,26 @@
+import type { LauncherFinding } from '../../model/launcher/annotation.ts';
 import type { NodeRequirement } from '../../model/launcher/node-selection.ts';
 import type { ResolvedNetwork } from '../../model/networks/resolve.ts';
+import { formatWishes, type PlacementWishes } from '../../model/placement/wishes.ts';
 import type { PodChange } from './patch.ts';
-
-/** One container that gets more CPUs than it had. */
-export interface Padding {
-  readonly container: string;
-  readonly from: number;
-  readonly to: number;
-  readonly threadsPerCore: number;
-}
 
 /** Everything that was decided about one pod. */
 export interface PodDecision {
   readonly change: PodChange;
-  readonly padded: readonly Padding[];
+  /** What is done to the pod; nothing on a pass that finds it done. */
+  readonly done: readonly Told[];
+  /** What is worth knowing, and nobody has to mend. */
+  readonly notes: readonly Told[];
+  /** What is not as the pod's owner asked. */
+  readonly warnings: readonly string[];
   /** Any of them refuses the pod. */
   readonly refusals: readonly Refusal[];
-  readonly warnings: readonly string[];
+}
+
+export interface Told {
+  /** CamelCase, stable: the reason of an Event. */
+  readonly reason: string;
+  readonly message: string;
 }
 
 export interface Refusal {
@@ -25,11 +29,24 @@ export interface Refusal {
   readonly message: string;
 }
 
+/** The findings that nobody has to mend, as notes, and the others. */
+export function sorted(findings: readonly LauncherFinding[]): {
+  readonly notes: readonly Told[];
+  readonly others: readonly LauncherFinding[];
+} {
+  const isNote = ({ code }: LauncherFinding) => code === 'mixed-candidates';
+  return {
+    notes: findings.filter(isNote).map(({ message }) => ({ reason: 'MixedCandidates', message })),
+    others: findings.filter((one) => !isNote(one)),
+  };
+}
+
 export interface DecisionText {
   /** CPUs by container, as they end up; empty where Plumbline answers for none. */
   readonly cpus: Readonly<Record<string, number>>;
   readonly threadsPerCore: number | undefined;
   readonly padding: number;
+  /** The networks that the pod is held to, and their device resources. */
   readonly networks: readonly ResolvedNetwork[];
   readonly resources: readonly string[];
   readonly nodes: readonly NodeRequirement[] | undefined;
@@ -46,17 +63,23 @@ export function decisionText(text: DecisionText): string | undefined {
   if (!answers && resources.length === 0 && nodes === undefined) return undefined;
   return JSON.stringify({
     ...(answers ? { cpus, padding, threadsPerCore } : {}),
-    ...(resources.length === 0 ? {} : { networks: networks.filter(isRequired).map(describe), resources }),
+    ...(resources.length === 0 ? {} : { networks: networks.map(describe), resources }),
     ...(nodes === undefined ? {} : { nodes: nodes.map(inWords) }),
   });
 }
 
-function inWords({ key, operator, values }: NodeRequirement): string {
-  return `${key} ${operator} ${(values ?? []).join(',')}`;
+/**
+ * The text of the placement annotation, which the extender reads; undefined where there is nothing to wish for. Whether
+ * the guest spans NUMA nodes matters to networks only.
+ * @param required device resources of the networks that the pod is held to
+ */
+export function placementText(wishes: PlacementWishes, required: readonly string[]): string | undefined {
+  const { preferred, spansCells } = wishes;
+  return preferred.length > 0 || (spansCells && required.length > 0) ? formatWishes(wishes) : undefined;
 }
 
-function isRequired({ affinity }: ResolvedNetwork): boolean {
-  return affinity === 'required';
+export function inWords({ key, operator, values }: NodeRequirement): string {
+  return `${key} ${operator} ${(values ?? []).join(',')}`;
 }
 
 function describe(one: ResolvedNetwork): Record<string, string> {

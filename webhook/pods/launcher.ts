@@ -5,14 +5,15 @@ import { integralContainers, qosObstacles } from '../../model/launcher/container
 import { launcherCpus } from '../../model/launcher/cpus.ts';
 import { type Alignment, type AlignmentPolicy, decideAlignment } from '../../model/launcher/decide.ts';
 import { threadCounts } from '../../model/launcher/node-kind.ts';
+import type { NodeRequirement } from '../../model/launcher/node-selection.ts';
 import { COMPUTE } from '../../model/launcher/shapes.ts';
 import { beforeSmtAffinity, smtAffinity } from '../../model/launcher/smt-affinity.ts';
-import { DECISION_ANNOTATION } from '../../model/names.ts';
+import { DECISION_ANNOTATION, PLACEMENT_ANNOTATION } from '../../model/names.ts';
 import { apartFinding } from '../../model/networks/common-cell.ts';
 import type { ClusterView } from '../cluster/cluster-view.ts';
-import { decisionText, type PodDecision, type Refusal } from './decision.ts';
+import { decisionText, inWords, type PodDecision, placementText, type Refusal, sorted, type Told } from './decision.ts';
 import type { FetchNad } from './nad-fetch.ts';
-import { ownerNetworks } from './networks.ts';
+import { type OwnerNetworks, ownerNetworks } from './networks.ts';
 import { reservedRequest } from './reserved.ts';
 
 export interface DecideOptions {
@@ -38,30 +39,18 @@ export interface Launcher {
 export async function decideLauncher(launcher: Launcher, options: DecideOptions): Promise<PodDecision> {
   const { pod, vmi, namespace, compute } = launcher;
   const { view, fetchNad, gate, policy } = options;
-  const candidates = view.candidates(beforeSmtAffinity(pod.spec));
+  const free = beforeSmtAffinity(pod.spec);
+  const candidates = view.candidates(free);
   const alignment = decideAlignment({ pod, vmi, candidates: threadCounts(candidates), gate, policy });
   const exclusive = qosObstacles(pod).length === 0 && integralContainers(pod).length > 0;
   const networks = await ownerNetworks({ namespace, pod, vmi, exclusive }, view, fetchNad);
   const cpus = alignment.kind === 'pad' ? alignment.to : currentCpus(pod, compute);
-  const answersFor = isAnsweredFor(alignment);
-  const nodes = answersFor
+  const nodes = isAnsweredFor(alignment)
     ? smtAffinity({ cpus: exclusiveAmounts(pod, compute, cpus), candidates, reported: view.nodeKinds() })
     : undefined;
-  const padding = cpus - launcherCpus(vmi).total;
-  const text = decisionText({
-    cpus: answersFor && padding > 0 ? { [COMPUTE]: cpus } : {},
-    threadsPerCore: alignment.threadsPerCore,
-    padding,
-    networks: networks.networks,
-    resources: networks.resources,
-    nodes,
-  });
-  const apart = exclusive
-    ? apartFinding(
-        networks.networks,
-        candidates.map((kind) => kind.networks),
-      )
-    : undefined;
+  const located = candidates.map((kind) => kind.networks);
+  const apart = exclusive ? apartFinding(networks.held, located) : undefined;
+  const { notes, others } = sorted(alignment.warnings);
   return {
     change: {
       containers: [
@@ -72,20 +61,90 @@ export async function decideLauncher(launcher: Launcher, options: DecideOptions)
           resources: networks.resources,
         },
       ],
-      annotations: { [DECISION_ANNOTATION]: text },
+      annotations: annotationsFor(launcher, { alignment, cpus, networks, nodes }),
       nodes,
     },
-    padded: alignment.kind === 'pad' ? [{ ...alignment, container: COMPUTE }] : [],
-    refusals: [
-      ...alignment.warnings.filter(isRefusal).map(({ message }): Refusal => ({ code: 422, message })),
-      ...foreignRequests(pod, compute, networks.mayHave),
+    done: [
+      ...paddingDone(alignment),
+      ...devicesDone(pod, compute, networks.resources),
+      ...(free === pod.spec ? nodesDone(nodes) : []),
     ],
+    notes,
     warnings: [
-      ...alignment.warnings.filter((finding) => !isRefusal(finding)).map(({ message }) => message),
+      ...others.filter((finding) => !isRefusal(finding)).map(({ message }) => message),
       ...networks.warnings,
       ...(apart === undefined ? [] : [apart]),
     ],
+    refusals: [
+      ...others.filter(isRefusal).map(({ message }): Refusal => ({ code: 422, message })),
+      ...foreignRequests(pod, compute, networks.mayHave),
+    ],
   };
+}
+
+/**
+ * Decides about a launcher for which nothing follows from its VMI, whatever that says: it is admitted as it is, without
+ * what only Plumbline may put there.
+ */
+export function leaveLauncher(pod: Pod, compute: number): PodDecision {
+  return {
+    change: {
+      containers: [],
+      annotations: { [DECISION_ANNOTATION]: undefined, [PLACEMENT_ANNOTATION]: undefined },
+      nodes: undefined,
+    },
+    done: [],
+    notes: [],
+    warnings: [],
+    refusals: foreignRequests(pod, compute, []),
+  };
+}
+
+interface Outcome {
+  readonly alignment: Alignment;
+  readonly cpus: number;
+  readonly networks: OwnerNetworks;
+  readonly nodes: readonly NodeRequirement[] | undefined;
+}
+
+function annotationsFor({ vmi }: Launcher, { alignment, cpus, networks, nodes }: Outcome) {
+  const padding = cpus - launcherCpus(vmi).total;
+  const { numa } = vmi.spec.domain.cpu ?? {};
+  return {
+    [DECISION_ANNOTATION]: decisionText({
+      cpus: isAnsweredFor(alignment) && padding > 0 ? { [COMPUTE]: cpus } : {},
+      threadsPerCore: alignment.threadsPerCore,
+      padding,
+      networks: networks.held,
+      resources: networks.resources,
+      nodes,
+    }),
+    [PLACEMENT_ANNOTATION]: placementText(
+      { preferred: networks.preferred, spansCells: numa?.guestMappingPassthrough !== undefined },
+      networks.resources,
+    ),
+  };
+}
+
+function paddingDone(alignment: Alignment): readonly Told[] {
+  if (alignment.kind !== 'pad') return [];
+  const { from, to, threadsPerCore } = alignment;
+  const message = `Padded the launcher's CPUs from ${from} to ${to}: whole cores of ${threadsPerCore} threads. Quotas and limit ranges of the namespace count ${to}`;
+  return [{ reason: 'PaddedToWholeCores', message }];
+}
+
+function devicesDone(pod: Pod, compute: number, resources: readonly string[]): readonly Told[] {
+  const has = pod.spec.containers[compute]?.resources?.limits ?? {};
+  const added = resources.filter((resource) => has[resource] === undefined);
+  if (added.length === 0) return [];
+  const message = `The launcher asks for CPUs on the NUMA nodes of its networks: ${added.join(', ')}`;
+  return [{ reason: 'HeldToItsNetworks', message }];
+}
+
+function nodesDone(nodes: readonly NodeRequirement[] | undefined): readonly Told[] {
+  if (nodes === undefined) return [];
+  const message = `The launcher keeps away from nodes that would reject its CPUs: ${nodes.map(inWords).join(', or ')}`;
+  return [{ reason: 'HeldToItsCores', message }];
 }
 
 /** What costs a launcher its exclusive CPUs refuses it: it would be promised whole cores and run on shared ones. */

@@ -21,11 +21,8 @@ export function createPodMutation(options: MutatePodOptions): Review {
     const { decision } = outcome;
     if (tell !== undefined) announceDecision(options.events, tell, decision);
     const [refusal] = decision.refusals;
-    if (refusal !== undefined) return refused(refusal.code, refusal.message, decision.warnings);
-    return {
-      allowed: true,
-      patch: patchFor(request.object as RawPod, decision.change),
-      warnings: decision.warnings,
-    };
+    const warnings = [...decision.warnings, ...decision.notes.map(({ message }) => message)];
+    if (refusal !== undefined) return refused(refusal.code, refusal.message, warnings);
+    return { allowed: true, patch: patchFor(request.object as RawPod, decision.change), warnings };
   };
 }

@@ -5,7 +5,7 @@ import { type NetworkRef, parseRef, refText } from '../../model/networks/attachm
 import { interfacesOf } from '../../model/networks/interfaces.ts';
 import type { NadFacts } from '../../model/networks/nad.ts';
 import { type Resolution, type ResolvedNetwork, resolveNetworks } from '../../model/networks/resolve.ts';
-import { EVERY_NETWORK, requiredResources } from '../../model/networks/resources.ts';
+import { EVERY_NETWORK, preferredResources, requiredResources } from '../../model/networks/resources.ts';
 import type { ClusterView } from '../cluster/cluster-view.ts';
 import type { FetchNad } from './nad-fetch.ts';
 
@@ -20,10 +20,14 @@ export interface NetworkOwner {
 
 export interface OwnerNetworks {
   readonly networks: readonly ResolvedNetwork[];
-  /** Device resources to request, each once. */
+  /** Those that it is held to: required, and reported by some node. */
+  readonly held: readonly ResolvedNetwork[];
+  /** Their device resources to request, each once. */
   readonly resources: readonly string[];
   /** Those, and the ones of required networks that no node reports at the moment: whoever has them may keep them. */
   readonly mayHave: readonly string[];
+  /** Resources of the networks that it would rather be near, for the extender to score by. */
+  readonly preferred: readonly string[];
   readonly warnings: readonly string[];
 }
 
@@ -68,8 +72,10 @@ export async function ownerNetworks(
   }
   return {
     networks: resolution.networks,
+    held: required.held,
     resources: required.resources,
     mayHave: requiredResources(resolution.networks, EVERY_NETWORK, exclusive).resources,
+    preferred: exclusive ? preferredResources(resolution.networks) : [],
     warnings,
   };
 }

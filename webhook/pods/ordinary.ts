@@ -2,9 +2,9 @@ import type { Pod } from '../../kube/resources.ts';
 import { threadCounts } from '../../model/launcher/node-kind.ts';
 import { decideOrdinary, type OrdinaryAlignment } from '../../model/launcher/ordinary.ts';
 import { beforeSmtAffinity, smtAffinity } from '../../model/launcher/smt-affinity.ts';
-import { DECISION_ANNOTATION, PLACED_RESOURCE } from '../../model/names.ts';
+import { DECISION_ANNOTATION, PLACED_RESOURCE, PLACEMENT_ANNOTATION } from '../../model/names.ts';
 import { apartFinding } from '../../model/networks/common-cell.ts';
-import { decisionText, type PodDecision, type Refusal } from './decision.ts';
+import { decisionText, type PodDecision, placementText, type Refusal, sorted } from './decision.ts';
 import type { DecideOptions } from './launcher.ts';
 import { ownerNetworks } from './networks.ts';
 import type { ContainerChange } from './patch.ts';
@@ -43,30 +43,34 @@ export async function decideOrdinaryPod(
     cpus: Object.fromEntries(exclusive ? containers.map(({ name, to }) => [name, to]) : []),
     threadsPerCore,
     padding: 0,
-    networks: networks.networks,
+    networks: networks.held,
     resources,
     nodes,
   });
   const foreign = reservedRequest(pod, bearer, [PLACED_RESOURCE, ...networks.mayHave]);
   const apart = exclusive
     ? apartFinding(
-        networks.networks,
+        networks.held,
         candidates.map((kind) => kind.networks),
       )
     : undefined;
+  const { notes, others } = sorted(alignment.warnings);
   return {
-    change: { containers: exclusive ? changes : [], annotations: { [DECISION_ANNOTATION]: text }, nodes },
-    padded: containers
-      .filter((one) => one.to !== one.cpus)
-      .map(({ name, cpus: from, to }) => ({ container: name, from, to, threadsPerCore })),
+    change: {
+      containers: exclusive ? changes : [],
+      annotations: {
+        [DECISION_ANNOTATION]: text,
+        [PLACEMENT_ANNOTATION]: placementText({ preferred: networks.preferred, spansCells: false }, resources),
+      },
+      nodes,
+    },
+    // Whoever creates such a pod reads its warnings, and the annotation says the rest: there is nobody else to tell.
+    done: [],
+    notes,
+    warnings: [...others.map(({ message }) => message), ...networks.warnings, ...(apart === undefined ? [] : [apart])],
     refusals: [
       ...refusals.map(({ message }): Refusal => ({ code: 422, message })),
       ...(foreign === undefined ? [] : [{ code: 403, message: foreign }]),
-    ],
-    warnings: [
-      ...alignment.warnings.map(({ message }) => message),
-      ...networks.warnings,
-      ...(apart === undefined ? [] : [apart]),
     ],
   };
 }

@@ -1,3 +1,4 @@
+import jsonPatch from 'fast-json-patch';
 import type { NodeRequirement, NodeTerm } from '../../model/launcher/node-selection.ts';
 import { withAlternatives } from '../../model/launcher/smt-affinity.ts';
 import type { PatchOperation } from '../admission-review.ts';
@@ -31,8 +32,7 @@ export interface RawPod {
 
 /**
  * The JSON patch that makes the change: only differences, parents created where they are missing, nothing replaced
- * that holds more than the change. Empty if the pod is so already. It is made by hand, since comparing whole pods costs
- * more than all the rest of a review.
+ * that holds more than the change. Empty if the pod is so already.
  */
 export function patchFor(pod: RawPod, change: PodChange): readonly PatchOperation[] {
   return [
@@ -63,14 +63,10 @@ function annotationOperations(have: unknown, wanted: PodChange['annotations']): 
   return Object.keys(set).length === 0 ? [] : [add(path, set)];
 }
 
+/** Of the part that changes alone: comparing whole pods costs more than all the rest of a review. */
 function entries(path: string, have: Json, wanted: Readonly<Record<string, string | undefined>>): PatchOperation[] {
-  return Object.entries(wanted).flatMap(([name, value]): PatchOperation[] => {
-    const at = `${path}/${escaped(name)}`;
-    const exists = Object.hasOwn(have, name);
-    if (value === undefined) return exists ? [{ op: 'remove', path: at }] : [];
-    if (exists && have[name] === value) return [];
-    return [{ op: exists ? 'replace' : 'add', path: at, value }];
-  });
+  const differences = jsonPatch.compare(have, { ...have, ...wanted }) as PatchOperation[];
+  return differences.map((one) => ({ ...one, path: path + one.path }));
 }
 
 const REQUIRED = 'requiredDuringSchedulingIgnoredDuringExecution';
@@ -98,9 +94,4 @@ function add(path: string, value: unknown): PatchOperation {
 
 function isObject(value: unknown): value is Json {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
-/** RFC 6901. */
-function escaped(name: string): string {
-  return name.replaceAll('~', '~0').replaceAll('/', '~1');
 }

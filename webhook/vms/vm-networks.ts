@@ -22,9 +22,13 @@ export async function networkWarnings(
   if (current.instancetype) return [];
   const exclusive = current.spec.domain.cpu?.dedicatedCpuPlacement === true;
   const { metadata, spec } = current;
-  const { networks, warnings } = await ownerNetworks({ namespace, vmi: { metadata, spec }, exclusive }, view, fetchNad);
+  const { networks, held, warnings } = await ownerNetworks(
+    { namespace, vmi: { metadata, spec }, exclusive },
+    view,
+    fetchNad,
+  );
   const nodes = view.candidates(spec).map((kind) => kind.networks);
-  const apart = exclusive ? apartFinding(networks, nodes) : undefined;
+  const apart = exclusive ? apartFinding(held, nodes) : undefined;
   const before = previous && new Set((previous.spec.networks ?? []).map(({ name }) => name));
   const plugged = networks.filter(
     ({ name, role, affinity, kind }) =>

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import type { Claim, ClaimEnd, Place } from '../../../model/claims/claim.ts';
+import type { Claim, ClaimEnd, Place, PodSight } from '../../../model/claims/claim.ts';
 import { Ledger } from '../../../model/claims/ledger.ts';
 import { isWholeCores } from '../../../model/host-cores.ts';
 import type { Kubelet } from '../../../model/kubelet/kubelet.ts';
@@ -25,6 +25,8 @@ interface WorldPod {
   node?: string;
   /** Chosen by the scheduler, not bound yet. */
   assumed?: string;
+  /** The scheduler has written its choice down before it binds. */
+  nominated?: string;
   unscheduled: boolean;
   admitted: boolean;
   ended: boolean;
@@ -48,8 +50,10 @@ interface WorldNode {
 export class World {
   readonly pods: WorldPod[] = [];
   readonly nodes: WorldNode[];
-  readonly ends = new Map<number, ClaimEnd[]>();
-  readonly ledger: Ledger<PlacementNeeds>;
+  readonly ends = new Map<string, ClaimEnd[]>();
+  ledger: Ledger<PlacementNeeds>;
+  /** Ledgers so far: claims are told apart by theirs. */
+  #replicas = 0;
   readonly #events: (() => void)[] = [];
   promised = 0;
   admissions = 0;
@@ -61,10 +65,18 @@ export class World {
       assert.ok(!('unpredictable' in heard.kubelet) && heard.state);
       return { name, kubelet: heard.kubelet, state: heard.state, heard, reports: [] };
     });
-    this.ledger = new Ledger<PlacementNeeds>({
+    this.ledger = this.#newLedger();
+  }
+
+  #newLedger(): Ledger<PlacementNeeds> {
+    const replica = ++this.#replicas;
+    return new Ledger<PlacementNeeds>({
       promiseSeconds: 60,
       isShown: (name, uid) => this.#node(name).heard.shown.has(uid),
-      onEnd: (claim: Claim<PlacementNeeds>, end) => this.ends.set(claim.id, [...(this.ends.get(claim.id) ?? []), end]),
+      onEnd: ({ id }: Claim<PlacementNeeds>, end) => {
+        const claim = `${replica} ${id}`;
+        this.ends.set(claim, [...(this.ends.get(claim) ?? []), end]);
+      },
     });
   }
 
@@ -106,8 +118,40 @@ export class World {
     if (!pod) return;
     pod.node = pod.assumed!;
     delete pod.assumed;
+    delete pod.nominated;
     pod.unscheduled = false;
     this.#tell(pod);
+  }
+
+  nominate(which: number): void {
+    const assumed = this.pods.filter((pod) => pod.assumed !== undefined && pod.nominated === undefined);
+    const pod = assumed[which % Math.max(1, assumed.length)];
+    if (!pod) return;
+    pod.nominated = pod.assumed!;
+    this.#tell(pod);
+  }
+
+  /** The binding of a pod that was nominated fails, and the scheduler takes the nomination back. */
+  fail(which: number): void {
+    const nominated = this.pods.filter((pod) => pod.nominated !== undefined);
+    const pod = nominated[which % Math.max(1, nominated.length)];
+    if (!pod) return;
+    delete pod.nominated;
+    delete pod.assumed;
+    pod.unscheduled = true;
+    this.#tell(pod);
+  }
+
+  /**
+   * Another replica takes over, with what the API server and the reports that were heard say. A pod in the scheduler's
+   * hands that is written down nowhere would be unknown to it; takeover waits longer than such a pod is there.
+   */
+  takeOver(): void {
+    if (this.pods.some(({ assumed, nominated }) => assumed !== undefined && nominated === undefined)) return;
+    this.#events.length = 0;
+    this.ledger = this.#newLedger();
+    for (const { name, heard } of this.nodes) this.ledger.reported(name, heard.shown);
+    for (const pod of this.pods) if (!pod.ended) this.ledger.observe(this.#sightOf(pod));
   }
 
   /** A kubelet admits one of its pods: it has to fit, on CPUs that suit it. */
@@ -200,8 +244,11 @@ export class World {
 
   #tell(pod: WorldPod): void {
     pod.version++;
-    const { uid, version, node, unscheduled, needs: of } = pod;
-    const sight = { uid, version: String(version), node, nominated: undefined, unscheduled, terminal: false, pod: of };
+    const sight = this.#sightOf(pod);
     this.#events.push(() => this.ledger.observe(sight));
+  }
+
+  #sightOf({ uid, version, node, nominated, unscheduled, needs: of }: WorldPod): PodSight<PlacementNeeds> {
+    return { uid, version: String(version), node, nominated, unscheduled, terminal: false, pod: of };
   }
 }

@@ -227,6 +227,15 @@ describe('model/placement: scores', () => {
 
 describe('model/placement: where the kubelet cannot be predicted', () => {
   const old = { kubeletVersion: 'v1.20.0' };
+  const unknown = [
+    ['a version beyond what was verified', old],
+    ['no version reported', { kubeletVersion: undefined }],
+    ['no configuration reported', { topologyManager: undefined }],
+  ] as const;
+  for (const [name, changes] of unknown) {
+    it(`${name}: said, not guessed`, () => assert.ok('unpredictable' in node(changes).kubelet));
+  }
+
   const cases: readonly [string, Refusal | undefined, string | undefined][] = [
     ['as many whole cores as are free', countCheck(needs('a', 14), node(old)), undefined],
     ['one more', countCheck(needs('a', 16), node(old)), 'too-few-whole-cores'],

@@ -38,7 +38,7 @@ export async function startGateAgent(socketPath: string, policy: Partial<GatePol
     },
   };
   const answers = createAnswers({
-    policy: { status: true, scope: 'all', exempt: new Set(['kube-system']), ...policy },
+    policy: { status: true, scope: 'all', exempt: ['kube-system', 'openshift-*'], ...policy },
     dpu: () => agent.dpu,
     cpusOf: (uid) => agent.cpus.get(uid) ?? CpuSet.EMPTY,
     vacate: async (cpus, signal) => {

@@ -51,8 +51,10 @@ describe('the CNI plugin and the agent', () => {
 
   it('system pods pass', async () => {
     agent.dpu = DEAD;
-    const environment = { CNI_ARGS: 'K8S_POD_NAMESPACE=kube-system;K8S_POD_NAME=dns' };
-    assert.equal((await gate.call({ conf: chained, environment })).code, 0);
+    for (const namespace of ['kube-system', 'openshift-dns']) {
+      const environment = { CNI_ARGS: `K8S_POD_NAMESPACE=${namespace};K8S_POD_NAME=dns` };
+      assert.equal((await gate.call({ conf: chained, environment })).code, 0);
+    }
   });
 
   it('a node without a DPU: passes, and STATUS too', async () => {

@@ -18,6 +18,8 @@ export class FakeKernel {
   gets = 0;
   onSet = (_tid: number) => {};
   now = 0;
+  /** Of the process; another one of the same id has another. */
+  identity = 1;
 
   thread(tid: number, mask: string, name = 'handler'): void {
     this.masks.set(tid, set(mask));
@@ -56,7 +58,7 @@ export class FakeKernel {
         affinity: this.affinity,
         threads: {
           list: () => [...this.masks.keys()],
-          count: () => this.masks.size,
+          glance: () => ({ count: this.masks.size, identity: this.identity }),
           name: (_pid, tid) => this.names.get(tid),
           start: (_pid, tid) => (this.masks.has(tid) ? (this.born.get(tid) ?? 0) : undefined),
         },

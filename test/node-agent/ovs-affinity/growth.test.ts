@@ -12,10 +12,11 @@ describe('growing late', () => {
   let applied: string[];
   let free: string;
   let pmdMask: CpuSet;
+  let problems: string[];
   let targets: ReturnType<typeof createTargets>;
 
   const pass = (mayGrow = false) => {
-    const view = { ...UNKNOWN_VIEW, problems: [], free: cpus(free) };
+    const view = { ...UNKNOWN_VIEW, problems, free: cpus(free) };
     const goal = targets.goal(view, CpuSet.EMPTY, mayGrow);
     const text = 'only' in goal ? goal.only.toString() : `not ${goal.avoid}`;
     if (applied.at(-1) !== text) applied.push(text);
@@ -28,6 +29,7 @@ describe('growing late', () => {
   beforeEach(() => {
     applied = [];
     pmdMask = CpuSet.EMPTY;
+    problems = [];
     targets = createTargets(
       {
         growthDelay: DELAY,
@@ -74,6 +76,19 @@ describe('growing late', () => {
     becomes('0-3');
     await sleep(DELAY * 1.5);
     assert.deepEqual(applied, ['0-3']);
+  });
+
+  it('a source is lost while it waits: nothing is taken until all is known again, and then after a new wait', async () => {
+    becomes('0-7');
+    problems = ['the kubelet does not answer'];
+    pass();
+    await sleep(DELAY * 1.5);
+    assert.deepEqual(applied, ['0-3']);
+    problems = [];
+    pass();
+    assert.deepEqual(applied, ['0-3']);
+    await sleep(DELAY * 1.5);
+    assert.deepEqual(applied, ['0-3', '0-7']);
   });
 
   it('CPUs that poll mode drivers give up are taken late, as any are', async () => {

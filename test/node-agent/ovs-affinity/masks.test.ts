@@ -111,6 +111,7 @@ describe('CPUs that are nobody’s and yet left out', () => {
     ['isolated', { isolated: cpus('4-7') }, '0-3'],
     ['isolated, and no other: used all the same', { isolated: cpus('0-7') }, '0-7'],
     ['isolated, but for those of poll mode drivers', { isolated: cpus('0-5'), pmd: cpus('6-7') }, '0-5'],
+    ['of poll mode drivers, and no other: better there than on owned ones', { pmd: cpus('0-7') }, '0-7'],
     ['vacated for a container that starts', { vacated: cpus('1-2') }, '0,3-7'],
   ];
   for (const [name, leftOut, expected] of cases) it(name, () => assert.equal(maskOf(node, leftOut), expected));

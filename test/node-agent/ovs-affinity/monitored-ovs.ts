@@ -15,10 +15,15 @@ export interface MonitoredOvs {
   /** The parent that starts a daemon again. */
   monitor(daemon: DaemonName): number;
   vsctl(...args: string[]): string;
+  /** Starts a daemon that has ended for good, with a monitor of its own. */
+  startAgain(daemon: DaemonName): void;
   stop(): Promise<void>;
 }
 
-/** A real Open vSwitch as distributions start it: detached, under --monitor; with one bridge of the userspace datapath. */
+/**
+ * A real Open vSwitch as distributions start it: detached, under --monitor; with one bridge of the userspace datapath.
+ * It has Open vSwitch's own dummies, so that there can be poll mode drivers without DPDK.
+ */
 export async function startMonitoredOvs(directory: string): Promise<MonitoredOvs> {
   const rundir = join(directory, 'run');
   mkdirSync(rundir, { recursive: true });
@@ -28,15 +33,17 @@ export async function startMonitoredOvs(directory: string): Promise<MonitoredOvs
     execFileSync(program, args, { env, encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] });
   const detached = ['--detach', '--monitor', '--pidfile', '-vconsole:off', '-vsyslog:off'];
   run('ovsdb-tool', 'create', join(rundir, 'conf.db'), SCHEMA);
-  run('ovsdb-server', join(rundir, 'conf.db'), `--remote=punix:${socket}`, ...detached);
+  const start = {
+    'ovsdb-server': () => run('ovsdb-server', join(rundir, 'conf.db'), `--remote=punix:${socket}`, ...detached),
+    'ovs-vswitchd': () => run('ovs-vswitchd', `unix:${socket}`, '--enable-dummy', ...detached),
+  };
+  start['ovsdb-server']();
   const vsctl = (...args: string[]) => run('ovs-vsctl', `--db=unix:${socket}`, ...args);
   vsctl('--no-wait', 'init');
-  run('ovs-vswitchd', `unix:${socket}`, ...detached);
+  start['ovs-vswitchd']();
   vsctl('add-br', 'plumb1', '--', 'set', 'bridge', 'plumb1', 'datapath_type=netdev');
 
   const pid = (daemon: string) => Number(read(join(rundir, `${daemon}.pid`)));
-  // One that nobody waited for has ended all the same.
-  const isAlive = (id: number) => /^State:\s*[^Z]/m.test(read(`/proc/${id}/status`));
   const parentOf = (daemon: DaemonName) => Number(/PPid:\s*(\d+)/.exec(read(`/proc/${pid(daemon)}/status`))?.[1]);
   const monitors = { 'ovs-vswitchd': parentOf('ovs-vswitchd'), 'ovsdb-server': parentOf('ovsdb-server') };
   const ovs: MonitoredOvs = {
@@ -45,6 +52,10 @@ export async function startMonitoredOvs(directory: string): Promise<MonitoredOvs
     isUp: (daemon) => pid(daemon) > 0 && isAlive(pid(daemon)),
     monitor: (daemon) => monitors[daemon],
     vsctl,
+    startAgain(daemon) {
+      start[daemon]();
+      monitors[daemon] = parentOf(daemon);
+    },
     async stop() {
       for (const daemon of ['ovs-vswitchd', 'ovsdb-server'] as const) {
         const processes = [monitors[daemon], pid(daemon)].filter((id) => id > 0 && isAlive(id));
@@ -55,6 +66,11 @@ export async function startMonitoredOvs(directory: string): Promise<MonitoredOvs
     },
   };
   return ovs;
+}
+
+/** One that has ended and that nobody waited for is not. */
+export function isAlive(pid: number): boolean {
+  return /^State:\s*[^Z]/m.test(read(`/proc/${pid}/status`));
 }
 
 function read(file: string): string {

@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { CpuSet } from '../../../model/cpu-set.ts';
+import { createAffinity } from '../../../native/affinity.ts';
 import { createAssignments } from '../../../node-agent/assignments/assignments.ts';
 import { createAffinityEvents } from '../../../node-agent/ovs-affinity/affinity-events.ts';
 import { createOvsAffinity } from '../../../node-agent/ovs-affinity/ovs-affinity.ts';
@@ -22,6 +22,16 @@ const assignments = createAssignments({
   log,
   onFailure: () => {},
 });
+// For measurements from outside: when the last thread was moved, on the machine's clock.
+const affinity = createAffinity();
+let movedAt = 0n;
+const timed: typeof affinity = {
+  get: affinity.get,
+  set(tid, words) {
+    affinity.set(tid, words);
+    movedAt = process.hrtime.bigint();
+  },
+};
 const { recorder } = recordingEvents();
 const events = createAffinityEvents({ recorder, nodeName: 'n', now: () => performance.now() / 1000 });
 const ovs = createOvsAffinity(
@@ -30,14 +40,16 @@ const ovs = createOvsAffinity(
     events,
     log,
     checkInterval: Number(checkInterval),
-    isolated: () => CpuSet.EMPTY,
+    affinity: timed,
   }),
 );
-// For measurements from outside: when the callback that the event came in has ended, on the machine's clock.
 assignments.subscribe(() => {
-  queueMicrotask(() => process.send?.({ done: process.hrtime.bigint().toString() }));
+  queueMicrotask(() => {
+    if (movedAt > 0n) process.send?.({ done: movedAt.toString() });
+    movedAt = 0n;
+  });
 });
+process.send?.({ ready: true });
 const running = Promise.all([assignments.run(stop.signal), ovs.run(stop.signal)]);
 log.info('program started');
-await running;
-process.exit(0);
+void running.then(() => process.exit(0));

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { CpuSet } from '../../../model/cpu-set.ts';
 import { askDatapaths, registerDatapathMetrics } from '../../../node-agent/ovs-affinity/datapath-metrics.ts';
 import { createOvsAffinity, type OvsAffinity } from '../../../node-agent/ovs-affinity/ovs-affinity.ts';
 import { procThreads } from '../../../node-agent/ovs-affinity/threads.ts';
@@ -8,7 +9,7 @@ import { createLogger } from '../../../runtime/log.ts';
 import { Registry } from '../../../runtime/metrics.ts';
 import { needs } from '../../support/parts.ts';
 import { allowedLists, eventually, tempDirectories } from '../support.ts';
-import { type MonitoredOvs, startMonitoredOvs } from './monitored-ovs.ts';
+import { isAlive, type MonitoredOvs, startMonitoredOvs } from './monitored-ovs.ts';
 import { all, cpus, first, machine, ovsParts, rest, settableView } from './parts.ts';
 import { watchMasks } from './sampler.ts';
 
@@ -99,6 +100,55 @@ describe('a real Open vSwitch under --monitor', function () {
     assert.deepEqual(allowedLists(monitor), [all()]);
     await eventually(() => real.isUp('ovsdb-server'), 'back', 30);
     assert.deepEqual([...new Set(allowedLists(real.pid('ovsdb-server')))], [all()]);
+  });
+
+  it('killed with a signal that its monitor takes for an end: managed at once when somebody starts it again', async () => {
+    view.free(first());
+    const monitor = real.monitor('ovs-vswitchd');
+    process.kill(real.pid('ovs-vswitchd'), 'SIGKILL');
+    await eventually(() => !isAlive(monitor), 'the monitor has ended too');
+    await eventually(() => /ovs-vswitchd is not managed/.test(ovs.status().problems.join()), 'said');
+    real.startAgain('ovs-vswitchd');
+    const begun = performance.now();
+    await eventually(() => masks() === first(), 'every thread and the new monitor', 2);
+    assert.ok(performance.now() - begun < 500, `${performance.now() - begun} ms`);
+  });
+
+  it('turned off: each thread has its own mask back', async () => {
+    view.free(first());
+    assert.equal(masks(), first());
+    rmSync(join(directory, 'etc/enable'));
+    await eventually(() => masks() === all(), 'as before');
+    writeFileSync(join(directory, 'etc/enable'), '1');
+    await eventually(() => masks() === first(), 'on again');
+  });
+
+  it('poll mode drivers are left alone, and their CPUs are nobody else’s', async () => {
+    const polled = cpus(rest()).first!;
+    const port = ['add-port', 'plumb1', 'poll0', '--', 'set', 'interface', 'poll0', 'type=dummy-pmd'];
+    real.vsctl('set', 'Open_vSwitch', '.', `other_config:pmd-cpu-mask=${(1 << polled).toString(16)}`, '--', ...port);
+    const polling = () =>
+      ovs.status().processes.flatMap(({ threads }) => threads.filter(({ name }) => /^pmd-c/.test(name)));
+    await eventually(() => polling().length === 1, 'a poll mode driver');
+    view.free(all());
+    const ordinary = ovs
+      .status()
+      .processes.flatMap(({ threads }) => threads)
+      .filter(({ note }) => note !== 'pmd');
+    const without = machine()
+      .minus(CpuSet.of([polled]))
+      .toString();
+    assert.deepEqual([...new Set(ordinary.map(({ allowed }) => allowed))], [without]);
+    assert.deepEqual(
+      polling().map(({ allowed, wanted, note }) => ({ allowed, wanted, note })),
+      [{ allowed: String(polled), wanted: null, note: 'pmd' }],
+    );
+    await ovs.vacate(CpuSet.of([polled]));
+    view.free(without, String(polled));
+    assert.match(ovs.status().problems.join(), /poll mode drivers run on CPUs \d+, which containers own/);
+    assert.equal(polling()[0]?.allowed, String(polled));
+    real.vsctl('del-port', 'poll0', '--', 'remove', 'Open_vSwitch', '.', 'other_config', 'pmd-cpu-mask');
+    await eventually(() => polling().length === 0, 'gone');
   });
 
   it('what a respawned daemon is given back is what its monitor had before', async () => {

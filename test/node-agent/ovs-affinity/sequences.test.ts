@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { status } from '@grpc/grpc-js';
 import { RpcError } from '../../../kube/kubelet-api/handlers.ts';
@@ -162,13 +162,31 @@ describe('the kubelet’s sequences, with real threads sampled from outside', ()
     });
   }
 
-  it('the socket hangs: masks unchanged, and what is taken is left at once', async () => {
+  it('the socket hangs: masks unchanged, what is taken is left at once; counted when its time is over, one Event', async () => {
     kubelet.behaviour = () => new Promise(() => {});
     kubelet.writeCheckpoint(first(), { uid: { compute: rest() } });
     await onlyOn(first());
+    counted.sets = 0;
     kubelet.writeCheckpoint(all());
+    await eventually(() => failures.includes('deadline'), 'given up', 15);
+    await eventually(() => recorded.events.some(({ reason }) => reason === 'OvsAffinityHeld'), 'an Event');
     await sleep(0.5);
     assert.equal(masks(), first());
+    assert.equal(counted.sets, 0);
+    assert.equal(recorded.events.filter(({ type }) => type === 'Warning').length, 1);
+  });
+
+  it('so many events that the kernel drops some, the one that counts among them: converges within five seconds', async () => {
+    await onlyOn(all());
+    const most = Number(readFileSync('/proc/sys/fs/inotify/max_queued_events', 'utf8'));
+    const noise = ['one', 'two'].map((name) => join(kubelet.directory, name)) as [string, string];
+    writeFileSync(noise[0], '');
+    // Each rename is two events, and none of them is read meanwhile.
+    for (let i = 0; i <= most / 2; i++) renameSync(noise[i % 2]!, noise[(i + 1) % 2]!);
+    kubelet.writeCheckpoint(first(), { uid: { compute: rest() } });
+    const begun = performance.now();
+    await eventually(() => masks() === first(), 'every thread on its CPUs', 8);
+    assert.ok(performance.now() - begun < 5500, `${performance.now() - begun} ms`);
   });
 
   it('idle: no call that changes anything, and the kubelet is not asked', async () => {

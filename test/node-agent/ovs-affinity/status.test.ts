@@ -5,11 +5,11 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { fetchOvsStatus } from '../../../cli/ovs/fetch.ts';
 import { statusLines } from '../../../cli/ovs/lines.ts';
-import { type OvsStatus, ovsStatus } from '../../../cli/ovs/status.ts';
+import { isInOrder, type OvsStatus, ovsStatus } from '../../../cli/ovs/status.ts';
 import { createOvsAffinity } from '../../../node-agent/ovs-affinity/ovs-affinity.ts';
-import { createAgentProbes } from '../../../node-agent/probe-server.ts';
 import { createLogger } from '../../../runtime/log.ts';
 import { Registry } from '../../../runtime/metrics.ts';
+import { createProbeServer } from '../../../runtime/probes.ts';
 import { needs } from '../../support/parts.ts';
 import { startStandIn, tempDirectories } from '../support.ts';
 import { first, machine, ovsParts, rest, settableView } from './parts.ts';
@@ -26,13 +26,13 @@ const EXAMPLE: OvsStatus = {
       role: 'daemon',
       pid: 100,
       threads: [
-        { tid: 100, name: 'ovs-vswitchd', allowed: '0-3', note: null },
-        { tid: 101, name: 'handler1', allowed: '0-3', note: null },
-        { tid: 102, name: 'handler2', allowed: '0-3', note: null },
-        { tid: 103, name: 'pmd-c08/id:4', allowed: '8', note: 'pmd' },
-        { tid: 104, name: 'revalidator3', allowed: '0-1', note: 'clipped' },
-        { tid: 105, name: 'urcu4', allowed: '0-7', note: null },
-        { tid: 106, name: 'late', allowed: '5', note: 'EPERM' },
+        { tid: 100, name: 'ovs-vswitchd', allowed: '0-3', wanted: '0-3', note: null },
+        { tid: 101, name: 'handler1', allowed: '0-3', wanted: '0-3', note: null },
+        { tid: 102, name: 'handler2', allowed: '0-3', wanted: '0-3', note: null },
+        { tid: 103, name: 'pmd-c08/id:4', allowed: '8', wanted: null, note: 'pmd' },
+        { tid: 104, name: 'revalidator3', allowed: '0-1', wanted: '0-3', note: 'clipped' },
+        { tid: 105, name: 'urcu4', allowed: '0-7', wanted: '0-3', note: null },
+        { tid: 106, name: 'late', allowed: '5', wanted: '0-3', note: 'EPERM' },
       ],
     },
     { name: 'ovs-vswitchd', role: 'monitor', pid: 99, threads: [] },
@@ -51,14 +51,23 @@ describe('plumbline ovs status', () => {
       '  100 ovs-vswitchd  0-3  as wanted',
       '  2 x handler  0-3  as wanted',
       '  103 pmd-c08/id:4  8  poll mode driver, left alone',
-      '  104 revalidator3  0-1  its cpuset holds it on fewer CPUs',
-      '  105 urcu4  0-7  not where it should be yet',
-      '  106 late  5  refused by the kernel: EPERM',
+      '  104 revalidator3  0-1  wanted 0-3: its cpuset holds it on fewer CPUs',
+      '  105 urcu4  0-7  wanted 0-3: to be moved',
+      '  106 late  5  wanted 0-3: refused by the kernel: EPERM',
       '',
       'ovs-vswitchd monitor (pid 99), 0 threads',
       '',
     ]);
     assert.equal(statusLines(EXAMPLE, true).filter((line) => /handler/.test(line)).length, 2);
+  });
+
+  it('in order: every thread in its place, and no problem; or off', () => {
+    const placed = EXAMPLE.processes.map((one) => ({ ...one, threads: one.threads.slice(0, 4) }));
+    assert.equal(isInOrder({ ...EXAMPLE, processes: placed }), true);
+    assert.equal(isInOrder({ ...EXAMPLE, processes: placed, problems: ['something'] }), false);
+    assert.equal(isInOrder(EXAMPLE), false);
+    const off = placed.map((one) => ({ ...one, threads: one.threads.map((thread) => ({ ...thread, wanted: null })) }));
+    assert.equal(isInOrder({ ...EXAMPLE, enabled: false, wanted: null, processes: off }), true);
   });
 
   it('off, and no daemon', () => {
@@ -82,7 +91,7 @@ describe('plumbline ovs status', () => {
       const ovs = createOvsAffinity(ovsParts(directory, { assignments }));
       const running = ovs.run(stop.signal);
       assignments.free(first(), rest());
-      const server = createAgentProbes({
+      const server = createProbeServer({
         host: '127.0.0.1',
         port: 0,
         notReady: () => undefined,
@@ -96,7 +105,9 @@ describe('plumbline ovs status', () => {
         assert.equal(status.wanted, first());
         assert.deepEqual(status.why, [`${rest()}: owned by containers`]);
         assert.match(status.problems.join(), /ovsdb-server is not managed/);
-        assert.ok(status.processes[0]!.threads.every(({ allowed }) => allowed === first()));
+        assert.ok(
+          status.processes[0]!.threads.every(({ allowed, wanted }) => allowed === first() && wanted === first()),
+        );
         assert.deepEqual(ovsStatus.parse(JSON.parse(JSON.stringify(ovs.status()))), ovs.status());
       } finally {
         await server.stop(0);

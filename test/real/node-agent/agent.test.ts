@@ -83,10 +83,13 @@ describe('agents and a real API server', function () {
   it('the report is applied: whole, and what is no longer said is gone', async () => {
     const store = createTopologyStore(agent, OWN);
     await store.sync(await readNode(agent, OWN, signal), signal);
-    assert.equal(await store.write(status({ pmdCPUs: '2,6', tunnel: { cells: '0' } }), signal), true);
-    assert.deepEqual(store.published, status({ pmdCPUs: '2,6', tunnel: { cells: '0' } }));
-    assert.equal(await store.write(status({ pmdCPUs: '2,6', tunnel: { cells: '0' } }), signal), false, 'nothing new');
-    assert.equal(await store.write(status({ assignments: [] }), signal), true);
+    const first = status({ pmdCPUs: '2,6', tunnel: { cells: '0' } });
+    assert.equal(store.differs(first), true);
+    await store.write(first, signal);
+    assert.deepEqual(store.published, first);
+    assert.equal(store.differs(first), false, 'nothing new');
+    assert.equal(store.differs(status({ assignments: [] })), true);
+    await store.write(status({ assignments: [] }), signal);
     const found = (await agent.get(`${TOPOLOGIES}/${OWN}`)) as {
       status: unknown;
       metadata: { ownerReferences: { kind: string; name: string }[]; managedFields: { manager: string }[] };
@@ -107,6 +110,8 @@ describe('agents and a real API server', function () {
     await store.sync(await readNode(agent, OWN, signal), signal);
     const forged = { status: { reserved: '0-7', pmdCPUs: '7' } };
     await installed.plane.client.patch(`${TOPOLOGIES}/${OWN}/status`, 'application/merge-patch+json', forged);
+    await store.sync(await readNode(agent, OWN, signal), signal);
+    assert.equal(store.differs(status({ assignments: [] })), true, 'it is seen');
     await store.write(status({ reserved: '0,4', isolated: '3,7' }), signal);
     assert.deepEqual(store.published, status({ reserved: '0,4', isolated: '3,7' }));
   });
@@ -166,6 +171,31 @@ describe('agents and a real API server', function () {
     const stolen = { metadata: { ownerReferences: [owner] } };
     const patch = () => agent.patch(`${LEASES}/plumbline-agent-${OWN}`, 'application/merge-patch+json', stolen);
     assert.ok(await refused(patch, /owned by that Node/));
+  });
+
+  it('may do this and nothing else', async () => {
+    const review = { apiVersion: 'authorization.k8s.io/v1', kind: 'SelfSubjectRulesReview' };
+    const allowed = async (namespace: string) => {
+      const body = { ...review, spec: { namespace } };
+      const { status } = (await agent.create('/apis/authorization.k8s.io/v1/selfsubjectrulesreviews', body)) as {
+        status: { resourceRules: { verbs: string[]; resources: string[] }[] };
+      };
+      // What everybody may: ask who they are and what they may do.
+      const own = status.resourceRules.filter(
+        ({ resources }) => !resources.every((one) => one.startsWith('selfsubject')),
+      );
+      return own.map(({ verbs, resources }) => `${resources.sort()}: ${verbs.sort()}`).sort();
+    };
+    const everywhere = [
+      'events: create',
+      'nodes/configz: get',
+      'nodes: get',
+      'nodetopologies/status: patch',
+      'nodetopologies: create,get',
+      'pods: get',
+    ];
+    assert.deepEqual(await allowed('default'), everywhere);
+    assert.deepEqual(await allowed('plumbline-system'), ['leases: create,get,patch', ...everywhere].sort());
   });
 
   it('has no verb on nodes but get, and may not delete, list or watch', async () => {

@@ -1,37 +1,27 @@
-import { execFileSync } from 'node:child_process';
-import { join } from 'node:path';
-import { parseAllDocuments } from 'yaml';
+import { apiAccess } from '../../../kube/api-access.ts';
+import { createApiClient } from '../../../kube/api-client.ts';
 import type { KubeClient } from '../../../kube/client.ts';
-import { createApiClient } from '../../../node-agent/api/client.ts';
-import { apiAccess } from '../../../node-agent/api/credentials.ts';
-import { root } from '../../support/bundles.ts';
-import { pathOf } from '../../support/parts.ts';
 import { type ControlPlane, type KubernetesObject, startControlPlane } from '../control-plane.ts';
+import { agentObjects } from './agent-objects.ts';
 
 const SYSTEM = 'plumbline-system';
 const ACCOUNT = 'plumbline-node-agent';
-/** What of the base concerns agents. */
-const KINDS = [
-  'Namespace',
-  'CustomResourceDefinition',
-  'ServiceAccount',
-  'ClusterRole',
-  'ClusterRoleBinding',
-  'Role',
-  'RoleBinding',
-];
+const DPUS = 'plumbline-dpu';
 
 /** A real API server with what Plumbline's base gives to agents, and nodes for them to be on. */
 export interface InstalledAgents {
   readonly plane: ControlPlane;
   /** The client of the agent on a node, under the token that its pod would have. */
   agent(node: string): Promise<KubeClient>;
+  /** The client of the DPU whose account is named like that node, made with it. */
+  dpu(node: string): Promise<KubeClient>;
   /** A client under a token of the same account that is bound to no pod. */
   unbound(): Promise<KubeClient>;
   stop(): Promise<void>;
 }
 
-export async function installAgents(nodes: readonly string[]): Promise<InstalledAgents> {
+/** @param component of the agents' manifests, beside their base */
+export async function installAgents(nodes: readonly string[], component?: string): Promise<InstalledAgents> {
   const plane = await startControlPlane();
   const clients: KubeClient[] = [];
   const clientOf = async (name: string, token: string) => {
@@ -42,9 +32,9 @@ export async function installAgents(nodes: readonly string[]): Promise<Installed
     return client;
   };
   try {
-    await plane.create(...agentObjects());
+    await plane.create({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'ovn-kubernetes' } });
     await plane.create(
-      { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'ovn-kubernetes' } },
+      ...agentObjects(component),
       ...nodes.flatMap((name): KubernetesObject[] => [
         { apiVersion: 'v1', kind: 'Node', metadata: { name } },
         {
@@ -68,23 +58,14 @@ export async function installAgents(nodes: readonly string[]): Promise<Installed
       };
       return clientOf(name, await plane.serviceAccountToken(SYSTEM, ACCOUNT, { name, uid: pod.metadata.uid }));
     },
+    async dpu(node) {
+      await plane.create({ apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: node, namespace: DPUS } });
+      return clientOf(`dpu-${node}`, await plane.serviceAccountToken(DPUS, node));
+    },
     unbound: async () => clientOf('unbound', await plane.serviceAccountToken(SYSTEM, ACCOUNT)),
     async stop() {
       await Promise.all(clients.map((client) => client.close()));
       await plane.stop();
     },
   };
-}
-
-function agentObjects(): KubernetesObject[] {
-  const yaml = execFileSync(pathOf('kubectl'), ['kustomize', join(root, 'manifests/base')], {
-    encoding: 'utf8',
-    stdio: ['ignore', 'pipe', 'ignore'],
-  });
-  const objects = parseAllDocuments(yaml).map((document) => document.toJS() as KubernetesObject);
-  return objects.filter(
-    ({ kind, metadata }) =>
-      KINDS.includes(kind) ||
-      (kind.startsWith('ValidatingAdmissionPolicy') && metadata.name.startsWith('plumbline-node-agent')),
-  );
 }

@@ -1,12 +1,12 @@
 import { Agent as HttpAgent, request as httpRequest, type IncomingMessage } from 'node:http';
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
-import type { KubeClient, RequestOptions } from '../../kube/client.ts';
-import { KubeError } from '../../kube/errors.ts';
-import type { ApiAccess } from './credentials.ts';
+import type { ApiAccess } from './api-access.ts';
+import type { KubeClient, RequestOptions } from './client.ts';
+import { KubeError } from './errors.ts';
 
 /** Seconds for a whole exchange. */
 const TIMEOUT = 10;
-/** Connections that are kept; the agent has few requests, and none of them long. */
+/** Connections that are kept at most. A watch holds one. */
 const CONNECTIONS = 4;
 
 interface Content {
@@ -15,23 +15,23 @@ interface Content {
 }
 
 /**
- * A client of the API server on Node's own HTTPS, which every node runs: the pool and the credential plugins that the
- * other daemons use would take a third of the agent's memory (see docs/adr/0030).
+ * A client of the API server on Node's own HTTPS: the pool and the credential plugins of the other one would take a third
+ * of a small daemon's memory (see docs/adr/0030).
  */
-export function createApiClient(access: ApiAccess, userAgent: string): KubeClient {
+export function createApiClient(access: ApiAccess, userAgent: string, connections = CONNECTIONS): KubeClient {
   const { server, ca, cert, key, verify, serverName } = access;
   const isTls = server.startsWith('https:');
   const agent = isTls
     ? new HttpsAgent({
         keepAlive: true,
-        maxSockets: CONNECTIONS,
+        maxSockets: connections,
         rejectUnauthorized: verify,
         ...(ca !== undefined && { ca }),
         ...(cert !== undefined && { cert }),
         ...(key !== undefined && { key }),
         ...(serverName !== undefined && { servername: serverName }),
       })
-    : new HttpAgent({ keepAlive: true, maxSockets: CONNECTIONS });
+    : new HttpAgent({ keepAlive: true, maxSockets: connections });
   const makeRequest = isTls ? httpsRequest : httpRequest;
 
   const open = (method: string, path: string, options: RequestOptions, content: Content | undefined) =>

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { parse } from 'yaml';
 import * as z from 'zod';
-import { ConfigError } from '../../runtime/config.ts';
+import { ConfigError } from '../runtime/config.ts';
 
 /** Where the API server is and how this process shows who it is. */
 export interface ApiAccess {

@@ -1,0 +1,109 @@
+import { execFileSync } from 'node:child_process';
+import { copyFileSync, mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { cpus, tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { CpuSet } from '../../model/cpu-set.ts';
+import { createAffinity } from '../../native/affinity.ts';
+import { procThreads } from '../../node-agent/ovs-affinity/threads.ts';
+import { type BenchResult, summary } from '../model/timing.ts';
+import { startAgentProcess } from '../node-agent/agent-process.ts';
+import { root } from '../support/process.ts';
+import { compile, median } from './c-program.ts';
+import { startManyThreads } from './many-threads.ts';
+
+const THREADS = 64;
+const ROUNDS = 7;
+const CALLS = 40;
+/** The pod's CPU, which Open vSwitch must leave before the answer; the machine's last. */
+const CPU = cpus().length - 1;
+
+/**
+ * The CNI plugin with the bundled agent behind it, each ADD moving 64 threads of Open vSwitch off the pod's CPU: the
+ * milliseconds that it adds to a delegate, and how many times slower the same plugin is as a Node.js script.
+ */
+export async function gateCalls(): Promise<BenchResult[]> {
+  const directory = mkdtempSync(join(tmpdir(), 'plumbline-bench-'));
+  const places = { socket: join(directory, 'gate.sock'), stateFile: join(directory, 'gate.state') };
+  const conf = (name: string, value: object) => {
+    const file = join(directory, `${name}.json`);
+    writeFileSync(file, JSON.stringify({ cniVersion: '1.0.0', name: 'net', ...value }));
+    return file;
+  };
+  const [calls, delegate] = [compile('calls.c'), compile('delegate.c')];
+  const binDir = join(directory, 'bin');
+  mkdirSync(binDir);
+  execFileSync('make', ['-s', '-C', join(root, 'native/cni'), `OUT=${binDir}`]);
+  copyFileSync(delegate.path, join(binDir, 'delegate'));
+  writeFileSync(join(directory, 'enable'), '1');
+  const ovs = await startManyThreads(['ovs-vswitchd', 'ovsdb-server'], THREADS);
+  const [vswitchd = 0] = ovs.pids;
+  const agent = await startAgentProcess(
+    ...['--ovs-rundir', ovs.rundir, '--ovs-enabler', join(directory, 'enable'), '--state-dir', directory],
+    ...['--gate', 'on', '--gate-socket', places.socket, '--gate-state', places.stateFile],
+  );
+  Object.assign(process.env, {
+    CNI_COMMAND: 'ADD',
+    CNI_CONTAINERID: 'sandbox',
+    CNI_NETNS: '/var/run/netns/none',
+    CNI_IFNAME: 'eth0',
+    CNI_PATH: binDir,
+    CNI_ARGS: 'K8S_POD_NAMESPACE=default;K8S_POD_NAME=vm;K8S_POD_UID=uid-1',
+  });
+
+  /** Microseconds of each program's calls, taken in turns. */
+  const inTurns = (...programs: string[]): [number[], number[]] => {
+    const times = calls.run(CALLS, vswitchd, ...programs);
+    return [times.filter((_, i) => i % 2 === 0), times.filter((_, i) => i % 2 === 1)];
+  };
+  const chained = conf('chained', { type: 'plumbline-gate', ...places });
+  const wrapped = conf('wrapped', { type: 'plumbline-gate', ...places, delegate: { type: 'delegate' } });
+  const alone = conf('alone', { type: 'delegate' });
+  const shim = join(binDir, 'plumbline-gate');
+  const inNode = join(import.meta.dirname, 'gate-in-node.cjs');
+  try {
+    assignCpu(agent.kubeletDir);
+    const added: number[] = [];
+    const faster: number[] = [];
+    for (let round = 0; round <= ROUNDS; round++) {
+      const [gated, bare] = inTurns(wrapped, shim, alone, delegate.path);
+      const [script, plugin] = inTurns(chained, inNode, chained, shim);
+      // The first warms up.
+      if (round === 0) continue;
+      added.push((median(gated) - median(bare)) / 1000);
+      faster.push(median(script) / median(plugin));
+    }
+    assertVacated(vswitchd);
+    return [
+      summary('native.gate-milliseconds-over-delegate', added, { most: 2 }),
+      summary('native.gate-over-node-script', faster, { least: 20 }),
+    ];
+  } finally {
+    await agent.stop();
+    ovs.stop();
+    calls.remove();
+    delegate.remove();
+    rmSync(directory, { recursive: true, force: true });
+  }
+}
+
+function assignCpu(kubeletDir: string): void {
+  const file = join(kubeletDir, 'cpu_manager_state');
+  const others = CpuSet.parse('0-255')
+    .minus(CpuSet.of([CPU]))
+    .toString();
+  const state = {
+    policyName: 'static',
+    defaultCpuSet: others,
+    entries: { 'uid-1': { compute: String(CPU) } },
+    checksum: 1,
+  };
+  writeFileSync(`${file}.tmp`, JSON.stringify(state));
+  renameSync(`${file}.tmp`, file);
+}
+
+/** What was measured did happen: the last call has moved every thread. */
+function assertVacated(pid: number): void {
+  const affinity = createAffinity();
+  const left = procThreads.list(pid).filter((tid) => CpuSet.fromWords(affinity.get(tid)).has(CPU));
+  if (left.length > 0) throw new Error(`${left.length} threads are still on CPU ${CPU}`);
+}

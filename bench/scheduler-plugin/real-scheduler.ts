@@ -1,0 +1,132 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { inParallel, type SeenPod, type Stage, startStage, until } from '../../test/real/scheduler/stage.ts';
+import { type BenchResult, summary } from '../model/timing.ts';
+import { quantile } from '../support/http-load.ts';
+import { runScript } from '../support/process.ts';
+import { nodeName, nodeStatus } from './nodes.ts';
+
+const NODES = Number(process.env['PLUMBLINE_BENCH_NODES'] ?? 5000);
+const PODS = Number(process.env['PLUMBLINE_BENCH_PODS'] ?? 1000);
+const ROUNDS = Number(process.env['PLUMBLINE_BENCH_ROUNDS'] ?? 3);
+const PODS_PATH = '/api/v1/namespaces/default/pods';
+
+const BOUNDS = { echo: 0.9, none: 0.98 } as const;
+/** The scheduler's own choice, and what the shipped profile sets. */
+const PERCENTAGES = [undefined, 100] as const;
+
+/** What stands beside the scheduler, and whether the pods are its business. */
+interface Setting {
+  readonly extender: Readonly<Record<string, unknown>> | false;
+  readonly devices: readonly string[];
+}
+
+/**
+ * Pods a second of a real kube-scheduler with 5,000 nodes: with Plumbline against an extender that takes every node, and
+ * for pods that are none of Plumbline's business against a scheduler without any extender. In turns, in one run.
+ */
+export async function podsPerSecond(): Promise<BenchResult[]> {
+  const stage = await startStage();
+  try {
+    const nodes = Array.from({ length: NODES }, (_, i) => ({ name: nodeName(i), topology: nodeStatus(i) }));
+    await stage.addNodes(nodes);
+    const replica = await stage.startReplica({ args: ['--claim-timeout', '600'] });
+    await until('the replica to be active', () => replica.isActive(), 60);
+    await untilQuiet(stage);
+    const tls = { PLUMBLINE_BENCH_TLS: JSON.stringify(stage.certificate) };
+    const echo = runScript('bench/scheduler-plugin/echo-extender.ts', tls);
+    const line = await echo.line((found) => typeof found['port'] === 'number');
+    const plumbline = stage.extenderAt(replica.port);
+    const echoing = { ...stage.extenderAt(Number(line['port'])), prioritizeVerb: '', preemptVerb: '' };
+    const [kvm, none] = [['devices.kubevirt.io/kvm'], []];
+    const results: BenchResult[] = [];
+    for (const percentage of PERCENTAGES) {
+      const name = `kube-scheduler.${percentage === undefined ? 'default' : `all-nodes`}-profile`;
+      const run = (setting: Setting) => rate(stage, setting, percentage);
+      const [overEcho, overNone]: [number[], number[]] = [[], []];
+      for (let round = 0; round < ROUNDS; round++) {
+        const [mine, theirs] = [
+          await run({ extender: plumbline, devices: kvm }),
+          await run({ extender: echoing, devices: kvm }),
+        ];
+        const [passing, alone] = [
+          await run({ extender: plumbline, devices: none }),
+          await run({ extender: false, devices: none }),
+        ];
+        overEcho.push(mine / theirs);
+        overNone.push(passing / alone);
+        const rates = [mine, theirs, passing, alone].map((one) => one.toFixed(0)).join(', ');
+        console.error(`${name}: ${rates} pods a second with Plumbline, with an echo; unmatched, without an extender`);
+      }
+      results.push(summary(`${name}-over-echo-extender`, overEcho, { least: BOUNDS.echo }));
+      results.push(summary(`${name}-unmatched-over-no-extender`, overNone, { least: BOUNDS.none }));
+    }
+    await echo.stop();
+    return results;
+  } finally {
+    await stage.stop();
+  }
+}
+
+let schedulers = 0;
+
+/** Pods that wait from before the scheduler starts, and how many of them it binds a second. */
+async function rate(stage: Stage, { extender, devices }: Setting, percentage: number | undefined): Promise<number> {
+  const name = `bench-${++schedulers}`;
+  const pods = Array.from({ length: PODS }, (_, i) => `${name}-${i}`);
+  await inParallel(pods, (pod) => stage.addPod({ name: pod, cpu: '4', devices, more: { schedulerName: name } }));
+  const bound: number[] = [];
+  const stopped = new AbortController();
+  const watching = watchBindings(stage, name, bound, stopped.signal);
+  const scheduler = await stage.startScheduler({
+    name,
+    extender,
+    ...(percentage !== undefined && { percentageOfNodesToScore: percentage }),
+  });
+  await until(`${PODS} pods to be bound`, async () => bound.length >= PODS, 600);
+  await scheduler.stop();
+  stopped.abort();
+  await watching;
+  await inParallel(pods, async (pod) => void (await stage.client.delete(`${PODS_PATH}/${pod}`)));
+  await untilQuiet(stage);
+  // Without the first and last twentieth: caches fill, and the queue runs dry.
+  const [begin, end] = [quantile(bound, 0.05), quantile(bound, 0.95)];
+  return (PODS * 0.9) / ((end - begin) / 1000);
+}
+
+/** Notes when each pod of a scheduler is first seen with a node. */
+async function watchBindings(stage: Stage, name: string, bound: number[], signal: AbortSignal): Promise<void> {
+  const query = { watch: true, fieldSelector: `spec.schedulerName=${name}` };
+  const seen = new Set<string>();
+  let rest = '';
+  try {
+    for await (const chunk of await stage.client.watch(PODS_PATH, { query, signal })) {
+      const lines = (rest + Buffer.from(chunk).toString()).split('\n');
+      rest = lines.pop() ?? '';
+      for (const line of lines) {
+        const { object } = JSON.parse(line) as { object: SeenPod };
+        if (object.spec?.nodeName === undefined || seen.has(object.metadata.name)) continue;
+        seen.add(object.metadata.name);
+        bound.push(performance.now());
+      }
+    }
+  } catch (error) {
+    if (!signal.aborted) throw error;
+  }
+}
+
+/** Until no node is written any more: the labels that follow from the reports are. */
+async function untilQuiet(stage: Stage): Promise<void> {
+  const version = async () => {
+    const { metadata } = (await stage.client.get('/api/v1/nodes', { query: { limit: 1 } })) as {
+      metadata: { resourceVersion: string };
+    };
+    return metadata.resourceVersion;
+  };
+  for (let before = await version(); ; ) {
+    await delay(3000);
+    const now = await version();
+    // The lease of the active replica alone is renewed about twice in that time.
+    if (Number(now) - Number(before) < 10) return;
+    before = now;
+  }
+}

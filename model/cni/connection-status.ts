@@ -1,0 +1,47 @@
+const DETAILS = 'k8s.ovn.org/dpu.connection-details';
+const STATUS = 'k8s.ovn.org/dpu.connection-status';
+
+/** How far the DPU has got with one network of a pod; absent: it has not answered. */
+export interface DpuConnection {
+  /** `default`, or the network attachment's name. */
+  readonly network: string;
+  readonly state: 'Ready' | 'not ready' | 'absent';
+  /** What the DPU says besides; empty if nothing. */
+  readonly reason: string;
+}
+
+/**
+ * The networks of a pod that OVN-Kubernetes' host side has asked the DPU to connect, and what the DPU said. Both
+ * annotations are objects by network; older releases wrote the one network's fields without a key. Annotations that
+ * are no JSON name no network.
+ * Source: ovn-kubernetes go-controller/pkg/util/dpu_annotations.go.
+ */
+export function dpuConnections(annotations: Readonly<Record<string, string>>): DpuConnection[] {
+  const statuses = byNetwork(annotations[STATUS], ['Status', 'status']);
+  return Object.keys(byNetwork(annotations[DETAILS], ['pfId', 'vfId', 'sandboxId'])).map((network) => {
+    const { Status, status = Status, Reason, reason = Reason } = statuses[network] ?? {};
+    if (status === undefined) return { network, state: 'absent', reason: '' };
+    const text = typeof reason === 'string' ? reason : '';
+    if (status === 'Ready') return { network, state: 'Ready', reason: text };
+    return { network, state: 'not ready', reason: text || String(status) };
+  });
+}
+
+/** @param fields of which one of the older form has at least one at its top */
+function byNetwork(text: string | undefined, fields: readonly string[]): Record<string, Record<string, unknown>> {
+  let value: unknown;
+  try {
+    value = JSON.parse(text ?? '{}');
+  } catch {
+    return {};
+  }
+  if (!isObject(value)) return {};
+  if (fields.some((field) => typeof (value as Record<string, unknown>)[field] === 'string')) return { default: value };
+  return Object.fromEntries(
+    Object.entries(value).filter((entry): entry is [string, Record<string, unknown>] => isObject(entry[1])),
+  );
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

@@ -1,0 +1,119 @@
+import type { DpuConnection } from '../cni/connection-status.ts';
+import { parseMicroTime } from './renew-time.ts';
+import { type LeaseFault, type LeaseShape, repairLease } from './repair.ts';
+import { renewalWriters, type WriterSample } from './writers.ts';
+
+/** One look at a DPU's lease. */
+export interface LeaseLook extends WriterSample {
+  /** Milliseconds since 1970 by the clock of whoever looked. */
+  readonly at: number;
+  readonly lease: LeaseShape;
+}
+
+/** What was seen of one node whose network runs on a DPU, or for which there is a lease of one. */
+export interface DpuSighting {
+  readonly node: string;
+  /** Undefined if there is no such node. */
+  readonly uid: string | undefined;
+  readonly dpuHost: boolean;
+  /** The first to the last; none if there is no lease. */
+  readonly looks: readonly LeaseLook[];
+  /** Networks of the node's pods that the DPU has been asked to connect and has not. */
+  readonly waiting: readonly (DpuConnection & { readonly pod: string })[];
+}
+
+export interface DpuDiagnosis {
+  readonly node: string;
+  /** Changes of renewTime that were seen. */
+  readonly renewals: number;
+  readonly writers: readonly string[];
+  /** What is wrong, each with what to do about it. */
+  readonly problems: readonly string[];
+  /** What is worth knowing and does no harm. */
+  readonly notes: readonly string[];
+}
+
+const FAULTS: Readonly<Record<LeaseFault, string>> = {
+  'no-owner': 'has no owner, so it stays when the node goes',
+  'foreign-owner': 'is owned by something else than this very Node object, so it may be deleted under a live node',
+  'owner-fields': 'has an ownerReference that holds up the node’s deletion or lacks a field',
+  holder: 'names a foreign holder',
+  duration: 'has no duration',
+};
+/** Where a lease does not say how long a renewal counts, in seconds. */
+const DEFAULT_DURATION = 40;
+/** Seconds between two clocks that are worth a word. */
+const NOTABLE_SKEW = 60;
+/** Pods that are named; the rest is counted. */
+const NAMED = 5;
+
+/**
+ * What can be told of a DPU's lease by looking at it for a while.
+ * @param lease the lease's name
+ */
+export function diagnoseDpu(lease: string, { node, uid, dpuHost, looks, waiting }: DpuSighting): DpuDiagnosis {
+  const writers = renewalWriters(looks);
+  const renewals = looks.filter(({ renewTime }, i) => i > 0 && renewTime !== looks[i - 1]?.renewTime).length;
+  const last = looks.at(-1);
+  const problems =
+    last === undefined ? withoutLease(lease, dpuHost) : ofLease(lease, { node, uid, last, looks, writers, renewals });
+  return { node, renewals, writers, problems: [...problems, ...ofPods(waiting)], notes: skew(last) };
+}
+
+function withoutLease(lease: string, dpuHost: boolean): string[] {
+  if (!dpuHost) return [];
+  return [`there is no lease ${lease}; the agent on this host makes it (--mode dpu-host), or OVN-Kubernetes does`];
+}
+
+interface Seen {
+  readonly node: string;
+  readonly uid: string | undefined;
+  readonly last: LeaseLook;
+  readonly looks: readonly LeaseLook[];
+  readonly writers: readonly string[];
+  readonly renewals: number;
+}
+
+function ofLease(name: string, { node, uid, last, looks, writers, renewals }: Seen): string[] {
+  const problems: string[] = [];
+  if (writers.length > 1) {
+    problems.push(
+      `lease ${name} has ${writers.length} writers, ${writers.join(' and ')}: one of them can hide that the other’s DPU is dead; ` +
+        'start Plumbline with --dpu-lease observe, or turn OVN-Kubernetes’ lease off (--dpu-node-lease-renew-interval=0)',
+    );
+  }
+  if (uid === undefined) {
+    problems.push(`lease ${name} is there and node ${node} is not; delete the lease`);
+  } else {
+    const duration = last.lease.spec?.leaseDurationSeconds ?? DEFAULT_DURATION;
+    const repair = repairLease(last.lease, { nodeName: node, nodeUid: uid, duration });
+    const faults = repair.kind === 'repair' ? repair.faults : [];
+    for (const fault of faults) problems.push(`lease ${name} ${FAULTS[fault]}; the agent on the host puts that right`);
+  }
+  const watched = (last.at - (looks[0]?.at ?? last.at)) / 1000;
+  const duration = last.lease.spec?.leaseDurationSeconds ?? DEFAULT_DURATION;
+  if (renewals === 0 && watched >= duration / 2) {
+    const since =
+      last.renewTime === undefined ? 'has never been renewed' : `was not renewed in ${Math.round(watched)} s`;
+    problems.push(`lease ${name} ${since}; check the DPU, its Open vSwitch and the agent on it`);
+  }
+  return problems;
+}
+
+function ofPods(waiting: DpuSighting['waiting']): string[] {
+  if (waiting.length === 0) return [];
+  const named = waiting.slice(0, NAMED).map(({ pod, network, state, reason }) => {
+    const said = state === 'absent' ? 'no answer' : reason;
+    return `${pod} (${network}: ${said})`;
+  });
+  const rest = waiting.length > NAMED ? ` and ${waiting.length - NAMED} more` : '';
+  return [`the DPU has not connected ${named.join(', ')}${rest}; check ovnkube on the DPU`];
+}
+
+function skew(last: LeaseLook | undefined): string[] {
+  const renewed = last?.renewTime === undefined ? undefined : parseMicroTime(last.renewTime);
+  if (last === undefined || renewed === undefined) return [];
+  const ahead = Math.round(Number(renewed / 1000n) / 1000 - last.at / 1000);
+  if (ahead < NOTABLE_SKEW) return [];
+  return [`its clock is at least ${ahead} s ahead of this one; that does no harm, as nobody compares clocks`];
+}

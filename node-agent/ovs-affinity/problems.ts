@@ -1,0 +1,43 @@
+import type { CpuSet } from '../../model/cpu-set.ts';
+import type { MissingDaemon } from './daemons.ts';
+import type { PassResult } from './keeper.ts';
+
+/** Something that is not as it should be: for people, and by its cause for metrics. */
+export interface Problem {
+  /** `pidfile-absent`, `clipped`, `EINVAL`, …: one of few, the same for every node. */
+  readonly cause: string;
+  readonly text: string;
+}
+
+/** A daemon that was not found. */
+export function notManaged({ name, code, message }: MissingDaemon): Problem {
+  return { cause: `pidfile-${code}`, text: `${name} is not managed: ${message}` };
+}
+
+/** What the kernel made of a pass over the processes of one daemon. */
+export function refusals(name: string, results: readonly PassResult[]): Problem[] {
+  const errors = results.flatMap((result) => result.errors);
+  const clipped = results.reduce((sum, result) => sum + result.clipped, 0);
+  const found = [...new Set(errors)].map((cause) => {
+    const count = errors.filter((code) => code === cause).length;
+    return { cause, text: `${name}: the kernel refused ${count} threads: ${cause}` };
+  });
+  if (clipped === 0) return found;
+  return [
+    ...found,
+    { cause: 'clipped', text: `${name}: its cpuset holds ${clipped} threads on fewer CPUs than they may have` },
+  ];
+}
+
+export function nowhereToGo(only: CpuSet): Problem {
+  const text = only.isEmpty
+    ? 'no CPU is free: the threads stay where they are'
+    : `none of the free CPUs (${only}) is on this machine: the threads stay where they are`;
+  return { cause: 'no-cpu', text };
+}
+
+/** Poll mode drivers are where their mask puts them, whatever the kubelet gives away. */
+export function pollsOwned(cpus: CpuSet): Problem {
+  const text = `poll mode drivers run on CPUs ${cpus}, which containers own: reserve the CPUs of pmd-cpu-mask (reservedSystemCPUs)`;
+  return { cause: 'pmd-on-owned', text };
+}

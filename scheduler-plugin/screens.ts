@@ -1,0 +1,129 @@
+import { coarseNeedOf } from '../model/placement/coarse.ts';
+import { candidateKey } from './candidate-order.ts';
+import type { Fleet } from './fleet.ts';
+import type { NodeShape } from './node-shapes.ts';
+import type { PodNeeds } from './pod-needs.ts';
+import { type Refused, refuse, type UnpredictablePolicy, unfitShape } from './verdict.ts';
+
+/** What can be told of every node for pods alike, without an exact prediction. */
+export interface Screen {
+  /** By the node's number: the key of a candidate (see CandidateOrder), LOOK_CLOSER, or what `refusalOf` reads. */
+  readonly codes: Int32Array;
+  refusalOf(code: number): Refused;
+  /** The code of a node that has reported, by its room alone: for one that was looked at closer. */
+  roomOn(id: number): number;
+}
+
+/** The node has not reported, or something else is the matter with it. */
+export const LOOK_CLOSER = -1;
+const FIRST_REFUSAL = -2;
+
+/** What a coarse fit refuses with. */
+const TOO_FEW_CORES = refuse('too-few-whole-cores', 'too few free whole cores');
+const TOO_FEW_CPUS = refuse('too-few-cpus', 'too few free CPUs');
+const NOT_NEAR = refuse('network-elsewhere', 'no room on the NUMA nodes of a required network');
+
+/** Kinds of pods whose screens are kept: launchers come in a few shapes. A screen costs four bytes a node. */
+const KEPT = 16;
+
+/**
+ * Screens by kind of pod, kept between calls: when one is asked for again, only nodes that have changed in the meantime
+ * are looked at. A screen is good until the next is asked for.
+ */
+export function createScreens(fleet: Fleet, policy: UnpredictablePolicy): (needs: PodNeeds) => Screen {
+  const kept = new Map<string, KeptScreen>();
+  return (needs) => {
+    let screen = kept.get(needs.key);
+    if (screen === undefined) {
+      screen = new KeptScreen(fleet, judgeOf(fleet, policy, needs));
+      const [oldest] = kept.keys();
+      if (kept.size >= KEPT && oldest !== undefined) kept.delete(oldest);
+      kept.set(needs.key, screen);
+    }
+    screen.catchUp();
+    return screen;
+  };
+}
+
+class KeptScreen implements Screen {
+  codes = new Int32Array(0);
+  readonly #fleet: Fleet;
+  readonly #judge: (id: number) => number | Refused;
+  readonly #refusals: Refused[] = [];
+  #seen = Number.NEGATIVE_INFINITY;
+
+  constructor(fleet: Fleet, judge: (id: number) => number | Refused) {
+    this.#fleet = fleet;
+    this.#judge = judge;
+  }
+
+  roomOn(id: number): number {
+    return this.#codeOf(id);
+  }
+
+  refusalOf(code: number): Refused {
+    return this.#refusals[FIRST_REFUSAL - code]!;
+  }
+
+  catchUp(): void {
+    const { changes, names } = this.#fleet;
+    if (names.size > this.codes.length) {
+      this.codes = new Int32Array(names.size * 2);
+      this.#seen = Number.NEGATIVE_INFINITY;
+    }
+    const changed = changes.since(this.#seen);
+    if (changed === undefined) for (let id = 0; id < names.size; id++) this.#look(id);
+    else for (const id of changed) this.#look(id);
+    this.#seen = changes.count;
+  }
+
+  #look(id: number): void {
+    this.codes[id] = this.#fleet.isPlain(id) ? this.#codeOf(id) : LOOK_CLOSER;
+  }
+
+  #codeOf(id: number): number {
+    const verdict = this.#judge(id);
+    if (typeof verdict === 'number') return verdict;
+    let at = this.#refusals.findIndex(({ text }) => text === verdict.text);
+    if (at < 0) at = this.#refusals.push(verdict) - 1;
+    return FIRST_REFUSAL - at;
+  }
+}
+
+/** Judges a node by its shape, then by its free CPUs. What depends on the shape alone is asked once a shape. */
+function judgeOf(fleet: Fleet, policy: UnpredictablePolicy, needs: PodNeeds): (id: number) => number | Refused {
+  const need = coarseNeedOf(needs);
+  const roomFor = fleet.coarse.fitter(need);
+  const roomAnywhere = need.networks.length === 0 ? roomFor : fleet.coarse.fitter({ ...need, networks: [] });
+  const shapes = new WeakMap<NodeShape, ShapeScreen>();
+
+  const screenOf = (shape: NodeShape): ShapeScreen => {
+    const known = shapes.get(shape) ?? screenShape(shape, needs, policy);
+    shapes.set(shape, known);
+    return known;
+  };
+  return (id) => {
+    const shape = fleet.shape(id);
+    if (shape === undefined) return LOOK_CLOSER;
+    const { unfit, wastes, short } = screenOf(shape);
+    if (unfit) return unfit;
+    const left = roomFor(id);
+    if (left >= 0) return candidateKey(fleet.held(id) > 0, wastes, left);
+    return roomFor !== roomAnywhere && roomAnywhere(id) >= 0 ? NOT_NEAR : short;
+  };
+}
+
+interface ShapeScreen {
+  readonly unfit: Refused | undefined;
+  /** It has networks that the pod does not need. */
+  readonly wastes: boolean;
+  readonly short: Refused;
+}
+
+function screenShape({ empty }: NodeShape, needs: PodNeeds, policy: UnpredictablePolicy): ShapeScreen {
+  return {
+    unfit: unfitShape(needs, empty, policy),
+    wastes: empty.networks.physnets.size > needs.networks.length,
+    short: needs.wholeCores || empty.wholeCoresOnly ? TOO_FEW_CORES : TOO_FEW_CPUS,
+  };
+}

@@ -1,0 +1,127 @@
+import assert from 'node:assert/strict';
+import { setTimeout as delay } from 'node:timers/promises';
+import { createLeaderElection, type LeaderElection } from '../../kube/leader-election.ts';
+import { silent } from '../support/logger.ts';
+import { type ApiFixture, startApi } from './api-fixture.ts';
+
+const PATH = '/apis/coordination.k8s.io/v1/namespaces/default/leases/leader';
+const DURATION = 2;
+
+interface Candidate extends LeaderElection {
+  /** What its clock is ahead by, in seconds. */
+  readonly clock: { skip: number };
+  readonly told: boolean[];
+  stop(): Promise<void>;
+}
+
+describe('leader election', function () {
+  this.timeout(30_000);
+  let api: ApiFixture;
+  const candidates: Candidate[] = [];
+
+  beforeEach(async () => {
+    api = await startApi();
+  });
+  afterEach(async () => {
+    await Promise.all(candidates.splice(0).map((one) => one.stop()));
+    await api.stop();
+  });
+
+  const candidate = (identity: string): Candidate => {
+    const signal = new AbortController();
+    const told: boolean[] = [];
+    const clock = { skip: 0 };
+    const election = createLeaderElection({
+      client: api.client,
+      namespace: 'default',
+      name: 'leader',
+      identity,
+      duration: DURATION,
+      interval: 0.2,
+      onChange: (leads) => void told.push(leads),
+      log: silent,
+      now: () => performance.now() / 1000 + clock.skip,
+    });
+    const running = election.run(signal.signal);
+    const one: Candidate = {
+      clock,
+      told,
+      run: election.run,
+      isLeader: election.isLeader,
+      get settled() {
+        return election.settled;
+      },
+      release: election.release,
+      async stop() {
+        signal.abort();
+        await running;
+      },
+    };
+    candidates.push(one);
+    return one;
+  };
+  const eventually = async (what: string, holds: () => boolean, seconds = 10) => {
+    const deadline = performance.now() + seconds * 1000;
+    while (!holds()) {
+      if (performance.now() > deadline) throw new Error(`waited ${seconds} s for ${what}`);
+      await delay(20);
+    }
+  };
+  const holder = async () =>
+    ((await api.client.get(PATH)) as { spec: { holderIdentity: string; leaseTransitions: number } }).spec;
+
+  it('chooses one of several, and all of them know', async () => {
+    const all = ['a', 'b', 'c'].map(candidate);
+    await eventually('all to be settled', () => all.every(({ settled }) => settled));
+    await eventually('one to lead', () => all.some((one) => one.isLeader()));
+    await delay(DURATION * 1000);
+    assert.equal(all.filter((one) => one.isLeader()).length, 1);
+  });
+
+  it('a holder whose clock has gone past its deadline does not lead, whatever its timers have not told it', async () => {
+    const first = candidate('a');
+    await eventually('the first to lead', () => first.isLeader());
+    first.clock.skip += DURATION;
+    assert.ok(!first.isLeader());
+  });
+
+  it('passes on when the holder has vanished, after its duration and no sooner', async () => {
+    const first = candidate('a');
+    await eventually('the first to lead', () => first.isLeader());
+    const second = candidate('b');
+    await eventually('the second to know', () => second.settled);
+    await first.stop();
+    const begun = performance.now();
+    await eventually('the second to lead', () => second.isLeader());
+    const took = (performance.now() - begun) / 1000;
+    assert.ok(took >= DURATION * 0.7 && took < DURATION + 3, `${took} s`);
+    assert.deepEqual([(await holder()).holderIdentity, (await holder()).leaseTransitions], ['b', 2]);
+  });
+
+  it('passes on at once when the holder gives it up', async () => {
+    const first = candidate('a');
+    await eventually('the first to lead', () => first.isLeader());
+    const second = candidate('b');
+    await eventually('the second to know', () => second.settled);
+    await first.stop();
+    await first.release();
+    assert.ok(!first.isLeader());
+    await eventually('the second to lead', () => second.isLeader(), DURATION);
+    assert.deepEqual(first.told, [true, false]);
+  });
+
+  it('a Lease that is deleted under its holder is made anew, and at no time do two lead', async () => {
+    const all = ['a', 'b', 'c'].map(candidate);
+    await eventually('all to be settled', () => all.every(({ settled }) => settled));
+    await eventually('one to lead', () => all.some((one) => one.isLeader()));
+    for (let i = 0; i < 5; i++) {
+      await api.client.delete(PATH).catch(() => undefined);
+      for (let looks = 0; looks < 40; looks++) {
+        assert.ok(all.filter((one) => one.isLeader()).length <= 1);
+        await delay(10);
+      }
+    }
+    await eventually('one to lead', () => all.some((one) => one.isLeader()));
+    assert.equal((await holder()).holderIdentity, ['a', 'b', 'c'][all.findIndex((one) => one.isLeader())]);
+  });
+});

@@ -1,0 +1,250 @@
+import assert from 'node:assert/strict';
+import { join } from 'node:path';
+import { createDpuLease } from '../../../node-agent/dpu-lease/dpu.ts';
+import { createAgentMetrics } from '../../../node-agent/metrics.ts';
+import { createLogger } from '../../../runtime/log.ts';
+import { Registry } from '../../../runtime/metrics.ts';
+import { root } from '../../support/bundles.ts';
+import { BIN_DIR, CONF_DIR, type GuestCni, useCni } from './guest-cni.ts';
+import type { Scenario, Scene } from './scenario.ts';
+import type { ScenePod } from './scene-pods.ts';
+
+const SHIM = '/opt/plumbline-lab/gate/plumbline-gate';
+const ENABLER = '/etc/openvswitch/enable_dynamic_cpu_affinity';
+const OWN = '00-multus-plumbline-gate.json';
+const OWN_LIST = '00-multus-plumbline-gate.conflist';
+/** Seconds. */
+const INTERVAL = 2;
+const DURATION = 12;
+const NOTICED = DURATION + INTERVAL + 60;
+const GATE_FLAGS = ['--gate', 'on', '--gate-shim', SHIM, '--cni-conf-dir', CONF_DIR, '--cni-bin-dir', BIN_DIR];
+const DPU_HOST = [
+  ...['--mode', 'dpu-host', '--gate-status', 'on'],
+  ...['--dpu-node-lease-renew-interval', String(INTERVAL), '--dpu-node-lease-duration', String(DURATION)],
+];
+
+/** A real container runtime drives the gate; the DPU is played by this machine, which renews the lease or does not. */
+export const GATE: Scenario = {
+  name: 'gate',
+  about: 'containerd asks the gate before each sandbox; a dead DPU refuses pods and, by STATUS, the node',
+  async play(scene) {
+    const { lab, agent, undo } = scene;
+    await lab.copy(join(root, 'dist/plumbline-gate'), SHIM);
+    undo(() => lab.run(`rm -rf ${SHIM} /run/plumbline`));
+    await lab.run('mkdir -p /run/plumbline');
+    agent.allow(CONF_DIR, BIN_DIR, '/run/plumbline');
+    const cni = await useCni(scene);
+    const dpu = playDpu(scene);
+    await cni.write('list');
+    await refusedAndLet(scene, cni, dpu);
+    await behindMultus(scene, cni);
+    await withoutAgent(scene, dpu);
+    await statusTells(scene, cni, dpu);
+    await uninstalled(scene, cni);
+    await vacatedFirst(scene);
+  },
+};
+
+interface PlayedDpu {
+  live(): void;
+  die(): Promise<void>;
+}
+
+function playDpu({ cluster, node, undo }: Scene): PlayedDpu {
+  let stop = new AbortController();
+  let running: Promise<void> = Promise.resolve();
+  const die = async () => {
+    stop.abort();
+    await running;
+  };
+  undo(die);
+  return {
+    live() {
+      stop = new AbortController();
+      running = createDpuLease({
+        client: cluster.client,
+        lease: { namespace: 'ovn-kubernetes', name: `ovn-dpu-${node.name}` },
+        timing: { renewInterval: INTERVAL, duration: DURATION },
+        probe: async () => undefined,
+        log: createLogger('dpu', 'error'),
+        metrics: createAgentMetrics(new Registry()),
+        wallClock: Date.now,
+      }).run(stop.signal);
+    },
+    die,
+  };
+}
+
+const runs = async ({ pods }: Scene, pod: ScenePod) => assert.equal(await pods.state(pod), 'Running');
+
+/** A metric of the agent, with its labels as they are printed; 0 if it is not there. */
+async function metric({ lab }: Scene, name: string): Promise<number> {
+  const ask = 'fetch("http://127.0.0.1:8082/metrics").then((r) => r.text()).then(console.log)';
+  const lines = (await lab.run(`node -e '${ask}'`)).split('\n');
+  return Number(lines.find((line) => line.startsWith(`${name} `))?.slice(name.length) ?? 0);
+}
+
+/** How many calls the agent answered so. */
+const answered = (scene: Scene, outcome: string, verb = 'ADD') =>
+  metric(scene, `plumbline_gate_calls_total{verb="${verb}",outcome="${outcome}"}`);
+
+/** The agent knows of the death of the DPU. */
+const noticed = async (scene: Scene) => assert.equal(await metric(scene, 'plumbline_dpu_lease_state{state="dead"}'), 1);
+
+/** The Ready condition: its status and message. */
+async function readiness({ cluster, node }: Scene): Promise<string> {
+  const { status } = (await cluster.client.get(`/api/v1/nodes/${node.name}`)) as {
+    status: { conditions: { type: string; status: string; message: string }[] };
+  };
+  const ready = status.conditions.find(({ type }) => type === 'Ready');
+  return `${ready?.status}: ${ready?.message}`;
+}
+
+async function refusedAndLet(scene: Scene, cni: GuestCni, dpu: PlayedDpu): Promise<void> {
+  const { holds, pods, agent } = scene;
+  await agent.start(...DPU_HOST, ...GATE_FLAGS);
+  await holds('a list of plugins: the gate is chained before them', async () => {
+    const { cniVersion, name, plugins } = await cni.read(OWN_LIST);
+    assert.deepEqual([cniVersion, name], ['1.0.0', 'lab']);
+    const types = (plugins as { type: string }[]).map(({ type }) => type).join(', ');
+    assert.equal(types, 'plumbline-gate, bridge, tuning');
+    return types;
+  });
+  const waits = await pods.create('waits', {});
+  await holds('no DPU: a pod waits, and its Event says why', async () => {
+    const event = (await pods.events(waits)).find((one) =>
+      /^FailedCreatePodSandBox.*DPU Not Ready: its lease/.test(one),
+    );
+    assert.ok(event, (await pods.events(waits)).join('; '));
+    return /DPU Not Ready: .*?;/.exec(event)?.[0];
+  });
+  const hosts = await pods.create('hosts', {}, { hostNetwork: true });
+  await holds('one on the host’s own network runs', () => runs(scene, hosts));
+  await holds('at CNI 1.0.0 there is no STATUS, and the node stays Ready', async () => {
+    assert.match(await readiness(scene), /^True/);
+  });
+  dpu.live();
+  await holds('the DPU comes: the pod runs', () => runs(scene, waits), NOTICED);
+  await pods.remove(hosts);
+  const before = await answered(scene, 'allowed');
+  await cni.killSandbox(waits.uid);
+  await holds('a sandbox that is made again is asked for again, once', async () => {
+    assert.equal(await answered(scene, 'allowed'), before + 1);
+    await runs(scene, waits);
+  });
+  await pods.remove(waits);
+}
+
+async function behindMultus(scene: Scene, cni: GuestCni): Promise<void> {
+  const { holds, pods } = scene;
+  await cni.write('multus');
+  await holds('a meta-plugin becomes the primary: the gate is around it, in a file that it does not read', async () => {
+    const files = await cni.files();
+    assert.deepEqual(files.slice(0, 2), [OWN, '00-multus.conf']);
+    const { type, delegate } = await cni.read(OWN);
+    assert.deepEqual([type, (delegate as { type: string }).type], ['plumbline-gate', 'multus']);
+    return files.join(', ');
+  });
+  const before = await answered(scene, 'allowed');
+  const pod = await pods.create('wrapped', {});
+  await holds('a pod runs behind both, and was asked for once', async () => {
+    await runs(scene, pod);
+    assert.equal(await answered(scene, 'allowed'), before + 1);
+  });
+  await cni.killSandbox(pod.uid);
+  await holds('its sandbox is made again', async () => {
+    assert.equal(await answered(scene, 'allowed'), before + 2);
+    await runs(scene, pod);
+  });
+  await pods.remove(pod);
+  await cni.remove('multus');
+  await holds('the meta-plugin is gone: the gate is before the list again', async () => {
+    assert.deepEqual(await cni.files(), [OWN_LIST, '10-lab.conflist']);
+  });
+}
+
+async function withoutAgent(scene: Scene, dpu: PlayedDpu): Promise<void> {
+  const { holds, pods, agent } = scene;
+  await agent.kill();
+  const lives = await pods.create('without-agent', {});
+  await holds('the agent is killed: by what it left, the DPU lives and pods run', () => runs(scene, lives));
+  await pods.remove(lives);
+  await agent.start(...DPU_HOST, ...GATE_FLAGS);
+  await dpu.die();
+  await holds('the DPU dies, and the agent notices', () => noticed(scene), NOTICED);
+  const refused = await pods.create('refused', {});
+  await holds('a pod waits', async () => assert.ok((await answered(scene, 'code-11')) > 0));
+  await agent.kill();
+  await holds('and still does when the agent is killed', async () => {
+    const events = await pods.events(refused);
+    assert.ok(
+      events.some((one) => /DPU Not Ready: its lease .* was last seen renewed/.test(one)),
+      events.join('; '),
+    );
+    assert.notEqual(await pods.state(refused), 'Running');
+  });
+  await agent.start(...DPU_HOST, ...GATE_FLAGS);
+  dpu.live();
+  await holds('until both are back', () => runs(scene, refused), NOTICED);
+  await pods.remove(refused);
+}
+
+async function statusTells(scene: Scene, cni: GuestCni, dpu: PlayedDpu): Promise<void> {
+  const { holds, pods } = scene;
+  await cni.write('newer');
+  await holds('a primary of CNI 1.1.0', async () => assert.equal((await cni.read(OWN))['cniVersion'], '1.1.0'));
+  const stays = await pods.create('stays', {});
+  await holds('a pod runs on it', () => runs(scene, stays));
+  await holds('the runtime asks for STATUS', async () => assert.ok((await answered(scene, 'allowed', 'STATUS')) > 0));
+  await dpu.die();
+  await holds(
+    'the DPU dies: the node is NotReady, and says why',
+    async () => {
+      const said = await readiness(scene);
+      assert.match(said, /^False: .*DPU Not Ready/);
+      return said;
+    },
+    NOTICED,
+  );
+  await holds('the pod that runs is left alone', () => runs(scene, stays));
+  dpu.live();
+  await holds('it comes back: the node is Ready', async () => assert.match(await readiness(scene), /^True/), NOTICED);
+  await pods.remove(stays);
+}
+
+async function uninstalled(scene: Scene, cni: GuestCni): Promise<void> {
+  const { holds, agent, pods } = scene;
+  await holds('the agent stops: the gate’s configuration goes, the primary’s stays', async () => {
+    assert.equal(await agent.stop(), 0);
+    assert.deepEqual(await cni.files(), ['10-lab.conflist']);
+  });
+  const pod = await pods.create('ungated', {});
+  await holds('pods run without it', () => runs(scene, pod));
+  await pods.remove(pod);
+  await agent.start(...GATE_FLAGS.with(1, 'remove'));
+  await holds('uninstalled, its plugin is gone as well', async () => {
+    assert.doesNotMatch(await scene.lab.run(`ls ${BIN_DIR}`), /plumbline-gate/);
+  });
+}
+
+/** On a host with an Open vSwitch of its own. */
+async function vacatedFirst(scene: Scene): Promise<void> {
+  const { holds, agent, pods, lab, undo } = scene;
+  undo(() => lab.run(`rm -f ${ENABLER}`));
+  await lab.run(`echo 1 >${ENABLER}`);
+  await agent.start(...GATE_FLAGS);
+  await holds('without a DPU nothing is refused', async () => {
+    const logged = (await agent.log()).map(({ msg }) => msg);
+    assert.ok(logged.includes('the gate is before the primary network'));
+  });
+  const pod = await pods.create('owner', { cpu: '2' });
+  await holds(
+    'a pod with CPUs and without a device: Open vSwitch was moved off them before its network was made',
+    async () => {
+      await runs(scene, pod);
+      assert.ok((await metric(scene, 'plumbline_ovs_vacate_seconds_count')) > 0);
+      return `CPUs ${await pods.cpus(pod)}, ${await metric(scene, 'plumbline_ovs_vacate_seconds_sum')} s`;
+    },
+  );
+  await pods.remove(pod);
+}

@@ -1,0 +1,145 @@
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { parse, stringify } from 'yaml';
+import * as z from 'zod';
+import { isNotFound } from '../../../kube/errors.ts';
+import { NODE_TOPOLOGY_API as API } from '../../../kube/node-topology.ts';
+import { agentObjects } from '../../real/node-agent/agent-objects.ts';
+import { root } from '../../support/bundles.ts';
+import { pathOf } from '../../support/parts.ts';
+import type { Cluster, LabNode } from '../cluster.ts';
+import type { Lab } from '../lab.ts';
+
+const HOME = '/opt/plumbline-lab/agent';
+const UNIT = 'plumbline-lab-agent';
+const LOG = '/run/plumbline-lab-agent.log';
+const STATE = '/var/lib/plumbline';
+/** Where the DPUs’ leases are. */
+const NETWORK = { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'ovn-kubernetes' } };
+const TOKEN_SECONDS = 24 * 3600;
+const ACCOUNT = '/api/v1/namespaces/plumbline-system/serviceaccounts/plumbline-node-agent';
+
+/** The bundle's files in dist/, and the native module that is not in it. */
+const BUNDLES = ['node-agent.cjs', 'device-plugin-worker.cjs'];
+const MODULES = ['koffi', '@koromix'];
+
+/** What the shipped DaemonSet lets the agent do, in systemd's words. */
+const CONFINED = [
+  'CapabilityBoundingSet=CAP_SYS_NICE',
+  'NoNewPrivileges=yes',
+  'ProtectSystem=strict',
+  `ReadWritePaths=/var/lib/kubelet ${STATE}`,
+  'SystemCallFilter=@system-service',
+  'SystemCallErrorNumber=EPERM',
+];
+
+/** One line of the agent's log. */
+export type LogLine = Readonly<Record<string, unknown>> & { readonly msg?: string };
+
+/** The agent of this source tree on the lab's node, as the manifests would run it there. */
+export interface GuestAgent {
+  /** Starts it with these flags beside those that say where it is; one that runs is stopped first. */
+  start(...flags: string[]): Promise<void>;
+  /** Paths that it may write besides from its next start on, whoever owns them, as the gate's components have it. */
+  allow(...paths: readonly string[]): void;
+  /** Ends it with no chance to do anything. */
+  kill(): Promise<void>;
+  /** Stops it as Kubernetes does. @returns its exit status */
+  stop(): Promise<number>;
+  /** What it logged since its last start. */
+  log(): Promise<readonly LogLine[]>;
+}
+
+/**
+ * Puts the agent into the guest and what it needs into the cluster: the shipped CRD, RBAC and policy, and a token of its
+ * service account that is bound to the node.
+ */
+export async function installAgent(lab: Lab, cluster: Cluster, node: LabNode): Promise<GuestAgent> {
+  execFileSync('npm', ['run', '--silent', 'build'], { cwd: root, stdio: 'pipe' });
+  await lab.run(`(systemctl stop ${UNIT} 2>/dev/null || true) && rm -rf ${HOME} && mkdir -p ${HOME} ${STATE}`);
+  await copyBundle(lab);
+  execFileSync(pathOf('kubectl'), ['apply', '--server-side', '--force-conflicts', '-f', '-'], {
+    input: [NETWORK, ...agentObjects('dpu')].map((object) => `---\n${stringify(object)}`).join(''),
+    env: { ...process.env, KUBECONFIG: lab.kubeconfig() },
+    stdio: ['pipe', 'pipe', 'inherit'],
+  });
+  // What an earlier run reported would pass for this one's.
+  await cluster.client.delete(`/apis/${API.apiVersion}/${API.plural}/${node.name}`).catch((error: unknown) => {
+    if (!isNotFound(error)) throw error;
+  });
+  await writeKubeconfig(lab, await tokenFor(cluster, node));
+
+  const settings = ['--node-name', node.name, '--kubeconfig', `${HOME}/kubeconfig`];
+  const writable: string[] = [];
+  const stop = async () => {
+    const output = await lab.run(
+      `systemctl stop ${UNIT} 2>/dev/null; systemctl show -P ExecMainStatus ${UNIT}; systemctl reset-failed ${UNIT} 2>/dev/null || true`,
+    );
+    return Number(output.trim());
+  };
+  return {
+    async start(...flags) {
+      await stop();
+      const paths = writable.map((path) => `ReadWritePaths=${path}`);
+      // The whole set once more: of a property that is given twice the last counts.
+      const besides = paths.length === 0 ? [] : ['CapabilityBoundingSet=CAP_SYS_NICE CAP_DAC_OVERRIDE', ...paths];
+      const properties = [...CONFINED, ...besides, `StandardOutput=truncate:${LOG}`].map((one) => `-p ${quoted(one)}`);
+      const env = `--setenv=NODE_OPTIONS=${quoted(nodeOptions())}`;
+      const command = ['node', `${HOME}/node-agent.cjs`, ...settings, ...flags].map(quoted).join(' ');
+      await lab.run(`systemd-run --quiet --unit=${UNIT} ${properties.join(' ')} ${env} ${command}`);
+    },
+    allow: (...paths) => void writable.push(...paths),
+    kill: async () => void (await lab.run(`systemctl kill -s KILL ${UNIT}`)),
+    stop,
+    async log() {
+      const text = await lab.run(`cat ${LOG}`);
+      const whole = text.split('\n').filter((line) => line.startsWith('{') && line.endsWith('}'));
+      return whole.map((line) => JSON.parse(line) as LogLine);
+    },
+  };
+}
+
+async function copyBundle(lab: Lab): Promise<void> {
+  const directory = mkdtempSync(join(tmpdir(), 'plumbline-lab-'));
+  try {
+    const tar = join(directory, 'agent.tar');
+    const modules = MODULES.map((name) => `node_modules/${name}`);
+    execFileSync('tar', ['-cf', tar, '-C', join(root, 'dist'), ...BUNDLES, '-C', root, ...modules]);
+    await lab.copy(tar, `${HOME}/agent.tar`);
+    await lab.run(`tar -C ${HOME} -xf ${HOME}/agent.tar && rm ${HOME}/agent.tar`);
+  } finally {
+    rmSync(directory, { recursive: true });
+  }
+}
+
+/** A token as the agent's pod would have it: it names the node. */
+async function tokenFor({ client }: Cluster, { name, uid }: LabNode): Promise<string> {
+  const boundObjectRef = { apiVersion: 'v1', kind: 'Node', name, uid };
+  const { status } = (await client.create(`${ACCOUNT}/token`, {
+    apiVersion: 'authentication.k8s.io/v1',
+    kind: 'TokenRequest',
+    spec: { boundObjectRef, expirationSeconds: TOKEN_SECONDS },
+  })) as { status: { token: string } };
+  return status.token;
+}
+
+const kubeconfig = z.looseObject({ users: z.array(z.looseObject({ name: z.string() })) });
+
+/** The node's own way to the API server, with the agent's token in place of the node's certificate. */
+async function writeKubeconfig(lab: Lab, token: string): Promise<void> {
+  const found = kubeconfig.parse(parse(await lab.run('cat /etc/lab/kubeconfig')));
+  const users = found.users.map(({ name }) => ({ name, user: { token } }));
+  await lab.run(`umask 077 && cat >${HOME}/kubeconfig`, stringify({ ...found, users }));
+}
+
+/** What the shipped DaemonSet sizes the agent's heap by. */
+function nodeOptions(): string {
+  const manifest = readFileSync(join(root, 'manifests/base/node-agent/daemonset.yaml'), 'utf8');
+  return /name: NODE_OPTIONS, value: (.*?) *}/.exec(manifest)?.[1] ?? '';
+}
+
+function quoted(word: string): string {
+  return `'${word.replaceAll("'", `'\\''`)}'`;
+}

@@ -1,0 +1,93 @@
+import type { Scene } from './scenario.ts';
+
+export const CONF_DIR = '/etc/cni/net.d';
+/** Where the lab's containerd has its plugins. */
+export const BIN_DIR = '/usr/lib/cni';
+
+/**
+ * `bridge` for CNI 1.1.0, which the guest's own does not speak: the configuration and the result are translated, and
+ * STATUS is answered.
+ */
+const NEWER = `#!/bin/sh
+case "$CNI_COMMAND" in STATUS | GC) exit 0 ;; esac
+answer=$(sed 's/"cniVersion":"1\\.1\\.0"/"cniVersion":"1.0.0"/g; s/"type":"lab-newer"/"type":"bridge"/' | ${BIN_DIR}/bridge)
+code=$?
+printf '%s' "$answer" | sed 's/"1\\.0\\.0"/"1.1.0"/g'
+exit $code
+`;
+
+/** What multus is to the runtime: one plugin that calls the network it wraps. */
+const META = `#!/usr/bin/env node
+const { spawnSync } = require('node:child_process');
+const conf = JSON.parse(require('node:fs').readFileSync(0));
+if (process.env.CNI_COMMAND === 'VERSION') {
+  console.log(JSON.stringify({ cniVersion: '1.0.0', supportedVersions: ['1.0.0'] }));
+} else {
+  const [delegate] = conf.delegates;
+  const input = JSON.stringify({ ...delegate, prevResult: conf.prevResult });
+  const { status, stdout } = spawnSync('${BIN_DIR}/' + delegate.type, { input });
+  process.stdout.write(stdout);
+  process.exitCode = status ?? 1;
+}
+`;
+
+const ipam = { type: 'host-local', ranges: [[{ subnet: '10.244.0.0/24' }]], routes: [{ dst: '0.0.0.0/0' }] };
+const bridge = { type: 'bridge', bridge: 'cni0', isGateway: true, ipam };
+const tuning = { type: 'tuning', sysctl: { 'net.ipv4.conf.eth0.arp_notify': '1' } };
+
+/** Primary networks, as whoever installs them writes them. */
+export const PRIMARIES = {
+  list: { file: '10-lab.conflist', conf: { cniVersion: '1.0.0', name: 'lab', plugins: [bridge, tuning] } },
+  multus: {
+    file: '00-multus.conf',
+    conf: {
+      cniVersion: '1.0.0',
+      name: 'multus-cni-network',
+      type: 'multus',
+      delegates: [{ cniVersion: '1.0.0', name: 'lab', ...bridge }],
+    },
+  },
+  newer: {
+    file: '10-lab.conflist',
+    conf: { cniVersion: '1.1.0', name: 'lab', plugins: [{ ...bridge, type: 'lab-newer' }] },
+  },
+} as const;
+
+/** The guest's networks, and what its runtime makes of them. */
+export interface GuestCni {
+  write(primary: keyof typeof PRIMARIES): Promise<void>;
+  remove(primary: keyof typeof PRIMARIES): Promise<void>;
+  /** The configurations that are there, in the runtime's order. */
+  files(): Promise<readonly string[]>;
+  read(file: string): Promise<Record<string, unknown>>;
+  /** Kills a pod's sandbox, as an out-of-memory killer would. */
+  killSandbox(podUid: string): Promise<void>;
+}
+
+/** Puts the two plugins in place; at the end of the scenario all is as it was. */
+export async function useCni({ lab, undo }: Scene): Promise<GuestCni> {
+  const kept = '/var/lib/plumbline-lab-cni.tar';
+  await lab.run(`tar -cf ${kept} ${CONF_DIR}`);
+  undo(() => lab.run(`rm -rf ${CONF_DIR}/* ${BIN_DIR}/plumbline-gate && tar -C / -xf ${kept} && rm ${kept}`));
+  for (const [name, text] of [
+    ['lab-newer', NEWER],
+    ['multus', META],
+  ] as const) {
+    await lab.run(`cat >${BIN_DIR}/${name} && chmod 755 ${BIN_DIR}/${name}`, text);
+    undo(() => lab.run(`rm -f ${BIN_DIR}/${name}`));
+  }
+  return {
+    async write(primary) {
+      const { file, conf } = PRIMARIES[primary];
+      const path = `${CONF_DIR}/${file}`;
+      await lab.run(`cat >${path}.tmp && mv ${path}.tmp ${path}`, JSON.stringify(conf));
+    },
+    remove: async (primary) => void (await lab.run(`rm ${CONF_DIR}/${PRIMARIES[primary].file}`)),
+    files: async () => (await lab.run(`ls ${CONF_DIR}`)).trim().split('\n'),
+    read: async (file) => JSON.parse(await lab.run(`cat ${CONF_DIR}/${file}`)) as Record<string, unknown>,
+    async killSandbox(podUid) {
+      const filter = `labels."io.kubernetes.pod.uid"==${podUid},labels."io.cri-containerd.kind"==sandbox`;
+      await lab.run(`ctr -n k8s.io task kill -s SIGKILL "$(ctr -n k8s.io containers list -q '${filter}' | head -n 1)"`);
+    },
+  };
+}

@@ -1,0 +1,7 @@
+import { GATE } from './gate.ts';
+import { NETWORKS } from './networks.ts';
+import { OVS } from './ovs.ts';
+import type { Scenario } from './scenario.ts';
+
+/** Every scenario, in the order in which `--scenario all` plays them. */
+export const SCENARIOS: readonly Scenario[] = [NETWORKS, OVS, GATE];

@@ -1,0 +1,218 @@
+import assert from 'node:assert/strict';
+import type { NodeTopologyStatus } from '../../../kube/node-topology.ts';
+import { CpuSet } from '../../../model/cpu-set.ts';
+import { hostOfReport } from '../../../model/kubelet/report.ts';
+import { type GuestSwitch, wireSwitch } from './guest-switch.ts';
+import type { Scenario, Scene } from './scenario.ts';
+import type { ScenePod } from './scene-pods.ts';
+
+const PHYSNET0 = 'physnet.plumbline.dev/physnet0';
+const PHYSNET1 = 'physnet.plumbline.dev/physnet1';
+const TUNNEL = 'plumbline.dev/tunnel';
+/** The kubelet's default maxPods, which the lab's leaves as it is. */
+const SLOTS = 110;
+const MAP = '/var/lib/plumbline/lab-networks.yaml';
+
+/** The agent finds the networks of Open vSwitch, and the real kubelet puts pods beside them. */
+export const NETWORKS: Scenario = {
+  name: 'networks',
+  about: 'physnets and tunnel are found, reported and advertised; pods get their CPUs there',
+  async play(scene) {
+    const wired = await wireSwitch(scene);
+    await scene.agent.start();
+    await reported(scene);
+    await placed(scene);
+    await claimed(scene);
+    await changedLive(scene, wired);
+    await overridden(scene);
+    await scene.holds('the agent stops when told to, with status 0', async () => {
+      assert.equal(await scene.agent.stop(), 0);
+    });
+  },
+};
+
+function networksOf({ physnets = [], tunnel }: NodeTopologyStatus): string {
+  return [...physnets, ...(tunnel ? [{ name: 'tunnel', ...tunnel }] : [])]
+    .map(({ name, cells }) => `${name} -> cell ${cells}`)
+    .join(', ');
+}
+
+const conditionOf = ({ conditions }: NodeTopologyStatus, wanted: string) =>
+  conditions?.find(({ type }) => type === wanted);
+
+const FOUND = 'physnet0 -> cell 0, physnet1 -> cell 1, tunnel -> cell 1';
+
+async function reported(scene: Scene): Promise<void> {
+  const { holds, cluster, agent, node } = scene;
+  await holds('the report has the networks', async () => {
+    assert.equal(networksOf(await scene.report()), FOUND);
+    return FOUND;
+  });
+  await holds('and what the kubelet runs with, asked of the kubelet', async () => {
+    const { kubeletVersion, cpuManager, topologyManager, reserved, conditions = [] } = await scene.report();
+    const bad = conditions.filter(({ status }) => status !== 'True');
+    assert.deepEqual(bad, []);
+    assert.equal(kubeletVersion, node.version);
+    assert.equal(cpuManager.options?.['full-pcpus-only'], 'true');
+    const read = (await agent.log()).find(({ msg }) => msg === 'kubelet configuration read');
+    assert.match(String(read?.['source']), /\/configz$/);
+    return `policy ${cpuManager.policy}, ${topologyManager?.policy}, reserved ${reserved}`;
+  });
+  await holds('the kubelet has as many devices of each as it takes pods', async () => {
+    await cluster.readyNode(0, counts());
+  });
+}
+
+const counts = (change: Readonly<Record<string, number>> = {}): ReadonlyMap<string, number> =>
+  new Map(
+    Object.entries({ [PHYSNET0]: SLOTS, [PHYSNET1]: SLOTS, [TUNNEL]: SLOTS, 'plumbline.dev/placed': SLOTS, ...change }),
+  );
+
+/** The NUMA nodes of a pod's CPUs. */
+async function cellsOf(scene: Scene, pod: ScenePod): Promise<string> {
+  const cpus = CpuSet.parse(await scene.pods.cpus(pod));
+  const { cells } = hostOfReport(await scene.report());
+  return cells
+    .filter((cell) => cell.cpus.intersects(cpus))
+    .map(({ id }) => id)
+    .join(', ');
+}
+
+const runs = async ({ pods }: Scene, pod: ScenePod) => assert.equal(await pods.state(pod), 'Running');
+
+async function placed(scene: Scene): Promise<void> {
+  const { holds, pods } = scene;
+  const wishes: [string, string, string][] = [
+    ['physnet0', PHYSNET0, '0'],
+    ['physnet1', PHYSNET1, '1'],
+    ['tunnel', TUNNEL, '1'],
+  ];
+  for (const [name, resource, cell] of wishes) {
+    const pod = await pods.create(`wants-${name}`, { cpu: '2', [resource]: '1' });
+    await holds(`a pod that asks for ${name} runs on cell ${cell}`, async () => {
+      await runs(scene, pod);
+      assert.equal(await cellsOf(scene, pod), cell);
+      return `CPUs ${await pods.cpus(pod)}`;
+    });
+    await holds('and the report names it', async () => {
+      const { assignments } = await scene.report();
+      const found = assignments.find(({ podUID }) => podUID === pod.uid);
+      assert.deepEqual([found?.podName, found?.cpus], [pod.name, await pods.cpus(pod)]);
+    });
+    await pods.remove(pod);
+  }
+}
+
+/** The Node object lags behind; a pod that comes before the devices are there again is refused. */
+async function registered({ agent }: Scene, times = 1): Promise<void> {
+  const lines = (await agent.log()).filter(({ msg }) => msg === 'device plugin registered with the kubelet');
+  assert.equal(lines.length, times);
+}
+
+/** Cell 0 has one core that is not reserved: who comes second gets CPUs elsewhere under best-effort. */
+async function claimed(scene: Scene): Promise<void> {
+  const { holds, pods, agent } = scene;
+  const first = await pods.create('first', { cpu: '2', [PHYSNET0]: '1' });
+  await holds('the first takes the core beside physnet0', () => runs(scene, first));
+  const second = await pods.create('second', { cpu: '2', [PHYSNET0]: '1' });
+  const refused = /physnet physnet0 is on NUMA node 0, the kubelet gave CPUs \S+ on NUMA node 1/;
+  await holds('the second is kept from starting, and told why', async () => {
+    assert.match(await pods.state(second), /^CreateContainerConfigError|^CreateContainerError|^Pending/);
+    const events = await pods.events(second);
+    const own = events.find((one) => one.startsWith('NetworkElsewhere: '));
+    assert.match(own ?? events.join('; '), refused);
+    assert.match(own ?? '', /it is kept from starting/);
+    assert.ok(
+      events.some((one) => one.startsWith('Failed: ') && refused.test(one)),
+      events.join('; '),
+    );
+    return own;
+  });
+  await agent.start('--claim', 'warn');
+  await holds(
+    'with --claim warn it starts, and an Event says what is wrong',
+    async () => {
+      await runs(scene, second);
+      const warned = (await pods.events(second)).find((one) => /it starts all the same/.test(one));
+      assert.match(warned ?? '', refused);
+    },
+    90,
+  );
+  await pods.remove(second);
+  await pods.remove(first);
+  await agent.start();
+  await holds('and again the agent as it is by default', () => registered(scene));
+}
+
+async function changedLive(scene: Scene, wired: GuestSwitch): Promise<void> {
+  const { holds, lab, cluster, pods } = scene;
+  const [, far] = wired.nics;
+  const stays = await pods.create('stays', { cpu: '2', [PHYSNET1]: '1' });
+  await holds('a pod on physnet1', () => runs(scene, stays));
+  await lab.run('systemctl restart kubelet');
+  await holds('with a restarted kubelet the agent registers again', () => registered(scene, 2));
+  await holds('so it has the devices', () => cluster.readyNode(0, counts()));
+  await holds('and the pod goes on', () => runs(scene, stays));
+  await wired.setLink(far, 'down');
+  await holds('without a carrier no new pod comes to physnet1 and the tunnel', async () => {
+    await cluster.readyNode(0, counts({ [PHYSNET1]: 0, [TUNNEL]: 0 }));
+    const uplinks = conditionOf(await scene.report(), 'UplinksUp');
+    assert.equal(uplinks?.status, 'False');
+    await runs(scene, stays);
+    return uplinks.message;
+  });
+  await wired.setLink(far, 'up');
+  await holds('with it they come again', () => cluster.readyNode(0, counts()));
+  await pods.remove(stays);
+
+  await wired.map(1, 0);
+  await holds('mappings that are exchanged', async () => {
+    assert.equal(networksOf(await scene.report()), 'physnet0 -> cell 1, physnet1 -> cell 0, tunnel -> cell 1');
+  });
+  const moved = await pods.create('moved', { cpu: '2', [PHYSNET0]: '1' });
+  await holds('bring new pods to the other cell', async () => {
+    await runs(scene, moved);
+    assert.equal(await cellsOf(scene, moved), '1');
+    return `CPUs ${await pods.cpus(moved)}`;
+  });
+  await pods.remove(moved);
+  await wired.map(0, 1);
+
+  await wired.bond();
+  await holds('a bond across the cells is near both', async () => {
+    assert.equal(networksOf(await scene.report()), 'physnet0 -> cell , physnet1 -> cell 0-1, tunnel -> cell 0-1');
+  });
+  await wired.unbond();
+  await holds('two ports again', async () => assert.equal(networksOf(await scene.report()), FOUND));
+}
+
+async function overridden(scene: Scene): Promise<void> {
+  const { holds, lab, agent, pods, undo } = scene;
+  const write = (text: string) => lab.run(`cat >${MAP}.tmp && mv ${MAP}.tmp ${MAP}`, text);
+  undo(() => lab.run(`rm -f ${MAP}`));
+  await write('physnets: {physnet1: {numaNodes: [0]}}\n');
+  await agent.start('--network-map', MAP);
+  await holds('a map goes over what is found, and that they differ is said', async () => {
+    const status = await scene.report();
+    assert.equal(networksOf(status), 'physnet0 -> cell 0, physnet1 -> cell 0, tunnel -> cell 1');
+    const agrees = conditionOf(status, 'NetworkMapAgrees');
+    assert.equal(agrees?.reason, 'Drift');
+    return agrees.message;
+  });
+  await holds('with devices on that', () => registered(scene));
+  const pod = await pods.create('mapped', { cpu: '2', [PHYSNET1]: '1' });
+  await holds('and the kubelet goes by it', async () => {
+    await runs(scene, pod);
+    assert.equal(await cellsOf(scene, pod), '0');
+    return `CPUs ${await pods.cpus(pod)}`;
+  });
+  await pods.remove(pod);
+  await write('physnets: {physnet1: {numaNodes: [7]}}\n');
+  await holds('a map that cannot be makes the node unfit', async () => {
+    const status = await scene.report();
+    assert.equal(networksOf(status), '');
+    const known = conditionOf(status, 'NetworksKnown');
+    assert.equal(known?.reason, 'InvalidMap');
+    return known.message;
+  });
+}

@@ -1,0 +1,184 @@
+import assert from 'node:assert/strict';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { build } from 'esbuild';
+import * as z from 'zod';
+import { ovsStatus } from '../../../cli/ovs/status.ts';
+import { CpuSet, unionOf } from '../../../model/cpu-set.ts';
+import { root } from '../../support/bundles.ts';
+import { KUBELET_ROOT } from '../guest.ts';
+import { wireSwitch } from './guest-switch.ts';
+import type { Scenario, Scene } from './scenario.ts';
+
+const PHYSNET0 = 'physnet.plumbline.dev/physnet0';
+const ENABLER = '/etc/openvswitch/enable_dynamic_cpu_affinity';
+const RUNDIR = '/var/run/openvswitch';
+const CONTAINERS = '/var/lib/containerd/io.containerd.grpc.v1.cri/containers';
+const HOME = '/opt/plumbline-lab/ovs';
+const SAMPLES = '/run/plumbline-lab-samples';
+const SAMPLER = 'plumbline-lab-sampler';
+const LOOP = 'plumbline-lab-loop';
+/** Pods without a device for each measurement: the loop's delay is where in its second one comes. */
+const PODS = 3;
+
+/** Open vSwitch of the kernel datapath keeps off the CPUs that a real kubelet gives away. */
+export const OVS: Scenario = {
+  name: 'ovs',
+  about: 'Open vSwitch is off a pod’s CPUs before its container is created, and has its own back at the end',
+  async play(scene) {
+    const { agent, holds, lab } = scene;
+    await install(scene);
+    await wireSwitch(scene);
+    const before = await masks(scene);
+    await lab.run(`echo 1 >${ENABLER}`);
+    await agent.start();
+    await holds('every thread of Open vSwitch is on the CPUs that nobody owns', async () => inPlace(scene, before));
+    await vacated(scene, before);
+    const ours = await exposure(scene, 'plain');
+    await holds('released CPUs are taken again, after the growth delay', async () => inPlace(scene, before));
+    await holds('the agent stops and gives every thread its CPUs back', async () => {
+      assert.equal(await agent.stop(), 0);
+      assert.equal(await masks(scene), before);
+      return before;
+    });
+    await startLoop(scene);
+    const theirs = await exposure(scene, 'loop');
+    await holds('a pod without a device: how long threads stay on its CPUs, beside the loop', async () => {
+      const both = `${shown(ours)} ms, the loop ${shown(theirs)} ms`;
+      assert.ok(longest(ours) < longest(theirs), both);
+      return both;
+    });
+  },
+};
+
+async function install({ lab, undo }: Scene): Promise<void> {
+  const directory = await mkdtemp(join(tmpdir(), 'plumbline-lab-'));
+  try {
+    const outfile = join(directory, 'upstream-loop.cjs');
+    await build({
+      entryPoints: [join(root, 'bench/node-agent/upstream-loop.ts')],
+      outfile,
+      bundle: true,
+      platform: 'node',
+      target: 'node20',
+      format: 'cjs',
+      external: ['koffi'],
+      logLevel: 'warning',
+    });
+    await lab.run(`rm -rf ${HOME} && mkdir -p ${HOME} && ln -s ../agent/node_modules ${HOME}/node_modules`);
+    await lab.run(`ln -s ${KUBELET_ROOT} ${HOME}/kubelet && ln -s ${RUNDIR} ${HOME}/run`);
+    await lab.copy(outfile, `${HOME}/upstream-loop.cjs`);
+    await lab.copy(join(import.meta.dirname, 'ovs-sampler.cjs'), `${HOME}/ovs-sampler.cjs`);
+  } finally {
+    await rm(directory, { recursive: true });
+  }
+  undo(() => lab.run(`systemctl stop ${SAMPLER} ${LOOP} 2>/dev/null; rm -rf ${ENABLER} ${HOME} ${SAMPLES}`));
+}
+
+/** The CPUs of all threads together, as the kernel has them. */
+async function masks({ lab }: Scene): Promise<string> {
+  const tasks = ['ovs-vswitchd', 'ovsdb-server'].map((name) => `/proc/$(cat ${RUNDIR}/${name}.pid)/task/*/status`);
+  const lists = await lab.run(`grep -h Cpus_allowed_list ${tasks.join(' ')} | cut -f2 | sort -u`);
+  return unionOf(lists.trim().split('\n').map(CpuSet.parse)).toString();
+}
+
+/** What the agent itself says, which must be what the kernel says. */
+async function inPlace(scene: Scene, expected: string): Promise<string> {
+  const ask = 'fetch("http://127.0.0.1:8082/ovs").then((r) => r.text()).then(console.log)';
+  const { wanted, problems, processes } = ovsStatus.parse(JSON.parse(await scene.lab.run(`node -e '${ask}'`)));
+  assert.deepEqual(problems, []);
+  const threads = processes.flatMap((process) => process.threads);
+  assert.ok(threads.length > 4 && wanted !== null, `${threads.length} threads, wanted ${wanted}`);
+  assert.equal(wanted, expected);
+  for (const { allowed } of threads) assert.equal(allowed, wanted);
+  assert.equal(await masks(scene), expected);
+  return `${threads.length} threads on ${wanted}`;
+}
+
+async function vacated(scene: Scene, before: string): Promise<void> {
+  const { pods, holds } = scene;
+  const watch = await sample(scene);
+  const pod = await pods.create('vacated', { cpu: '2', [PHYSNET0]: '1' });
+  await holds('a pod with a physnet’s device runs', async () => assert.equal(await pods.state(pod), 'Running'), 60);
+  const owned = CpuSet.parse(await pods.cpus(pod));
+  const lines = await watch();
+  await holds('Open vSwitch was off its CPUs before its container was created', async () => {
+    const created = lines.find(({ made }, i) => i > 0 && made > lines[i - 1]!.made);
+    assert.ok(created !== undefined, 'no container was seen');
+    for (const { at, allowed } of lines) {
+      if (at >= created.at) assert.ok(!allowed.intersects(owned), `at ${at} still on ${allowed}`);
+    }
+    const off = lines.findLast(({ allowed }) => allowed.intersects(owned))!;
+    const after = lines[lines.indexOf(off) + 1]!;
+    assert.ok(after.at < created.at, 'not before the very sample that saw the container');
+    return `CPUs ${owned}: off ${(created.at - after.at).toFixed(0)} ms before, ${created.samples} samples until then`;
+  });
+  await pods.remove(pod);
+  await holds('and takes them again later', async () => inPlace(scene, before));
+}
+
+/** Milliseconds from the kubelet's write to the last thread off the pod's CPUs: both fell between two samples. */
+interface Exposure {
+  readonly least: number;
+  readonly most: number;
+}
+
+/** How long threads stay on the CPUs of some pods without a device. */
+async function exposure(scene: Scene, name: string): Promise<readonly Exposure[]> {
+  const { pods, holds } = scene;
+  const found: Exposure[] = [];
+  for (let i = 0; i < PODS; i++) {
+    const watch = await sample(scene);
+    const pod = await pods.create(`${name}-${i}`, { cpu: '2' });
+    await holds(`pod ${name}-${i} runs`, async () => assert.equal(await pods.state(pod), 'Running'), 60);
+    const owned = CpuSet.parse(await pods.cpus(pod));
+    await holds(`and Open vSwitch is off its CPUs ${owned}`, async () => {
+      const now = await masks(scene);
+      assert.ok(!CpuSet.parse(now).intersects(owned), now);
+    });
+    const lines = await watch();
+    const assigned = lines.find(({ pool }) => !pool.intersects(owned));
+    const off = lines.find(({ at, allowed }) => at >= (assigned?.at ?? 0) && !allowed.intersects(owned));
+    assert.ok(assigned !== undefined && off !== undefined, 'the sampler saw no assignment');
+    found.push({ least: Math.max(0, off.since - assigned.at), most: off.at - assigned.since });
+    await pods.remove(pod);
+    await holds('and takes them again', async () => {
+      const now = await masks(scene);
+      assert.ok(owned.isSubsetOf(CpuSet.parse(now)), now);
+    });
+  }
+  return found;
+}
+
+const line = z.object({
+  at: z.number(),
+  since: z.number(),
+  samples: z.number(),
+  pool: z.string(),
+  allowed: z.string(),
+  made: z.number(),
+});
+
+/** Starts watching. @returns a function that ends it and gives what changed, in order */
+async function sample({ lab }: Scene) {
+  const command = `node ${HOME}/ovs-sampler.cjs ${KUBELET_ROOT} ${RUNDIR} ${CONTAINERS}`;
+  await lab.run(`systemd-run --quiet --unit=${SAMPLER} -p StandardOutput=truncate:${SAMPLES} ${command}`);
+  return async () => {
+    const text = await lab.run(`systemctl stop ${SAMPLER}; cat ${SAMPLES}`);
+    return text
+      .trim()
+      .split('\n')
+      .map((one) => line.parse(JSON.parse(one)))
+      .map((one) => ({ ...one, pool: CpuSet.parse(one.pool), allowed: CpuSet.parse(one.allowed) }));
+  };
+}
+
+async function startLoop({ lab }: Scene): Promise<void> {
+  await lab.run(`systemd-run --quiet --unit=${LOOP} node ${HOME}/upstream-loop.cjs ${HOME}`);
+}
+
+const longest = (found: readonly Exposure[]): number => Math.max(...found.map(({ least }) => least));
+
+const shown = (found: readonly Exposure[]): string =>
+  found.map(({ least, most }) => `${least.toFixed(0)} to ${most.toFixed(0)}`).join(', ');

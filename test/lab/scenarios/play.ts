@@ -1,0 +1,93 @@
+import { NODE_TOPOLOGY_API as API, type NodeTopologyStatus, nodeTopology } from '../../../kube/node-topology.ts';
+import { monotonicSeconds, sleep } from '../../../runtime/time.ts';
+import { type Cluster, createCluster } from '../cluster.ts';
+import type { Lab } from '../lab.ts';
+import { installAgent } from './guest-agent.ts';
+import type { Scenario, Scene } from './scenario.ts';
+import { createScenePods } from './scene-pods.ts';
+
+/** Seconds. */
+const HOLDS_WITHIN = 60;
+const LOOK = 0.5;
+const READY = 60;
+
+/** Steps that held and scenarios that ended early. */
+export interface Count {
+  passed: number;
+  failed: number;
+}
+
+/** Plays scenarios one after the other on the lab, which is up; prints and counts their steps. */
+export async function playScenarios(
+  lab: Lab,
+  scenarios: readonly Scenario[],
+  signal: AbortSignal,
+  count: Count,
+): Promise<void> {
+  const cluster = createCluster(lab.kubeconfig(), signal);
+  try {
+    for (const scenario of scenarios) {
+      await cluster.prepare();
+      const node = await cluster.readyNode(READY, new Map());
+      const agent = await installAgent(lab, cluster, node);
+      console.log(`# ${scenario.name}: ${scenario.about}, kubelet ${node.version}`);
+      const undoes: (() => Promise<unknown>)[] = [() => cluster.prepare(), async () => void (await agent.stop())];
+      const scene: Scene = {
+        lab,
+        cluster,
+        node,
+        agent,
+        pods: createScenePods(lab, cluster, node.name),
+        report: () => reportOf(cluster, node.name),
+        signal,
+        holds: (what, check, seconds = HOLDS_WITHIN) => hold(what, check, seconds, signal, count),
+        undo: (act) => void undoes.push(act),
+      };
+      try {
+        await scenario.play(scene);
+      } catch (error) {
+        count.failed++;
+        console.log(`FAILED ${scenario.name}: ${(error as Error).message}`);
+        const lines = await agent.log().catch(() => []);
+        for (const line of lines.slice(-15)) console.log(`       ${JSON.stringify(line)}`);
+      } finally {
+        for (const undo of undoes.toReversed()) {
+          await undo().catch((error: Error) => console.log(`       undoing: ${error.message}`));
+        }
+      }
+    }
+  } finally {
+    await cluster.close();
+  }
+}
+
+async function reportOf({ client }: Cluster, node: string): Promise<NodeTopologyStatus> {
+  const { status } = nodeTopology.parse(await client.get(`/apis/${API.apiVersion}/${API.plural}/${node}`));
+  if (status === undefined) throw new Error('the NodeTopology has no status');
+  return status;
+}
+
+/** Checks until it holds. @throws Error naming the step and why it did not hold at last */
+async function hold(
+  what: string,
+  check: () => Promise<unknown>,
+  seconds: number,
+  signal: AbortSignal,
+  count: Count,
+): Promise<void> {
+  const begun = monotonicSeconds();
+  for (;;) {
+    try {
+      const seen = await check();
+      const took = (monotonicSeconds() - begun).toFixed(1).padStart(5);
+      count.passed++;
+      console.log(`ok  ${took} s  ${what}${typeof seen === 'string' && seen !== '' ? `: ${seen}` : ''}`);
+      return;
+    } catch (error) {
+      if (signal.aborted || monotonicSeconds() - begun > seconds) {
+        throw new Error(`${what}, not within ${seconds} s: ${(error as Error).message}`, { cause: error });
+      }
+    }
+    await sleep(LOOK, signal);
+  }
+}

@@ -1,0 +1,101 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import * as z from 'zod';
+import type { Cluster } from '../cluster.ts';
+import { NAMESPACE } from '../cluster.ts';
+import { KUBELET_ROOT } from '../guest.ts';
+import type { Lab } from '../lab.ts';
+import { manifestOf } from '../pods.ts';
+import { CPU_CHECKPOINT } from '../snapshot.ts';
+
+/** A Guaranteed pod of one container, `main`, that waits. */
+export interface ScenePod {
+  readonly name: string;
+  readonly uid: string;
+}
+
+const podStatus = z.object({
+  status: z.object({
+    phase: z.string(),
+    reason: z.string().default(''),
+    message: z.string().default(''),
+    containerStatuses: z
+      .array(
+        z.object({
+          started: z.boolean().nullish(),
+          state: z.object({
+            waiting: z.object({ reason: z.string(), message: z.string().default('') }).nullish(),
+            running: z.object({}).nullish(),
+          }),
+        }),
+      )
+      .default([]),
+  }),
+});
+const eventList = z.object({
+  items: z.array(
+    z.object({
+      reason: z.string(),
+      message: z.string(),
+      involvedObject: z.object({ uid: z.string().default('') }),
+    }),
+  ),
+});
+const checkpoint = z.object({ entries: z.record(z.string(), z.record(z.string(), z.string())).nullish() });
+
+/** Pods of a scenario, and what became of them. */
+export interface ScenePods {
+  /**
+   * @param resources limits beside the memory: `{ cpu: '2', 'plumbline.dev/tunnel': '1' }`
+   * @param more of the pod's spec
+   */
+  create(name: string, resources: Readonly<Record<string, string>>, more?: object): Promise<ScenePod>;
+  remove(pod: ScenePod): Promise<void>;
+  /** `Running`, what its container waits for (`CreateContainerConfigError: …`), or why the kubelet refused it. */
+  state(pod: ScenePod): Promise<string>;
+  /** The CPUs that the kubelet's checkpoint has for the container, as a list; '' for none. */
+  cpus(pod: ScenePod): Promise<string>;
+  /** The pod's Events as `reason: message`. */
+  events(pod: ScenePod): Promise<readonly string[]>;
+}
+
+/** Seconds that clearing one away may take on emulated hardware. */
+const CLEARED = 120;
+
+export function createScenePods(lab: Lab, cluster: Cluster, node: string): ScenePods {
+  const { client } = cluster;
+  const base = `/api/v1/namespaces/${NAMESPACE}`;
+  return {
+    async create(name, resources, more = {}) {
+      const main = { name: 'main', resources: { limits: { memory: '16Mi', ...resources } } };
+      const manifest = manifestOf({ spec: { containers: [main], initContainers: [] } }, name, node);
+      const uid = await cluster.create({ ...manifest, spec: { ...manifest.spec, ...more } });
+      return { name, uid };
+    },
+    async remove({ name, uid }) {
+      await cluster.remove(name, CLEARED);
+      // The API server forgets the pod a moment before the kubelet's CPU manager does.
+      while ((await entriesOf(lab))[uid] !== undefined) await delay(200);
+    },
+    async state({ name }) {
+      const { status } = podStatus.parse(await client.get(`${base}/pods/${name}`));
+      if (status.phase === 'Failed') return `Failed: ${status.reason}: ${status.message}`;
+      const [main] = status.containerStatuses;
+      const waiting = main?.state.waiting;
+      if (waiting) return `${waiting.reason}: ${waiting.message}`;
+      return main?.state.running ? 'Running' : status.phase;
+    },
+    cpus: async ({ uid }) => (await entriesOf(lab))[uid]?.['main'] ?? '',
+    async events({ name, uid }) {
+      const { items } = eventList.parse(
+        await client.get(`${base}/events`, { query: { fieldSelector: `involvedObject.name=${name}` } }),
+      );
+      return items
+        .filter(({ involvedObject }) => ['', uid].includes(involvedObject.uid))
+        .map(({ reason, message }) => `${reason}: ${message}`);
+    },
+  };
+}
+
+async function entriesOf(lab: Lab): Promise<Readonly<Record<string, Readonly<Record<string, string>>>>> {
+  return checkpoint.parse(JSON.parse(await lab.run(`cat ${KUBELET_ROOT}/${CPU_CHECKPOINT}`))).entries ?? {};
+}

@@ -1,0 +1,232 @@
+import assert from 'node:assert/strict';
+import fc from 'fast-check';
+import { parseCniArgs, podOf } from '../../model/cni/args.ts';
+import { ConflistError, type ConflistOptions, GATE_FILES, gateConflist } from '../../model/cni/conflist.ts';
+import { decideAdd, decideStatus, hasDpuDevice } from '../../model/cni/decide.ts';
+import { choosePrimary, planConflist } from '../../model/cni/primary.ts';
+
+const options: ConflistOptions = {
+  form: 'chained',
+  socket: '/run/plumbline/gate.sock',
+  stateFile: '/run/plumbline/gate.state',
+  whenAbsent: 'open',
+};
+const ENTRY = {
+  type: 'plumbline-gate',
+  socket: '/run/plumbline/gate.sock',
+  stateFile: '/run/plumbline/gate.state',
+  whenAbsent: 'open',
+};
+const OVN = { cniVersion: '1.1.0', name: 'ovn-kubernetes', type: 'ovn-k8s-cni-overlay', ipam: {}, dns: {} };
+const MULTUS = { cniVersion: '0.4.0', name: 'multus-cni-network', type: 'multus', capabilities: { bandwidth: true } };
+const BRIDGE = {
+  cniVersion: '1.0.0',
+  name: 'pods',
+  disableCheck: true,
+  plugins: [{ type: 'bridge' }, { type: 'portmap', capabilities: { portMappings: true } }],
+};
+const gated = (primary: object, form: ConflistOptions['form'] = 'chained') => {
+  const { name, text } = gateConflist('10-primary', JSON.stringify(primary), { ...options, form });
+  return { name, conf: JSON.parse(text) as Record<string, unknown> };
+};
+
+describe('the gate’s configuration, made from the primary', () => {
+  it('a list: the gate is chained first, or is around the first; what the list says besides stays', () => {
+    const [first, second] = BRIDGE.plugins;
+    assert.deepEqual(gated(BRIDGE), {
+      name: GATE_FILES.list,
+      conf: { ...BRIDGE, plugins: [ENTRY, first, second] },
+    });
+    assert.deepEqual(gated(BRIDGE, 'wrapper'), {
+      name: GATE_FILES.list,
+      conf: { ...BRIDGE, plugins: [{ ...ENTRY, delegate: first }, second] },
+    });
+  });
+
+  it('a lone plugin, as OVN-Kubernetes and multus have it: wrapped, in a file that multus does not look at', () => {
+    const { cniVersion, name, ...ovn } = OVN;
+    for (const form of ['chained', 'wrapper'] as const) {
+      assert.deepEqual(gated(OVN, form), {
+        name: '00-multus-plumbline-gate.json',
+        conf: { cniVersion, name, ...ENTRY, delegate: ovn },
+      });
+    }
+    assert.deepEqual(gated({ cniVersion, name, plugins: [ovn] }), gated(OVN), 'and the same for a list of one');
+  });
+
+  it('what a wrapped plugin can do, the wrapper says for it', () => {
+    const { conf } = gated(MULTUS);
+    assert.deepEqual([conf['capabilities'], conf['delegate']], [{ bandwidth: true }, { type: 'multus' }]);
+  });
+
+  it('a gate that is in there already is taken out, in whatever form', () => {
+    for (const before of [OVN, MULTUS, BRIDGE]) {
+      for (const form of ['chained', 'wrapper'] as const)
+        assert.deepEqual(gated(gated(before, form).conf), gated(before));
+    }
+  });
+
+  const wrongs: [string, string, RegExp][] = [
+    ['no JSON', '{"cniVersion":', /10-primary: not JSON/],
+    ['an array', '[]', /not a JSON object/],
+    [
+      'a version that is not spoken',
+      JSON.stringify({ ...OVN, cniVersion: '0.2.0' }),
+      /"0\.2\.0": the gate speaks 0\.3\.0/,
+    ],
+    ['no version', JSON.stringify({ ...OVN, cniVersion: undefined }), /cniVersion undefined/],
+    ['no name', JSON.stringify({ ...OVN, name: '' }), /no name/],
+    ['no plugins', JSON.stringify({ ...BRIDGE, plugins: [] }), /no plugins/],
+    ['nothing but a gate', JSON.stringify({ ...BRIDGE, plugins: [ENTRY] }), /no plugins/],
+    ['a plugin without a type', JSON.stringify({ ...BRIDGE, plugins: [{}] }), /no type/],
+    ['a plugin that is none', JSON.stringify({ ...BRIDGE, plugins: ['bridge'] }), /no type/],
+  ];
+  for (const [name, text, message] of wrongs) {
+    it(`refuses ${name}`, () => {
+      assert.throws(() => gateConflist('10-primary', text, options), { name: ConflistError.name, message });
+    });
+  }
+});
+
+describe('what becomes of the gate’s configuration', () => {
+  const file = (name: string, value?: object | string) => ({
+    name,
+    text: value === undefined ? undefined : typeof value === 'string' ? value : JSON.stringify(value),
+  });
+  const ownOf = (primary: object) => {
+    const { name, text } = gateConflist('10-primary', JSON.stringify(primary), options);
+    return file(name, text);
+  };
+
+  it('sorts before every primary that multus and others write', () => {
+    for (const name of Object.values(GATE_FILES))
+      for (const other of [
+        '00-multus.conf',
+        '00-multus.conflist',
+        '01-kube-ovn.conflist',
+        '05-cilium.conflist',
+        'a.conf',
+      ])
+        assert.ok(name < other, `${name} ${other}`);
+  });
+
+  it('the primary is the first that a runtime reads', () => {
+    const files = ['99-loopback.conf', '.x.tmp', '10-ovn.conf', '00-multus.conf.new', 'README'].map((name) =>
+      file(name),
+    );
+    assert.equal(choosePrimary(files)?.name, '10-ovn.conf');
+    assert.equal(choosePrimary([file(GATE_FILES.list), file(GATE_FILES.plugin)]), undefined);
+  });
+
+  const other = file('99-loopback.conf', '{}');
+  const cases: [what: string, files: ReturnType<typeof file>[], plan: object][] = [
+    ['a primary appears', [file('10-ovn.conf', OVN)], { kind: 'write', name: GATE_FILES.plugin, remove: [] }],
+    ['nothing changed', [file('10-ovn.conf', OVN), ownOf(OVN), other], { kind: 'keep', problem: undefined }],
+    [
+      'the primary changed',
+      [file('10-ovn.conf', { ...OVN, mtu: 9000 }), ownOf(OVN)],
+      { kind: 'write', name: GATE_FILES.plugin, remove: [] },
+    ],
+    [
+      'multus came before a list: one file for the other',
+      [file('00-multus.conf', MULTUS), file('10-pods.conflist', BRIDGE), ownOf(BRIDGE)],
+      { kind: 'write', name: GATE_FILES.plugin, remove: [GATE_FILES.list] },
+    ],
+    [
+      'both of the gate’s files are there',
+      [file('10-ovn.conf', OVN), ownOf(OVN), ownOf(BRIDGE)],
+      { kind: 'write', name: GATE_FILES.plugin, remove: [GATE_FILES.list] },
+    ],
+    ['the primary is gone: so is the gate', [ownOf(OVN)], { kind: 'remove', remove: [GATE_FILES.plugin] }],
+    ['there never was one', [], { kind: 'keep', problem: undefined }],
+    [
+      'the primary is half written: the gate stays as it is',
+      [file('10-ovn.conf', '{"cniVer'), ownOf(OVN)],
+      { kind: 'keep', problem: /10-ovn\.conf: not JSON/ },
+    ],
+    ['the primary cannot be read', [file('10-ovn.conf'), ownOf(OVN)], { kind: 'keep', problem: /cannot be read/ }],
+    ['a primary before the gate', [file('00-a.conf', OVN)], { kind: 'keep', problem: /00-a\.conf sorts before/ }],
+  ];
+  for (const [what, files, expected] of cases) {
+    it(what, () => {
+      const plan = planConflist(files, options) as unknown as Record<string, unknown>;
+      for (const [key, value] of Object.entries(expected)) {
+        if (value instanceof RegExp) assert.match(String(plan[key]), value);
+        else assert.deepEqual(plan[key], value, key);
+      }
+    });
+  }
+
+  it('after what it says was done, there is nothing more to do', () => {
+    const primary = fc.constantFrom<[string, object]>(
+      ['10-ovn.conf', OVN],
+      ['00-multus.conf', MULTUS],
+      ['10-pods.conflist', BRIDGE],
+    );
+    fc.assert(
+      fc.property(
+        fc.array(primary, { maxLength: 3 }),
+        fc.array(fc.constantFrom(OVN, MULTUS, BRIDGE)),
+        (primaries, own) => {
+          const files = new Map<string, { name: string; text: string | undefined }>();
+          for (const [name, value] of primaries) files.set(name, file(name, value));
+          for (const value of own) files.set(ownOf(value).name, ownOf(value));
+          const plan = planConflist([...files.values()], options);
+          if (plan.kind === 'write') files.set(plan.name, file(plan.name, plan.text));
+          if (plan.kind !== 'keep') for (const name of plan.remove) files.delete(name);
+          assert.deepEqual(planConflist([...files.values()], options), { kind: 'keep', problem: undefined });
+          const ours = [...files.keys()].filter((name) => name.includes('plumbline-gate'));
+          assert.equal(ours.length, primaries.length === 0 ? 0 : 1);
+        },
+      ),
+    );
+  });
+});
+
+describe('what the gate decides', () => {
+  const dead = { ready: false, reason: 'its lease ran out' };
+  const question = {
+    dpu: dead,
+    scope: 'all',
+    namespace: 'default',
+    exempt: ['kube-system'],
+    hasDevice: undefined,
+  } as const;
+
+  it('a dead DPU: code 11 with the reason for ADD, 50 for STATUS where it is on', () => {
+    assert.deepEqual(decideAdd(question), { code: 11, message: 'DPU Not Ready: its lease ran out' });
+    assert.deepEqual(decideStatus(dead, true), { code: 50, message: 'DPU Not Ready: its lease ran out' });
+    assert.equal(decideStatus(dead, false), undefined);
+  });
+
+  const passes: [string, Partial<Parameters<typeof decideAdd>[0]>][] = [
+    ['a live DPU', { dpu: { ready: true, reason: '' } }],
+    ['a node without a DPU', { dpu: undefined }],
+    ['a system pod', { namespace: 'kube-system' }],
+    ['namespaces by their beginning', { exempt: ['def*'] }],
+    ['in scope of devices, an attachment without one', { scope: 'device', hasDevice: false }],
+  ];
+  for (const [what, more] of passes)
+    it(`passes: ${what}`, () => assert.equal(decideAdd({ ...question, ...more }), undefined));
+
+  const holds: [string, Partial<Parameters<typeof decideAdd>[0]>][] = [
+    ['a pod that names no namespace', { namespace: undefined }],
+    ['in scope of devices, one of which it is not known', { scope: 'device', hasDevice: undefined }],
+    ['in scope of devices, an attachment with one', { scope: 'device', hasDevice: true }],
+    ['a namespace that only begins like an exempt one', { namespace: 'kube-system-2' }],
+  ];
+  for (const [what, more] of holds)
+    it(`holds: ${what}`, () => assert.equal(decideAdd({ ...question, ...more })?.code, 11));
+
+  it('D9: Plumbline’s marker resources are no device of a DPU', () => {
+    assert.equal(hasDpuDevice(['physnet.plumbline.dev/a', 'plumbline.dev/tunnel'], new Set()), false);
+    assert.equal(hasDpuDevice(['plumbline.dev/tunnel', 'openshift.io/dpu'], new Set()), true);
+    assert.equal(hasDpuDevice(['openshift.io/dpu'], new Set(['nvidia.com/bf3'])), false);
+  });
+
+  it('CNI_ARGS: pairs, the last wins, the rest is passed over', () => {
+    const pod = podOf(parseCniArgs('IgnoreUnknown=1;;=;x;K8S_POD_NAMESPACE=a;K8S_POD_NAMESPACE=b;K8S_POD_UID='));
+    assert.deepEqual(pod, { namespace: 'b', name: undefined, uid: undefined });
+    assert.deepEqual(podOf(parseCniArgs(undefined)), { namespace: undefined, name: undefined, uid: undefined });
+  });
+});

@@ -1,0 +1,130 @@
+import assert from 'node:assert/strict';
+import { dpuConnections } from '../../model/cni/connection-status.ts';
+import { type DpuSighting, diagnoseDpu, type LeaseLook } from '../../model/lease/diagnose.ts';
+import { leaseForm } from '../../model/lease/repair.ts';
+
+const NODE = { nodeName: 'n1', nodeUid: 'u1', duration: 40 };
+const { ownerReferences, ...spec } = leaseForm(NODE);
+const START = Date.UTC(2026, 0, 1);
+const field = { 'f:spec': { 'f:renewTime': {} } };
+
+/** A look every 5 s, renewed anew each time by one of the writers in turn. */
+const looksOf = (writers: readonly string[], more: Partial<LeaseLook> = {}): LeaseLook[] =>
+  [0, 5, 10, 15, 20, 25].map((second, i) => ({
+    at: START + second * 1000,
+    renewTime: new Date(START + second * 1000).toISOString(),
+    managedFields: [
+      { manager: 'kubectl', fieldsV1: { 'f:metadata': {} } },
+      { manager: writers[i % writers.length], fieldsV1: field },
+    ],
+    lease: { metadata: { ownerReferences }, spec },
+    ...more,
+  }));
+const sighting = (more: Partial<DpuSighting> = {}): DpuSighting => ({
+  node: 'n1',
+  uid: 'u1',
+  dpuHost: true,
+  looks: looksOf(['plumbline-node-agent']),
+  waiting: [],
+  ...more,
+});
+const problems = (more: Partial<DpuSighting>) => diagnoseDpu('ovn-dpu-n1', sighting(more)).problems.join('\n');
+
+describe('the doctor’s view of a DPU’s lease', () => {
+  it('one writer that renews: nothing wrong', () => {
+    assert.deepEqual(diagnoseDpu('ovn-dpu-n1', sighting()), {
+      node: 'n1',
+      renewals: 5,
+      writers: ['plumbline-node-agent'],
+      problems: [],
+      notes: [],
+    });
+  });
+
+  const cases: [string, Partial<DpuSighting>, RegExp][] = [
+    [
+      'two writers, named, with what to do',
+      { looks: looksOf(['plumbline-node-agent', 'ovnkube']) },
+      /2 writers, ovnkube and plumbline-node-agent.*--dpu-lease observe/,
+    ],
+    ['a DPU host without a lease', { looks: [] }, /there is no lease ovn-dpu-n1.*--mode dpu-host/],
+    ['a lease without a node', { uid: undefined }, /node n1 is not; delete the lease/],
+    ['a node made anew', { uid: 'u2' }, /something else than this very Node object/],
+    [
+      'no owner',
+      { looks: looksOf(['a'], { lease: { metadata: {}, spec } }) },
+      /no owner, so it stays when the node goes/,
+    ],
+    ['never renewed', { looks: looksOf(['a'], { renewTime: undefined, managedFields: [] }) }, /has never been renewed/],
+    [
+      'not renewed any more',
+      { looks: looksOf(['a'], { renewTime: '2025-12-31T00:00:00Z' }) },
+      /was not renewed in 25 s/,
+    ],
+    [
+      'pods that wait for the DPU',
+      { waiting: [{ pod: 'a/b', network: 'default', state: 'absent', reason: '' }] },
+      /has not connected a\/b \(default: no answer\)/,
+    ],
+    [
+      'many of them',
+      {
+        waiting: Array.from({ length: 7 }, (_, i) => ({
+          pod: `p/${i}`,
+          network: 'x',
+          state: 'not ready',
+          reason: 'VF gone',
+        })),
+      },
+      /p\/4 \(x: VF gone\) and 2 more/,
+    ],
+  ];
+  for (const [what, more, expected] of cases) it(what, () => assert.match(problems(more), expected));
+
+  it('a node that is no DPU host and has no lease needs none', () => {
+    assert.equal(problems({ dpuHost: false, looks: [] }), '');
+  });
+
+  it('a watch shorter than half the duration says nothing about renewals', () => {
+    assert.equal(problems({ looks: looksOf(['a'], { renewTime: undefined }).slice(0, 3) }), '');
+  });
+
+  it('a clock that is ahead is worth a word, and no problem', () => {
+    const found = diagnoseDpu('ovn-dpu-n1', sighting({ looks: looksOf(['a'], { renewTime: '2026-01-01T00:10:25Z' }) }));
+    assert.match(found.notes.join(), /at least 600 s ahead/);
+  });
+});
+
+describe('D11: connection-status of OVN-Kubernetes pods', () => {
+  const details =
+    '{"default":{"pfId":"0","vfId":"3","sandboxId":"x"},"ns/blue":{"pfId":"0","vfId":"4","sandboxId":"x"}}';
+  const of = (status?: string, asked = details) =>
+    dpuConnections({
+      'k8s.ovn.org/dpu.connection-details': asked,
+      ...(status !== undefined && { 'k8s.ovn.org/dpu.connection-status': status }),
+    }).map(({ network, state, reason }) => `${network} ${state} ${reason}`.trim());
+
+  it('Ready, not ready with its reason, absent', () => {
+    assert.deepEqual(of(), ['default absent', 'ns/blue absent']);
+    assert.deepEqual(of('{"default":{"Status":"Ready"}}'), ['default Ready', 'ns/blue absent']);
+    assert.deepEqual(of('{"default":{"Status":"Ready"},"ns/blue":{"Status":"Error","Reason":"no representor"}}'), [
+      'default Ready',
+      'ns/blue not ready no representor',
+    ]);
+  });
+
+  it('as older releases write it', () => {
+    const asked = '{"pfId":"0","vfId":"3","sandboxId":"x"}';
+    assert.deepEqual(of('{"Status":"Ready"}', asked), ['default Ready']);
+    assert.deepEqual(of('{"Status":"NotReady"}', asked), ['default not ready NotReady']);
+    assert.deepEqual(of('{"Foo":"Bar"}', asked), ['default absent']);
+  });
+
+  it('what is no JSON, or no object, names nothing', () => {
+    for (const wrong of ['', '{', '[]', 'null', '"x"']) {
+      assert.deepEqual(of('{}', wrong), [], wrong);
+      assert.deepEqual(of(wrong, '{"default":{}}'), ['default absent'], wrong);
+    }
+    assert.deepEqual(dpuConnections({}), []);
+  });
+});

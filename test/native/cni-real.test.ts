@@ -1,0 +1,175 @@
+import assert from 'node:assert/strict';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { gateConflist } from '../../model/cni/conflist.ts';
+import { DEAD, type GateAgent, READY, startGateAgent } from '../node-agent/gate/agent-stand-in.ts';
+import { eventually } from '../node-agent/support.ts';
+import { needs } from '../support/parts.ts';
+import { createGateFixture, type GateFixture } from './gate.ts';
+import { createNetwork, interpose, type Network, slowPlugin } from './network.ts';
+
+/** Those of Debian's plugins; 1.1.0 they refuse themselves. */
+const VERSIONS = ['0.3.1', '0.4.0', '1.0.0'];
+const ADDRESS = /^eth0 10\.88\.\d+\.\d+\/16$/;
+
+describe('the gate before real plugins, in network namespaces', function () {
+  this.timeout(60_000);
+  needs('musl');
+  needs('make');
+  needs('cniPlugins');
+  needs('netns');
+  let gate: GateFixture;
+  let agent: GateAgent;
+  let network: Network;
+  before(async () => {
+    gate = createGateFixture();
+    agent = await startGateAgent(gate.socket);
+    network = createNetwork(gate);
+  });
+  after(async () => {
+    network?.remove();
+    await agent?.stop();
+    gate?.remove();
+  });
+  beforeEach(() => {
+    agent.dpu = READY;
+  });
+
+  const single = (cniVersion: string, more: object) => ({ cniVersion, name: 'pods', ...more });
+  const wrapped = (cniVersion: string, delegate: object) => single(cniVersion, { type: 'plumbline-gate', delegate });
+  /** What a result says of the pod: its address, and that there is an interface of its own. */
+  const essence = (result: Record<string, unknown>) => {
+    const { cniVersion, ips, interfaces } = result as {
+      cniVersion: string;
+      ips: { gateway: string }[];
+      interfaces: { name: string; sandbox?: string }[];
+    };
+    return {
+      cniVersion,
+      gateway: ips[0]?.gateway,
+      inPod: interfaces.filter(({ sandbox }) => sandbox).map(({ name }) => name),
+    };
+  };
+  const isClean = () => assert.deepEqual([network.podAddresses(), network.hostLinks(), network.leases()], [[], [], []]);
+
+  for (const version of VERSIONS) {
+    const alone = () =>
+      network.plugin('ADD', single(version, network.bridge()), { program: join(gate.binDir, 'bridge') });
+
+    for (const form of ['wrapper', 'interposer'] as const) {
+      it(`${form}, ${version}: ADD, CHECK and DEL come out as they do without it`, async () => {
+        const reference = await alone();
+        await network.plugin('DEL', single(version, network.bridge()), { program: join(gate.binDir, 'bridge') });
+        isClean();
+        const front = interpose(gate, 'bridge');
+        const conf = form === 'wrapper' ? wrapped(version, network.bridge()) : single(version, network.bridge());
+        const how = form === 'wrapper' ? {} : { program: join(front, 'bridge'), path: `${front}:${gate.binDir}` };
+        const added = await network.plugin('ADD', conf, how);
+        assert.equal(added.code, 0, added.stdout);
+        assert.deepEqual(essence(added.json()), essence(reference.json()));
+        assert.match(network.podAddresses().join(), ADDRESS);
+        const after = { ...conf, prevResult: added.json() };
+        const checked = await network.plugin('CHECK', after, how);
+        assert.equal(checked.code, version === '0.3.1' ? 1 : 0, checked.stdout);
+        for (const once of [after, after, conf]) assert.equal((await network.plugin('DEL', once, how)).code, 0);
+        isClean();
+        const gone = await network.plugin('DEL', conf, { ...how, netns: '/var/run/netns/gone' });
+        assert.equal(gone.code, 0, 'its namespace may be gone');
+      });
+    }
+
+    it(`wrapper, ${version}: an ADD that fails half way leaves nothing behind, and its error comes through`, async () => {
+      // The address is taken before the plugin finds that the pod has an eth0 already.
+      const conf = wrapped(version, network.bridge());
+      const first = await network.plugin('ADD', conf, { sandbox: 'first' });
+      assert.equal(first.code, 0, first.stdout);
+      const second = await network.plugin('ADD', conf, { sandbox: 'second' });
+      assert.equal(second.code, 1);
+      assert.match(String(second.json()['msg']), /eth0.*already exists/);
+      assert.equal((await network.plugin('DEL', conf, { sandbox: 'first' })).code, 0);
+      isClean();
+    });
+  }
+
+  it('a version that the plugin does not speak: its own refusal', async () => {
+    const { code, json } = await network.plugin('ADD', wrapped('1.1.0', network.bridge()));
+    assert.deepEqual([code, json()['code']], [1, 1]);
+    assert.match(String(json()['details'] ?? json()['msg']), /1\.1\.0|incompatible/);
+  });
+
+  for (const form of ['wrapper', 'interposer'] as const) {
+    it(`${form}: the DPU dies in the middle of an ADD: what was made is taken down again`, async () => {
+      const calls = slowPlugin(gate, `slow-${form}`, 'bridge');
+      const front = interpose(gate, `slow-${form}`);
+      const slow = { ...network.bridge(), type: `slow-${form}` };
+      const conf = form === 'wrapper' ? wrapped('1.0.0', slow) : single('1.0.0', slow);
+      const how = form === 'wrapper' ? {} : { program: join(front, slow.type), path: `${front}:${gate.binDir}` };
+      const adding = network.plugin('ADD', conf, how);
+      await eventually(() => network.podAddresses().length === 1, 'the pod has its address');
+      agent.dpu = DEAD;
+      agent.recheck();
+      const { code, json } = await adding;
+      assert.deepEqual([code, json()['code']], [1, 11]);
+      assert.deepEqual(calls(), ['ADD', 'DEL']);
+      isClean();
+    });
+  }
+
+  describe('driven by libcni', () => {
+    needs('libcni');
+    const options = { form: 'chained', whenAbsent: 'open' } as const;
+    /** As the installer would have it. */
+    const generate = (primary: object, form: 'chained' | 'wrapper') => {
+      const paths = { socket: gate.socket, stateFile: gate.state };
+      const made = gateConflist('10-pods', JSON.stringify(primary), { ...options, ...paths, form });
+      const file = join(gate.directory, made.name);
+      writeFileSync(file, made.text);
+      return file;
+    };
+    const list = (cniVersion: string) => ({
+      cniVersion,
+      name: 'pods',
+      plugins: [network.bridge(), { type: 'tuning', sysctl: { 'net.ipv4.conf.eth0.arp_notify': '1' } }],
+    });
+    const forms: [string, (version: string) => string][] = [
+      ['chained first in a list', (version) => generate(list(version), 'chained')],
+      ['around the first of a list', (version) => generate(list(version), 'wrapper')],
+      [
+        'around a lone plugin',
+        (version) => generate({ cniVersion: version, name: 'pods', ...network.bridge() }, 'chained'),
+      ],
+    ];
+    for (const [form, fileFor] of forms) {
+      for (const version of VERSIONS) {
+        it(`${form}, ${version}: a sandbox is made, checked, taken down and made again`, async () => {
+          const file = fileFor(version);
+          for (const sandbox of ['one', 'two']) {
+            const added = await network.libcni('add', file, sandbox);
+            assert.equal(added.code, 0, added.stderr);
+            assert.match(network.podAddresses().join(), ADDRESS);
+            if (version !== '0.3.1') {
+              const checked = await network.libcni('check', file, sandbox);
+              assert.equal(checked.code, 0, checked.stderr);
+            }
+            for (let i = 0; i < 2; i++) assert.equal((await network.libcni('del', file, sandbox)).code, 0);
+            isClean();
+          }
+        });
+      }
+
+      it(`${form}: a dead DPU is the runtime’s code 11, and the clean-up after it succeeds`, async () => {
+        agent.dpu = DEAD;
+        const file = fileFor('1.0.0');
+        const added = await network.libcni('add', file);
+        assert.equal(added.code, 1);
+        assert.match(added.stderr, /"code":11,"msg":"DPU Not Ready: its lease ovn-dpu-a/);
+        assert.equal((await network.libcni('del', file)).code, 0);
+        isClean();
+        agent.dpu = READY;
+        assert.equal((await network.libcni('add', file)).code, 0);
+        assert.equal((await network.libcni('del', file)).code, 0);
+        isClean();
+      });
+    }
+  });
+});

@@ -1,0 +1,187 @@
+import assert from 'node:assert/strict';
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { createInstaller, type InstallerDeps, uninstall } from '../../../node-agent/gate/installer.ts';
+import { eventually, recordingLogger, replaceFile, tempDirectories, testMetrics } from '../support.ts';
+
+const OVN = { cniVersion: '1.1.0', name: 'ovn-kubernetes', type: 'ovn-k8s-cni-overlay' };
+const PODS = { cniVersion: '1.0.0', name: 'pods', plugins: [{ type: 'bridge' }, { type: 'portmap' }] };
+const OWN = '00-multus-plumbline-gate.json';
+const OWN_LIST = '00-multus-plumbline-gate.conflist';
+
+describe('the gate’s installer', () => {
+  const temp = tempDirectories();
+  let places: { binDir: string; confDir: string; interpose: { dir: string; plugins: string[] } };
+  let shim: string;
+  let stop: () => Promise<void>;
+  let logged: ReturnType<typeof recordingLogger>;
+  let metrics: ReturnType<typeof testMetrics>;
+
+  beforeEach(() => {
+    const directory = temp();
+    shim = join(directory, 'image-shim');
+    writeFileSync(shim, 'the program');
+    places = {
+      binDir: join(directory, 'bin'),
+      confDir: join(directory, 'net.d'),
+      interpose: { dir: join(directory, 'front'), plugins: ['multus'] },
+    };
+    mkdirSync(places.confDir);
+    logged = recordingLogger();
+    metrics = testMetrics();
+    stop = async () => {};
+  });
+  afterEach(() => stop());
+
+  const run = (more: Partial<InstallerDeps> = {}) => {
+    const stopping = new AbortController();
+    const running = createInstaller({
+      ...places,
+      shim,
+      atEnd: 'remove',
+      conflist: { form: 'chained', socket: '/s', stateFile: '/f', whenAbsent: 'open' },
+      log: logged.log,
+      metrics,
+      pace: 0,
+      ...more,
+    }).run(stopping.signal);
+    stop = async () => {
+      stopping.abort();
+      await running;
+    };
+  };
+  const conf = (name: string) => join(places.confDir, name);
+  const write = (name: string, value: object) => replaceFile(conf(name), JSON.stringify(value));
+  const own = (name = OWN) => JSON.parse(readFileSync(conf(name), 'utf8')) as Record<string, unknown>;
+  const installed = async () => (await metrics.gateInstalled.get()).values[0]?.value;
+
+  it('puts the program and the interposed plugins in place, to be executed', () => {
+    run();
+    for (const path of [join(places.binDir, 'plumbline-gate'), join(places.interpose.dir, 'multus')]) {
+      assert.equal(readFileSync(path, 'utf8'), 'the program');
+      assert.equal(statSync(path).mode & 0o777, 0o755);
+    }
+  });
+
+  it('leaves a program that is the same alone, and replaces another in one step', () => {
+    const path = join(places.binDir, 'plumbline-gate');
+    mkdirSync(places.binDir);
+    writeFileSync(path, 'the program', { mode: 0o755 });
+    const before = statSync(path).ino;
+    run();
+    assert.equal(statSync(path).ino, before);
+    writeFileSync(shim, 'a newer one');
+    run();
+    assert.equal(readFileSync(path, 'utf8'), 'a newer one');
+    assert.notEqual(statSync(path).ino, before, 'who executes the old one goes on with it');
+    assert.deepEqual(readdirSync(places.binDir), ['plumbline-gate']);
+  });
+
+  it('is there as soon as the primary is, follows it, and goes when it goes', async () => {
+    run();
+    assert.equal(existsSync(conf(OWN)), false);
+    assert.equal(await installed(), 0);
+    write('10-ovn.conf', OVN);
+    await eventually(() => existsSync(conf(OWN)), 'made');
+    await eventually(async () => (await installed()) === 1, 'said so');
+    assert.deepEqual(own()['delegate'], { type: 'ovn-k8s-cni-overlay' });
+    write('10-ovn.conf', { ...OVN, mtu: 9000 });
+    await eventually(() => JSON.stringify(own()).includes('9000'), 'made anew');
+    rmSync(conf('10-ovn.conf'));
+    await eventually(() => !existsSync(conf(OWN)), 'gone');
+    await eventually(async () => (await installed()) === 0, 'said so');
+  });
+
+  it('multus comes and goes before a list of plugins', async () => {
+    write('10-pods.conflist', PODS);
+    run();
+    await eventually(() => existsSync(conf(OWN_LIST)), 'before the list');
+    write('00-multus.conf', { cniVersion: '1.0.0', name: 'multus', type: 'multus', delegates: [PODS] });
+    await eventually(() => existsSync(conf(OWN)) && !existsSync(conf(OWN_LIST)), 'before multus');
+    assert.deepEqual(own()['delegate'], { type: 'multus', delegates: [PODS] });
+    // The runtime would take the next one then, and so does the gate.
+    rmSync(conf('00-multus.conf'));
+    await eventually(() => !existsSync(conf(OWN)) && existsSync(conf(OWN_LIST)), 'before the list again');
+  });
+
+  it('a primary that is written in pieces never takes the gate away', async () => {
+    write('10-ovn.conf', OVN);
+    run();
+    await eventually(() => existsSync(conf(OWN)), 'made');
+    const text = JSON.stringify({ ...OVN, mtu: 1400 });
+    for (let length = 0; length <= text.length; length += 8) {
+      writeFileSync(conf('10-ovn.conf'), text.slice(0, length));
+      assert.equal(existsSync(conf(OWN)), true);
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    writeFileSync(conf('10-ovn.conf'), text);
+    await eventually(() => JSON.stringify(own()).includes('1400'), 'made anew');
+    assert.ok(logged.said('new pods are not gated as they should be'));
+  });
+
+  it('somebody who takes its file away is not fought at full speed', async () => {
+    write('10-ovn.conf', OVN);
+    run({ pace: 0.3 });
+    const begun = performance.now();
+    for (let i = 0; i < 3; i++) {
+      await eventually(() => existsSync(conf(OWN)), 'there');
+      renameSync(conf(OWN), conf(`${OWN}.cilium_bak`));
+    }
+    assert.ok(performance.now() - begun > 500, 'three times in at least two waits');
+  });
+
+  it('a directory that comes later, or is made anew', async () => {
+    rmSync(places.confDir, { recursive: true });
+    run();
+    mkdirSync(places.confDir);
+    write('10-ovn.conf', OVN);
+    await eventually(() => existsSync(conf(OWN)), 'made', 8);
+  });
+
+  it('a primary that the runtime takes before the gate is said, and the metric says 0', async () => {
+    write('00-first.conf', OVN);
+    run();
+    await eventually(() => logged.said('new pods are not gated as they should be'), 'said');
+    assert.equal(await installed(), 0);
+  });
+
+  it('ends in order: the configuration and the interposed plugins go, the program stays for older sandboxes', async () => {
+    write('10-ovn.conf', OVN);
+    run();
+    await eventually(() => existsSync(conf(OWN)), 'made');
+    await stop();
+    assert.deepEqual(readdirSync(places.confDir), ['10-ovn.conf']);
+    assert.deepEqual(readdirSync(places.interpose.dir), []);
+    assert.deepEqual(readdirSync(places.binDir), ['plumbline-gate']);
+  });
+
+  it('or is kept for the next agent', async () => {
+    write('10-ovn.conf', OVN);
+    run({ atEnd: 'keep' });
+    await eventually(() => existsSync(conf(OWN)), 'made');
+    await stop();
+    assert.deepEqual(readdirSync(places.confDir), [OWN, '10-ovn.conf']);
+  });
+
+  it('uninstalled, nothing of it is left; a second time is none too many', async () => {
+    write('10-ovn.conf', OVN);
+    run({ atEnd: 'keep' });
+    await eventually(() => existsSync(conf(OWN)), 'made');
+    await stop();
+    assert.deepEqual(uninstall(places), [
+      conf(OWN),
+      join(places.interpose.dir, 'multus'),
+      join(places.binDir, 'plumbline-gate'),
+    ]);
+    assert.deepEqual(readdirSync(places.confDir), ['10-ovn.conf']);
+    assert.deepEqual(uninstall(places), []);
+  });
+
+  it('an image without the program fails, and says why', async () => {
+    rmSync(shim);
+    const { signal } = new AbortController();
+    const deps = { ...places, shim, atEnd: 'remove', log: logged.log, metrics } as const;
+    const conflist = { form: 'chained', socket: '/s', stateFile: '/f', whenAbsent: 'open' } as const;
+    await assert.rejects(createInstaller({ ...deps, conflist }).run(signal), /the image of the agent has no shim/);
+  });
+});

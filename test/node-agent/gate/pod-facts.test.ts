@@ -1,0 +1,62 @@
+import assert from 'node:assert/strict';
+import { join } from 'node:path';
+import type { PodResourcesClient } from '../../../kube/kubelet-api/pod-resources-client.ts';
+import { CpuSet } from '../../../model/cpu-set.ts';
+import { createDeviceQuestion, createPodCpus } from '../../../node-agent/gate/pod-facts.ts';
+import { replaceFile, tempDirectories } from '../support.ts';
+
+describe('what the gate knows of a pod: its CPUs', () => {
+  const temp = tempDirectories();
+  const KNOWN = [{ podUID: 'uid-1', container: 'main', cpus: CpuSet.parse('7') }];
+  let file: string;
+  let cpusOf: (uid: string) => CpuSet;
+  beforeEach(() => {
+    const directory = temp();
+    file = join(directory, 'cpu_manager_state');
+    cpusOf = createPodCpus(directory, () => KNOWN);
+  });
+  const write = (entries: object) => {
+    replaceFile(file, JSON.stringify({ policyName: 'static', defaultCpuSet: '0', entries, checksum: 1 }));
+  };
+
+  it('all that its containers own, as the kubelet has just written it', () => {
+    write({ 'uid-1': { a: '2', b: '4-5' }, 'uid-2': { a: '3' } });
+    assert.equal(cpusOf('uid-1').toString(), '2,4-5');
+    assert.equal(cpusOf('uid-3').isEmpty, true);
+    write({ 'uid-1': { a: '6' } });
+    assert.equal(cpusOf('uid-1').toString(), '6', 'no notice of the write is waited for');
+    assert.equal(cpusOf('uid-2').isEmpty, true);
+  });
+
+  it('what was last known, while the file is torn or not there', () => {
+    assert.equal(cpusOf('uid-1').toString(), '7');
+    write({ 'uid-1': { a: '6' } });
+    assert.equal(cpusOf('uid-1').toString(), '6');
+    replaceFile(file, '{"policyName":"static","defau');
+    assert.equal(cpusOf('uid-1').toString(), '7');
+    write({ 'uid-1': { a: '6' } });
+    assert.equal(cpusOf('uid-1').toString(), '6');
+  });
+});
+
+describe('what the gate knows of a pod: its devices', () => {
+  const client = (...resources: string[]) => {
+    const devices = resources.map((resourceName) => ({ resourceName, deviceIds: ['x'], numaNodes: [] }));
+    const list = async () => [{ namespace: 'a', name: 'vm', containers: [{ name: 'main', cpuIds: [], devices }] }];
+    return { list } as unknown as Pick<PodResourcesClient, 'list'>;
+  };
+  const ask = (from: Pick<PodResourcesClient, 'list'>, name = 'vm', named: string[] = []) =>
+    createDeviceQuestion(from, new Set(named))({ namespace: 'a', name, uid: 'u' });
+
+  it('one of the DPU, none but markers, one that is not named', async () => {
+    assert.equal(await ask(client('plumbline.dev/tunnel', 'nvidia.com/bf3')), true);
+    assert.equal(await ask(client('plumbline.dev/tunnel', 'physnet.plumbline.dev/a')), false);
+    assert.equal(await ask(client('example.com/gpu'), 'vm', ['nvidia.com/bf3']), false);
+  });
+
+  it('a pod that the kubelet does not know, or a kubelet that does not answer: not known', async () => {
+    assert.equal(await ask(client('nvidia.com/bf3'), 'other'), undefined);
+    const silent = { list: () => Promise.reject(new Error('deadline')) };
+    assert.equal(await ask(silent as Pick<PodResourcesClient, 'list'>), undefined);
+  });
+});

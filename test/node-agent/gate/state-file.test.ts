@@ -1,0 +1,63 @@
+import assert from 'node:assert/strict';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { NOTHING_OBSERVED } from '../../../model/lease/observer.ts';
+import { observedLease, readObservedLease, writeGateState } from '../../../node-agent/gate/state-file.ts';
+import { tempDirectories } from '../support.ts';
+
+const STATE = {
+  dpu: 'not-ready',
+  reason: 'its lease "x" \\ ran out',
+  status: true,
+  scope: 'all',
+  exempt: ['kube-system'],
+  at: 5,
+  staleAfter: 60_000,
+  whenStale: 'last-known',
+} as const;
+const SEEN = { since: 10, renewTime: '2026-01-01T00:00:00.000000Z', changedAt: 12.5, changes: 3, answeredAt: 20.25 };
+
+describe('the gate’s state file', () => {
+  const temp = tempDirectories();
+  let path: string;
+  beforeEach(() => {
+    path = join(temp(), 'run', 'gate.state');
+  });
+
+  it('is replaced in one step, and leaves nothing beside it', () => {
+    writeGateState(path, STATE);
+    writeGateState(path, { ...STATE, dpu: 'ready' });
+    assert.deepEqual(readdirSync(join(path, '..')), ['gate.state']);
+    assert.equal((JSON.parse(readFileSync(path, 'utf8')) as { dpu: string }).dpu, 'ready');
+  });
+
+  it('has a reason that needs no escapes', () => {
+    writeGateState(path, STATE);
+    assert.match(readFileSync(path, 'utf8'), /"reason":"its lease {2}x {4}ran out"/);
+  });
+
+  it('hands what was seen of the lease to the next process of the same run of the machine', () => {
+    const lease = observedLease(SEEN, 'boot-1');
+    writeGateState(path, { ...STATE, lease });
+    const { since: _, ...rest } = SEEN;
+    assert.deepEqual(readObservedLease(path, 'boot-1'), { ...rest, since: SEEN.changedAt });
+    assert.equal(readObservedLease(path, 'boot-2'), undefined, 'the clock has started anew');
+    assert.equal(readObservedLease(path, undefined), undefined);
+  });
+
+  it('has nothing to hand on before a renewal was seen', () => {
+    assert.equal(observedLease(NOTHING_OBSERVED, 'boot-1'), undefined);
+    writeGateState(path, STATE);
+    assert.equal(readObservedLease(path, 'boot-1'), undefined);
+  });
+
+  it('torn, foreign or absent it says nothing', () => {
+    assert.equal(readObservedLease(path, 'boot-1'), undefined);
+    writeGateState(path, { ...STATE, lease: observedLease(SEEN, 'boot-1') });
+    const text = readFileSync(path, 'utf8');
+    for (const wrong of ['', text.slice(0, -10), '[]', text.replace('"changes":3', '"changes":-1')]) {
+      writeFileSync(path, wrong);
+      assert.equal(readObservedLease(path, 'boot-1'), undefined, wrong);
+    }
+  });
+});

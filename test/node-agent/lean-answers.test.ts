@@ -1,0 +1,78 @@
+import assert from 'node:assert/strict';
+import fc from 'fast-check';
+import {
+  AllocatableResourcesResponse,
+  ContainerDevices,
+  ContainerResources,
+  ListPodResourcesResponse,
+  PodResources,
+} from '../../kube/kubelet-api/gen/pod-resources.ts';
+import { decodeLeanAllocatable, decodeLeanList } from '../../kube/kubelet-api/lean-answers.ts';
+
+const wanted = (name: string) => name.startsWith('ours/');
+
+const device = fc
+  .record({
+    resourceName: fc.constantFrom('ours/a', 'ours/b', 'theirs/c', ''),
+    deviceIds: fc.array(fc.string(), { maxLength: 3 }),
+    topology: fc.option(fc.record({ nodes: fc.array(fc.record({ ID: fc.nat(7) })) }), { nil: undefined }),
+  })
+  .map(ContainerDevices.fromPartial);
+const cpuIds = fc.array(fc.nat(4095), { maxLength: 5 });
+const memory = fc.array(fc.record({ memoryType: fc.string(), size: fc.nat() }), { maxLength: 2 });
+const container = fc
+  .record({
+    name: fc.string(),
+    devices: fc.array(device, { maxLength: 4 }),
+    cpuIds,
+    memory,
+    dynamicResources: fc.array(fc.record({ claimName: fc.string() }), { maxLength: 2 }),
+  })
+  .map(ContainerResources.fromPartial);
+const pod = fc
+  .record({ name: fc.string(), namespace: fc.string(), containers: fc.array(container, { maxLength: 3 }) })
+  .map(PodResources.fromPartial);
+
+describe('answers of PodResources, decoded as far as they are wanted', () => {
+  it('a List: as decoded whole, without what is not wanted', () => {
+    fc.assert(
+      fc.property(fc.array(pod, { maxLength: 4 }), (podResources) => {
+        const bytes = ListPodResourcesResponse.encode({ podResources }).finish();
+        const expected = ListPodResourcesResponse.decode(bytes);
+        for (const one of expected.podResources.flatMap(({ containers }) => containers)) {
+          one.devices = one.devices.filter(({ resourceName }) => wanted(resourceName));
+          one.memory = [];
+          one.dynamicResources = [];
+        }
+        assert.deepEqual(decodeLeanList(bytes, wanted), expected);
+      }),
+    );
+  });
+
+  it('what may be given: the same', () => {
+    fc.assert(
+      fc.property(fc.array(device), cpuIds, memory, (devices, ids, cells) => {
+        const message = AllocatableResourcesResponse.fromPartial({ devices, cpuIds: ids, memory: cells });
+        const bytes = AllocatableResourcesResponse.encode(message).finish();
+        const lean = decodeLeanAllocatable(bytes, wanted);
+        const kept = AllocatableResourcesResponse.decode(bytes).devices.filter((one) => wanted(one.resourceName));
+        assert.deepEqual([lean.cpuIds, lean.devices, lean.memory], [ids, kept, []]);
+      }),
+    );
+  });
+
+  it('ids that are not packed, as other encoders may write them', () => {
+    const bytes = Uint8Array.from([0x10, 0x03, 0x10, 0xac, 0x02]);
+    assert.deepEqual(decodeLeanAllocatable(bytes, wanted).cpuIds, [3, 300]);
+    assert.deepEqual(AllocatableResourcesResponse.decode(bytes).cpuIds, [3, 300]);
+  });
+
+  it('one cut off is an error, not fewer pods', () => {
+    const containers = [ContainerResources.fromPartial({ name: 'compute', cpuIds: [2, 3] })];
+    const pods = [PodResources.fromPartial({ name: 'vm', namespace: 'ns', containers })];
+    const bytes = ListPodResourcesResponse.encode({ podResources: pods }).finish();
+    for (let length = 1; length < bytes.length; length++) {
+      assert.throws(() => decodeLeanList(bytes.subarray(0, length), wanted), `${length} bytes`);
+    }
+  });
+});

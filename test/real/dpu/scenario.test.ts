@@ -1,0 +1,151 @@
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { DaemonProcess } from '../../../cli/demo/daemons.ts';
+import { createGateFixture, type GateFixture } from '../../native/gate.ts';
+import { type RealOvs, startRealOvs } from '../../node-agent/real-ovs.ts';
+import { eventually } from '../../node-agent/support.ts';
+import { needs } from '../../support/parts.ts';
+import { createDpuScene, type DpuScene, DURATION, INTERVAL, NODE } from './scene.ts';
+
+/** Seconds between two looks at the lease. */
+const PERIOD = Math.min(INTERVAL, DURATION / 4);
+/** Seconds that writing and reading the condition may take besides, on a machine that does other things as well. */
+const SLACK = 4;
+
+describe('a DPU that was never there, comes, dies and comes back: real daemons, API server, scheduler and Open vSwitch', function () {
+  needs('controlPlane');
+  needs('kubectl');
+  needs('openVswitch');
+  needs('musl');
+  needs('make');
+  this.timeout(180_000);
+  let scene: DpuScene;
+  let gate: GateFixture;
+  let ovs: RealOvs;
+  let host: DaemonProcess;
+  let dpu: DaemonProcess;
+  let runningPod: string;
+  const directory = mkdtempSync(join(tmpdir(), 'plumbline-ovs-'));
+
+  before(async () => {
+    scene = await createDpuScene();
+    gate = createGateFixture();
+    ovs = await startRealOvs(directory);
+    runningPod = await scene.runningPod('running');
+  });
+  after(async () => {
+    await scene?.stop();
+    // Where a test ended early it may still be stopped.
+    ovs?.vswitchd.kill('SIGCONT');
+    await ovs?.stop();
+    gate?.remove();
+    rmSync(directory, { recursive: true, force: true });
+  });
+
+  const conf = { cniVersion: '1.1.0', name: 'net', type: 'plumbline-gate' };
+  const ask = (verb: string) => {
+    const environment = { PLUMBLINE_GATE_SOCKET: scene.socket, PLUMBLINE_GATE_STATE: scene.state };
+    return gate.call({ verb, conf, environment });
+  };
+  const code = async (verb = 'ADD') => {
+    const { stdout, json } = await ask(verb);
+    return stdout === '' ? undefined : json()['code'];
+  };
+  const seconds = async (what: string, check: () => boolean | Promise<boolean>, most: number) => {
+    const begun = performance.now();
+    await eventually(check, what, most);
+    const took = (performance.now() - begun) / 1000;
+    console.log(`      ${what}: ${took.toFixed(1)} s`);
+    return took;
+  };
+  const isCondition = (status: string) => async () => (await scene.condition())?.startsWith(status) === true;
+  const isPlaced = (pod: string) => async () => (await scene.readPod(pod)).spec.nodeName === NODE;
+  const isRefused = (pod: string) => async () => {
+    const { conditions = [] } = (await scene.readPod(pod)).status;
+    const scheduled = conditions.find(({ type }) => type === 'PodScheduled');
+    return scheduled?.status === 'False' && /DPU not ready/.test(scheduled.message ?? '');
+  };
+  const runsOn = async () => {
+    const { metadata } = await scene.readPod('running');
+    assert.deepEqual([metadata.uid, metadata.deletionTimestamp], [runningPod, undefined]);
+  };
+
+  it('dpu-host alone, no DPU: the condition is False within duration + one period', async () => {
+    host = await scene.startHost();
+    await seconds('condition False', isCondition('False'), DURATION + PERIOD + SLACK);
+    assert.equal(await scene.condition(), 'False LeaseExpired');
+  });
+
+  it('new pods are refused by the extender and at the gate; the one that runs is left alone', async () => {
+    await scene.pod('waits');
+    await eventually(isRefused('waits'), 'refused', 15);
+    const { conditions = [] } = (await scene.readPod('waits')).status;
+    console.log(`      ${conditions.find(({ type }) => type === 'PodScheduled')?.message}`);
+    const add = await ask('ADD');
+    assert.deepEqual([add.json()['code'], add.millis < 200], [11, true], `${add.millis} ms`);
+    const why = /^DPU Not Ready: its lease ovn-dpu-worker-dpu has not been seen renewed, 4 s are/;
+    // The agent began to look a moment after the extender did.
+    await eventually(async () => why.test(String((await ask('ADD')).json()['msg'])), 'it says why', PERIOD + SLACK);
+    assert.equal(await code('STATUS'), 50);
+    assert.equal(await code('DEL'), undefined);
+    await runsOn();
+  });
+
+  it('pods on the host’s own network are placed all the same', async () => {
+    await scene.pod('hosts', { hostNetwork: true });
+    await eventually(isPlaced('hosts'), 'placed', 15);
+  });
+
+  it('the DPU’s side starts: pods flow within 15 s', async () => {
+    dpu = await scene.startDpu(ovs.rundir);
+    await seconds('the waiting pod placed', isPlaced('waits'), 15);
+    await eventually(isCondition('True'), 'condition True', 15);
+    await eventually(async () => (await code()) === undefined, 'the gate opens', 5);
+    assert.equal(await code('STATUS'), undefined);
+  });
+
+  it('kill -9 of the DPU’s side: noticed within duration + one period at the gate and in the condition', async () => {
+    await dpu.stop('SIGKILL');
+    await seconds('the gate closed', async () => (await code()) === 11, DURATION + PERIOD + SLACK);
+    await eventually(isCondition('False'), 'condition False', SLACK + PERIOD);
+    await scene.pod('waits-again');
+    await eventually(isRefused('waits-again'), 'refused', 15);
+    dpu = await scene.startDpu(ovs.rundir);
+    await seconds('the waiting pod placed', isPlaced('waits-again'), 15);
+    await eventually(isCondition('True'), 'condition True', 15);
+    await eventually(async () => (await code()) === undefined, 'the gate opens', 5);
+  });
+
+  it('kill -9 of the host’s agent: the shim goes by what it left, and the next one goes on at once', async () => {
+    await host.stop('SIGKILL');
+    assert.deepEqual([await code(), await code('STATUS')], [undefined, undefined], 'the last that was known');
+    host = await scene.startHost();
+    const asked = await ask('ADD');
+    assert.equal(asked.code, 0, 'a restarted agent does not take a live DPU for one never seen');
+    assert.equal(await scene.condition(), 'True LeaseRenewed');
+    await eventually(async () => !(await isRefused('waits-again')()), 'nothing is refused', 1);
+  });
+
+  it('both are killed, and only the host’s agent comes back: a restart hides no dead DPU', async () => {
+    await Promise.all([host.stop('SIGKILL'), dpu.stop('SIGKILL')]);
+    host = await scene.startHost();
+    await seconds('the gate closed', async () => (await code()) === 11, DURATION + PERIOD + SLACK);
+    await host.stop('SIGKILL');
+    assert.equal(await code(), 11, 'the shim by itself says the same');
+    host = await scene.startHost();
+    dpu = await scene.startDpu(ovs.rundir);
+    await eventually(async () => (await code()) === undefined, 'the gate opens', 15);
+  });
+
+  it('ovs-vswitchd hangs: the DPU’s agent lives and does not renew', async () => {
+    ovs.vswitchd.kill('SIGSTOP');
+    await seconds('the gate closed', async () => (await code()) === 11, DURATION + PERIOD + SLACK + 3);
+    const line = dpu.log().findLast(({ msg }) => msg === 'the DPU lease is not renewed');
+    assert.match(String(line?.['problem']), /ovs-vswitchd does not answer .*no answer in 2 s/);
+    ovs.vswitchd.kill('SIGCONT');
+    await seconds('the gate open', async () => (await code()) === undefined, 15);
+    await runsOn();
+  });
+});

@@ -1,0 +1,181 @@
+import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { parse } from 'yaml';
+import { type DaemonProcess, startDaemon } from '../../../cli/demo/daemons.ts';
+import { createCertificateAuthority } from '../../../sandbox/certificates.ts';
+import { buildOnce, root } from '../../support/bundles.ts';
+import { type InstalledAgents, installAgents } from '../node-agent/installed.ts';
+import { freePort } from '../processes.ts';
+
+/** Seconds. */
+export const INTERVAL = 1;
+export const DURATION = 4;
+export const NODE = 'worker-dpu';
+const SYSTEM = 'plumbline-system';
+
+/** A real control plane with the extender before its scheduler, and one node whose network runs on a DPU. */
+export interface DpuScene {
+  readonly installed: InstalledAgents;
+  /** Where the host's agent listens for the gate, and what it leaves behind. */
+  readonly socket: string;
+  readonly state: string;
+  startHost(...more: string[]): Promise<DaemonProcess>;
+  startDpu(rundir: string): Promise<DaemonProcess>;
+  /** Creates a pod for the scheduler to place. @returns its uid */
+  pod(name: string, more?: object): Promise<string>;
+  /** Creates a pod that runs on the node, as its kubelet would say. @returns its uid */
+  runningPod(name: string): Promise<string>;
+  readPod(name: string): Promise<PodObject>;
+  /** The node's DPUReady condition: its status and reason. */
+  condition(): Promise<string | undefined>;
+  stop(): Promise<void>;
+}
+
+export interface PodObject {
+  readonly metadata: { readonly uid: string; readonly deletionTimestamp?: string };
+  readonly spec: { readonly nodeName?: string };
+  readonly status: {
+    readonly conditions?: readonly { readonly type: string; readonly status: string; readonly message?: string }[];
+  };
+}
+
+/** The bundles as they are now, wherever dist/ goes while the test runs. */
+function copyOfBundles(): string {
+  buildOnce();
+  const directory = mkdtempSync(join(tmpdir(), 'plumbline-dist-'));
+  cpSync(join(root, 'dist'), join(directory, 'dist'), { recursive: true });
+  symlinkSync(join(root, 'node_modules'), join(directory, 'node_modules'));
+  return join(directory, 'dist');
+}
+
+export async function createDpuScene(): Promise<DpuScene> {
+  const dist = copyOfBundles();
+  const installed = await installAgents([NODE], 'dpu');
+  const { plane } = installed;
+  const directory = mkdtempSync(join(tmpdir(), 'plumbline-dpu-'));
+  mkdirSync(join(directory, 'kubelet'));
+  const [socket, state] = [join(directory, 'gate.sock'), join(directory, 'gate.state')];
+  const daemons: DaemonProcess[] = [];
+  const start = async (name: string, daemon: string, args: readonly string[]) => {
+    const serial = `${name}-${daemons.length}`;
+    const made = startDaemon({ name: serial, program: join(dist, `${daemon}.cjs`), args, directory });
+    daemons.push(made);
+    await made.ports();
+    return made;
+  };
+  const timing = ['--dpu-node-lease-renew-interval', String(INTERVAL), '--dpu-node-lease-duration', String(DURATION)];
+  const base = '/api/v1/namespaces/default/pods';
+
+  await describeNode();
+  await startExtender();
+  return {
+    installed,
+    socket,
+    state,
+    async startHost(...more) {
+      // The kubeconfig that the client of this account was made with.
+      await installed.agent(NODE);
+      return start('host', 'node-agent', [
+        ...['--node-name', NODE, '--mode', 'dpu-host', '--probe-port', '0', '--kubelet-endpoint', ''],
+        ...[
+          '--kubeconfig',
+          join(plane.directory, `agent-${NODE}.kubeconfig`),
+          '--kubelet-dir',
+          join(directory, 'kubelet'),
+        ],
+        ...['--gate', 'on', '--gate-status', 'on', '--gate-socket', socket, '--gate-state', state],
+        ...timing,
+        ...more,
+      ]);
+    },
+    async startDpu(rundir) {
+      await installed.dpu(NODE);
+      return start('dpu', 'node-agent', [
+        ...['--node-name', NODE, '--mode', 'dpu', '--probe-port', '0', '--ovs-rundir', rundir],
+        ...['--kubeconfig', join(plane.directory, `dpu-${NODE}.kubeconfig`)],
+        ...timing,
+      ]);
+    },
+    pod: createPod,
+    async runningPod(name) {
+      const uid = await createPod(name, { nodeName: NODE });
+      const state = { running: { startedAt: '2026-01-01T00:00:00Z' } };
+      const main = { name: 'main', image: 'x', imageID: 'x', ready: true, restartCount: 0, started: true, state };
+      const status = { phase: 'Running', containerStatuses: [main] };
+      await plane.client.patch(`${base}/${name}/status`, 'application/merge-patch+json', { status });
+      return uid;
+    },
+    readPod: async (name) => (await plane.client.get(`${base}/${name}`)) as PodObject,
+    async condition() {
+      const { status } = (await plane.client.get(`/api/v1/nodes/${NODE}`)) as {
+        status: { conditions?: { type: string; status: string; reason: string }[] };
+      };
+      const found = status.conditions?.find(({ type }) => type === 'plumbline.dev/DPUReady');
+      return found && `${found.status} ${found.reason}`;
+    },
+    async stop() {
+      await Promise.all(daemons.map((daemon) => daemon.stop()));
+      await installed.stop();
+      rmSync(join(dist, '..'), { recursive: true, force: true });
+      rmSync(directory, { recursive: true, force: true });
+    },
+  };
+
+  async function createPod(name: string, more: object = {}): Promise<string> {
+    const resources = { limits: { 'devices.kubevirt.io/kvm': '1' } };
+    const spec = {
+      containers: [{ name: 'main', image: 'x', resources }],
+      tolerations: [{ operator: 'Exists' }],
+      ...more,
+    };
+    const object = { apiVersion: 'v1', kind: 'Pod', metadata: { name }, spec };
+    const { metadata } = (await plane.client.create(base, object)) as PodObject;
+    return metadata.uid;
+  }
+
+  /** What a kubelet would say of itself. */
+  async function describeNode(): Promise<void> {
+    const path = `/api/v1/nodes/${NODE}`;
+    const labels = { 'k8s.ovn.org/dpu-host': '', 'kubernetes.io/os': 'linux' };
+    await plane.client.patch(path, 'application/merge-patch+json', { metadata: { labels }, spec: { taints: null } });
+    const allocatable = { cpu: '16', memory: '64Gi', pods: '110', 'devices.kubevirt.io/kvm': '1000' };
+    const now = `${new Date().toISOString().slice(0, 19)}Z`;
+    const ready = {
+      type: 'Ready',
+      status: 'True',
+      reason: 'KubeletReady',
+      message: '',
+      lastHeartbeatTime: now,
+      lastTransitionTime: now,
+    };
+    const status = { allocatable, capacity: allocatable, conditions: [ready] };
+    await plane.client.patch(`${path}/status`, 'application/merge-patch+json', { status });
+  }
+
+  async function startExtender(): Promise<void> {
+    const authority = createCertificateAuthority('plumbline-dpu-test');
+    const { cert, key } = authority.issue(['localhost', '127.0.0.1']);
+    const [certFile, keyFile] = [join(directory, 'tls.crt'), join(directory, 'tls.key')];
+    writeFileSync(certFile, cert);
+    writeFileSync(keyFile, key, { mode: 0o600 });
+    const token = await plane.serviceAccountToken(SYSTEM, 'plumbline-scheduler-plugin');
+    const port = await freePort();
+    await start('extender', 'scheduler-plugin', [
+      ...['--host', '127.0.0.1', '--port', String(port), '--probe-host', '127.0.0.1', '--probe-port', '0'],
+      ...['--cert-file', certFile, '--key-file', keyFile, '--leader-elect', 'false'],
+      ...['--kubeconfig', await plane.kubeconfig('extender', token)],
+    ]);
+    const configuration = parse(
+      await readFile(join(root, 'manifests/scheduler/kube-scheduler-config.yaml'), 'utf8'),
+    ) as {
+      extenders: Record<string, unknown>[];
+    };
+    for (const extender of configuration.extenders) {
+      extender['urlPrefix'] = `https://127.0.0.1:${port}`;
+      extender['tlsConfig'] = { caData: Buffer.from(authority.cert).toString('base64') };
+    }
+    await plane.startScheduler(configuration as unknown as Record<string, unknown>);
+  }
+}

@@ -1,0 +1,205 @@
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { join } from 'node:path';
+import type { KubeClient } from '../../../kube/client.ts';
+import { KubeError } from '../../../kube/errors.ts';
+import { createDpuLease } from '../../../node-agent/dpu-lease/dpu.ts';
+import { createDpuHostLease } from '../../../node-agent/dpu-lease/dpu-host.ts';
+import { eventually, recordingLogger, testMetrics } from '../../node-agent/support.ts';
+import { root } from '../../support/bundles.ts';
+import { needs } from '../../support/parts.ts';
+import { type InstalledAgents, installAgents } from './installed.ts';
+
+const OWN = 'worker-1';
+const OTHER = 'worker-2';
+const LEASES = '/apis/coordination.k8s.io/v1/namespaces/ovn-kubernetes/leases';
+const PATH = `${LEASES}/ovn-dpu-${OWN}`;
+const MERGE = 'application/merge-patch+json';
+const lease = { namespace: 'ovn-kubernetes', name: `ovn-dpu-${OWN}` };
+const timing = { renewInterval: 0.2, duration: 40 };
+
+interface LeaseObject {
+  metadata: { ownerReferences: { name: string; uid: string }[] };
+  spec: { renewTime?: string; holderIdentity: string };
+}
+
+describe('the DPU’s lease on a real API server', function () {
+  needs('controlPlane');
+  needs('kubectl');
+  this.timeout(120_000);
+  let installed: InstalledAgents;
+  let host: KubeClient;
+  let dpu: KubeClient;
+  let admin: KubeClient;
+  let stop: AbortController;
+
+  before(async () => {
+    installed = await installAgents([OWN, OTHER], 'dpu');
+    host = await installed.agent(OWN);
+    dpu = await installed.dpu(OWN);
+    admin = installed.plane.client;
+    // A policy holds from a moment after it is made.
+    const dry = { query: { dryRun: 'All' } };
+    await installed.plane.create(object(OTHER));
+    const tries = [
+      () => host.create(LEASES, object('nobody'), dry),
+      () => dpu.patch(`${LEASES}/ovn-dpu-${OTHER}`, MERGE, renewal(), dry),
+    ];
+    for (const act of tries) await eventually(() => isRefused(act, /may/), 'the policy holds', 30);
+  });
+  after(async () => installed?.stop());
+  beforeEach(() => {
+    stop = new AbortController();
+  });
+  afterEach(() => stop.abort());
+
+  const object = (node: string, spec: object = {}) => ({
+    apiVersion: 'coordination.k8s.io/v1',
+    kind: 'Lease',
+    metadata: { name: `ovn-dpu-${node}`, namespace: 'ovn-kubernetes' },
+    spec: { holderIdentity: 'ovnkube-dpu-node', leaseDurationSeconds: 40, ...spec },
+  });
+  const renewal = () => ({ spec: { renewTime: new Date().toISOString().replace('Z', '000Z') } });
+  const isRefused = async (act: () => Promise<unknown>, message: RegExp): Promise<boolean> => {
+    try {
+      await act();
+      return false;
+    } catch (error) {
+      if (error instanceof KubeError && error.status === 403 && message.test(error.message)) return true;
+      throw error;
+    }
+  };
+  const current = async () => (await admin.get(PATH)) as LeaseObject;
+  const runHost = () =>
+    createDpuHostLease({ client: host, nodeName: OWN, lease, timing, log: recordingLogger().log }).run(stop.signal);
+  const runDpu = (client: KubeClient) =>
+    createDpuLease({
+      client,
+      lease,
+      timing,
+      probe: async () => undefined,
+      log: recordingLogger().log,
+      metrics: testMetrics(),
+      wallClock: Date.now,
+    }).run(stop.signal);
+  const renewedAfter = (before: string | undefined) =>
+    eventually(async () => ((await current()).spec.renewTime ?? '') > (before ?? ''), 'renewed', 10);
+
+  it('the host makes it, the DPU renews it, each as what it is', async () => {
+    void runHost();
+    await eventually(
+      () =>
+        current().then(
+          () => true,
+          () => false,
+        ),
+      'made',
+      10,
+    );
+    assert.equal((await current()).spec.renewTime, undefined);
+    void runDpu(dpu);
+    await renewedAfter('');
+    await renewedAfter((await current()).spec.renewTime);
+  });
+
+  it('a node made anew: one owner, its new uid, and the renewals go on', async () => {
+    void runHost();
+    void runDpu(dpu);
+    const before = await current();
+    await admin.delete(`/api/v1/nodes/${OWN}`);
+    await installed.plane.create({ apiVersion: 'v1', kind: 'Node', metadata: { name: OWN } });
+    const { metadata } = (await admin.get(`/api/v1/nodes/${OWN}`)) as { metadata: { uid: string } };
+    const owners = async () => (await current()).metadata.ownerReferences.map(({ uid }) => uid);
+    await eventually(async () => (await owners()).join() === metadata.uid, 'one owner, the new one', 10);
+    assert.notEqual(before.metadata.ownerReferences[0]?.uid, metadata.uid);
+    await renewedAfter((await current()).spec.renewTime);
+  });
+
+  const forged: [string, () => Promise<unknown>, RegExp][] = [
+    [
+      'a host makes another node’s',
+      () => host.create(LEASES, object('worker-3')),
+      /may not write the Lease ovn-dpu-worker-3/,
+    ],
+    [
+      'a host writes another node’s',
+      () => host.patch(`${LEASES}/ovn-dpu-${OTHER}`, MERGE, renewal()),
+      /may not write the Lease/,
+    ],
+    ['a host renews its own', () => host.patch(PATH, MERGE, renewal()), /may not renew the DPU's Lease/],
+    [
+      'a host gives it to another node',
+      () =>
+        host.patch(PATH, MERGE, {
+          metadata: { ownerReferences: [{ apiVersion: 'v1', kind: 'Node', name: OTHER, uid: 'u' }] },
+        }),
+      /owned by that Node/,
+    ],
+    ['a host deletes it', () => host.delete(PATH), /cannot delete/],
+    [
+      'a DPU renews another node’s',
+      () => dpu.patch(`${LEASES}/ovn-dpu-${OTHER}`, MERGE, renewal()),
+      /may renew the Lease ovn-dpu-worker-1 and nothing/,
+    ],
+    ['a DPU makes one', () => dpu.create(LEASES, object('worker-3')), /cannot create/],
+    ['a DPU deletes it', () => dpu.delete(PATH), /cannot delete/],
+    [
+      'a DPU makes it last for ever',
+      () => dpu.patch(PATH, MERGE, { spec: { leaseDurationSeconds: 4_000_000 } }),
+      /are the host's/,
+    ],
+    ['a DPU changes the holder', () => dpu.patch(PATH, MERGE, { spec: { holderIdentity: 'x' } }), /are the host's/],
+    ['a DPU changes the owner', () => dpu.patch(PATH, MERGE, { metadata: { ownerReferences: [] } }), /are the host's/],
+    ['a DPU looks at a Node', () => dpu.get(`/api/v1/nodes/${OWN}`), /cannot get/],
+  ];
+  for (const [what, act, message] of forged) {
+    it(`refused: ${what}`, async () => assert.equal(await isRefused(act, message), true));
+  }
+
+  describe('plumbline doctor', () => {
+    const doctor = (...more: string[]) =>
+      new Promise<{ code: number; stdout: string }>((resolve) => {
+        const args = [
+          '--import',
+          'tsx',
+          join(root, 'cli/main.ts'),
+          'doctor',
+          '--kubeconfig',
+          installed.plane.adminKubeconfig,
+        ];
+        execFile(process.execPath, [...args, ...more], { cwd: root }, (error, stdout) => {
+          resolve({ code: error === null ? 0 : Number(error.code), stdout });
+        });
+      });
+    before(async () => {
+      await admin.delete(`${LEASES}/ovn-dpu-${OTHER}`);
+      await admin.patch(`/api/v1/nodes/${OWN}`, MERGE, { metadata: { labels: { 'k8s.ovn.org/dpu-host': '' } } });
+    });
+
+    it('one writer: nothing wrong', async () => {
+      void runHost();
+      void runDpu(dpu);
+      const { code, stdout } = await doctor('--watch', '2');
+      assert.match(stdout, /^ok {2}worker-1: its DPU’s lease was renewed \d+ times in 2 s by plumbline-test\n$/);
+      assert.equal(code, 0);
+    });
+
+    it('two writers of one lease are found, and named', async () => {
+      void runHost();
+      void runDpu(dpu);
+      const other = setInterval(() => {
+        const query = { fieldManager: 'ovnkube' };
+        void admin.patch(PATH, MERGE, renewal(), { query }).catch(() => undefined);
+      }, 130);
+      try {
+        const { code, stdout } = await doctor('--watch', '8', '--json');
+        const [found] = JSON.parse(stdout) as { writers: string[]; problems: string[] }[];
+        assert.deepEqual(found?.writers, ['ovnkube', 'plumbline-test']);
+        assert.match(found?.problems.join() ?? '', /2 writers.*--dpu-lease observe/);
+        assert.equal(code, 1);
+      } finally {
+        clearInterval(other);
+      }
+    });
+  });
+});

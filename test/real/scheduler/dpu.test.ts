@@ -1,0 +1,202 @@
+import assert from 'node:assert/strict';
+import { setTimeout as delay } from 'node:timers/promises';
+import { needs } from '../../support/parts.ts';
+import { type LaggingApi, startLaggingApi } from './lagging-api.ts';
+import { type Replica, type Stage, startStage, topologyOf, until } from './stage.ts';
+
+const LAG = 3;
+/** Seconds that a renewal counts here. */
+const DURATION = 4;
+const LEASES = '/apis/coordination.k8s.io/v1/namespaces/ovn-kubernetes/leases';
+const DPU_HOST = { 'k8s.ovn.org/dpu-host': '' };
+
+/** The DPU of a node, as far as the API server sees it. */
+function createDpu(stage: Stage, node: string) {
+  const name = `ovn-dpu-${node}`;
+  const microTime = () => new Date().toISOString().replace('Z', '000Z');
+  let timer: NodeJS.Timeout | undefined;
+  const renew = () =>
+    stage.client.patch(`${LEASES}/${name}`, 'application/merge-patch+json', { spec: { renewTime: microTime() } });
+  return {
+    async create() {
+      const spec = { holderIdentity: 'ovnkube-dpu-node', leaseDurationSeconds: DURATION, renewTime: microTime() };
+      const metadata = { name, namespace: 'ovn-kubernetes' };
+      await stage.client.create(LEASES, { apiVersion: 'coordination.k8s.io/v1', kind: 'Lease', metadata, spec });
+    },
+    live() {
+      timer = setInterval(() => void renew().catch(() => undefined), 1000);
+    },
+    die() {
+      clearInterval(timer);
+    },
+  };
+}
+
+const conditionOf = async (stage: Stage, node: string) => {
+  const { status } = (await stage.client.get(`/api/v1/nodes/${node}`)) as {
+    status: { conditions?: { type: string; status: string }[] };
+  };
+  return status.conditions?.find(({ type }) => type === 'plumbline.dev/DPUReady')?.status;
+};
+const isUnschedulable = async (stage: Stage, pod: string) =>
+  (await stage.podOf(pod)).status.conditions?.find(({ type }) => type === 'PodScheduled')?.message ?? '';
+
+describe('DPUs and a real kube-scheduler', function () {
+  needs('controlPlane');
+  needs('kubectl');
+  this.timeout(180_000);
+  let stage: Stage;
+  let api: LaggingApi;
+  let dpu: ReturnType<typeof createDpu>;
+  const replicas: Replica[] = [];
+
+  before(async function () {
+    this.timeout(120_000);
+    stage = await startStage();
+    // Leases reach the extender late; the scheduler and the test see them at once.
+    api = await startLaggingApi(stage.plane, LAG, (path) => path.includes('/ovn-kubernetes/leases'));
+    await stage.addNodes([{ name: 'n0', topology: topologyOf(), labels: DPU_HOST }]);
+    dpu = createDpu(stage, 'n0');
+    await dpu.create();
+    dpu.live();
+    for (let i = 0; i < 2; i++) replicas.push(await stage.startReplica({ api }));
+    await until('one to be active', async () => (await replicas[0]!.isActive()) || (await replicas[1]!.isActive()));
+    await stage.startScheduler();
+  });
+  after(async () => {
+    dpu?.die();
+    await stage?.stop();
+    await api?.stop();
+  });
+
+  it('writes DPUReady on the node, and refuses it once the DPU is dead, with the age', async () => {
+    await until('DPUReady to be True', async () => (await conditionOf(stage, 'n0')) === 'True');
+    dpu.die();
+    await until('DPUReady to be False', async () => (await conditionOf(stage, 'n0')) === 'False', 30);
+    await stage.addPod({ name: 'needs-dpu', cpu: '4' });
+    await until('it to be refused', async () => (await isUnschedulable(stage, 'needs-dpu')) !== '');
+    assert.match(await isUnschedulable(stage, 'needs-dpu'), /DPU not ready: dead, last renewal \d+ s ago/);
+  });
+
+  it('passes pods that do without: on the host’s network, and of DaemonSets', async () => {
+    await stage.addPod({ name: 'host-network', cpu: '2', more: { hostNetwork: true } });
+    await until('it to be bound', async () => (await stage.podOf('host-network')).spec.nodeName === 'n0');
+  });
+
+  it('places the waiting pod within 15 seconds of the recovery, 3 seconds behind, with no other event', async () => {
+    // Whatever was still on its way has arrived.
+    await delay(3000);
+    dpu.live();
+    const took = await until('it to be bound', async () => (await stage.podOf('needs-dpu')).spec.nodeName === 'n0', 15);
+    console.log(`      bound ${took.toFixed(1)} s after the DPU came back`);
+    assert.ok(took >= LAG - 1.1, 'the extender was behind');
+    await until('DPUReady to be True', async () => (await conditionOf(stage, 'n0')) === 'True');
+  });
+});
+
+describe('pods that cannot start where they are bound', function () {
+  needs('controlPlane');
+  needs('kubectl');
+  this.timeout(180_000);
+  let stage: Stage;
+  let dpu: ReturnType<typeof createDpu>;
+
+  before(async function () {
+    this.timeout(120_000);
+    stage = await startStage();
+    await stage.addNodes([{ name: 'dpu', topology: topologyOf(), labels: DPU_HOST }]);
+    dpu = createDpu(stage, 'dpu');
+    await dpu.create();
+    dpu.live();
+    const replica = await stage.startReplica();
+    await until('it to be active', () => replica.isActive());
+    await stage.startScheduler();
+    await stage.plane.startControllers(['replicaset']);
+  });
+  after(async () => {
+    dpu?.die();
+    await stage?.stop();
+  });
+
+  const createSet = async (name: string) => {
+    const amounts = { cpu: '4', memory: '64Mi', 'devices.kubevirt.io/kvm': '1' };
+    const labels = { app: name };
+    const spec = {
+      terminationGracePeriodSeconds: 0,
+      containers: [{ name: 'compute', image: 'none', resources: { requests: amounts, limits: amounts } }],
+    };
+    await stage.client.create('/apis/apps/v1/namespaces/default/replicasets', {
+      apiVersion: 'apps/v1',
+      kind: 'ReplicaSet',
+      metadata: { name },
+      spec: { replicas: 1, selector: { matchLabels: labels }, template: { metadata: { labels }, spec } },
+    });
+  };
+  const podsOf = async (set: string) => (await stage.pods()).filter(({ metadata }) => metadata.name.startsWith(set));
+  const isOn = (set: string, node: string, seconds = 20) =>
+    until(
+      `${set} to be on ${node}`,
+      async () =>
+        (await podsOf(set)).some(({ spec, metadata }) => spec.nodeName === node && !metadata.deletionTimestamp),
+      seconds,
+    );
+  /** The kubelet's part in a deletion. */
+  const letGo = (set: string, uid: string) =>
+    until(
+      `the first pod of ${set} to be evicted`,
+      async () => {
+        const pod = (await podsOf(set)).find(({ metadata }) => metadata.uid === uid);
+        if (pod?.metadata.deletionTimestamp !== undefined) {
+          const path = `/api/v1/namespaces/default/pods/${pod.metadata.name}`;
+          await stage.client.delete(path, { query: { gracePeriodSeconds: 0 } });
+        }
+        return pod === undefined;
+      },
+      30,
+    );
+  const events = async () =>
+    ((await stage.client.get('/api/v1/namespaces/default/events')) as { items: { reason: string; message: string }[] })
+      .items;
+
+  it('are evicted when the DPU dies before they start, and their successors run elsewhere', async () => {
+    await createSet('early');
+    await isOn('early', 'dpu');
+    const [first] = await podsOf('early');
+    await stage.addNodes([{ name: 'plain', topology: topologyOf() }]);
+    dpu.die();
+    await letGo('early', first!.metadata.uid);
+    await isOn('early', 'plain');
+    await until('an Event to say so', async () =>
+      (await events()).some(({ reason, message }) => reason === 'EvictedBeforeStart' && /DPU/.test(message)),
+    );
+  });
+
+  it('are evicted when the node’s agent refuses the claim, and pods alike are refused there until its next report', async () => {
+    dpu.live();
+    await until('the DPU to count as alive', async () => (await conditionOf(stage, 'dpu')) === 'True', 30);
+    const cordon = (unschedulable: boolean) =>
+      stage.client.patch('/api/v1/nodes/dpu', 'application/merge-patch+json', { spec: { unschedulable } });
+    await cordon(true);
+    await createSet('claimed');
+    await isOn('claimed', 'plain');
+    await cordon(false);
+    const [first] = await podsOf('claimed');
+    const text = 'CPUs 4-5,12-13 are not on NUMA node 0, where physnet0 is';
+    const message = `device plugin PreStartContainer rpc failed with err: rpc error: code = FailedPrecondition desc = ${text}`;
+    const waiting = { reason: 'CreateContainerConfigError', message };
+    const path = `/api/v1/namespaces/default/pods/${first!.metadata.name}/status`;
+    await stage.client.patch(path, 'application/merge-patch+json', {
+      status: {
+        phase: 'Pending',
+        containerStatuses: [
+          { name: 'compute', state: { waiting }, ready: false, restartCount: 0, image: 'none', imageID: '' },
+        ],
+      },
+    });
+    await letGo('claimed', first!.metadata.uid);
+    await isOn('claimed', 'dpu');
+    await until('an Event to say so', async () =>
+      (await events()).some(({ reason, message }) => reason === 'EvictedBeforeStart' && message.includes(text)),
+    );
+  });
+});

@@ -1,0 +1,125 @@
+import assert from 'node:assert/strict';
+import { setTimeout as delay } from 'node:timers/promises';
+import { needs } from '../../support/parts.ts';
+import { fullTopology, type Replica, report, type Stage, startStage, topologyOf, until } from './stage.ts';
+
+const RECHECKS = 'plumbline_extender_rechecks_total';
+const nodesNamed = (prefix: string, count: number) =>
+  Array.from({ length: count }, (_, i) => `${prefix}-${String(i).padStart(3, '0')}`);
+
+describe('placing on a real kube-scheduler', function () {
+  needs('controlPlane');
+  needs('kubectl');
+  this.timeout(180_000);
+  let stage: Stage;
+  let replica: Replica;
+
+  before(async function () {
+    this.timeout(180_000);
+    stage = await startStage();
+    replica = await stage.startReplica();
+    await until('the replica to be active', () => replica.isActive());
+    // The default profile: with 120 nodes it stops looking when 100 pass its own filters.
+    await stage.startScheduler();
+  });
+  after(() => stage?.stop());
+
+  const boundTo = async (pod: string, seconds: number) => {
+    const took = await until(
+      `${pod} to be bound`,
+      async () => (await stage.podOf(pod)).spec.nodeName !== undefined,
+      seconds,
+    );
+    return { node: (await stage.podOf(pod)).spec.nodeName, took };
+  };
+
+  /** The labels that follow from reports are written: such a write wakes every pod that waits. */
+  const labelled = () =>
+    until(
+      'every node to have its labels',
+      async () => {
+        const { items } = (await stage.client.get('/api/v1/nodes')) as {
+          items: { metadata: { labels: Record<string, string> } }[];
+        };
+        return items.every(({ metadata }) => metadata.labels['plumbline.dev/threads-per-core'] === '2');
+      },
+      60,
+    );
+
+  /** Places and takes away one pod after another that only one node fits, until the extender has had to help so often. */
+  const placeAgainAndAgain = async (node: string, rounds: number, more: Record<string, unknown>, helps: number) => {
+    let slowest = 0;
+    let helped = 0;
+    for (let round = 0; round < rounds && (helps === 0 || helped < helps); round++) {
+      const [name, before] = [`only-${node}-${round}`, await replica.metric(RECHECKS)];
+      await stage.addPod({ name, cpu: '8', more });
+      const bound = await boundTo(name, 15);
+      assert.equal(bound.node, node);
+      slowest = Math.max(slowest, bound.took);
+      if ((await replica.metric(RECHECKS)) > before) helped++;
+      await stage.client.delete(`/api/v1/namespaces/default/pods/${name}`);
+      await until('the room to be free', async () => (await replica.metric('plumbline_extender_claims')) === 0);
+    }
+    console.log(`      the slowest was bound after ${slowest.toFixed(1)} s`);
+    return helped;
+  };
+
+  it('finds the only node of 120 that fits, under the default profile', async () => {
+    await stage.addNodes(nodesNamed('n', 119).map((name) => ({ name, topology: fullTopology() })));
+    await stage.addNodes([{ name: 'n-last', topology: topologyOf() }]);
+    await labelled();
+    await placeAgainAndAgain('n-last', 12, {}, 0);
+  });
+
+  it('finds it among 400 where the scheduler offers 100 at a time: what was never offered is touched', async () => {
+    await report(stage.client, 'n-last', fullTopology());
+    await stage.addNodes(nodesNamed('m', 279).map((name) => ({ name, topology: fullTopology() })));
+    await stage.addNodes([{ name: 'm-last', topology: topologyOf() }]);
+    await stage.startScheduler({ name: 'narrow', percentageOfNodesToScore: 5 });
+    await labelled();
+    // The scheduler itself tries a refused pod again when it has written down the refusal, so it takes some rounds.
+    const helped = await placeAgainAndAgain('m-last', 40, { schedulerName: 'narrow' }, 2);
+    assert.equal(helped, 2);
+    await report(stage.client, 'm-last', fullTopology());
+  });
+
+  it('writes nothing in a quiet cluster', async () => {
+    await stage.addPod({ name: 'too-large', cpu: '10' });
+    await until('it to be unschedulable', async () => {
+      const { status } = await stage.podOf('too-large');
+      return status.conditions?.some(({ type, status: is }) => type === 'PodScheduled' && is === 'False') ?? false;
+    });
+    const before = await replica.metric(RECHECKS);
+    await delay(5000);
+    assert.equal(await replica.metric(RECHECKS), before);
+  });
+
+  it('says why not in words, and wakes the pod when a node reports room', async () => {
+    const { status } = await stage.podOf('too-large');
+    const message = status.conditions?.find(({ type }) => type === 'PodScheduled')?.message ?? '';
+    assert.match(message, /too few free whole cores/);
+    await report(stage.client, 'n-000', topologyOf());
+    const { node, took } = await boundTo('too-large', 15);
+    assert.equal(node, 'n-000');
+    console.log(`      bound after ${took.toFixed(1)} s`);
+  });
+
+  it('places a pod that it manages beside its network, and lets others pass by', async () => {
+    await report(
+      stage.client,
+      'n-001',
+      topologyOf({ assignments: [{ podUID: 'x', container: 'c', cpus: '1-3,9-11' }] }),
+    );
+    await report(stage.client, 'n-002', topologyOf());
+    await stage.addPod({
+      name: 'near',
+      cpu: '6',
+      devices: ['devices.kubevirt.io/kvm', 'physnet.plumbline.dev/physnet0'],
+    });
+    assert.equal((await boundTo('near', 15)).node, 'n-002');
+    const calls = await replica.metric('plumbline_extender_calls_total');
+    await stage.addPod({ name: 'ordinary', cpu: '1', devices: [] });
+    await boundTo('ordinary', 15);
+    assert.equal(await replica.metric('plumbline_extender_calls_total'), calls);
+  });
+});

@@ -1,0 +1,121 @@
+import assert from 'node:assert/strict';
+import { setTimeout as delay } from 'node:timers/promises';
+import { needs } from '../../support/parts.ts';
+import { clientOf, launcher } from './extender-call.ts';
+import { inParallel, type Replica, type Stage, startStage, topologyOf, until } from './stage.ts';
+
+/** Of 14 CPUs that are free on a node. */
+const PODS_PER_NODE = 3;
+const TAKEOVER = 15;
+
+describe('replicas of the extender', function () {
+  needs('controlPlane');
+  needs('kubectl');
+  this.timeout(240_000);
+  let stage: Stage;
+  let replicas: Replica[];
+
+  beforeEach(async function () {
+    this.timeout(120_000);
+    stage = await startStage();
+    replicas = [await stage.startReplica(), await stage.startReplica()];
+  });
+  afterEach(() => stage?.stop());
+
+  const active = async (seconds = TAKEOVER): Promise<Replica> => {
+    let found: Replica | undefined;
+    await until(
+      'one replica to be active',
+      async () => {
+        for (const one of replicas) if (await one.isActive().catch(() => false)) found = one;
+        const endpoint = await stage.service.endpoint();
+        return found !== undefined && endpoint?.address === found.podIp && endpoint.port === found.port;
+      },
+      seconds,
+    );
+    return found!;
+  };
+  const other = (one: Replica) => replicas.find(({ pid }) => pid !== one.pid)!;
+  const addNodes = (count: number) =>
+    stage.addNodes(Array.from({ length: count }, (_, i) => ({ name: `n${i}`, topology: topologyOf() })));
+  const allBound = async (count: number, seconds: number) => {
+    await until(
+      `${count} pods to be bound`,
+      async () => (await stage.pods()).filter(({ spec }) => spec.nodeName !== undefined).length === count,
+      seconds,
+    );
+    const perNode = new Map<string, number>();
+    for (const { spec } of await stage.pods()) perNode.set(spec.nodeName!, (perNode.get(spec.nodeName!) ?? 0) + 1);
+    for (const [node, pods] of perNode) assert.ok(pods <= PODS_PER_NODE, `${node} was promised to ${pods} pods`);
+  };
+
+  it('are all ready, and one of them decides: suspended past its lease, it gives no verdict when it goes on', async () => {
+    await addNodes(1);
+    for (const replica of replicas) assert.ok(await replica.isReady());
+    const first = await active();
+    const second = other(first);
+    const client = clientOf(stage, first);
+    await until('it to know the node', async () => {
+      const { NodeNames } = await client.filter(launcher('a', '4'), ['n0']);
+      return NodeNames?.length === 1;
+    });
+    assert.match((await clientOf(stage, second).filter(launcher('a', '4'), ['n0'])).Error, /another replica/);
+
+    first.signal('SIGSTOP');
+    // This call waits in the socket of a process that stands still.
+    const waiting = client.filter(launcher('b', '4'), ['n0']).catch((error: Error) => error);
+    const took = await until('the other to take over', () => second.isActive(), TAKEOVER);
+    await until('the Service to lead there', async () => (await stage.service.endpoint())?.port === second.port);
+    console.log(`      taken over after ${took.toFixed(1)} s`);
+    first.signal('SIGCONT');
+    const answer = await waiting;
+    assert.ok(answer instanceof Error || /another replica/.test(answer.Error), JSON.stringify(answer));
+    await assert.doesNotReject(async () => {
+      const next = await clientOf(stage, first).filter(launcher('c', '4'), ['n0']);
+      assert.match(next.Error, /another replica/);
+      assert.equal(next.NodeNames, null);
+    });
+    assert.ok(await second.isActive());
+    client.close();
+  });
+
+  it('lose nothing and promise nothing twice when the active one is killed during 500 pods', async () => {
+    const pods = 500;
+    await addNodes(Math.ceil(pods / PODS_PER_NODE) + 3);
+    const first = await active();
+    await stage.startScheduler({ percentageOfNodesToScore: 100 });
+    const creating = inParallel(
+      Array.from({ length: pods }, (_, i) => `p${i}`),
+      (name) => stage.addPod({ name, cpu: '4' }),
+      8,
+    );
+    const isUnderWay = async () => (await stage.pods()).filter(({ spec }) => spec.nodeName !== undefined).length > 150;
+    await until('the first pods to be bound', isUnderWay, 60);
+    await first.stop('SIGKILL');
+    const took = await until('the other to take over', () => other(first).isActive(), TAKEOVER);
+    console.log(`      taken over after ${took.toFixed(1)} s`);
+    await creating;
+    await allBound(pods, 120);
+  });
+
+  it('are replaced one by one while pods come in', async () => {
+    const pods = 60;
+    await addNodes(Math.ceil(pods / PODS_PER_NODE) + 3);
+    await active();
+    await stage.startScheduler({ percentageOfNodesToScore: 100 });
+    const creating = (async () => {
+      for (let i = 0; i < pods; i++) {
+        await stage.addPod({ name: `p${i}`, cpu: '4' });
+        await delay(200);
+      }
+    })();
+    for (const old of [...replicas]) {
+      replicas.push(await stage.startReplica());
+      assert.equal(await old.stop('SIGTERM'), 0);
+      replicas.splice(replicas.indexOf(old), 1);
+    }
+    await creating;
+    await allBound(pods, 30);
+    assert.ok(replicas.includes(await active()));
+  });
+});

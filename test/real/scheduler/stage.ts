@@ -1,0 +1,333 @@
+import { execFileSync, spawn } from 'node:child_process';
+import { closeSync, openSync, readFileSync } from 'node:fs';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { build } from 'esbuild';
+import { parseAllDocuments } from 'yaml';
+import type { KubeClient } from '../../../kube/client.ts';
+import type { NodeTopologyStatus } from '../../../kube/node-topology.ts';
+import { kubeconfig as kubeconfigText } from '../../../sandbox/api-server/kubeconfig.ts';
+import { createCertificateAuthority } from '../../../sandbox/certificates.ts';
+import { root } from '../../support/bundles.ts';
+import { pathOf } from '../../support/parts.ts';
+import { type ControlPlane, type KubernetesObject, startControlPlane } from '../control-plane.ts';
+import { freePort, type Program } from '../processes.ts';
+import { createServiceStandIn, type ServiceStandIn } from './service-stand-in.ts';
+
+const SYSTEM = 'plumbline-system';
+const PROGRAM = 'scheduler-plugin.cjs';
+const ACCOUNT = 'plumbline-scheduler-plugin';
+/** Replicas' addresses as they publish them: an EndpointSlice may not hold a loopback address. */
+const POD_NETWORK = '10.244.0.';
+
+/** One process of the extender. */
+export interface Replica {
+  readonly pid: number;
+  readonly port: number;
+  readonly probePort: number;
+  readonly podIp: string;
+  readonly logFile: string;
+  isReady(): Promise<boolean>;
+  /** Whether it is the active one, by its own metrics. */
+  isActive(): Promise<boolean>;
+  metric(name: string): Promise<number>;
+  signal(signal: NodeJS.Signals): void;
+  /** Resolves with the exit status. */
+  stop(signal?: NodeJS.Signals): Promise<number | null>;
+}
+
+export interface ReplicaOptions {
+  readonly args?: readonly string[];
+  /** Where it looks for the API server in the place of the real one. */
+  readonly api?: { readonly url: string; readonly ca: string };
+}
+
+/** A real API server with the extender's manifests, and whatever is put on it. */
+export interface Stage {
+  readonly plane: ControlPlane;
+  readonly client: KubeClient;
+  /** What a Service would be: leads to the endpoint that is published. */
+  readonly service: ServiceStandIn;
+  readonly ca: string;
+  /** The extender's serving certificate, for 127.0.0.1. */
+  readonly certificate: { readonly cert: string; readonly key: string };
+  /** The scheduler's settings for an extender on a port, as they are shipped. */
+  extenderAt(port: number): Readonly<Record<string, unknown>>;
+  startReplica(options?: ReplicaOptions): Promise<Replica>;
+  /** @param configuration beside the extender */
+  startScheduler(configuration?: SchedulerOptions): Promise<Program>;
+  addNodes(nodes: readonly StageNode[]): Promise<void>;
+  addPod(pod: StagePod): Promise<void>;
+  podOf(name: string): Promise<SeenPod>;
+  pods(): Promise<SeenPod[]>;
+  stop(): Promise<void>;
+}
+
+export interface SchedulerOptions {
+  readonly name?: string;
+  readonly percentageOfNodesToScore?: number;
+  /** Where the extender is; default: the Service. */
+  readonly extender?: Readonly<Record<string, unknown>> | false;
+  readonly podInitialBackoffSeconds?: number;
+  readonly podMaxBackoffSeconds?: number;
+}
+
+export interface StageNode {
+  readonly name: string;
+  readonly labels?: Readonly<Record<string, string>>;
+  /** Undefined: its agent has not reported. */
+  readonly topology?: NodeTopologyStatus | undefined;
+}
+
+export interface StagePod {
+  readonly name: string;
+  readonly cpu: string;
+  readonly devices?: readonly string[];
+  readonly more?: Readonly<Record<string, unknown>>;
+  readonly labels?: Readonly<Record<string, string>>;
+}
+
+export interface SeenPod {
+  readonly metadata: { readonly name: string; readonly uid: string; readonly deletionTimestamp?: string };
+  readonly spec: { readonly nodeName?: string };
+  readonly status: {
+    readonly phase?: string;
+    readonly nominatedNodeName?: string;
+    readonly conditions?: readonly { readonly type: string; readonly status: string; readonly message?: string }[];
+  };
+}
+
+/** A node of two sockets with four cores of two threads each, CPUs 0 and 8 reserved. physnet0 is on the first socket. */
+export function topologyOf(changes: Partial<NodeTopologyStatus> = {}): NodeTopologyStatus {
+  return {
+    kubeletVersion: 'v1.36.2',
+    cells: [
+      { id: 0, cpus: '0-3,8-11' },
+      { id: 1, cpus: '4-7,12-15' },
+    ],
+    cores: Array.from({ length: 8 }, (_, core) => `${core},${core + 8}`),
+    reserved: '0,8',
+    cpuManager: { policy: 'static', options: { 'full-pcpus-only': 'true' } },
+    topologyManager: { policy: 'best-effort' },
+    assignments: [],
+    physnets: [{ name: 'physnet0', cells: '0' }],
+    ...changes,
+  };
+}
+
+/** The same node with none of its CPUs left. */
+export function fullTopology(): NodeTopologyStatus {
+  return topologyOf({ assignments: [{ podUID: 'full', container: 'compute', cpus: '1-7,9-15' }] });
+}
+
+export async function startStage(): Promise<Stage> {
+  const plane = await startControlPlane({ apiServerArgs: ['--disable-admission-plugins=TaintNodesByCondition'] });
+  const authority = createCertificateAuthority('plumbline-scheduler-plugin');
+  const { cert, key } = authority.issue(['127.0.0.1']);
+  const [certFile, keyFile] = [join(plane.directory, 'extender.crt'), join(plane.directory, 'extender.key')];
+  const replicas: Replica[] = [];
+  await build({
+    entryPoints: [join(root, 'scheduler-plugin/main.ts')],
+    outfile: join(plane.directory, PROGRAM),
+    bundle: true,
+    platform: 'node',
+    format: 'cjs',
+    external: ['koffi'],
+    logLevel: 'error',
+  });
+  await writeFile(certFile, cert);
+  await writeFile(keyFile, key);
+  try {
+    await plane.create(...baseObjects());
+    for (const name of ['ovn-kubernetes']) {
+      await plane.create({ apiVersion: 'v1', kind: 'Namespace', metadata: { name } });
+    }
+  } catch (error) {
+    await plane.stop();
+    throw error;
+  }
+  const service = await createServiceStandIn(plane.client, SYSTEM, ACCOUNT);
+  const { client } = plane;
+
+  const extenderAt = (port: number) => ({
+    urlPrefix: `https://127.0.0.1:${port}`,
+    filterVerb: 'filter',
+    prioritizeVerb: 'prioritize',
+    preemptVerb: 'preempt',
+    weight: 5,
+    enableHTTPS: true,
+    tlsConfig: { caData: Buffer.from(authority.cert).toString('base64') },
+    nodeCacheCapable: true,
+    httpTimeout: '5s',
+    ignorable: false,
+    managedResources: ['devices.kubevirt.io/kvm', 'devices.kubevirt.io/tun', 'plumbline.dev/placed'].map((name) => ({
+      name,
+    })),
+  });
+
+  return {
+    plane,
+    client,
+    service,
+    ca: authority.cert,
+    certificate: { cert, key },
+    extenderAt,
+    async startReplica({ args = [], api } = {}) {
+      const number = replicas.length + 1;
+      const token = await plane.serviceAccountToken(SYSTEM, ACCOUNT);
+      const kubeconfig = join(plane.directory, `extender-${number}.kubeconfig`);
+      await writeFile(kubeconfig, kubeconfigText({ server: api?.url ?? plane.url, ca: api?.ca ?? plane.ca, token }));
+      const replica = await startReplica(plane.directory, number, [
+        ...['--cert-file', certFile, '--key-file', keyFile, '--kubeconfig', kubeconfig],
+        ...['--pod-ip', `${POD_NETWORK}${number}`, '--pod-name', `replica-${number}`, ...args],
+      ]);
+      replicas.push(replica);
+      await until(`replica ${number} to be ready`, () => replica.isReady());
+      return replica;
+    },
+    async startScheduler(options = {}) {
+      const { name = 'default-scheduler', percentageOfNodesToScore, extender } = options;
+      const profile = {
+        schedulerName: name,
+        ...(percentageOfNodesToScore !== undefined && { percentageOfNodesToScore }),
+      };
+      const { podInitialBackoffSeconds = 1, podMaxBackoffSeconds = 10 } = options;
+      const found = extender ?? extenderAt(service.port);
+      return plane.startScheduler({
+        podInitialBackoffSeconds,
+        podMaxBackoffSeconds,
+        profiles: [profile],
+        ...(found !== false && { extenders: [found] }),
+      });
+    },
+    async addNodes(nodes) {
+      await inParallel(nodes, async ({ name, labels = {}, topology }) => {
+        await client.create('/api/v1/nodes', nodeObject(name, labels));
+        if (topology) await report(client, name, topology);
+      });
+    },
+    async addPod({ name, cpu, devices = ['devices.kubevirt.io/kvm'], labels = {}, more = {} }) {
+      const amounts = { cpu, memory: '64Mi', ...Object.fromEntries(devices.map((device) => [device, '1'])) };
+      const container = { name: 'compute', image: 'none', resources: { requests: amounts, limits: amounts } };
+      const spec = { terminationGracePeriodSeconds: 0, ...more, containers: [container] };
+      await client.create('/api/v1/namespaces/default/pods', {
+        apiVersion: 'v1',
+        kind: 'Pod',
+        metadata: { name, labels },
+        spec,
+      });
+    },
+    podOf: async (name) => (await client.get(`/api/v1/namespaces/default/pods/${name}`)) as SeenPod,
+    pods: async () => ((await client.get('/api/v1/namespaces/default/pods')) as { items: SeenPod[] }).items,
+    async stop() {
+      await Promise.all(replicas.map((replica) => replica.stop('SIGKILL')));
+      await service.stop();
+      await plane.stop();
+    },
+  };
+}
+
+/** A report as the node's agent would write it, new or again. */
+export async function report(client: KubeClient, name: string, status: NodeTopologyStatus): Promise<void> {
+  const path = '/apis/plumbline.dev/v1alpha1/nodetopologies';
+  const object = { apiVersion: 'plumbline.dev/v1alpha1', kind: 'NodeTopology', metadata: { name } };
+  await client.create(path, object).catch((error: unknown) => {
+    if (!(error instanceof Error && 'reason' in error && error.reason === 'AlreadyExists')) throw error;
+  });
+  await client.patch(`${path}/${name}/status`, 'application/merge-patch+json', { status });
+}
+
+/** Room enough for kube-scheduler's own counts, so that the extender alone stands in the way. */
+function nodeObject(name: string, labels: Readonly<Record<string, string>>): KubernetesObject {
+  const amounts = {
+    cpu: '64',
+    memory: '256Gi',
+    pods: '500',
+    'devices.kubevirt.io/kvm': '1k',
+    'physnet.plumbline.dev/physnet0': '1k',
+    'plumbline.dev/placed': '1k',
+  };
+  const conditions = [{ type: 'Ready', status: 'True', reason: 'KubeletReady', message: '' }];
+  return {
+    apiVersion: 'v1',
+    kind: 'Node',
+    metadata: { name, labels: { 'kubernetes.io/hostname': name, ...labels } },
+    status: { capacity: amounts, allocatable: amounts, conditions },
+  };
+}
+
+/** Of the base what concerns the extender: the namespace, the definition, its own objects. */
+function baseObjects(): KubernetesObject[] {
+  const yaml = execFileSync(pathOf('kubectl'), ['kustomize', join(root, 'manifests/base')], {
+    encoding: 'utf8',
+    stdio: ['ignore', 'pipe', 'ignore'],
+  });
+  const all = parseAllDocuments(yaml).map((document) => document.toJS() as KubernetesObject);
+  return all.filter(
+    ({ kind, metadata: { name } }) =>
+      ['Namespace', 'CustomResourceDefinition'].includes(kind) || (name.startsWith(ACCOUNT) && kind !== 'Certificate'),
+  );
+}
+
+async function startReplica(directory: string, number: number, args: readonly string[]): Promise<Replica> {
+  const [port, probePort] = [await freePort(), await freePort()];
+  const logFile = join(directory, `extender-${number}.log`);
+  const out = openSync(logFile, 'a');
+  const network = ['--host', '127.0.0.1', '--port', String(port), '--probe-host', '127.0.0.1'];
+  const child = spawn(
+    process.execPath,
+    [join(directory, PROGRAM), ...network, '--probe-port', String(probePort), ...args],
+    { stdio: ['ignore', out, out] },
+  );
+  closeSync(out);
+  const ended = new Promise<number | null>((resolve) => child.once('exit', (status) => resolve(status)));
+  const probe = (path: string) => fetch(`http://127.0.0.1:${probePort}${path}`, { signal: AbortSignal.timeout(1000) });
+  const metric = async (name: string): Promise<number> => {
+    const text = await (await probe('/metrics')).text();
+    const lines = text.split('\n').filter((line) => line.startsWith(`${name} `) || line.startsWith(`${name}{`));
+    return lines.reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(' ') + 1)), 0);
+  };
+  return {
+    pid: child.pid ?? 0,
+    port,
+    probePort,
+    podIp: `${POD_NETWORK}${number}`,
+    logFile,
+    isReady: async () => {
+      if (child.exitCode !== null) throw new Error(`replica ${number} ended: ${readFileSync(logFile, 'utf8')}`);
+      return (await probe('/readyz')).ok;
+    },
+    isActive: async () => (await metric('plumbline_extender_active')) === 1,
+    metric,
+    signal: (signal) => void child.kill(signal),
+    async stop(signal = 'SIGTERM') {
+      if (child.exitCode === null && child.signalCode === null) child.kill(signal);
+      return ended;
+    },
+  };
+}
+
+/** Works through many with a bound on how many are under way. */
+export async function inParallel<T>(items: readonly T[], work: (item: T) => Promise<void>, most = 32): Promise<void> {
+  const left = [...items];
+  const worker = async () => {
+    for (let item = left.shift(); item !== undefined; item = left.shift()) await work(item);
+  };
+  await Promise.all(Array.from({ length: most }, worker));
+}
+
+/** Asks again and again, and fails with the last error after so many seconds. Returns the seconds it took. */
+export async function until(what: string, holds: () => Promise<boolean>, seconds = 20): Promise<number> {
+  const begun = performance.now();
+  let last: unknown;
+  for (;;) {
+    try {
+      if (await holds()) return (performance.now() - begun) / 1000;
+    } catch (error) {
+      last = error;
+    }
+    if (performance.now() - begun > seconds * 1000) throw new Error(`waited ${seconds} s for ${what}`, { cause: last });
+    await delay(50);
+  }
+}

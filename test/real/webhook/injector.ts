@@ -1,0 +1,65 @@
+import { createServer } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import { createCertificateAuthority } from '../../../sandbox/certificates.ts';
+import type { ControlPlane } from '../control-plane.ts';
+import type { CreatedPod } from './objects.ts';
+
+export interface Operation {
+  readonly op: string;
+  readonly path: string;
+  readonly value?: unknown;
+}
+
+/** What a mutating webhook does to a pod. */
+export type Injection = (pod: CreatedPod) => readonly Operation[];
+
+/**
+ * Somebody else's mutating webhook for pods with the label `injected`, called in the order of the configurations' names
+ * and as often as the API server likes.
+ */
+export async function installInjector(
+  plane: ControlPlane,
+  name: string,
+  inject: Injection,
+): Promise<() => Promise<void>> {
+  const authority = createCertificateAuthority(name);
+  const server = createServer(authority.issue(['127.0.0.1']), (request, response) => {
+    const chunks: Buffer[] = [];
+    request.on('data', (chunk: Buffer) => chunks.push(chunk));
+    request.on('end', () => {
+      const review = JSON.parse(Buffer.concat(chunks).toString()) as { request: { uid: string; object: CreatedPod } };
+      const { uid, object } = review.request;
+      const patch = Buffer.from(JSON.stringify(inject(object))).toString('base64');
+      const answer = { uid, allowed: true, patchType: 'JSONPatch', patch };
+      response.setHeader('content-type', 'application/json');
+      response.end(JSON.stringify({ apiVersion: 'admission.k8s.io/v1', kind: 'AdmissionReview', response: answer }));
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  const configurations = '/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations';
+  await plane.client.create(configurations, {
+    apiVersion: 'admissionregistration.k8s.io/v1',
+    kind: 'MutatingWebhookConfiguration',
+    metadata: { name },
+    webhooks: [
+      {
+        name: 'injector.example.com',
+        admissionReviewVersions: ['v1'],
+        clientConfig: {
+          url: `https://127.0.0.1:${port}/`,
+          caBundle: Buffer.from(authority.cert).toString('base64'),
+        },
+        rules: [{ apiGroups: [''], apiVersions: ['v1'], operations: ['CREATE'], resources: ['pods'] }],
+        objectSelector: { matchLabels: { injected: 'true' } },
+        reinvocationPolicy: 'IfNeeded',
+        sideEffects: 'None',
+      },
+    ],
+  });
+  return async () => {
+    await plane.client.delete(`${configurations}/${name}`);
+    server.closeAllConnections();
+    await new Promise((resolve) => server.close(resolve));
+  };
+}

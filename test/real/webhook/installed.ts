@@ -1,0 +1,217 @@
+import { execFileSync } from 'node:child_process';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { parseAllDocuments } from 'yaml';
+import { parseConfiguredContext } from '../../../model/networks/context-file.ts';
+import { kubeconfig } from '../../../sandbox/api-server/kubeconfig.ts';
+import { type CertificateAuthority, createCertificateAuthority } from '../../../sandbox/certificates.ts';
+import { parseWebhookConfig, type WebhookConfig } from '../../../webhook/config.ts';
+import { createWebhook } from '../../../webhook/daemon.ts';
+import { root } from '../../support/bundles.ts';
+import { silent } from '../../support/logger.ts';
+import { pathOf } from '../../support/parts.ts';
+import { type ControlPlane, type KubernetesObject, startControlPlane } from '../control-plane.ts';
+import { freePort } from '../processes.ts';
+import { FOREIGN_DEFINITIONS } from './crds.ts';
+
+const SYSTEM = 'plumbline-system';
+const CONFIGURATIONS = ['MutatingWebhookConfiguration', 'ValidatingWebhookConfiguration'];
+/** Kinds that only cert-manager brings. */
+const FOREIGN = ['Certificate', 'Issuer'];
+
+/** A real API server with Plumbline's base installed and its webhook answering, under its own service account. */
+export interface InstalledWebhook {
+  readonly plane: ControlPlane;
+  /** Issued the serving certificate, which is in `certFile` and `keyFile`. */
+  readonly authority: CertificateAuthority;
+  readonly certFile: string;
+  readonly keyFile: string;
+  /** Ends the webhook alone, as if it were away. */
+  stopWebhook(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+interface Webhook {
+  readonly clientConfig: { readonly service: { readonly path: string } };
+  readonly namespaceSelector: { readonly matchExpressions: readonly { readonly values: readonly string[] }[] };
+}
+
+interface Configuration extends KubernetesObject {
+  readonly webhooks: readonly Webhook[];
+}
+
+export interface InstallOptions {
+  /**
+   * More webhooks, with settings of their own: each answers for one namespace, whose name is the key, and which the
+   * shipped one leaves to it.
+   */
+  readonly variants?: Readonly<Record<string, Variant>>;
+}
+
+export interface Variant {
+  readonly args?: readonly string[];
+  /** Where its requests go in the place of the API server. */
+  readonly server?: (plane: ControlPlane) => Promise<Server>;
+}
+
+/** What stands between a webhook and the API server. */
+export interface Server {
+  readonly url: string;
+  readonly ca: string;
+  stop(): Promise<void>;
+}
+
+export async function installWebhook({ variants = {} }: InstallOptions = {}): Promise<InstalledWebhook> {
+  const plane = await startControlPlane();
+  const stops: (() => Promise<void>)[] = [];
+  try {
+    const objects = baseObjects();
+    const isLate = ({ kind }: KubernetesObject) => CONFIGURATIONS.includes(kind);
+    const configurations = objects.filter(isLate) as Configuration[];
+    await plane.create(...FOREIGN_DEFINITIONS, ...objects.filter((object) => !isLate(object)));
+    const authority = createCertificateAuthority('plumbline-webhook');
+    const webhook = await startWebhook(plane, 'webhook', authority);
+    stops.push(webhook.stop);
+    const elsewhere = Object.keys(variants);
+    await plane.create(...configurations.map((one) => reachable(one, webhook.port, authority.cert, { elsewhere })));
+    for (const [namespace, variant] of Object.entries(variants)) {
+      await plane.create({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: namespace } });
+      const one = await startWebhook(plane, namespace, authority, variant);
+      stops.push(one.stop);
+      await plane.create(...configurations.map((found) => reachable(found, one.port, authority.cert, { namespace })));
+    }
+    await untilPoliciesHold(plane, ['default', ...elsewhere]);
+    return {
+      plane,
+      authority,
+      certFile: webhook.certFile,
+      keyFile: webhook.keyFile,
+      async stopWebhook() {
+        await webhook.stop();
+        stops.splice(stops.indexOf(webhook.stop), 1);
+      },
+      async stop() {
+        await Promise.all(stops.map((stop) => stop()));
+        await plane.stop();
+      },
+    };
+  } catch (error) {
+    await Promise.all(stops.map((stop) => stop()));
+    await plane.stop();
+    throw error;
+  }
+}
+
+function baseObjects(): KubernetesObject[] {
+  const kubectl = pathOf('kubectl');
+  const yaml = execFileSync(kubectl, ['kustomize', join(root, 'manifests/base')], {
+    encoding: 'utf8',
+    stdio: ['ignore', 'pipe', 'ignore'],
+  });
+  const objects = parseAllDocuments(yaml).map((document) => document.toJS() as KubernetesObject);
+  return objects.filter(({ kind }) => !FOREIGN.includes(kind));
+}
+
+async function startWebhook(
+  plane: ControlPlane,
+  name: string,
+  authority: CertificateAuthority,
+  { args = [], server }: Variant = {},
+) {
+  const file = (extension: string) => join(plane.directory, `${name}.${extension}`);
+  const [certFile, keyFile] = [file('crt'), file('key')];
+  const { cert, key } = authority.issue(['127.0.0.1']);
+  await writeFile(certFile, cert);
+  await writeFile(keyFile, key);
+  const token = await plane.serviceAccountToken(SYSTEM, 'plumbline-webhook');
+  const [port, probePort] = [await freePort(), await freePort()];
+  const between = await server?.(plane);
+  const { url, ca } = between ?? plane;
+  await writeFile(file('kubeconfig'), kubeconfig({ server: url, ca, token }));
+  const config: WebhookConfig = parseWebhookConfig([
+    ...['--host', '127.0.0.1', '--port', String(port), '--probe-host', '127.0.0.1', '--probe-port', String(probePort)],
+    ...['--cert-file', certFile, '--key-file', keyFile],
+    ...['--kubeconfig', file('kubeconfig')],
+    ...args,
+  ]);
+  const daemon = createWebhook(config, parseConfiguredContext(undefined), silent);
+  await daemon.start();
+  await until('the webhook to be ready', async () => {
+    const response = await fetch(`http://127.0.0.1:${probePort}/readyz`);
+    return response.ok;
+  });
+  const stop = async () => {
+    await daemon.stop();
+    await between?.stop();
+  };
+  return { port, certFile, keyFile, stop };
+}
+
+/** The shipped configuration, pointed at a process beside the API server instead of at a Service. */
+function reachable(
+  { webhooks, ...rest }: Configuration,
+  port: number,
+  ca: string,
+  where: { readonly namespace: string } | { readonly elsewhere: readonly string[] },
+): KubernetesObject {
+  const caBundle = Buffer.from(ca).toString('base64');
+  const key = 'kubernetes.io/metadata.name';
+  const pointed = webhooks.map(({ clientConfig, namespaceSelector, ...webhook }) => {
+    const [excluded] = namespaceSelector.matchExpressions;
+    const values = 'elsewhere' in where ? [...(excluded?.values ?? []), ...where.elsewhere] : [where.namespace];
+    const operator = 'elsewhere' in where ? 'NotIn' : 'In';
+    return {
+      ...webhook,
+      clientConfig: { url: `https://127.0.0.1:${port}${clientConfig.service.path}`, caBundle },
+      namespaceSelector: { matchExpressions: [{ key, operator, values }] },
+    };
+  });
+  const name = 'namespace' in where ? `${rest.metadata.name}-${where.namespace}` : rest.metadata.name;
+  return { ...rest, metadata: { ...rest.metadata, name }, webhooks: pointed };
+}
+
+/** The API server takes up configurations and policies a moment after they are stored. */
+async function untilPoliciesHold(plane: ControlPlane, namespaces: readonly string[]): Promise<void> {
+  const claims = {
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: { generateName: 'claims-', annotations: { 'plumbline.dev/decision': '{}' } },
+    spec: { containers: [{ name: 'c', image: 'none' }] },
+  };
+  const asks = {
+    ...claims,
+    metadata: { generateName: 'asks-', annotations: { 'plumbline.dev/align': 'whole-cores' } },
+    spec: { containers: [{ name: 'c', image: 'none', resources: { limits: { cpu: '3', memory: '1Gi' } } }] },
+  };
+  const dryRun = async (pod: object, namespace: string) =>
+    (await plane.client.create(`/api/v1/namespaces/${namespace}/pods`, pod, { query: { dryRun: 'All' } })) as {
+      spec: { containers: { resources: { limits: { cpu: string } } }[] };
+    };
+  await until('the policies to be enforced', () =>
+    dryRun(claims, 'default').then(
+      () => false,
+      (error: Error) => /decision/.test(error.message),
+    ),
+  );
+  for (const namespace of namespaces) {
+    await until(
+      `the webhooks of ${namespace} to be called`,
+      async () => (await dryRun(asks, namespace)).spec.containers[0]?.resources.limits.cpu === '4',
+    );
+  }
+}
+
+export async function until(what: string, holds: () => Promise<boolean>, seconds = 20): Promise<void> {
+  const deadline = performance.now() + seconds * 1000;
+  let last: unknown;
+  while (performance.now() < deadline) {
+    try {
+      if (await holds()) return;
+    } catch (error) {
+      last = error;
+    }
+    await delay(100);
+  }
+  throw new Error(`waited ${seconds} s for ${what}`, { cause: last });
+}

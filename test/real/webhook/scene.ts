@@ -1,0 +1,63 @@
+import type { InstalledWebhook } from './installed.ts';
+import type { CreatedPod, CreatedVmi, LauncherOptions, VmiOptions } from './objects.ts';
+import { launcherFor, virtualMachineInstance } from './objects.ts';
+
+export interface SeenEvent {
+  readonly type: string;
+  readonly reason: string;
+  readonly message: string;
+}
+
+interface NewPod {
+  readonly metadata: { readonly namespace?: string | undefined; readonly [key: string]: unknown };
+  readonly [key: string]: unknown;
+}
+
+/** What tests do to a cluster with the webhook installed. */
+export interface Scene {
+  /** Creates a VMI; a name that is taken stands for the one that has it. */
+  vmi(name: string, options?: VmiOptions): Promise<CreatedVmi>;
+  admit(pod: NewPod, query?: Record<string, string>): Promise<CreatedPod>;
+  /** A VMI and its launcher as it is admitted. */
+  launcher(name: string, options: LauncherOptions & { readonly vmi?: VmiOptions }): Promise<CreatedPod>;
+  eventsOf(vmi: CreatedVmi): Promise<readonly SeenEvent[]>;
+}
+
+export function sceneOf({ plane: { client } }: InstalledWebhook): Scene {
+  const vmi = async (name: string, options: VmiOptions = {}): Promise<CreatedVmi> => {
+    const object = virtualMachineInstance(name, options);
+    const path = `/apis/kubevirt.io/v1/namespaces/${object.metadata.namespace}/virtualmachineinstances`;
+    await client.create(path, object).catch((error: { reason?: string }) => {
+      if (error.reason !== 'AlreadyExists') throw error;
+    });
+    return (await client.get(`${path}/${name}`)) as CreatedVmi;
+  };
+  const admit: Scene['admit'] = async (pod, query = {}) =>
+    (await client.create(`/api/v1/namespaces/${pod.metadata.namespace}/pods`, pod, { query })) as CreatedPod;
+  return {
+    vmi,
+    admit,
+    launcher: async (name, { vmi: options = {}, ...launcher }) =>
+      admit(launcherFor(await vmi(name, options), launcher)),
+    async eventsOf({ metadata: { namespace, uid } }) {
+      const list = (await client.get(`/api/v1/namespaces/${namespace}/events`)) as {
+        items: (SeenEvent & { involvedObject: { uid?: string } })[];
+      };
+      return list.items.filter(({ involvedObject }) => involvedObject.uid === uid);
+    },
+  };
+}
+
+/** CPUs of the containers, in their order. */
+export function cpusOf({ spec }: CreatedPod): (string | undefined)[] {
+  return spec.containers.map(({ resources }) => resources.limits?.['cpu']);
+}
+
+/** Plumbline's own resources of compute, which it must request and limit alike. */
+export function devicesOf({ spec }: CreatedPod): string[] {
+  const { requests, limits } = spec.containers.find(({ name }) => name === 'compute')?.resources ?? {};
+  return Object.keys(limits ?? {})
+    .filter((name) => name.includes('plumbline.dev/') && limits?.[name] === '1' && requests?.[name] === '1')
+    .map((name) => name.replace('physnet.plumbline.dev/', ''))
+    .sort();
+}

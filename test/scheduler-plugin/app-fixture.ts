@@ -1,0 +1,14 @@
+import { createRegistry } from '../../runtime/metrics.ts';
+import { createExtenderApp, type ExtenderApp } from '../../scheduler-plugin/app.ts';
+import { createExplainer } from '../../scheduler-plugin/explain.ts';
+import { createExtenderMetrics } from '../../scheduler-plugin/metrics.ts';
+import { silent } from '../support/logger.ts';
+import { type ExtenderUnderTest, podOf } from './extender-fixture.ts';
+
+/** The routes of an extender; the API server has one pod. */
+export function appOf({ extender, decisions }: Pick<ExtenderUnderTest, 'extender' | 'decisions'>): ExtenderApp {
+  const client = { get: async () => podOf('4') };
+  const explainer = createExplainer({ extender, decisions, client, isActive: () => true });
+  const metrics = createExtenderMetrics(createRegistry());
+  return createExtenderApp({ extender, explainer, unpredictable: 'refuse', metrics, log: silent });
+}

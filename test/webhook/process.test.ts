@@ -1,0 +1,122 @@
+import assert from 'node:assert/strict';
+import { type ChildProcess, spawn } from 'node:child_process';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { text } from 'node:stream/consumers';
+import { setTimeout as delay } from 'node:timers/promises';
+import { Agent, fetch as send } from 'undici';
+import { kubeconfig } from '../../sandbox/api-server/kubeconfig.ts';
+import { createCertificateAuthority } from '../../sandbox/certificates.ts';
+import { type ApiFixture, startApi } from '../kube/api-fixture.ts';
+import { root } from '../support/bundles.ts';
+import { podVector, requestFor } from './launcher-fixture.ts';
+
+const TOKEN = 'admin-token';
+
+interface Line {
+  readonly port?: number;
+  readonly probePort?: number;
+  readonly msg?: string;
+}
+
+describe('the webhook as a process', function () {
+  this.timeout(60_000);
+  const authority = createCertificateAuthority('webhook');
+  const running: ChildProcess[] = [];
+  let folder: string;
+  let api: ApiFixture;
+  before(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'plumbline-webhook-'));
+    const { cert, key } = authority.issue(['localhost', '127.0.0.1']);
+    await writeFile(join(folder, 'tls.crt'), cert);
+    await writeFile(join(folder, 'tls.key'), key);
+    api = await startApi();
+  });
+  after(async () => {
+    for (const child of running) child.kill('SIGKILL');
+    await api.stop();
+    await rm(folder, { recursive: true });
+  });
+
+  const start = async (server: string) => {
+    const file = join(folder, 'kubeconfig');
+    await writeFile(file, kubeconfig({ server, ca: api.server.ca, token: TOKEN }));
+    const flags = ['--host', '127.0.0.1', '--port', '0', '--probe-host', '127.0.0.1', '--probe-port', '0'];
+    const files = ['--cert-file', join(folder, 'tls.crt'), '--key-file', join(folder, 'tls.key'), '--kubeconfig', file];
+    const program = ['--import', 'tsx', join(root, 'webhook/main.ts'), ...flags, ...files];
+    const child = spawn(process.execPath, program, { cwd: root, stdio: ['ignore', 'pipe', 'pipe'] });
+    running.push(child);
+    const ended = new Promise<number | null>((resolve) => child.once('exit', resolve));
+    const { port, probePort } = await new Promise<Line>((resolve, reject) => {
+      for (const stream of [child.stdout, child.stderr]) {
+        createInterface({ input: stream }).on('line', (one) => {
+          const line = one.startsWith('{') ? (JSON.parse(one) as Line) : {};
+          if (line.probePort !== undefined) resolve(line);
+        });
+      }
+      void ended.then((code) => reject(new Error(`the webhook ended with ${code}`)));
+    });
+    const readiness = async () => {
+      const answer = await fetch(`http://127.0.0.1:${probePort}/readyz`);
+      return `${answer.status} ${(await answer.text()).trim()}`;
+    };
+    return { child, ended, readiness, url: `https://127.0.0.1:${port}/mutate-pods` };
+  };
+
+  it('ends with 2 and one line where there is no way to the API server', async () => {
+    const program = ['--import', 'tsx', join(root, 'webhook/main.ts')];
+    const env = { PATH: process.env['PATH'] };
+    const child = spawn(process.execPath, program, { cwd: root, env, stdio: ['ignore', 'ignore', 'pipe'] });
+    running.push(child);
+    const said = text(child.stderr);
+    assert.equal(await new Promise((resolve) => child.once('exit', resolve)), 2);
+    assert.match(await said, /^plumbline-webhook: this is not a pod .*: give --kubeconfig\n$/);
+  });
+
+  it('is not ready before its caches have synced', async () => {
+    // Nobody listens there.
+    const { child, ended, readiness } = await start('https://127.0.0.1:9');
+    assert.equal(await readiness(), '503 the caches are not synced yet');
+    child.kill('SIGTERM');
+    assert.equal(await ended, 0);
+  });
+
+  it('drains on SIGTERM: unready at once, no review fails, and it ends with 0', async () => {
+    const { child, ended, readiness, url } = await start(api.server.url);
+    for (;;) {
+      if ((await readiness()) === '200 ok') break;
+      await delay(50);
+    }
+    const agent = new Agent({ connect: { ca: authority.cert }, connections: 4 });
+    const request = requestFor(podVector('hp-volume-pod'));
+    const body = JSON.stringify({ apiVersion: 'admission.k8s.io/v1', kind: 'AdmissionReview', request });
+    const headers = { 'content-type': 'application/json' };
+    let answered = 0;
+    const closing = new Set<string | null>();
+    const load = async (signal: AbortSignal) => {
+      while (!signal.aborted) {
+        const answer = await send(url, { method: 'POST', body, headers, dispatcher: agent });
+        assert.equal(answer.status, 200);
+        await answer.text();
+        answered++;
+        if (child.killed) closing.add(answer.headers.get('connection'));
+      }
+    };
+    // Endpoints take a moment to forget a pod; until then reviews come.
+    const forgotten = new AbortController();
+    const loads = Promise.all([1, 2, 3, 4].map(() => load(forgotten.signal)));
+    while (answered < 100) await delay(10);
+    child.kill('SIGTERM');
+    while ((await readiness()) !== '503 stopping') await delay(10);
+    const before = answered;
+    await delay(1000);
+    forgotten.abort();
+    await loads;
+    assert.ok(answered > before, 'reviews are answered while endpoints forget the pod');
+    assert.ok(closing.has('close'), 'kept connections are given up');
+    assert.equal(await ended, 0);
+    await agent.close();
+  });
+});
