@@ -1,48 +1,19 @@
-import type { KubeClient } from '../kube/client.ts';
-import type { EventRecorder } from '../kube/events.ts';
 import { CpuSet } from '../model/cpu-set.ts';
-import type { Logger } from '../runtime/log.ts';
 import { type Assignments, createAssignments } from './assignments/assignments.ts';
-import type { NodeAgentConfig } from './config.ts';
 import { createDevicePluginDuty } from './device-plugin/duty.ts';
 import { createDpuLeaseDuties } from './dpu-lease/duties.ts';
 import type { Duty } from './duty.ts';
-import type { Failures } from './failures.ts';
 import { createGateDuties } from './gate/duties.ts';
-import { createHostFacts, type HostFactsReader } from './host/host-facts.ts';
-import { createKubeletConfigReader, type KubeletConfigReading } from './host/kubelet-config-reader.ts';
+import { createHostFacts } from './host/host-facts.ts';
+import { createKubeletConfigReader } from './host/kubelet-config-reader.ts';
 import { kubeletConfigSources } from './host/kubelet-config-sources.ts';
-import type { AgentMetrics } from './metrics.ts';
-import { createNetworks, type Networks } from './networks/networks.ts';
+import { createNetworks } from './networks/networks.ts';
 import { readNode } from './node-object.ts';
 import { createOvsDuty } from './ovs-affinity/duty.ts';
 import type { OvsAffinity } from './ovs-affinity/ovs-affinity.ts';
+import type { AgentParts } from './parts.ts';
 import { createReportDuty } from './report/duty.ts';
 import { createHeartbeat } from './report/heartbeat.ts';
-
-/** What every duty is made from. */
-export interface AgentParts {
-  readonly config: NodeAgentConfig;
-  readonly client: KubeClient;
-  readonly events: EventRecorder;
-  readonly metrics: AgentMetrics;
-  readonly log: Logger;
-  /** The bearer token of the API server, which the kubelet accepts too. */
-  readonly token: () => string | undefined;
-  /** The program of the device plugin's thread. */
-  readonly pluginProgram: string;
-  /** Which duties failed and wait to be run again. */
-  readonly failures: Failures;
-}
-
-/** What the duties of a node with a kubelet share. */
-export interface HostParts {
-  readonly facts: HostFactsReader;
-  readonly assignments: Assignments;
-  readonly networks: Networks;
-  readonly ovs: OvsAffinity | undefined;
-  readonly kubeletConfig: () => Promise<KubeletConfigReading>;
-}
 
 /** The duties of a mode, and what of them the readiness probe asks. */
 export interface AgentDuties {

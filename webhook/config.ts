@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { ALIGNMENT_POLICIES } from '../model/launcher/decide.ts';
+import { ALIGNMENT_POLICIES } from '../model/launcher/policy.ts';
 import { type ConfigDefinition, parseConfig } from '../runtime/config.ts';
 import { LOG_LEVELS } from '../runtime/log.ts';
 

@@ -18,6 +18,7 @@ const BODIES = 8;
 /** Calls under updates, and node updates a second. */
 const LOAD_CALLS = 20_000;
 const UPDATES = 1000;
+const TAIL_ROUNDS = 3;
 
 const BOUNDS = { plain: 0.6, echo: 0.7, tail: 6, growth: 3.6, bytesPerNode: 2048 } as const;
 
@@ -128,15 +129,18 @@ export async function filterGrowth(): Promise<BenchResult[]> {
   }
 }
 
-/** The slowest hundredth of the calls over the median, while 1,000 nodes a second report anew. */
+/** The slowest hundredth of 20,000 calls over their median, while 1,000 nodes a second report anew. */
 export async function filterTail(): Promise<BenchResult[]> {
   const server = await extender(NAMES, UPDATES);
   try {
     const bodies = bodiesOf(NAMES);
     await load(server, bodies, WARM_UP);
-    const millis = await load(server, bodies, LOAD_CALLS);
-    const ratio = quantile(millis, 0.99) / quantile(millis, 0.5);
-    return [summary('scheduler-plugin.filter-p99-over-p50', [ratio], { most: BOUNDS.tail })];
+    const ratios: number[] = [];
+    for (let round = 0; round < TAIL_ROUNDS; round++) {
+      const millis = await load(server, bodies, LOAD_CALLS);
+      ratios.push(quantile(millis, 0.99) / quantile(millis, 0.5));
+    }
+    return [summary('scheduler-plugin.filter-p99-over-p50', ratios, { most: BOUNDS.tail })];
   } finally {
     await server.stop();
   }

@@ -5,15 +5,9 @@ import { annotationFindings, type LauncherFinding, wantsFullPcpus } from './anno
 import { hasPodLevelResources, integralContainers, isEqualRequestAndLimit, requestOf } from './containers.ts';
 import { launcherCpus, launcherNeeds } from './cpus.ts';
 import { mixedFinding, obstacleFindings } from './ordinary.ts';
+import type { AlignmentPolicy } from './policy.ts';
 import { recognizeLauncher } from './recognize.ts';
 import type { ContainerShape, PodShape, VmiShape } from './shapes.ts';
-
-/**
- * Whose launchers are aligned. `annotated`: those that ask for it, to an even number at least. `always`: all, to the
- * same. `auto`: all, to what the candidate nodes are, so nothing is wasted where SMT is off.
- */
-export const ALIGNMENT_POLICIES = ['annotated', 'always', 'auto'] as const;
-export type AlignmentPolicy = (typeof ALIGNMENT_POLICIES)[number];
 
 export interface AlignmentRequest {
   /** As admitted. Its annotations are what the VMI's were when KubeVirt rendered it. */

@@ -3,7 +3,7 @@ import { quote } from '../errors.ts';
 import { ALIGN_ANNOTATION, ALIGN_WHOLE_CORES } from '../names.ts';
 import type { LauncherFinding } from './annotation.ts';
 import { type IntegralContainer, integralContainers, isEqualRequestAndLimit, qosObstacles } from './containers.ts';
-import type { AlignmentPolicy } from './decide.ts';
+import type { AlignmentPolicy } from './policy.ts';
 import type { MetaShape, PodShape } from './shapes.ts';
 
 /** A container with exclusive CPUs, and the CPUs it ends up with. */

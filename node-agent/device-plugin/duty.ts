@@ -1,7 +1,7 @@
 import { CpuSet } from '../../model/cpu-set.ts';
-import type { AgentParts, HostParts } from '../duties.ts';
 import { DEFAULT_MAX_PODS } from '../host/kubelet-config.ts';
 import { readNode } from '../node-object.ts';
+import type { AgentParts, HostParts } from '../parts.ts';
 import { createClaims } from './claims.ts';
 import type { DeviceHolder } from './holder.ts';
 import { createPluginThread } from './plugin-thread.ts';

@@ -1,8 +1,8 @@
 import { isLeaseEnabled } from '../../model/lease/timing.ts';
 import { DPU_LEASE_PREFIX } from '../../model/names.ts';
-import type { AgentParts } from '../duties.ts';
 import type { Duty } from '../duty.ts';
 import { readObservedLease } from '../gate/state-file.ts';
+import type { AgentParts } from '../parts.ts';
 import { announceHealth } from './announce.ts';
 import { bootId, machineSeconds } from './clock.ts';
 import { createDpuLease } from './dpu.ts';

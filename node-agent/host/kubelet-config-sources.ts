@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { kubeletGeneration, PLUGIN_DIRECTORY } from '../device-plugin/kubelet-watch.ts';
-import type { AgentParts } from '../duties.ts';
+import type { AgentParts } from '../parts.ts';
 import type { KubeletConfigSources } from './kubelet-config-reader.ts';
 import { readConfigz } from './kubelet-configz.ts';
 

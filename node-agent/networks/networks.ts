@@ -63,9 +63,14 @@ export function createNetworks(deps: NetworksDeps): Networks {
   const look = (host: Host) => {
     if (ovsRundir !== undefined && config === undefined && switchProblem === undefined) return;
     if (config !== undefined && switchProblem === undefined) {
-      const byAddress = addresses();
       const cells = CpuSet.of(host.cells.map(({ id }) => id));
-      found = locateNetworks(config, { sysfsRoot, cells, interfaceOf: (address) => byAddress.get(address) });
+      // Only a tunnel is found by its address, and asking for all of them is dear.
+      let byAddress: ReadonlyMap<string, string> | undefined;
+      const interfaceOf = (address: string) => {
+        byAddress ??= addresses();
+        return byAddress.get(address);
+      };
+      found = locateNetworks(config, { sysfsRoot, cells, interfaceOf });
     }
     known = true;
     const selects = map !== undefined && !(map instanceof Error) && hasNodeSelectors(map);

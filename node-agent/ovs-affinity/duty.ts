@@ -4,7 +4,7 @@ import { CpuSet } from '../../model/cpu-set.ts';
 import { createAffinity } from '../../native/affinity.ts';
 import { monotonicSeconds } from '../../runtime/time.ts';
 import { CHECKPOINT_FILE } from '../assignments/checkpoint.ts';
-import type { AgentParts, HostParts } from '../duties.ts';
+import type { AgentParts, HostParts } from '../parts.ts';
 import { createAffinityEvents } from './affinity-events.ts';
 import { createMasksFile } from './masks-file.ts';
 import { createOvsAffinity, type OvsAffinity } from './ovs-affinity.ts';

@@ -1,4 +1,4 @@
-import type { AgentParts, HostParts } from '../duties.ts';
+import type { AgentParts, HostParts } from '../parts.ts';
 import { createReport } from './report.ts';
 
 /** The report of a node with a kubelet: what it takes from the other duties, and whose changes it follows. */

@@ -1,5 +1,5 @@
 import { Agent, request } from 'node:https';
-import type { Replica, Stage } from './stage.ts';
+import { type Replica, SERVER_NAME, type Stage } from './stage.ts';
 
 /** What a replica answers to a filter call, as the scheduler would read it. */
 export interface FilterAnswer {
@@ -9,7 +9,7 @@ export interface FilterAnswer {
 
 /** A client of one replica, past the Service, over one connection that is kept. */
 export function clientOf(stage: Stage, { port }: Replica) {
-  const agent = new Agent({ keepAlive: true, maxSockets: 1, ca: stage.ca });
+  const agent = new Agent({ keepAlive: true, maxSockets: 1, ca: stage.ca, servername: SERVER_NAME });
   return {
     filter(pod: object, names: readonly string[]): Promise<FilterAnswer> {
       const body = JSON.stringify({ Pod: pod, Nodes: null, NodeNames: names });

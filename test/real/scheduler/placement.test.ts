@@ -122,4 +122,23 @@ describe('placing on a real kube-scheduler', function () {
     await boundTo('ordinary', 15);
     assert.equal(await replica.metric('plumbline_extender_calls_total'), calls);
   });
+
+  it('lets one of two pods that two schedulers try at once have the last cores, and the other when they are free', async () => {
+    await stage.addNodes([{ name: 'shared', topology: topologyOf(), labels: { race: 'yes' } }]);
+    const place = (name: string, cpu: string, schedulerName: string) =>
+      stage.addPod({ name, cpu, more: { schedulerName, nodeSelector: { race: 'yes' } } });
+    await place('first', '10', 'default-scheduler');
+    await boundTo('first', 15);
+    await Promise.all([place('left', '4', 'default-scheduler'), place('right', '4', 'narrow')]);
+    const bound = async () => {
+      const both = await Promise.all([stage.podOf('left'), stage.podOf('right')]);
+      return both.filter(({ spec }) => spec.nodeName !== undefined).map(({ metadata }) => metadata.name);
+    };
+    await until('one to be bound', async () => (await bound()).length > 0);
+    await delay(3000);
+    const [winner, ...more] = await bound();
+    assert.deepEqual(more, [], 'the other waits');
+    await stage.client.delete(`/api/v1/namespaces/default/pods/${winner}`);
+    await boundTo(winner === 'left' ? 'right' : 'left', 15);
+  });
 });

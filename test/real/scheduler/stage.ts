@@ -18,6 +18,8 @@ import { createServiceStandIn, type ServiceStandIn } from './service-stand-in.ts
 const SYSTEM = 'plumbline-system';
 const PROGRAM = 'scheduler-plugin.cjs';
 const ACCOUNT = 'plumbline-scheduler-plugin';
+/** What the certificate is for: the scheduler reaches the extender by address and asks for this name. */
+export const SERVER_NAME = 'plumbline-scheduler-plugin.plumbline-system.svc';
 /** Replicas' addresses as they publish them: an EndpointSlice may not hold a loopback address. */
 const POD_NETWORK = '10.244.0.';
 
@@ -50,7 +52,7 @@ export interface Stage {
   /** What a Service would be: leads to the endpoint that is published. */
   readonly service: ServiceStandIn;
   readonly ca: string;
-  /** The extender's serving certificate, for 127.0.0.1. */
+  /** The extender's serving certificate, for SERVER_NAME. */
   readonly certificate: { readonly cert: string; readonly key: string };
   /** The scheduler's settings for an extender on a port, as they are shipped. */
   extenderAt(port: number): Readonly<Record<string, unknown>>;
@@ -124,7 +126,7 @@ export function fullTopology(): NodeTopologyStatus {
 export async function startStage(): Promise<Stage> {
   const plane = await startControlPlane({ apiServerArgs: ['--disable-admission-plugins=TaintNodesByCondition'] });
   const authority = createCertificateAuthority('plumbline-scheduler-plugin');
-  const { cert, key } = authority.issue(['127.0.0.1']);
+  const { cert, key } = authority.issue([SERVER_NAME]);
   const [certFile, keyFile] = [join(plane.directory, 'extender.crt'), join(plane.directory, 'extender.key')];
   const replicas: Replica[] = [];
   await build({
@@ -157,7 +159,7 @@ export async function startStage(): Promise<Stage> {
     preemptVerb: 'preempt',
     weight: 5,
     enableHTTPS: true,
-    tlsConfig: { caData: Buffer.from(authority.cert).toString('base64') },
+    tlsConfig: { caData: Buffer.from(authority.cert).toString('base64'), serverName: SERVER_NAME },
     nodeCacheCapable: true,
     httpTimeout: '5s',
     ignorable: false,
