@@ -7,6 +7,7 @@ import { type BenchResult, summary } from '../model/timing.ts';
 import { type Client, createClient, quantile } from '../support/http-load.ts';
 import { type Running, root, run, runScript } from '../support/process.ts';
 import { filterBody } from './nodes.ts';
+import { reportUpdates } from './updates.ts';
 
 const NAMES = 5000;
 const MANY_NAMES = 15_000;
@@ -147,7 +148,8 @@ export async function filterTail(): Promise<BenchResult[]> {
 }
 
 /** Every measurement of scheduler-plugin/, in the order in which it is printed. */
-export const SCHEDULER_PLUGIN_BENCHES: readonly (() => Promise<BenchResult[]>)[] = [
+export const SCHEDULER_PLUGIN_BENCHES: readonly (() => BenchResult | Promise<BenchResult[]>)[] = [
+  reportUpdates,
   filterOverOthers,
   filterGrowth,
   filterTail,

@@ -1,5 +1,12 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { inParallel, type SeenPod, type Stage, startStage, until } from '../../test/real/scheduler/stage.ts';
+import {
+  inParallel,
+  type SeenPod,
+  type Stage,
+  type StagePod,
+  startStage,
+  until,
+} from '../../test/real/scheduler/stage.ts';
 import { type BenchResult, summary } from '../model/timing.ts';
 import { quantile } from '../support/http-load.ts';
 import { runScript } from '../support/process.ts';
@@ -7,18 +14,21 @@ import { nodeName, nodeStatus } from './nodes.ts';
 
 const NODES = Number(process.env['PLUMBLINE_BENCH_NODES'] ?? 5000);
 const PODS = Number(process.env['PLUMBLINE_BENCH_PODS'] ?? 1000);
-const ROUNDS = Number(process.env['PLUMBLINE_BENCH_ROUNDS'] ?? 3);
+const ROUNDS = Number(process.env['PLUMBLINE_BENCH_ROUNDS'] ?? 5);
 const PODS_PATH = '/api/v1/namespaces/default/pods';
 
 const BOUNDS = { echo: 0.9, none: 0.98 } as const;
 /** The scheduler's own choice, and what the shipped profile sets. */
 const PERCENTAGES = [undefined, 100] as const;
 
-/** What stands beside the scheduler, and whether the pods are its business. */
+/** What stands beside the scheduler, and what the pods ask for. */
 interface Setting {
   readonly extender: Readonly<Record<string, unknown>> | false;
-  readonly devices: readonly string[];
+  readonly pod: Pick<StagePod, 'cpu' | 'devices'>;
 }
+
+const LAUNCHER = { cpu: '4', devices: ['devices.kubevirt.io/kvm'] };
+const ORDINARY = { cpu: '500m', devices: [] };
 
 /**
  * Pods a second of a real kube-scheduler with 5,000 nodes: with Plumbline against an extender that takes every node, and
@@ -37,24 +47,24 @@ export async function podsPerSecond(): Promise<BenchResult[]> {
     const line = await echo.line((found) => typeof found['port'] === 'number');
     const plumbline = stage.extenderAt(replica.port);
     const echoing = { ...stage.extenderAt(Number(line['port'])), prioritizeVerb: '', preemptVerb: '' };
-    const [kvm, none] = [['devices.kubevirt.io/kvm'], []];
+    await rate(stage, { extender: plumbline, pod: LAUNCHER }, undefined);
     const results: BenchResult[] = [];
     for (const percentage of PERCENTAGES) {
       const name = `kube-scheduler.${percentage === undefined ? 'default' : `all-nodes`}-profile`;
       const run = (setting: Setting) => rate(stage, setting, percentage);
       const [overEcho, overNone]: [number[], number[]] = [[], []];
       for (let round = 0; round < ROUNDS; round++) {
-        const [mine, theirs] = [
-          await run({ extender: plumbline, devices: kvm }),
-          await run({ extender: echoing, devices: kvm }),
-        ];
-        const [passing, alone] = [
-          await run({ extender: plumbline, devices: none }),
-          await run({ extender: false, devices: none }),
-        ];
-        overEcho.push(mine / theirs);
-        overNone.push(passing / alone);
-        const rates = [mine, theirs, passing, alone].map((one) => one.toFixed(0)).join(', ');
+        const launchers = await inTurns(round, run, [
+          { extender: plumbline, pod: LAUNCHER },
+          { extender: echoing, pod: LAUNCHER },
+        ]);
+        const others = await inTurns(round, run, [
+          { extender: plumbline, pod: ORDINARY },
+          { extender: false, pod: ORDINARY },
+        ]);
+        overEcho.push(launchers[0] / launchers[1]);
+        overNone.push(others[0] / others[1]);
+        const rates = [...launchers, ...others].map((one) => one.toFixed(0)).join(', ');
         console.error(`${name}: ${rates} pods a second with Plumbline, with an echo; unmatched, without an extender`);
       }
       results.push(summary(`${name}-over-echo-extender`, overEcho, { least: BOUNDS.echo }));
@@ -67,13 +77,24 @@ export async function podsPerSecond(): Promise<BenchResult[]> {
   }
 }
 
+/** Now one first, now the other, so that a drift of the machine's speed does not count for one of them. */
+async function inTurns(
+  round: number,
+  run: (setting: Setting) => Promise<number>,
+  [one, other]: readonly [Setting, Setting],
+): Promise<[number, number]> {
+  if (round % 2 === 0) return [await run(one), await run(other)];
+  const last = await run(other);
+  return [await run(one), last];
+}
+
 let schedulers = 0;
 
 /** Pods that wait from before the scheduler starts, and how many of them it binds a second. */
-async function rate(stage: Stage, { extender, devices }: Setting, percentage: number | undefined): Promise<number> {
+async function rate(stage: Stage, { extender, pod: wants }: Setting, percentage: number | undefined): Promise<number> {
   const name = `bench-${++schedulers}`;
   const pods = Array.from({ length: PODS }, (_, i) => `${name}-${i}`);
-  await inParallel(pods, (pod) => stage.addPod({ name: pod, cpu: '4', devices, more: { schedulerName: name } }));
+  await inParallel(pods, (pod) => stage.addPod({ name: pod, ...wants, more: { schedulerName: name } }));
   const bound: number[] = [];
   const stopped = new AbortController();
   const watching = watchBindings(stage, name, bound, stopped.signal);

@@ -20,6 +20,9 @@ interface Outcome {
 
 const STEPS = ['rejected', 'installed', 'placed', 'switched', 'dpu-dead', 'dpu-back'];
 
+/** Where the daemons' programs are, and what stands in for them here. */
+const PROGRAMS = [join(root, 'dist/'), `${import.meta.dirname}/`];
+
 /** Runs the demo as its user does, and reads its JSON document. */
 function demo(...flags: string[]): Promise<Outcome> {
   return new Promise((resolve, reject) => {
@@ -49,7 +52,7 @@ function leftovers(): string[] {
         return '';
       }
     })
-    .filter((line) => line.includes(join(root, '/')) && line.includes('.cjs'));
+    .filter((line) => PROGRAMS.some((folder) => line.includes(folder)));
 }
 
 describe('the demo', function () {

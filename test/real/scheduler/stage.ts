@@ -129,22 +129,20 @@ export async function startStage(): Promise<Stage> {
   const { cert, key } = authority.issue([SERVER_NAME]);
   const [certFile, keyFile] = [join(plane.directory, 'extender.crt'), join(plane.directory, 'extender.key')];
   const replicas: Replica[] = [];
-  await build({
-    entryPoints: [join(root, 'scheduler-plugin/main.ts')],
-    outfile: join(plane.directory, PROGRAM),
-    bundle: true,
-    platform: 'node',
-    format: 'cjs',
-    external: ['koffi'],
-    logLevel: 'error',
-  });
-  await writeFile(certFile, cert);
-  await writeFile(keyFile, key);
   try {
+    await build({
+      entryPoints: [join(root, 'scheduler-plugin/main.ts')],
+      outfile: join(plane.directory, PROGRAM),
+      bundle: true,
+      platform: 'node',
+      format: 'cjs',
+      external: ['koffi'],
+      logLevel: 'error',
+    });
+    await writeFile(certFile, cert);
+    await writeFile(keyFile, key);
     await plane.create(...baseObjects());
-    for (const name of ['ovn-kubernetes']) {
-      await plane.create({ apiVersion: 'v1', kind: 'Namespace', metadata: { name } });
-    }
+    await plane.create({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'ovn-kubernetes' } });
   } catch (error) {
     await plane.stop();
     throw error;

@@ -1,0 +1,44 @@
+import { NODE_TOPOLOGY_API, nodeTopology } from '../../kube/node-topology.ts';
+import { createLogger } from '../../runtime/log.ts';
+import { ClusterState } from '../../scheduler-plugin/cluster-state.ts';
+import { type BenchResult, secondsPerCall, summary } from '../model/timing.ts';
+import { nodeName, nodeStatus } from './nodes.ts';
+
+const NODES = 100;
+/** Of each node, a second. */
+const CHANGES = 5;
+/** Of one core. */
+const MOST = 0.25;
+const ROUNDS = 5;
+
+/**
+ * The share of a core that taking in reports takes while 100 nodes change five times a second: from a line of the watch,
+ * as the reflector reads it, to the state's arrays.
+ */
+export function reportUpdates(): BenchResult {
+  const nothing = () => undefined;
+  const listeners = {
+    improved: nothing,
+    settled: nothing,
+    waiting: nothing,
+    starting: nothing,
+    rejected: nothing,
+    claimEnded: nothing,
+    nodeFacts: nothing,
+  };
+  const state = new ClusterState(listeners, 60, createLogger('bench', 'warn'));
+  const lines = Array.from({ length: NODES * 8 }, (_, i) => {
+    const metadata = { name: nodeName(i % NODES), resourceVersion: String(i), labels: {}, annotations: {} };
+    const { apiVersion, kind } = NODE_TOPOLOGY_API;
+    const status = nodeStatus(i + Math.floor(i / NODES));
+    return JSON.stringify({ type: 'MODIFIED', object: { apiVersion, kind, metadata, status } });
+  });
+  let next = 0;
+  const takeIn = () => {
+    const { object } = JSON.parse(lines[next++ % lines.length]!) as { object: unknown };
+    const { metadata, status } = nodeTopology.parse(object);
+    state.reportChanged(metadata.name ?? '', status);
+  };
+  const shares = Array.from({ length: ROUNDS }, () => secondsPerCall(takeIn, 0.3) * NODES * CHANGES);
+  return summary('scheduler-plugin.share-of-a-core-for-500-reports-a-second', shares, { most: MOST });
+}
