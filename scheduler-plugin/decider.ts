@@ -81,7 +81,7 @@ export function createDecider(options: DeciderOptions): Decider {
     active,
     async touch(node) {
       metrics.rechecks.inc();
-      await writer.touch(node);
+      return writer.touch(node);
     },
     now,
   });

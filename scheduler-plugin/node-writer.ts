@@ -15,8 +15,8 @@ export interface NodeWriter {
   look(node: string): void;
   /** This replica has become the active one: every node is looked at. */
   lookAtAll(): void;
-  /** Changes the recheck annotation. Never throws. */
-  touch(node: string): Promise<void>;
+  /** Changes the recheck annotation. Never throws; says whether it was done or the node is gone. */
+  touch(node: string): Promise<boolean>;
   stop(): void;
 }
 
@@ -122,9 +122,11 @@ export function createNodeWriter({ client, fleet, nodes, dpu, active, log }: Nod
       try {
         await client.patch(`/api/v1/nodes/${node}`, MERGE, body);
         log.info({ node }, 'asked the scheduler to look at a node again');
+        return true;
       } catch (err) {
-        if (isNotFound(err)) return;
-        log.warn({ err, node }, 'could not touch the recheck annotation; pods wait for the scheduler’s own retry');
+        if (isNotFound(err)) return true;
+        log.warn({ err, node }, 'could not touch the recheck annotation of a node; trying again');
+        return false;
       }
     },
     stop() {

@@ -26,8 +26,8 @@ export interface RecheckOptions {
   readonly wouldFit: (needs: PodNeeds, node: string) => boolean;
   /** Whether this replica is the one that writes. */
   readonly active: () => boolean;
-  /** Changes the node's annotation. */
-  readonly touch: (node: string) => Promise<void>;
+  /** Changes the node's annotation, and says whether it was done; tried again where it was not. */
+  readonly touch: (node: string) => Promise<boolean>;
   /** Monotonic seconds. */
   readonly now: () => number;
 }
@@ -102,14 +102,17 @@ export function createRecheck({ wouldFit, active, touch, now }: RecheckOptions):
     }
     const chosen = choose();
     if (chosen === undefined) return;
-    for (const { touched } of chosen.pods) {
-      const times = (touched.get(chosen.node)?.times ?? 0) + 1;
-      touched.set(chosen.node, { times, last: now() });
-    }
     last = now();
     writing = true;
-    await touch(chosen.node);
+    const done = await touch(chosen.node);
     writing = false;
+    if (!done) improved.add(chosen.node);
+    else {
+      for (const { touched } of chosen.pods) {
+        const times = (touched.get(chosen.node)?.times ?? 0) + 1;
+        touched.set(chosen.node, { times, last: now() });
+      }
+    }
     schedule();
   };
 

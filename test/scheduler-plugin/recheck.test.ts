@@ -11,11 +11,14 @@ const SOON = 250;
 function recheckOf(fits: (node: string) => boolean = () => true) {
   const touched: string[] = [];
   const clock = { now: 0 };
-  const state = { active: true };
+  const state = { active: true, writes: true };
   const recheck = createRecheck({
     wouldFit: (_, node) => fits(node),
     active: () => state.active,
-    touch: async (node) => void touched.push(node),
+    async touch(node) {
+      touched.push(node);
+      return state.writes;
+    },
     now: () => clock.now,
   });
   return { recheck, touched, clock, state };
@@ -42,6 +45,19 @@ describe('recheck', () => {
     recheck.improved('n1');
     await delay(SOON);
     assert.deepEqual(touched, []);
+    recheck.stop();
+  });
+
+  it('tries a touch again that failed', async () => {
+    const { recheck, touched, clock, state } = recheckOf();
+    state.writes = false;
+    recheck.waits('a', needs);
+    recheck.improved('n1');
+    await delay(SOON);
+    state.writes = true;
+    clock.now += 2;
+    await delay(1200);
+    assert.deepEqual(touched, ['n1', 'n1']);
     recheck.stop();
   });
 
