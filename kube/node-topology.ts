@@ -18,6 +18,26 @@ const cpuList = z.string();
 const bytes = z.number().int().nonnegative();
 const cpuGroup = z.object({ id: z.number().int().nonnegative(), cpus: cpuList });
 
+/** Most VMs with a mask that one node reports, as the CRD's schema bounds it. */
+export const MAX_PINNING = 1024;
+/** Most characters of a message in the status. */
+export const MAX_PINNING_MESSAGE = 1024;
+
+export const pinningState = z.object({
+  podUID: z.string(),
+  namespace: z.string(),
+  podName: z.string(),
+  /**
+   * pinned: every vCPU thread is on its CPUs, read back. refused: none was ever pinned, and the VM is not to be
+   * resumed. unpinned: they were pinned and no longer can be.
+   */
+  state: z.enum(['pinned', 'unpinned', 'refused']),
+  /** vCPU threads found. */
+  vcpus: z.number().int().nonnegative(),
+  reason: z.string().optional(),
+  message: z.string().optional(),
+});
+
 export const nodeTopologyStatus = z.object({
   kubeletVersion: z.string().optional(),
   /** NUMA nodes and their online CPUs. */
@@ -67,6 +87,8 @@ export const nodeTopologyStatus = z.object({
   tunnel: z.object({ cells: z.string() }).optional(),
   /** CPUs of OVS's poll mode driver threads. */
   pmdCPUs: cpuList.optional(),
+  /** VMs with a CPU mask, by launcher pod: whether their vCPU threads are where the mask says. */
+  pinning: z.array(pinningState).optional(),
   conditions: z
     .array(
       z.object({
@@ -88,4 +110,5 @@ export const nodeTopology = z.object({
 });
 
 export type NodeTopologyStatus = z.infer<typeof nodeTopologyStatus>;
+export type PinningState = z.infer<typeof pinningState>;
 export type NodeTopology = z.infer<typeof nodeTopology>;

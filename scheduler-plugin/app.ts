@@ -3,15 +3,15 @@ import type { Socket } from 'node:net';
 import express, { type ErrorRequestHandler, type Express, type RequestHandler } from 'express';
 import { PlumblineError } from '../model/errors.ts';
 import type { Logger } from '../runtime/log.ts';
-import { BodyTooLarge, readBody } from './body.ts';
-import { createBufferPool, type Lent, lentFree } from './buffer-pool.ts';
 import type { Explainer } from './explain.ts';
 import { type Extender, NotNow } from './extender.ts';
+import type { UnpredictablePolicy } from './filter/verdict.ts';
 import type { ExtenderMetrics } from './metrics.ts';
 import { answerPreempt } from './preempt.ts';
-import { encodeFilterError, encodeFilterReply, encodePriorities } from './reply.ts';
-import type { UnpredictablePolicy } from './verdict.ts';
-import { ArgsDecoder } from './wire.ts';
+import { BodyTooLarge, readBody } from './wire/body.ts';
+import { createBufferPool, type Lent, lentFree } from './wire/buffer-pool.ts';
+import { encodeFilterError, encodeFilterReply, encodePriorities } from './wire/reply.ts';
+import { ArgsDecoder } from './wire/wire.ts';
 
 type Verb = 'filter' | 'prioritize' | 'preempt';
 

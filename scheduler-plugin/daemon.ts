@@ -13,8 +13,8 @@ import { type ActiveReplica, createActiveReplica } from './active-replica.ts';
 import { createExtenderApp } from './app.ts';
 import type { SchedulerPluginConfig } from './config.ts';
 import { createDecider, type Decider } from './decider.ts';
-import { createDecisions } from './decisions.ts';
 import { createExplainer } from './explain.ts';
+import { createDecisions } from './filter/decisions.ts';
 import { createExtenderMetrics, type ExtenderMetrics } from './metrics.ts';
 
 const COMPONENT = 'plumbline-scheduler-plugin';

@@ -1,19 +1,19 @@
 import type { KubeClient } from '../kube/client.ts';
 import type { EventRecorder } from '../kube/events.ts';
 import type { Logger } from '../runtime/log.ts';
-import { type Cluster, createCluster } from './cluster.ts';
-import { ClusterState } from './cluster-state.ts';
+import { type Cluster, createCluster } from './cluster/cluster.ts';
+import { ClusterState } from './cluster/cluster-state.ts';
+import { createDpuHealth } from './cluster/dpu-health.ts';
+import { createHeldOwners } from './cluster/held-owners.ts';
+import { createNeedsReader } from './cluster/pod-needs.ts';
 import type { SchedulerPluginConfig } from './config.ts';
-import type { Decisions } from './decisions.ts';
-import { createDpuHealth } from './dpu-health.ts';
-import { createEvictions } from './evictions.ts';
 import { createExtender, type Extender } from './extender.ts';
-import { createHeldOwners } from './held-owners.ts';
+import type { Decisions } from './filter/decisions.ts';
 import type { ExtenderMetrics } from './metrics.ts';
-import { createNodeWriter } from './node-writer.ts';
-import { createNeedsReader } from './pod-needs.ts';
-import { createRecheck, type Recheck } from './recheck.ts';
-import { createStuckPods } from './stuck-pods.ts';
+import { createEvictions } from './upkeep/evictions.ts';
+import { createNodeWriter } from './upkeep/node-writer.ts';
+import { createRecheck, type Recheck } from './upkeep/recheck.ts';
+import { createStuckPods } from './upkeep/stuck-pods.ts';
 
 /** What decides, and what acts on its own account while this replica is the active one. */
 export interface Decider {

@@ -2,10 +2,10 @@ import * as z from 'zod';
 import type { KubeClient } from '../kube/client.ts';
 import { isNotFound } from '../kube/errors.ts';
 import { type Pod, pod as podSchema } from '../kube/resources.ts';
-import { ArgsError } from './args-error.ts';
-import type { Decisions } from './decisions.ts';
 import type { Extender, NodeExplanation } from './extender.ts';
-import { firstIssues, parseJson } from './wire.ts';
+import type { Decisions } from './filter/decisions.ts';
+import { ArgsError } from './wire/args-error.ts';
+import { firstIssues, parseJson } from './wire/wire.ts';
 
 export interface Explainer {
   /**

@@ -2,22 +2,22 @@ import type { Pod } from '../kube/resources.ts';
 import type { Place } from '../model/claims/claim.ts';
 import { answersFor } from '../model/claims/crowd.ts';
 import type { CpuSet } from '../model/cpu-set.ts';
-import type { ClusterState } from './cluster-state.ts';
-import type { Decisions } from './decisions.ts';
-import type { DpuHealth } from './dpu-health.ts';
-import { dpuRefusal } from './dpu-text.ts';
-import { Filter, type FilterOutcome } from './filter.ts';
-import { NodeFlag } from './fleet.ts';
+import type { ClusterState } from './cluster/cluster-state.ts';
+import type { DpuHealth } from './cluster/dpu-health.ts';
+import { NodeFlag } from './cluster/fleet.ts';
+import type { NeedsReader, PodNeeds } from './cluster/pod-needs.ts';
+import { ownerOf } from './cluster/pod-view.ts';
+import type { Decisions } from './filter/decisions.ts';
+import { dpuRefusal } from './filter/dpu-text.ts';
+import { Filter, type FilterOutcome } from './filter/filter.ts';
+import { createPredictions } from './filter/prediction-cache.ts';
+import { LOWEST, type NodeVerdict, type UnpredictablePolicy } from './filter/verdict.ts';
 import type { ExtenderMetrics } from './metrics.ts';
-import { UNKNOWN } from './name-index.ts';
-import type { NeedsReader, PodNeeds } from './pod-needs.ts';
-import { ownerOf } from './pod-view.ts';
-import { createPredictions } from './prediction-cache.ts';
-import type { Recheck } from './recheck.ts';
-import type { HostPriority } from './reply.ts';
-import { nameAt } from './scanned-names.ts';
-import { LOWEST, type NodeVerdict, type UnpredictablePolicy } from './verdict.ts';
-import type { ExtenderArgs } from './wire.ts';
+import type { Recheck } from './upkeep/recheck.ts';
+import { UNKNOWN } from './wire/name-index.ts';
+import type { HostPriority } from './wire/reply.ts';
+import { nameAt } from './wire/scanned-names.ts';
+import type { ExtenderArgs } from './wire/wire.ts';
 
 /** No verdict can be given now: the caches have not seen the whole cluster yet, or another replica is the active one. */
 export class NotNow extends Error {}

@@ -1,11 +1,11 @@
 import * as z from 'zod';
 import { pod as podSchema } from '../kube/resources.ts';
 import { withoutPods } from '../model/placement/needs.ts';
-import { ArgsError } from './args-error.ts';
 import type { Extender } from './extender.ts';
-import { UNKNOWN } from './name-index.ts';
-import { judgeHost, type UnpredictablePolicy } from './verdict.ts';
-import { firstIssues, parseJson } from './wire.ts';
+import { judgeHost, type UnpredictablePolicy } from './filter/verdict.ts';
+import { ArgsError } from './wire/args-error.ts';
+import { UNKNOWN } from './wire/name-index.ts';
+import { firstIssues, parseJson } from './wire/wire.ts';
 
 const metaVictims = z.object({
   Pods: z.array(z.object({ UID: z.string() })).nullish(),

@@ -3,12 +3,12 @@ import { createHttpServer } from '../../runtime/http-server.ts';
 import { createLogger } from '../../runtime/log.ts';
 import { createRegistry } from '../../runtime/metrics.ts';
 import { createExtenderApp } from '../../scheduler-plugin/app.ts';
-import { ClusterState } from '../../scheduler-plugin/cluster-state.ts';
-import { createDecisions } from '../../scheduler-plugin/decisions.ts';
+import { ClusterState } from '../../scheduler-plugin/cluster/cluster-state.ts';
+import { createNeedsReader } from '../../scheduler-plugin/cluster/pod-needs.ts';
 import { createExplainer } from '../../scheduler-plugin/explain.ts';
 import { createExtender } from '../../scheduler-plugin/extender.ts';
+import { createDecisions } from '../../scheduler-plugin/filter/decisions.ts';
 import { createExtenderMetrics } from '../../scheduler-plugin/metrics.ts';
-import { createNeedsReader } from '../../scheduler-plugin/pod-needs.ts';
 import { nodeName, nodeStatus } from './nodes.ts';
 
 /**

@@ -31,6 +31,7 @@ export type Placement =
  * Would this node's kubelet take the pod, on which CPUs, and are they where its networks are?
  *
  * Pods in flight (`held`) are taken: the pod must fit whichever of them the kubelet admits first, since nobody can know.
+ * Where not even they fit by the report, it is behind the kubelet, and nothing is promised beside them.
  * Those that the report shows already are passed over. Pure: nothing passed in is changed.
  *
  * @param held what the node has been promised and its report does not show yet, oldest first
@@ -49,8 +50,10 @@ export function place(needs: PlacementNeeds, node: PlacementHost, held: readonly
   const before = admitAll(kubelet, state, inFlight);
   const verdict = judge(needs, node, kubelet, before.state);
   if ('reason' in verdict) return { outcome: 'refused', refusal: verdict };
-  if (inFlight.length > 0 && !before.refused && !anyOrder(needs, node, kubelet, state, inFlight)) {
-    const text = `it fits only if the kubelet admits it before some of the ${inFlight.length} pods in flight`;
+  if (before.refused || !anyOrder(needs, node, kubelet, state, inFlight)) {
+    const text = before.refused
+      ? `by the report not even the ${inFlight.length} pods in flight fit: it is behind, or they will be refused`
+      : `it fits only if the kubelet admits it before some of the ${inFlight.length} pods in flight`;
     return { outcome: 'refused', refusal: refusal('in-flight', text, { resource: 'cpus' }) };
   }
   const cpus = exclusiveCpus(verdict.admission.containers);
@@ -126,6 +129,7 @@ function anyOrder(
   state: KubeletState,
   inFlight: readonly PlacementNeeds[],
 ): boolean {
+  if (inFlight.length === 0) return true;
   return fitsInEveryOrder({
     items: [...inFlight, needs],
     keyOf: needsKey,

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
-import { ChangeLog } from '../../scheduler-plugin/change-log.ts';
+import { ChangeLog } from '../../scheduler-plugin/cluster/change-log.ts';
 
 describe('the log of changes', () => {
   it('tells what has changed since then, or that it cannot', () => {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { NodeTopologyStatus } from '../../kube/node-topology.ts';
 import { preparedHost } from '../../model/placement/needs.ts';
-import { createNeedsReader } from '../../scheduler-plugin/pod-needs.ts';
+import { createNeedsReader } from '../../scheduler-plugin/cluster/pod-needs.ts';
 import { type ExtenderUnderTest, extenderOf, podOf, statusOf, withUid } from './extender-fixture.ts';
 
 /** A node with so many of its 14 free CPUs left. */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { KubeClient } from '../../kube/client.ts';
-import { createDpuHealth, type DpuHealth, type LeaseView } from '../../scheduler-plugin/dpu-health.ts';
-import { dpuRefusal } from '../../scheduler-plugin/dpu-text.ts';
+import { createDpuHealth, type DpuHealth, type LeaseView } from '../../scheduler-plugin/cluster/dpu-health.ts';
+import { dpuRefusal } from '../../scheduler-plugin/filter/dpu-text.ts';
 import { recordingLogger } from '../node-agent/support.ts';
 
 describe('the DPU’s health, seen by the extender', () => {

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { KubeClient } from '../../kube/client.ts';
-import { createEvictions, type EvictionPolicy, type EvictionReason } from '../../scheduler-plugin/evictions.ts';
-import { createNeedsReader } from '../../scheduler-plugin/pod-needs.ts';
-import { observedPod, type PodView, podViewOf } from '../../scheduler-plugin/pod-view.ts';
+import { createNeedsReader } from '../../scheduler-plugin/cluster/pod-needs.ts';
+import { observedPod, type PodView, podViewOf } from '../../scheduler-plugin/cluster/pod-view.ts';
+import { createEvictions, type EvictionPolicy, type EvictionReason } from '../../scheduler-plugin/upkeep/evictions.ts';
 import { silent } from '../support/logger.ts';
 import { podOf, withUid } from './extender-fixture.ts';
 

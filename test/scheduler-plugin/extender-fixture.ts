@@ -1,17 +1,17 @@
 import type { NodeTopologyStatus } from '../../kube/node-topology.ts';
 import type { Pod } from '../../kube/resources.ts';
 import { createRegistry } from '../../runtime/metrics.ts';
-import { createBufferPool } from '../../scheduler-plugin/buffer-pool.ts';
-import { ClusterState, type StateListeners } from '../../scheduler-plugin/cluster-state.ts';
-import { createDecisions, type Decisions } from '../../scheduler-plugin/decisions.ts';
-import type { DpuVerdict } from '../../scheduler-plugin/dpu-health.ts';
+import { ClusterState, type StateListeners } from '../../scheduler-plugin/cluster/cluster-state.ts';
+import type { DpuVerdict } from '../../scheduler-plugin/cluster/dpu-health.ts';
+import { createNeedsReader, type DpuScope } from '../../scheduler-plugin/cluster/pod-needs.ts';
+import { observedPod, podViewOf } from '../../scheduler-plugin/cluster/pod-view.ts';
 import { createExtender, type Extender } from '../../scheduler-plugin/extender.ts';
+import { createDecisions, type Decisions } from '../../scheduler-plugin/filter/decisions.ts';
+import type { UnpredictablePolicy } from '../../scheduler-plugin/filter/verdict.ts';
 import { createExtenderMetrics } from '../../scheduler-plugin/metrics.ts';
-import { createNeedsReader, type DpuScope } from '../../scheduler-plugin/pod-needs.ts';
-import { observedPod, podViewOf } from '../../scheduler-plugin/pod-view.ts';
-import { encodeFilterReply } from '../../scheduler-plugin/reply.ts';
-import type { UnpredictablePolicy } from '../../scheduler-plugin/verdict.ts';
-import { ArgsDecoder } from '../../scheduler-plugin/wire.ts';
+import { createBufferPool } from '../../scheduler-plugin/wire/buffer-pool.ts';
+import { encodeFilterReply } from '../../scheduler-plugin/wire/reply.ts';
+import { ArgsDecoder } from '../../scheduler-plugin/wire/wire.ts';
 import { silent } from '../support/logger.ts';
 
 /** Two cells of four SMT2 cores each; the first core reserved; physnet0 on cell 0, physnet1 on cell 1. */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { Pod } from '../../kube/resources.ts';
 import { FULL_PCPUS_ANNOTATION, FULL_PCPUS_ONLY } from '../../model/names.ts';
-import { ArgsDecoder } from '../../scheduler-plugin/wire.ts';
+import { ArgsDecoder } from '../../scheduler-plugin/wire/wire.ts';
 import type { ExtenderFixture } from './extender-fixture.ts';
 import { extenderOf, podOf, statusOf, withUid } from './extender-fixture.ts';
 
@@ -153,6 +153,33 @@ const CASES: readonly Case[] = [
     name: 'reserved CPUs that split a core',
     pod: podOf('4'),
     fixture: { nodes: { n1: statusOf({ reserved: '0,6' }) } },
+    refused: /cannot give whole cores/,
+  },
+  {
+    name: 'a hybrid host of 24 CPUs and 16 cores, for a pod that was promised whole ones',
+    pod: annotated(podOf('4')),
+    fixture: {
+      nodes: {
+        n1: statusOf({
+          cells: [{ id: 0, cpus: '0-23' }],
+          cores: [
+            ...Array.from({ length: 8 }, (_, i) => `${2 * i},${2 * i + 1}`),
+            '16',
+            '17',
+            '18',
+            '19',
+            '20',
+            '21',
+            '22',
+            '23',
+          ],
+          reserved: '0,1',
+          cpuManager: { policy: 'static' },
+          physnets: [],
+          tunnel: undefined,
+        }),
+      },
+    },
     refused: /cannot give whole cores/,
   },
   {

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import type { EventText } from '../../kube/events.ts';
-import { createHeldOwners } from '../../scheduler-plugin/held-owners.ts';
-import { createNeedsReader } from '../../scheduler-plugin/pod-needs.ts';
-import { observedPod, podViewOf } from '../../scheduler-plugin/pod-view.ts';
+import { createHeldOwners } from '../../scheduler-plugin/cluster/held-owners.ts';
+import { createNeedsReader } from '../../scheduler-plugin/cluster/pod-needs.ts';
+import { observedPod, podViewOf } from '../../scheduler-plugin/cluster/pod-view.ts';
 import { silent } from '../support/logger.ts';
 import { extenderOf, podOf, withUid } from './extender-fixture.ts';
 

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
-import { ArgsError } from '../../scheduler-plugin/args-error.ts';
-import { NameIndex, UNKNOWN } from '../../scheduler-plugin/name-index.ts';
-import { NameScanner, nameAt } from '../../scheduler-plugin/scanned-names.ts';
+import { ArgsError } from '../../scheduler-plugin/wire/args-error.ts';
+import { NameIndex, UNKNOWN } from '../../scheduler-plugin/wire/name-index.ts';
+import { NameScanner, nameAt } from '../../scheduler-plugin/wire/scanned-names.ts';
 
 const scan = (text: string, index: NameIndex, from = 0) => {
   const scanner = new NameScanner();

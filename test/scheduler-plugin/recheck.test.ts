@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { setTimeout as delay } from 'node:timers/promises';
-import { createNeedsReader } from '../../scheduler-plugin/pod-needs.ts';
-import { createRecheck } from '../../scheduler-plugin/recheck.ts';
+import { createNeedsReader } from '../../scheduler-plugin/cluster/pod-needs.ts';
+import { createRecheck } from '../../scheduler-plugin/upkeep/recheck.ts';
 import { podOf } from './extender-fixture.ts';
 
 const needs = createNeedsReader('all').read(podOf('4'));

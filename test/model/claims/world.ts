@@ -195,7 +195,7 @@ export class World {
    *
    * Where the kubelet aligns, more room can be worse: a pod in flight is then put on the NUMA node that came free, and
    * another that was to be there fits nowhere. Nobody can promise against that, so there only pods leave whose node has
-   * none in flight.
+   * none in flight, and the node's report says so at once.
    */
   end(which: number): void {
     const aligns = this.nodes[0]!.heard.alignment !== 'none' && this.nodes[0]!.heard.alignment !== 'best-effort';
@@ -214,6 +214,7 @@ export class World {
     if (pod.node) {
       const node = this.#node(pod.node);
       node.state = node.kubelet.remove(node.state, pod.uid);
+      if (aligns) this.#reportNow(this.nodes.indexOf(node));
     }
     this.#events.push(() => this.ledger.deleted(pod.uid));
   }
@@ -232,10 +233,12 @@ export class World {
   /** Everything arrives. */
   settle(): void {
     while (this.#events.length > 0) this.hearPod();
-    for (let i = 0; i < this.nodes.length; i++) {
-      this.report(i);
-      while (this.nodes[i]!.reports.length > 0) this.hearReport(i);
-    }
+    for (let i = 0; i < this.nodes.length; i++) this.#reportNow(i);
+  }
+
+  #reportNow(node: number): void {
+    this.report(node);
+    while (this.nodes[node]!.reports.length > 0) this.hearReport(node);
   }
 
   #node(name: string): WorldNode {

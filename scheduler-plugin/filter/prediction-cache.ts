@@ -1,5 +1,5 @@
-import type { Fleet } from './fleet.ts';
-import type { PodNeeds } from './pod-needs.ts';
+import type { Fleet } from '../cluster/fleet.ts';
+import type { PodNeeds } from '../cluster/pod-needs.ts';
 import { judgeHost, type NodeVerdict, type UnpredictablePolicy } from './verdict.ts';
 
 /** Predictions kept for one kind of pod, and kinds of pods; the oldest go first. */

@@ -1,8 +1,8 @@
-import type { KubeClient } from '../kube/client.ts';
-import { isConflict, isNotFound } from '../kube/errors.ts';
-import type { EventRecorder } from '../kube/events.ts';
-import type { Logger } from '../runtime/log.ts';
-import type { PodView } from './pod-view.ts';
+import type { KubeClient } from '../../kube/client.ts';
+import { isConflict, isNotFound } from '../../kube/errors.ts';
+import type { EventRecorder } from '../../kube/events.ts';
+import type { Logger } from '../../runtime/log.ts';
+import type { PodView } from '../cluster/pod-view.ts';
 
 export type EvictionPolicy = 'evict' | 'hold';
 

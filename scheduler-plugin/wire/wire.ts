@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { type Pod, pod } from '../kube/resources.ts';
+import { type Pod, pod } from '../../kube/resources.ts';
 import { ArgsError } from './args-error.ts';
 import type { NameIndex } from './name-index.ts';
 import { NameScanner, type ScannedNames } from './scanned-names.ts';

@@ -1,4 +1,4 @@
-import { PlumblineError } from '../model/errors.ts';
+import { PlumblineError } from '../../model/errors.ts';
 
 /** A request that is not of the protocol's form; answered in the protocol's own Error field. */
 export class ArgsError extends PlumblineError {

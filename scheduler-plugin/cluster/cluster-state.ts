@@ -1,10 +1,10 @@
-import type { NodeTopologyStatus } from '../kube/node-topology.ts';
-import { Breaker } from '../model/claims/breaker.ts';
-import type { Claim, ClaimEnd } from '../model/claims/claim.ts';
-import { Ledger } from '../model/claims/ledger.ts';
-import { PlumblineError } from '../model/errors.ts';
-import { lastingCpus } from '../model/kubelet/pod-request.ts';
-import type { Logger } from '../runtime/log.ts';
+import type { NodeTopologyStatus } from '../../kube/node-topology.ts';
+import { Breaker } from '../../model/claims/breaker.ts';
+import type { Claim, ClaimEnd } from '../../model/claims/claim.ts';
+import { Ledger } from '../../model/claims/ledger.ts';
+import { PlumblineError } from '../../model/errors.ts';
+import { lastingCpus } from '../../model/kubelet/pod-request.ts';
+import type { Logger } from '../../runtime/log.ts';
 import { Fleet, NodeFlag } from './fleet.ts';
 import { HostRefusals } from './host-refusals.ts';
 import type { PodNeeds } from './pod-needs.ts';

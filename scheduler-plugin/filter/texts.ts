@@ -1,4 +1,4 @@
-import type { RefusalReason } from '../model/placement/refusal.ts';
+import type { RefusalReason } from '../../model/placement/refusal.ts';
 
 /** Why a node is refused; labels a metric. */
 export type RefusalKind =

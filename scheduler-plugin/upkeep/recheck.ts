@@ -1,4 +1,4 @@
-import type { PodNeeds } from './pod-needs.ts';
+import type { PodNeeds } from '../cluster/pod-needs.ts';
 
 /**
  * Makes kube-scheduler look again at pods that were refused here. A change of a lease or of a custom resource wakes no

@@ -1,10 +1,15 @@
-import type { KubeClient } from '../kube/client.ts';
-import { isNotFound } from '../kube/errors.ts';
-import { DPU_READY_CONDITION, FULL_PCPUS_LABEL, RECHECK_ANNOTATION, THREADS_PER_CORE_LABEL } from '../model/names.ts';
-import type { Logger } from '../runtime/log.ts';
-import type { WrittenFacts } from './cluster.ts';
-import type { DpuVerdict } from './dpu-health.ts';
-import type { Fleet } from './fleet.ts';
+import type { KubeClient } from '../../kube/client.ts';
+import { isNotFound } from '../../kube/errors.ts';
+import {
+  DPU_READY_CONDITION,
+  FULL_PCPUS_LABEL,
+  RECHECK_ANNOTATION,
+  THREADS_PER_CORE_LABEL,
+} from '../../model/names.ts';
+import type { Logger } from '../../runtime/log.ts';
+import type { WrittenFacts } from '../cluster/cluster.ts';
+import type { DpuVerdict } from '../cluster/dpu-health.ts';
+import type { Fleet } from '../cluster/fleet.ts';
 
 /**
  * Writes on Node objects what the reports say: labels by which the webhook narrows, the DPUReady condition, and the

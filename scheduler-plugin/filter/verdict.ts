@@ -1,12 +1,12 @@
-import type { CpuSet } from '../model/cpu-set.ts';
-import { misalignedText } from '../model/kubelet/rejection.ts';
-import { TUNNEL_RESOURCE } from '../model/names.ts';
-import { countCheck } from '../model/placement/count-check.ts';
-import { cellsOfNetwork, type PlacementHost } from '../model/placement/needs.ts';
-import { exclusiveCpus, place } from '../model/placement/place.ts';
-import type { Refusal } from '../model/placement/refusal.ts';
-import { unfitForWholeCores } from '../model/placement/whole-cores.ts';
-import type { PodNeeds } from './pod-needs.ts';
+import type { CpuSet } from '../../model/cpu-set.ts';
+import { misalignedText } from '../../model/kubelet/rejection.ts';
+import { TUNNEL_RESOURCE } from '../../model/names.ts';
+import { countCheck } from '../../model/placement/count-check.ts';
+import { cellsOfNetwork, type PlacementHost } from '../../model/placement/needs.ts';
+import { exclusiveCpus, place } from '../../model/placement/place.ts';
+import type { Refusal } from '../../model/placement/refusal.ts';
+import { unfitForWholeCores } from '../../model/placement/whole-cores.ts';
+import type { PodNeeds } from '../cluster/pod-needs.ts';
 import type { RefusalKind } from './texts.ts';
 
 export type NodeVerdict =

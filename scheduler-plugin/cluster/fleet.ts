@@ -1,9 +1,9 @@
-import type { NodeTopologyStatus } from '../kube/node-topology.ts';
-import { CpuSet, unionOf } from '../model/cpu-set.ts';
-import { CoarseFit } from '../model/placement/coarse.ts';
-import { type PlacementHost, withAssignments } from '../model/placement/needs.ts';
+import type { NodeTopologyStatus } from '../../kube/node-topology.ts';
+import { CpuSet, unionOf } from '../../model/cpu-set.ts';
+import { CoarseFit } from '../../model/placement/coarse.ts';
+import { type PlacementHost, withAssignments } from '../../model/placement/needs.ts';
+import { NameIndex, UNKNOWN } from '../wire/name-index.ts';
 import { ChangeLog } from './change-log.ts';
-import { NameIndex, UNKNOWN } from './name-index.ts';
 import { createNodeShapes, type NodeShape } from './node-shapes.ts';
 
 /** What is kept of a report's assignment. */

@@ -1,6 +1,6 @@
-import type { EventRecorder } from '../kube/events.ts';
-import type { Breaker } from '../model/claims/breaker.ts';
-import type { Logger } from '../runtime/log.ts';
+import type { EventRecorder } from '../../kube/events.ts';
+import type { Breaker } from '../../model/claims/breaker.ts';
+import type { Logger } from '../../runtime/log.ts';
 import type { PodView } from './pod-view.ts';
 
 export interface HeldOwnersOptions {

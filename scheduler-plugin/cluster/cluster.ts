@@ -1,8 +1,8 @@
 import * as z from 'zod';
-import type { KubeClient } from '../kube/client.ts';
-import { NODE_TOPOLOGY_API, nodeTopology } from '../kube/node-topology.ts';
-import { createReflector } from '../kube/reflector.ts';
-import { lease, node as nodeSchema, objectMeta } from '../kube/resources.ts';
+import type { KubeClient } from '../../kube/client.ts';
+import { NODE_TOPOLOGY_API, nodeTopology } from '../../kube/node-topology.ts';
+import { createReflector } from '../../kube/reflector.ts';
+import { lease, node as nodeSchema, objectMeta } from '../../kube/resources.ts';
 import {
   DPU_HOST_LABEL,
   DPU_LEASE_PREFIX,
@@ -10,9 +10,9 @@ import {
   FULL_PCPUS_LABEL,
   NAMESPACE,
   THREADS_PER_CORE_LABEL,
-} from '../model/names.ts';
-import type { Logger } from '../runtime/log.ts';
-import { sleep } from '../runtime/time.ts';
+} from '../../model/names.ts';
+import type { Logger } from '../../runtime/log.ts';
+import { sleep } from '../../runtime/time.ts';
 import { AGENT_LEASE_PREFIX, AgentHealth } from './agent-health.ts';
 import type { ClusterState } from './cluster-state.ts';
 import type { LeaseView } from './dpu-health.ts';

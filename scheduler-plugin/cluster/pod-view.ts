@@ -1,6 +1,6 @@
 import * as z from 'zod';
-import { pod as podSchema } from '../kube/resources.ts';
-import { ParseError } from '../model/errors.ts';
+import { pod as podSchema } from '../../kube/resources.ts';
+import { ParseError } from '../../model/errors.ts';
 import type { NeedsReader, PodNeeds } from './pod-needs.ts';
 
 const waitingState = z.object({ reason: z.string().optional(), message: z.string().optional() });

@@ -1,6 +1,6 @@
-import type { KubeClient } from '../kube/client.ts';
-import { isNotFound } from '../kube/errors.ts';
-import { lease as leaseSchema } from '../kube/resources.ts';
+import type { KubeClient } from '../../kube/client.ts';
+import { isNotFound } from '../../kube/errors.ts';
+import { lease as leaseSchema } from '../../kube/resources.ts';
 import {
   isReady,
   judgeLease,
@@ -9,9 +9,9 @@ import {
   type LeaseState,
   NOTHING_OBSERVED,
   observeLease,
-} from '../model/lease/observer.ts';
-import { DPU_LEASE_PREFIX } from '../model/names.ts';
-import type { Logger } from '../runtime/log.ts';
+} from '../../model/lease/observer.ts';
+import { DPU_LEASE_PREFIX } from '../../model/names.ts';
+import type { Logger } from '../../runtime/log.ts';
 
 /** What is read of a DPU's lease. */
 export interface LeaseView {

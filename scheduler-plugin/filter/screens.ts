@@ -1,8 +1,8 @@
-import { coarseNeedOf } from '../model/placement/coarse.ts';
+import { coarseNeedOf } from '../../model/placement/coarse.ts';
+import type { Fleet } from '../cluster/fleet.ts';
+import type { NodeShape } from '../cluster/node-shapes.ts';
+import type { PodNeeds } from '../cluster/pod-needs.ts';
 import { candidateKey } from './candidate-order.ts';
-import type { Fleet } from './fleet.ts';
-import type { NodeShape } from './node-shapes.ts';
-import type { PodNeeds } from './pod-needs.ts';
 import { type Refused, refuse, type UnpredictablePolicy, unfitShape } from './verdict.ts';
 
 /** What can be told of every node for pods alike, without an exact prediction. */

@@ -1,10 +1,10 @@
-import type { Place } from '../model/claims/claim.ts';
+import type { Place } from '../../model/claims/claim.ts';
+import { type Fleet, NodeFlag } from '../cluster/fleet.ts';
+import type { PodNeeds } from '../cluster/pod-needs.ts';
+import { UNKNOWN } from '../wire/name-index.ts';
+import type { ScannedNames } from '../wire/scanned-names.ts';
 import { type CandidateOrder, createCandidateOrder, LAST_KEY } from './candidate-order.ts';
-import { type Fleet, NodeFlag } from './fleet.ts';
-import { UNKNOWN } from './name-index.ts';
-import type { PodNeeds } from './pod-needs.ts';
 import { RefusalList, type Refusals } from './refusals.ts';
-import type { ScannedNames } from './scanned-names.ts';
 import { createScreens, LOOK_CLOSER, type Screen } from './screens.ts';
 import { Texts } from './texts.ts';
 import {

@@ -1,5 +1,5 @@
-import type { NodeTopologyStatus } from '../kube/node-topology.ts';
-import { type PlacementHost, preparedHost } from '../model/placement/needs.ts';
+import type { NodeTopologyStatus } from '../../kube/node-topology.ts';
+import { type PlacementHost, preparedHost } from '../../model/placement/needs.ts';
 
 /**
  * All of a node that its pods do not change: hardware, kubelet, networks. Nodes of one make share it, which is what

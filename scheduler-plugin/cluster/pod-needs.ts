@@ -1,11 +1,11 @@
-import type { Pod } from '../kube/resources.ts';
-import { ANNOTATED_THREADS_PER_CORE, isAligned } from '../model/alignment.ts';
-import { type PodRequest, podRequestOf } from '../model/kubelet/pod-request.ts';
-import { isNetworkResource } from '../model/kubelet/report.ts';
-import { wantsFullPcpus } from '../model/launcher/annotation.ts';
-import { PLACED_RESOURCE, PLACEMENT_ANNOTATION } from '../model/names.ts';
-import { needsKey, type PlacementNeeds } from '../model/placement/needs.ts';
-import { networkOfResource, parseWishes, withWishes } from '../model/placement/wishes.ts';
+import type { Pod } from '../../kube/resources.ts';
+import { ANNOTATED_THREADS_PER_CORE, isAligned } from '../../model/alignment.ts';
+import { type PodRequest, podRequestOf } from '../../model/kubelet/pod-request.ts';
+import { isNetworkResource } from '../../model/kubelet/report.ts';
+import { wantsFullPcpus } from '../../model/launcher/annotation.ts';
+import { PLACED_RESOURCE, PLACEMENT_ANNOTATION } from '../../model/names.ts';
+import { needsKey, type PlacementNeeds } from '../../model/placement/needs.ts';
+import { networkOfResource, parseWishes, withWishes } from '../../model/placement/wishes.ts';
 
 /** Which pods count as needing the DPU of a node whose network it makes. */
 export type DpuScope = 'all' | 'attached';

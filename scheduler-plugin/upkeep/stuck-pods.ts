@@ -1,7 +1,7 @@
-import type { ClusterState } from './cluster-state.ts';
-import type { DpuHealth } from './dpu-health.ts';
+import type { ClusterState } from '../cluster/cluster-state.ts';
+import type { DpuHealth } from '../cluster/dpu-health.ts';
+import type { PodView } from '../cluster/pod-view.ts';
 import type { EvictionReason, Evictions } from './evictions.ts';
-import type { PodView } from './pod-view.ts';
 
 export interface StuckPodsOptions {
   readonly state: Pick<ClusterState, 'startingOn'>;

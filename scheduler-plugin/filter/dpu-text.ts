@@ -1,5 +1,5 @@
-import type { LeaseState } from '../model/lease/observer.ts';
-import type { DpuVerdict } from './dpu-health.ts';
+import type { LeaseState } from '../../model/lease/observer.ts';
+import type { DpuVerdict } from '../cluster/dpu-health.ts';
 import { type Refused, refuse } from './verdict.ts';
 
 const WITHOUT_AGE: Readonly<Record<LeaseState, string>> = {

@@ -1,4 +1,4 @@
-import { type LeaseObservation, NOTHING_OBSERVED, observeLease } from '../model/lease/observer.ts';
+import { type LeaseObservation, NOTHING_OBSERVED, observeLease } from '../../model/lease/observer.ts';
 
 /** The Lease by which a node's agent says that it lives is this and the node's name. */
 export const AGENT_LEASE_PREFIX = 'plumbline-agent-';
