@@ -1,10 +1,13 @@
 import { execFileSync } from 'node:child_process';
 import { rm } from 'node:fs/promises';
+import { join, resolve } from 'node:path';
 import { build, type Plugin } from 'esbuild';
+import { buildConsole } from './build-console.ts';
 
 /**
- * Bundles each daemon and the command line tool to one file in dist/. koffi stays outside: it is a native module. The CNI
- * plugin is put beside them where its compiler is installed.
+ * Bundles each daemon and the command line tool to one file in dist/, and the page that the extender serves into
+ * dist/console. koffi stays outside: it is a native module. The CNI plugin is put beside them where its compiler is
+ * installed.
  */
 const ENTRIES = {
   webhook: 'webhook/main.ts',
@@ -32,10 +35,13 @@ const dropUnusedModels: Plugin = {
   },
 };
 
-await rm('dist', { recursive: true, force: true });
+/** Where the bundles go; whoever runs them from elsewhere than dist/ names it in the same way. */
+const OUT = resolve(process.env['PLUMBLINE_DIST'] ?? 'dist');
+
+await rm(OUT, { recursive: true, force: true });
 await build({
   entryPoints: ENTRIES,
-  outdir: 'dist',
+  outdir: OUT,
   bundle: true,
   platform: 'node',
   target: 'node20.19',
@@ -48,11 +54,12 @@ await build({
   plugins: [dropUnusedModels],
   logLevel: 'warning',
 });
+await buildConsole(join(OUT, 'console'));
 
 try {
   execFileSync('musl-gcc', ['-dumpversion'], { stdio: 'ignore' });
-  execFileSync('make', ['-s', '-C', 'native/cni', 'OUT=../../dist'], { stdio: 'inherit' });
+  execFileSync('make', ['-s', '-C', 'native/cni', `OUT=${OUT}`], { stdio: 'inherit' });
 } catch (error) {
   if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
-  console.warn('dist/plumbline-gate is not built: musl-gcc or make is missing (npm run test:setup)');
+  console.warn('plumbline-gate is not built: musl-gcc or make is missing (npm run test:setup)');
 }

@@ -1,4 +1,6 @@
 import { parseArgs } from 'node:util';
+import { CLI_BENCHES } from './cli/index.ts';
+import { CONSOLE_BENCHES } from './console/index.ts';
 import { START_UP_NAMES, startUpAndMemory } from './daemons/index.ts';
 import { MODEL_BENCHES } from './model/index.ts';
 import type { BenchResult } from './model/timing.ts';
@@ -6,14 +8,17 @@ import { NATIVE_BENCHES } from './native/index.ts';
 import { NODE_AGENT_BENCHES } from './node-agent/index.ts';
 import { SCHEDULER_PLUGIN_BENCHES } from './scheduler-plugin/index.ts';
 import { podsPerSecond } from './scheduler-plugin/real-scheduler.ts';
+import { writeTable } from './table.ts';
+import { VM_PINNING_BENCHES } from './vm-pinning/index.ts';
 import { WEBHOOK_BENCHES } from './webhook/index.ts';
 
 /**
- * `npm run bench -- [prefix] [--json]`: ratios against a base measured in the same run. Names begin with what they
- * measure; a prefix chooses some. Ends with 1 if a bound does not hold. What takes minutes runs only when it is named.
+ * `npm run bench -- [prefix] [--json] [--write FILE]`: ratios against a base measured in the same run. Names begin with
+ * what they measure; a prefix chooses some. Ends with 1 if a bound does not hold. What takes minutes runs only when it is
+ * named. --write puts what was measured into a table of Markdown.
  */
 const { values, positionals } = parseArgs({
-  options: { json: { type: 'boolean', default: false } },
+  options: { json: { type: 'boolean', default: false }, write: { type: 'string' } },
   allowPositionals: true,
 });
 const [prefix = ''] = positionals;
@@ -33,8 +38,11 @@ const GROUPS: readonly Group[] = [
   ...WEBHOOK_BENCHES,
   { names: ['scheduler-plugin.'], benches: SCHEDULER_PLUGIN_BENCHES },
   { names: ['kube-scheduler.'], benches: [podsPerSecond], onRequest: true },
+  ...CONSOLE_BENCHES,
+  { names: ['cli.'], benches: CLI_BENCHES },
   { names: ['native.'], benches: NATIVE_BENCHES },
   { names: ['node-agent.'], benches: NODE_AGENT_BENCHES },
+  { names: ['vm-pinning.'], benches: VM_PINNING_BENCHES },
   { names: START_UP_NAMES, benches: [startUpAndMemory] },
 ];
 
@@ -45,6 +53,7 @@ for (const { names, benches, onRequest } of GROUPS) {
   for (const bench of benches) {
     const found = [await bench()].flat().filter(({ name }) => name.startsWith(prefix));
     results.push(...found);
+    if (values.write !== undefined) writeTable(values.write, found);
     if (!values.json) for (const result of found) console.log(lineOf(result));
   }
 }

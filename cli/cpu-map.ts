@@ -17,6 +17,8 @@ export interface CpuMapOptions {
   /** What stands beside a NUMA node: its networks. */
   readonly cellLabels?: ReadonlyMap<number, string>;
   readonly color: boolean;
+  /** Columns of the terminal; default: as many as the map needs. */
+  readonly width?: number;
 }
 
 const FREE = '·';
@@ -25,27 +27,30 @@ const CORES_A_LINE = 12;
 
 /**
  * Draws a host: a block for each NUMA node, its cores side by side, each core's threads by number and, below, by
- * owner. Readable without colour.
+ * owner, if any owner is given. Readable without colour.
  */
-export function drawCpuMap({ host, owners, cellLabels = new Map(), color }: CpuMapOptions): string[] {
+export function drawCpuMap(options: CpuMapOptions): string[] {
+  const { host, owners, cellLabels = new Map(), color, width = Number.POSITIVE_INFINITY } = options;
   const ownerOf = (cpu: number) => owners.find(({ cpus }) => cpus.has(cpu));
   const paint = (owner: CpuOwner | undefined, text: string) =>
-    color && owner?.style !== undefined ? styleText(owner.style, text) : text;
+    color && owner?.style !== undefined ? styleText(owner.style, text, { validateStream: false }) : text;
   const digits = String(host.cpus.at(-1)?.id ?? 0).length;
+  const coreWidth = Math.max(...host.cores.map((core) => core.size)) * (digits + 1) + 3;
+  const coresALine = Math.max(1, Math.min(CORES_A_LINE, Math.floor(width / coreWidth)));
 
   const lines = host.cells.flatMap(({ id, cpus }) => {
     const cores = host.cores.filter((core) => core.intersects(cpus));
     const label = cellLabels.get(id);
-    const rows = chunk(cores, CORES_A_LINE).flatMap((row) => {
+    const rows = chunk(cores, coresALine).flatMap((row) => {
       const cells = (draw: (cpu: number) => string) =>
         row.map((core) => core.toArray().map(draw).join(' ')).join('  │ ');
-      return [
-        `  ${cells((cpu) => String(cpu).padStart(digits))}`,
-        `  ${cells((cpu) => paint(ownerOf(cpu), (ownerOf(cpu)?.mark ?? FREE).padStart(digits)))}`,
-      ];
+      const numbers = `  ${cells((cpu) => String(cpu).padStart(digits))}`;
+      if (owners.length === 0) return [numbers];
+      return [numbers, `  ${cells((cpu) => paint(ownerOf(cpu), (ownerOf(cpu)?.mark ?? FREE).padStart(digits)))}`];
     });
     return [`NUMA node ${id}${label === undefined ? '' : `  (${label})`}`, ...rows];
   });
+  if (owners.length === 0) return lines;
   const legend = owners
     .filter(({ cpus }) => !cpus.isEmpty)
     .map((owner) => `${paint(owner, owner.mark)} ${owner.label}`);

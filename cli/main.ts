@@ -1,18 +1,28 @@
-import { Command } from 'commander';
-import packageJson from '../package.json' with { type: 'json' };
-import { demoCommand } from './demo/command.ts';
-import { doctorCommand } from './doctor/command.ts';
-import { ovsCommand } from './ovs/command.ts';
+#!/usr/bin/env node
+import { basename } from 'node:path';
+import { runProgram } from './program.ts';
 
-const program = new Command('plumbline')
-  .description('Lines virtual machines on Kubernetes up with the hardware below them.')
-  .version(packageJson.version)
-  .showHelpAfterError('(plumbline --help lists the commands)')
-  .addCommand(demoCommand())
-  .addCommand(doctorCommand())
-  .addCommand(ovsCommand());
+/** How it was called: by its own name, or by one of those by which kubectl finds a plugin and its completion. */
+const calledAs = basename(process.argv[1] ?? '').replace(/\.\w+$/, '');
+const args = process.argv.slice(2);
 
-program.parseAsync().catch((error: unknown) => {
+// Whoever reads (head, less) may have seen enough; that is no failure.
+process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+  if (error.code !== 'EPIPE') throw error;
+  process.exit(0);
+});
+
+async function main(): Promise<void> {
+  const forKubectl = calledAs === 'kubectl_complete-plumbline';
+  if (forKubectl || args[0] === '__complete') {
+    const { complete } = await import('./completion/complete.ts');
+    return complete(forKubectl ? args : args.slice(1), forKubectl);
+  }
+  const status = await runProgram(calledAs === 'kubectl-plumbline' ? 'kubectl plumbline' : 'plumbline', args);
+  if (status !== undefined) process.exitCode = status;
+}
+
+main().catch((error: unknown) => {
   process.stderr.write(`plumbline: ${error instanceof Error ? error.message : String(error)}\n`);
   process.exitCode = 1;
 });

@@ -22,7 +22,9 @@ export interface LeaderElection {
   isLeader(): boolean;
   /** Whether it is known who leads: us, or somebody whose Lease was read. */
   readonly settled: boolean;
-  /** Gives the Lease up, so that another need not wait for its end. Never rejects. */
+  /** The identity of who leads, as the Lease was last read; undefined if nobody does. */
+  readonly holder: string | undefined;
+  /** Gives the Lease up for good, so that another need not wait for its end. Never rejects. */
   release(): Promise<void>;
 }
 
@@ -56,6 +58,10 @@ export function createLeaderElection(options: LeaderElectionOptions): LeaderElec
   let deadline = Number.NEGATIVE_INFINITY;
   let leading = false;
   let settled = false;
+  /** It was given up: who is about to end takes no more part. */
+  let ended = false;
+  let underWay: Promise<void> = Promise.resolve();
+  let holder: string | undefined;
   /** The Lease as it was last seen to have changed, when, and how long its holder may lead from then on. */
   let observed: { readonly version: string; readonly at: number; readonly lasts: number } | undefined;
 
@@ -111,6 +117,7 @@ export function createLeaderElection(options: LeaderElectionOptions): LeaderElec
   const round = async (signal: AbortSignal): Promise<void> => {
     const held = await read(signal);
     settled = true;
+    holder = held?.spec?.holderIdentity;
     if (!isFree(held)) {
       deadline = Number.NEGATIVE_INFINITY;
       return;
@@ -133,12 +140,17 @@ export function createLeaderElection(options: LeaderElectionOptions): LeaderElec
     get settled() {
       return settled;
     },
+    get holder() {
+      if (isLeader()) return identity;
+      return holder === '' || holder === identity ? undefined : holder;
+    },
     async run(signal) {
-      while (!signal.aborted) {
+      while (!signal.aborted && !ended) {
         // A lease that ran out is lost even if it is won again at once: others may have acted in between.
         tell();
         try {
-          await round(signal);
+          underWay = round(signal);
+          await underWay;
         } catch (err) {
           if (!signal.aborted) log.warn({ err, lease: name }, 'could not read or renew the lease of the leader');
         }
@@ -148,6 +160,9 @@ export function createLeaderElection(options: LeaderElectionOptions): LeaderElec
       }
     },
     async release() {
+      ended = true;
+      // A renewal that is on its way would take it back.
+      await underWay.catch(() => undefined);
       const was = isLeader();
       deadline = Number.NEGATIVE_INFINITY;
       tell();
@@ -155,11 +170,8 @@ export function createLeaderElection(options: LeaderElectionOptions): LeaderElec
       try {
         const held = leaseSchema.parse(await client.get(path, { timeout: interval }));
         if (held.spec?.holderIdentity !== identity) return;
-        const object = objectOf(held);
-        await client.replace(path, {
-          ...object,
-          spec: { ...object.spec, holderIdentity: '', leaseDurationSeconds: 1 },
-        });
+        const spec = { ...specOf(held.spec), holderIdentity: '', leaseDurationSeconds: 1 };
+        await client.replace(path, { ...objectOf(held), spec });
       } catch (err) {
         log.warn({ err, lease: name }, 'could not give the lease up; another replica waits for its end');
       }

@@ -1,12 +1,19 @@
 import * as z from 'zod';
 import { objectMeta, virtualMachineInstance } from './resources.ts';
 
-/** The kinds that make VMIs, as far as their templates go. */
+/** VMIs as they are made, and the kinds that make them, as far as their templates go. */
+
+/** A VMI's spec with what decides how it starts, which is read where VMIs are made and nowhere else. */
+export const startingSpec = virtualMachineInstance.shape.spec.extend({
+  startStrategy: z.string().nullish(),
+  livenessProbe: z.object({}).nullish(),
+});
+export const startingInstance = z.object({ metadata: objectMeta, spec: startingSpec });
 
 const instancetype = z.object({ name: z.string().optional() }).nullish();
 const template = z.object({
   metadata: objectMeta.nullish().transform((meta) => meta ?? undefined),
-  spec: virtualMachineInstance.shape.spec,
+  spec: startingSpec,
 });
 
 export const virtualMachine = z.object({
@@ -22,4 +29,28 @@ export const virtualMachineInstanceReplicaSet = z.object({
 export const virtualMachinePool = z.object({
   metadata: objectMeta,
   spec: z.object({ virtualMachineTemplate: z.object({ spec: z.object({ template, instancetype }) }) }),
+});
+
+/** A VMI with how far its start is. */
+export const startedInstance = z.object({
+  metadata: objectMeta,
+  spec: startingSpec,
+  status: z
+    .object({
+      phase: z.string().optional(),
+      nodeName: z.string().optional(),
+      /** Node by uid of the launcher; two while it migrates. */
+      activePods: z.record(z.string(), z.string()).nullish(),
+      conditions: z
+        .array(
+          z.object({
+            type: z.string(),
+            status: z.string(),
+            reason: z.string().nullish(),
+            lastTransitionTime: z.string().nullish(),
+          }),
+        )
+        .nullish(),
+    })
+    .nullish(),
 });

@@ -1,4 +1,4 @@
-import { ParseError } from './errors.ts';
+import { ParseError, quote } from './errors.ts';
 
 /**
  * Highest CPU id that text may name, plus one. The kernel's own limit (CONFIG_NR_CPUS) is 8,192 on the largest builds;
@@ -216,7 +216,7 @@ function parseRange(part: string, whole: string): [number, number] {
   if (!match) throw new ParseError('CPU list', whole, 'expected numbers and ranges separated by commas, as in 0-3,8');
   const first = Number(match[1]);
   const last = match[2] === undefined ? first : Number(match[2]);
-  if (last < first) throw new ParseError('CPU list', whole, `the range ${part} runs backwards`);
+  if (last < first) throw new ParseError('CPU list', whole, `the range ${quote(part)} runs backwards`);
   if (last >= MAX_CPUS) throw new ParseError('CPU list', whole, `CPU ids end at ${MAX_CPUS - 1}`);
   return [first, last];
 }

@@ -13,6 +13,8 @@ export const ALIGN_WHOLE_CORES = 'whole-cores';
 export const CPU_MASK_ANNOTATION = 'plumbline.dev/cpu-mask';
 /** Beside it: `true` takes `all` in the place of a mask that a host has not the CPUs of. */
 export const FIX_CPU_MISMATCH_ANNOTATION = 'plumbline.dev/fix-cpu-mismatch';
+/** On a VMI: that the webhook had it start paused until it is pinned, and how far that is. No tenant can write it. */
+export const PAUSED_START_ANNOTATION = 'plumbline.dev/paused-start';
 
 /** What the webhook decided, for people; no component reads it. */
 export const DECISION_ANNOTATION = 'plumbline.dev/decision';

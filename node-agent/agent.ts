@@ -64,7 +64,10 @@ export function createAgent(config: NodeAgentConfig, log: Logger, program: strin
     port: config.probePort,
     notReady: () => (stopping.signal.aborted ? 'stopping' : notReady(waiting, agent)),
     registry,
-    pages: agent.ovs === undefined ? {} : { '/ovs': agent.ovs.status },
+    pages: {
+      ...(agent.ovs && { '/ovs': agent.ovs.status }),
+      ...(agent.vms && { '/vms': agent.vms.status }),
+    },
     log,
   });
   if (config.mode === 'full') registerDatapathMetrics(registry, { rundir: config.ovsRundir, log });

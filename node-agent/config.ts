@@ -40,6 +40,10 @@ const schema = z.object({
   ovsIsolated: z.enum(['use', 'leave']).default('use'),
   ovsMasksAtEnd: z.enum(['restore', 'leave']).default('restore'),
   stateDir: directory('/var/lib/plumbline'),
+  vmPinning: z.enum(['on', 'off']).default('on'),
+  vmCheckInterval: z.coerce.number().min(0.01).max(60).default(1),
+  vmPinsAtEnd: z.enum(['restore', 'leave']).default('leave'),
+  cgroupRoot: directory('/sys/fs/cgroup'),
   dpuLease: z.enum(['own', 'observe']).default('own'),
   dpuLeaseNamespace: z.string().min(1).default(DPU_LEASE_NAMESPACE),
   dpuLeaseInterval: seconds.default(10),
@@ -124,6 +128,19 @@ const definition: ConfigDefinition<typeof schema> = {
       flag: '--state-dir <path>',
       help: 'where the masks of OVS’s threads are kept, so that an agent that was killed leaves nothing behind',
     },
+    vmPinning: {
+      flag: '--vm-pinning <on|off>',
+      help: 'keep the CPU masks of virtual machines, and the CPUs of their emulators',
+    },
+    vmCheckInterval: {
+      flag: '--vm-check-interval <seconds>',
+      help: 'how often the threads of such virtual machines are looked at; what others changed is put right by then',
+    },
+    vmPinsAtEnd: {
+      flag: '--vm-pins-at-end <policy>',
+      help: 'what becomes of pinned vCPUs when the agent stops: restore their container’s CPUs, or leave them',
+    },
+    cgroupRoot: { flag: '--cgroup-root <path>', help: 'where the host’s cgroups are mounted' },
     dpuLease: {
       flag: '--dpu-lease <policy>',
       help: 'own: keep the DPU’s lease; observe: never write it (OVN-Kubernetes does)',

@@ -14,6 +14,8 @@ import type { OvsAffinity } from './ovs-affinity/ovs-affinity.ts';
 import type { AgentParts } from './parts.ts';
 import { createReportDuty } from './report/duty.ts';
 import { createHeartbeat } from './report/heartbeat.ts';
+import { createVmPinningDuty } from './vm-pinning/duty.ts';
+import type { VmPinning } from './vm-pinning/vm-pinning.ts';
 
 /** The duties of a mode, and what of them the readiness probe asks. */
 export interface AgentDuties {
@@ -22,15 +24,18 @@ export interface AgentDuties {
   readonly assignments: Assignments | undefined;
   /** Undefined where there is no Open vSwitch of this host's own. */
   readonly ovs: OvsAffinity | undefined;
+  /** Undefined where no VMs are looked after. */
+  readonly vms: VmPinning | undefined;
 }
 
 /** Puts the duties of the configured mode together; none runs yet. */
 export function createDuties(parts: AgentParts): AgentDuties {
   const lease = createDpuLeaseDuties(parts);
-  if (parts.config.mode === 'dpu') return { duties: lease.duties, assignments: undefined, ovs: undefined };
-  const { duties, assignments, ovs } = hostDuties(parts);
+  if (parts.config.mode === 'dpu')
+    return { duties: lease.duties, assignments: undefined, ovs: undefined, vms: undefined };
+  const { duties, assignments, ovs, vms } = hostDuties(parts);
   const gate = createGateDuties(parts, { assignments, ovs, health: lease.health });
-  return { duties: [...duties, ...lease.duties, ...gate], assignments, ovs };
+  return { duties: [...duties, ...lease.duties, ...gate], assignments, ovs, vms };
 }
 
 function hostDuties(parts: AgentParts): AgentDuties & { duties: Duty[] } {
@@ -58,7 +63,8 @@ function hostDuties(parts: AgentParts): AgentDuties & { duties: Duty[] } {
   networks.subscribe(() => metrics.networksProblems.set(networks.view().problems.length));
   const kubeletConfig = createKubeletConfigReader(kubeletConfigSources(parts), log);
   const ovs = mode === 'full' ? createOvsDuty(parts, { facts, assignments, networks, kubeletConfig }) : undefined;
-  const host = { facts, assignments, networks, ovs, kubeletConfig };
+  const vms = config.vmPinning === 'on' ? createVmPinningDuty(parts, { facts, assignments }) : undefined;
+  const host = { facts, assignments, networks, ovs, vms, kubeletConfig };
   const report = createReportDuty(parts, host);
 
   const duties: Duty[] = [
@@ -78,5 +84,6 @@ function hostDuties(parts: AgentParts): AgentDuties & { duties: Duty[] } {
     { name: 'device-plugin', run: createDevicePluginDuty(parts, host).run },
   ];
   if (ovs !== undefined) duties.push({ name: 'ovs-affinity', run: ovs.run });
-  return { duties, assignments, ovs };
+  if (vms !== undefined) duties.push({ name: 'vm-pinning', run: vms.run });
+  return { duties, assignments, ovs, vms };
 }

@@ -89,6 +89,10 @@ export function createAgentMetrics(registry: Registry) {
       'outcome',
     ]),
     claims: counter('claims_total', 'CPUs of containers with a network’s device, judged', ['resource', 'outcome']),
+    vmPinning: gauge('vm_pinning', 'Virtual machines with a CPU mask, by what became of it', ['state']),
+    vmMaskOverlaps: gauge('vm_mask_overlaps', 'Pairs of virtual machines whose CPU masks share CPUs'),
+    vmHousekeeping: gauge('vm_housekeeping', 'Virtual machines whose emulator has CPUs of its own', ['state']),
+    vmThreadMoves: counter('vm_thread_moves_total', 'Changes of the CPUs of a VM’s threads and cgroups', ['cause']),
     networksProblems: gauge('networks_problems', 'What is not known or not right about the node’s networks'),
     preStarts: counter('device_plugin_pre_starts_total', 'Container starts that waited for the agent', [
       'resource',

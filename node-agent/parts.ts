@@ -9,6 +9,7 @@ import type { KubeletConfigReading } from './host/kubelet-config-reader.ts';
 import type { AgentMetrics } from './metrics.ts';
 import type { Networks } from './networks/networks.ts';
 import type { OvsAffinity } from './ovs-affinity/ovs-affinity.ts';
+import type { VmPinning } from './vm-pinning/vm-pinning.ts';
 
 /** What every duty is made from. */
 export interface AgentParts {
@@ -31,5 +32,7 @@ export interface HostParts {
   readonly assignments: Assignments;
   readonly networks: Networks;
   readonly ovs: OvsAffinity | undefined;
+  /** Undefined where it is turned off. */
+  readonly vms: VmPinning | undefined;
   readonly kubeletConfig: () => Promise<KubeletConfigReading>;
 }

@@ -109,8 +109,9 @@ export function createLocalClient(server: ApiServer, user: User, now: () => numb
   return client;
 }
 
-async function recordEvent(
-  client: LocalClient,
+/** Puts an Event on an object, or counts up the one that says the same. */
+export async function recordEvent(
+  client: Pick<LocalClient, 'list' | 'edit' | 'create'>,
   component: string,
   involved: KubeObject,
   { type, reason, message }: Occurrence,

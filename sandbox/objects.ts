@@ -101,7 +101,13 @@ export type Node = KubeObject & {
 
 export type VirtualMachineInstance = KubeObject & {
   spec: JsonObject;
-  status?: JsonObject & { phase?: string; nodeName?: string };
+  status?: JsonObject & {
+    phase?: string;
+    nodeName?: string;
+    /** Node by uid of the launcher. */
+    activePods?: Record<string, string>;
+    conditions?: Condition[];
+  };
 };
 
 /** The same JSON again, free to change. */

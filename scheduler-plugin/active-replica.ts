@@ -18,6 +18,8 @@ export interface ActiveReplica {
   isActive(): boolean;
   /** Whether it is known who decides. */
   readonly settled: boolean;
+  /** The identity of the replica that decides, as far as it is known. */
+  readonly holder: string | undefined;
   /** Lets another replica decide. */
   release(): Promise<void>;
 }
@@ -105,6 +107,9 @@ export function createActiveReplica(options: ActiveReplicaOptions): ActiveReplic
     isActive,
     get settled() {
       return !elects || election.settled;
+    },
+    get holder() {
+      return elects ? election.holder : identity;
     },
     async run(signal) {
       await Promise.all([tend(signal), ...(elects ? [election.run(signal)] : [])]);

@@ -2,12 +2,17 @@ import * as z from 'zod';
 import { NAMESPACE } from '../model/names.ts';
 import { type ConfigDefinition, parseConfig } from '../runtime/config.ts';
 import { LOG_LEVELS } from '../runtime/log.ts';
+import { parseConsoleAddress } from './web-console/address.ts';
 
 const schema = z.object({
   host: z.string().default('0.0.0.0'),
   port: z.coerce.number().int().min(0).max(65_535).default(9443),
   probeHost: z.string().default('0.0.0.0'),
   probePort: z.coerce.number().int().min(0).max(65_535).default(8081),
+  consoleAddress: z
+    .string()
+    .refine((text) => text === 'off' || parseConsoleAddress(text) !== undefined, 'expected <host>:<port>, or off')
+    .default('127.0.0.1:8083'),
   certFile: z.string().default('/etc/plumbline/tls/tls.crt'),
   keyFile: z.string().default('/etc/plumbline/tls/tls.key'),
   clientCaFile: z.string().optional(),
@@ -39,6 +44,10 @@ const definition: ConfigDefinition<typeof schema> = {
     port: { flag: '--port <number>', help: 'port to serve the extender on (HTTPS)', env: 'PLUMBLINE_PORT' },
     probeHost: { flag: '--probe-host <address>', help: 'address of /healthz, /readyz and /metrics' },
     probePort: { flag: '--probe-port <number>', help: 'port of /healthz, /readyz and /metrics (HTTP)' },
+    consoleAddress: {
+      flag: '--console-address <host:port>',
+      help: 'where the read-only web page is served, without any login; off: nowhere (default: 127.0.0.1:8083)',
+    },
     certFile: { flag: '--cert-file <path>', help: 'serving certificate, PEM; followed as it is renewed' },
     keyFile: { flag: '--key-file <path>', help: 'its private key, PEM' },
     clientCaFile: {

@@ -1,6 +1,8 @@
 import { randomBytes } from 'node:crypto';
+import { realpathSync } from 'node:fs';
 import { hostname } from 'node:os';
-import { createKubeClient } from '../kube/client.ts';
+import { dirname, join } from 'node:path';
+import { createKubeClient, type KubeClient } from '../kube/client.ts';
 import { createEventRecorder } from '../kube/events.ts';
 import type { Daemon } from '../runtime/daemon.ts';
 import { createHttpServer } from '../runtime/http-server.ts';
@@ -14,8 +16,11 @@ import { createExtenderApp } from './app.ts';
 import type { SchedulerPluginConfig } from './config.ts';
 import { createDecider, type Decider } from './decider.ts';
 import { createExplainer } from './explain.ts';
-import { createDecisions } from './filter/decisions.ts';
+import { createDecisions, type Decisions } from './filter/decisions.ts';
 import { createExtenderMetrics, type ExtenderMetrics } from './metrics.ts';
+import { parseConsoleAddress } from './web-console/address.ts';
+import { createFeed } from './web-console/feed.ts';
+import { type Console, createConsole } from './web-console/server.ts';
 
 const COMPONENT = 'plumbline-scheduler-plugin';
 /** Seconds that a replica on its way out waits for the pods it has promised room to be bound. */
@@ -37,10 +42,11 @@ export function createSchedulerPlugin(config: SchedulerPluginConfig, log: Logger
   const { certFile, keyFile, clientCaFile, host, port } = config;
   const certificate = { certFile, keyFile, clientCaFile };
   const server = createHttpServer({ handler: app.handler, host, port, certificate, log });
+  const identity = `${config.podName ?? hostname()}_${randomBytes(4).toString('hex')}`;
   const active = createActiveReplica({
     config,
     client,
-    identity: `${config.podName ?? hostname()}_${randomBytes(4).toString('hex')}`,
+    identity,
     port: () => server.port,
     catchUp: (signal) => cluster.catchUp(signal),
     onActive: () => decider.becameActive(),
@@ -55,7 +61,7 @@ export function createSchedulerPlugin(config: SchedulerPluginConfig, log: Logger
     notReady: () => cluster.missing ?? (active.settled ? undefined : 'it is not known yet which replica is active'),
     registry,
     async run(signal) {
-      const watching = cluster.run(signal);
+      const watching = Promise.all([cluster.run(signal), decider.masks.run(signal)]);
       while (cluster.missing !== undefined && !signal.aborted) await sleep(0.02, signal).catch(() => undefined);
       await Promise.all([watching, keepGauges(decider, active, metrics, now, signal), active.run(signal)]);
     },
@@ -66,13 +72,51 @@ export function createSchedulerPlugin(config: SchedulerPluginConfig, log: Logger
     },
     log,
   });
+  const page = consoleOf(config, decider, decisions, { active, identity, client, log });
   return {
-    start: () => daemon.start(),
+    async start() {
+      await daemon.start();
+      await page?.start();
+    },
     async stop() {
+      await page?.stop();
       await handOver(decider, active, now);
       await daemon.stop();
     },
   };
+}
+
+interface ConsoleParts {
+  readonly active: ActiveReplica;
+  readonly identity: string;
+  readonly client: KubeClient;
+  readonly log: Logger;
+}
+
+/** The web page; its files are beside the program. */
+function consoleOf(
+  { consoleAddress }: SchedulerPluginConfig,
+  { state, cluster, dpuHealth, extender }: Decider,
+  decisions: Decisions,
+  { active, identity, client, log }: ConsoleParts,
+): Console | undefined {
+  const address = parseConsoleAddress(consoleAddress);
+  if (address === undefined) return undefined;
+  const feed = createFeed({
+    state,
+    cluster,
+    dpuHealth,
+    decisions,
+    status: () => ({
+      active: active.isActive(),
+      holder: active.holder,
+      missing: cluster.missing,
+      identity,
+      version: VERSION,
+    }),
+  });
+  const assets = join(dirname(realpathSync(process.argv[1] ?? '.')), 'console');
+  return createConsole({ address, feed, assets, extender, client, log });
 }
 
 /** No new promises; then, once those given are kept or withdrawn, another replica may begin. */

@@ -3,12 +3,13 @@ import type { EventRecorder } from '../kube/events.ts';
 import type { Logger } from '../runtime/log.ts';
 import { type Cluster, createCluster } from './cluster/cluster.ts';
 import { ClusterState } from './cluster/cluster-state.ts';
-import { createDpuHealth } from './cluster/dpu-health.ts';
+import { createDpuHealth, type DpuHealth } from './cluster/dpu-health.ts';
 import { createHeldOwners } from './cluster/held-owners.ts';
 import { createNeedsReader } from './cluster/pod-needs.ts';
 import type { SchedulerPluginConfig } from './config.ts';
 import { createExtender, type Extender } from './extender.ts';
 import type { Decisions } from './filter/decisions.ts';
+import { createMaskKeeper, type MaskKeeper } from './mask-keeper.ts';
 import type { ExtenderMetrics } from './metrics.ts';
 import { createEvictions } from './upkeep/evictions.ts';
 import { createNodeWriter } from './upkeep/node-writer.ts';
@@ -21,6 +22,8 @@ export interface Decider {
   readonly cluster: Cluster;
   readonly extender: Extender;
   readonly recheck: Recheck;
+  readonly dpuHealth: Pick<DpuHealth, 'verdict'>;
+  readonly masks: MaskKeeper;
   /** This replica has become the active one: whatever another has left undone is looked at. */
   becameActive(): void;
   stop(): void;
@@ -72,9 +75,12 @@ export function createDecider(options: DeciderOptions): Decider {
     now,
   });
   const dpuLeaseChanged = dpuHealth.changed;
-  const cluster = createCluster({ client, state, reader, dpuLeaseNamespace, dpuLeaseChanged, log, now });
-  const { nodes } = cluster;
   const { fleet, breaker } = state;
+  const masks = createMaskKeeper({ client, events, fleet, metrics, active, log, now });
+  const { pinningReported } = masks;
+  const fed = { dpuLeaseNamespace, dpuLeaseChanged, pinningReported };
+  const cluster = createCluster({ client, state, reader, ...fed, log, now });
+  const { nodes } = cluster;
   const writer = createNodeWriter({ client, fleet, nodes, dpu: dpuHealth.verdict, active, log });
   const recheck = createRecheck({
     wouldFit: (needs, node) => extender.wouldFit(needs, node),
@@ -107,13 +113,16 @@ export function createDecider(options: DeciderOptions): Decider {
     cluster,
     extender,
     recheck,
+    dpuHealth,
+    masks,
     becameActive() {
       writer.lookAtAll();
+      masks.lookAtAll();
       lookAgain();
       for (const node of nodes.keys()) considerAllOn(node);
     },
     stop() {
-      for (const part of [recheck, evictions, writer, dpuHealth]) part.stop();
+      for (const part of [recheck, evictions, writer, dpuHealth, masks]) part.stop();
     },
   };
 }

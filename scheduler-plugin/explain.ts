@@ -50,7 +50,7 @@ export function createExplainer({ extender, decisions, client, isActive }: Expla
   return {
     async ofPod(name) {
       if (name === null) return { active: isActive(), decisions: decisions.list() };
-      const pod = await read(client, name);
+      const pod = await readPod(client, name);
       return { ...explanation(pod), decisions: decisions.list(`${pod.metadata.namespace}/${pod.metadata.name}`) };
     },
     ofBody(body) {
@@ -70,7 +70,8 @@ function podOfBody(body: Buffer): { pod: Pod; nodes: readonly string[] | undefin
 
 const LABEL = /^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$/;
 
-async function read(client: Pick<KubeClient, 'get'>, name: string): Promise<Pod> {
+/** @throws ArgsError if the name is none or there is no such pod; KubeError */
+export async function readPod(client: Pick<KubeClient, 'get'>, name: string): Promise<Pod> {
   const [namespace = '', pod = '', ...more] = name.split('/');
   if (!LABEL.test(namespace) || !LABEL.test(pod) || more.length > 0) {
     throw new ArgsError(`pod=${name}: expected namespace/name`);
@@ -86,7 +87,8 @@ async function read(client: Pick<KubeClient, 'get'>, name: string): Promise<Pod>
 function writtenOut({ node, verdict, held }: NodeExplanation) {
   const inFlight = held.map(({ uid, kind, cpus }) => ({ uid, kind, cpus: cpus?.toString() ?? '' }));
   if (!verdict.fits) {
-    return { node, fits: false, kind: verdict.kind, text: verdict.text, reason: verdict.detail, inFlight };
+    const { kind, text, detail: reason, missing } = verdict;
+    return { node, fits: false, kind, text, reason, missing, inFlight };
   }
   const { score, cpus, cells, warnings } = verdict;
   return { node, fits: true, score, cpus: cpus?.toString() ?? '', numaNodes: cells, warnings, inFlight };

@@ -9,6 +9,10 @@ export interface ExtenderMetrics {
   readonly active: Gauge;
   readonly rechecks: Counter;
   readonly waiting: Gauge;
+  readonly maskedVms: Gauge;
+  readonly maskedVmsWithoutNode: Gauge;
+  readonly pausedStarts: Gauge;
+  readonly resumed: Counter;
 }
 
 export function createExtenderMetrics(registry: Registry): ExtenderMetrics {
@@ -58,6 +62,33 @@ export function createExtenderMetrics(registry: Registry): ExtenderMetrics {
     waiting: new Gauge({
       name: 'plumbline_extender_waiting_pods',
       help: 'Pods that were refused everywhere and wait',
+      registers,
+    }),
+    ...createMaskMetrics(registers),
+  };
+}
+
+/** What is told of CPU masks; by the active replica only. */
+function createMaskMetrics(registers: Registry[]) {
+  return {
+    maskedVms: new Gauge({
+      name: 'plumbline_extender_masked_vms',
+      help: 'VMs with a CPU mask, as the active replica counts them',
+      registers,
+    }),
+    maskedVmsWithoutNode: new Gauge({
+      name: 'plumbline_extender_masked_vms_without_node',
+      help: 'VMs whose CPU mask no node could keep, as the active replica counts them; plumbline verify lists them',
+      registers,
+    }),
+    pausedStarts: new Gauge({
+      name: 'plumbline_extender_paused_starts',
+      help: 'VMs that start paused and wait to be pinned, as the active replica counts them',
+      registers,
+    }),
+    resumed: new Counter({
+      name: 'plumbline_extender_resumed_vms_total',
+      help: 'VMs that this replica has resumed once they were pinned',
       registers,
     }),
   };

@@ -11,11 +11,12 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   runtime: ['model'],
   kube: ['model', 'runtime'],
   native: [],
+  hardware: ['model'],
   webhook: ['model', 'runtime', 'kube'],
   'scheduler-plugin': ['model', 'runtime', 'kube'],
-  'node-agent': ['model', 'runtime', 'kube', 'native'],
+  'node-agent': ['model', 'runtime', 'kube', 'native', 'hardware'],
   sandbox: ['model', 'runtime', 'kube'],
-  cli: ['model', 'kube', 'sandbox'],
+  cli: ['model', 'kube', 'native', 'hardware', 'sandbox'],
 };
 const FOLDERS = Object.keys(MAY_IMPORT);
 

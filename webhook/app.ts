@@ -9,6 +9,7 @@ import type { Outcome, WebhookMetrics } from './metrics.ts';
 export const PATHS = {
   mutatePods: '/mutate-pods',
   validatePods: '/validate-pods',
+  mutateVmis: '/mutate-vmis',
   validateVms: '/validate-vms',
 } as const;
 

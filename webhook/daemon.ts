@@ -17,6 +17,7 @@ import { createPodMutation } from './pods/mutate-pod.ts';
 import { createNadFetch } from './pods/nad-fetch.ts';
 import { createPodValidation } from './pods/validate-pod.ts';
 import { createVmiLookup } from './pods/vmi-lookup.ts';
+import { createVmiMutation } from './vms/mutate-vmi.ts';
 import { createVmValidation } from './vms/validate-vm.ts';
 
 /** To the API server: the watches hold one each, and look-ups need some beside them. */
@@ -42,6 +43,7 @@ export function createWebhook(config: WebhookConfig, context: ConfiguredContext,
   const reviews = {
     mutatePods: createPodMutation(options),
     validatePods: createPodValidation(options),
+    mutateVmis: createVmiMutation(),
     validateVms: createVmValidation(options),
   };
   const server = createHttpServer({

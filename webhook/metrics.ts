@@ -13,7 +13,7 @@ export function createWebhookMetrics(registry: Registry): WebhookMetrics {
   return {
     reviews: new Counter({
       name: 'plumbline_webhook_reviews_total',
-      help: 'Admission reviews by kind (mutatePods, validatePods, validateVms, none) and outcome',
+      help: 'Admission reviews by kind (mutatePods, validatePods, mutateVmis, validateVms, none) and outcome',
       labelNames: ['review', 'outcome'],
       registers: [registry],
     }),

@@ -22,6 +22,14 @@ export interface AgentProcess {
 
 /** @param flags beside those that say where it is; the last of two counts */
 export async function startAgentProcess(...flags: string[]): Promise<AgentProcess> {
+  return startAgentBehind(async (kubeconfig) => kubeconfig, ...flags);
+}
+
+/** @param through makes the kubeconfig that the agent gets of its own, as of a way to the API server that counts */
+export async function startAgentBehind(
+  through: (kubeconfig: string) => Promise<string>,
+  ...flags: string[]
+): Promise<AgentProcess> {
   const directory = await mkdtemp(join(tmpdir(), 'plumb-'));
   const cores = Array.from({ length: 128 }, (_, core) => `${core},${core + 128}`);
   const host = {
@@ -35,7 +43,7 @@ export async function startAgentProcess(...flags: string[]): Promise<AgentProces
   await sandbox.start();
   const { kubeletDirectory: kubeletDir, sysfsRoot } = sandbox.node(NODE);
   replaceCheckpoint(kubeletDir, 0);
-  const kubeconfig = await sandbox.kubeconfig({ kind: 'node-agent', node: NODE });
+  const kubeconfig = await through(await sandbox.kubeconfig({ kind: 'node-agent', node: NODE }));
   const program = join(process.env['PLUMBLINE_DIST'] ?? join(root, 'dist'), 'node-agent.cjs');
   const settings = ['--node-name', NODE, '--kubeconfig', kubeconfig, '--probe-port', '0', '--ovs-rundir', directory];
   const places = ['--sysfs-root', sysfsRoot, '--kubelet-dir', kubeletDir];

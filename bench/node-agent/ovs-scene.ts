@@ -7,7 +7,7 @@ import { pathToFileURL } from 'node:url';
 import { build } from 'esbuild';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { createAffinity } from '../../native/affinity.ts';
-import { procThreads } from '../../node-agent/ovs-affinity/threads.ts';
+import { procThreads } from '../../node-agent/processes/threads.ts';
 import { createFakeKubelet, type FakeKubelet } from '../../test/node-agent/fake-kubelet.ts';
 import { eventually } from '../../test/node-agent/support.ts';
 import { compile } from '../native/c-program.ts';

@@ -2,9 +2,9 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { readdir, readFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { readHost } from '../../hardware/sysfs.ts';
 import { createHost } from '../../model/host.ts';
 import { parseCheckpoint } from '../../node-agent/assignments/checkpoint.ts';
-import { readHost } from '../../node-agent/host/sysfs.ts';
 import { writeSysfs } from '../../sandbox/kubelet/sysfs.ts';
 import { type BenchResult, summary } from '../model/timing.ts';
 

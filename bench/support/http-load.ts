@@ -7,6 +7,8 @@ export interface Target {
   readonly path: string;
   /** PEM of the CA; with it the target is reached over TLS. */
   readonly ca?: string;
+  /** The name that the certificate is for, where that is not the address. */
+  readonly servername?: string;
 }
 
 export interface LoadOptions {
@@ -23,9 +25,10 @@ export interface Client {
 }
 
 /** A client over kept connections. */
-export function createClient({ port, path, ca }: Target): Client {
+export function createClient({ port, path, ca, servername }: Target): Client {
   const options = { keepAlive: true, maxSockets: 64 };
-  const agent = ca === undefined ? new HttpAgent(options) : new HttpsAgent({ ...options, ca });
+  const agent =
+    ca === undefined ? new HttpAgent(options) : new HttpsAgent({ ...options, ca, ...(servername && { servername }) });
   const send = ca === undefined ? httpRequest : httpsRequest;
 
   const call = (body: Buffer) =>

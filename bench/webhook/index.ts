@@ -1,5 +1,6 @@
 import type { BenchResult } from '../model/timing.ts';
 import { memoryOfCaches, memoryOverReviews } from './memory.ts';
+import { PEPR_NAMES, peerPepr } from './pepr.ts';
 import { reviewsOverExpress } from './speed.ts';
 
 /** Every measurement of webhook/ with the names it gives, in the order in which they are printed. */
@@ -8,6 +9,7 @@ export const WEBHOOK_BENCHES: readonly {
   readonly benches: readonly (() => Promise<BenchResult | BenchResult[]>)[];
 }[] = [
   { names: ['webhook.reviews-over-express'], benches: [reviewsOverExpress] },
+  { names: PEPR_NAMES, benches: [peerPepr] },
   { names: ['webhook.rss-over-pepr', 'webhook.private-memory-growth-in-100k-reviews'], benches: [memoryOverReviews] },
   { names: ['webhook.caches-of-10k-networks-and-5k-nodes'], benches: [memoryOfCaches] },
 ];

@@ -51,11 +51,11 @@ export async function untilReady(daemon: Running): Promise<void> {
   }
 }
 
-function vector(name: string): unknown {
+export function vector(name: string): unknown {
   return JSON.parse(readFileSync(join(root, 'test/vectors', name), 'utf8'));
 }
 
-function reviewBody(vmiUid: string): Buffer {
+export function reviewBody(vmiUid: string): Buffer {
   const object = vector('virt-launcher-pod.admission.json') as { metadata: { ownerReferences: { uid: string }[] } };
   object.metadata.ownerReferences[0]!.uid = vmiUid;
   const request = {

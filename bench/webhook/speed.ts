@@ -36,7 +36,7 @@ export async function reviewsOverExpress(): Promise<BenchResult> {
 }
 
 /** Processor time that a process takes meanwhile. */
-async function secondsFor(pid: number, work: () => Promise<unknown>): Promise<number> {
+export async function secondsFor(pid: number, work: () => Promise<unknown>): Promise<number> {
   const before = cpuSecondsOf(pid);
   await work();
   return cpuSecondsOf(pid) - before;

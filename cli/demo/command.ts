@@ -8,6 +8,7 @@ import { createPrinter } from './printer.ts';
 interface DemoFlags {
   readonly json?: true;
   readonly keep?: true;
+  readonly console?: true;
   readonly daemon: Partial<Record<DaemonName, string>>;
 }
 
@@ -20,15 +21,17 @@ export function demoCommand(): Command {
     )
     .option('--json', 'print the steps as one JSON document')
     .option('--keep', 'leave everything running afterwards and print how to reach it; Ctrl-C ends it')
+    .option('--console', 'the same, with VMs to look at in the web console; prints its address')
     .option('--daemon <name=program>', 'run another JavaScript program in place of a daemon', daemonReplacement, {})
-    .action(async ({ json, keep, daemon }: DemoFlags) => {
+    .action(async ({ json, keep, console: page, daemon }: DemoFlags) => {
       const dist = dirname(realpathSync(process.argv[1] ?? '.'));
       const printer = createPrinter({ json: json === true, color: process.stdout.hasColors?.() ?? false });
       const held = await runDemo({
         dist,
         packageRoot: resolve(dist, '..'),
         printer,
-        keep: keep === true,
+        keep: keep === true || page === true,
+        console: page === true,
         replacements: daemon,
       });
       process.exitCode = held ? 0 : 1;

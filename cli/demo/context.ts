@@ -1,11 +1,11 @@
-import type { Sandbox } from '../../sandbox/cluster.ts';
+import type { DemoCluster } from './cluster.ts';
 import type { OpenVswitch } from './open-vswitch.ts';
 import type { Installed } from './plumbline.ts';
 import type { Printer } from './printer.ts';
 
 /** What the steps work on. */
 export interface DemoContext {
-  readonly sandbox: Sandbox;
+  readonly cluster: DemoCluster;
   readonly ovs: OpenVswitch;
   readonly directory: string;
   readonly printer: Printer;

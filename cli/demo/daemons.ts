@@ -47,7 +47,7 @@ export function startDaemon({ name, program, args, directory }: DaemonOptions): 
     throw new Error(`${name} ended with status ${child.exitCode ?? child.signalCode}; its log: ${logFile}`);
   };
   const ports = () =>
-    until(`${name} to serve (its log: ${logFile})`, 10, () => {
+    until(`${name} to serve (its log: ${logFile})`, 30, () => {
       alive();
       const line = log().find((one) => typeof one['probePort'] === 'number');
       return line && { port: Number(line['port'] ?? 0), probePort: Number(line['probePort']) };

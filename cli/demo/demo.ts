@@ -1,9 +1,9 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { NAMESPACE } from '../../model/names.ts';
 import { NAMESPACES } from '../../sandbox/api-server/built-in-types.ts';
-import { createSandbox } from '../../sandbox/cluster.ts';
+import { type ClusterOptions, createEmbeddedCluster, type DemoCluster } from './cluster.ts';
+import { createSceneForConsole } from './console-scene.ts';
 import { type DemoContext, OVS_NODE } from './context.ts';
 import type { DaemonName } from './daemons.ts';
 import { DEMO_NODES } from './nodes.ts';
@@ -21,30 +21,35 @@ export interface DemoOptions {
   readonly printer: Printer;
   /** Leave everything running until a signal. */
   readonly keep: boolean;
+  /** Have VMs to look at afterwards, and say where the web console is. */
+  readonly console?: boolean;
   /** Programs to run in place of daemons. */
   readonly replacements: Partial<Record<DaemonName, string>>;
+  /** Default: the embedded cluster. */
+  readonly createCluster?: (options: ClusterOptions) => DemoCluster;
 }
 
 /** Runs the steps until one does not hold. Returns whether all did. Stops every process it started, whatever happens. */
 export async function runDemo(options: DemoOptions): Promise<boolean> {
-  const { dist, printer, keep } = options;
+  const { dist, packageRoot, printer, keep, createCluster = createEmbeddedCluster } = options;
   const began = performance.now();
   const directory = await mkdtemp(join(tmpdir(), 'plumbline-'));
   const interrupted = interruption();
   const ovs = await openVswitch(dist, directory);
-  const sandbox = createSandbox({
+  const cluster = createCluster({
     directory,
     nodes: DEMO_NODES,
-    onFault: (error) => printer.progress(`sandbox: ${String(error)}`),
+    packageRoot,
+    onFault: (error) => printer.progress(`cluster: ${String(error)}`),
   });
   let installed: Installed | undefined;
   const context: DemoContext = {
-    sandbox,
+    cluster,
     ovs,
     directory,
     printer,
     async install() {
-      installed = await install({ ...options, sandbox, nodes: DEMO_NODES, ovs, ovsNode: OVS_NODE, directory });
+      installed = await install({ ...options, cluster, nodes: DEMO_NODES, ovs, ovsNode: OVS_NODE, directory });
       return installed;
     },
     installed() {
@@ -56,10 +61,10 @@ export async function runDemo(options: DemoOptions): Promise<boolean> {
   try {
     held = await Promise.race([runSteps(context), interrupted.then(() => false)]);
     printer.end(held, seconds(began), held ? undefined : directory);
-    if (keep) await waitUntilInterrupted(context, interrupted);
+    if (keep) await waitUntilInterrupted(context, options.console === true && held, interrupted);
   } finally {
     await installed?.stop();
-    await sandbox.stop();
+    await cluster.stop();
     await ovs.stop();
     // Logs say what went wrong; they stay when something did.
     if (held) await rm(directory, { recursive: true, force: true });
@@ -68,10 +73,10 @@ export async function runDemo(options: DemoOptions): Promise<boolean> {
 }
 
 async function runSteps(context: DemoContext): Promise<boolean> {
-  const { sandbox, printer } = context;
-  await sandbox.start();
-  for (const name of [DEMO_NAMESPACE, NAMESPACE, 'ovn-kubernetes']) {
-    await sandbox.client.create(NAMESPACES, { apiVersion: 'v1', kind: 'Namespace', metadata: { name } });
+  const { cluster, printer } = context;
+  await cluster.start();
+  for (const name of [DEMO_NAMESPACE, 'ovn-kubernetes']) {
+    await cluster.client.create(NAMESPACES, { apiVersion: 'v1', kind: 'Namespace', metadata: { name } });
   }
   for (const [index, { name, title, run }] of STEPS.entries()) {
     printer.title(`${index + 1}. ${title}`);
@@ -88,10 +93,13 @@ async function runSteps(context: DemoContext): Promise<boolean> {
   return true;
 }
 
-async function waitUntilInterrupted({ sandbox, printer, directory }: DemoContext, interrupted: Promise<void>) {
-  const kubeconfig = await sandbox.kubeconfig({ kind: 'admin' });
+async function waitUntilInterrupted(context: DemoContext, showsConsole: boolean, interrupted: Promise<void>) {
+  const { cluster, printer, directory, installed } = context;
+  const kubeconfig = await cluster.kubeconfig({ kind: 'admin' });
+  if (showsConsole) await createSceneForConsole(context);
   printer.title('Everything is still running');
   printer.lines([
+    ...(showsConsole ? [`console: ${await installed().consoleUrl()}`, ''] : []),
     `export KUBECONFIG=${kubeconfig}`,
     'kubectl get nodes,nodetopologies,vmis -A',
     'kubectl get pods -A -o wide',

@@ -23,11 +23,16 @@ export interface OpenVswitch {
 /**
  * This machine's own Open vSwitch where it runs, else two processes with several threads each: real threads with real
  * affinity either way.
+ * @param standIns whether the stand-ins are wanted in any case
  */
-export async function openVswitch(dist: string, directory: string): Promise<OpenVswitch> {
+export async function openVswitch(
+  dist: string,
+  directory: string,
+  { standIns = false }: { readonly standIns?: boolean } = {},
+): Promise<OpenVswitch> {
   const enabler = join(directory, 'enable_dynamic_cpu_affinity');
   await writeFile(enabler, '1\n');
-  const running = await runningPids(SYSTEM_RUNDIR);
+  const running = standIns ? undefined : await runningPids(SYSTEM_RUNDIR);
   if (running !== undefined && process.getuid?.() === 0) {
     return {
       kind: 'Open vSwitch',

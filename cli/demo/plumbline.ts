@@ -1,20 +1,19 @@
-import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { parse, stringify } from 'yaml';
+import { stringify } from 'yaml';
 import { NAMESPACE } from '../../model/names.ts';
-import { MUTATING_WEBHOOKS } from '../../sandbox/api-server/built-in-types.ts';
-import type { Sandbox } from '../../sandbox/cluster.ts';
-import type { KubeObject } from '../../sandbox/objects.ts';
+import { type DemoCluster, SERVICES } from './cluster.ts';
 import { type DaemonName, type DaemonProcess, startDaemon } from './daemons.ts';
 import type { DemoNode } from './nodes.ts';
 import type { OpenVswitch } from './open-vswitch.ts';
+import { until } from './until.ts';
 
 /** Seconds. Short, so that a DPU's death is noticed while somebody watches. */
 export const DPU_RENEW_INTERVAL = 1;
 export const DPU_LEASE_DURATION = 3;
 
 export interface InstallOptions {
-  readonly sandbox: Sandbox;
+  readonly cluster: DemoCluster;
   readonly nodes: readonly DemoNode[];
   /** Open vSwitch of the node of that name. */
   readonly ovs: OpenVswitch;
@@ -22,12 +21,10 @@ export interface InstallOptions {
   readonly directory: string;
   /** Where the bundled daemons are. */
   readonly dist: string;
-  /** Where manifests/ is. */
-  readonly packageRoot: string;
   readonly replacements: Partial<Record<DaemonName, string>>;
 }
 
-/** Plumbline as it is installed in the sandbox: every daemon a process of its own, wired up by the shipped manifests. */
+/** Plumbline as it is installed in the cluster: every daemon a process of its own, wired up by the shipped manifests. */
 export interface Installed {
   readonly webhook: DaemonProcess;
   readonly schedulerPlugin: DaemonProcess;
@@ -41,6 +38,8 @@ export interface Installed {
   wire(): Promise<void>;
   /** The extender's port. */
   extenderPort(): Promise<number>;
+  /** Where the web console is. */
+  consoleUrl(): Promise<string>;
   stop(): Promise<void>;
 }
 
@@ -51,14 +50,13 @@ export interface Dpu {
   kill(): Promise<void>;
 }
 
-const SERVICES = { webhook: 'plumbline-webhook', extender: 'plumbline-scheduler-plugin' } as const;
-
 export async function install(options: InstallOptions): Promise<Installed> {
-  const { sandbox, nodes, dist, directory, replacements } = options;
+  const { cluster, nodes, dist, directory, replacements } = options;
+  await cluster.prepare();
   const start = (name: string, daemon: DaemonName, args: readonly string[]) =>
     startDaemon({ name, program: replacements[daemon] ?? join(dist, `${daemon}.cjs`), args, directory });
   const serve = async (name: string, service: string) => {
-    const { cert, key } = sandbox.authority.issue([`${service}.${NAMESPACE}.svc`, 'localhost', '127.0.0.1']);
+    const { cert, key } = cluster.authority.issue([`${service}.${NAMESPACE}.svc`, 'localhost', '127.0.0.1']);
     const folder = join(directory, `${name}-tls`);
     await mkdir(folder, { recursive: true });
     await writeFile(join(folder, 'tls.crt'), cert);
@@ -69,11 +67,12 @@ export async function install(options: InstallOptions): Promise<Installed> {
 
   const webhook = start('webhook', 'webhook', [
     ...(await serve('webhook', SERVICES.webhook)),
-    ...['--kubeconfig', await sandbox.kubeconfig({ kind: 'webhook' })],
+    ...['--kubeconfig', await cluster.kubeconfig({ kind: 'webhook' })],
   ]);
   const schedulerPlugin = start('scheduler-plugin', 'scheduler-plugin', [
     ...(await serve('scheduler-plugin', SERVICES.extender)),
-    ...['--kubeconfig', await sandbox.kubeconfig({ kind: 'scheduler-plugin' })],
+    ...['--kubeconfig', await cluster.kubeconfig({ kind: 'scheduler-plugin' })],
+    ...['--console-address', '127.0.0.1:0'],
   ]);
   const agents = new Map<string, DaemonProcess>();
   for (const node of nodes) {
@@ -93,28 +92,33 @@ export async function install(options: InstallOptions): Promise<Installed> {
       await Promise.all(daemons().map((daemon) => daemon.ready()));
     },
     async wire() {
-      const webhookPort = (await webhook.ports()).port;
-      const extenderPort = (await schedulerPlugin.ports()).port;
-      sandbox.route(NAMESPACE, SERVICES.webhook, { host: '127.0.0.1', port: webhookPort });
-      sandbox.route(NAMESPACE, SERVICES.extender, { host: '127.0.0.1', port: extenderPort });
-      await wireManifests(sandbox, options.packageRoot);
+      const [webhookPorts, extenderPorts] = await Promise.all([webhook.ports(), schedulerPlugin.ports()]);
+      await cluster.wire({ webhook: webhookPorts.port, extender: extenderPorts.port });
     },
     extenderPort: async () => (await schedulerPlugin.ports()).port,
+    consoleUrl: () =>
+      until(`the console to be served (log: ${schedulerPlugin.logFile})`, 10, () => {
+        const line = schedulerPlugin.log().find((one) => typeof one['consolePort'] === 'number');
+        return line && `http://localhost:${String(line['consolePort'])}/`;
+      }),
     async stop() {
       await Promise.all(daemons().map((daemon) => daemon.stop()));
     },
   };
 }
 
-async function agentArgs(node: DemoNode, { sandbox, ovs, ovsNode, directory }: InstallOptions): Promise<string[]> {
-  const emulated = sandbox.node(node.name);
+type AgentOptions = Pick<InstallOptions, 'cluster' | 'ovs' | 'ovsNode' | 'directory'>;
+
+/** How the agent of a node is started. */
+export async function agentArgs(node: DemoNode, { cluster, ovs, ovsNode, directory }: AgentOptions): Promise<string[]> {
+  const emulated = cluster.node(node.name);
   const networkMap = join(directory, `${node.name}-networks.yaml`);
   const physnets = Object.entries(node.physnets).map(([name, numaNodes]) => [name, { numaNodes: [...numaNodes] }]);
   await writeFile(networkMap, stringify({ physnets: Object.fromEntries(physnets) }));
   const own = node.name === ovsNode;
   return [
     ...['--node-name', node.name, '--mode', node.dpu ? 'dpu-host' : 'full'],
-    ...['--kubeconfig', await sandbox.kubeconfig({ kind: 'node-agent', node: node.name })],
+    ...['--kubeconfig', await cluster.kubeconfig({ kind: 'node-agent', node: node.name })],
     ...['--sysfs-root', emulated.sysfsRoot, '--kubelet-dir', emulated.kubeletDirectory],
     ...['--network-map', networkMap, '--probe-port', '0'],
     // Only one of the emulated nodes has an Open vSwitch; the others look where there is none.
@@ -126,7 +130,7 @@ async function agentArgs(node: DemoNode, { sandbox, ovs, ovsNode, directory }: I
 
 function createDpu(
   node: string,
-  { sandbox, ovs }: InstallOptions,
+  { cluster, ovs }: InstallOptions,
   start: (name: string, daemon: DaemonName, args: readonly string[]) => DaemonProcess,
 ): Dpu {
   let process: DaemonProcess | undefined;
@@ -135,12 +139,7 @@ function createDpu(
       return process;
     },
     async start() {
-      const kubeconfig = await sandbox.kubeconfig({ kind: 'dpu', node });
-      process = start('dpu', 'node-agent', [
-        ...['--node-name', node, '--mode', 'dpu', '--kubeconfig', kubeconfig, '--probe-port', '0'],
-        ...['--ovs-rundir', ovs.rundir],
-        ...dpuTiming(),
-      ]);
+      process = start('dpu', 'node-agent', await dpuArgs(node, { cluster, ovs }));
     },
     async kill() {
       await process?.stop('SIGKILL');
@@ -149,28 +148,14 @@ function createDpu(
   };
 }
 
+/** How the agent on the DPU of a node is started. */
+export async function dpuArgs(node: string, { cluster, ovs }: Pick<InstallOptions, 'cluster' | 'ovs'>) {
+  const kubeconfig = await cluster.kubeconfig({ kind: 'dpu', node });
+  const own = ['--node-name', node, '--mode', 'dpu', '--kubeconfig', kubeconfig, '--probe-port', '0'];
+  return [...own, '--ovs-rundir', ovs.rundir, ...dpuTiming()];
+}
+
 function dpuTiming(): string[] {
   const flags = ['--dpu-node-lease-renew-interval', String(DPU_RENEW_INTERVAL)];
   return [...flags, '--dpu-node-lease-duration', String(DPU_LEASE_DURATION)];
-}
-
-/** The shipped webhook configuration and scheduler configuration, with the CA that cert-manager would put in. */
-async function wireManifests(sandbox: Sandbox, packageRoot: string): Promise<void> {
-  const caBundle = Buffer.from(sandbox.authority.cert).toString('base64');
-  const read = async (path: string): Promise<unknown> =>
-    parse(await readFile(join(packageRoot, 'manifests', path), 'utf8'));
-  const configuration = (await read('base/webhook/mutating-webhook.yaml')) as KubeObject & {
-    webhooks: { clientConfig: { caBundle?: string }; matchConditions?: unknown }[];
-  };
-  for (const webhook of configuration.webhooks) {
-    webhook.clientConfig.caBundle = caBundle;
-    // The embedded API server has no CEL and refuses conditions; without them the webhook is only asked more often.
-    delete webhook.matchConditions;
-  }
-  await sandbox.client.create(MUTATING_WEBHOOKS, configuration);
-  const scheduler = (await read('scheduler/kube-scheduler-config.yaml')) as {
-    extenders: { tlsConfig?: { caFile?: string; caData?: string } }[];
-  };
-  for (const extender of scheduler.extenders) extender.tlsConfig = { caData: caBundle };
-  await sandbox.reconfigureScheduler(scheduler);
 }

@@ -1,38 +1,38 @@
 import { EVENTS, PODS, VIRTUAL_MACHINES } from '../../sandbox/api-server/built-in-types.ts';
-import type { Sandbox } from '../../sandbox/cluster.ts';
 import type { KubeObject, Pod } from '../../sandbox/objects.ts';
+import type { DemoCluster } from './cluster.ts';
 import { DEMO_NAMESPACE, type DemoVm, virtualMachine } from './objects.ts';
 import { until } from './until.ts';
 
 /** Creates a VM and waits for the launcher pod that KubeVirt makes of it. */
-export async function createVm(sandbox: Sandbox, vm: DemoVm): Promise<Pod> {
-  await sandbox.client.create(VIRTUAL_MACHINES, virtualMachine(vm));
-  return until(`the launcher pod of ${vm.name}`, 10, () => launcherOf(sandbox, vm.name));
+export async function createVm(cluster: DemoCluster, vm: DemoVm): Promise<Pod> {
+  await cluster.client.create(VIRTUAL_MACHINES, virtualMachine(vm));
+  return until(`the launcher pod of ${vm.name}`, 10, () => launcherOf(cluster, vm.name));
 }
 
-export function launcherOf(sandbox: Sandbox, vm: string): Pod | undefined {
-  return sandbox.client
+export function launcherOf(cluster: DemoCluster, vm: string): Pod | undefined {
+  return cluster.client
     .list(PODS)
     .find(({ metadata }) => metadata.namespace === DEMO_NAMESPACE && metadata.labels?.['vm.kubevirt.io/name'] === vm);
 }
 
 /** Waits until the VM's launcher runs. @throws StepFailed with what holds it up */
-export async function untilRunning(sandbox: Sandbox, vm: string, seconds: number): Promise<Pod> {
+export async function untilRunning(cluster: DemoCluster, vm: string, seconds: number): Promise<Pod> {
   try {
     return await until(`${vm} to run`, seconds, () => {
-      const pod = launcherOf(sandbox, vm);
+      const pod = launcherOf(cluster, vm);
       return pod?.status?.phase === 'Running' ? pod : undefined;
     });
   } catch (error) {
-    const messages = eventsOf(sandbox, vm).map(({ message }) => message);
+    const messages = eventsOf(cluster, vm).map(({ message }) => message);
     throw new Error(`${(error as Error).message}; last heard: ${messages.at(-1) ?? 'nothing'}`, { cause: error });
   }
 }
 
 /** What happened to a VM's launcher and instance, oldest first. */
-export function eventsOf(sandbox: Sandbox, vm: string): { readonly reason: string; readonly message: string }[] {
-  const launcher = launcherOf(sandbox, vm)?.metadata.name;
-  return sandbox.client
+export function eventsOf(cluster: DemoCluster, vm: string): { readonly reason: string; readonly message: string }[] {
+  const launcher = launcherOf(cluster, vm)?.metadata.name;
+  return cluster.client
     .list(EVENTS)
     .filter((event) => {
       const involved = event['involvedObject'] as { name?: string } | undefined;

@@ -1,59 +1,120 @@
-import { Command, InvalidArgumentError } from 'commander';
-import { createKubeClient } from '../../kube/client.ts';
+import { Argument, Command, InvalidArgumentError } from 'commander';
+import type { KubeClient } from '../../kube/client.ts';
+import { KubeError } from '../../kube/errors.ts';
 import { type DpuDiagnosis, diagnoseDpu } from '../../model/lease/diagnose.ts';
-import { DPU_LEASE_NAMESPACE, DPU_LEASE_PREFIX } from '../../model/names.ts';
-import packageJson from '../../package.json' with { type: 'json' };
+import { DPU_HOST_LABEL, DPU_LEASE_NAMESPACE, DPU_LEASE_PREFIX } from '../../model/names.ts';
+import { type ClusterFlags, usingCluster, withCluster } from '../support/cluster.ts';
+import { EXIT } from '../support/exit-status.ts';
+import { type OutputFormat, print, withOutput } from '../support/output.ts';
+import { createProgress } from '../support/progress.ts';
+import { terminalOf } from '../support/terminal.ts';
+import { checkAgents } from './checks/agents.ts';
+import { checkCertificates } from './checks/certificates.ts';
+import { checkDpus } from './checks/dpu.ts';
+import { checkExtender } from './checks/extender.ts';
+import { checkInstalled } from './checks/installed.ts';
+import { checkKubelets } from './checks/kubelet.ts';
+import { checkNetworks } from './checks/networks.ts';
+import { checkPods } from './checks/pods.ts';
+import { checkWebhook } from './checks/webhook.ts';
+import { type Facts, readFacts } from './facts.ts';
+import { AREAS, type Area, type AreaReport } from './finding.ts';
+import { doctorLines } from './lines.ts';
 import { lookAtDpus } from './look.ts';
 
 /** Two and a half of the usual renewals: whoever renews is met at least twice. */
 const WATCH = 25;
 
-interface DoctorFlags {
-  readonly kubeconfig?: string;
+interface DoctorFlags extends ClusterFlags {
   readonly dpuLeaseNamespace: string;
   readonly watch: number;
   readonly json?: true;
+  readonly output?: OutputFormat;
 }
+
+const CHECKS: Readonly<Record<Exclude<Area, 'dpu'>, (facts: Facts) => AreaReport>> = {
+  installed: checkInstalled,
+  webhook: checkWebhook,
+  certificates: checkCertificates,
+  extender: checkExtender,
+  agents: checkAgents,
+  kubelet: checkKubelets,
+  networks: checkNetworks,
+  pods: checkPods,
+};
+
+const EXAMPLES = `
+Areas: ${AREAS.join(', ')}.
+
+Examples:
+  plumbline doctor                     # everything; waits ${WATCH} s where there are DPUs
+  plumbline doctor webhook extender    # these alone
+  plumbline doctor dpu --watch 60      # the leases of DPUs, and who writes them
+  plumbline doctor -o json
+
+Reads only. Ends with 0 if nothing wrong was found, 1 if something was, 2 on wrong flags, 3 if the cluster cannot be asked.`;
 
 /** `plumbline doctor` */
 export function doctorCommand(): Command {
-  return new Command('doctor')
+  const command = new Command('doctor')
     .description(
-      'Looks for what goes wrong without a word: a DPU’s lease that two write, that nobody renews or that belongs to a ' +
-        'node of the past, and pods that a DPU has not connected. Reads nodes, pods and leases, writes nothing. Ends ' +
-        'with status 0 only if it found nothing wrong.',
+      'Looks for what goes wrong without a word, says what comes of it and what to do: parts that are missing, kubelet ' +
+        'options, certificates, webhooks, an extender that nobody asks, networks, leases and their writers, pods that ' +
+        'Plumbline never saw.',
     )
-    .option('--kubeconfig <path>', 'kubeconfig; default: KUBECONFIG, else ~/.kube/config')
+    .addArgument(new Argument('[areas...]', 'what to look at; default: everything').choices(AREAS))
     .option('--dpu-lease-namespace <name>', 'namespace of the DPUs’ leases', DPU_LEASE_NAMESPACE)
-    .option('--watch <seconds>', 'how long the leases are looked at', wholeSeconds, WATCH)
-    .option('--json', 'print what was found as one JSON document')
-    .action(async ({ kubeconfig, dpuLeaseNamespace: namespace, watch: seconds, json }: DoctorFlags) => {
-      const client = createKubeClient({ kubeconfig, userAgent: `plumbline/${packageJson.version}` });
-      const sleep = (wait: number) => new Promise<void>((resolve) => setTimeout(resolve, wait * 1000));
-      try {
-        const seen = await lookAtDpus({ client, namespace, seconds, wallClock: Date.now, sleep });
-        const found = seen.map((one) => diagnoseDpu(DPU_LEASE_PREFIX + one.node, one));
-        const text = json === true ? JSON.stringify(found, null, 2) : doctorLines(found, seconds).join('\n');
-        process.stdout.write(`${text}\n`);
-        process.exitCode = found.every(({ problems }) => problems.length === 0) ? 0 : 1;
-      } finally {
-        await client.close();
-      }
-    });
+    .option('--watch <seconds>', 'how long the leases of DPUs are looked at', wholeSeconds, WATCH)
+    .option('--json', 'the same as -o json')
+    .addHelpText('after', EXAMPLES)
+    .action((areas: readonly Area[], flags: DoctorFlags) =>
+      usingCluster(flags, ({ client }) => run(client, areas, flags)),
+    );
+  return withOutput(withCluster(command), ['json', 'yaml', 'name']);
 }
 
-/** The diagnoses for people: a line for each node, and below it what is wrong and what is worth knowing. */
-export function doctorLines(found: readonly DpuDiagnosis[], seconds: number): string[] {
-  if (found.length === 0) return ['no node’s network runs on a DPU, and there is no lease of one: nothing to look at'];
-  return found.flatMap(({ node, renewals, writers, problems, notes }) => {
-    const by = writers.length === 0 ? '' : ` by ${writers.join(' and ')}`;
-    const times = renewals === 1 ? 'once' : `${renewals} times`;
-    return [
-      `${problems.length === 0 ? 'ok' : '! '}  ${node}: its DPU’s lease was renewed ${times} in ${seconds} s${by}`,
-      ...problems.map((problem) => `      ${problem}`),
-      ...notes.map((note) => `      (${note})`),
-    ];
+async function run(client: KubeClient, areas: readonly Area[], flags: DoctorFlags): Promise<void> {
+  const wanted = (area: Area) => areas.length === 0 || areas.includes(area);
+  const onlyDpus = areas.length === 1 && areas[0] === 'dpu';
+  const facts = onlyDpus ? undefined : await readFacts(client, Date.now());
+  const reports = facts ? AREAS.filter(wanted).flatMap((area) => (area === 'dpu' ? [] : [CHECKS[area](facts)])) : [];
+  const dpus = wanted('dpu') ? await lookAtLeases(client, facts, flags) : undefined;
+  if (wanted('dpu')) reports.push(checkDpus(dpus, flags.watch));
+  const findings = reports.flatMap((report) => report.findings);
+  const data = { ok: findings.length === 0, findings, areas: reports.map(({ findings: _, ...rest }) => rest), dpus };
+  await print(flags.json ? 'json' : flags.output, data, {
+    text: () => doctorLines(reports, terminalOf(process.stdout)),
+    name: () => [...new Set(findings.flatMap(({ objects }) => objects ?? []))],
   });
+  process.exitCode = findings.length === 0 ? EXIT.ok : EXIT.findings;
+}
+
+/** Looks only as long as there is something to look at. Undefined where the leases may not be read. */
+async function lookAtLeases(
+  client: KubeClient,
+  facts: Facts | undefined,
+  { dpuLeaseNamespace: namespace, watch }: DoctorFlags,
+): Promise<DpuDiagnosis[] | undefined> {
+  const progress = createProgress();
+  const begun = Date.now();
+  const sleep = (seconds: number) => new Promise<void>((resolve) => setTimeout(resolve, seconds * 1000));
+  const hosts = facts?.nodes.some(({ metadata }) => metadata.labels?.[DPU_HOST_LABEL] !== undefined) ?? true;
+  const tick = async (seconds: number) => {
+    progress.update((Date.now() - begun) / 1000 / watch, 'looking at the leases of DPUs');
+    await sleep(seconds);
+  };
+  try {
+    const options = { client, namespace, wallClock: Date.now, sleep: tick };
+    const quick = await lookAtDpus({ ...options, seconds: 0 });
+    if (quick.length === 0 || (!hosts && quick.every(({ looks }) => looks.length === 0))) return [];
+    const seen = watch === 0 ? quick : await lookAtDpus({ ...options, seconds: watch });
+    return seen.map((one) => diagnoseDpu(DPU_LEASE_PREFIX + one.node, one));
+  } catch (error) {
+    if (error instanceof KubeError && error.status === 403) return undefined;
+    throw error;
+  } finally {
+    progress.end();
+  }
 }
 
 function wholeSeconds(text: string): number {

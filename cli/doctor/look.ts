@@ -4,6 +4,7 @@ import { lease as leaseSchema, objectMeta } from '../../kube/resources.ts';
 import { dpuConnections } from '../../model/cni/connection-status.ts';
 import type { DpuSighting, LeaseLook } from '../../model/lease/diagnose.ts';
 import { DPU_HOST_LABEL, DPU_LEASE_PREFIX } from '../../model/names.ts';
+import { readAll } from '../support/lists.ts';
 
 const managedFields = z
   .array(z.object({ manager: z.string().optional(), fieldsV1: z.unknown().optional() }))
@@ -16,11 +17,6 @@ const pod = z.object({
   spec: z.object({ nodeName: z.string().nullish() }),
   status: z.object({ phase: z.string().nullish() }).nullish(),
 });
-const page = z.object({
-  metadata: z.object({ continue: z.string().nullish() }).nullish(),
-  items: z.array(z.unknown()).nullish(),
-});
-
 /** Seconds between two looks: a writer that renews every few seconds is met at least once in a watch of some. */
 const BETWEEN = 1;
 
@@ -84,16 +80,4 @@ async function waitingPods(client: KubeClient): Promise<Map<string, DpuSighting[
     if (named.length > 0) waiting.set(spec.nodeName, [...(waiting.get(spec.nodeName) ?? []), ...named]);
   }
   return waiting;
-}
-
-/** Every object of a collection, page by page. */
-async function readAll<Item>(client: KubeClient, path: string, schema: z.ZodType<Item>): Promise<Item[]> {
-  const found: Item[] = [];
-  let next: string | undefined;
-  do {
-    const answer = page.parse(await client.get(path, { query: { limit: 500, continue: next } }));
-    found.push(...(answer.items ?? []).map((item) => schema.parse(item)));
-    next = answer.metadata?.continue || undefined;
-  } while (next !== undefined);
-  return found;
 }

@@ -31,7 +31,8 @@ export function planPins(mask: CpuMask, indexes: readonly number[], vcpus: numbe
   const count = checkCount(mask, vcpus);
   if (count !== undefined) return refused('count', count.message);
   if (pinsNothing(mask)) return { kind: 'pin', pins: [] };
-  const pins = found.map((vcpu) => ({ vcpu, cpus: within(entryOf(mask, vcpu) ?? 'all', allowed) }));
+  const sets = new Map(mask.entries.map((entry) => [entry, within(entry, allowed)]));
+  const pins = found.map((vcpu) => ({ vcpu, cpus: sets.get(entryOf(mask, vcpu) ?? 'all') ?? allowed }));
   const empty = pins.find(({ cpus }) => cpus.isEmpty);
   if (empty === undefined) return { kind: 'pin', pins };
   return refused(

@@ -1,6 +1,7 @@
 import { COMPUTE, type PodShape } from './shapes.ts';
 
 const LAUNCHER_LABEL = 'kubevirt.io';
+const LAUNCHER = 'virt-launcher';
 const MIGRATION_LABEL = 'kubevirt.io/migrationJobUID';
 const PROVISIONING_ANNOTATION = 'kubevirt.io/ephemeral-provisioning';
 
@@ -23,6 +24,11 @@ export type Recognition =
 
 export type OtherPod = 'no-launcher-label' | 'hot-plug' | 'no-vmi-owner' | 'no-compute-container';
 
+/** Whether a pod says that it is a virt-launcher. Anybody may say so: enough where it can only harm the pod itself. */
+export function isLauncher({ labels }: PodShape['metadata']): boolean {
+  return labels?.[LAUNCHER_LABEL] === LAUNCHER;
+}
+
 /**
  * Tells whether a pod is a virt-launcher, by KubeVirt's label, its controller owner and its container. The VMI is taken
  * from the owner reference and never from a label: `vm.kubevirt.io/name` is the host name, which a user may set freely.
@@ -30,7 +36,7 @@ export type OtherPod = 'no-launcher-label' | 'hot-plug' | 'no-vmi-owner' | 'no-c
 export function recognizeLauncher(pod: PodShape): Recognition {
   const label = pod.metadata.labels?.[LAUNCHER_LABEL];
   if (label === 'hotplug-disk') return { kind: 'other', why: 'hot-plug' };
-  if (label !== 'virt-launcher') return { kind: 'other', why: 'no-launcher-label' };
+  if (label !== LAUNCHER) return { kind: 'other', why: 'no-launcher-label' };
   const owner = pod.metadata.ownerReferences?.find((reference) => reference.controller === true);
   if (owner?.kind !== 'VirtualMachineInstance' || !owner.apiVersion.startsWith('kubevirt.io/')) {
     return { kind: 'other', why: 'no-vmi-owner' };

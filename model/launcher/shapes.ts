@@ -56,6 +56,9 @@ export interface GuestCpu {
 export interface VmiShape {
   readonly metadata: MetaShape;
   readonly spec: {
+    /** Paused, or none. */
+    readonly startStrategy?: string | null | undefined;
+    readonly livenessProbe?: object | null | undefined;
     readonly domain: {
       readonly cpu?: GuestCpu | null | undefined;
       /** shared, auto or supplementalPool. */

@@ -1,5 +1,3 @@
-import { checkCount } from '../cpu-mask/check.ts';
-import { formatMask, parseMask } from '../cpu-mask/mask.ts';
 import { ParseError, quote } from '../errors.ts';
 import {
   CPU_MASK_ANNOTATION,
@@ -10,6 +8,8 @@ import {
 import { parseAffinityWishes } from '../networks/affinity.ts';
 import { annotationFindings } from './annotation.ts';
 import { guestVcpus } from './cpus.ts';
+import { maskRefusals } from './mask-check.ts';
+import { pausesAtStart } from './paused-start.ts';
 import type { MetaShape, VmiShape } from './shapes.ts';
 
 /** What VMIs are made of: a VMI itself, or the template in a VM, a replica set or a pool. */
@@ -53,33 +53,33 @@ export function checkTemplate(current: VmTemplate, previous: VmTemplate | undefi
   } else if (fix !== undefined && annotations?.[CPU_MASK_ANNOTATION] === undefined) {
     warnings.push(`annotation ${FIX_CPU_MISMATCH_ANNOTATION} has no effect without ${CPU_MASK_ANNOTATION}`);
   }
+  if (refusals.length === 0 && annotations?.[CPU_MASK_ANNOTATION] !== undefined)
+    warnings.push(...startWarnings(current));
   return { refusals, warnings };
 }
 
-const TEMPLATE_ANNOTATIONS = [FULL_PCPUS_ANNOTATION, CPU_MASK_ANNOTATION, NUMA_AFFINITY_ANNOTATION];
+/** A liveness probe keeps KubeVirt from starting a VM paused, which is how a mask is in force before the guest runs. */
+function startWarnings(template: VmTemplate): string[] {
+  if (template.spec.livenessProbe == null) return [];
+  const without = { ...template, spec: { ...template.spec, livenessProbe: undefined } };
+  if (!pausesAtStart(without)) return [];
+  return [
+    `annotation ${CPU_MASK_ANNOTATION}: with a liveness probe the VM cannot start paused, so it runs for a moment before its vCPUs are pinned`,
+  ];
+}
+
+const TEMPLATE_ANNOTATIONS = [
+  FULL_PCPUS_ANNOTATION,
+  CPU_MASK_ANNOTATION,
+  FIX_CPU_MISMATCH_ANNOTATION,
+  NUMA_AFFINITY_ANNOTATION,
+];
 
 /** What to say of annotations on an object that hands on only those of its template. */
 export function misplacedAnnotations(outer: MetaShape, template: MetaShape, path: string): readonly string[] {
   return TEMPLATE_ANNOTATIONS.filter(
     (name) => outer.annotations?.[name] !== undefined && template.annotations?.[name] === undefined,
   ).map((name) => `annotation ${name} has no effect here: put it into ${path}.metadata.annotations`);
-}
-
-function maskRefusals({ metadata, spec, instancetype }: VmTemplate): string[] {
-  const text = metadata.annotations?.[CPU_MASK_ANNOTATION];
-  if (text === undefined) return [];
-  try {
-    const mask = parseMask(text);
-    if (spec.domain.cpu?.dedicatedCpuPlacement === true) {
-      const why = `annotation ${CPU_MASK_ANNOTATION} (${formatMask(mask)}) and dedicatedCpuPlacement exclude each other: dedicated CPUs are pinned by KubeVirt. Take one of them away`;
-      return [why];
-    }
-    const fault = instancetype ? undefined : checkCount(mask, guestVcpus({ metadata, spec }));
-    return fault === undefined ? [] : [`annotation ${CPU_MASK_ANNOTATION}: ${fault.message}`];
-  } catch (error) {
-    if (error instanceof ParseError) return [`annotation ${CPU_MASK_ANNOTATION}: ${error.message}`];
-    throw error;
-  }
 }
 
 /** A wish that cannot be read would have each launcher refused, so the VM is. */

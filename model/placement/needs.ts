@@ -5,6 +5,7 @@ import type { Kubelet, Unpredictable } from '../kubelet/kubelet.ts';
 import type { PodRequest } from '../kubelet/pod-request.ts';
 import { assignmentsOf, type HostReport, hostOfReport, kubeletOfReport, stateOfReport } from '../kubelet/report.ts';
 import { type KubeletState, ownedCpus } from '../kubelet/state.ts';
+import { type MaskWish, wishKey } from '../launcher/mask-wish.ts';
 
 /** A network interface whose place matters, and how much. */
 export interface NetworkNeed {
@@ -24,6 +25,8 @@ export interface PlacementNeeds {
   readonly wholeCores?: boolean | undefined;
   /** The guest sees the NUMA nodes that its CPUs span (guestMappingPassthrough); otherwise it is one guest cell. */
   readonly spansCells?: boolean | undefined;
+  /** On which of the node's CPUs the VM wants its vCPUs; only without CPUs of its own. */
+  readonly mask?: MaskWish | undefined;
   /** What needsKey would make of them, where it is known. */
   readonly key?: string | undefined;
 }
@@ -40,7 +43,7 @@ const keys = new WeakMap<PlacementNeeds, string>();
 export function needsKey(needs: PlacementNeeds): string {
   let key = needs.key ?? keys.get(needs);
   if (key === undefined) {
-    const { request, networks, wholeCores = false, spansCells = false } = needs;
+    const { request, networks, wholeCores = false, spansCells = false, mask } = needs;
     const containers = request.containers.map(({ kind, cpus, devices, memory }) => [
       kind,
       cpus,
@@ -48,7 +51,7 @@ export function needsKey(needs: PlacementNeeds): string {
       [...memory],
     ]);
     const wanted = networks.map(({ kind, physnet, affinity }) => [kind, physnet, affinity]);
-    key = JSON.stringify([containers, wanted, wholeCores, spansCells]);
+    key = JSON.stringify([containers, wanted, wholeCores, spansCells, ...(mask ? [wishKey(mask)] : [])]);
     keys.set(needs, key);
   }
   return key;

@@ -1,8 +1,8 @@
+import { type HostMemory, readMemory } from '../../hardware/memory.ts';
+import { readHost, readIsolated } from '../../hardware/sysfs.ts';
 import type { CpuSet } from '../../model/cpu-set.ts';
 import { createHost, type Host, type HostDescription } from '../../model/host.ts';
 import type { Logger } from '../../runtime/log.ts';
-import { type HostMemory, readMemory } from './memory.ts';
-import { readHost, readIsolated } from './sysfs.ts';
 
 /** What does not change while the agent runs: the kubelet, too, reads the topology once. */
 export interface HostFacts {

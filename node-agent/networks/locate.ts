@@ -1,6 +1,6 @@
+import { hasCarrier, isGuestSide, type NicPlace, placeOfNic, placeOfPci } from '../../hardware/nic-cells.ts';
 import { CpuSet, unionOf } from '../../model/cpu-set.ts';
 import type { NodeNetworks } from '../../model/networks/common-cell.ts';
-import { hasCarrier, isGuestSide, type NicPlace, placeOfNic, placeOfPci } from './nic-cells.ts';
 import type { SwitchConfig, SwitchInterface } from './switch-config.ts';
 
 /** A physnet by its name; the tunnel is undefined. */

@@ -1,6 +1,6 @@
 import { readFileSync, type Stats, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { commandLineOf, commOf, identityOf, parentOf, startOf } from './proc.ts';
+import { commandLineOf, commOf, identityOf, parentOf, startOf } from '../processes/proc.ts';
 
 /** The daemons whose threads are managed, by the names of their pidfiles and of their main threads. */
 export const OVS_DAEMONS = ['ovs-vswitchd', 'ovsdb-server'] as const;

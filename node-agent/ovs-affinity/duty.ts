@@ -5,11 +5,11 @@ import { createAffinity } from '../../native/affinity.ts';
 import { monotonicSeconds } from '../../runtime/time.ts';
 import { CHECKPOINT_FILE } from '../assignments/checkpoint.ts';
 import type { AgentParts, HostParts } from '../parts.ts';
+import { bootId } from '../processes/proc.ts';
+import { procThreads } from '../processes/threads.ts';
 import { createAffinityEvents } from './affinity-events.ts';
 import { createMasksFile } from './masks-file.ts';
 import { createOvsAffinity, type OvsAffinity } from './ovs-affinity.ts';
-import { bootId } from './proc.ts';
-import { procThreads } from './threads.ts';
 
 /** CPUs of the machine that this process runs on, whatever host it is told to describe: the kernel knows no others. */
 const MACHINE_ONLINE = '/sys/devices/system/cpu/online';
@@ -17,7 +17,7 @@ const MACHINE_ONLINE = '/sys/devices/system/cpu/online';
 /** Puts the duty together for a host with an Open vSwitch of its own. */
 export function createOvsDuty(
   { config, events, metrics, log }: AgentParts,
-  { facts, assignments, networks, kubeletConfig }: Omit<HostParts, 'ovs'>,
+  { facts, assignments, networks, kubeletConfig }: Omit<HostParts, 'ovs' | 'vms'>,
 ): OvsAffinity {
   const { ovsRundir: rundir, kubeletDir, nodeName } = config;
   const checkpoint = join(kubeletDir, CHECKPOINT_FILE);

@@ -1,9 +1,10 @@
 import { CpuSet } from '../../model/cpu-set.ts';
 import type { Affinity } from '../../native/affinity.ts';
+import type { Threads } from '../processes/threads.ts';
 import type { OvsProcess } from './daemons.ts';
 import { createMover, type TargetOf } from './mover.ts';
 import { type Originals, originalOf } from './originals.ts';
-import { createPmdFinder, type Threads } from './threads.ts';
+import { createPmdFinder } from './pmd-threads.ts';
 
 /**
  * Where a process's threads should be: exactly on `only`; or where they are but on `avoid`, and a thread that would be

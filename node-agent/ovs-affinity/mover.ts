@@ -1,6 +1,7 @@
-import { CpuSet } from '../../model/cpu-set.ts';
+import type { CpuSet } from '../../model/cpu-set.ts';
 import type { Affinity } from '../../native/affinity.ts';
 import { SyscallError } from '../../native/syscall-error.ts';
+import { createSets } from '../cpu-sets.ts';
 
 /** What the kernel made of a target that it did not take as it was: so that it is not asked again and again. */
 interface Settled {
@@ -12,8 +13,6 @@ interface Settled {
 
 /** What the kernel takes is made of longs; whole ones need no copy on the way. */
 const WORDS_PER_LONG = 2;
-/** Masks at a time among the threads of a process: the one before, the one after, a few odd ones. */
-const SETS_KEPT = 4;
 
 /** Where a thread should be, by the mask it has. */
 export type TargetOf = (mask: CpuSet, tid: number) => CpuSet;
@@ -92,22 +91,4 @@ export function createMover(affinity: Affinity) {
       return known === undefined ? undefined : (known.refused ?? 'clipped');
     },
   };
-}
-
-/** Makes CPU sets of masks; threads are on few different ones, so those made last do for most. */
-function createSets(): (words: Uint32Array) => CpuSet {
-  let made: { readonly words: Uint32Array; readonly set: CpuSet }[] = [];
-  return (words) => {
-    const known = made.find((one) => areEqual(one.words, words));
-    if (known !== undefined) return known.set;
-    const set = CpuSet.fromWords(words);
-    made = [{ words, set }, ...made.slice(0, SETS_KEPT - 1)];
-    return set;
-  };
-}
-
-function areEqual(a: Uint32Array, b: Uint32Array): boolean {
-  if (a.length !== b.length) return false;
-  for (let i = 0; i < a.length; i++) if (a[i] !== b[i]) return false;
-  return true;
 }

@@ -4,13 +4,13 @@ import { createReport } from './report.ts';
 /** The report of a node with a kubelet: what it takes from the other duties, and whose changes it follows. */
 export function createReportDuty(
   { client, config: { nodeName }, failures, log, metrics }: AgentParts,
-  { facts, assignments, networks, ovs, kubeletConfig }: HostParts,
+  { facts, assignments, networks, ovs, vms, kubeletConfig }: HostParts,
 ) {
   return createReport({
     client,
     nodeName,
     subscribe(listener) {
-      const ends = [assignments, networks, failures].map((source) => source.subscribe(listener));
+      const ends = [assignments, networks, failures, ...(vms ? [vms] : [])].map((source) => source.subscribe(listener));
       return () => {
         for (const end of ends) end();
       };
@@ -28,6 +28,7 @@ export function createReportDuty(
         view: assignments.view(),
         networks: view,
         pmdCpus: ovs === undefined ? view.pmdCpus : view.pmdCpus.union(ovs.pmdCpus()),
+        pinning: vms?.pinning() ?? [],
         failedDuties: [...failures.current].sort(),
       };
     },

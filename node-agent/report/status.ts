@@ -1,9 +1,9 @@
-import type { NodeTopologyStatus } from '../../kube/node-topology.ts';
+import type { HostMemory } from '../../hardware/memory.ts';
+import type { NodeTopologyStatus, PinningState } from '../../kube/node-topology.ts';
 import type { CpuSet } from '../../model/cpu-set.ts';
 import type { HostDescription } from '../../model/host.ts';
 import type { AssignmentsView } from '../assignments/view.ts';
 import type { KubeletConfig } from '../host/kubelet-config.ts';
-import type { HostMemory } from '../host/memory.ts';
 import type { NetworksView } from '../networks/combine.ts';
 import { type ConditionState, conditionOf, withTimes } from './conditions.ts';
 
@@ -20,6 +20,8 @@ export interface ReportInputs {
   readonly networks: NetworksView;
   /** CPUs of poll mode drivers: configured, or found in use. */
   readonly pmdCpus: CpuSet;
+  /** What became of the VMs' CPU masks. */
+  readonly pinning: readonly PinningState[];
   /** Duties of the agent that failed and wait to be run again. */
   readonly failedDuties: readonly string[];
 }
@@ -57,6 +59,7 @@ export function buildStatus(
     physnets: [...physnets].map(([name, cells]) => ({ name, cells: cells.toString() })).sort(byName),
     ...(tunnel === undefined ? {} : { tunnel: { cells: tunnel.toString() } }),
     ...(pmdCpus.isEmpty ? {} : { pmdCPUs: pmdCpus.toString() }),
+    ...(inputs.pinning.length === 0 ? {} : { pinning: [...inputs.pinning] }),
     conditions: withTimes(conditionsOf(inputs), before?.conditions ?? [], now),
   };
 }

@@ -7,6 +7,7 @@ import { bindPod, evictPod } from './pod-subresources.ts';
 import type { Target } from './registry.ts';
 import { type Exchange, type HandlerDeps, readDeleteOptions } from './request-options.ts';
 import type { Store } from './store.ts';
+import { unpauseInstance } from './vmi-subresources.ts';
 
 export interface Answer {
   readonly status: number;
@@ -32,6 +33,11 @@ export async function handleObject(deps: HandlerDeps, exchange: Exchange, target
   const { type, subresource } = route;
   if (type.kind === 'Pod' && (subresource === 'binding' || subresource === 'eviction')) {
     return handlePodSubresource(deps, exchange, target, call);
+  }
+  if (type.kind === 'VirtualMachineInstance' && subresource === 'unpause') {
+    if (request.method !== 'PUT') throw methodNotAllowed();
+    await unpauseInstance(registry, { ...target, subresource: '' }, call);
+    return { status: 202, body: success() };
   }
   if (subresource !== '' && !(subresource === 'status' && type.hasStatus)) throw noSuchPath();
   switch (request.method) {

@@ -1,4 +1,5 @@
 import type { ResourceCatalogue, ResourceType } from './resource-types.ts';
+import { VMI_SUBRESOURCES_GROUP } from './vmi-subresources.ts';
 
 /** What a path under /api or /apis names. */
 export interface Route {
@@ -21,7 +22,8 @@ export function findRoute(catalogue: ResourceCatalogue, path: string): Route | u
     .map(decodeURIComponent);
   const core = parts[0] === 'api';
   if (!core && parts[0] !== 'apis') return undefined;
-  const group = core ? '' : (parts[1] ?? '');
+  const ofKubeVirt = parts[1] === VMI_SUBRESOURCES_GROUP;
+  const group = core ? '' : ofKubeVirt ? 'kubevirt.io' : (parts[1] ?? '');
   const version = parts[core ? 1 : 2] ?? '';
   let rest = parts.slice(core ? 2 : 3);
   let namespace: string | undefined;
@@ -31,6 +33,7 @@ export function findRoute(catalogue: ResourceCatalogue, path: string): Route | u
   }
   const [plural, name, subresource = ''] = rest;
   if (plural === undefined || rest.length > 3) return undefined;
+  if (ofKubeVirt !== (group === 'kubevirt.io' && subresource === 'unpause')) return undefined;
   const type = catalogue.find(group, version, plural);
   if (!type || (namespace !== undefined && !type.namespaced)) return undefined;
   if (type.namespaced && namespace === undefined && name !== undefined) return undefined;

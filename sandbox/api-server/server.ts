@@ -1,4 +1,4 @@
-import { once } from 'node:events';
+import { once, setMaxListeners } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
@@ -119,6 +119,8 @@ export function createApiServer(options: ApiServerOptions = {}): ApiServer {
     addToken: (token, user) => void tokens.set(token, user),
     async start() {
       stopping = new AbortController();
+      // One for each watch.
+      setMaxListeners(0, stopping.signal);
       server = createListener();
       const port = url === '' ? (options.port ?? 0) : Number(new URL(url).port);
       server.listen(port, '127.0.0.1');

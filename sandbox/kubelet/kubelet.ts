@@ -6,6 +6,7 @@ import type { LocalChange, LocalClient } from '../local-client.ts';
 import type { Pod } from '../objects.ts';
 import { createDevicePlugins } from './device-plugins.ts';
 import { type Managers, openManagers } from './managers.ts';
+import { createNodeLease } from './node-lease.ts';
 import type { NodeFacts } from './node-object.ts';
 import { publishNode } from './node-publisher.ts';
 import { createPodLedger, type PodLedger } from './pod-ledger.ts';
@@ -91,6 +92,8 @@ export function createKubelet(options: KubeletOptions): Kubelet {
     devicesOf: (uid, container) => managers.state.devices.get(uid)?.get(container) ?? new Map(),
   });
 
+  const lease = createNodeLease(client, name, now, onFault);
+
   const publish = () => {
     const devices = new Map([...managers.state.pools].map(([resource, pool]) => [resource, pool.devices]));
     return publishNode(client, facts, devices, now());
@@ -121,12 +124,14 @@ export function createKubelet(options: KubeletOptions): Kubelet {
       await podResources.start();
       await plugins.start();
       await publish();
+      await lease.start();
       await ledger.releaseStale();
       end = client.follow(PODS, onPod);
       await line;
     },
     async stop() {
       end();
+      lease.stop();
       ledger?.abandon();
       await plugins.stop();
       await line;

@@ -2,7 +2,8 @@ import type { Misfit } from './node-filters.ts';
 
 /**
  * The text that a pod which fits nowhere carries: reasons counted by text, sorted as text.
- * Source: pkg/scheduler/framework/types.go, FitError.Error.
+ * Source: pkg/scheduler/framework/types.go, FitError.Error; what the plugins that run after the filters say of it comes
+ * first from the one for device claims, which there are none of here (as kube-scheduler 1.36 does).
  */
 export function fitErrorMessage(nodes: number, misfits: ReadonlyMap<string, Misfit>): string {
   if (nodes === 0) return '0/0 nodes are available: no nodes available to schedule pods.';
@@ -13,7 +14,7 @@ export function fitErrorMessage(nodes: number, misfits: ReadonlyMap<string, Misf
     ),
   );
   const head = `0/${nodes} nodes are available`;
-  return `${head}: ${reasons}. preemption: ${head}: ${preemption}.`;
+  return `${head}: ${reasons}. no new claims to deallocate, preemption: ${head}: ${preemption}.`;
 }
 
 function counted(texts: readonly string[]): string {

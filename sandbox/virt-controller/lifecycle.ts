@@ -1,4 +1,12 @@
-import { at, isObject, type JsonObject, type KubeObject, type Pod, type VirtualMachineInstance } from '../objects.ts';
+import {
+  at,
+  isObject,
+  type JsonObject,
+  type KubeObject,
+  type Pod,
+  setCondition,
+  type VirtualMachineInstance,
+} from '../objects.ts';
 
 /** Whether a VirtualMachine should run: `running: true`, or a run strategy that keeps it up. */
 export function isWanted(machine: KubeObject): boolean {
@@ -48,6 +56,22 @@ export function phaseOf(vmi: VirtualMachineInstance, pod: Pod | undefined): stri
     default:
       return pod?.spec.nodeName ? 'Scheduled' : 'Scheduling';
   }
+}
+
+const PAUSED = { type: 'Paused', status: 'True', reason: 'PausedByUser', message: 'VMI was paused by user' };
+
+/** What virt-controller and virt-handler write of an instance. One that starts paused is so from when it first runs. */
+export function instanceStatusOf(vmi: VirtualMachineInstance, phase: string, pod: Pod | undefined, time: string) {
+  const status: NonNullable<VirtualMachineInstance['status']> = { ...vmi.status, phase };
+  const { nodeName } = pod?.spec ?? {};
+  if (nodeName) status.nodeName = nodeName;
+  if (nodeName && pod?.metadata.uid) status.activePods = { [pod.metadata.uid]: nodeName };
+  const conditions = [...(status.conditions ?? [])];
+  setCondition(conditions, { type: 'Ready', status: phase === 'Running' ? 'True' : 'False' }, time);
+  const begins = phase === 'Running' && vmi.status?.phase !== 'Running';
+  if (begins && at(vmi, 'spec', 'startStrategy') === 'Paused') setCondition(conditions, PAUSED, time);
+  status.conditions = conditions;
+  return status;
 }
 
 /** What a machine says of itself while its instance is in that phase; undefined: there is no instance. */

@@ -1,4 +1,8 @@
-/** Work by key: never two turns of one key at once, and one more turn for whatever came up during the last. */
+/**
+ * Work by key: never two turns of one key at once, and one more turn for whatever came up during the last. A turn that
+ * failed is taken again after a while, which grows: an API server or a webhook that is away comes back without anything
+ * else changing.
+ */
 export interface Turns {
   take(key: string, work: () => Promise<void>): void;
   /** Takes a turn after a while, unless stopped before. */
@@ -7,11 +11,16 @@ export interface Turns {
   stop(): Promise<void>;
 }
 
+/** Seconds before a turn that failed is taken again: at first, and at most. */
+const FIRST_RETRY = 0.25;
+const LAST_RETRY = 8;
+
 export function createTurns(onFault: (error: unknown) => void): Turns {
   const busy = new Set<string>();
   const again = new Map<string, () => Promise<void>>();
   const running = new Set<Promise<void>>();
   const timers = new Set<NodeJS.Timeout>();
+  const failures = new Map<string, number>();
   let stopped = false;
 
   const take = (key: string, work: () => Promise<void>) => {
@@ -22,7 +31,13 @@ export function createTurns(onFault: (error: unknown) => void): Turns {
     }
     busy.add(key);
     const done = work()
-      .catch(onFault)
+      .then(() => void failures.delete(key))
+      .catch((error: unknown) => {
+        onFault(error);
+        const times = failures.get(key) ?? 0;
+        failures.set(key, times + 1);
+        takeLater(key, Math.min(FIRST_RETRY * 2 ** times, LAST_RETRY), work);
+      })
       .finally(() => {
         busy.delete(key);
         running.delete(done);
@@ -32,16 +47,17 @@ export function createTurns(onFault: (error: unknown) => void): Turns {
       });
     running.add(done);
   };
+  const takeLater = (key: string, seconds: number, work: () => Promise<void>) => {
+    if (stopped) return;
+    const timer = setTimeout(() => {
+      timers.delete(timer);
+      take(key, work);
+    }, seconds * 1000);
+    timers.add(timer);
+  };
   return {
     take,
-    takeLater(key, seconds, work) {
-      if (stopped) return;
-      const timer = setTimeout(() => {
-        timers.delete(timer);
-        take(key, work);
-      }, seconds * 1000);
-      timers.add(timer);
-    },
+    takeLater,
     async stop() {
       stopped = true;
       for (const timer of timers) clearTimeout(timer);

@@ -2,9 +2,9 @@ import { PODS, VIRTUAL_MACHINE_INSTANCES, VIRTUAL_MACHINES } from '../api-server
 import { ApiError } from '../api-server/errors.ts';
 import { timestamp } from '../api-server/preparation.ts';
 import type { LocalClient } from '../local-client.ts';
-import { type Condition, type KubeObject, type Pod, setCondition, type VirtualMachineInstance } from '../objects.ts';
+import { type KubeObject, type Pod, setCondition, type VirtualMachineInstance } from '../objects.ts';
 import { launcherPod } from './launcher-pod.ts';
-import { instanceOf, isWanted, machineStatusOf, phaseOf } from './lifecycle.ts';
+import { instanceOf, instanceStatusOf, isWanted, machineStatusOf, phaseOf } from './lifecycle.ts';
 import { createTurns } from './turns.ts';
 
 export interface VirtControllerOptions {
@@ -60,12 +60,8 @@ export function createVirtController({
     if (!pod && !ended) pod = await createPod(vmi);
     if (pod?.spec.nodeName) await unpause(pod);
     const phase = phaseOf(vmi, pod);
-    const nodeName = pod?.spec.nodeName;
     await client.edit(VIRTUAL_MACHINE_INSTANCES, vmi, (draft) => {
-      draft.status = { ...draft.status, phase, ...(nodeName && { nodeName }) };
-      const conditions = (draft.status.conditions ?? []) as Condition[];
-      setCondition(conditions, { type: 'Ready', status: phase === 'Running' ? 'True' : 'False' }, timestamp(now()));
-      draft.status.conditions = conditions;
+      draft.status = instanceStatusOf(draft, phase, pod, timestamp(now()));
     });
   };
 

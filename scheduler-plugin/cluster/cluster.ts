@@ -1,6 +1,11 @@
 import * as z from 'zod';
 import type { KubeClient } from '../../kube/client.ts';
-import { NODE_TOPOLOGY_API, nodeTopology } from '../../kube/node-topology.ts';
+import {
+  NODE_TOPOLOGY_API,
+  type NodeTopologyStatus,
+  nodeTopology,
+  type PinningState,
+} from '../../kube/node-topology.ts';
 import { createReflector } from '../../kube/reflector.ts';
 import { lease, node as nodeSchema, objectMeta } from '../../kube/resources.ts';
 import {
@@ -17,7 +22,7 @@ import { AGENT_LEASE_PREFIX, AgentHealth } from './agent-health.ts';
 import type { ClusterState } from './cluster-state.ts';
 import type { LeaseView } from './dpu-health.ts';
 import type { NeedsReader } from './pod-needs.ts';
-import { observedPod, podViewOf } from './pod-view.ts';
+import { observedPod, type PodView, podViewOf } from './pod-view.ts';
 
 /** What the Node object says of what is written there. */
 export interface WrittenFacts {
@@ -28,12 +33,18 @@ export interface WrittenFacts {
   readonly dpuReady: string | undefined;
 }
 
+export type PodListener = (before: PodView | undefined, after: PodView | undefined) => void;
+
 /** The watches that feed a ClusterState. */
 export interface Cluster {
   run(signal: AbortSignal): Promise<void>;
   /** What has not come in yet, in words; undefined when all has. */
   readonly missing: string | undefined;
   readonly nodes: ReadonlyMap<string, WrittenFacts>;
+  /** The pods that matter here, by namespace/name. */
+  readonly pods: ReadonlyMap<string, PodView | undefined>;
+  /** Who is told of every change of a pod besides the state: one at a time, and undefined for nobody. */
+  onPod(listener: PodListener | undefined): void;
   /**
    * Reads the pods that have not started anew, past the watch: what another replica promised and the scheduler bound
    * a moment ago is known after this. @throws KubeError
@@ -47,6 +58,8 @@ export interface ClusterOptions {
   readonly reader: NeedsReader;
   readonly dpuLeaseNamespace: string;
   readonly dpuLeaseChanged: (node: string, view: LeaseView | undefined) => void;
+  /** What a node's agent says of the VMs that it pins. */
+  readonly pinningReported: (node: string, pinnings: readonly PinningState[]) => void;
   readonly log: Logger;
   /** Monotonic seconds. */
   readonly now: () => number;
@@ -67,20 +80,9 @@ export function createCluster(options: ClusterOptions): Cluster {
   const shared = { client, log, now };
   const agents = new AgentHealth();
   let stale: ReadonlySet<string> = new Set();
+  let podListener: PodListener | undefined;
 
-  const reports = createReflector({
-    ...shared,
-    path: `/apis/${NODE_TOPOLOGY_API.apiVersion}/${NODE_TOPOLOGY_API.plural}`,
-    schema: nodeTopology,
-    // Nothing is kept here: what counts goes into the state's arrays at once.
-    project: ({ metadata, status }) => {
-      state.reportChanged(metadata.name ?? '', status);
-      return true;
-    },
-    onChange: ({ key, after }) => {
-      if (after === undefined) state.reportChanged(key, undefined);
-    },
-  });
+  const reports = createReports(options);
   const nodes = createReflector({
     ...shared,
     path: '/api/v1/nodes',
@@ -100,7 +102,10 @@ export function createCluster(options: ClusterOptions): Cluster {
     path: '/api/v1/pods',
     schema: observedPod,
     project: (pod) => podViewOf(pod, reader),
-    onChange: ({ before, after }) => state.podChanged(before, after, pods.synced),
+    onChange: ({ before, after }) => {
+      state.podChanged(before, after, pods.synced);
+      podListener?.(before, after);
+    },
   });
   const dpus = createReflector({
     ...shared,
@@ -159,6 +164,12 @@ export function createCluster(options: ClusterOptions): Cluster {
       return late.length === 0 ? undefined : `not synced yet: ${late.join(', ')}`;
     },
     nodes: nodes.items,
+    get pods() {
+      return pods.items;
+    },
+    onPod(listener) {
+      podListener = listener;
+    },
     async catchUp(signal) {
       const list = z.object({
         items: z.array(z.unknown()).nullish(),
@@ -177,6 +188,28 @@ export function createCluster(options: ClusterOptions): Cluster {
       } while (token !== undefined);
     },
   };
+}
+
+/** Nothing is kept of a report here: what counts goes into the state's arrays at once. */
+function createReports({ client, state, pinningReported, log, now }: ClusterOptions) {
+  const take = (node: string, status: NodeTopologyStatus | undefined): void => {
+    state.reportChanged(node, status);
+    pinningReported(node, status?.pinning ?? []);
+  };
+  return createReflector({
+    client,
+    path: `/apis/${NODE_TOPOLOGY_API.apiVersion}/${NODE_TOPOLOGY_API.plural}`,
+    schema: nodeTopology,
+    project: ({ metadata, status }) => {
+      take(metadata.name ?? '', status);
+      return true;
+    },
+    onChange: ({ key, after }) => {
+      if (after === undefined) take(key, undefined);
+    },
+    log,
+    now,
+  });
 }
 
 function leaseView({ metadata, spec }: z.infer<typeof lease>, prefix: string): LeaseView | undefined {

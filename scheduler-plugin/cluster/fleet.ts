@@ -7,7 +7,7 @@ import { ChangeLog } from './change-log.ts';
 import { createNodeShapes, type NodeShape } from './node-shapes.ts';
 
 /** What is kept of a report's assignment. */
-interface Assignment {
+export interface Assignment {
   readonly podUID: string;
   readonly container: string;
   readonly cpus: string;
@@ -90,6 +90,16 @@ export class Fleet {
   /** The node's shape and all CPUs that pods own there: nodes of the same text take the same pods. */
   load(id: number): string {
     return this.#loads[id] ?? '';
+  }
+
+  /** What containers own there. */
+  assignments(id: number): readonly Assignment[] {
+    return this.#assignments[id] ?? [];
+  }
+
+  /** CPUs that containers own there, container by container. */
+  assigned(id: number): CpuSet[] {
+    return (this.#assignments[id] ?? []).map(({ cpus }) => CpuSet.parse(cpus));
   }
 
   /** Whether a node's report shows the pod. */

@@ -1,11 +1,9 @@
 import type { Pod } from '../../kube/resources.ts';
-import { ANNOTATED_THREADS_PER_CORE, isAligned } from '../../model/alignment.ts';
-import { type PodRequest, podRequestOf } from '../../model/kubelet/pod-request.ts';
+import type { PodRequest } from '../../model/kubelet/pod-request.ts';
 import { isNetworkResource } from '../../model/kubelet/report.ts';
-import { wantsFullPcpus } from '../../model/launcher/annotation.ts';
-import { PLACED_RESOURCE, PLACEMENT_ANNOTATION } from '../../model/names.ts';
+import { PLACED_RESOURCE } from '../../model/names.ts';
 import { needsKey, type PlacementNeeds } from '../../model/placement/needs.ts';
-import { networkOfResource, parseWishes, withWishes } from '../../model/placement/wishes.ts';
+import { isExclusive, placementNeedsOf } from '../../model/placement/pod-needs.ts';
 
 /** Which pods count as needing the DPU of a node whose network it makes. */
 export type DpuScope = 'all' | 'attached';
@@ -49,24 +47,8 @@ export function createNeedsReader(dpuScope: DpuScope): NeedsReader {
 }
 
 function needsOf(pod: Pod, dpuScope: DpuScope): PodNeeds {
-  const request = podRequestOf(pod);
-  const devices = new Set(request.containers.flatMap((container) => [...container.devices.keys()]));
-  const required = [...devices].map((name) => networkOfResource(name, 'required')).filter((need) => need !== undefined);
-  const needs: PlacementNeeds = {
-    request,
-    ...withWishes(required, parseWishes(pod.metadata.annotations?.[PLACEMENT_ANNOTATION])),
-    wholeCores: wantsFullPcpus(pod.metadata) && isPadded(request),
-  };
-  const exclusive = request.containers.some(({ cpus }) => cpus > 0);
-  return { ...needs, key: needsKey(needs), exclusive, dpu: needsDpu(pod, dpuScope) };
-}
-
-/**
- * Whether the webhook has kept the annotation's promise. A launcher that it missed has an odd number of CPUs, which no
- * node can give as whole cores: it goes to any node that takes threads.
- */
-function isPadded({ containers }: PodRequest): boolean {
-  return containers.every(({ kind, cpus }) => kind === 'init' || isAligned(cpus, ANNOTATED_THREADS_PER_CORE));
+  const needs = placementNeedsOf(pod);
+  return { ...needs, key: needsKey(needs), exclusive: isExclusive(needs), dpu: needsDpu(pod, dpuScope) };
 }
 
 /**

@@ -1,6 +1,7 @@
 import * as z from 'zod';
-import { pod as podSchema } from '../../kube/resources.ts';
+import { objectMeta, pod as podSchema } from '../../kube/resources.ts';
 import { ParseError } from '../../model/errors.ts';
+import { DECISION_ANNOTATION } from '../../model/names.ts';
 import type { NeedsReader, PodNeeds } from './pod-needs.ts';
 
 const waitingState = z.object({ reason: z.string().optional(), message: z.string().optional() });
@@ -8,6 +9,7 @@ const containerStatus = z.object({ state: z.object({ waiting: waitingState.nulli
 
 /** A pod with what its kubelet says of its containers. */
 export const observedPod = podSchema.extend({
+  metadata: objectMeta.extend({ creationTimestamp: z.string().optional() }),
   status: z
     .object({
       phase: z.string().optional(),
@@ -50,6 +52,10 @@ export interface PodView {
   readonly rejected: string | undefined;
   /** What the node's agent said, where it refused to let a container start. */
   readonly refusedOnHost: string | undefined;
+  /** RFC 3339, of a pod that is on no node yet. */
+  readonly since: string | undefined;
+  /** CPUs that the webhook added for whole cores, to be shown to people. */
+  readonly padding: number;
   readonly needs: PodNeeds;
 }
 
@@ -94,6 +100,8 @@ export function podViewOf(pod: ObservedPod, reader: NeedsReader): PodView | unde
     unscheduled,
     rejected,
     refusedOnHost: refusedOnHost(status),
+    since: node === undefined ? metadata.creationTimestamp : undefined,
+    padding: paddingOf(metadata.annotations?.[DECISION_ANNOTATION]),
     needs,
   };
 }
@@ -110,6 +118,18 @@ function isUnscheduled({ conditions }: NonNullable<ObservedPod['status']>): bool
 export function ownerOf({ metadata }: Pick<ObservedPod, 'metadata'>): PodOwner | undefined {
   const owner = metadata.ownerReferences?.find(({ controller }) => controller === true);
   return owner && { apiVersion: owner.apiVersion, kind: owner.kind, name: owner.name, uid: owner.uid };
+}
+
+const decisionShape = z.object({ padding: z.number().int().min(0).max(4096) });
+
+/** What the webhook wrote down for people; of any other text nothing is made. */
+function paddingOf(decision: string | undefined): number {
+  if (decision === undefined) return 0;
+  try {
+    return decisionShape.safeParse(JSON.parse(decision)).data?.padding ?? 0;
+  } catch {
+    return 0;
+  }
 }
 
 /** The API server has checked every quantity, so one that cannot be read is a form that is not known here. */

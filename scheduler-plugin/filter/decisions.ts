@@ -18,6 +18,12 @@ export interface Decisions {
   add(pod: string, uid: string, outcome: FilterOutcome): void;
   /** Of one pod, by namespace/name; or all. */
   list(pod?: string): Decision[];
+  /** How many there have been. */
+  readonly count: number;
+  /** Those after the first `count`, as far as they are kept; oldest first. */
+  since(count: number): Decision[];
+  /** The last one about a pod, by its uid. */
+  latest(uid: string): Decision | undefined;
 }
 
 const KEPT = 1000;
@@ -25,16 +31,36 @@ const KEPT = 1000;
 /** @param wallClock milliseconds since 1970 */
 export function createDecisions(wallClock: () => number): Decisions {
   const ring: { readonly at: number; readonly pod: string; readonly uid: string; readonly outcome: Kept }[] = [];
-  let next = 0;
+  let count = 0;
   return {
     add(pod, uid, { names, answered, texts }) {
       // Written out when somebody asks: nearly nobody does.
-      ring[next] = { at: wallClock(), pod, uid, outcome: { offered: names.count, answered, texts: texts.list } };
-      next = (next + 1) % KEPT;
+      ring[count % KEPT] = {
+        at: wallClock(),
+        pod,
+        uid,
+        outcome: { offered: names.count, answered, texts: texts.list },
+      };
+      count++;
     },
     list(pod) {
+      const next = count % KEPT;
       const inOrder = [...ring.slice(next), ...ring.slice(0, next)];
       return inOrder.filter((one) => pod === undefined || one.pod === pod).map(writtenOut);
+    },
+    get count() {
+      return count;
+    },
+    since(seen) {
+      const first = Math.max(seen, count - ring.length);
+      return Array.from({ length: Math.max(0, count - first) }, (_, i) => writtenOut(ring[(first + i) % KEPT]!));
+    },
+    latest(uid) {
+      for (let at = count - 1; at >= count - ring.length; at--) {
+        const one = ring[at % KEPT]!;
+        if (one.uid === uid) return writtenOut(one);
+      }
+      return undefined;
     },
   };
 }

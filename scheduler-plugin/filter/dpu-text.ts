@@ -1,6 +1,6 @@
 import type { LeaseState } from '../../model/lease/observer.ts';
+import { type Refused, refuse } from '../../model/placement/verdict.ts';
 import type { DpuVerdict } from '../cluster/dpu-health.ts';
-import { type Refused, refuse } from './verdict.ts';
 
 const WITHOUT_AGE: Readonly<Record<LeaseState, string>> = {
   unknown: 'nothing known of it',

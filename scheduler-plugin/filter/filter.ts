@@ -1,12 +1,4 @@
 import type { Place } from '../../model/claims/claim.ts';
-import { type Fleet, NodeFlag } from '../cluster/fleet.ts';
-import type { PodNeeds } from '../cluster/pod-needs.ts';
-import { UNKNOWN } from '../wire/name-index.ts';
-import type { ScannedNames } from '../wire/scanned-names.ts';
-import { type CandidateOrder, createCandidateOrder, LAST_KEY } from './candidate-order.ts';
-import { RefusalList, type Refusals } from './refusals.ts';
-import { createScreens, LOOK_CLOSER, type Screen } from './screens.ts';
-import { Texts } from './texts.ts';
 import {
   judgeByCount,
   type NodeVerdict,
@@ -15,7 +7,16 @@ import {
   UNCHECKED,
   type UnpredictablePolicy,
   unfitShape,
-} from './verdict.ts';
+} from '../../model/placement/verdict.ts';
+import { type Fleet, NodeFlag } from '../cluster/fleet.ts';
+import type { PodNeeds } from '../cluster/pod-needs.ts';
+import { UNKNOWN } from '../wire/name-index.ts';
+import type { ScannedNames } from '../wire/scanned-names.ts';
+import { type CandidateOrder, createCandidateOrder, LAST_KEY } from './candidate-order.ts';
+import { createMaskRefusals } from './mask-refusal.ts';
+import { RefusalList, type Refusals } from './refusals.ts';
+import { createScreens, LOOK_CLOSER, NO_SCREEN, type Screen } from './screens.ts';
+import { Texts } from './texts.ts';
 
 /** A node that may have the pod. */
 export interface Answer extends Place {
@@ -67,6 +68,7 @@ export class Filter {
   readonly #knowledge: NodeKnowledge;
   readonly #policy: UnpredictablePolicy;
   readonly #screenFor: (needs: PodNeeds) => Screen;
+  readonly #maskRefusalOn: ReturnType<typeof createMaskRefusals>;
   readonly #order: CandidateOrder = createCandidateOrder();
   readonly #refusals = new RefusalList();
   #seen = new Uint32Array(1024);
@@ -77,6 +79,7 @@ export class Filter {
     this.#knowledge = knowledge;
     this.#policy = policy;
     this.#screenFor = createScreens(fleet, policy);
+    this.#maskRefusalOn = createMaskRefusals(fleet);
   }
 
   decide({ needs, names, answersFor, heldBack }: FilterQuestion): FilterOutcome {
@@ -106,7 +109,7 @@ export class Filter {
     refusals.begin(count);
     const call = this.#beginCall();
     const seen = this.#seen;
-    const screen = this.#screenFor(needs);
+    const screen = needs.exclusive ? this.#screenFor(needs) : NO_SCREEN;
     const { codes } = screen;
     const special = heldBack !== undefined || !needs.exclusive || this.#knowledge.anyRefusedOnHost();
     /** By the code of a refusal: its text. */
@@ -148,7 +151,7 @@ export class Filter {
    * it has found enough that suit itself.
    */
   missed(needs: PodNeeds): string | undefined {
-    const { codes } = this.#screenFor(needs);
+    const { codes } = needs.exclusive ? this.#screenFor(needs) : NO_SCREEN;
     let asked = 0;
     for (const id of this.#fleet.ids()) {
       if (this.#seen[id] === this.#call || !this.#fleet.has(id, NodeFlag.node)) continue;
@@ -183,16 +186,23 @@ export class Filter {
     if (needs.dpu && (flags & NodeFlag.dpuHost) !== 0 && (flags & NodeFlag.dpuDead) !== 0) {
       return this.#knowledge.dpuRefusal(id);
     }
-    if (!needs.exclusive) return undefined;
+    if (!needs.exclusive) return this.#maskRefusal(needs, id, flags);
     if ((flags & NodeFlag.draCpu) !== 0) return refuse('dra-cpu', 'dra.cpu hands out the node’s CPUs too');
     if (this.#policy === 'refuse') {
-      if (shape === undefined) return refuse('no-report', 'node does not report its topology');
-      if ((flags & NodeFlag.stale) !== 0) return refuse('stale-report', 'node’s agent has stopped reporting');
+      if (shape === undefined || (flags & NodeFlag.stale) !== 0) return refuseUnheard(shape === undefined);
     }
     if (this.#knowledge.refusedOnHost(id, needs)) {
       return refuse('refused-on-host', 'the node’s agent has refused such a pod');
     }
     return shape && unfitShape(needs, shape.empty, this.#policy);
+  }
+
+  /** Of a node that does not report, the agent says at start what becomes of the mask. */
+  #maskRefusal({ mask }: PodNeeds, id: number, flags: number): Refused | undefined {
+    if (mask === undefined) return undefined;
+    const reported = id !== UNKNOWN && this.#fleet.shape(id) !== undefined;
+    if (reported && (flags & NodeFlag.stale) === 0) return this.#maskRefusalOn(mask, id);
+    return this.#policy === 'refuse' ? refuseUnheard(!reported) : undefined;
   }
 
   /** Marks of calls before are older than this one's. */
@@ -206,4 +216,9 @@ export class Filter {
     }
     return this.#call;
   }
+}
+
+function refuseUnheard(neverReported: boolean): Refused {
+  if (neverReported) return refuse('no-report', 'node does not report its topology');
+  return refuse('stale-report', 'node’s agent has stopped reporting');
 }

@@ -1,6 +1,6 @@
+import { judgeHost, type NodeVerdict, type UnpredictablePolicy } from '../../model/placement/verdict.ts';
 import type { Fleet } from '../cluster/fleet.ts';
 import type { PodNeeds } from '../cluster/pod-needs.ts';
-import { judgeHost, type NodeVerdict, type UnpredictablePolicy } from './verdict.ts';
 
 /** Predictions kept for one kind of pod, and kinds of pods; the oldest go first. */
 const KEPT = 1024;

@@ -1,9 +1,9 @@
 import { coarseNeedOf } from '../../model/placement/coarse.ts';
+import { type Refused, refuse, type UnpredictablePolicy, unfitShape } from '../../model/placement/verdict.ts';
 import type { Fleet } from '../cluster/fleet.ts';
 import type { NodeShape } from '../cluster/node-shapes.ts';
 import type { PodNeeds } from '../cluster/pod-needs.ts';
 import { candidateKey } from './candidate-order.ts';
-import { type Refused, refuse, type UnpredictablePolicy, unfitShape } from './verdict.ts';
 
 /** What can be told of every node for pods alike, without an exact prediction. */
 export interface Screen {
@@ -17,6 +17,15 @@ export interface Screen {
 /** The node has not reported, or something else is the matter with it. */
 export const LOOK_CLOSER = -1;
 const FIRST_REFUSAL = -2;
+
+/** For pods without CPUs of their own, of which each node is looked at. */
+export const NO_SCREEN: Screen = {
+  codes: new Int32Array(0),
+  refusalOf: () => {
+    throw new RangeError('nothing was screened');
+  },
+  roomOn: () => LOOK_CLOSER,
+};
 
 /** What a coarse fit refuses with. */
 const TOO_FEW_CORES = refuse('too-few-whole-cores', 'too few free whole cores');

@@ -1,18 +1,4 @@
-import type { RefusalReason } from '../../model/placement/refusal.ts';
-
-/** Why a node is refused; labels a metric. */
-export type RefusalKind =
-  | RefusalReason
-  | 'unknown-node'
-  | 'no-report'
-  | 'stale-report'
-  | 'unpredictable'
-  | 'dpu'
-  | 'no-such-network'
-  | 'dra-cpu'
-  | 'refused-on-host'
-  | 'owner-held'
-  | 'other';
+import type { RefusalKind } from '../../model/placement/verdict.ts';
 
 /** kube-scheduler counts nodes by text and cuts long lists of them off, so one answer has at most so many. */
 export const MOST_TEXTS = 8;

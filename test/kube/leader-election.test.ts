@@ -51,6 +51,9 @@ describe('leader election', function () {
       get settled() {
         return election.settled;
       },
+      get holder() {
+        return election.holder;
+      },
       release: election.release,
       async stop() {
         signal.abort();
@@ -73,6 +76,8 @@ describe('leader election', function () {
   it('chooses one of several, and all of them know', async () => {
     const all = ['a', 'b', 'c'].map(candidate);
     await eventually('all to be settled', () => all.every(({ settled }) => settled));
+    const leads = (await holder()).holderIdentity;
+    await eventually('all to name the same holder', () => all.every((one) => one.holder === leads));
     await eventually('one to lead', () => all.some((one) => one.isLeader()));
     await delay(DURATION * 1000);
     assert.equal(all.filter((one) => one.isLeader()).length, 1);
@@ -108,6 +113,18 @@ describe('leader election', function () {
     assert.ok(!first.isLeader());
     await eventually('the second to lead', () => second.isLeader(), DURATION);
     assert.deepEqual(first.told, [true, false]);
+  });
+
+  it('who has given it up takes no more part, though it still runs', async () => {
+    for (let i = 0; i < 4; i++) {
+      const first = candidate(`a${i}`);
+      await eventually('the first to lead', () => first.isLeader());
+      await delay(50 * i);
+      await first.release();
+      await delay(DURATION * 300);
+      assert.ok(!first.isLeader());
+      assert.equal((await holder()).holderIdentity, '');
+    }
   });
 
   it('a Lease that is deleted under its holder is made anew, and at no time do two lead', async () => {

@@ -1,96 +1,62 @@
-import { spawn } from 'node:child_process';
-import { existsSync } from 'node:fs';
-import { homedir } from 'node:os';
-import { join } from 'node:path';
+import { readFile, stat } from 'node:fs/promises';
+import { monotonicSeconds } from '../../runtime/time.ts';
+import { findMachine, type Machine, startMachine } from './machine/machine.ts';
+import { whatIsMissing } from './machine/missing.ts';
+import type { Layer } from './machine/oci-archive.ts';
+import { placesOf } from './machine/places.ts';
 
-/** The folder of commands that PLUMBLINE_LAB names; docs/lab.md says what each must do. */
+/** The emulated machine that is the only node of a cluster (docs/lab.md). */
 export interface Lab {
-  /** The cluster that the lab's node belongs to. Known once `up` has returned. */
+  /** The cluster's administrator. Known once `up` has returned, as is the rest. */
   kubeconfig(): string;
-  /** Whether the guest answers. */
-  isUp(): Promise<boolean>;
-  up(): Promise<void>;
+  /** Boots it, unless another run keeps one. @returns whether it is that other run's */
+  up(signal: AbortSignal): Promise<boolean>;
+  /** Ends what `up` started. */
   down(): Promise<void>;
   /** Runs a shell command line in the guest as root; returns what it wrote. */
   run(command: string, input?: string): Promise<string>;
   copy(source: string, destination: string): Promise<void>;
+  /** The layer of the guest's image with Node.js, on which another can be made. */
+  nodeLayer(): Layer;
+  /** How to look around in it. */
+  readonly hint: string;
 }
-
-const COMMANDS = ['up', 'run', 'copy', 'down', 'control-plane'] as const;
 
 /** The lab, or the one line that says what is missing for it. */
-export function findLab(env: NodeJS.ProcessEnv): Lab | { readonly missing: string } {
-  const folder = env['PLUMBLINE_LAB'];
-  if (!folder) {
-    return { missing: 'PLUMBLINE_LAB names no lab: set it to a folder of commands as docs/lab.md describes' };
-  }
-  const lacking = COMMANDS.filter((command) => !existsSync(join(folder, command)));
-  if (lacking.length > 0) return { missing: `PLUMBLINE_LAB=${folder} has no ${lacking.join(', ')}; see docs/lab.md` };
-  const command = (name: (typeof COMMANDS)[number]) => join(folder, name);
-
-  let startedControlPlane = false;
+export async function findLab(env: NodeJS.ProcessEnv): Promise<Lab | { readonly missing: string }> {
+  const places = placesOf(env);
+  const missing = await whatIsMissing(places);
+  if (missing !== undefined) return { missing };
+  let machine: Machine | undefined;
+  const up = () => {
+    if (machine === undefined) throw new Error('the lab is not up');
+    return machine;
+  };
   return {
-    kubeconfig: () => kubeconfigOf(env),
-    async isUp() {
-      return execute(command('run'), ['true']).then(
-        () => true,
-        () => false,
-      );
-    },
-    async up() {
-      const before = await execute(command('control-plane'), ['status']).catch(() => '');
-      startedControlPlane = !/^kube-apiserver running/m.test(before);
-      await watched(command('control-plane'), ['up']);
-      await watched(command('up'), []);
+    kubeconfig: () => up().kubeconfig,
+    async up(signal) {
+      machine = await findMachine(places);
+      if (machine !== undefined) return true;
+      const began = monotonicSeconds();
+      const say = (what: string) =>
+        console.error(`lab ${(monotonicSeconds() - began).toFixed(0).padStart(4)} s  ${what}`);
+      machine = await startMachine(places, say, signal);
+      return false;
     },
     async down() {
-      await watched(command('down'), []);
-      if (startedControlPlane) await watched(command('control-plane'), ['down']);
+      await machine?.stop();
+      machine = undefined;
     },
-    run: (line, input) => execute(command('run'), [line], input),
+    run: (command, input) => up().shell.run(command, input),
     async copy(source, destination) {
-      await execute(command('copy'), [source, destination]);
+      const path = `'${destination}'`;
+      const mode = ((await stat(source)).mode & 0o777).toString(8);
+      const line = `mkdir -p "$(dirname ${path})" && cat >${path} && chmod ${mode} ${path}`;
+      await up().shell.run(line, await readFile(source));
+    },
+    nodeLayer: () => up().nodeLayer,
+    get hint() {
+      return `KUBECONFIG=${up().kubeconfig}\nssh ${up().shell.arguments.join(' ')}`;
     },
   };
-}
-
-/** KUBECONFIG, else where the lab's control plane writes its own. */
-function kubeconfigOf(env: NodeJS.ProcessEnv): string {
-  if (env['KUBECONFIG']) return env['KUBECONFIG'];
-  const directory = env['LAB_DIR'] || join(env['XDG_CACHE_HOME'] || join(homedir(), '.cache'), 'plumbline-lab');
-  return join(env['K8S_RUN'] || join(directory, 'cp'), 'admin.kubeconfig');
-}
-
-/** Runs a command to its end. @throws Error with its last words when it fails */
-function execute(file: string, args: readonly string[], input?: string): Promise<string> {
-  return new Promise((resolve, reject) => {
-    const child = spawn(file, args, { stdio: 'pipe' });
-    let output = '';
-    let errors = '';
-    child.stdout.setEncoding('utf8').on('data', (text: string) => {
-      output += text;
-    });
-    child.stderr.setEncoding('utf8').on('data', (text: string) => {
-      errors += text;
-    });
-    child.on('error', reject);
-    child.stdin.on('error', () => {});
-    child.stdin.end(input);
-    child.on('close', (status) => {
-      if (status === 0) resolve(output);
-      else reject(new Error(`${file} ${args.join(' ')} ended with ${status}: ${errors.trim().slice(-500)}`));
-    });
-  });
-}
-
-/** As `execute`, for commands that take long or leave something running: what they write is shown. */
-function watched(file: string, args: readonly string[]): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const child = spawn(file, args, { stdio: ['ignore', process.stderr, process.stderr] });
-    child.on('error', reject);
-    child.on('exit', (status) => {
-      if (status === 0) resolve();
-      else reject(new Error(`${file} ${args.join(' ')} ended with ${status}`));
-    });
-  });
 }

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { build } from 'esbuild';
-import { monotonicSeconds } from '../../runtime/time.ts';
+import { monotonicSeconds, sleep } from '../../runtime/time.ts';
 import { createCluster } from './cluster.ts';
 import { TEST_COUNTS } from './devices.ts';
 import { createGuest } from './guest.ts';
@@ -16,9 +16,9 @@ import { SCENARIOS } from './scenarios/index.ts';
 import { type Count, playScenarios } from './scenarios/play.ts';
 
 /**
- * What is held to a lab, a node with a real kubelet (docs/lab.md). Without --scenario the predictions of model/kubelet:
- * random pods, created and deleted under each configuration of `ROUNDS`; with it the bundled agent. The last line counts
- * the pods that came out as predicted, or the steps that held.
+ * What is held to a lab, a node with a real kubelet (docs/lab.md): the scenarios, with the agent and what it works with,
+ * and the predictions of model/kubelet, by random pods created and deleted under each configuration of `ROUNDS`. The last
+ * line counts the steps that held and the pods that came out as predicted.
  */
 
 const { values: flags } = parseArgs({
@@ -33,10 +33,13 @@ const { values: flags } = parseArgs({
 });
 const seed = wholeNumber('--seed', flags.seed ?? `${Date.now() % 1_000_000}`);
 const pods = wholeNumber('--pods', flags.pods);
-const rounds = chosen('--round', ROUNDS, flags.round) ?? ROUNDS;
-const scenarios = flags.scenario?.includes('all') ? SCENARIOS : chosen('--scenario', SCENARIOS, flags.scenario);
+// What is named is played alone.
+const named = flags.round !== undefined || flags.scenario !== undefined;
+const rounds = chosen('--round', ROUNDS, flags.round) ?? (named ? [] : ROUNDS);
+const allScenarios = named ? flags.scenario?.includes('all') : true;
+const scenarios = allScenarios ? SCENARIOS : (chosen('--scenario', SCENARIOS, flags.scenario) ?? []);
 
-const lab = findLab(process.env);
+const lab = await findLab(process.env);
 if ('missing' in lab) {
   console.log(`skipped: ${lab.missing}`);
   console.log('0 passed, 0 failed, 1 skipped');
@@ -46,30 +49,38 @@ if ('missing' in lab) {
 
 async function runAll(lab: Lab): Promise<boolean> {
   const interrupt = new AbortController();
-  process.once('SIGINT', () => interrupt.abort(new Error('interrupted')));
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+    process.once(signal, () => interrupt.abort(new Error('interrupted')));
+  }
   const began = monotonicSeconds();
-  const found = await lab.isUp();
   const count: Count = { passed: 0, failed: 0 };
-  if (!scenarios) console.log(`seed ${seed}: ${rounds.length} rounds of ${pods} pods`);
   try {
-    await lab.up();
-    if (scenarios) await playScenarios(lab, scenarios, interrupt.signal, count);
-    else await playRounds(lab, interrupt.signal, count);
+    const others = await lab.up(interrupt.signal);
+    if (scenarios.length > 0) await playScenarios(lab, scenarios, interrupt.signal, count);
+    if (rounds.length > 0) await playRounds(lab, interrupt.signal, count);
+    if (flags.keep && !others) await kept(lab, interrupt.signal);
   } catch (error) {
     count.failed++;
     console.log(`stopped: ${(error as Error).message}`);
   } finally {
-    if (!found && !flags.keep) await lab.down();
+    await lab.down();
   }
-  console.log(`${scenarios ? '' : `seed ${seed}, `}${(monotonicSeconds() - began).toFixed(0)} s`);
+  console.log(`seed ${seed}, ${(monotonicSeconds() - began).toFixed(0)} s`);
   console.log(`${count.passed} passed, ${count.failed} failed`);
   return count.failed === 0;
+}
+
+/** Until Ctrl-C the machine is for whoever wants to look around, and for other runs. */
+async function kept(lab: Lab, signal: AbortSignal): Promise<void> {
+  console.log(`kept until Ctrl-C\n${lab.hint}`);
+  while (!signal.aborted) await sleep(3600, signal).catch(() => undefined);
 }
 
 async function playRounds(lab: Lab, signal: AbortSignal, count: Count): Promise<void> {
   const guest = createGuest(lab, signal);
   const cluster = createCluster(lab.kubeconfig(), signal);
   const recorded: string[] = [];
+  console.log(`seed ${seed}: ${rounds.length} rounds of ${pods} pods`);
   try {
     await cluster.prepare();
     await guest.installPlugin(await bundlePlugin());

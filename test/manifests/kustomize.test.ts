@@ -7,6 +7,7 @@ import { parseNodeAgentConfig } from '../../node-agent/config.ts';
 import { parseSchedulerConfiguration } from '../../sandbox/scheduler/configuration.ts';
 import { parseSchedulerPluginConfig } from '../../scheduler-plugin/config.ts';
 import { parseWebhookConfig } from '../../webhook/config.ts';
+import { objectsOf, render } from '../real/install/rendered.ts';
 import { root } from '../support/bundles.ts';
 import { needs, pathOf } from '../support/parts.ts';
 
@@ -25,7 +26,10 @@ interface Container {
   readonly name: string;
   readonly image: string;
   readonly args?: string[];
-  readonly securityContext: { readonly readOnlyRootFilesystem?: boolean; readonly capabilities?: { drop?: string[] } };
+  readonly securityContext: {
+    readonly readOnlyRootFilesystem?: boolean;
+    readonly capabilities?: { drop?: string[]; add?: string[] };
+  };
   readonly volumeMounts?: { name: string; mountPath: string }[];
 }
 
@@ -100,6 +104,21 @@ describe('the manifests', () => {
       for (const { name, securityContext } of containersOf(object)) {
         assert.equal(securityContext.readOnlyRootFilesystem, true, name);
         assert.deepEqual(securityContext.capabilities?.drop, ['ALL'], name);
+      }
+    }
+  });
+
+  it('leave every agent the capability it needs, whatever a component adds', function () {
+    this.timeout(60_000);
+    const components = ['gate', 'dpu', 'dpu-observe', 'openshift'].map((name) => `base/node-agent/components/${name}`);
+    for (const component of components) {
+      const agents = objectsOf(render('base', [component])).filter(({ kind }) => kind === 'DaemonSet');
+      for (const agent of agents) {
+        const [container] = containersOf(agent as Manifest);
+        assert.ok(
+          container?.securityContext.capabilities?.add?.includes('SYS_NICE'),
+          `${agent.metadata.name}: ${component}`,
+        );
       }
     }
   });

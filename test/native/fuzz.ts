@@ -65,13 +65,3 @@ function outcomeOf(status: number, text: string): string {
   const isError = /^\d\.\d\.\d$/.test(String(cniVersion)) && typeof code === 'number' && typeof msg === 'string';
   return isError ? `code ${code}` : '!no error of the specification';
 }
-
-/** `npm run fuzz:gate -- [calls] [seed]` */
-if (process.argv[1] === import.meta.filename) {
-  const [calls = 100_000, seed = 1] = process.argv.slice(2).map(Number);
-  const { outcomes, problems, ...counted } = fuzzGate(calls, seed);
-  console.log(`${counted.calls} calls, seed ${seed}: ${problems.length === 0 ? 'no problem' : 'PROBLEMS'}`);
-  for (const [outcome, count] of Object.entries(outcomes).sort()) console.log(`  ${outcome}: ${count}`);
-  for (const problem of problems) console.log(problem);
-  process.exit(problems.length === 0 && counted.calls === calls ? 0 : 1);
-}

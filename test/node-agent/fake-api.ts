@@ -25,6 +25,7 @@ export function createFakeApi(nodeName: string, uid = 'node-uid-1'): FakeApi {
   let version = 0;
   let server: Server | undefined;
   const objects = new Map<string, Object_>();
+  objects.set('/api/v1/pods', { metadata: {}, items: [] });
   objects.set(`/api/v1/nodes/${nodeName}`, {
     metadata: { name: nodeName, uid },
     status: { nodeInfo: { kubeletVersion: 'v1.36.0' } },
@@ -43,7 +44,10 @@ export function createFakeApi(nodeName: string, uid = 'node-uid-1'): FakeApi {
     return structuredClone(stored);
   };
   const request = async (method: string, path: string, body?: Object_, type = ''): Promise<unknown> => {
-    if (method === 'GET') return structuredClone(find(path));
+    if (method === 'GET') {
+      const found = structuredClone(find(path));
+      return 'items' in found ? { ...found, metadata: { resourceVersion: String(version) } } : found;
+    }
     api.writes.push(`${method} ${path}`);
     if (method === 'POST') {
       const full = `${path}/${nameOf(body)}`;
@@ -73,6 +77,8 @@ export function createFakeApi(nodeName: string, uid = 'node-uid-1'): FakeApi {
     },
     async listen() {
       server = createServer(async (incoming, response) => {
+        // Nothing ever changes here for those who watch.
+        if (/[?&]watch=/.test(incoming.url ?? '')) return void response.writeHead(200).flushHeaders();
         const body = await text(incoming);
         const { status, answer } = await request(
           incoming.method ?? '',

@@ -57,14 +57,15 @@ describe('the agent’s manifests', () => {
   const FULL = 'plumbline-node-agent';
   const DPU_HOST = 'plumbline-node-agent-dpu-host';
 
-  it('give the host’s process table and a capability to the duty that needs them, and nothing else', () => {
+  it('give the host’s process table, its cgroups and a capability to the duties that need them, and nothing else', () => {
     const sets = build();
     const full = podOf(sets, FULL);
     const dpuHost = podOf(sets, DPU_HOST);
-    assert.deepEqual([full.hostPID, dpuHost.hostPID], [true, undefined]);
-    assert.deepEqual(full.containers[0]?.securityContext.capabilities, { drop: ['ALL'], add: ['SYS_NICE'] });
-    assert.deepEqual(dpuHost.containers[0]?.securityContext.capabilities, { drop: ['ALL'] });
+    assert.deepEqual([full.hostPID, dpuHost.hostPID], [true, true]);
     for (const { containers } of [full, dpuHost]) {
+      assert.deepEqual(containers[0]?.securityContext.capabilities, { drop: ['ALL'], add: ['SYS_NICE'] });
+      const { cgroupRoot } = parseNodeAgentConfig([...(containers[0]?.args ?? []), '--node-name', 'worker-0']);
+      assert.ok(containers[0]?.volumeMounts.some(({ mountPath }) => mountPath === cgroupRoot));
       const { seccompProfile, allowPrivilegeEscalation, readOnlyRootFilesystem } = containers[0]!.securityContext;
       assert.deepEqual(
         [seccompProfile.type, allowPrivilegeEscalation, readOnlyRootFilesystem],
@@ -117,6 +118,6 @@ describe('the agent’s manifests', () => {
       'SYS_NICE',
       'DAC_OVERRIDE',
     ]);
-    assert.equal(podOf(openshift, DPU_HOST).containers[0]?.securityContext.capabilities.add, undefined);
+    assert.deepEqual(podOf(openshift, DPU_HOST).containers[0]?.securityContext.capabilities.add, ['SYS_NICE']);
   });
 });

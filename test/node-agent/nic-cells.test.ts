@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { hasCarrier, isGuestSide, placeOfNic, placeOfPci } from '../../node-agent/networks/nic-cells.ts';
+import { hasCarrier, isGuestSide, placeOfNic, placeOfPci } from '../../hardware/nic-cells.ts';
 import { tempDirectories } from './support.ts';
 import { createSysfsTree, type SysfsTree } from './sysfs-tree.ts';
 

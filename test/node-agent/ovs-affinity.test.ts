@@ -8,7 +8,7 @@ import {
   type OvsAffinity,
   type OvsAffinityDeps,
 } from '../../node-agent/ovs-affinity/ovs-affinity.ts';
-import { procThreads } from '../../node-agent/ovs-affinity/threads.ts';
+import { procThreads } from '../../node-agent/processes/threads.ts';
 import { needs } from '../support/parts.ts';
 import { all, countingAffinity, cpus, first, machine, ovsParts, rest, settableView } from './ovs-affinity/parts.ts';
 import {

@@ -44,6 +44,7 @@ const inputs: ReportInputs = {
   isolated: CpuSet.EMPTY,
   networks,
   pmdCpus: CpuSet.EMPTY,
+  pinning: [],
   failedDuties: [],
 };
 

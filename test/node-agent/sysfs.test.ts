@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
+import { readHost } from '../../hardware/sysfs.ts';
+import { SysfsError } from '../../hardware/sysfs-files.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { createHost, describeHost, type HostDescription } from '../../model/host.ts';
-import { readHost } from '../../node-agent/host/sysfs.ts';
-import { SysfsError } from '../../node-agent/host/sysfs-files.ts';
 import { needs } from '../support/parts.ts';
 import { tempDirectories, writeTree } from './support.ts';
 

@@ -42,7 +42,12 @@ export interface ControlPlane {
   /** @param controllers as of --controllers; default all */
   startControllers(controllers?: readonly string[]): Promise<Program>;
   readonly etcd: Program;
+  /** The one that runs now. */
   readonly apiServer: Program;
+  /** Starts the API server again, on the same port, after it was ended. Resolves when it answers. */
+  restartApiServer(): Promise<void>;
+  /** Forgets every older version of everything, so that watches from one get 410. */
+  compact(): Promise<void>;
   /** Ends every program and removes the directory. */
   stop(): Promise<void>;
 }
@@ -57,12 +62,17 @@ export interface KubernetesObject {
 export interface ControlPlaneOptions {
   /** More flags of kube-apiserver. */
   readonly apiServerArgs?: readonly string[];
+  /** Who may come beside the administrator: lines of the token file, `token,name,uid,"group"`. */
+  readonly tokens?: readonly string[];
+  /** Puts the token of its service account into every pod, which takes kube-controller-manager. */
+  readonly podTokens?: boolean;
 }
 
 const ADMIN_TOKEN_BYTES = 16;
 const START_SECONDS = 60;
 
-export async function startControlPlane({ apiServerArgs = [] }: ControlPlaneOptions = {}): Promise<ControlPlane> {
+export async function startControlPlane(options: ControlPlaneOptions = {}): Promise<ControlPlane> {
+  const { apiServerArgs = [], tokens = [], podTokens = false } = options;
   const directory = await mkdtemp(join(tmpdir(), 'plumbline-real-'));
   const authority = createCertificateAuthority('plumbline-real');
   const file = (name: string) => join(directory, name);
@@ -82,18 +92,20 @@ export async function startControlPlane({ apiServerArgs = [] }: ControlPlaneOpti
     ...['--initial-cluster', `default=${peerUrl}`],
   ]);
   const adminToken = randomBytes(ADMIN_TOKEN_BYTES).toString('hex');
-  await writeFiles(file, authority.issue(['localhost', '127.0.0.1', '10.0.0.1', 'kubernetes.default.svc']), adminToken);
+  const users = [`${adminToken},admin,admin,"system:masters"`, ...tokens];
+  await writeFiles(file, authority.issue(['localhost', '127.0.0.1', '10.0.0.1', 'kubernetes.default.svc']), users);
   await writeFile(file('ca.crt'), authority.cert);
-  const apiServer = start('kube-apiserver', [
+  const apiServerFlags = [
     ...['--etcd-servers', etcdUrl, '--secure-port', String(port), '--bind-address', '127.0.0.1'],
     ...['--tls-cert-file', file('tls.crt'), '--tls-private-key-file', file('tls.key')],
     ...['--service-account-key-file', file('sa.pub'), '--service-account-signing-key-file', file('sa.key')],
     ...['--service-account-issuer', 'https://kubernetes.default.svc', '--token-auth-file', file('tokens.csv')],
     ...['--authorization-mode', 'Node,RBAC', '--service-cluster-ip-range', '10.0.0.0/24', '--allow-privileged=true'],
     // Without kube-controller-manager nobody makes default service accounts, which this plugin insists on.
-    '--disable-admission-plugins=ServiceAccount',
+    ...(podTokens ? [] : ['--disable-admission-plugins=ServiceAccount']),
     ...apiServerArgs,
-  ]);
+  ];
+  let apiServer = start('kube-apiserver', apiServerFlags);
 
   const url = `https://127.0.0.1:${port}`;
   const kubeconfig = async (name: string, token: string) => {
@@ -136,7 +148,14 @@ export async function startControlPlane({ apiServerArgs = [] }: ControlPlaneOpti
     adminKubeconfig,
     kubeconfig,
     etcd,
-    apiServer,
+    get apiServer() {
+      return apiServer;
+    },
+    async restartApiServer() {
+      apiServer = start('kube-apiserver', apiServerFlags);
+      await ready(client, apiServer);
+    },
+    compact: () => compact(etcdUrl),
     stop,
     async serviceAccountToken(namespace, name, pod) {
       const boundObjectRef = pod && { apiVersion: 'v1', kind: 'Pod', name: pod.name, uid: pod.uid };
@@ -180,8 +199,19 @@ export async function startControlPlane({ apiServerArgs = [] }: ControlPlaneOpti
   };
 }
 
+/** By etcd's JSON gateway. */
+async function compact(etcdUrl: string): Promise<void> {
+  const call = async (verb: string, body: object) => {
+    const answer = await fetch(`${etcdUrl}/v3/kv/${verb}`, { method: 'POST', body: JSON.stringify(body) });
+    if (!answer.ok) throw new Error(`etcd: ${verb}: ${answer.status} ${await answer.text()}`);
+    return (await answer.json()) as { header: { revision: string } };
+  };
+  const { header } = await call('range', { key: Buffer.from('/').toString('base64') });
+  await call('compaction', { revision: header.revision, physical: true });
+}
+
 /** @throws Error naming what is missing and where it was looked for */
-function binary(name: string): string {
+export function binary(name: string): string {
   const found = [...assetDirectories(), '/usr/bin', '/usr/local/bin']
     .map((directory) => join(directory, name))
     .find((path) => existsSync(path));
@@ -192,14 +222,14 @@ function binary(name: string): string {
 async function writeFiles(
   file: (name: string) => string,
   { cert, key }: { readonly cert: string; readonly key: string },
-  adminToken: string,
+  users: readonly string[],
 ): Promise<void> {
   const accounts = generateKeyPairSync('rsa', { modulusLength: 2048 });
   await writeFile(file('tls.crt'), cert);
   await writeFile(file('tls.key'), key, { mode: 0o600 });
   await writeFile(file('sa.key'), accounts.privateKey.export({ type: 'pkcs1', format: 'pem' }), { mode: 0o600 });
   await writeFile(file('sa.pub'), accounts.publicKey.export({ type: 'spki', format: 'pem' }));
-  await writeFile(file('tokens.csv'), `${adminToken},admin,admin,"system:masters"\n`, { mode: 0o600 });
+  await writeFile(file('tokens.csv'), users.map((line) => `${line}\n`).join(''), { mode: 0o600 });
 }
 
 async function ready(client: KubeClient, apiServer: Program): Promise<void> {

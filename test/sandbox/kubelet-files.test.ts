@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { readHost } from '../../hardware/sysfs.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { createHost, describeHost, type HostDescription } from '../../model/host.ts';
 import { parseCheckpoint } from '../../node-agent/assignments/checkpoint.ts';
 import { parseKubeletConfig } from '../../node-agent/host/kubelet-config.ts';
-import { readHost } from '../../node-agent/host/sysfs.ts';
 import { checkpointChecksum } from '../../sandbox/kubelet/checksum.ts';
 import { kubeletConfiguration } from '../../sandbox/kubelet/settings.ts';
 import { createStateFile, readStateFile } from '../../sandbox/kubelet/state-file.ts';

@@ -114,7 +114,7 @@ describe('scheduler', () => {
     await until('the first is placed', () => at.nodeOf('a'));
     await at.pod('b', '2');
     const text =
-      '0/1 nodes are available: 1 Insufficient cpu. preemption: 0/1 nodes are available: 1 No preemption victims found for incoming pod.';
+      '0/1 nodes are available: 1 Insufficient cpu. no new claims to deallocate, preemption: 0/1 nodes are available: 1 No preemption victims found for incoming pod.';
     await until('the condition', () => at.conditionOf('b')?.message === text);
     assert.deepEqual([at.conditionOf('b')?.status, at.conditionOf('b')?.reason], ['False', 'Unschedulable']);
     await until('the Event', () =>
@@ -195,7 +195,7 @@ describe('scheduler and an extender', () => {
     await until('the condition', () => at.conditionOf('vm')?.status === 'False');
     assert.equal(
       at.conditionOf('vm')?.message,
-      '0/3 nodes are available: 1 DPU dead, 2 no whole cores. preemption: 0/3 nodes are available: 1 Preemption is not helpful for scheduling, 2 No preemption victims found for incoming pod.',
+      '0/3 nodes are available: 1 DPU dead, 2 no whole cores. no new claims to deallocate, preemption: 0/3 nodes are available: 1 Preemption is not helpful for scheduling, 2 No preemption victims found for incoming pod.',
     );
   });
 

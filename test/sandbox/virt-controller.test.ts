@@ -10,6 +10,7 @@ import {
 import { createLocalClient, type LocalClient } from '../../sandbox/local-client.ts';
 import type { JsonObject, KubeObject, Pod, VirtualMachineInstance } from '../../sandbox/objects.ts';
 import { dedicatedCpus, launcherPod } from '../../sandbox/virt-controller/launcher-pod.ts';
+import { createTurns } from '../../sandbox/virt-controller/turns.ts';
 import { createVirtController, type VirtController } from '../../sandbox/virt-controller/virt-controller.ts';
 import { until, useApiServer } from './support.ts';
 
@@ -142,6 +143,35 @@ describe('virt-controller: machines, instances and pods', () => {
     await until('it runs', () => phase() === 'Running');
     assert.equal(client.get(VIRTUAL_MACHINE_INSTANCES, 'default', 'vm')?.status?.nodeName, 'n1');
   });
+  it('an instance that starts paused is so until it is unpaused, once', async () => {
+    const template = { spec: { domain: {}, startStrategy: 'Paused' } };
+    await client.create(VIRTUAL_MACHINES, machine({ running: true, template }));
+    await until('there is a pod', () => client.list(PODS).length === 1);
+    const path = '/apis/subresources.kubevirt.io/v1/namespaces/default/virtualmachineinstances/vm/unpause';
+    assert.match((await suite.call('PUT', path, {})).body.message ?? '', /VMI is not running/);
+    const [pod] = client.list(PODS);
+    await client.bind(pod!, 'n1');
+    await setPod((one) => {
+      one.status = { ...one.status, phase: 'Running' };
+    });
+    await until('it runs', () => phase() === 'Running');
+    const status = () => client.get(VIRTUAL_MACHINE_INSTANCES, 'default', 'vm')?.status;
+    const pause = () => status()?.conditions?.find(({ type }) => type === 'Paused');
+    assert.deepEqual([pause()?.reason, status()?.activePods], ['PausedByUser', { [pod!.metadata.uid!]: 'n1' }]);
+    assert.equal((await suite.call('PUT', path, {})).status, 202);
+    assert.equal(pause(), undefined);
+    const again = await suite.call('PUT', path, {});
+    assert.deepEqual([again.status, again.body.reason], [409, 'Conflict']);
+    assert.match(again.body.message ?? '', /VMI is not paused/);
+    const wrong = ['kubevirt.io', 'subresources.kubevirt.io'].map((group, at) =>
+      suite.call(
+        'PUT',
+        path.replace('subresources.kubevirt.io', group).replace('unpause', at ? 'status' : 'unpause'),
+        {},
+      ),
+    );
+    for (const reply of await Promise.all(wrong)) assert.equal(reply.status, 404);
+  });
   it('a launcher that failed fails its instance, and none takes its place', async () => {
     await client.create(VIRTUAL_MACHINES, machine({ running: true }));
     await until('there is a pod', () => client.list(PODS).length === 1);
@@ -173,5 +203,19 @@ describe('virt-controller: machines, instances and pods', () => {
     assert.equal(client.list(PODS).length, 0);
     await client.delete(MUTATING_WEBHOOKS, refusing);
     await until('there is a pod', () => client.list(PODS).length === 1);
+  });
+});
+
+describe('virt-controller: turns', () => {
+  it('take work that failed again, since what it needs may be back', async () => {
+    const faults: unknown[] = [];
+    const turns = createTurns((error) => faults.push(error));
+    let calls = 0;
+    turns.take('vm', async () => {
+      if (++calls < 3) throw new Error('the webhook is away');
+    });
+    await until('the third try', () => calls === 3);
+    assert.equal(faults.length, 2);
+    await turns.stop();
   });
 });

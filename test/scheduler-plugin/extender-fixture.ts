@@ -1,5 +1,6 @@
 import type { NodeTopologyStatus } from '../../kube/node-topology.ts';
 import type { Pod } from '../../kube/resources.ts';
+import type { UnpredictablePolicy } from '../../model/placement/verdict.ts';
 import { createRegistry } from '../../runtime/metrics.ts';
 import { ClusterState, type StateListeners } from '../../scheduler-plugin/cluster/cluster-state.ts';
 import type { DpuVerdict } from '../../scheduler-plugin/cluster/dpu-health.ts';
@@ -7,7 +8,6 @@ import { createNeedsReader, type DpuScope } from '../../scheduler-plugin/cluster
 import { observedPod, podViewOf } from '../../scheduler-plugin/cluster/pod-view.ts';
 import { createExtender, type Extender } from '../../scheduler-plugin/extender.ts';
 import { createDecisions, type Decisions } from '../../scheduler-plugin/filter/decisions.ts';
-import type { UnpredictablePolicy } from '../../scheduler-plugin/filter/verdict.ts';
 import { createExtenderMetrics } from '../../scheduler-plugin/metrics.ts';
 import { createBufferPool } from '../../scheduler-plugin/wire/buffer-pool.ts';
 import { encodeFilterReply } from '../../scheduler-plugin/wire/reply.ts';

@@ -32,12 +32,24 @@ const PARTS = {
       which('go') && which('libcni', ['/usr/share/gocode/src/github.com/containernetworking/cni']) && which('go'),
     install: 'apt-get install golang-go golang-github-appc-cni-dev (Debian, as root)',
   },
+  chromium: { name: 'Chromium', found: () => which('chromium') ?? which('google-chrome'), install: setup },
   netns: {
     name: 'network namespaces (root, and ip of iproute2)',
     found: () => (process.getuid?.() === 0 ? which('ip') : undefined),
     install: `run as root; ${setup}`,
   },
+  root: { name: 'root', found: () => (process.getuid?.() === 0 ? '/' : undefined), install: 'run as root' },
   containerd: { name: 'containerd', found: () => which('containerd'), install: setup },
+  promtool: {
+    name: 'promtool',
+    found: () => which('promtool'),
+    install: 'apt-get install --no-install-recommends prometheus (Debian, as root), or put promtool on the PATH',
+  },
+  helm: {
+    name: 'Helm',
+    found: () => process.env['HELM'] ?? which('helm'),
+    install: 'put helm on the PATH, or name it in HELM',
+  },
   strace: { name: 'strace', found: () => which('strace'), install: setup },
   linux: {
     name: 'Linux',

@@ -28,7 +28,7 @@ describe('the webhook over HTTP', () => {
     const review = () => decide();
     const metrics = createWebhookMetrics(createRegistry());
     const handler = createWebhookApp({
-      reviews: { mutatePods: review, validatePods: review, validateVms: review },
+      reviews: { mutatePods: review, validatePods: review, mutateVmis: review, validateVms: review },
       metrics,
       log: silent,
     });

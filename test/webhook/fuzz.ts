@@ -4,6 +4,7 @@ import jsonPatch from 'fast-json-patch';
 import { type AdmissionRequest, ReviewError } from '../../webhook/admission-review.ts';
 import { answerReview, PATHS, type Reviews } from '../../webhook/app.ts';
 import type { VmiLookup } from '../../webhook/pods/vmi-lookup.ts';
+import { createVmiMutation } from '../../webhook/vms/mutate-vmi.ts';
 import { createVmValidation } from '../../webhook/vms/validate-vm.ts';
 import { vector } from '../support/vectors.ts';
 import {
@@ -45,6 +46,13 @@ const CORPUS: readonly AdmissionRequest[] = [
       operation: 'UPDATE',
       oldObject: vmObject(kind),
     }),
+  ),
+  requestFor(
+    {
+      metadata: { annotations: { 'plumbline.dev/cpu-mask': '0-3:all:1', 'plumbline.dev/paused-start': 'waiting' } },
+      spec: { domain: { cpu: { cores: 3 } }, startStrategy: null, livenessProbe: null },
+    },
+    { kind: { group: 'kubevirt.io', version: 'v1', kind: 'VirtualMachineInstance' } },
   ),
 ];
 
@@ -116,6 +124,7 @@ function reviewsFor(lookup: VmiLookup['kind']): Reviews {
   return {
     mutatePods: mutationOf(options),
     validatePods: validationOf(options),
+    mutateVmis: createVmiMutation(),
     validateVms: createVmValidation(options),
   };
 }
@@ -152,7 +161,7 @@ export async function judge({ seed, edits, scars, path, lookup }: MutatedReview)
   assert.equal(response.patch === undefined, response.patchType === undefined);
   if (!response.allowed) assert.ok((response.status?.message ?? '').length > 0 && (response.status?.code ?? 0) >= 400);
   if (response.patch !== undefined) {
-    assert.ok(response.allowed && path === 'mutatePods');
+    assert.ok(response.allowed && path.startsWith('mutate'));
     const patch = JSON.parse(Buffer.from(response.patch, 'base64').toString()) as jsonPatch.Operation[];
     jsonPatch.applyPatch(sent.request.object, patch, true);
   }

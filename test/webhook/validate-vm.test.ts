@@ -13,6 +13,8 @@ interface Template {
   readonly annotations?: Record<string, string>;
   readonly cpu?: object;
   readonly networks?: object[];
+  /** More of the template's spec. */
+  readonly spec?: object;
   /** On the VM itself. */
   readonly outer?: Record<string, string>;
   readonly instancetype?: boolean;
@@ -26,11 +28,12 @@ function objectOf(kind: Kind, template: Template): object {
     annotations = {},
     cpu = isolated,
     networks = [],
+    spec: more = {},
     outer = {},
     instancetype = false,
     deleting = false,
   } = template;
-  const spec = { domain: { cpu }, networks };
+  const spec = { domain: { cpu }, networks, ...more };
   const made = { metadata: { annotations }, spec };
   const metadata = {
     name: 'vm',
@@ -127,6 +130,20 @@ describe('validation of VMs: warnings', () => {
       name: 'an unknown value of the fix',
       vm: { annotations: { [MASK]: '0', [FIX]: 'yes' }, cpu: { cores: 2 } },
       says: /unknown value "yes" and counts as false/,
+    },
+    {
+      name: 'a mask beside a liveness probe',
+      vm: { annotations: { [MASK]: '0' }, cpu: { cores: 2 }, spec: { livenessProbe: { tcpSocket: { port: 22 } } } },
+      says: /with a liveness probe the VM cannot start paused, so it runs for a moment before its vCPUs are pinned/,
+    },
+    {
+      name: 'a mask beside a liveness probe, and a start that its user chose',
+      vm: {
+        annotations: { [MASK]: '0' },
+        cpu: { cores: 2 },
+        spec: { startStrategy: 'Paused', livenessProbe: { tcpSocket: { port: 22 } } },
+      },
+      says: undefined,
     },
     {
       name: 'a fix without a mask',

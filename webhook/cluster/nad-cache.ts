@@ -1,9 +1,9 @@
+import { createInterning } from '../../kube/interning.ts';
 import { createReflector } from '../../kube/reflector.ts';
 import { networkAttachmentDefinition } from '../../kube/resources.ts';
 import { type NetworkRef, refText } from '../../model/networks/attachments.ts';
 import type { Plugin } from '../../model/networks/cni-config.ts';
 import { isPrimaryNetwork, type NadFacts, nadFacts } from '../../model/networks/nad.ts';
-import { createInterning } from './interning.ts';
 import { type CacheOptions, LIST_PAGE } from './options.ts';
 
 /** Network attachment definitions, read down to what classifies them. */

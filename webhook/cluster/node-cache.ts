@@ -1,12 +1,13 @@
 import * as z from 'zod';
+import { createInterning } from '../../kube/interning.ts';
 import { NODE_TOPOLOGY_API, nodeTopologyStatus } from '../../kube/node-topology.ts';
+import { labelIn, packLabels, sameLabels } from '../../kube/packed-labels.ts';
 import { createReflector } from '../../kube/reflector.ts';
 import { node as nodeSchema, objectMeta } from '../../kube/resources.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import type { NodeKind } from '../../model/launcher/node-kind.ts';
 import { type SelectingSpec, selectionKey, selectsNode } from '../../model/launcher/node-selection.ts';
 import type { ReportedNetworks } from '../../model/networks/resources.ts';
-import { createInterning } from './interning.ts';
 import { type CacheOptions, LIST_PAGE } from './options.ts';
 
 /** What the nodes are, from their labels and their agents' reports. */
@@ -72,7 +73,7 @@ export function createNodeCache({ client, log, now }: CacheOptions): NodeCache {
     page: LIST_PAGE,
     project: ({ metadata }) => packLabels(metadata.labels ?? {}, intern),
     onChange: ({ before, after }) => {
-      if (before === undefined || after === undefined || !sameList(before, after)) forget();
+      if (before === undefined || after === undefined || !sameLabels(before, after)) forget();
     },
     log,
     now,
@@ -147,20 +148,4 @@ function networksOf(kinds: Iterable<NodeKind | undefined>): ReportedNetworks {
     tunnel ||= kind?.networks.tunnel !== undefined;
   }
   return { physnets, tunnel };
-}
-
-/** Labels as one list, key before value: an object for each node costs ten times that. */
-function packLabels(labels: Readonly<Record<string, string>>, intern: (text: string) => string): readonly string[] {
-  const packed: string[] = [];
-  for (const key in labels) packed.push(intern(key), intern(labels[key] ?? ''));
-  return packed;
-}
-
-function labelIn(packed: readonly string[], key: string): string | undefined {
-  for (let i = 0; i < packed.length; i += 2) if (packed[i] === key) return packed[i + 1];
-  return undefined;
-}
-
-function sameList(a: readonly string[], b: readonly string[]): boolean {
-  return a.length === b.length && a.every((value, i) => value === b[i]);
 }

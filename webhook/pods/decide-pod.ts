@@ -4,7 +4,7 @@ import { PlumblineError } from '../../model/errors.ts';
 import { wantsFullPcpus } from '../../model/launcher/annotation.ts';
 import { fitsLauncher } from '../../model/launcher/fits.ts';
 import type { AlignmentPolicy } from '../../model/launcher/policy.ts';
-import { FULL_PCPUS_ANNOTATION, NUMA_AFFINITY_ANNOTATION } from '../../model/names.ts';
+import { CPU_MASK_ANNOTATION, FULL_PCPUS_ANNOTATION, NUMA_AFFINITY_ANNOTATION } from '../../model/names.ts';
 import { NETWORKS_ANNOTATION } from '../../model/networks/attachments.ts';
 import { type AdmissionAnswer, type AdmissionRequest, refused } from '../admission-review.ts';
 import { vmiTarget } from './announce.ts';
@@ -66,8 +66,8 @@ async function decideRead(read: ReadPod, options: DecidePodOptions): Promise<Und
   }
 }
 
-/** Without any of these a launcher is aligned only if all are, and has no network that it is held to. */
-const ASKING = [FULL_PCPUS_ANNOTATION, NETWORKS_ANNOTATION, NUMA_AFFINITY_ANNOTATION];
+/** Without any of these a launcher is aligned only if all are, has no network that it is held to, and no mask. */
+const ASKING = [FULL_PCPUS_ANNOTATION, CPU_MASK_ANNOTATION, NETWORKS_ANNOTATION, NUMA_AFFINITY_ANNOTATION];
 
 /** A VMI is not looked up for nothing: a launcher that asks for nothing starts even while no VMI can be read. */
 function asksForSomething({ metadata: { annotations = {} } }: Pod, policy: AlignmentPolicy): boolean {

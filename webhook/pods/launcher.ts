@@ -4,6 +4,7 @@ import type { LauncherFinding } from '../../model/launcher/annotation.ts';
 import { integralContainers, qosObstacles } from '../../model/launcher/containers.ts';
 import { launcherCpus } from '../../model/launcher/cpus.ts';
 import { type Alignment, decideAlignment } from '../../model/launcher/decide.ts';
+import { maskRefusals, maskWithOwnCpus } from '../../model/launcher/mask-check.ts';
 import { threadCounts } from '../../model/launcher/node-kind.ts';
 import type { NodeRequirement } from '../../model/launcher/node-selection.ts';
 import type { AlignmentPolicy } from '../../model/launcher/policy.ts';
@@ -79,6 +80,7 @@ export async function decideLauncher(launcher: Launcher, options: DecideOptions)
     refusals: [
       ...others.filter(isRefusal).map(({ message }): Refusal => ({ code: 422, message })),
       ...foreignRequests(pod, compute, networks.mayHave),
+      ...againstMask(launcher, exclusive),
     ],
   };
 }
@@ -168,4 +170,12 @@ function exclusiveAmounts(pod: Pod, compute: number, cpus: number): number[] {
 function foreignRequests(pod: Pod, compute: number, mayHave: readonly string[]): readonly Refusal[] {
   const found = reservedRequest(pod, { list: 'containers', index: compute }, mayHave);
   return found === undefined ? [] : [{ code: 403, message: found }];
+}
+
+/** The mask is the pod's, which the node's agent goes by; the vCPUs are the VMI's. */
+function againstMask({ pod, vmi }: Launcher, exclusive: boolean): readonly Refusal[] {
+  const { metadata } = pod;
+  const found = maskRefusals({ metadata, spec: vmi.spec, instancetype: false });
+  const refusals = found.length === 0 && exclusive ? maskWithOwnCpus(metadata) : found;
+  return refusals.map((message) => ({ code: 422, message }));
 }

@@ -1,6 +1,12 @@
 import type * as z from 'zod';
-import { type ObjectMeta, virtualMachineInstance } from '../../kube/resources.ts';
-import { virtualMachine, virtualMachineInstanceReplicaSet, virtualMachinePool } from '../../kube/virtual-machines.ts';
+import type { ObjectMeta } from '../../kube/resources.ts';
+import {
+  startingInstance,
+  type startingSpec,
+  virtualMachine,
+  virtualMachineInstanceReplicaSet,
+  virtualMachinePool,
+} from '../../kube/virtual-machines.ts';
 import { issuesText } from '../admission-review.ts';
 
 /** What a kind makes VMIs of. */
@@ -9,7 +15,7 @@ export interface ReadTemplate {
   readonly outer: ObjectMeta;
   /** The metadata that VMIs get; that of a VMI itself. */
   readonly metadata: ObjectMeta;
-  readonly spec: z.infer<typeof virtualMachineInstance>['spec'];
+  readonly spec: z.infer<typeof startingSpec>;
   /** An instancetype brings the CPUs, so they are known only at the VMI. */
   readonly instancetype: boolean;
   /** Where the template is, for messages; undefined for a VMI. */
@@ -22,7 +28,7 @@ const NO_METADATA: ObjectMeta = { labels: undefined, annotations: undefined, own
 export function readTemplate(kind: string, object: unknown): ReadTemplate | string | undefined {
   switch (kind) {
     case 'VirtualMachineInstance':
-      return read(virtualMachineInstance, object, ({ metadata, spec }) => ({
+      return read(startingInstance, object, ({ metadata, spec }) => ({
         outer: metadata,
         metadata,
         spec,

@@ -50,7 +50,7 @@ async function validate(
 
 /** Everything that a judgement depends on, as text. */
 function judged({ outer, metadata, spec, instancetype }: ReadTemplate): string {
-  const { domain, networks, nodeSelector, affinity } = spec;
+  const { domain, networks, nodeSelector, affinity, livenessProbe } = spec;
   return JSON.stringify([
     outer.annotations,
     metadata.annotations,
@@ -58,6 +58,7 @@ function judged({ outer, metadata, spec, instancetype }: ReadTemplate): string {
     networks,
     nodeSelector,
     affinity,
+    livenessProbe,
     instancetype,
   ]);
 }

@@ -9,7 +9,7 @@ const NODE = 'dpu';
 const VM = 'offloaded';
 
 /** The extender stops sending pods to the node within the lease's duration, and says how long the DPU has been silent. */
-export async function dpuDies({ sandbox, printer, installed }: DemoContext) {
+export async function dpuDies({ cluster, printer, installed }: DemoContext) {
   const { dpuSide } = installed();
   await until('the DPU to be seen alive', 10, () => extenderSays(installed().schedulerPlugin.log(), true));
   printer.lines([
@@ -23,25 +23,25 @@ export async function dpuDies({ sandbox, printer, installed }: DemoContext) {
   const seconds = Math.round((performance.now() - died) / 100) / 10;
   printer.lines([`noticed after ${seconds} s`]);
 
-  await createVm(sandbox, { name: VM, annotated: true, node: NODE });
+  await createVm(cluster, { name: VM, annotated: true, node: NODE });
   const refusal = await until('the scheduler to say why the VM waits', 10, () =>
-    eventsOf(sandbox, VM).find(
+    eventsOf(cluster, VM).find(
       ({ reason, message }) => reason === 'FailedScheduling' && message.includes('DPU not ready'),
     ),
   );
   printer.lines([`VM "${VM}" waits: ${refusal.message}`]);
-  const pod = launcherOf(sandbox, VM);
+  const pod = launcherOf(cluster, VM);
   expect(pod?.spec.nodeName === undefined, `expected the VM to wait, but it is on ${pod?.spec.nodeName}`);
-  const direct = pod && (await askExtender(await installed().extenderPort(), sandbox.authority.cert, pod));
+  const direct = pod && (await askExtender(await installed().extenderPort(), cluster.authority.cert, pod));
   expect(direct?.includes(NODE) !== true, 'the extender itself would still take the node');
   return { noticedAfterSeconds: seconds, reason: refusal.message };
 }
 
 /** Nothing in the API changes that kube-scheduler looks at: the extender has to wake the waiting pod. */
-export async function dpuReturns({ sandbox, printer, installed }: DemoContext) {
+export async function dpuReturns({ cluster, printer, installed }: DemoContext) {
   const began = performance.now();
   await installed().dpuSide.start();
-  const pod = await untilRunning(sandbox, VM, 15);
+  const pod = await untilRunning(cluster, VM, 15);
   const seconds = Math.round((performance.now() - began) / 100) / 10;
   printer.lines([
     `VM "${VM}" runs on node ${pod.spec.nodeName}, ${seconds} s after the DPU’s process was started again`,

@@ -5,7 +5,7 @@ import { DPU_LEASE_DURATION } from '../plumbline.ts';
 import { until } from '../until.ts';
 
 /** Starts the daemons and waits until every node has reported itself and advertises its networks. */
-export async function installPlumbline({ sandbox, printer, ovs, install }: DemoContext) {
+export async function installPlumbline({ cluster, printer, ovs, install }: DemoContext) {
   printer.lines(DEMO_NODES.map(({ name, about }) => `${name.padEnd(8)} ${about}`));
   const installed = await install();
   printer.progress('the daemons start');
@@ -13,13 +13,13 @@ export async function installPlumbline({ sandbox, printer, ovs, install }: DemoC
   await installed.wire();
   for (const { name, physnets } of DEMO_NODES) {
     await until(`the report of node ${name}`, 10, () => {
-      const report = sandbox.client.get(NODE_TOPOLOGIES, undefined, name);
+      const report = cluster.client.get(NODE_TOPOLOGIES, undefined, name);
       return report?.status === undefined ? undefined : report;
     });
     for (const physnet of Object.keys(physnets)) {
       const resource = `physnet.plumbline.dev/${physnet}`;
       await until(`node ${name} to advertise ${resource}`, 10, () => {
-        const allocatable = sandbox.client.get(NODES, undefined, name)?.status?.allocatable?.[resource];
+        const allocatable = cluster.client.get(NODES, undefined, name)?.status?.allocatable?.[resource];
         return allocatable !== undefined && allocatable !== '0' ? allocatable : undefined;
       });
     }

@@ -2,8 +2,8 @@ import { nodeTopology } from '../../../kube/node-topology.ts';
 import { CpuSet } from '../../../model/cpu-set.ts';
 import { DECISION_ANNOTATION } from '../../../model/names.ts';
 import { NETWORK_ATTACHMENT_DEFINITIONS, NODE_TOPOLOGIES } from '../../../sandbox/api-server/built-in-types.ts';
-import type { Sandbox } from '../../../sandbox/cluster.ts';
 import { drawCpuMap } from '../../cpu-map.ts';
+import type { DemoCluster } from '../cluster.ts';
 import type { DemoContext } from '../context.ts';
 import { DEMO_NODES } from '../nodes.ts';
 import { localnet } from '../objects.ts';
@@ -13,9 +13,9 @@ import { expect, until } from '../until.ts';
 export const FORWARDER = 'forwarder';
 
 /** Webhook, extender and kubelet in turn: padded, sent to the node of its physnet, on that physnet's NUMA node. */
-export async function paddedAndPlaced({ sandbox, printer }: DemoContext) {
-  await sandbox.client.create(NETWORK_ATTACHMENT_DEFINITIONS, localnet('dataplane', 'physnet1'));
-  const created = await createVm(sandbox, { name: FORWARDER, annotated: true, network: 'dataplane' });
+export async function paddedAndPlaced({ cluster, printer }: DemoContext) {
+  await cluster.client.create(NETWORK_ATTACHMENT_DEFINITIONS, localnet('dataplane', 'physnet1'));
+  const created = await createVm(cluster, { name: FORWARDER, annotated: true, network: 'dataplane' });
   const { requests, limits } = computeOf(created);
   printer.lines([
     `webhook:  CPUs ${limits['cpu']}, asks for ${Object.keys(limits)
@@ -26,16 +26,16 @@ export async function paddedAndPlaced({ sandbox, printer }: DemoContext) {
   expect(limits['cpu'] === '10' && requests['cpu'] === '10', `expected 10 CPUs, saw ${limits['cpu']}`);
   expect(limits['physnet.plumbline.dev/physnet1'] === '1', 'expected a request for physnet.plumbline.dev/physnet1');
 
-  const pod = await untilRunning(sandbox, FORWARDER, 15);
+  const pod = await untilRunning(cluster, FORWARDER, 15);
   const node = pod.spec.nodeName ?? '';
   const cpus = await until('the report to show its CPUs', 10, () =>
-    reportedCpus(sandbox, node, pod.metadata.uid ?? ''),
+    reportedCpus(cluster, node, pod.metadata.uid ?? ''),
   );
-  const { host } = sandbox.node(node);
+  const { host } = cluster.node(node);
   const cells = host.cells.filter((cell) => cell.cpus.intersects(cpus)).map(({ id }) => id);
   printer.lines([`scheduler: node ${node}; kubelet: CPUs ${cpus} on NUMA node ${cells.join(',')}`, '']);
-  printer.lines(drawNode(sandbox, node, cpus, printer.color));
-  const padded = eventsOf(sandbox, FORWARDER).find(({ reason }) => reason === 'PaddedToWholeCores');
+  printer.lines(drawNode(cluster, node, cpus, printer.color));
+  const padded = eventsOf(cluster, FORWARDER).find(({ reason }) => reason === 'PaddedToWholeCores');
   expect(node === 'numa1', `expected node numa1, which alone has physnet1, saw ${node}`);
   expect(cells.join() === '1', `expected NUMA node 1, where physnet1 is, saw ${cells.join()}`);
   expect(
@@ -47,14 +47,14 @@ export async function paddedAndPlaced({ sandbox, printer }: DemoContext) {
 }
 
 /** The CPUs that the node's agent reports for a pod. */
-export function reportedCpus(sandbox: Sandbox, node: string, uid: string): CpuSet | undefined {
-  const { status } = nodeTopology.parse(sandbox.client.get(NODE_TOPOLOGIES, undefined, node));
+export function reportedCpus(cluster: DemoCluster, node: string, uid: string): CpuSet | undefined {
+  const { status } = nodeTopology.parse(cluster.client.get(NODE_TOPOLOGIES, undefined, node));
   const found = status?.assignments.find(({ podUID }) => podUID === uid);
   return found && CpuSet.parse(found.cpus);
 }
 
-function drawNode(sandbox: Sandbox, name: string, cpus: CpuSet, color: boolean): string[] {
-  const { host } = sandbox.node(name);
+function drawNode(cluster: DemoCluster, name: string, cpus: CpuSet, color: boolean): string[] {
+  const { host } = cluster.node(name);
   const reserved = host.cores[0] ?? CpuSet.EMPTY;
   const physnets = Object.entries(DEMO_NODES.find((node) => node.name === name)?.physnets ?? {});
   const cellLabels = new Map(physnets.flatMap(([physnet, cells]) => cells.map((cell) => [cell, physnet] as const)));

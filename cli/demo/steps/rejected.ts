@@ -3,15 +3,15 @@ import { computeOf, createVm, launcherOf } from '../pods.ts';
 import { expect, until } from '../until.ts';
 
 /** KubeVirt asks for one CPU more than the guest has; a full-pcpus-only kubelet takes whole cores only. */
-export async function rejectedByKubelet({ sandbox, printer }: DemoContext) {
-  const created = await createVm(sandbox, { name: 'plain', annotated: false, node: 'smt2' });
+export async function rejectedByKubelet({ cluster, printer }: DemoContext) {
+  const created = await createVm(cluster, { name: 'plain', annotated: false, node: 'smt2' });
   const cpus = computeOf(created).limits['cpu'];
   printer.lines([
     'VM "plain": 4 cores x 2 threads, dedicated CPUs, an isolated emulator thread',
     `its launcher pod asks for ${cpus} CPUs; node smt2 has 2 threads a core and takes whole cores only`,
   ]);
   const pod = await until('the kubelet to reject the launcher', 10, () => {
-    const launcher = launcherOf(sandbox, 'plain');
+    const launcher = launcherOf(cluster, 'plain');
     return launcher?.status?.phase === 'Failed' ? launcher : undefined;
   });
   const { reason, message } = pod.status ?? {};

@@ -10,9 +10,9 @@ import { FORWARDER, reportedCpus } from './padded.ts';
  * The threads are real, so only CPUs that this machine has can be read back; of the emulated node's others the kernel
  * knows nothing.
  */
-export async function switchMovesOff({ sandbox, printer, ovs, installed }: DemoContext) {
-  const uid = launcherOf(sandbox, FORWARDER)?.metadata.uid ?? '';
-  const owned = reportedCpus(sandbox, OVS_NODE, uid) ?? CpuSet.EMPTY;
+export async function switchMovesOff({ cluster, printer, ovs, installed }: DemoContext) {
+  const uid = launcherOf(cluster, FORWARDER)?.metadata.uid ?? '';
+  const owned = reportedCpus(cluster, OVS_NODE, uid) ?? CpuSet.EMPTY;
   const machine = CpuSet.range(0, availableParallelism() - 1);
   const shared = owned.intersect(machine);
   const threads = await until(`every thread of Open vSwitch off CPUs ${shared}`, 5, async () => {

@@ -8,9 +8,9 @@ import { root } from '../../support/bundles.ts';
 import { BIN_DIR, CONF_DIR, type GuestCni, useCni } from './guest-cni.ts';
 import type { Scenario, Scene } from './scenario.ts';
 import type { ScenePod } from './scene-pods.ts';
+import { enableAffinity } from './switch-masks.ts';
 
 const SHIM = '/opt/plumbline-lab/gate/plumbline-gate';
-const ENABLER = '/etc/openvswitch/enable_dynamic_cpu_affinity';
 const OWN = '00-multus-plumbline-gate.json';
 const OWN_LIST = '00-multus-plumbline-gate.conflist';
 /** Seconds. */
@@ -229,9 +229,8 @@ async function uninstalled(scene: Scene, cni: GuestCni): Promise<void> {
 
 /** On a host with an Open vSwitch of its own. */
 async function vacatedFirst(scene: Scene): Promise<void> {
-  const { holds, agent, pods, lab, undo } = scene;
-  undo(() => lab.run(`rm -f ${ENABLER}`));
-  await lab.run(`echo 1 >${ENABLER}`);
+  const { holds, agent, pods } = scene;
+  await enableAffinity(scene);
   await agent.start(...GATE_FLAGS);
   await holds('without a DPU nothing is refused', async () => {
     const logged = (await agent.log()).map(({ msg }) => msg);

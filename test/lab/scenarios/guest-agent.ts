@@ -53,22 +53,14 @@ export interface GuestAgent {
 }
 
 /**
- * Puts the agent into the guest and what it needs into the cluster: the shipped CRD, RBAC and policy, and a token of its
- * service account that is bound to the node.
+ * Puts the agent into the guest as a unit of systemd, and what it needs into the cluster: the shipped CRD, RBAC and policy,
+ * and a token of its service account that is bound to the node.
  */
-export async function installAgent(lab: Lab, cluster: Cluster, node: LabNode): Promise<GuestAgent> {
+export async function installUnit(lab: Lab, cluster: Cluster, node: LabNode): Promise<GuestAgent> {
   execFileSync('npm', ['run', '--silent', 'build'], { cwd: root, stdio: 'pipe' });
   await lab.run(`(systemctl stop ${UNIT} 2>/dev/null || true) && rm -rf ${HOME} && mkdir -p ${HOME} ${STATE}`);
   await copyBundle(lab);
-  execFileSync(pathOf('kubectl'), ['apply', '--server-side', '--force-conflicts', '-f', '-'], {
-    input: [NETWORK, ...agentObjects('dpu')].map((object) => `---\n${stringify(object)}`).join(''),
-    env: { ...process.env, KUBECONFIG: lab.kubeconfig() },
-    stdio: ['pipe', 'pipe', 'inherit'],
-  });
-  // What an earlier run reported would pass for this one's.
-  await cluster.client.delete(`/apis/${API.apiVersion}/${API.plural}/${node.name}`).catch((error: unknown) => {
-    if (!isNotFound(error)) throw error;
-  });
+  await applyAgentObjects(lab, cluster, node);
   await writeKubeconfig(lab, await tokenFor(cluster, node));
 
   const settings = ['--node-name', node.name, '--kubeconfig', `${HOME}/kubeconfig`];
@@ -99,6 +91,32 @@ export async function installAgent(lab: Lab, cluster: Cluster, node: LabNode): P
       return whole.map((line) => JSON.parse(line) as LogLine);
     },
   };
+}
+
+/** The shipped CRD, RBAC and policy; what an earlier run reported would pass for this one's, so it goes. */
+export async function applyAgentObjects(lab: Lab, cluster: Cluster, node: LabNode): Promise<void> {
+  applyObjects(lab, [NETWORK, ...agentObjects('dpu')]);
+  await cluster.client.delete(`/apis/${API.apiVersion}/${API.plural}/${node.name}`).catch((error: unknown) => {
+    if (!isNotFound(error)) throw error;
+  });
+}
+
+/** As `kubectl apply` does it, over whatever is there. */
+export function applyObjects(lab: Lab, objects: readonly object[]): void {
+  kubectl(lab, ['apply', '--server-side', '--force-conflicts', '-f', '-'], objects);
+}
+
+/** Those that are there. */
+export function deleteObjects(lab: Lab, objects: readonly object[]): void {
+  kubectl(lab, ['delete', '--ignore-not-found', '-f', '-'], objects);
+}
+
+function kubectl(lab: Lab, args: readonly string[], objects: readonly object[]): void {
+  execFileSync(pathOf('kubectl'), args, {
+    input: objects.map((object) => `---\n${stringify(object)}`).join(''),
+    env: { ...process.env, KUBECONFIG: lab.kubeconfig() },
+    stdio: ['pipe', 'pipe', 'inherit'],
+  });
 }
 
 async function copyBundle(lab: Lab): Promise<void> {

@@ -1,7 +1,9 @@
+import { FAULTS_SCENARIO } from './faults.ts';
 import { GATE } from './gate.ts';
+import { INSTALLED } from './installed.ts';
 import { NETWORKS } from './networks.ts';
 import { OVS } from './ovs.ts';
 import type { Scenario } from './scenario.ts';
 
 /** Every scenario, in the order in which `--scenario all` plays them. */
-export const SCENARIOS: readonly Scenario[] = [NETWORKS, OVS, GATE];
+export const SCENARIOS: readonly Scenario[] = [INSTALLED, FAULTS_SCENARIO, NETWORKS, OVS, GATE];

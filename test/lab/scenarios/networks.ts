@@ -1,16 +1,9 @@
 import assert from 'node:assert/strict';
 import type { NodeTopologyStatus } from '../../../kube/node-topology.ts';
-import { CpuSet } from '../../../model/cpu-set.ts';
-import { hostOfReport } from '../../../model/kubelet/report.ts';
 import { type GuestSwitch, wireSwitch } from './guest-switch.ts';
+import { assertRuns, cellsOf, deviceCounts, FOUND, networksOf, PHYSNET0, PHYSNET1, TUNNEL } from './placement.ts';
 import type { Scenario, Scene } from './scenario.ts';
-import type { ScenePod } from './scene-pods.ts';
 
-const PHYSNET0 = 'physnet.plumbline.dev/physnet0';
-const PHYSNET1 = 'physnet.plumbline.dev/physnet1';
-const TUNNEL = 'plumbline.dev/tunnel';
-/** The kubelet's default maxPods, which the lab's leaves as it is. */
-const SLOTS = 110;
 const MAP = '/var/lib/plumbline/lab-networks.yaml';
 
 /** The agent finds the networks of Open vSwitch, and the real kubelet puts pods beside them. */
@@ -31,16 +24,8 @@ export const NETWORKS: Scenario = {
   },
 };
 
-function networksOf({ physnets = [], tunnel }: NodeTopologyStatus): string {
-  return [...physnets, ...(tunnel ? [{ name: 'tunnel', ...tunnel }] : [])]
-    .map(({ name, cells }) => `${name} -> cell ${cells}`)
-    .join(', ');
-}
-
 const conditionOf = ({ conditions }: NodeTopologyStatus, wanted: string) =>
   conditions?.find(({ type }) => type === wanted);
-
-const FOUND = 'physnet0 -> cell 0, physnet1 -> cell 1, tunnel -> cell 1';
 
 async function reported(scene: Scene): Promise<void> {
   const { holds, cluster, agent, node } = scene;
@@ -59,26 +44,9 @@ async function reported(scene: Scene): Promise<void> {
     return `policy ${cpuManager.policy}, ${topologyManager?.policy}, reserved ${reserved}`;
   });
   await holds('the kubelet has as many devices of each as it takes pods', async () => {
-    await cluster.readyNode(0, counts());
+    await cluster.readyNode(0, deviceCounts());
   });
 }
-
-const counts = (change: Readonly<Record<string, number>> = {}): ReadonlyMap<string, number> =>
-  new Map(
-    Object.entries({ [PHYSNET0]: SLOTS, [PHYSNET1]: SLOTS, [TUNNEL]: SLOTS, 'plumbline.dev/placed': SLOTS, ...change }),
-  );
-
-/** The NUMA nodes of a pod's CPUs. */
-async function cellsOf(scene: Scene, pod: ScenePod): Promise<string> {
-  const cpus = CpuSet.parse(await scene.pods.cpus(pod));
-  const { cells } = hostOfReport(await scene.report());
-  return cells
-    .filter((cell) => cell.cpus.intersects(cpus))
-    .map(({ id }) => id)
-    .join(', ');
-}
-
-const runs = async ({ pods }: Scene, pod: ScenePod) => assert.equal(await pods.state(pod), 'Running');
 
 async function placed(scene: Scene): Promise<void> {
   const { holds, pods } = scene;
@@ -90,7 +58,7 @@ async function placed(scene: Scene): Promise<void> {
   for (const [name, resource, cell] of wishes) {
     const pod = await pods.create(`wants-${name}`, { cpu: '2', [resource]: '1' });
     await holds(`a pod that asks for ${name} runs on cell ${cell}`, async () => {
-      await runs(scene, pod);
+      await assertRuns(scene, pod);
       assert.equal(await cellsOf(scene, pod), cell);
       return `CPUs ${await pods.cpus(pod)}`;
     });
@@ -113,7 +81,7 @@ async function registered({ agent }: Scene, times = 1): Promise<void> {
 async function claimed(scene: Scene): Promise<void> {
   const { holds, pods, agent } = scene;
   const first = await pods.create('first', { cpu: '2', [PHYSNET0]: '1' });
-  await holds('the first takes the core beside physnet0', () => runs(scene, first));
+  await holds('the first takes the core beside physnet0', () => assertRuns(scene, first));
   const second = await pods.create('second', { cpu: '2', [PHYSNET0]: '1' });
   const refused = /physnet physnet0 is on NUMA node 0, the kubelet gave CPUs \S+ on NUMA node 1/;
   await holds('the second is kept from starting, and told why', async () => {
@@ -132,7 +100,7 @@ async function claimed(scene: Scene): Promise<void> {
   await holds(
     'with --claim warn it starts, and an Event says what is wrong',
     async () => {
-      await runs(scene, second);
+      await assertRuns(scene, second);
       const warned = (await pods.events(second)).find((one) => /it starts all the same/.test(one));
       assert.match(warned ?? '', refused);
     },
@@ -148,21 +116,21 @@ async function changedLive(scene: Scene, wired: GuestSwitch): Promise<void> {
   const { holds, lab, cluster, pods } = scene;
   const [, far] = wired.nics;
   const stays = await pods.create('stays', { cpu: '2', [PHYSNET1]: '1' });
-  await holds('a pod on physnet1', () => runs(scene, stays));
+  await holds('a pod on physnet1', () => assertRuns(scene, stays));
   await lab.run('systemctl restart kubelet');
   await holds('with a restarted kubelet the agent registers again', () => registered(scene, 2));
-  await holds('so it has the devices', () => cluster.readyNode(0, counts()));
-  await holds('and the pod goes on', () => runs(scene, stays));
+  await holds('so it has the devices', () => cluster.readyNode(0, deviceCounts()));
+  await holds('and the pod goes on', () => assertRuns(scene, stays));
   await wired.setLink(far, 'down');
   await holds('without a carrier no new pod comes to physnet1 and the tunnel', async () => {
-    await cluster.readyNode(0, counts({ [PHYSNET1]: 0, [TUNNEL]: 0 }));
+    await cluster.readyNode(0, deviceCounts({ [PHYSNET1]: 0, [TUNNEL]: 0 }));
     const uplinks = conditionOf(await scene.report(), 'UplinksUp');
     assert.equal(uplinks?.status, 'False');
-    await runs(scene, stays);
+    await assertRuns(scene, stays);
     return uplinks.message;
   });
   await wired.setLink(far, 'up');
-  await holds('with it they come again', () => cluster.readyNode(0, counts()));
+  await holds('with it they come again', () => cluster.readyNode(0, deviceCounts()));
   await pods.remove(stays);
 
   await wired.map(1, 0);
@@ -171,7 +139,7 @@ async function changedLive(scene: Scene, wired: GuestSwitch): Promise<void> {
   });
   const moved = await pods.create('moved', { cpu: '2', [PHYSNET0]: '1' });
   await holds('bring new pods to the other cell', async () => {
-    await runs(scene, moved);
+    await assertRuns(scene, moved);
     assert.equal(await cellsOf(scene, moved), '1');
     return `CPUs ${await pods.cpus(moved)}`;
   });
@@ -202,7 +170,7 @@ async function overridden(scene: Scene): Promise<void> {
   await holds('with devices on that', () => registered(scene));
   const pod = await pods.create('mapped', { cpu: '2', [PHYSNET1]: '1' });
   await holds('and the kubelet goes by it', async () => {
-    await runs(scene, pod);
+    await assertRuns(scene, pod);
     assert.equal(await cellsOf(scene, pod), '0');
     return `CPUs ${await pods.cpus(pod)}`;
   });

@@ -5,15 +5,14 @@ import { join } from 'node:path';
 import { build } from 'esbuild';
 import * as z from 'zod';
 import { ovsStatus } from '../../../cli/ovs/status.ts';
-import { CpuSet, unionOf } from '../../../model/cpu-set.ts';
+import { CpuSet } from '../../../model/cpu-set.ts';
 import { root } from '../../support/bundles.ts';
 import { KUBELET_ROOT } from '../guest.ts';
 import { wireSwitch } from './guest-switch.ts';
+import { PHYSNET0 } from './placement.ts';
 import type { Scenario, Scene } from './scenario.ts';
+import { enableAffinity, RUNDIR, switchCpus } from './switch-masks.ts';
 
-const PHYSNET0 = 'physnet.plumbline.dev/physnet0';
-const ENABLER = '/etc/openvswitch/enable_dynamic_cpu_affinity';
-const RUNDIR = '/var/run/openvswitch';
 const CONTAINERS = '/var/lib/containerd/io.containerd.grpc.v1.cri/containers';
 const HOME = '/opt/plumbline-lab/ovs';
 const SAMPLES = '/run/plumbline-lab-samples';
@@ -27,11 +26,11 @@ export const OVS: Scenario = {
   name: 'ovs',
   about: 'Open vSwitch is off a pod’s CPUs before its container is created, and has its own back at the end',
   async play(scene) {
-    const { agent, holds, lab } = scene;
+    const { agent, holds } = scene;
     await install(scene);
     await wireSwitch(scene);
-    const before = await masks(scene);
-    await lab.run(`echo 1 >${ENABLER}`);
+    const before = await switchCpus(scene);
+    await enableAffinity(scene);
     await agent.start();
     await holds('every thread of Open vSwitch is on the CPUs that nobody owns', async () => inPlace(scene, before));
     await vacated(scene, before);
@@ -39,7 +38,7 @@ export const OVS: Scenario = {
     await holds('released CPUs are taken again, after the growth delay', async () => inPlace(scene, before));
     await holds('the agent stops and gives every thread its CPUs back', async () => {
       assert.equal(await agent.stop(), 0);
-      assert.equal(await masks(scene), before);
+      assert.equal(await switchCpus(scene), before);
       return before;
     });
     await startLoop(scene);
@@ -73,14 +72,7 @@ async function install({ lab, undo }: Scene): Promise<void> {
   } finally {
     await rm(directory, { recursive: true });
   }
-  undo(() => lab.run(`systemctl stop ${SAMPLER} ${LOOP} 2>/dev/null; rm -rf ${ENABLER} ${HOME} ${SAMPLES}`));
-}
-
-/** The CPUs of all threads together, as the kernel has them. */
-async function masks({ lab }: Scene): Promise<string> {
-  const tasks = ['ovs-vswitchd', 'ovsdb-server'].map((name) => `/proc/$(cat ${RUNDIR}/${name}.pid)/task/*/status`);
-  const lists = await lab.run(`grep -h Cpus_allowed_list ${tasks.join(' ')} | cut -f2 | sort -u`);
-  return unionOf(lists.trim().split('\n').map(CpuSet.parse)).toString();
+  undo(() => lab.run(`systemctl stop ${SAMPLER} ${LOOP} 2>/dev/null; rm -rf ${HOME} ${SAMPLES}`));
 }
 
 /** What the agent itself says, which must be what the kernel says. */
@@ -92,7 +84,7 @@ async function inPlace(scene: Scene, expected: string): Promise<string> {
   assert.ok(threads.length > 4 && wanted !== null, `${threads.length} threads, wanted ${wanted}`);
   assert.equal(wanted, expected);
   for (const { allowed } of threads) assert.equal(allowed, wanted);
-  assert.equal(await masks(scene), expected);
+  assert.equal(await switchCpus(scene), expected);
   return `${threads.length} threads on ${wanted}`;
 }
 
@@ -134,7 +126,7 @@ async function exposure(scene: Scene, name: string): Promise<readonly Exposure[]
     await holds(`pod ${name}-${i} runs`, async () => assert.equal(await pods.state(pod), 'Running'), 60);
     const owned = CpuSet.parse(await pods.cpus(pod));
     await holds(`and Open vSwitch is off its CPUs ${owned}`, async () => {
-      const now = await masks(scene);
+      const now = await switchCpus(scene);
       assert.ok(!CpuSet.parse(now).intersects(owned), now);
     });
     const lines = await watch();
@@ -144,7 +136,7 @@ async function exposure(scene: Scene, name: string): Promise<readonly Exposure[]
     found.push({ least: Math.max(0, off.since - assigned.at), most: off.at - assigned.since });
     await pods.remove(pod);
     await holds('and takes them again', async () => {
-      const now = await masks(scene);
+      const now = await switchCpus(scene);
       assert.ok(owned.isSubsetOf(CpuSet.parse(now)), now);
     });
   }

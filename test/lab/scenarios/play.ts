@@ -2,14 +2,15 @@ import { NODE_TOPOLOGY_API as API, type NodeTopologyStatus, nodeTopology } from 
 import { monotonicSeconds, sleep } from '../../../runtime/time.ts';
 import { type Cluster, createCluster } from '../cluster.ts';
 import type { Lab } from '../lab.ts';
-import { installAgent } from './guest-agent.ts';
+import { installDaemonSet } from './daemon-set.ts';
+import { installUnit } from './guest-agent.ts';
 import type { Scenario, Scene } from './scenario.ts';
 import { createScenePods } from './scene-pods.ts';
 
 /** Seconds. */
-const HOLDS_WITHIN = 60;
+const HOLDS_WITHIN = 120;
 const LOOK = 0.5;
-const READY = 60;
+const READY = 120;
 
 /** Steps that held and scenarios that ended early. */
 export interface Count {
@@ -29,7 +30,7 @@ export async function playScenarios(
     for (const scenario of scenarios) {
       await cluster.prepare();
       const node = await cluster.readyNode(READY, new Map());
-      const agent = await installAgent(lab, cluster, node);
+      const agent = await (scenario.daemonSet ? installDaemonSet : installUnit)(lab, cluster, node);
       console.log(`# ${scenario.name}: ${scenario.about}, kubelet ${node.version}`);
       const undoes: (() => Promise<unknown>)[] = [() => cluster.prepare(), async () => void (await agent.stop())];
       const scene: Scene = {

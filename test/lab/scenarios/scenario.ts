@@ -10,6 +10,8 @@ export interface Scenario {
   readonly name: string;
   /** What is held, in one line. */
   readonly about: string;
+  /** The agent is installed from its image by the shipped DaemonSet; else it is a unit that systemd confines. */
+  readonly daemonSet?: boolean;
   /** Plays it. A step that does not hold throws and ends the scenario; what `scene.undo` was given runs in any case. */
   play(scene: Scene): Promise<void>;
 }
@@ -27,7 +29,7 @@ export interface Scene {
   readonly signal: AbortSignal;
   /**
    * One thing to hold, counted and printed. `check` is called again until it does not throw, for `seconds` at most
-   * (default 60); text that it returns is printed beside the step.
+   * (default 120); text that it returns is printed beside the step.
    */
   holds(what: string, check: () => Promise<unknown>, seconds?: number): Promise<void>;
   /** Runs at the end of the scenario, the last first, whatever became of it. */

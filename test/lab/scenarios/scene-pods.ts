@@ -52,7 +52,7 @@ export interface ScenePods {
   remove(pod: ScenePod): Promise<void>;
   /** `Running`, what its container waits for (`CreateContainerConfigError: …`), or why the kubelet refused it. */
   state(pod: ScenePod): Promise<string>;
-  /** The CPUs that the kubelet's checkpoint has for the container, as a list; '' for none. */
+  /** The CPUs that the kubelet's checkpoint has for the pod's one container, as a list; '' for none. */
   cpus(pod: ScenePod): Promise<string>;
   /** The pod's Events as `reason: message`. */
   events(pod: ScenePod): Promise<readonly string[]>;
@@ -84,7 +84,7 @@ export function createScenePods(lab: Lab, cluster: Cluster, node: string): Scene
       if (waiting) return `${waiting.reason}: ${waiting.message}`;
       return main?.state.running ? 'Running' : status.phase;
     },
-    cpus: async ({ uid }) => (await entriesOf(lab))[uid]?.['main'] ?? '',
+    cpus: async ({ uid }) => Object.values((await entriesOf(lab))[uid] ?? {})[0] ?? '',
     async events({ name, uid }) {
       const { items } = eventList.parse(
         await client.get(`${base}/events`, { query: { fieldSelector: `involvedObject.name=${name}` } }),

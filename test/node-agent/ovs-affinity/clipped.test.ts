@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { createAffinity } from '../../../native/affinity.ts';
 import { createAffinityEvents } from '../../../node-agent/ovs-affinity/affinity-events.ts';
 import { createOvsAffinity } from '../../../node-agent/ovs-affinity/ovs-affinity.ts';
-import { procThreads } from '../../../node-agent/ovs-affinity/threads.ts';
+import { procThreads } from '../../../node-agent/processes/threads.ts';
 import { needs } from '../../support/parts.ts';
 import { allowedLists, eventually, type StandIn, startStandIn, tempDirectories, testMetrics } from '../support.ts';
 import { makeCpuset, type RealCpuset } from './cpuset.ts';

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { CpuSet } from '../../../model/cpu-set.ts';
 import { askDatapaths, registerDatapathMetrics } from '../../../node-agent/ovs-affinity/datapath-metrics.ts';
 import { createOvsAffinity, type OvsAffinity } from '../../../node-agent/ovs-affinity/ovs-affinity.ts';
-import { procThreads } from '../../../node-agent/ovs-affinity/threads.ts';
+import { procThreads } from '../../../node-agent/processes/threads.ts';
 import { createLogger } from '../../../runtime/log.ts';
 import { Registry } from '../../../runtime/metrics.ts';
 import { needs } from '../../support/parts.ts';

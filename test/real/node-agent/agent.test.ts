@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict';
 import type { KubeClient } from '../../../kube/client.ts';
 import { KubeError } from '../../../kube/errors.ts';
-import type { NodeTopologyStatus } from '../../../kube/node-topology.ts';
+import { MAX_PINNING_MESSAGE, type NodeTopologyStatus } from '../../../kube/node-topology.ts';
+import { formatMask } from '../../../model/cpu-mask/mask.ts';
 import { readNode } from '../../../node-agent/node-object.ts';
 import { createHeartbeat } from '../../../node-agent/report/heartbeat.ts';
 import { createTopologyStore } from '../../../node-agent/report/topology-store.ts';
+import { watchLaunchers } from '../../../node-agent/vm-pinning/launchers.ts';
 import { eventually, recordingLogger, testMetrics } from '../../node-agent/support.ts';
 import { needs } from '../../support/parts.ts';
 import { type InstalledAgents, installAgents } from './installed.ts';
@@ -83,7 +85,9 @@ describe('agents and a real API server', function () {
   it('the report is applied: whole, and what is no longer said is gone', async () => {
     const store = createTopologyStore(agent, OWN);
     await store.sync(await readNode(agent, OWN, signal), signal);
-    const first = status({ pmdCPUs: '2,6', tunnel: { cells: '0' } });
+    const vm = { podUID: 'u', namespace: 'ns', podName: 'vm', vcpus: 2 };
+    const refused = { ...vm, state: 'refused', reason: 'Threads', message: 'x'.repeat(MAX_PINNING_MESSAGE) } as const;
+    const first = status({ pmdCPUs: '2,6', tunnel: { cells: '0' }, pinning: [{ ...vm, state: 'pinned' }, refused] });
     assert.equal(store.differs(first), true);
     await store.write(first, signal);
     assert.deepEqual(store.published, first);
@@ -133,6 +137,61 @@ describe('agents and a real API server', function () {
     const deps = { client: agent, nodeName: OWN, log, metrics: testMetrics(), wallClock: Date.now, onCreated };
     const done = createHeartbeat(deps).run(stop.signal);
     await eventually(() => made === 1, JSON.stringify(lines));
+    stop.abort();
+    await done;
+  });
+
+  it('follows the launchers of its own node, and their masks', async () => {
+    const { plane } = installed;
+    const pods = '/api/v1/namespaces/default/pods';
+    await plane.create({
+      apiVersion: 'v1',
+      kind: 'ServiceAccount',
+      metadata: { name: 'default', namespace: 'default' },
+    });
+    const owner = {
+      apiVersion: 'kubevirt.io/v1',
+      kind: 'VirtualMachineInstance',
+      name: 'vm',
+      uid: 'vmi',
+      controller: true,
+    };
+    const launcher = (name: string, nodeName: string, label = 'virt-launcher') => ({
+      apiVersion: 'v1',
+      kind: 'Pod',
+      metadata: {
+        name,
+        namespace: 'default',
+        labels: { 'kubevirt.io': label },
+        annotations: { 'plumbline.dev/cpu-mask': '1:3' },
+        ownerReferences: [owner],
+      },
+      spec: { nodeName, automountServiceAccountToken: false, containers: [{ name: 'compute', image: 'launcher' }] },
+    });
+    const stop = new AbortController();
+    const { log } = recordingLogger();
+    let changes = 0;
+    const watched = watchLaunchers({ client: agent, nodeName: OWN, log, onChange: () => changes++ });
+    const done = watched.run(stop.signal);
+    await watched.whenSynced;
+    for (const pod of [launcher('own', OWN), launcher('other', OTHER), launcher('hp', OWN, 'hotplug-disk')]) {
+      await plane.create(pod);
+    }
+    const containerStatuses = [
+      { name: 'compute', containerID: 'containerd://abc', image: '', imageID: '', ready: true, restartCount: 0 },
+    ];
+    await plane.client.patch(`${pods}/own/status`, 'application/merge-patch+json', { status: { containerStatuses } });
+    await eventually(() => watched.items.get('default/own')?.containerId === 'abc', 'the container');
+    assert.deepEqual([...watched.items.keys()], ['default/own']);
+    const found = watched.items.get('default/own');
+    assert.deepEqual([found?.vmi, found?.podName, found?.problem], [{ name: 'vm', uid: 'vmi' }, 'own', undefined]);
+    assert.equal(formatMask(found!.wish!.mask), '1:3');
+    const annotations = { 'plumbline.dev/cpu-mask': '0' };
+    await plane.client.patch(`${pods}/own`, 'application/merge-patch+json', { metadata: { annotations } });
+    await eventually(() => String(watched.items.get('default/own')?.wish?.mask.entries) === '0', 'the other mask');
+    await plane.client.delete(`${pods}/own?gracePeriodSeconds=0`);
+    await eventually(() => watched.items.get('default/own') === undefined, 'it is gone');
+    assert.ok(changes >= 4);
     stop.abort();
     await done;
   });
@@ -192,13 +251,13 @@ describe('agents and a real API server', function () {
       'nodes: get',
       'nodetopologies/status: patch',
       'nodetopologies: create,get',
-      'pods: get',
+      'pods: get,list,watch',
     ];
     assert.deepEqual(await allowed('default'), everywhere);
-    assert.deepEqual(await allowed('plumbline-system'), ['leases: create,get,patch', ...everywhere].sort());
+    assert.deepEqual(await allowed('plumbline-system'), ['leases: create,patch', ...everywhere].sort());
   });
 
-  it('has no verb on nodes but get, and may not delete, list or watch', async () => {
+  it('has no verb on nodes but get, and may list and watch nothing but pods', async () => {
     const node = `/api/v1/nodes/${OWN}`;
     await agent.get(node);
     const label = { metadata: { labels: { a: 'b' } } };
@@ -206,7 +265,7 @@ describe('agents and a real API server', function () {
       () => agent.patch(node, 'application/merge-patch+json', label),
       () => agent.patch(`${node}/status`, 'application/merge-patch+json', { status: {} }),
       () => agent.get('/api/v1/nodes'),
-      () => agent.get('/api/v1/pods'),
+      () => agent.get(TOPOLOGIES),
       () => agent.get(`${node}/proxy/configz`),
       () => agent.delete(`${TOPOLOGIES}/${OWN}`),
     ]) {

@@ -164,6 +164,7 @@ describe('the DPU’s lease on a real API server', function () {
           'tsx',
           join(root, 'cli/main.ts'),
           'doctor',
+          'dpu',
           '--kubeconfig',
           installed.plane.adminKubeconfig,
         ];
@@ -180,7 +181,7 @@ describe('the DPU’s lease on a real API server', function () {
       void runHost();
       void runDpu(dpu);
       const { code, stdout } = await doctor('--watch', '2');
-      assert.match(stdout, /^ok {2}worker-1: its DPU’s lease was renewed \d+ times in 2 s by plumbline-test\n$/);
+      assert.match(stdout, /^✔ dpu: worker-1: its DPU’s lease was renewed \d+ times in 2 s by plumbline-test$/m);
       assert.equal(code, 0);
     });
 
@@ -193,7 +194,8 @@ describe('the DPU’s lease on a real API server', function () {
       }, 130);
       try {
         const { code, stdout } = await doctor('--watch', '8', '--json');
-        const [found] = JSON.parse(stdout) as { writers: string[]; problems: string[] }[];
+        const { dpus } = JSON.parse(stdout) as { dpus: { writers: string[]; problems: string[] }[] };
+        const [found] = dpus;
         assert.deepEqual(found?.writers, ['ovnkube', 'plumbline-test']);
         assert.match(found?.problems.join() ?? '', /2 writers.*--dpu-lease observe/);
         assert.equal(code, 1);

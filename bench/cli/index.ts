@@ -1,0 +1,79 @@
+import { execFile } from 'node:child_process';
+import { join } from 'node:path';
+import { createFixtureCluster, type FixtureCluster } from '../../test/cli/cluster-fixture.ts';
+import { type BenchResult, summary } from '../model/timing.ts';
+import { root } from '../support/process.ts';
+
+const NODES = 1000;
+const ROUNDS = 7;
+/** Of processors’ time, against a Node.js that does nothing. */
+const BOUNDS = { explain: 8, version: 2.5 } as const;
+
+const PROGRAM = join(process.env['PLUMBLINE_DIST'] ?? join(root, 'dist'), 'plumbline.cjs');
+
+/** What `plumbline` costs its user: its start alone, and an explanation over 1,000 nodes on the sandbox. */
+export const CLI_BENCHES = [explainOverBareNode];
+
+async function explainOverBareNode(): Promise<BenchResult[]> {
+  const cluster = await createFixtureCluster();
+  try {
+    await fill(cluster);
+    const env = { ...process.env, KUBECONFIG: cluster.kubeconfig };
+    const explain = () => measure([PROGRAM, 'explain', 'pod', 'waits'], env);
+    const version = () => measure([PROGRAM, '--version'], env);
+    const bare = () => measure(['-e', '0'], env);
+    // The first runs find nothing in the file cache.
+    for (const one of [bare, version, explain]) await one();
+    const walls: number[] = [];
+    const explained: number[] = [];
+    const started: number[] = [];
+    for (let round = 0; round < ROUNDS; round++) {
+      const base = await bare();
+      started.push((await version()).processor / base.processor);
+      const own = await explain();
+      walls.push(own.wall);
+      explained.push(own.processor / base.processor);
+    }
+    const sorted = walls.sort((a, b) => a - b).map((one) => one.toFixed(2));
+    console.error(`explain with ${NODES} nodes took ${sorted[ROUNDS >> 1]} s (${sorted[0]} to ${sorted.at(-1)})`);
+    return [
+      summary('cli.version-over-bare-node', started, { most: BOUNDS.version }),
+      summary(`cli.explain-${NODES}-nodes-over-bare-node`, explained, { most: BOUNDS.explain }),
+    ];
+  } finally {
+    await cluster.stop();
+  }
+}
+
+/** Nodes of which each has given other CPUs away, so that few are alike, and a pod that fits on none. */
+async function fill(cluster: FixtureCluster): Promise<void> {
+  for (let i = 0; i < NODES; i++) {
+    const cpus = Array.from({ length: 14 }, (_, bit) => ((i >> bit) & 1 ? [8 + (bit % 8), 24 + (bit % 8)] : [])).flat();
+    const assignments = [
+      { podUID: `near-${i}`, container: 'compute', cpus: '1-4,17-20' },
+      ...(cpus.length === 0 ? [] : [{ podUID: `far-${i}`, container: 'compute', cpus: [...new Set(cpus)].join(',') }]),
+    ];
+    await cluster.node(`worker-${i}`, { unschedulable: i % 50 === 0, report: { assignments } });
+  }
+  await cluster.pod('waits', {
+    cpus: 10,
+    resources: { 'physnet.plumbline.dev/physnet0': '1' },
+    status: { conditions: [{ type: 'PodScheduled', status: 'False', message: `0/${NODES} nodes are available` }] },
+  });
+}
+
+/**
+ * What a process takes, in seconds: by the clock, which other work on the machine slows, and of processors' time.
+ * @throws Error if it fails
+ */
+function measure(args: readonly string[], env: NodeJS.ProcessEnv): Promise<{ wall: number; processor: number }> {
+  return new Promise((resolve, reject) => {
+    const begun = performance.now();
+    const all = ['--require', join(import.meta.dirname, 'usage.cjs'), ...args];
+    execFile(process.execPath, all, { env, maxBuffer: 16 * 1024 * 1024 }, (error, _, stderr) => {
+      if (error) return reject(new Error(stderr || error.message));
+      const { processorTime } = JSON.parse(stderr.trim().split('\n').at(-1) ?? '') as { processorTime: number };
+      resolve({ wall: (performance.now() - begun) / 1000, processor: processorTime / 1e6 });
+    });
+  });
+}

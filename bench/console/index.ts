@@ -1,0 +1,198 @@
+import { existsSync } from 'node:fs';
+import { setTimeout as delay } from 'node:timers/promises';
+import { type Browser, type CDPSession, chromium, type Page } from 'playwright-core';
+import { type ConsoleUnderTest, consoleOf } from '../../test/console/fixture.ts';
+import { type BenchResult, summary } from '../model/timing.ts';
+
+const NODES = 5000;
+const ROUNDS = 5;
+/** Updates a second, nodes that change with each, and how many seconds they go on; as many without come between. */
+const UPDATES = { perSecond: 10, nodes: 20, seconds: 10 } as const;
+const MEGABYTE = 1e6;
+const PROGRAM = ['/usr/bin/chromium', '/usr/bin/google-chrome'].find((path) => existsSync(path));
+
+/**
+ * What the page costs the browser with 5,000 nodes: processor time of its main thread and its heap, as Chromium counts
+ * them, so that a busy machine does not count. Frames are compared with those of the same page at rest, in turns.
+ */
+async function pageInChromium(): Promise<BenchResult[]> {
+  if (PROGRAM === undefined) {
+    console.error('console.: skipped, Chromium is missing (npm run test:setup)');
+    return [];
+  }
+  const under = await consoleOf({ invented: NODES });
+  const browser = await chromium.launch({
+    executablePath: PROGRAM,
+    args: ['--no-sandbox', '--enable-precise-memory-info'],
+  });
+  try {
+    // The extender's own first writing down of all nodes is not the page's.
+    await (await opened(browser, under)).close();
+    const paints: Paint[] = [];
+    for (let round = 0; round < ROUNDS; round++) paints.push(await firstPaint(browser, under));
+    const rounds: Watched[] = [];
+    for (let round = 0; round < ROUNDS; round++) rounds.push(await updates(browser, under));
+    return [
+      summary(
+        'console.first-paint script seconds, 5,000 nodes',
+        paints.map(({ script }) => script),
+        { most: 1 },
+      ),
+      summary(
+        'console.first-paint main thread seconds',
+        paints.map(({ task }) => task),
+        { most: 1.5 },
+      ),
+      summary(
+        'console.heap MB, before any collection',
+        paints.map(({ heap }) => heap / MEGABYTE),
+        { most: 100 },
+      ),
+      summary(
+        'console.heap MB, what is kept',
+        paints.map(({ kept }) => kept / MEGABYTE),
+        { most: 100 },
+      ),
+      summary(
+        'console.updates frames, of those at rest',
+        rounds.map(({ frames }) => frames),
+        { least: 0.9 },
+      ),
+      summary(
+        'console.updates share of a frame of 1/60 s',
+        rounds.map(({ share }) => share),
+        { most: 1 },
+      ),
+      summary(
+        'console.updates longest task, in frames of 1/60 s',
+        rounds.map(({ longest }) => longest),
+        { most: 1 },
+      ),
+    ];
+  } finally {
+    await browser.close();
+    await under.stop();
+  }
+}
+
+interface Paint {
+  /** Seconds of processor time in scripts, and in all tasks of the page's main thread, until all nodes are there. */
+  readonly script: number;
+  readonly task: number;
+  /** Bytes. */
+  readonly heap: number;
+  readonly kept: number;
+}
+
+async function opened(browser: Browser, { url }: ConsoleUnderTest) {
+  const context = await browser.newContext({ viewport: { width: 1440, height: 900 } });
+  const page = await context.newPage();
+  const session = await context.newCDPSession(page);
+  await session.send('Performance.enable', { timeDomain: 'threadTicks' });
+  await page.goto(url);
+  await page.waitForSelector(`[role=grid][aria-busy=false][aria-rowcount="${NODES + 1}"]`);
+  return { page, session, close: () => context.close() };
+}
+
+async function firstPaint(browser: Browser, under: ConsoleUnderTest): Promise<Paint> {
+  const { session, close } = await opened(browser, under);
+  const { ScriptDuration: script, TaskDuration: task, JSHeapUsedSize: heap } = await metricsOf(session);
+  await session.send('HeapProfiler.collectGarbage');
+  const { JSHeapUsedSize: kept } = await metricsOf(session);
+  await close();
+  return { script, task, heap, kept };
+}
+
+interface Watched {
+  /** Frames that were drawn with updates, of those that were drawn without. */
+  readonly frames: number;
+  /** Main thread time that one update takes, of the time between two frames. */
+  readonly share: number;
+  /** The longest task of the main thread while updates come, in processor time, of the same. */
+  readonly longest: number;
+}
+
+async function updates(browser: Browser, under: ConsoleUnderTest): Promise<Watched> {
+  const { page, session, close } = await opened(browser, under);
+  const names = [...under.state.fleet.ids()].map((id) => under.state.fleet.names.nameOf(id) ?? '');
+  let sent = 0;
+  const change = () => {
+    // The first rows are seen, the others are not.
+    for (let k = 0; k < UPDATES.nodes; k++) {
+      const name = names[k < UPDATES.nodes / 2 ? k : (sent * UPDATES.nodes + k) % names.length] ?? '';
+      under.state.setFlag(name, 'stale', sent % 2 === 0);
+    }
+    sent++;
+  };
+  await page.evaluate(
+    `(() => {
+      window.framesDrawn = 0;
+      const frame = () => { window.framesDrawn++; requestAnimationFrame(frame); };
+      requestAnimationFrame(frame);
+    })()`,
+  );
+  const atRest = { frames: 0, task: 0 };
+  const changing = { frames: 0, task: 0 };
+  await browser.startTracing(page, { categories: ['__metadata', 'toplevel', 'disabled-by-default-devtools.timeline'] });
+  for (let second = 0; second < UPDATES.seconds; second++) {
+    await watch(page, session, atRest, undefined);
+    await watch(page, session, changing, change);
+  }
+  const longest = longestTask(await browser.stopTracing());
+  for (const name of names) under.state.setFlag(name, 'stale', false);
+  await close();
+  const each = (changing.task - atRest.task) / (UPDATES.perSecond * UPDATES.seconds);
+  return { frames: changing.frames / atRest.frames, share: each * 60, longest: longest * 60 };
+}
+
+/** A second with or without updates: what it adds to the sums of its kind. */
+async function watch(
+  page: Page,
+  session: CDPSession,
+  sums: { frames: number; task: number },
+  change: (() => void) | undefined,
+): Promise<void> {
+  const framesDrawn = () => page.evaluate<number>('window.framesDrawn');
+  const [frames, before] = [await framesDrawn(), await metricsOf(session)];
+  const end = performance.now() + 1000;
+  for (let at = 0; at < UPDATES.perSecond; at++) {
+    change?.();
+    await delay(Math.max(0, end - performance.now()) / (UPDATES.perSecond - at));
+  }
+  sums.frames += (await framesDrawn()) - frames;
+  sums.task += (await metricsOf(session)).TaskDuration - before.TaskDuration;
+}
+
+interface TraceEvent {
+  readonly name: string;
+  readonly pid: number;
+  readonly tid: number;
+  /** Microseconds of processor time. */
+  readonly tdur?: number;
+  readonly args: { readonly name?: string };
+}
+
+/** Seconds of processor time of the longest task on a renderer's main thread. */
+function longestTask(trace: Buffer): number {
+  const { traceEvents } = JSON.parse(trace.toString()) as { readonly traceEvents: readonly TraceEvent[] };
+  const key = ({ pid, tid }: TraceEvent) => `${pid} ${tid}`;
+  const isMain = ({ name, args }: TraceEvent) => name === 'thread_name' && args.name === 'CrRendererMain';
+  const main = new Set(traceEvents.filter(isMain).map(key));
+  const tasks = traceEvents.filter((event) => event.name.endsWith('RunTask') && main.has(key(event)));
+  if (tasks.length === 0) throw new Error('the trace shows no task of the page');
+  return Math.max(...tasks.map(({ tdur = 0 }) => tdur)) / 1e6;
+}
+
+const METRICS = ['ScriptDuration', 'TaskDuration', 'JSHeapUsedSize'] as const;
+
+async function metricsOf(session: CDPSession): Promise<Readonly<Record<(typeof METRICS)[number], number>>> {
+  const { metrics } = await session.send('Performance.getMetrics');
+  const metric = (wanted: string) => metrics.find(({ name }) => name === wanted)?.value ?? Number.NaN;
+  return {
+    ScriptDuration: metric('ScriptDuration'),
+    TaskDuration: metric('TaskDuration'),
+    JSHeapUsedSize: metric('JSHeapUsedSize'),
+  };
+}
+
+export const CONSOLE_BENCHES = [{ names: ['console.'], benches: [pageInChromium] }];

@@ -1,0 +1,79 @@
+import { readFile, writeFile } from 'node:fs/promises';
+import { setTimeout as delay } from 'node:timers/promises';
+import { parse } from 'yaml';
+import { kubeconfig as kubeconfigText } from '../../sandbox/api-server/kubeconfig.ts';
+import { startAgentBehind } from '../node-agent/agent-process.ts';
+import { replaceCheckpoint } from '../node-agent/checkpoint.ts';
+import { cpuSecondsOf, memoryOf } from '../support/process.ts';
+import { type CountingApi, startCountingApi, sumOf } from './counting-api.ts';
+
+const IDLE_SECONDS = 60;
+const CHANGES = 40;
+/** Further apart than the agent's own window, so that each is a report. */
+const CHANGE_MILLIS = 500;
+
+/** What one agent costs, on a node with 256 CPUs and 60 pods. */
+export interface AgentCost {
+  readonly requestsASecond: number;
+  readonly bytesASecond: number;
+  readonly requestsAChange: number;
+  readonly bytesAChange: number;
+  /** Bytes, resident. */
+  readonly memory: number;
+  /** Share of a core while nothing changes. */
+  readonly idleShare: number;
+  /** Seconds of processor time. */
+  readonly secondsAChange: number;
+}
+
+interface KubeconfigFile {
+  readonly clusters: readonly { readonly cluster: Readonly<Record<string, string>> }[];
+  readonly users: readonly { readonly user: { readonly token: string } }[];
+}
+
+export async function measureAgent(): Promise<AgentCost> {
+  let api: CountingApi | undefined;
+  const agent = await startAgentBehind(async (path) => {
+    const { clusters, users } = parse(await readFile(path, 'utf8')) as KubeconfigFile;
+    const { server = '', 'certificate-authority-data': ca = '' } = clusters[0]?.cluster ?? {};
+    api = await startCountingApi({ url: server, ca: Buffer.from(ca, 'base64').toString() });
+    await writeFile(`${path}.counted`, kubeconfigText({ server: api.url, ca: api.ca, token: users[0]!.user.token }));
+    return `${path}.counted`;
+  });
+  try {
+    const { pid } = agent.process;
+    await delay(5000);
+    const over = async (work: () => Promise<unknown>) => {
+      api?.take();
+      const before = cpuSecondsOf(pid);
+      await work();
+      const traffic = api?.take();
+      return {
+        seconds: cpuSecondsOf(pid) - before,
+        requests: traffic ? sumOf(traffic.requests) : 0,
+        bytes: traffic ? sumOf(traffic.bytes) : 0,
+      };
+    };
+    const idle = await over(() => delay(IDLE_SECONDS * 1000));
+    const busy = await over(async () => {
+      for (let change = 1; change <= CHANGES; change++) {
+        replaceCheckpoint(agent.kubeletDir, change);
+        await delay(CHANGE_MILLIS);
+      }
+    });
+    const busySeconds = (CHANGES * CHANGE_MILLIS) / 1000;
+    const aChange = (measured: number, still: number) => (measured - (still / IDLE_SECONDS) * busySeconds) / CHANGES;
+    return {
+      requestsASecond: idle.requests / IDLE_SECONDS,
+      bytesASecond: idle.bytes / IDLE_SECONDS,
+      requestsAChange: aChange(busy.requests, idle.requests),
+      bytesAChange: aChange(busy.bytes, idle.bytes),
+      memory: memoryOf(pid).rss,
+      idleShare: idle.seconds / IDLE_SECONDS,
+      secondsAChange: aChange(busy.seconds, idle.seconds),
+    };
+  } finally {
+    await agent.stop();
+    await api?.stop();
+  }
+}

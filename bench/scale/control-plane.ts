@@ -1,0 +1,224 @@
+import { execFileSync } from 'node:child_process';
+import { mkdtemp, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { parseAllDocuments } from 'yaml';
+import { kubeconfig as kubeconfigText } from '../../sandbox/api-server/kubeconfig.ts';
+import { createCertificateAuthority } from '../../sandbox/certificates.ts';
+import type { KubernetesObject } from '../../test/real/control-plane.ts';
+import { inParallel, report, SERVER_NAME, type Stage, startStage, until } from '../../test/real/scheduler/stage.ts';
+import { FOREIGN_DEFINITIONS } from '../../test/real/webhook/crds.ts';
+import { pathOf } from '../../test/support/parts.ts';
+import { filterBody, nodeName, nodeStatus } from '../scheduler-plugin/nodes.ts';
+import { createClient } from '../support/http-load.ts';
+import { cpuSecondsOf, memoryOf, type Running, root, run } from '../support/process.ts';
+import { openReviewLoad } from '../webhook/raw-load.ts';
+import { reviewBody, untilReady, vector } from '../webhook/reviews.ts';
+import { type CountingApi, startCountingApi, sumOf } from './counting-api.ts';
+
+const SYSTEM = 'plumbline-system';
+const LEASES = `/apis/coordination.k8s.io/v1/namespaces/${SYSTEM}/leases`;
+/** Seconds between two renewals of an agent's Lease. */
+export const RENEWAL = 10;
+const HEARTBEAT_SECONDS = 20;
+const VMS = 200;
+const VMI_PATH = '/apis/kubevirt.io/v1/namespaces/telco-east/virtualmachineinstances';
+const PODS_PATH = '/api/v1/namespaces/telco-east/pods';
+
+/** What a daemon costs with so many nodes. */
+export interface DaemonCost {
+  /** Bytes, resident, once the caches are full. */
+  readonly memory: number;
+  /** Bytes that it reads at its start. */
+  readonly startBytes: number;
+  /** Seconds of processor time, and bytes read, for each second in which every agent renews its Lease as it does. */
+  readonly heartbeatShare: number;
+  readonly heartbeatBytes: number;
+  /** For one VM that comes and goes. */
+  readonly vmSeconds: number;
+  readonly vmBytes: number;
+  readonly vmRequests: number;
+}
+
+interface Measured {
+  readonly pid: number;
+  readonly api: CountingApi;
+}
+
+/** The webhook and the extender beside a real API server with so many nodes. */
+export async function measureDaemons(nodes: number): Promise<Readonly<Record<'webhook' | 'extender', DaemonCost>>> {
+  const stage = await startStage();
+  const apis: CountingApi[] = [];
+  let webhook: (Running & { port: number; ca: string }) | undefined;
+  try {
+    await stage.plane.create(...FOREIGN_DEFINITIONS, ...webhookObjects());
+    await stage.plane.create({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'telco-east' } });
+    const all = Array.from({ length: nodes }, (_, i) => ({ name: nodeName(i), topology: nodeStatus(i) }));
+    await stage.addNodes(all);
+    await inParallel(all, async ({ name }) => void (await stage.client.create(LEASES, agentLease(name))));
+    for (let i = 0; i < 2; i++) apis.push(await startCountingApi(stage.plane));
+    const [extenderApi, webhookApi] = apis as [CountingApi, CountingApi];
+    const replica = await stage.startReplica({ args: ['--claim-timeout', '600'], api: extenderApi });
+    await until('the replica to be active', () => replica.isActive(), 60);
+    webhook = await startWebhook(stage, webhookApi);
+    // The extender labels every node that reports.
+    await delay(15_000);
+    const measured: Record<'webhook' | 'extender', Measured> = {
+      webhook: { pid: webhook.pid, api: webhookApi },
+      extender: { pid: replica.pid, api: extenderApi },
+    };
+    const starts = over(measured, async () => {});
+    const [first, beats] = [await starts, await over(measured, () => heartbeats(stage, nodes))];
+    const review = await openReviews(webhook, stage);
+    const filter = await openFilter(stage, replica.port, nodes);
+    const vms = await over(measured, () => comeAndGo(stage, nodes, review, filter));
+    const costOf = (name: 'webhook' | 'extender'): DaemonCost => ({
+      memory: memoryOf(measured[name].pid).rss,
+      startBytes: first[name].bytes,
+      heartbeatShare: beats[name].seconds / HEARTBEAT_SECONDS,
+      heartbeatBytes: beats[name].bytes / HEARTBEAT_SECONDS,
+      vmSeconds: vms[name].seconds / VMS,
+      vmBytes: vms[name].bytes / VMS,
+      vmRequests: vms[name].requests / VMS,
+    });
+    return { webhook: costOf('webhook'), extender: costOf('extender') };
+  } finally {
+    await webhook?.stop();
+    await Promise.all(apis.map((api) => api.stop()));
+    await stage.stop();
+  }
+}
+
+async function over(measured: Readonly<Record<'webhook' | 'extender', Measured>>, work: () => Promise<unknown>) {
+  const before = { webhook: cpuSecondsOf(measured.webhook.pid), extender: cpuSecondsOf(measured.extender.pid) };
+  await work();
+  // What the daemons have been told is on its way through them.
+  await delay(1000);
+  const of = (name: 'webhook' | 'extender') => {
+    const { pid, api } = measured[name];
+    const { requests, bytes } = api.take();
+    return { seconds: cpuSecondsOf(pid) - before[name], requests: sumOf(requests), bytes: sumOf(bytes) };
+  };
+  return { webhook: of('webhook'), extender: of('extender') };
+}
+
+/** Every agent renews its Lease, evenly over the time. */
+async function heartbeats({ client }: Stage, nodes: number): Promise<void> {
+  const perSecond = nodes / RENEWAL;
+  const begun = performance.now();
+  for (let done = 0; ; ) {
+    const elapsed = (performance.now() - begun) / 1000;
+    if (elapsed >= HEARTBEAT_SECONDS) return;
+    const due = Array.from({ length: Math.floor(elapsed * perSecond) - done }, (_, i) => (done + i) % nodes);
+    done += due.length;
+    await inParallel(due, async (node) => {
+      const renewTime = new Date().toISOString().replace('Z', '000Z');
+      await client.patch(`${LEASES}/${leaseName(nodeName(node))}`, 'application/merge-patch+json', {
+        spec: { renewTime },
+      });
+    });
+    await delay(50);
+  }
+}
+
+/** VMs one after another: created, reviewed, filtered, bound, reported, deleted, reported again. */
+async function comeAndGo(
+  stage: Stage,
+  nodes: number,
+  review: () => Promise<void>,
+  filter: (seed: number) => Promise<void>,
+) {
+  const { client } = stage;
+  const vmi = vector('vmi.json') as { metadata: Record<string, unknown> };
+  for (let vm = 0; vm < VMS; vm++) {
+    const name = `vm-${vm}`;
+    await client.create(VMI_PATH, { ...vmi, metadata: { name, namespace: 'telco-east' } });
+    await review();
+    await filter(vm);
+    const node = nodeName(vm % nodes);
+    const amounts = { cpu: '4', memory: '64Mi', 'devices.kubevirt.io/kvm': '1' };
+    await client.create(PODS_PATH, {
+      apiVersion: 'v1',
+      kind: 'Pod',
+      metadata: { name, labels: { 'kubevirt.io': 'virt-launcher' } },
+      spec: {
+        nodeName: node,
+        containers: [{ name: 'compute', image: 'x', resources: { requests: amounts, limits: amounts } }],
+      },
+    });
+    const before = nodeStatus(vm % nodes);
+    const assignment = {
+      podUID: `00000000-0000-4000-9000-${String(vm).padStart(12, '0')}`,
+      container: 'compute',
+      cpus: '63,127',
+    };
+    await report(client, node, { ...before, assignments: [...before.assignments, assignment] });
+    await client.delete(`${PODS_PATH}/${name}?gracePeriodSeconds=0`);
+    await client.delete(`${VMI_PATH}/${name}`);
+    await report(client, node, before);
+  }
+}
+
+async function openReviews(webhook: { port: number; ca: string }, stage: Stage): Promise<() => Promise<void>> {
+  const vmi = vector('vmi.json') as { metadata: Record<string, unknown> };
+  for (const field of ['resourceVersion', 'finalizers', 'generation', 'uid']) delete vmi.metadata[field];
+  const created = (await stage.client.create(VMI_PATH, vmi as never)) as { metadata: { uid: string } };
+  const body = reviewBody(created.metadata.uid);
+  const load = await openReviewLoad({ port: webhook.port, path: '/mutate-pods', ca: webhook.ca }, body, 1);
+  // Until it is compiled, as in a webhook that has run for a while.
+  await load.run(2000);
+  return async () => void (await load.run(1));
+}
+
+async function openFilter(stage: Stage, port: number, nodes: number): Promise<(seed: number) => Promise<void>> {
+  const bodies = Array.from({ length: 8 }, (_, seed) => filterBody(nodes, seed));
+  const client = createClient({ port, path: '/filter', ca: stage.ca, servername: SERVER_NAME });
+  const call = async (seed: number) => {
+    await client.load({ calls: 1, concurrency: 1, body: bodies[seed % bodies.length]! });
+  };
+  for (let seed = 0; seed < 300; seed++) await call(seed);
+  return call;
+}
+
+const leaseName = (node: string) => `plumbline-agent-${node}`;
+
+function agentLease(node: string): KubernetesObject {
+  const spec = { holderIdentity: node, leaseDurationSeconds: 40, renewTime: '2026-01-01T00:00:00.000000Z' };
+  return { apiVersion: 'coordination.k8s.io/v1', kind: 'Lease', metadata: { name: leaseName(node) }, spec };
+}
+
+/** Of the base what the webhook's account needs. */
+function webhookObjects(): KubernetesObject[] {
+  const kubectl = pathOf('kubectl');
+  const yaml = execFileSync(kubectl, ['kustomize', join(root, 'manifests/base')], {
+    stdio: ['ignore', 'pipe', 'ignore'],
+  });
+  const all = parseAllDocuments(yaml.toString()).map((document) => document.toJS() as KubernetesObject);
+  return all.filter(
+    ({ kind, metadata: { name } }) => /Role|ServiceAccount/.test(kind) && name.startsWith('plumbline-webhook'),
+  );
+}
+
+async function startWebhook(stage: Stage, api: CountingApi) {
+  const authority = createCertificateAuthority('plumbline-webhook');
+  const { cert, key } = authority.issue(['localhost', '127.0.0.1']);
+  const directory = await mkdtemp(join(tmpdir(), 'plumbline-scale-'));
+  const file = async (name: string, content: string) => {
+    await writeFile(join(directory, name), content);
+    return join(directory, name);
+  };
+  const token = await stage.plane.serviceAccountToken(SYSTEM, 'plumbline-webhook');
+  const program = join(process.env['PLUMBLINE_DIST'] ?? join(root, 'dist'), 'webhook.cjs');
+  const one = run(process.execPath, [
+    program,
+    ...['--host', '127.0.0.1', '--port', '0', '--probe-host', '127.0.0.1', '--probe-port', '0'],
+    ...['--cert-file', await file('tls.crt', cert), '--key-file', await file('tls.key', key)],
+    ...['--kubeconfig', await file('kubeconfig', kubeconfigText({ server: api.url, ca: api.ca, token }))],
+  ]);
+  await untilReady(one);
+  const { port } = await one.line(
+    (found) => typeof found['port'] === 'number' && typeof found['probePort'] === 'number',
+  );
+  return { ...one, port: Number(port), ca: authority.cert };
+}

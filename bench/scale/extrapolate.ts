@@ -1,0 +1,49 @@
+import type { AgentCost } from './agent.ts';
+import type { DaemonCost } from './control-plane.ts';
+
+/** Costs at two numbers of nodes. */
+export interface TwoSizes<Cost> {
+  readonly few: { readonly nodes: number; readonly cost: Cost };
+  readonly many: { readonly nodes: number; readonly cost: Cost };
+}
+
+/** What a daemon takes in steady operation. */
+export interface Load {
+  /** Bytes. */
+  readonly memory: number;
+  /** Of one core. */
+  readonly share: number;
+  /** Bytes a second from the API server. */
+  readonly bytes: number;
+  /** Calls a second to the API server, watches apart. */
+  readonly requests: number;
+}
+
+/** The straight line through both sizes, never below 0: a cost that fell between them is noise. */
+export function at<Cost>({ few, many }: TwoSizes<Cost>, nodes: number, field: keyof Cost & string): number {
+  const [first, second] = [Number(few.cost[field]), Number(many.cost[field])];
+  const slope = Math.max(0, (second - first) / (many.nodes - few.nodes));
+  return Math.max(0, Math.max(first, second) + slope * (nodes - (second >= first ? many.nodes : few.nodes)));
+}
+
+/** @param vms virtual machines that come, and as many that go, each second */
+export function daemonLoad(costs: TwoSizes<DaemonCost>, nodes: number, vms: number): Load {
+  return {
+    memory: at(costs, nodes, 'memory'),
+    share: at(costs, nodes, 'heartbeatShare') + vms * at(costs, nodes, 'vmSeconds'),
+    bytes: at(costs, nodes, 'heartbeatBytes') + vms * at(costs, nodes, 'vmBytes'),
+    requests: vms * at(costs, nodes, 'vmRequests'),
+  };
+}
+
+/** All agents together; the share and the memory are of the one on each node. */
+export function agentLoad(cost: AgentCost, nodes: number, vms: number): Load {
+  // A VM's CPUs are taken and given back: two reports.
+  const changes = 2 * vms;
+  return {
+    memory: cost.memory,
+    share: cost.idleShare + (changes / nodes) * cost.secondsAChange,
+    bytes: nodes * cost.bytesASecond + changes * cost.bytesAChange,
+    requests: nodes * cost.requestsASecond + changes * cost.requestsAChange,
+  };
+}

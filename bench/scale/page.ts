@@ -1,0 +1,76 @@
+import type { AgentCost } from './agent.ts';
+import type { DaemonCost } from './control-plane.ts';
+import { agentLoad, at, daemonLoad, type Load, type TwoSizes } from './extrapolate.ts';
+
+const SIZES = [500, 5000, 15_000];
+/** A second. */
+const VMS = 100;
+
+export interface Measurements {
+  readonly agent: AgentCost;
+  readonly webhook: TwoSizes<DaemonCost>;
+  readonly extender: TwoSizes<DaemonCost>;
+  readonly machine: string;
+}
+
+/** What was measured, and what follows from it, as Markdown. */
+export function scalePage({ agent, webhook, extender, machine }: Measurements): string {
+  const { few, many } = extender;
+  return [
+    `Measured with ${few.nodes} and ${many.nodes} nodes (${machine}, shared with API server and etcd):`,
+    '',
+    '| | webhook | extender |',
+    '| --- | ---: | ---: |',
+    ...[few.nodes, many.nodes].flatMap((nodes) => [
+      row(
+        `memory with ${nodes} nodes`,
+        megabytes(at(webhook, nodes, 'memory')),
+        megabytes(at(extender, nodes, 'memory')),
+      ),
+      row(
+        `read at its start, ${nodes} nodes`,
+        megabytes(at(webhook, nodes, 'startBytes')),
+        megabytes(at(extender, nodes, 'startBytes')),
+      ),
+      row(
+        `heartbeats of ${nodes} agents, of a core`,
+        percent(at(webhook, nodes, 'heartbeatShare')),
+        percent(at(extender, nodes, 'heartbeatShare')),
+      ),
+      row(
+        `a VM that comes and goes, ${nodes} nodes, processor time`,
+        millis(at(webhook, nodes, 'vmSeconds')),
+        millis(at(extender, nodes, 'vmSeconds')),
+      ),
+      row(
+        `the same, read from the API server`,
+        kilobytes(at(webhook, nodes, 'vmBytes')),
+        kilobytes(at(extender, nodes, 'vmBytes')),
+      ),
+    ]),
+    '',
+    `An agent on a node with 256 CPUs and 60 pods: ${megabytes(agent.memory)}, ${percent(agent.idleShare)} of a core while nothing`,
+    `changes, ${agent.requestsASecond.toFixed(2)} calls a second; ${agent.requestsAChange.toFixed(1)} calls and ${millis(agent.secondsAChange)} of processor time for each change.`,
+    '',
+    `What follows for ${VMS} VMs that come, and as many that go, each second:`,
+    '',
+    '| nodes | daemon | memory | of a core | calls a second | from the API server |',
+    '| ---: | --- | ---: | ---: | ---: | ---: |',
+    ...SIZES.flatMap((nodes) => [
+      loadRow(nodes, 'webhook, all replicas together', daemonLoad(webhook, nodes, VMS)),
+      loadRow(nodes, 'extender, the active replica', daemonLoad(extender, nodes, VMS)),
+      loadRow(nodes, 'agents: each; calls of all', agentLoad(agent, nodes, VMS)),
+    ]),
+  ].join('\n');
+}
+
+function loadRow(nodes: number, name: string, { memory, share, requests, bytes }: Load): string {
+  const cells = [String(nodes), name, megabytes(memory), percent(share), requests.toFixed(0), `${megabytes(bytes)}/s`];
+  return `| ${cells.join(' | ')} |`;
+}
+
+const row = (...cells: string[]) => `| ${cells.join(' | ')} |`;
+const megabytes = (bytes: number) => `${(bytes / 1e6).toFixed(bytes < 1e7 ? 1 : 0)} MB`;
+const kilobytes = (bytes: number) => `${(bytes / 1e3).toFixed(1)} kB`;
+const percent = (share: number) => `${(share * 100).toFixed(share < 0.1 ? 2 : 0)} %`;
+const millis = (seconds: number) => `${(seconds * 1000).toFixed(2)} ms`;

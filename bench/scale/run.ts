@@ -1,0 +1,44 @@
+import { cpus } from 'node:os';
+import { parseArgs } from 'node:util';
+import { measureAgent } from './agent.ts';
+import { measureDaemons } from './control-plane.ts';
+import { scalePage } from './page.ts';
+import { writeBetween } from './write-between.ts';
+
+/**
+ * `npm run scale -- [--sizes 500,2000] [--write docs/scale.md]`: measures what each daemon costs beside a real API server at
+ * two numbers of nodes, and says what follows for clusters that fit on no desk. Takes about ten minutes.
+ */
+const { values } = parseArgs({
+  options: { sizes: { type: 'string', default: '500,2000' }, write: { type: 'string' } },
+});
+const [few, many] = values.sizes.split(',').map(Number);
+if (!few || !many || few >= many) {
+  console.error(`--sizes ${values.sizes}: expected two numbers of nodes, the smaller one first, as 500,2000`);
+  process.exit(2);
+}
+
+const progress = (text: string) => console.error(text);
+progress('an agent: about two minutes');
+const agent = await measureAgent();
+progress(JSON.stringify(agent));
+progress(`${few} nodes`);
+const first = await measureDaemons(few);
+progress(JSON.stringify(first));
+progress(`${many} nodes`);
+const second = await measureDaemons(many);
+progress(JSON.stringify(second));
+
+const costsOf = (name: 'webhook' | 'extender') => ({
+  few: { nodes: few, cost: first[name] },
+  many: { nodes: many, cost: second[name] },
+});
+const page = scalePage({
+  agent,
+  webhook: costsOf('webhook'),
+  extender: costsOf('extender'),
+  machine: `${cpus().length} cores, Node.js ${process.versions.node}`,
+});
+if (values.write === undefined) console.log(page);
+else writeBetween(values.write, page);
+process.exit(0);

@@ -1,0 +1,91 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { CpuSet } from '../../model/cpu-set.ts';
+import { createLauncherKeeper } from '../../node-agent/vm-pinning/launcher-keeper.ts';
+import { type BenchResult, ratioOf, sink, summary } from '../model/timing.ts';
+import { compile } from '../native/c-program.ts';
+import { type Host, startHost } from './host.ts';
+
+const VCPUS = 64;
+const ROUNDS = 100;
+const GUESTS = 100;
+const PROCESSES = 5000;
+/** Milliseconds in which all guests of such a host must be found. */
+const LIMIT = 50;
+
+/** A round that no other process of the machine has broken into, as most of the others have on a busy one. */
+function undisturbed(rounds: readonly number[]): number {
+  return [...rounds].sort((a, b) => a - b)[Math.floor(rounds.length / 10)] ?? Number.NaN;
+}
+
+/** A whole look of the agent at one guest that moves all its vCPUs, against the bare calls in C for as many threads. */
+async function pinOverC(): Promise<BenchResult> {
+  const program = compile('affinity.c');
+  const host = await startHost(1, VCPUS, 0);
+  const [pid = 0] = host.pids;
+  const [launcher] = host.launchers;
+  const keeper = createLauncherKeeper(host.parts);
+  const one = CpuSet.of([host.all.first ?? 0]);
+  const inTurns = () =>
+    Array.from({ length: ROUNDS }, (_, round) => {
+      const wish = { mask: { entries: [round % 2 === 0 ? one : host.all] }, fixMismatch: false };
+      const begun = performance.now();
+      sink.value += keeper.look({ ...launcher!, wish }, host.node).mask?.moved ?? 0;
+      return performance.now() - begun;
+    });
+  try {
+    // Long enough for every thread to count as named for good.
+    inTurns();
+    await new Promise((resolve) => setTimeout(resolve, 1100));
+    return ratioOf(
+      'vm-pinning.64-vcpu-threads-over-c',
+      { most: 3 },
+      () => undisturbed(inTurns()),
+      () => undisturbed(program.run(pid, ROUNDS)) / 1000,
+    );
+  } finally {
+    host.stop();
+    program.remove();
+  }
+}
+
+/** What another way to find them would read: the cgroup of every process. */
+function walkProc(): number {
+  const begun = process.cpuUsage();
+  for (const name of readdirSync('/proc')) {
+    if (!/^\d+$/.test(name)) continue;
+    try {
+      sink.value += readFileSync(`/proc/${name}/cgroup`, 'utf8').length;
+    } catch {
+      // It has ended.
+    }
+  }
+  const { user, system } = process.cpuUsage(begun);
+  return (user + system) / 1000;
+}
+
+/** @returns milliseconds of processor time in which every guest is found and its threads are known and read */
+function discover({ launchers, parts, node }: Host): number {
+  const begun = process.cpuUsage();
+  const views = launchers.map((launcher) => createLauncherKeeper(parts).look(launcher, node));
+  const { user, system } = process.cpuUsage(begun);
+  if (views.some(({ mask }) => mask?.state !== 'pinned')) throw new Error('not every guest was found');
+  return (user + system) / 1000;
+}
+
+async function discovery(): Promise<BenchResult[]> {
+  const host = await startHost(GUESTS, 4, PROCESSES - GUESTS);
+  try {
+    const name = 'vm-pinning.discovery-100-vms';
+    discover(host);
+    const limits = Array.from({ length: 15 }, () => discover(host) / LIMIT);
+    return [
+      summary(`${name}-over-50-ms`, limits, { most: 1 }),
+      ratioOf(`${name}-over-proc-walk`, { most: 1 }, () => discover(host), walkProc),
+    ];
+  } finally {
+    host.stop();
+  }
+}
+
+/** Every measurement of vm-pinning, in the order in which it is printed. */
+export const VM_PINNING_BENCHES: readonly (() => Promise<BenchResult | BenchResult[]>)[] = [pinOverC, discovery];

@@ -1,0 +1,45 @@
+import { type BenchResult, summary } from '../model/timing.ts';
+import { memoryOf, root, run } from '../support/process.ts';
+import { openReviewLoad } from './raw-load.ts';
+import { CONCURRENCY, startWarmWebhook } from './reviews.ts';
+import { secondsFor } from './speed.ts';
+
+const ROUNDS = 9;
+const CALLS = 1500;
+const WARM_UP = 6000;
+
+/** What peerPepr gives. */
+export const PEPR_NAMES = ['webhook.reviews-over-pepr', 'webhook.rss-over-pepr-beside-it'];
+
+/**
+ * Reviews for a second of processor time by those of a Pepr module that makes the same change and looks nothing up, and
+ * resident memory by its, after the same reviews. PLUMBLINE_PEPR names a directory with the npm package pepr in
+ * node_modules; without it there is nothing to measure.
+ */
+export async function peerPepr(): Promise<BenchResult[]> {
+  const directory = process.env['PLUMBLINE_PEPR'];
+  if (!directory) return [];
+  const webhook = await startWarmWebhook();
+  const { certificate, ca } = webhook.cluster;
+  const pepr = run(process.execPath, [`${root}/bench/webhook/pepr-reference.cjs`], {
+    PLUMBLINE_PEPR: directory,
+    PLUMBLINE_BENCH_TLS: JSON.stringify(certificate),
+  });
+  try {
+    const { port, path } = await pepr.line((line) => typeof line['port'] === 'number');
+    const base = await openReviewLoad({ port: Number(port), path: String(path), ca }, webhook.body, CONCURRENCY);
+    for (const load of [webhook.load, base]) await load.run(WARM_UP);
+    const ratios: number[] = [];
+    const memory: number[] = [];
+    for (let round = 0; round < ROUNDS; round++) {
+      const measured = await secondsFor(webhook.process.pid, () => webhook.load.run(CALLS));
+      ratios.push((await secondsFor(pepr.pid, () => base.run(CALLS))) / measured);
+      memory.push(memoryOf(webhook.process.pid).rss / memoryOf(pepr.pid).rss);
+    }
+    base.close();
+    const [speed = '', rss = ''] = PEPR_NAMES;
+    return [summary(speed, ratios, { least: 1 }), summary(rss, memory, { most: 1 })];
+  } finally {
+    await Promise.all([pepr.stop(), webhook.stop()]);
+  }
+}

@@ -1,0 +1,27 @@
+import { cp, mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { build } from 'esbuild';
+
+const PAGE = join(import.meta.dirname, 'console');
+
+/** Bundles the page of console/ into a folder that the extender serves as it is. */
+export async function buildConsole(out: string): Promise<void> {
+  await mkdir(out, { recursive: true });
+  await build({
+    entryPoints: [
+      { in: join(PAGE, 'main.tsx'), out: 'console' },
+      { in: join(PAGE, 'style/index.css'), out: 'console' },
+    ],
+    outdir: out,
+    bundle: true,
+    platform: 'browser',
+    target: ['chrome115', 'firefox115', 'safari16.4'],
+    format: 'esm',
+    minify: true,
+    legalComments: 'none',
+    jsx: 'automatic',
+    jsxImportSource: 'preact',
+    logLevel: 'warning',
+  });
+  for (const file of ['index.html', 'icon.svg']) await cp(join(PAGE, file), join(out, file));
+}

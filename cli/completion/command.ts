@@ -1,0 +1,21 @@
+import { Argument, Command } from 'commander';
+import { SCRIPTS, type Shell } from './scripts.ts';
+
+const EXAMPLES = `
+Examples:
+  source <(plumbline completion bash)                  # in ~/.bashrc
+  source <(plumbline completion zsh)                   # in ~/.zshrc, after compinit
+  plumbline completion fish | source                   # in ~/.config/fish/config.fish
+
+As a plugin of kubectl it completes by itself where kubectl_complete-plumbline is on the PATH.`;
+
+/** `plumbline completion` */
+export function completionCommand(): Command {
+  return new Command('completion')
+    .description('Prints what a shell needs to complete commands, flags, and names of VMs, pods and nodes.')
+    .addArgument(new Argument('<shell>', 'which shell').choices(Object.keys(SCRIPTS)))
+    .addHelpText('after', EXAMPLES)
+    .action((shell: Shell) => {
+      process.stdout.write(SCRIPTS[shell]);
+    });
+}

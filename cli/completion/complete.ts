@@ -1,0 +1,41 @@
+import * as z from 'zod';
+import { objectMeta } from '../../kube/resources.ts';
+import { createProgram } from '../program.ts';
+import { usingCluster } from '../support/cluster.ts';
+import { NODE_TOPOLOGIES_PATH, readAll } from '../support/lists.ts';
+import { candidatesFor, type Names } from './candidates.ts';
+
+const named = z.object({ metadata: objectMeta });
+/** Seconds: whoever presses Tab does not wait longer. */
+const PATIENCE = 2;
+
+const PATHS = {
+  vm: (namespace: string) => `/apis/kubevirt.io/v1/namespaces/${namespace}/virtualmachines`,
+  pod: (namespace: string) => `/api/v1/namespaces/${namespace}/pods`,
+  node: () => NODE_TOPOLOGIES_PATH,
+} as const;
+
+/**
+ * Prints what may stand in the place of the last word, one a line. A cluster that does not answer offers nothing: a
+ * completion must never complain.
+ * @param forKubectl ends with kubectl's directive for plugins: 4, no file names
+ */
+export async function complete(words: readonly string[], forKubectl: boolean): Promise<void> {
+  // Only the command that the words are of is loaded: the others' names are enough, and Tab should not take long.
+  const meant = words.slice(0, -1).find((word) => !word.startsWith('-'));
+  const program = await createProgram('plumbline', (command) => command === meant);
+  const names: Names = async (kind, namespace) => {
+    try {
+      const flags = { requestTimeout: PATIENCE, ...(namespace !== undefined && { namespace }) };
+      return await usingCluster(flags, async ({ client, namespace: own }) => {
+        const found = await readAll(client, PATHS[kind](own), named);
+        return found.map(({ metadata }) => metadata.name ?? '');
+      });
+    } catch {
+      return [];
+    }
+  };
+  const found = await candidatesFor(program, words, names);
+  const lines = found.map(({ word, about }) => (about === '' ? word : `${word}\t${about.replaceAll(/\s+/g, ' ')}`));
+  process.stdout.write([...lines, ...(forKubectl ? [':4'] : [])].map((line) => `${line}\n`).join(''));
+}

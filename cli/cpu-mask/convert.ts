@@ -1,0 +1,52 @@
+import { cpusOf } from '../../model/cpu-mask/check.ts';
+import { toLxc, toTaskset, toXen } from '../../model/cpu-mask/convert.ts';
+import { type CpuMask, entryOf, formatMask } from '../../model/cpu-mask/mask.ts';
+import type { CpuSet } from '../../model/cpu-set.ts';
+import { usageError } from '../support/exit-status.ts';
+
+/** What a mask can be written as. */
+export const FORMS = ['canonical', 'list', 'taskset', 'xen', 'lxc'] as const;
+export type Form = (typeof FORMS)[number];
+
+export interface ConvertRequest {
+  readonly mask: CpuMask;
+  readonly form: Form;
+  /** Undefined: as many as the mask has entries. */
+  readonly vcpus: number | undefined;
+  /** What `all` stands for; undefined: not known. */
+  readonly online: CpuSet | undefined;
+}
+
+/**
+ * The mask in another form, line by line: one for each vCPU, or one for the whole. No line: there is nothing to write,
+ * since nothing is pinned.
+ * @throws CliError (usage) if something is missing that the form needs; MaskFormError if it has no way to say the mask
+ */
+export function convertMask({ mask, form, vcpus, online }: ConvertRequest): readonly string[] {
+  const count = vcpus ?? Math.max(1, mask.entries.length);
+  switch (form) {
+    case 'canonical':
+      return [formatMask(mask)];
+    case 'list':
+      return Array.from({ length: count }, (_, vcpu) => {
+        const entry = entryOf(mask, vcpu) ?? 'all';
+        return entry === 'all' ? (online ?? entry).toString() : entry.toString();
+      });
+    case 'taskset':
+      if (online === undefined && hasAll(mask)) {
+        throw usageError(
+          `the mask ${formatMask(mask) || '(empty)'} has "all" in it: say with --online which CPUs those are`,
+        );
+      }
+      return toTaskset(mask, count, online ?? cpusOf(mask));
+    case 'xen':
+      return lineOf(toXen(mask, online));
+    case 'lxc':
+      if (vcpus === undefined) throw usageError('say with --vcpus how many CPUs the container is to have');
+      return lineOf(toLxc(mask, vcpus));
+  }
+}
+
+const hasAll = ({ entries }: CpuMask): boolean => entries.length === 0 || entries.includes('all');
+
+const lineOf = (line: string | undefined): readonly string[] => (line === undefined ? [] : [line]);

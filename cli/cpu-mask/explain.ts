@@ -1,0 +1,64 @@
+import { checkCount } from '../../model/cpu-mask/check.ts';
+import { type CpuMask, entryOf, formatMask, pinsNothing } from '../../model/cpu-mask/mask.ts';
+import { within } from '../../model/cpu-mask/plan.ts';
+import type { CpuSet } from '../../model/cpu-set.ts';
+import { fitMask } from '../../model/placement/mask-fit.ts';
+import { tableLines } from '../support/table.ts';
+
+export interface ExplainRequest {
+  readonly mask: CpuMask;
+  readonly vcpus: number | undefined;
+  /** A host's online CPUs; undefined: no host is asked about. */
+  readonly online: CpuSet | undefined;
+  readonly reserved: CpuSet;
+  readonly fixMismatch: boolean;
+}
+
+/** What a mask says, and what comes of it on a host. For scripts as it is. */
+export interface MaskExplanation {
+  readonly mask: string;
+  readonly pinsNothing: boolean;
+  /** The vCPU's number, or `every`. `effective` is what is left on the host. */
+  readonly vcpus: readonly { readonly vcpu: number | 'every'; readonly cpus: string; readonly effective?: string }[];
+  /** `all` is taken for the mask there. */
+  readonly fellBack?: boolean;
+  /** Empty if the mask can be kept. */
+  readonly problems: readonly string[];
+}
+
+export function explainMask(request: ExplainRequest): MaskExplanation {
+  const { mask, vcpus, online, reserved, fixMismatch } = request;
+  const usable = online?.minus(reserved);
+  const count = vcpus === undefined ? undefined : checkCount(mask, vcpus);
+  const fit = online && usable && fitMask({ mask, fixMismatch }, { online, usable });
+  const problems = [count?.message, fit?.fits === false ? fit.text : undefined].filter((text) => text !== undefined);
+  const held = fit?.fits === true ? fit.mask : mask;
+  const one = mask.entries.length <= 1;
+  const rows = Array.from({ length: one ? 1 : mask.entries.length }, (_, vcpu) => ({
+    vcpu: one ? ('every' as const) : vcpu,
+    cpus: String(entryOf(mask, vcpu) ?? 'all'),
+    ...(usable && { effective: within(entryOf(held, vcpu) ?? 'all', usable).toString() }),
+  }));
+  return {
+    mask: formatMask(mask),
+    pinsNothing: pinsNothing(mask),
+    vcpus: rows,
+    ...(fit?.fits === true && { fellBack: fit.fellBack }),
+    problems,
+  };
+}
+
+export function explanationLines({ mask, pinsNothing: free, vcpus, fellBack, problems }: MaskExplanation): string[] {
+  const onHost = vcpus.some(({ effective }) => effective !== undefined);
+  const rows = vcpus.map(({ vcpu, cpus, effective }) => [
+    vcpu === 'every' ? 'every vCPU' : `vCPU ${vcpu}`,
+    cpus === 'all' ? 'any' : cpus,
+    ...(onHost ? [effective || 'none'] : []),
+  ]);
+  return [
+    `mask ${mask === '' ? '(empty)' : mask}${free ? ': nothing is pinned' : ''}`,
+    ...tableLines(['', 'CPUS', ...(onHost ? ['ON THIS HOST'] : [])], rows),
+    ...(fellBack === true ? ['the host lacks CPUs of the mask: "all" is taken in its place'] : []),
+    ...problems.map((problem) => `! ${problem}`),
+  ];
+}

@@ -1,0 +1,83 @@
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { parse } from 'yaml';
+import { NAMESPACE } from '../../model/names.ts';
+import { MUTATING_WEBHOOKS, NAMESPACES } from '../../sandbox/api-server/built-in-types.ts';
+import type { CertificateAuthority } from '../../sandbox/certificates.ts';
+import { createSandbox } from '../../sandbox/cluster.ts';
+import type { EmulatedNode, NodeDescription } from '../../sandbox/emulated-node.ts';
+import type { Identity } from '../../sandbox/identities.ts';
+import type { LocalClient } from '../../sandbox/local-client.ts';
+import type { KubeObject } from '../../sandbox/objects.ts';
+
+export const SERVICES = { webhook: 'plumbline-webhook', extender: 'plumbline-scheduler-plugin' } as const;
+
+/** The cluster that the steps run on: the embedded one, or another with the same parts. */
+export interface DemoCluster {
+  /** The administrator's way in. */
+  readonly client: LocalClient;
+  /** Issues serving certificates for daemons. */
+  readonly authority: CertificateAuthority;
+  /** @throws RangeError if there is no node of that name */
+  node(name: string): EmulatedNode;
+  start(): Promise<void>;
+  /** Puts there what the daemons need: definitions, accounts, permissions. */
+  prepare(): Promise<void>;
+  /** Writes a kubeconfig file and returns its path. */
+  kubeconfig(identity: Identity): Promise<string>;
+  /** Has the API server call the webhook and the scheduler ask the extender, as the shipped manifests say. */
+  wire(ports: { readonly webhook: number; readonly extender: number }): Promise<void>;
+  stop(): Promise<void>;
+}
+
+export interface ClusterOptions {
+  /** An empty directory for everything that is written. */
+  readonly directory: string;
+  readonly nodes: readonly NodeDescription[];
+  /** Where manifests/ is. */
+  readonly packageRoot: string;
+  /** Told of errors that no answer of the API carries. */
+  readonly onFault: (error: unknown) => void;
+}
+
+/** The embedded cluster: it needs nothing but Node.js. */
+export function createEmbeddedCluster({ packageRoot, ...options }: ClusterOptions): DemoCluster {
+  const sandbox = createSandbox(options);
+  return {
+    client: sandbox.client,
+    authority: sandbox.authority,
+    node: (name) => sandbox.node(name),
+    start: () => sandbox.start(),
+    // Its API server knows Plumbline's kinds from the start and authorises everybody.
+    async prepare() {
+      const metadata = { name: NAMESPACE };
+      await sandbox.client.create(NAMESPACES, { apiVersion: 'v1', kind: 'Namespace', metadata });
+    },
+    kubeconfig: (identity) => sandbox.kubeconfig(identity),
+    async wire({ webhook, extender }) {
+      sandbox.route(NAMESPACE, SERVICES.webhook, { host: '127.0.0.1', port: webhook });
+      sandbox.route(NAMESPACE, SERVICES.extender, { host: '127.0.0.1', port: extender });
+      const caBundle = Buffer.from(sandbox.authority.cert).toString('base64');
+      const configuration = (await readManifest(packageRoot, 'base/webhook/mutating-webhook.yaml')) as KubeObject & {
+        webhooks: { clientConfig: { caBundle?: string }; matchConditions?: unknown }[];
+      };
+      for (const one of configuration.webhooks) {
+        one.clientConfig.caBundle = caBundle;
+        // The embedded API server has no CEL and refuses conditions; without them the webhook is only asked more often.
+        delete one.matchConditions;
+      }
+      await sandbox.client.create(MUTATING_WEBHOOKS, configuration);
+      const scheduler = (await readManifest(packageRoot, 'scheduler/kube-scheduler-config.yaml')) as {
+        extenders: { tlsConfig?: { caData?: string } }[];
+      };
+      for (const one of scheduler.extenders) one.tlsConfig = { caData: caBundle };
+      await sandbox.reconfigureScheduler(scheduler);
+    },
+    stop: () => sandbox.stop(),
+  };
+}
+
+/** One YAML document below manifests/. */
+export async function readManifest(packageRoot: string, path: string): Promise<unknown> {
+  return parse(await readFile(join(packageRoot, 'manifests', path), 'utf8'));
+}

@@ -1,0 +1,64 @@
+import type { Facts } from '../facts.ts';
+import { type AreaReport, count, some } from '../finding.ts';
+import { createNotebook } from '../report.ts';
+
+const LOGS =
+  'kubectl -n plumbline-system get pods -o wide -l app.kubernetes.io/name=plumbline-node-agent, then its log';
+
+/** What the conditions of a NodeTopology say when they are False, and what comes of it. */
+const CONDITIONS: Readonly<Record<string, string>> = {
+  AssignmentsKnown: 'who owns which CPU is not known there; what was known is kept',
+  KubeletConfigKnown: 'the kubelet there cannot be foretold exactly',
+  NetworksKnown: 'VMs that need a network there cannot be placed',
+  NetworkMapAgrees: 'the network map wins over what is found; one of them is wrong',
+  UplinksUp: 'no new pod of that network comes there',
+  NetworksPolledNear: 'its packets cross NUMA nodes',
+  DutiesRunning: 'a duty of the agent does not run',
+};
+
+/** Whether each node that could run VMs has an agent that reports. */
+export function checkAgents({ nodes, topologies, agents }: Facts): AreaReport {
+  const notes = createNotebook('agents');
+  const reports = notes.value(topologies, 'NodeTopologies');
+  const leases = notes.value(agents, 'leases of plumbline-system');
+  const names = nodes
+    .filter(({ metadata }) => metadata.labels?.['kubevirt.io/schedulable'] === 'true')
+    .map(({ metadata }) => metadata.name ?? '');
+  const reporting = new Set((reports ?? []).filter(({ status }) => status).map(({ metadata }) => metadata.name ?? ''));
+  const mute = reports ? names.filter((name) => !reporting.has(name)) : [];
+  if (mute.length > 0 && reporting.size > 0) {
+    notes.error(
+      `${count(mute.length, 'node')} of KubeVirt without a report: ${some(mute)}`,
+      'VMs are placed there by count alone, on the lowest score',
+      `is an agent there? ${LOGS}`,
+      mute.map((name) => `node/${name}`),
+    );
+  }
+  const silent = [...(leases?.silent ?? [])].filter((name) => reporting.has(name));
+  if (silent.length > 0) {
+    notes.error(
+      `${count(silent.length, 'agent')} fallen silent: ${some(silent)}`,
+      'their reports are old: what they say of free CPUs may be wrong',
+      LOGS,
+      silent.map((name) => `node/${name}`),
+    );
+  } else if (leases && leases.ages.size > 0) notes.seen(`${count(leases.ages.size, 'agent')} heard of lately`);
+  const orphans = reports ? [...reporting].filter((name) => !nodes.some(({ metadata }) => metadata.name === name)) : [];
+  if (orphans.length > 0) {
+    notes.warning(
+      `reports of nodes that are gone: ${some(orphans)}`,
+      'they are passed over',
+      `kubectl delete nodetopology ${orphans.slice(0, 3).join(' ')}`,
+      orphans.map((name) => `nodetopology/${name}`),
+    );
+  }
+  for (const { metadata, status } of reports ?? []) {
+    for (const { type, status: is, reason, message } of status?.conditions ?? []) {
+      if (is !== 'False') continue;
+      const why = CONDITIONS[type] ?? 'see docs/node-agent.md';
+      const what = `${metadata.name}: ${type} is False (${reason}): ${message}`;
+      notes.warning(what, why, 'docs/node-agent.md says what to do about each', [`node/${metadata.name}`]);
+    }
+  }
+  return notes.report;
+}

@@ -1,0 +1,101 @@
+import { X509Certificate } from 'node:crypto';
+import { NAMESPACE } from '../../../model/names.ts';
+import type { Facts, Read } from '../facts.ts';
+import type { AreaReport } from '../finding.ts';
+import type { TlsSecret } from '../objects.ts';
+import { createNotebook, type Notebook } from '../report.ts';
+
+const DAY = 86_400;
+/** cert-manager renews long before; so near to the end it has not been able to. */
+const SOON = 7 * DAY;
+
+/** Whether the certificates are valid, for the right names, and of the CA that callers are told. */
+export function checkCertificates({ webhookSecret, extenderSecret, mutating, validating, now }: Facts): AreaReport {
+  const notes = createNotebook('certificates');
+  const configurations = [...(mutating.value ?? []), ...(validating.value ?? [])];
+  const bundles = new Map(
+    configurations
+      .filter(({ metadata }) => metadata.name?.startsWith('plumbline-'))
+      .flatMap(({ webhooks }) => webhooks)
+      .flatMap(({ name, clientConfig: { caBundle } }) => (caBundle ? [[name, caBundle] as const] : [])),
+  );
+  const cert = checkSecret(notes, webhookSecret, 'plumbline-webhook', now);
+  for (const [name, bundle] of bundles) {
+    const cas = certificatesOf(bundle);
+    if (cas.length === 0) {
+      notes.error(
+        `the CA bundle of ${name} is no certificate`,
+        'every call of the webhook fails',
+        RENEW('plumbline-webhook'),
+      );
+    } else if (cert && !cas.some((ca) => isIssuedBy(cert, ca))) {
+      const why = 'the API server refuses the webhook’s certificate, so launchers cannot be created';
+      notes.error(
+        `the CA bundle of ${name} is not the one of the webhook’s certificate`,
+        why,
+        RENEW('plumbline-webhook'),
+      );
+    }
+  }
+  checkSecret(notes, extenderSecret, 'plumbline-scheduler-plugin', now);
+  return notes.report;
+}
+
+const RENEW = (name: string) =>
+  `kubectl -n ${NAMESPACE} describe certificate ${name}; is cert-manager with its cainjector running?`;
+
+function checkSecret(
+  notes: Notebook,
+  read: Read<TlsSecret>,
+  service: string,
+  now: number,
+): X509Certificate | undefined {
+  if (read.missing === 'absent') {
+    notes.error(
+      `there is no secret ${service}-tls in ${NAMESPACE}`,
+      `${service} cannot start without a certificate`,
+      RENEW(service),
+    );
+    return undefined;
+  }
+  const secret = notes.value(read, `the certificate of ${service}`);
+  if (secret === undefined) return undefined;
+  const [cert] = certificatesOf(secret.data['tls.crt'] ?? '');
+  if (cert === undefined) {
+    notes.error(`secret ${service}-tls has no certificate`, `${service} cannot start`, RENEW(service));
+    return undefined;
+  }
+  const left = (Date.parse(cert.validTo) - now) / 1000;
+  const host = `${service}.${NAMESPACE}.svc`;
+  if (left <= 0) {
+    const what = `the certificate of ${service} has expired (${cert.validTo})`;
+    notes.error(what, 'nobody can call it any more', RENEW(service));
+  } else if (left < SOON) {
+    const what = `the certificate of ${service} expires in ${Math.round(left / 3600)} hours`;
+    notes.warning(what, 'it should have been renewed long before', RENEW(service));
+  } else if (Date.parse(cert.validFrom) > now) {
+    notes.error(
+      `the certificate of ${service} is not valid yet (${cert.validFrom})`,
+      'nobody can call it',
+      'set the clocks right',
+    );
+  } else if (cert.checkHost(host) === undefined) {
+    notes.error(`the certificate of ${service} is not for ${host}`, 'its callers refuse it', RENEW(service));
+  } else notes.seen(`${service}: valid for ${Math.floor(left / DAY)} more days`);
+  return cert;
+}
+
+function isIssuedBy(cert: X509Certificate, ca: X509Certificate): boolean {
+  return cert.fingerprint256 === ca.fingerprint256 || (cert.checkIssued(ca) && cert.verify(ca.publicKey));
+}
+
+/** The certificates of a base64 PEM bundle; none where it is none. */
+function certificatesOf(base64: string): X509Certificate[] {
+  const pem = Buffer.from(base64, 'base64').toString('latin1');
+  const blocks = pem.match(/-----BEGIN CERTIFICATE-----[\s\S]*?-----END CERTIFICATE-----/g) ?? [];
+  try {
+    return blocks.map((block) => new X509Certificate(block));
+  } catch {
+    return [];
+  }
+}

@@ -1,0 +1,27 @@
+import type { DpuDiagnosis } from '../../../model/lease/diagnose.ts';
+import type { AreaReport } from '../finding.ts';
+import { count } from '../finding.ts';
+import { createNotebook } from '../report.ts';
+
+/**
+ * What the leases of DPUs told, as they were looked at for a while.
+ * @param found undefined where they may not be read
+ */
+export function checkDpus(found: readonly DpuDiagnosis[] | undefined, seconds: number): AreaReport {
+  const notes = createNotebook('dpu');
+  notes.value(found ? { value: found } : { missing: 'forbidden' }, 'leases of DPUs');
+  if (found?.length === 0) notes.seen('no node’s network runs on a DPU');
+  for (const { node, renewals, writers, problems, notes: remarks } of found ?? []) {
+    const by = writers.length === 0 ? '' : ` by ${writers.join(' and ')}`;
+    const times = renewals === 1 ? 'once' : count(renewals, 'time');
+    const remark = remarks.length === 0 ? '' : ` (${remarks.join('; ')})`;
+    for (const problem of problems) {
+      const [what = '', ...rest] = problem.split('; ');
+      const why = `its lease was renewed ${times} in ${seconds} s${by}${remark}`;
+      notes.error(`${node}: ${what}`, why, rest.join('; ') || 'see docs/dpu.md', [`node/${node}`]);
+    }
+    if (problems.length === 0)
+      notes.seen(`${node}: its DPU’s lease was renewed ${times} in ${seconds} s${by}${remark}`);
+  }
+  return notes.report;
+}

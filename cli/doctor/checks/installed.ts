@@ -1,0 +1,42 @@
+import type { Facts } from '../facts.ts';
+import { type AreaReport, count } from '../finding.ts';
+import { createNotebook } from '../report.ts';
+
+const APPLY = 'kubectl apply -k manifests/base';
+
+/** Whether the parts are there at all. */
+export function checkInstalled({ topologies, mutating, validating, nodes }: Facts): AreaReport {
+  const notes = createNotebook('installed');
+  if (topologies.missing === 'absent') {
+    notes.error(
+      'the cluster knows no NodeTopology',
+      'without the definition no agent can report, and every node counts as unknown',
+      APPLY,
+    );
+  } else {
+    const found = notes.value(topologies, 'NodeTopologies');
+    if (found?.length === 0) {
+      notes.error(
+        'no node reports its topology',
+        'the extender can foretell nothing',
+        'run the agents: kubectl -n plumbline-system rollout status daemonset/plumbline-node-agent',
+      );
+    } else if (found) notes.seen(`${count(found.length, 'report')} of ${count(nodes.length, 'node')}`);
+  }
+  for (const [read, kind, name] of [
+    [mutating, 'MutatingWebhookConfiguration', 'plumbline-webhook'],
+    [validating, 'ValidatingWebhookConfiguration', 'plumbline-webhook'],
+  ] as const) {
+    const all = notes.value(read, `${kind}s`);
+    if (all === undefined) continue;
+    if (all.some(({ metadata }) => metadata.name === name)) notes.seen(`${kind} ${name}`);
+    else {
+      const why =
+        kind[0] === 'M'
+          ? 'launchers are created unpadded, and full-pcpus-only nodes reject them'
+          : 'users are warned of nothing when they create a VM, and launchers that others changed are not caught';
+      notes.error(`there is no ${kind} ${name}`, why, APPLY);
+    }
+  }
+  return notes.report;
+}

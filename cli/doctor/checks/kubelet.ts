@@ -1,0 +1,100 @@
+import { unfitForWholeCores } from '../../../model/placement/whole-cores.ts';
+import { hostsOf, type ReportedHost } from '../../support/hosts.ts';
+import type { Facts } from '../facts.ts';
+import { type AreaReport, count, some } from '../finding.ts';
+import { createNotebook } from '../report.ts';
+
+const NO_DO = 'take kubevirt.io/schedulable from them, or';
+
+interface Rule {
+  /** What is wrong with a node, the same for many; undefined if nothing is. */
+  readonly applies: (host: ReportedHost) => string | undefined;
+  readonly severity: 'error' | 'warning';
+  readonly why: string;
+  readonly todo: string;
+}
+
+/** Kubelet options and versions that VMs with CPUs of their own do not get on with. */
+const RULES: readonly Rule[] = [
+  {
+    applies: ({ host: { kubelet } }) => ('unpredictable' in kubelet ? kubelet.unpredictable : undefined),
+    severity: 'warning',
+    why: 'where the kubelet cannot be foretold, VMs are placed by count alone, and may be rejected',
+    todo: 'use a version and options that are foretold (docs/node-agent.md)',
+  },
+  {
+    applies: ({ status }) => (status.cpuManager.policy === 'static' ? undefined : 'CPU manager policy none'),
+    severity: 'warning',
+    why: 'no VM with dedicated CPUs can run there',
+    todo: `${NO_DO} set cpuManagerPolicy: static`,
+  },
+  {
+    applies: ({ status, host }) =>
+      status.cpuManager.policy === 'static' && !host.wholeCoresOnly && host.host.threadsPerCore > 1
+        ? 'the option full-pcpus-only is off'
+        : undefined,
+    severity: 'warning',
+    why: 'VMs that did not ask for whole cores share cores with others there',
+    todo: 'set cpuManagerPolicyOptions: {full-pcpus-only: "true"}',
+  },
+  {
+    applies: ({ status, host }) =>
+      (status.topologyManager?.policy ?? 'none') === 'none' && host.host.cells.length > 1
+        ? 'topology manager policy none'
+        : undefined,
+    severity: 'warning',
+    why: 'the kubelet does not keep a VM’s CPUs beside its network',
+    todo: 'set topologyManagerPolicy: best-effort, restricted or single-numa-node',
+  },
+  {
+    applies: ({ host }) => (unfitForWholeCores(host) ? 'reserved CPUs split a core, or cores differ' : undefined),
+    severity: 'error',
+    why: 'whole cores cannot be promised there, so annotated VMs are refused',
+    todo: 'reserve both threads of a core (reservedSystemCPUs)',
+  },
+  {
+    applies: ({ host: { polled, reserved } }) =>
+      polled.isSubsetOf(reserved) ? undefined : 'poll mode CPUs are not reserved',
+    severity: 'error',
+    why: 'the kubelet gives CPUs away on which Open vSwitch polls',
+    todo: 'put the CPUs of pmd-cpu-mask into reservedSystemCPUs',
+  },
+];
+
+/** Whether the kubelets are set up for such VMs. Nodes of which the same is true are one finding. */
+export function checkKubelets({ topologies, nodes }: Facts): AreaReport {
+  const notes = createNotebook('kubelet');
+  const { hosts, unusable } = hostsOf(notes.value(topologies, 'NodeTopologies') ?? []);
+  const workers = new Set(
+    nodes
+      .filter(({ metadata }) => metadata.labels?.['kubevirt.io/schedulable'] !== 'false')
+      .map(({ metadata }) => metadata.name ?? ''),
+  );
+  const relevant = hosts.filter(({ name }) => workers.has(name));
+  for (const { applies, severity, why, todo } of RULES) {
+    const groups = new Map<string, string[]>();
+    for (const host of relevant) {
+      const text = applies(host);
+      if (text !== undefined) groups.set(text, [...(groups.get(text) ?? []), host.name]);
+    }
+    for (const [text, names] of groups) {
+      notes[severity](
+        `${text} on ${count(names.length, 'node')}: ${some(names)}`,
+        why,
+        todo,
+        names.map((name) => `node/${name}`),
+      );
+    }
+  }
+  for (const [name, why] of unusable) {
+    notes.error(
+      `the report of ${name} contradicts itself: ${why}`,
+      'the node counts as one that does not report',
+      'see the log of its agent',
+      [`node/${name}`],
+    );
+  }
+  const versions = [...new Set(relevant.map(({ status }) => status.kubeletVersion ?? 'unknown'))].sort();
+  if (relevant.length > 0) notes.seen(`${count(relevant.length, 'kubelet')}, ${versions.join(', ')}`);
+  return notes.report;
+}

@@ -1,0 +1,61 @@
+import { bypassesOf } from '../../explain/asks.ts';
+import type { ExplainedPod } from '../../explain/objects.ts';
+import { runningPod } from '../../explain/running.ts';
+import type { Facts } from '../facts.ts';
+import { type AreaReport, count, some } from '../finding.ts';
+import { createNotebook } from '../report.ts';
+
+const REJECTIONS = ['SMTAlignmentError', 'TopologyAffinityError', 'UnexpectedAdmissionError'];
+
+/** Launchers that Plumbline never saw, that a kubelet rejected, or that run crooked; and nodes that take none. */
+export function checkPods({ launchers, topologies, nodes }: Facts): AreaReport {
+  const notes = createNotebook('pods');
+  const all = notes.value(launchers, 'launchers') ?? [];
+  const named = (pods: readonly ExplainedPod[]) => pods.map(({ metadata }) => `${metadata.namespace}/${metadata.name}`);
+  const objects = (pods: readonly ExplainedPod[]) => named(pods).map((name) => `pod/${name}`);
+  const live = all.filter(({ status }) => !['Failed', 'Succeeded'].includes(status?.phase ?? ''));
+  const bypassed = live.filter((pod) => bypassesOf(pod).some(({ cause }) => cause.startsWith('the webhook')));
+  if (bypassed.length > 0) {
+    notes.error(
+      `the webhook did not see ${count(bypassed.length, 'launcher')}: ${some(named(bypassed))}`,
+      'they are unpadded: full-pcpus-only nodes reject them',
+      'once the webhook works, start these VMs anew',
+      objects(bypassed),
+    );
+  }
+  const rejected = all.filter(({ status }) => status?.phase === 'Failed' && REJECTIONS.includes(status.reason ?? ''));
+  if (rejected.length > 0) {
+    const reasons = [...new Set(rejected.map(({ status }) => status?.reason))].join(', ');
+    notes.warning(
+      `kubelets have rejected ${count(rejected.length, 'launcher')} (${reasons}): ${some(named(rejected))}`,
+      'they were placed where their kubelet could not take them',
+      'plumbline explain pod says why for each; does kube-scheduler ask the extender?',
+      objects(rejected),
+    );
+  }
+  const reports = new Map((topologies.value ?? []).map((one) => [one.metadata.name ?? '', one]));
+  const crooked = live.filter((pod) => {
+    const { help = [], causes = [] } =
+      pod.status?.phase === 'Running' ? runningPod(pod, reports.get(pod.spec.nodeName ?? '')) : {};
+    return help.length > 0 && causes.length > 0;
+  });
+  if (crooked.length > 0) {
+    notes.warning(
+      `${count(crooked.length, 'launcher')} on shared cores or away from a network: ${some(named(crooked))}`,
+      'they are slower than they were promised to be',
+      'migrate or restart these VMs; plumbline explain pod says what is crooked',
+      objects(crooked),
+    );
+  }
+  notes.seen(count(live.length, 'launcher'));
+  const cordoned = nodes.filter(({ spec }) => spec?.unschedulable === true).map(({ metadata }) => metadata.name ?? '');
+  if (cordoned.length > 0) {
+    notes.warning(
+      `${count(cordoned.length, 'node')} cordoned off: ${some(cordoned)}`,
+      'no new VM goes there',
+      `kubectl uncordon ${cordoned.slice(0, 3).join(' ')}, once they may`,
+      cordoned.map((name) => `node/${name}`),
+    );
+  }
+  return notes.report;
+}

@@ -1,0 +1,38 @@
+import { type Terminal, wrap } from '../support/terminal.ts';
+import type { AreaReport, Finding } from './finding.ts';
+
+const MARKS = { error: { mark: '✘', style: 'red' }, warning: { mark: '!', style: 'yellow' } } as const;
+
+/** The diagnosis for people: what is wrong first, worst first, then a line for each area that is in order. */
+export function doctorLines(reports: readonly AreaReport[], { paint, width }: Terminal): string[] {
+  const columns = Math.max(40, Math.min(width, 120));
+  const findings = reports.flatMap((report) => report.findings);
+  const worst = [...findings].sort((a, b) => rank(a) - rank(b));
+  const lines = worst.flatMap((finding) => {
+    const { mark, style } = MARKS[finding.severity];
+    const [first = '', ...more] = wrap(`${finding.area}: ${finding.what}`, columns - 2, '');
+    return [
+      `${paint(style, mark)} ${first}`,
+      ...more.map((line) => `  ${line}`),
+      ...wrap(`so: ${finding.why}`, columns, '    '),
+      ...wrap(`do: ${finding.do}`, columns, '    '),
+      '',
+    ];
+  });
+  for (const { area, findings: own, seen, unseen } of reports) {
+    const ok = own.length === 0 && unseen.length === 0;
+    if (own.length === 0 && seen.length > 0) {
+      lines.push(...wrap(`${area}: ${seen.join('; ')}`, columns, `${paint('green', ok ? '✔' : '·')} `, '  '));
+    }
+    if (unseen.length > 0) {
+      const text = `${area}: not looked at: ${[...new Set(unseen)].join(', ')}`;
+      lines.push(...wrap(text, columns, '? ', '  ').map((line) => paint('dim', line)));
+    }
+  }
+  const errors = findings.filter(({ severity }) => severity === 'error').length;
+  const summary =
+    findings.length === 0 ? 'nothing wrong was found' : `${errors} wrong, ${findings.length - errors} to look after`;
+  return [...lines, '', summary];
+}
+
+const rank = ({ severity }: Finding) => (severity === 'error' ? 0 : 1);

@@ -1,0 +1,62 @@
+import * as z from 'zod';
+import { objectMeta } from '../../kube/resources.ts';
+
+/** The parts of objects that only the doctor reads. */
+
+const text = z.string().nullish();
+
+export const webhookConfiguration = z.object({
+  metadata: objectMeta,
+  webhooks: z
+    .array(
+      z.object({
+        name: z.string(),
+        clientConfig: z.object({
+          caBundle: text,
+          url: text,
+          service: z.object({ name: z.string(), namespace: z.string() }).nullish(),
+        }),
+        failurePolicy: text,
+        reinvocationPolicy: text,
+        rules: z
+          .array(z.object({ resources: z.array(z.string()).nullish(), operations: z.array(z.string()).nullish() }))
+          .nullish(),
+      }),
+    )
+    .nullish()
+    .transform((value) => value ?? []),
+});
+export type WebhookConfiguration = z.infer<typeof webhookConfiguration>;
+
+export const endpointSlice = z.object({
+  metadata: objectMeta,
+  endpoints: z
+    .array(z.object({ conditions: z.object({ ready: z.boolean().nullish() }).nullish() }))
+    .nullish()
+    .transform((value) => value ?? []),
+});
+export type EndpointSlice = z.infer<typeof endpointSlice>;
+
+/** Of a secret nothing but its certificates is kept: the key is dropped as it is read. */
+export const tlsSecret = z.object({
+  metadata: objectMeta,
+  data: z
+    .object({ 'tls.crt': z.string().optional(), 'ca.crt': z.string().optional() })
+    .nullish()
+    .transform((value) => value ?? {}),
+});
+export type TlsSecret = z.infer<typeof tlsSecret>;
+
+export const schedulerPod = z.object({
+  metadata: objectMeta,
+  spec: z.object({
+    containers: z.array(z.object({ command: z.array(z.string()).nullish(), args: z.array(z.string()).nullish() })),
+  }),
+});
+export type SchedulerPod = z.infer<typeof schedulerPod>;
+
+export const extenderState = z.object({
+  active: z.boolean(),
+  decisions: z.array(z.object({ pod: z.string() })),
+});
+export type ExtenderState = z.infer<typeof extenderState>;

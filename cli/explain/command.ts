@@ -1,0 +1,50 @@
+import { Argument, Command } from 'commander';
+import { type ClusterFlags, usingCluster, withCluster, withNamespace } from '../support/cluster.ts';
+import { type OutputFormat, print, withOutput } from '../support/output.ts';
+import { terminalOf } from '../support/terminal.ts';
+import type { ExtenderChoice } from './ask-extender.ts';
+import { explain } from './explain.ts';
+import { explanationLines } from './lines.ts';
+import { readPodSubject, readVmSubject } from './subject.ts';
+
+interface ExplainFlags extends ClusterFlags, ExtenderChoice {
+  readonly output?: OutputFormat;
+}
+
+const EXAMPLES = `
+Examples:
+  plumbline explain vm firewall             # why does this VM not start, and what would help?
+  plumbline explain pod virt-launcher-firewall-x7k2p -n tenants
+  plumbline explain vm firewall -o wide     # every node by name
+  plumbline explain vm firewall -o json     # for scripts
+
+Ends with 0 whatever the answer is, with 3 if the cluster cannot be asked, with 4 if there is no such VM or pod.`;
+
+/** `plumbline explain` */
+export function explainCommand(): Command {
+  const command = new Command('explain')
+    .description(
+      'Says why a VM or pod does not run, node by node, and what would help; or where it runs, and how straight.',
+    )
+    .addArgument(new Argument('<kind>', 'what it is').choices(['vm', 'vmi', 'pod']))
+    .argument('<name>', 'its name')
+    .option(
+      '--extender <url>',
+      'ask the extender at this address, as of a port-forward; default: through the API server',
+    )
+    .option('--extender-ca <file>', 'check the extender’s certificate with this CA; default: it is not checked')
+    .addHelpText('after', EXAMPLES)
+    .action((kind: string, name: string, flags: ExplainFlags) =>
+      usingCluster(flags, async ({ client, namespace }) => {
+        const read = kind === 'pod' ? readPodSubject : readVmSubject;
+        const explanation = await explain(client, await read(client, namespace, name), flags, Date.now());
+        const terminal = terminalOf(process.stdout);
+        await print(flags.output, explanation, {
+          text: () => explanationLines(explanation, terminal),
+          wide: () => explanationLines(explanation, { ...terminal, width: Number.POSITIVE_INFINITY }, true),
+          name: () => (explanation.pod === undefined ? [] : [`pod/${explanation.pod}`]),
+        });
+      }),
+    );
+  return withOutput(withNamespace(withCluster(command)), ['json', 'yaml', 'wide', 'name']);
+}

@@ -1,0 +1,89 @@
+import { cut, type Style, type Terminal, wrap } from '../support/terminal.ts';
+import type { Explanation, Stage } from './explanation.ts';
+import type { NodeGroup } from './groups.ts';
+
+/** What fits on one screen: the rest is counted. */
+const GROUPS = 8;
+const NAMES = 3;
+
+const STAGES: Readonly<Record<Stage, { readonly text: string; readonly style: Style }>> = {
+  stopped: { text: 'stopped', style: 'dim' },
+  'no-launcher': { text: 'has no launcher', style: 'red' },
+  gated: { text: 'pending', style: 'yellow' },
+  unscheduled: { text: 'pending', style: 'yellow' },
+  starting: { text: 'starting', style: 'yellow' },
+  rejected: { text: 'rejected', style: 'red' },
+  failed: { text: 'failed', style: 'red' },
+  deleting: { text: 'being deleted', style: 'dim' },
+  succeeded: { text: 'ended', style: 'dim' },
+  running: { text: 'runs', style: 'green' },
+};
+
+/**
+ * The answer on one screen, the most helpful first: why, what would help, then the nodes by reason.
+ * @param wide every node's name, and the numbers of each reason's first node
+ */
+export function explanationLines(explanation: Explanation, { paint, width }: Terminal, wide = false): string[] {
+  const { kind, namespace, name, stage, why, pod, asks, help, causes, scheduler, notes, events } = explanation;
+  const columns = Math.min(width, 120);
+  const { text, style } = STAGES[stage];
+  const para = (mark: string, body: string) => wrap(body, Math.max(40, columns), mark);
+  const what = `${kind === 'vm' ? 'VM' : 'pod'} ${namespace}/${name}`;
+  const lines = wrap(`${what} ${text}: ${why}`, Math.max(40, columns), '', '  ');
+  lines[0] = (lines[0] ?? '').replace(` ${text}:`, ` ${paint(style, text)}:`);
+  if (pod !== undefined && kind === 'vm') lines.push(...para('  ', `its launcher is ${pod}`));
+  if (asks.length > 0 && stage !== 'succeeded') lines.push(...para('  ', `it asks for ${asks.join('; ')}`));
+  for (const cause of causes) lines.push(...para('  ', cause));
+  if (help.length > 0) {
+    lines.push('', paint('bold', 'What would help'), ...help.flatMap((one) => para('  - ', one)));
+  }
+  lines.push(...groupLines(explanation, columns, paint, wide));
+  if (scheduler !== undefined) {
+    lines.push('', paint('bold', 'kube-scheduler says'), ...para('  ', scheduler));
+  }
+  if (events.length > 0 && stage !== 'running') {
+    const told = events.flatMap(({ reason, message, ago }) => para('  ', `${age(ago)} ago  ${reason}: ${message}`));
+    lines.push('', paint('bold', 'Events'), ...told);
+  }
+  if (notes.length > 0)
+    lines.push('', ...notes.flatMap((note) => para('', `(${note})`).map((line) => paint('dim', line))));
+  return lines;
+}
+
+function groupLines({ nodes }: Explanation, columns: number, paint: Terminal['paint'], wide: boolean): string[] {
+  if (nodes.length === 0) return [];
+  const total = nodes.reduce((sum, { count }) => sum + count, 0);
+  const shown = wide ? nodes : nodes.slice(0, GROUPS);
+  const digits = String(Math.max(...shown.map(({ count }) => count))).length;
+  const indent = ' '.repeat(digits + 4);
+  const lines = shown.flatMap((group) => {
+    const { count, text, detail, kind } = group;
+    const names = wide ? group.nodes.join(' ') : namesOf(group);
+    const head = `  ${String(count).padStart(digits)}  ${paint(kind === 'fits' ? 'green' : undefined, text)}`;
+    const single = detail === text ? names : `${group.nodes[0]}: ${detail}`;
+    const rest = detail === text || count === 1 ? [] : [cutNames(indent + names, columns, wide)];
+    return [head, ...wrap(single, Math.max(40, columns), indent), ...rest];
+  });
+  const left = nodes.slice(shown.length);
+  const more = left.reduce((sum, { count }) => sum + count, 0);
+  return [
+    '',
+    paint('bold', `Nodes by reason (${total})`),
+    ...lines,
+    ...(left.length === 0 ? [] : [`  ${more} more for ${left.length} other reasons; -o wide shows all`]),
+  ];
+}
+
+const cutNames = (text: string, columns: number, wide: boolean) => (wide ? text : cut(text, columns));
+
+function namesOf({ nodes }: NodeGroup): string {
+  const more = nodes.length > NAMES ? ` and ${nodes.length - NAMES} more` : '';
+  return nodes.slice(0, NAMES).join(', ') + more;
+}
+
+/** 5 s, 3 min, 2 h: as exact as anybody needs. */
+export function age(seconds: number): string {
+  if (seconds < 120) return `${Math.round(seconds)} s`;
+  if (seconds < 7200) return `${Math.round(seconds / 60)} min`;
+  return `${Math.round(seconds / 3600)} h`;
+}

@@ -1,0 +1,126 @@
+import * as z from 'zod';
+import { node as nodeSchema, objectMeta, pod as podSchema, virtualMachineInstance } from '../../kube/resources.ts';
+import { DPU_READY_CONDITION } from '../../model/names.ts';
+
+/** The parts of objects that an explanation reads, beyond what the daemons read. */
+
+const absent = <T>(value: T | null | undefined): T | undefined => value ?? undefined;
+
+const meta = objectMeta.extend({ creationTimestamp: z.string().nullish().transform(absent) });
+const condition = z.object({
+  type: z.string(),
+  status: z.string(),
+  reason: z.string().nullish().transform(absent),
+  message: z.string().nullish().transform(absent),
+});
+const conditions = z
+  .array(condition)
+  .nullish()
+  .transform((value) => value ?? []);
+const waiting = z.object({ reason: z.string().nullish(), message: z.string().nullish() }).nullish();
+const containerStatuses = z
+  .array(z.object({ name: z.string(), state: z.object({ waiting }).nullish() }))
+  .nullish()
+  .transform((value) => value ?? []);
+
+export const explainedPod = podSchema.extend({
+  metadata: meta,
+  spec: podSchema.shape.spec.extend({
+    tolerations: z
+      .array(
+        z.object({
+          key: z.string().nullish(),
+          operator: z.string().nullish(),
+          value: z.string().nullish(),
+          effect: z.string().nullish(),
+        }),
+      )
+      .nullish()
+      .transform((value) => value ?? []),
+    schedulingGates: z
+      .array(z.object({ name: z.string() }))
+      .nullish()
+      .transform((value) => value ?? []),
+  }),
+  status: z
+    .object({
+      phase: z.string().optional(),
+      qosClass: z.string().optional(),
+      reason: z.string().nullish().transform(absent),
+      message: z.string().nullish().transform(absent),
+      nominatedNodeName: z.string().nullish().transform(absent),
+      conditions,
+      containerStatuses,
+      initContainerStatuses: containerStatuses,
+    })
+    .nullish()
+    .transform(absent),
+});
+export type ExplainedPod = z.infer<typeof explainedPod>;
+
+export const explainedNode = nodeSchema.extend({
+  spec: z
+    .object({
+      unschedulable: z.boolean().nullish(),
+      taints: z
+        .array(z.object({ key: z.string(), value: z.string().nullish(), effect: z.string() }))
+        .nullish()
+        .transform(absent),
+    })
+    .nullish()
+    .transform(absent),
+  status: z
+    .object({
+      allocatable: z.record(z.string(), z.string()).nullish().transform(absent),
+      conditions,
+    })
+    .nullish()
+    .transform(absent),
+});
+export type ExplainedNode = z.infer<typeof explainedNode>;
+
+/** Whether the extender, or whoever else writes the condition, says that the node's DPU is dead. */
+export function isDpuDead(node: ExplainedNode | undefined): boolean {
+  return (
+    node?.status?.conditions.some(({ type, status }) => type === DPU_READY_CONDITION && status === 'False') === true
+  );
+}
+
+export const explainedVm = z.object({
+  metadata: meta,
+  spec: z.object({ running: z.boolean().nullish(), runStrategy: z.string().nullish() }),
+  status: z.object({ printableStatus: z.string().nullish(), conditions }).nullish().transform(absent),
+});
+export type ExplainedVm = z.infer<typeof explainedVm>;
+
+export const explainedVmi = virtualMachineInstance.extend({
+  metadata: meta,
+  status: z
+    .object({
+      phase: z.string().nullish(),
+      reason: z.string().nullish(),
+      nodeName: z.string().nullish(),
+      conditions,
+    })
+    .nullish()
+    .transform(absent),
+});
+export type ExplainedVmi = z.infer<typeof explainedVmi>;
+
+export const occurrence = z.object({
+  involvedObject: z.object({ kind: z.string().nullish(), name: z.string().nullish(), uid: z.string().nullish() }),
+  type: z.string().nullish(),
+  reason: z.string().nullish(),
+  message: z.string().nullish(),
+  count: z.number().nullish(),
+  lastTimestamp: z.string().nullish(),
+  eventTime: z.string().nullish(),
+  metadata: meta,
+});
+export type Occurrence = z.infer<typeof occurrence>;
+
+/** When an Event last happened, in milliseconds since 1970. */
+export function timeOf({ lastTimestamp, eventTime, metadata }: Occurrence): number {
+  const time = Date.parse(lastTimestamp ?? eventTime ?? metadata.creationTimestamp ?? '');
+  return Number.isNaN(time) ? 0 : time;
+}

@@ -1,0 +1,37 @@
+import type { NodeTopology } from '../../kube/node-topology.ts';
+import { CpuSet, unionOf } from '../../model/cpu-set.ts';
+import { isWholeCores } from '../../model/host-cores.ts';
+import { cellsOfNetwork, networkText } from '../../model/placement/needs.ts';
+import { cellsTouched } from '../../model/placement/networks.ts';
+import { isExclusive, placementNeedsOf } from '../../model/placement/pod-needs.ts';
+import { hostsOf } from '../support/hosts.ts';
+import type { Finding } from './explanation.ts';
+import type { ExplainedPod } from './objects.ts';
+
+/** Where a pod runs, and whether that is as straight as it was promised. */
+export function runningPod(pod: ExplainedPod, topology: NodeTopology | undefined): Finding {
+  const at = pod.spec.nodeName ?? '';
+  const needs = placementNeedsOf(pod);
+  if (!isExclusive(needs)) return { stage: 'running', why: `it runs on ${at}, on CPUs that it shares` };
+  const reported = topology && hostsOf([topology]).hosts[0];
+  const own = reported?.status.assignments.filter(({ podUID }) => podUID === pod.metadata.uid) ?? [];
+  if (!reported || own.length === 0) {
+    const why = `it runs on ${at}; which CPUs it has is not reported`;
+    return { stage: 'running', why, help: [`check the agent on ${at} (plumbline doctor)`] };
+  }
+  const { host, networks } = reported.host;
+  const cpus = unionOf(own.map((one) => CpuSet.parse(one.cpus)));
+  const cells = cellsTouched(host, cpus);
+  const crooked: string[] = [];
+  if (!isWholeCores(host, cpus)) crooked.push(`its CPUs ${cpus} are no whole cores: it shares cores with others`);
+  for (const need of needs.networks) {
+    const there = cellsOfNetwork(networks, need);
+    if (there && !there.isEmpty && !CpuSet.of(cells).intersects(there)) {
+      crooked.push(`${networkText(need)} is on NUMA node ${there}, its CPUs are on ${cells.join(',')}`);
+    }
+  }
+  const why = `it runs on ${at}, on CPUs ${cpus} of NUMA node ${cells.join(',')}`;
+  const straight = crooked.length === 0 ? ['whole cores, beside its networks'] : crooked;
+  const help = crooked.length === 0 ? [] : ['migrate or restart it, so that it is placed anew'];
+  return { stage: 'running', why, causes: straight, help };
+}

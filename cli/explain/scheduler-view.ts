@@ -1,0 +1,100 @@
+import { selectsNode } from '../../model/launcher/node-selection.ts';
+import { milliValue, parseQuantity } from '../../model/quantity.ts';
+import type { ExplainedNode, ExplainedPod } from './objects.ts';
+import type { Refused } from './opinion.ts';
+
+type Toleration = ExplainedPod['spec']['tolerations'][number];
+type Taint = NonNullable<NonNullable<ExplainedNode['spec']>['taints']>[number];
+
+/** The taint that stands for `kubectl cordon`. */
+const UNSCHEDULABLE = 'node.kubernetes.io/unschedulable';
+
+/** Taints that the control plane itself puts on nodes that do not answer. */
+const NOT_READY = ['node.kubernetes.io/not-ready', 'node.kubernetes.io/unreachable'];
+
+/**
+ * Why kube-scheduler passes the node over before it asks anybody: selectors, cordons and taints. Other plugins (spread,
+ * volumes) are not foretold; their words are in the pod's own condition.
+ */
+export function schedulerRefusal(pod: ExplainedPod, node: ExplainedNode): Refused | undefined {
+  const { name = '', labels = {} } = node.metadata;
+  const refuse = (kind: Refused['kind'], text: string, detail = text): Refused => {
+    return { node: name, fits: false, kind, text, detail };
+  };
+  if (!selectsNode(pod.spec, { name, label: (key) => labels[key] })) {
+    const missed = Object.entries(pod.spec.nodeSelector ?? {}).find(([key, value]) => labels[key] !== value);
+    const detail = missed
+      ? `it has no label ${missed[0]}=${missed[1]}`
+      : 'its labels do not match the required node affinity';
+    return refuse(
+      'not-selected',
+      missed ? `no label ${missed[0]}=${missed[1]}` : 'outside the pod’s node affinity',
+      detail,
+    );
+  }
+  const tolerated = (taint: Taint) => pod.spec.tolerations.some((one) => tolerates(one, taint));
+  if (node.spec?.unschedulable === true && !tolerated({ key: UNSCHEDULABLE, effect: 'NoSchedule' })) {
+    return refuse('cordoned', 'cordoned', `cordoned; kubectl uncordon ${name}`);
+  }
+  const taint = (node.spec?.taints ?? []).find((one) => one.effect !== 'PreferNoSchedule' && !tolerated(one));
+  if (taint === undefined) return undefined;
+  if (NOT_READY.includes(taint.key)) return refuse('not-ready', 'node is not ready', `taint ${taint.key}`);
+  return refuse('tainted', `taint ${taint.key}:${taint.effect} is not tolerated`);
+}
+
+/** Source: k8s.io/component-helpers/scheduling/corev1, TolerationsTolerateTaint. */
+function tolerates({ key, operator, value, effect }: Toleration, taint: Taint): boolean {
+  if (effect && effect !== taint.effect) return false;
+  if (key && key !== taint.key) return false;
+  if (operator === 'Exists') return true;
+  return Boolean(key) && (value ?? '') === (taint.value ?? '');
+}
+
+/**
+ * What the node has too little of for the scheduler, by what its pods request; undefined where it has enough.
+ * @param others pods that count on the node
+ */
+export function shortOf(pod: ExplainedPod, node: ExplainedNode, others: readonly ExplainedPod[]): Refused | undefined {
+  const allocatable = node.status?.allocatable ?? {};
+  for (const [resource, wanted] of requestsOf(pod)) {
+    const there = milli(allocatable[resource] ?? '0');
+    const used = others.reduce((sum, other) => sum + (requestsOf(other).get(resource) ?? 0), 0);
+    if (used + wanted <= there) continue;
+    const text = `too little ${resource}`;
+    const detail = `${resource}: ${amount(wanted)} requested, ${amount(Math.max(0, there - used))} of ${amount(there)} free`;
+    return { node: node.metadata.name ?? '', fits: false, kind: 'short-of', text, detail };
+  }
+  return undefined;
+}
+
+/** Thousandths by resource: sums over containers, or the largest init container. */
+function requestsOf({ spec }: ExplainedPod): Map<string, number> {
+  const sums = new Map<string, number>();
+  const add = (requests: Readonly<Record<string, string>> | undefined, combine: (a: number, b: number) => number) => {
+    for (const [name, text] of Object.entries(requests ?? {}))
+      sums.set(name, combine(sums.get(name) ?? 0, milli(text)));
+  };
+  const sidecars = (spec.initContainers ?? []).filter(({ restartPolicy }) => restartPolicy === 'Always');
+  for (const one of [...spec.containers, ...sidecars]) add(one.resources?.requests, (a, b) => a + b);
+  for (const one of spec.initContainers ?? []) if (!sidecars.includes(one)) add(one.resources?.requests, Math.max);
+  return sums;
+}
+
+function milli(text: string): number {
+  try {
+    return milliValue(parseQuantity(text));
+  } catch {
+    return 0;
+  }
+}
+
+const UNITS = ['', 'Ki', 'Mi', 'Gi', 'Ti', 'Pi'];
+
+function amount(milliunits: number): string {
+  let [value, unit] = [milliunits / 1000, 0];
+  while (value >= 10_240 && unit < UNITS.length - 1) {
+    value /= 1024;
+    unit++;
+  }
+  return `${Number(value.toFixed(value < 10 ? 1 : 0))}${UNITS[unit]}`;
+}

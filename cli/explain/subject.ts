@@ -1,0 +1,98 @@
+import type { KubeClient } from '../../kube/client.ts';
+import { notFound } from '../support/exit-status.ts';
+import { readAll, readIfAllowed, readOne } from '../support/lists.ts';
+import {
+  type ExplainedPod,
+  type ExplainedVm,
+  type ExplainedVmi,
+  explainedPod,
+  explainedVm,
+  explainedVmi,
+  type Occurrence,
+  occurrence,
+  timeOf,
+} from './objects.ts';
+
+/** Everything about the VM or pod that is asked about, and nothing about nodes. */
+export interface Subject {
+  readonly kind: 'pod' | 'vm';
+  readonly namespace: string;
+  readonly name: string;
+  readonly vm: ExplainedVm | undefined;
+  readonly vmi: ExplainedVmi | undefined;
+  /** The pod, or the launcher that matters: the newest that has not ended, else the newest. */
+  readonly pod: ExplainedPod | undefined;
+  /** What happened to them, newest first. */
+  readonly events: readonly Occurrence[];
+}
+
+const CORE = '/api/v1/namespaces';
+const KUBEVIRT = '/apis/kubevirt.io/v1/namespaces';
+const LAUNCHED_BY = 'kubevirt.io/created-by';
+
+/** @throws CliError if there is none of that name; KubeError */
+export async function readPodSubject(client: KubeClient, namespace: string, name: string): Promise<Subject> {
+  const path = `${CORE}/${namespace}/pods/${encodeURIComponent(name)}`;
+  const [pod, events] = await Promise.all([readOne(client, path, explainedPod), readEvents(client, namespace, [name])]);
+  if (pod === undefined) throw await missing(client, 'pod', namespace, name, `${CORE}/${namespace}/pods`);
+  const owner = pod.metadata.ownerReferences?.find(({ kind, controller }) => {
+    return controller === true && kind === 'VirtualMachineInstance';
+  });
+  const vmi = owner && (await readOne(client, vmiPath(namespace, owner.name), explainedVmi).catch(() => undefined));
+  return { kind: 'pod', namespace, name, vm: undefined, vmi, pod, events };
+}
+
+/** @throws CliError if there is none of that name; KubeError */
+export async function readVmSubject(client: KubeClient, namespace: string, name: string): Promise<Subject> {
+  const [vm, vmi] = await Promise.all([
+    readOne(client, `${KUBEVIRT}/${namespace}/virtualmachines/${encodeURIComponent(name)}`, explainedVm),
+    readOne(client, vmiPath(namespace, name), explainedVmi),
+  ]);
+  if (vm === undefined && vmi === undefined) {
+    throw await missing(client, 'VM', namespace, name, `${KUBEVIRT}/${namespace}/virtualmachines`);
+  }
+  const pods = vmi === undefined ? [] : await launchersOf(client, namespace, vmi.metadata.uid ?? '');
+  const pod = theOneThatMatters(pods);
+  const names = [name, ...(pod?.metadata.name === undefined ? [] : [pod.metadata.name])];
+  const events = await readEvents(client, namespace, names);
+  return { kind: 'vm', namespace, name, vm, vmi, pod, events };
+}
+
+const vmiPath = (namespace: string, name: string) =>
+  `${KUBEVIRT}/${namespace}/virtualmachineinstances/${encodeURIComponent(name)}`;
+
+function launchersOf(client: KubeClient, namespace: string, uid: string): Promise<ExplainedPod[]> {
+  return readAll(client, `${CORE}/${namespace}/pods`, explainedPod, { labelSelector: `${LAUNCHED_BY}=${uid}` });
+}
+
+/** While a VM migrates it has two launchers: the newer one is the one that somebody waits for. */
+function theOneThatMatters(pods: readonly ExplainedPod[]): ExplainedPod | undefined {
+  const newest = [...pods].sort((a, b) => time(b) - time(a));
+  return newest.find(({ status }) => !['Failed', 'Succeeded'].includes(status?.phase ?? '')) ?? newest[0];
+}
+
+const time = ({ metadata }: ExplainedPod) => Date.parse(metadata.creationTimestamp ?? '') || 0;
+
+/** Events are a help and no more: who may not read them gets the rest. */
+async function readEvents(client: KubeClient, namespace: string, names: readonly string[]): Promise<Occurrence[]> {
+  const lists = await Promise.all(
+    names.map((name) =>
+      readIfAllowed(client, `${CORE}/${namespace}/events`, occurrence, {
+        fieldSelector: `involvedObject.name=${name}`,
+      }),
+    ),
+  );
+  return lists.flatMap((list) => list ?? []).sort((a, b) => timeOf(b) - timeOf(a));
+}
+
+/** Names that are there, so that a slip of the finger or a wrong namespace is seen at once. */
+async function missing(client: KubeClient, what: string, namespace: string, name: string, path: string) {
+  const all = await readIfAllowed(client, path, explainedVm.pick({ metadata: true }));
+  const names = (all ?? []).map(({ metadata }) => metadata.name ?? '');
+  const close = names.filter((one) => one.includes(name) || name.includes(one));
+  const shown = (close.length > 0 ? close : names).slice(0, 5);
+  const more = names.length > shown.length ? ' …' : '';
+  const there =
+    all === undefined ? '' : names.length === 0 ? ' (there are none)' : ` (there are ${shown.join(', ')}${more})`;
+  return notFound(`there is no ${what} ${name} in namespace ${namespace}${there}; another namespace is chosen with -n`);
+}

@@ -1,0 +1,71 @@
+import { Command, CommanderError } from 'commander';
+import packageJson from '../package.json' with { type: 'json' };
+import { COMMANDS } from './commands.ts';
+import { endingOf } from './support/errors.ts';
+import { EXIT, type ExitStatus } from './support/exit-status.ts';
+
+const AFTER = `
+Exit status: 0 done, 1 done and something is not in order, 2 wrong flags or input, 3 the cluster cannot be asked,
+4 what was asked about is not there. Also installed as a plugin: kubectl plumbline.`;
+
+/**
+ * The program with its subcommands, of which only those that are asked for are loaded; the others are there by name.
+ * @param name as it was called: `plumbline` or `kubectl plumbline`
+ * @param isMeant whether a subcommand is loaded
+ */
+export async function createProgram(name: string, isMeant: (command: string) => boolean): Promise<Command> {
+  const program = new Command(name)
+    .description('Lines virtual machines on Kubernetes up with the hardware below them.')
+    .version(packageJson.version, '-V, --version')
+    .usage('<command> [options]')
+    .addHelpText('after', AFTER);
+  for (const entry of COMMANDS) {
+    const command = isMeant(entry.name) ? await entry.load() : new Command(entry.name);
+    program.addCommand(command.summary(entry.summary));
+  }
+  for (const command of withSubcommands(program)) {
+    command
+      .exitOverride()
+      .showSuggestionAfterError()
+      .configureOutput({ outputError: () => undefined, writeErr: () => undefined });
+  }
+  return program;
+}
+
+function withSubcommands(command: Command): Command[] {
+  return [command, ...command.commands.flatMap(withSubcommands)];
+}
+
+/**
+ * Runs a command line to its end. Never throws: whatever goes wrong is one line on standard error.
+ * @param args without node and program
+ * @returns the status to exit with; undefined: what the command has set
+ */
+export async function runProgram(name: string, args: readonly string[]): Promise<ExitStatus | undefined> {
+  const [first = '', second = ''] = args.filter((arg) => !arg.startsWith('-'));
+  const meant = first === 'help' ? second : first;
+  const program = await createProgram(name, (command) => command === meant);
+  try {
+    if (args.length === 0) {
+      program.outputHelp();
+      return EXIT.ok;
+    }
+    await program.parseAsync([...args], { from: 'user' });
+    return undefined;
+  } catch (error) {
+    if (error instanceof CommanderError) return usageEnding(program, error, meant);
+    const { line, status } = endingOf(error);
+    process.stderr.write(`plumbline: ${line}\n`);
+    return status;
+  }
+}
+
+/** Help and version end with 0; everything else that commander says is a wrong command line. */
+function usageEnding(program: Command, { exitCode, message }: CommanderError, meant: string): ExitStatus {
+  if (exitCode === 0) return EXIT.ok;
+  const known = program.commands.some((command) => command.name() === meant);
+  const what = message.replace(/^error: /, '').replaceAll(/\s*\n\s*/g, ' ');
+  const help = [program.name(), ...(known ? [meant] : []), '--help'].join(' ');
+  process.stderr.write(`plumbline: ${what === '(outputHelp)' ? 'a command is missing' : what}; see ${help}\n`);
+  return EXIT.usage;
+}

@@ -1,0 +1,95 @@
+import { readFileSync } from 'node:fs';
+import { Command, InvalidArgumentError } from 'commander';
+import { type CpuMask, formatMask, parseMask } from '../../model/cpu-mask/mask.ts';
+import { CpuSet } from '../../model/cpu-set.ts';
+import { ParseError } from '../../model/errors.ts';
+import { createAffinity } from '../../native/affinity.ts';
+import { connectQmp, QmpError } from '../../native/qmp.ts';
+import { CliError, EXIT } from '../support/exit-status.ts';
+import { type OutputFormat, print, withOutput } from '../support/output.ts';
+import { tableLines } from '../support/table.ts';
+import { type Pinned, type PinRequest, pinQemu } from './pin.ts';
+
+const ONLINE = '/sys/devices/system/cpu/online';
+
+const EXAMPLES = `
+Examples:
+  qemu-system-x86_64 -S -smp 2 -accel kvm -qmp unix:/run/vm.qmp,server=on,wait=off ... &
+  plumbline qemu --qmp /run/vm.qmp --mask 1:3        # vCPU 0 on CPU 1, vCPU 1 on CPU 3
+  plumbline qemu --qmp /run/vm.qmp --mask 0-3        # every vCPU on CPUs 0 to 3
+
+Ends with 0 if every vCPU is on its CPUs, with 1 if none was pinned and the guest was not resumed, with 3 if QEMU cannot
+be asked.`;
+
+interface QemuFlags {
+  readonly qmp: string;
+  readonly mask: CpuMask;
+  readonly vcpus?: number;
+  readonly fixCpuMismatch?: true;
+  readonly cont: boolean;
+  readonly output?: OutputFormat;
+}
+
+/** `plumbline qemu` */
+export function qemuCommand(): Command {
+  const command = new Command('qemu')
+    .description(
+      'Pins the vCPUs of a QEMU that runs without Kubernetes, by Ganeti’s CPU mask. Start QEMU with -S and a monitor: ' +
+        'each vCPU thread is put on its CPUs and read back, and only then does the guest run. A guest that somebody ' +
+        'paused, or that is migrating in, is pinned and not resumed.',
+    )
+    .requiredOption('--qmp <socket>', 'the Unix socket of QEMU’s monitor, which serves one client at a time')
+    .requiredOption(
+      '--mask <mask>',
+      'CPUs of each vCPU: 1:3 or 1-2:all; a single entry is for all of them: 0-3; all pins none',
+      maskArgument,
+    )
+    .option('--vcpus <number>', 'how many vCPUs there must be; default: as many as the mask has entries', countArgument)
+    .option('--fix-cpu-mismatch', 'on a host that has not the CPUs of the mask, pin none instead of refusing')
+    .option('--no-cont', 'do not let the guest run afterwards')
+    .addHelpText('after', EXAMPLES)
+    .action(async ({ qmp, mask, vcpus, fixCpuMismatch, cont, output }: QemuFlags) => {
+      const online = CpuSet.parse(readFileSync(ONLINE, 'utf8'));
+      const pinned = await pinAt(qmp, { mask, vcpus, online, fixMismatch: fixCpuMismatch === true, resume: cont });
+      await print(output, pinned, { text: () => outcomeLines(mask, pinned) });
+    });
+  return withOutput(command, ['json', 'yaml']);
+}
+
+async function pinAt(socket: string, request: PinRequest): Promise<Pinned> {
+  const affinity = createAffinity();
+  try {
+    const qmp = await connectQmp(socket);
+    try {
+      return await pinQemu(qmp, affinity, request);
+    } finally {
+      qmp.close();
+    }
+  } catch (error) {
+    if (error instanceof QmpError) throw new CliError(EXIT.unreachable, error.message, { cause: error });
+    throw error;
+  }
+}
+
+function outcomeLines(mask: CpuMask, { vcpus, fellBack, resumed, status }: Pinned): string[] {
+  const rows = vcpus.map(({ index, tid, cpus }) => [String(index), String(tid), cpus.toString()]);
+  return [
+    ...tableLines(['VCPU', 'THREAD', 'CPUS'], rows),
+    ...(fellBack ? [`this host lacks CPUs of the mask ${formatMask(mask)}: nothing was pinned`] : []),
+    resumed ? 'the guest runs' : `the guest was left as it is: ${status}`,
+  ];
+}
+
+function maskArgument(text: string): CpuMask {
+  try {
+    return parseMask(text);
+  } catch (error) {
+    if (error instanceof ParseError) throw new InvalidArgumentError(error.message);
+    throw error;
+  }
+}
+
+function countArgument(text: string): number {
+  if (!/^[1-9][0-9]{0,3}$/.test(text)) throw new InvalidArgumentError('expected a whole number from 1 to 9999');
+  return Number(text);
+}

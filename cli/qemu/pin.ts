@@ -1,0 +1,117 @@
+import { checkCount, maskForHost } from '../../model/cpu-mask/check.ts';
+import { type CpuMask, entryOf, formatMask, pinsNothing } from '../../model/cpu-mask/mask.ts';
+import { planPins } from '../../model/cpu-mask/plan.ts';
+import { CpuSet } from '../../model/cpu-set.ts';
+import { PlumblineError } from '../../model/errors.ts';
+import type { Affinity } from '../../native/affinity.ts';
+import { PinError, pinThreads } from '../../native/pin-threads.ts';
+import type { Qmp, QmpCpu } from '../../native/qmp.ts';
+import { SyscallError } from '../../native/syscall-error.ts';
+
+/** A VM that is left as it was: nothing pinned, nothing resumed. */
+export class NotPinned extends PlumblineError {
+  constructor(why: string, options?: ErrorOptions) {
+    super('not-pinned', `${why}; nothing is pinned, and the guest was not resumed`, options);
+  }
+}
+
+export interface PinRequest {
+  readonly mask: CpuMask;
+  /** How many vCPUs the VM must have; undefined: as many as the mask has entries, or any number for a single one. */
+  readonly vcpus: number | undefined;
+  /** CPUs of the host that are online. */
+  readonly online: CpuSet;
+  /** Take `all` in the place of a mask that the host has not the CPUs of. */
+  readonly fixMismatch: boolean;
+  /** Let the guest run afterwards, if it was started with -S and waits for that. */
+  readonly resume: boolean;
+}
+
+export interface Pinned {
+  readonly vcpus: readonly { readonly index: number; readonly tid: number; readonly cpus: CpuSet }[];
+  readonly fellBack: boolean;
+  readonly resumed: boolean;
+  /** What QEMU said it was doing before. */
+  readonly status: string;
+}
+
+/** Started with -S and never run: the one state that this may end. A user's pause, and a migration, are not ours to end. */
+const PRELAUNCH = 'prelaunch';
+
+/**
+ * Ganeti's sequence for a QEMU that was started with -S: ask for the vCPU threads, confine each, read back that they are
+ * where they were put, and let the guest run.
+ * @throws NotPinned if there are too few or too many threads, gaps in their indexes, CPUs that the host has not, or a
+ * thread that the kernel does not put there: then every thread is where it was and the guest has not been resumed
+ * @throws QmpError if the monitor cannot be asked; nothing is pinned then, either
+ */
+export async function pinQemu(qmp: Qmp, affinity: Affinity, request: PinRequest): Promise<Pinned> {
+  const { online, resume } = request;
+  const status = await qmp.status();
+  const cpus = await qmp.cpus();
+  const { mask, fellBack } = maskFor(request);
+  const wanted = plan(mask, cpus, request);
+  const undo = pin(affinity, wanted);
+  const resumed = resume && status === PRELAUNCH;
+  try {
+    if (resumed) await qmp.execute('cont');
+  } catch (error) {
+    undo();
+    throw error;
+  }
+  const places = cpus.map(({ index, tid }) => ({ index, tid, cpus: CpuSet.fromWords(affinity.get(tid)) }));
+  return {
+    vcpus: places.map((place) => ({ ...place, cpus: place.cpus.intersect(online) })),
+    fellBack,
+    resumed,
+    status,
+  };
+}
+
+function maskFor({ mask, online, fixMismatch, vcpus }: PinRequest) {
+  const count = vcpus === undefined ? undefined : checkCount(mask, vcpus);
+  if (count !== undefined) throw new NotPinned(count.message);
+  const chosen = maskForHost(mask, online, fixMismatch);
+  if ('fault' in chosen) throw new NotPinned(chosen.fault.message);
+  return chosen;
+}
+
+function plan(mask: CpuMask, cpus: readonly QmpCpu[], { mask: asked, vcpus, online }: PinRequest) {
+  const expected = vcpus ?? (asked.entries.length > 1 ? asked.entries.length : cpus.length);
+  const tids = new Set(cpus.map(({ tid }) => tid));
+  if (tids.size !== cpus.length) {
+    throw new NotPinned('several vCPUs share a thread: start QEMU with -accel kvm, or -accel tcg,thread=multi');
+  }
+  const answer = planPins(
+    mask,
+    cpus.map(({ index }) => index),
+    expected,
+    online,
+  );
+  if (answer.kind === 'refused') throw new NotPinned(`the CPU mask ${formatMask(asked)}: ${answer.message}`);
+  const byIndex = new Map(answer.pins.map((pin) => [pin.vcpu, pin.cpus]));
+  if (pinsNothing(mask)) return [];
+  return cpus.map(({ index, tid }) => {
+    const set = byIndex.get(index) ?? online;
+    return { tid, cpus: set, loose: entryOf(mask, index) === 'all' };
+  });
+}
+
+/** @throws NotPinned */
+function pin(affinity: Affinity, wanted: ReturnType<typeof plan>): () => void {
+  try {
+    return pinThreads(
+      affinity,
+      wanted.map(({ tid, cpus, loose }) => ({ tid, words: cpus.toWords(2), loose })),
+    );
+  } catch (error) {
+    throw notPinned(error);
+  }
+}
+
+function notPinned(error: unknown): unknown {
+  if (error instanceof PinError) {
+    return new NotPinned(`${error.message}; it got ${CpuSet.fromWords(error.got)}`, { cause: error });
+  }
+  return error instanceof SyscallError ? new NotPinned(error.message, { cause: error }) : error;
+}

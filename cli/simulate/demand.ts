@@ -1,0 +1,54 @@
+import { alignedCpus, annotatedThreadsPerCore } from '../../model/alignment.ts';
+import { wantsFullPcpus } from '../../model/launcher/annotation.ts';
+import { launcherCpus, launcherNeeds } from '../../model/launcher/cpus.ts';
+import type { VmiShape } from '../../model/launcher/shapes.ts';
+import { physnetResource, TUNNEL_RESOURCE } from '../../model/names.ts';
+import type { PlacementNeeds } from '../../model/placement/needs.ts';
+import { networkOfResource } from '../../model/placement/wishes.ts';
+
+/** VMs that are to be placed, all alike. */
+export interface Demand {
+  /** As the user wrote it: `4c2t@physnet0`, or the VM's name. */
+  readonly name: string;
+  /** How many; undefined: as many as fit. */
+  readonly count: number | undefined;
+  readonly needs: PlacementNeeds;
+  /** Exclusive CPUs of the launcher, padding included. */
+  readonly cpus: number;
+  /** CPUs that the webhook adds to fill whole cores. */
+  readonly padding: number;
+}
+
+export interface DemandRequest {
+  readonly name: string;
+  readonly count: number | undefined;
+  readonly vmi: VmiShape;
+  /** Physnets that it must be beside, `tunnel` for the tunnel. */
+  readonly networks: readonly string[];
+  /** Threads per core of the nodes. */
+  readonly threadsPerCore: Iterable<number>;
+}
+
+/**
+ * What the launcher of a VM asks for, as KubeVirt sizes it and the webhook pads it.
+ * @throws ParseError if the VMI's CPU amount is no quantity
+ */
+export function demandOf({ name, count, vmi, networks, threadsPerCore }: DemandRequest): Demand {
+  const given = launcherCpus(vmi).total;
+  const wholeCores = wantsFullPcpus(vmi.metadata) && vmi.spec.domain.cpu?.isolateEmulatorThread === true;
+  const cpus = wholeCores
+    ? alignedCpus(Math.max(given, launcherNeeds(vmi)), annotatedThreadsPerCore(threadsPerCore))
+    : given;
+  const resources = networks.map((one) => (one === 'tunnel' ? TUNNEL_RESOURCE : physnetResource(one)));
+  const devices = new Map(resources.map((resource) => [resource, 1]));
+  const compute = { name: 'compute', kind: 'app', cpus, devices, memory: new Map<string, number>() } as const;
+  const needs: PlacementNeeds = {
+    request: { uid: name, guaranteed: true, containers: [compute] },
+    networks: resources
+      .map((resource) => networkOfResource(resource, 'required'))
+      .filter((network) => network !== undefined),
+    wholeCores,
+    spansCells: Boolean(vmi.spec.domain.cpu?.numa?.guestMappingPassthrough),
+  };
+  return { name, count, needs, cpus, padding: cpus - given };
+}

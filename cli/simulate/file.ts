@@ -1,0 +1,128 @@
+import { readFileSync } from 'node:fs';
+import { parseAllDocuments } from 'yaml';
+import * as z from 'zod';
+import {
+  type NetworkAttachmentDefinition,
+  networkAttachmentDefinition,
+  objectMeta,
+  virtualMachineInstance,
+} from '../../kube/resources.ts';
+import { virtualMachine, virtualMachineInstanceReplicaSet, virtualMachinePool } from '../../kube/virtual-machines.ts';
+import { PlumblineError } from '../../model/errors.ts';
+import type { VmiShape } from '../../model/launcher/shapes.ts';
+import { NUMA_AFFINITY_ANNOTATION } from '../../model/names.ts';
+import { parseAffinityWishes } from '../../model/networks/affinity.ts';
+import { refText } from '../../model/networks/attachments.ts';
+import { EMPTY_CONTEXT } from '../../model/networks/context.ts';
+import { interfacesOf, type NetworkedVmi } from '../../model/networks/interfaces.ts';
+import { resolveNetworks } from '../../model/networks/resolve.ts';
+import { usageError } from '../support/exit-status.ts';
+
+/** A VM of a file. */
+export interface FileVm {
+  readonly name: string;
+  readonly count: number;
+  readonly namespace: string;
+  readonly vmi: VmiShape & NetworkedVmi;
+}
+
+export interface VmFile {
+  readonly vms: readonly FileVm[];
+  /** Definitions that stand in the file beside the VMs. */
+  readonly nads: readonly NetworkAttachmentDefinition[];
+}
+
+const replicas = z.object({ spec: z.object({ replicas: z.number().int().min(0).max(100_000).nullish() }) });
+const anyObject = z.object({ apiVersion: z.string(), kind: z.string(), metadata: objectMeta });
+
+/** Kinds that make VMIs, with where the VMI’s own form stands in each. */
+const READERS: Readonly<Record<string, (object: unknown) => Pick<FileVm, 'vmi' | 'count'>>> = {
+  VirtualMachine: (object) => fromTemplate(virtualMachine.parse(object).spec, 1),
+  VirtualMachineInstance: (object) => ({ vmi: virtualMachineInstance.parse(object), count: 1 }),
+  VirtualMachineInstanceReplicaSet: (object) =>
+    fromTemplate(virtualMachineInstanceReplicaSet.parse(object).spec, countOf(object)),
+  VirtualMachinePool: (object) =>
+    fromTemplate(virtualMachinePool.parse(object).spec.virtualMachineTemplate.spec, countOf(object)),
+};
+
+/**
+ * Reads the VMs of a YAML file, `-` for standard input. Other objects than VMs and NetworkAttachmentDefinitions are passed over.
+ * @throws CliError if it cannot be read, or a VM in it is none
+ */
+export function readVmFile(path: string, namespace: string): VmFile {
+  const vms: FileVm[] = [];
+  const nads: NetworkAttachmentDefinition[] = [];
+  for (const document of documentsOf(path)) {
+    const head = anyObject.safeParse(document);
+    if (!head.success) throw usageError(`${path}: a document is no Kubernetes object (apiVersion, kind, metadata)`);
+    const { kind, metadata } = head.data;
+    const read = READERS[kind];
+    try {
+      if (kind === 'NetworkAttachmentDefinition') nads.push(networkAttachmentDefinition.parse(document));
+      if (read)
+        vms.push({ name: metadata.name ?? kind, namespace: metadata.namespace ?? namespace, ...read(document) });
+    } catch (error) {
+      if (!(error instanceof z.ZodError)) throw error;
+      const [issue] = error.issues;
+      throw usageError(`${path}: ${kind} ${metadata.name}: ${issue?.path.join('.')}: ${issue?.message}`);
+    }
+  }
+  if (vms.length === 0) throw usageError(`${path}: there is no VM in it (VirtualMachine, VirtualMachineInstance, …)`);
+  return { vms, nads };
+}
+
+function documentsOf(path: string): unknown[] {
+  let text: string;
+  try {
+    text = readFileSync(path === '-' ? 0 : path, 'utf8');
+  } catch (error) {
+    throw usageError(`cannot read ${path}: ${(error as Error).message}`, { cause: error });
+  }
+  const documents = parseAllDocuments(text);
+  if ('empty' in documents) return [];
+  return documents.flatMap((document) => {
+    const [problem] = document.errors;
+    if (problem) throw usageError(`${path} is no YAML: ${problem.message.split('\n')[0]}`);
+    const content: unknown = document.toJS();
+    // kubectl get -o yaml writes a List.
+    const items = (content as { kind?: string; items?: unknown[] } | null)?.kind?.endsWith('List')
+      ? (content as { items?: unknown[] }).items
+      : undefined;
+    return items ?? (content === null ? [] : [content]);
+  });
+}
+
+type Template = z.infer<typeof virtualMachine>['spec'];
+
+function fromTemplate({ template }: Pick<Template, 'template'>, count: number): Pick<FileVm, 'vmi' | 'count'> {
+  return { vmi: { metadata: template.metadata ?? {}, spec: template.spec }, count };
+}
+
+function countOf(object: unknown): number {
+  return replicas.parse(object).spec.replicas ?? 1;
+}
+
+/** The physnets, and `tunnel`, that a VM is held to, and what could not be told. @throws CliError on a malformed annotation */
+export function networksOf(
+  { name, namespace, vmi }: FileVm,
+  nads: readonly NetworkAttachmentDefinition[],
+): { readonly networks: readonly string[]; readonly notes: readonly string[] } {
+  const known = new Map(nads.map((nad) => [`${nad.metadata.namespace ?? namespace}/${nad.metadata.name}`, nad]));
+  try {
+    const { networks, findings } = resolveNetworks({
+      interfaces: interfacesOf({ namespace, vmi }),
+      wishes: parseAffinityWishes(vmi.metadata.annotations?.[NUMA_AFFINITY_ANNOTATION] ?? ''),
+      findNad: (ref) => known.get(refText(ref)),
+      context: EMPTY_CONTEXT,
+      exclusive: true,
+    });
+    const held = networks.flatMap((one) => {
+      if (one.affinity !== 'required') return [];
+      return one.kind === 'physnet' ? [one.physnet] : one.kind === 'tunnel' ? ['tunnel'] : [];
+    });
+    return { networks: [...new Set(held)], notes: findings.map(({ message }) => `${name}: ${message}`) };
+  } catch (error) {
+    if (error instanceof PlumblineError) throw usageError(`VM ${name}: ${error.message}`);
+    throw error;
+  }
+}

@@ -1,0 +1,67 @@
+import { tableLines } from '../support/table.ts';
+import { type Terminal, wrap } from '../support/terminal.ts';
+import type { DemandOutcome, Simulation } from './simulate.ts';
+
+/** The outcome for people: what fits, what stands in the way of more, what is wasted. */
+export function simulationLines(
+  result: Simulation,
+  notes: readonly string[],
+  terminal: Terminal,
+  wide = false,
+): string[] {
+  const { paint, width } = terminal;
+  const { vms, cpus, nodes, splitCores, placements } = result;
+  const columns = Math.max(40, Math.min(width, 120));
+  const rows = vms.map(({ name, cpus: each, padding, asked, placed }) => {
+    const of = padding === 0 ? `${each}` : `${each} (${padding} ${padding === 1 ? 'fills' : 'fill'} a core)`;
+    return [name, of, asked === undefined ? 'as many as fit' : `${asked}`, `${placed}`];
+  });
+  const [head = '', ...body] = tableLines(['VM', 'CPUs', 'asked', 'placed'], rows);
+  const usable = cpus.total - cpus.reserved - cpus.before;
+  const share = (part: number) =>
+    `${part} CPUs (${usable === 0 ? 0 : ((100 * part) / usable).toFixed(1)} % of those that can be given)`;
+  const count = (number: number, one: string) => `${number} ${one}${number === 1 ? '' : 's'}`;
+  const before = cpus.before === 0 ? '' : `, ${cpus.before} owned already`;
+  return [
+    `${count(nodes, 'node')}, ${cpus.total} CPUs: ${cpus.reserved} reserved${before}`,
+    '',
+    paint('bold', head),
+    ...body.map((line, i) => paint(vms[i] && isShort(vms[i]) ? 'red' : undefined, line)),
+    ...vms.filter((vm) => Object.keys(vm.refusals).length > 0).flatMap((vm) => refusalLines(vm, columns)),
+    '',
+    paint('bold', 'CPUs'),
+    `  given      ${share(cpus.given)}`,
+    `  to fill    ${share(cpus.padding)} fill whole cores`,
+    `  free       ${share(cpus.free)}`,
+    `  stranded   ${share(cpus.stranded)}: free where none of these VMs fits any more`,
+    ...(splitCores > 0 ? [`  ${count(splitCores, 'core')} given in part`] : []),
+    ...(wide
+      ? [
+          '',
+          paint('bold', 'Nodes'),
+          ...Object.entries(placements)
+            .sort()
+            .map(([node, names]) => `  ${node}: ${grouped(names)}`),
+        ]
+      : []),
+    ...(notes.length > 0
+      ? ['', ...notes.flatMap((note) => wrap(`(${note})`, columns)).map((line) => paint('dim', line))]
+      : []),
+  ];
+}
+
+export const isShort = ({ asked, placed }: DemandOutcome) => asked !== undefined && placed < asked;
+
+function refusalLines({ name, refusals, asked, placed }: DemandOutcome, columns: number): string[] {
+  const reasons = Object.entries(refusals)
+    .sort(([, a], [, b]) => b - a)
+    .map(([text, nodes]) => `${nodes} ${nodes === 1 ? 'node' : 'nodes'}: ${text}`);
+  const left = asked === undefined ? 'one more' : `${asked - placed} more`;
+  return ['', ...wrap(`no room for ${left} ${name}: ${reasons.join('; ')}`, columns, '  ')];
+}
+
+function grouped(names: readonly string[]): string {
+  const counts = new Map<string, number>();
+  for (const name of names) counts.set(name, (counts.get(name) ?? 0) + 1);
+  return [...counts].map(([name, number]) => (number === 1 ? name : `${number} ${name}`)).join(', ');
+}

@@ -1,0 +1,50 @@
+import type { VmiShape } from '../../model/launcher/shapes.ts';
+import { FULL_PCPUS_ANNOTATION, FULL_PCPUS_ONLY } from '../../model/names.ts';
+import { usageError } from '../support/exit-status.ts';
+
+/** A VM as one writes it on a command line. */
+export interface VmShape {
+  readonly name: string;
+  /** Undefined: as many as fit. */
+  readonly count: number | undefined;
+  readonly vmi: VmiShape;
+  readonly networks: readonly string[];
+}
+
+const SHAPE = /^(\d{1,4})c(?:(\d{1,2})t)?(?:@([^:@]+))?(?::(\d{1,6}))?$/;
+const MOST = 100_000;
+
+/**
+ * Reads `8c`, `4c2t`, `4c2t:10`, `4c2t@physnet0:10`, `8c1t@physnet0,tunnel`: cores and threads of the guest, the networks that
+ * it must be beside, and how many. Such a VM has dedicated CPUs, an isolated emulator thread and the annotation.
+ * @throws CliError
+ */
+export function parseShape(text: string): VmShape {
+  const [, cores = '', threads = '1', networks, count] = SHAPE.exec(text) ?? [];
+  const amount = count === undefined ? undefined : Number(count);
+  const wrong = (why: string) => usageError(`--vm ${text}: ${why}`);
+  if (cores === '')
+    throw wrong('expected cores and threads as 8c or 4c2t, then @physnet and :count if wanted: 4c2t@physnet0:10');
+  if (Number(cores) === 0 || Number(threads) === 0) throw wrong('a VM has at least one core of one thread');
+  // KubeVirt and QEMU know no more for a guest.
+  if (Number(threads) > 2) throw wrong('KubeVirt gives a guest’s core at most 2 threads');
+  if (amount === 0 || (amount ?? 0) > MOST) throw wrong(`expected 1 to ${MOST} of them`);
+  return {
+    name: text.replace(/:\d+$/, ''),
+    count: amount,
+    networks: networks?.split(',').filter((one) => one !== '') ?? [],
+    vmi: {
+      metadata: { annotations: { [FULL_PCPUS_ANNOTATION]: FULL_PCPUS_ONLY } },
+      spec: {
+        domain: {
+          cpu: {
+            cores: Number(cores),
+            threads: Number(threads),
+            dedicatedCpuPlacement: true,
+            isolateEmulatorThread: true,
+          },
+        },
+      },
+    },
+  };
+}

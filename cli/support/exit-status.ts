@@ -1,0 +1,31 @@
+import { PlumblineError } from '../../model/errors.ts';
+
+/**
+ * What a command ends with. A command says `process.exitCode = EXIT.findings`, or throws: main.ts turns whatever is
+ * thrown into one line on standard error and the status below (see errors.ts).
+ */
+export const EXIT = {
+  ok: 0,
+  /** The command did its work, and what it found is not in order; or it failed in the midst of it. */
+  findings: 1,
+  /** Flags, arguments or a file that cannot be: nothing was done. */
+  usage: 2,
+  /** The cluster, or the node's agent, cannot be asked: unreachable, not allowed, or Plumbline is not installed there. */
+  unreachable: 3,
+  /** What was asked about is not there. */
+  notFound: 4,
+} as const;
+export type ExitStatus = (typeof EXIT)[keyof typeof EXIT];
+
+/** Ends a command with one line for the user: what is wrong, with which value, and what to do. */
+export class CliError extends PlumblineError {
+  readonly status: ExitStatus;
+
+  constructor(status: ExitStatus, message: string, options?: ErrorOptions) {
+    super('cli', message, options);
+    this.status = status;
+  }
+}
+
+export const usageError = (message: string, options?: ErrorOptions) => new CliError(EXIT.usage, message, options);
+export const notFound = (message: string) => new CliError(EXIT.notFound, message);

@@ -1,0 +1,41 @@
+import type { NodeTopology, NodeTopologyStatus } from '../../kube/node-topology.ts';
+import { PlumblineError } from '../../model/errors.ts';
+import { type PlacementHost, preparedHost, withAssignments } from '../../model/placement/needs.ts';
+
+/** A node that reports, made ready for placing pods on it. */
+export interface ReportedHost {
+  readonly name: string;
+  readonly status: NodeTopologyStatus;
+  readonly host: PlacementHost;
+  /** The same for nodes that take the same pods: of one make, with the same CPUs given away. */
+  readonly alike: string;
+}
+
+export interface Hosts {
+  readonly hosts: readonly ReportedHost[];
+  /** Reports that contradict themselves, with what is wrong. */
+  readonly unusable: ReadonlyMap<string, string>;
+}
+
+/** Makes every report ready. Nodes of one make are described once: that is most of the work. */
+export function hostsOf(topologies: readonly NodeTopology[]): Hosts {
+  const makes = new Map<string, { readonly id: number; readonly empty: PlacementHost }>();
+  const hosts: ReportedHost[] = [];
+  const unusable = new Map<string, string>();
+  for (const { metadata, status } of topologies) {
+    const { name = '' } = metadata;
+    if (status === undefined) continue;
+    try {
+      const { assignments, conditions: _, ...lasting } = status;
+      const key = JSON.stringify(lasting);
+      const make = makes.get(key) ?? { id: makes.size, empty: preparedHost({ ...lasting, assignments: [] }) };
+      makes.set(key, make);
+      const host = assignments.length === 0 ? make.empty : withAssignments(make.empty, assignments);
+      hosts.push({ name, status, host, alike: `${make.id} ${host.owned}` });
+    } catch (error) {
+      if (!(error instanceof PlumblineError)) throw error;
+      unusable.set(name, error.message);
+    }
+  }
+  return { hosts, unusable };
+}

@@ -1,0 +1,89 @@
+import * as z from 'zod';
+import type { KubeClient, RequestOptions } from '../../kube/client.ts';
+import { isNotFound, KubeError } from '../../kube/errors.ts';
+import { NODE_TOPOLOGY_API, type NodeTopology, nodeTopology } from '../../kube/node-topology.ts';
+import { CliError, EXIT } from './exit-status.ts';
+
+/** What the API server gives at a time: large clusters come in pages, so that no answer takes long. */
+const PAGE = 500;
+
+const page = z.object({
+  metadata: z.object({ continue: z.string().nullish() }).nullish(),
+  items: z.array(z.unknown()).nullish(),
+});
+
+/**
+ * Every object of a collection, page by page. One that does not fit the schema is passed over: a single odd object of
+ * somebody else must not keep a user from an answer.
+ * @throws KubeError
+ */
+export async function readAll<Item>(
+  client: Pick<KubeClient, 'get'>,
+  path: string,
+  schema: z.ZodType<Item>,
+  query: RequestOptions['query'] = {},
+): Promise<Item[]> {
+  const found: Item[] = [];
+  let next: string | undefined;
+  do {
+    const answer = page.safeParse(await client.get(path, { query: { ...query, limit: PAGE, continue: next } }));
+    if (!answer.success) throw new KubeError(0, 'BadAnswer', `${path}: the answer is no list`);
+    for (const item of answer.data.items ?? []) {
+      const parsed = schema.safeParse(item);
+      if (parsed.success) found.push(parsed.data);
+    }
+    next = answer.data.metadata?.continue || undefined;
+  } while (next !== undefined);
+  return found;
+}
+
+/** The same, but nothing where the kind is not installed or may not be read. @throws KubeError for anything else */
+export async function readIfAllowed<Item>(...args: Parameters<typeof readAll<Item>>): Promise<Item[] | undefined> {
+  try {
+    return await readAll(...args);
+  } catch (error) {
+    if (error instanceof KubeError && (error.status === 403 || error.status === 404)) return undefined;
+    throw error;
+  }
+}
+
+/** One object, or undefined where there is none. @throws KubeError */
+export async function readOne<Item>(
+  client: Pick<KubeClient, 'get'>,
+  path: string,
+  schema: z.ZodType<Item>,
+): Promise<Item | undefined> {
+  try {
+    return schema.parse(await client.get(path));
+  } catch (error) {
+    if (isNotFound(error)) return undefined;
+    if (error instanceof z.ZodError) throw new KubeError(0, 'BadAnswer', `${path}: not what was expected there`);
+    throw error;
+  }
+}
+
+export const NODE_TOPOLOGIES_PATH = `/apis/${NODE_TOPOLOGY_API.apiVersion}/${NODE_TOPOLOGY_API.plural}`;
+
+/**
+ * The reports of the nodes' agents.
+ * @throws CliError where Plumbline is not installed; KubeError
+ */
+export async function readTopologies(client: Pick<KubeClient, 'get'>): Promise<NodeTopology[]> {
+  try {
+    return await readAll(client, NODE_TOPOLOGIES_PATH, nodeTopology);
+  } catch (error) {
+    if (!isNotFound(error)) throw error;
+    const message =
+      'the cluster knows no NodeTopology: Plumbline is not installed there (kubectl apply -k manifests/base)';
+    throw new CliError(EXIT.unreachable, message, { cause: error });
+  }
+}
+
+/** @throws CliError if no agent has reported anything */
+export function assertReported(topologies: readonly NodeTopology[]): void {
+  if (topologies.some(({ status }) => status !== undefined)) return;
+  const message =
+    'no node reports its topology: are the agents running? ' +
+    '(kubectl -n plumbline-system get pods -l app.kubernetes.io/name=plumbline-node-agent)';
+  throw new CliError(EXIT.unreachable, message);
+}

@@ -1,0 +1,58 @@
+import { styleText } from 'node:util';
+
+export type Style = Parameters<typeof styleText>[0];
+export type Paint = (style: Style | undefined, text: string) => string;
+
+/** What the terminal behind a stream can show. */
+export interface Terminal {
+  readonly color: boolean;
+  /** Columns; unlimited where there is no terminal. */
+  readonly width: number;
+  readonly paint: Paint;
+}
+
+/** Where output goes to. */
+export type Sink = Pick<NodeJS.WriteStream, 'isTTY' | 'columns'>;
+
+/**
+ * Colour only on a terminal, and never with NO_COLOR (https://no-color.org) or TERM=dumb; FORCE_COLOR has it on a pipe.
+ */
+export function terminalOf(stream: Sink, env: NodeJS.ProcessEnv = process.env): Terminal {
+  const forbidden = (env.NO_COLOR ?? '') !== '' || env.TERM === 'dumb';
+  const forced = (env.FORCE_COLOR ?? '') !== '' && env.FORCE_COLOR !== '0';
+  const color = !forbidden && (forced || stream.isTTY === true);
+  const columns = Number(env.COLUMNS) || stream.columns;
+  const width =
+    columns !== undefined && columns > 0 && (stream.isTTY || env.COLUMNS) ? columns : Number.POSITIVE_INFINITY;
+  return { color, width, paint: (style, text) => (color && style !== undefined ? paint(style, text) : text) };
+}
+
+/** Whether the stream is a terminal was asked before, so styleText is told not to ask again. */
+function paint(style: Style, text: string): string {
+  return styleText(style, text, { validateStream: false });
+}
+
+/** The text cut to so many characters. It must have no colour codes in it yet. */
+export function cut(text: string, width: number): string {
+  if (text.length <= width) return text;
+  return width < 1 ? '' : `${text.slice(0, Math.max(0, width - 1))}…`;
+}
+
+/**
+ * The text in lines of at most so many characters, broken between words.
+ * @param first what the first line begins with
+ * @param rest what the others begin with
+ */
+export function wrap(text: string, width: number, first = '', rest = ' '.repeat(first.length)): string[] {
+  const lines: string[] = [];
+  let [line, empty] = [first, true];
+  for (const word of text.split(' ')) {
+    if (!empty && line.length + 1 + word.length > width) {
+      lines.push(line);
+      [line, empty] = [rest, true];
+    }
+    line += empty ? word : ` ${word}`;
+    empty = false;
+  }
+  return [...lines, line];
+}

@@ -1,0 +1,151 @@
+import { CpuSet } from '../../model/cpu-set.ts';
+import { type CpuOwner, drawCpuMap } from '../cpu-map.ts';
+import { cut, type Style, type Terminal } from '../support/terminal.ts';
+import type { NodeView } from './node-view.ts';
+import type { TopView } from './read.ts';
+
+/** R and P are taken by what is no VM. */
+const LETTERS = [...'ABCDEFGHIJKLMNOQSTUVWXYZabcdefghijklmnoqrstuvwxyz'];
+const COLORS: readonly Style[] = [
+  'green',
+  'cyan',
+  'magenta',
+  'blue',
+  'yellow',
+  'greenBright',
+  'cyanBright',
+  'magentaBright',
+];
+
+const RESERVED = { mark: 'R', label: 'reserved', style: 'dim' } as const;
+const POLLED = { mark: 'P', label: 'Open vSwitch polls', style: 'red' } as const;
+const PADDING = '/';
+const FREE = '·';
+
+/** Who owns what on a node, with the letter and colour of each. Padding stands before its owner, so it wins. */
+function ownersOf({ reserved, polled, owners }: NodeView): CpuOwner[] {
+  const vms = owners.map(
+    ({ name, cpus }, i): CpuOwner => ({
+      mark: LETTERS[i % LETTERS.length]!,
+      label: `${name} (${cpus.size})`,
+      cpus,
+      style: COLORS[i % COLORS.length]!,
+    }),
+  );
+  const padded = owners.flatMap(({ padding }, i): CpuOwner[] =>
+    padding.isEmpty ? [] : [{ mark: PADDING, label: '', cpus: padding, style: COLORS[i % COLORS.length]! }],
+  );
+  return [{ ...POLLED, cpus: polled }, { ...RESERVED, cpus: reserved }, ...padded, ...vms];
+}
+
+/**
+ * Every node as a few lines: one for each NUMA node, its cores side by side, the threads of a core next to each other.
+ */
+export function topLines({ nodes, notes }: TopView, terminal: Terminal, wide = false): string[] {
+  const blocks = nodes.flatMap((node) => [...compactLines(node, terminal, wide), '']);
+  const totals = nodes.reduce(
+    ({ cpus, free, cores }, node) => ({
+      cpus: cpus + node.host.online.size,
+      free: free + node.free.size,
+      cores: cores + node.freeCores,
+    }),
+    { cpus: 0, free: 0, cores: 0 },
+  );
+  const anyPadding = nodes.some(({ owners }) => owners.some(({ padding }) => !padding.isEmpty));
+  const legend = [
+    `${FREE} free`,
+    `${RESERVED.mark} reserved`,
+    ...(nodes.some(({ polled }) => !polled.isEmpty) ? [`${POLLED.mark} ${POLLED.label}`] : []),
+    ...(anyPadding ? [`${PADDING} fills a core`] : []),
+    'letters: VMs',
+  ].join('   ');
+  const total = `${nodes.length} nodes, ${totals.cpus} CPUs: ${totals.free} free, ${totals.cores} whole cores of them`;
+  const footer = [legend, ...(nodes.length > 1 ? [total] : []), ...notes.map((note) => `(${note})`)];
+  return [...blocks, ...footer.map((line) => terminal.paint('dim', cut(line, terminal.width)))];
+}
+
+function compactLines(node: NodeView, { paint, width }: Terminal, wide: boolean): string[] {
+  const { name, host, cells, free, freeCores, kubelet, remarks } = node;
+  const owners = ownersOf(node);
+  const remark = remarks.length === 0 ? '' : `  (${remarks.join(', ')})`;
+  const counts = `${free.size} of ${host.online.size} CPUs free, ${freeCores} whole cores`;
+  const head = cut(`${name}  ${counts}${remark}${wide ? `  ${kubelet}` : ''}`, width);
+  const labels = cells.map(
+    ({ id, networks }) => `  NUMA ${id}${networks.length === 0 ? '' : ` ${networks.join(' ')}`}`,
+  );
+  const indent = Math.min(Math.max(...labels.map((label) => label.length)) + 2, Math.max(12, Math.floor(width / 2)));
+  const ownerOf = ownerIndex(owners);
+  const rows = cells.flatMap(({ id }, i) => {
+    const cpus = host.cells.find((cell) => cell.id === id)?.cpus ?? CpuSet.EMPTY;
+    const cores = host.cores.filter((core) => core.intersects(cpus)).map((core) => core.toArray());
+    const widest = Math.max(1, ...cores.map((core) => core.length));
+    const fitting = Math.max(1, Math.min(cores.length, Math.floor((width - indent) / (widest + 1))));
+    const label = cut(labels[i] ?? '', indent - 1).padEnd(indent);
+    return chunked(cores, fitting).map((row, at) => {
+      const drawn = row.map((core) =>
+        core
+          .map((cpu) => {
+            const owner = ownerOf.get(cpu);
+            return owner ? paint(owner.style, owner.mark) : FREE;
+          })
+          .join(''),
+      );
+      return (at === 0 ? label : ' '.repeat(indent)) + drawn.join(' ');
+    });
+  });
+  const names = owners
+    .filter(({ mark, label }) => label !== '' && mark !== RESERVED.mark && mark !== POLLED.mark)
+    .map((owner) => ({ shown: `${owner.mark} ${owner.label}`, style: owner.style }));
+  return [
+    head.startsWith(name) ? paint('bold', name) + head.slice(name.length) : head,
+    ...rows,
+    ...legendRows(names, width, paint),
+  ];
+}
+
+/** Names side by side in as many rows as they need. */
+function legendRows(
+  names: readonly { readonly shown: string; readonly style: Style | undefined }[],
+  width: number,
+  paint: Terminal['paint'],
+): string[] {
+  const most = Math.min(width, 120);
+  const rows: string[] = [];
+  let [row, used] = ['  ', 2];
+  for (const { shown, style } of names) {
+    const text = cut(shown, Math.max(10, most - 4));
+    if (used > 2 && used + text.length + 3 > most) {
+      rows.push(row);
+      [row, used] = ['  ', 2];
+    }
+    row += (used > 2 ? '   ' : '') + paint(style, text[0] ?? '') + text.slice(1);
+    used += text.length + (used > 2 ? 3 : 0);
+  }
+  return used > 2 ? [...rows, row] : rows;
+}
+
+function ownerIndex(owners: readonly CpuOwner[]): Map<number, CpuOwner> {
+  const index = new Map<number, CpuOwner>();
+  for (const owner of [...owners].reverse()) for (const cpu of owner.cpus) index.set(cpu, owner);
+  return index;
+}
+
+/** One node with every CPU by its number. */
+export function nodeLines(node: NodeView, { color, width, paint }: Terminal): string[] {
+  const { name, host, cells, kubelet, free, freeCores, remarks } = node;
+  const cellLabels = new Map(
+    cells.filter(({ networks }) => networks.length > 0).map(({ id, networks }) => [id, networks.join(', ')]),
+  );
+  const owners = ownersOf(node).map((owner) => (owner.label === '' ? { ...owner, label: 'fills a core' } : owner));
+  const head = [name, kubelet, ...remarks].join('  ');
+  return [
+    paint('bold', cut(head, width)),
+    cut(`${free.size} of ${host.online.size} CPUs free, ${freeCores} whole cores`, width),
+    '',
+    ...drawCpuMap({ host, owners, cellLabels, color, width }),
+  ];
+}
+
+function chunked<T>(list: readonly T[], size: number): T[][] {
+  return Array.from({ length: Math.ceil(list.length / size) }, (_, i) => list.slice(i * size, (i + 1) * size));
+}

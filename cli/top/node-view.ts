@@ -1,0 +1,132 @@
+import { CpuSet, unionOf } from '../../model/cpu-set.ts';
+import { PlumblineError } from '../../model/errors.ts';
+import type { Host } from '../../model/host.ts';
+import { launcherPinRequest, launcherPins } from '../../model/launcher/pins.ts';
+import type { VmiShape } from '../../model/launcher/shapes.ts';
+import type { ReportedHost } from '../support/hosts.ts';
+
+/** Somebody who owns CPUs of a node. */
+export interface Owner {
+  /** `namespace/name` of the VM, or of the pod that is no launcher. */
+  readonly name: string;
+  readonly cpus: CpuSet;
+  /** CPUs of these that no thread of the guest is pinned to: they fill whole cores, and serve the emulator. */
+  readonly padding: CpuSet;
+}
+
+/** A node as it is drawn. */
+export interface NodeView {
+  readonly name: string;
+  readonly host: Host;
+  readonly cells: readonly { readonly id: number; readonly networks: readonly string[] }[];
+  readonly reserved: CpuSet;
+  /** Where Open vSwitch polls. */
+  readonly polled: CpuSet;
+  readonly owners: readonly Owner[];
+  /** CPUs that nobody owns: containers without CPUs of their own run there, and Open vSwitch. */
+  readonly free: CpuSet;
+  /** Cores all of whose threads are free. */
+  readonly freeCores: number;
+  readonly kubelet: string;
+  /** `cordoned`, `silent`: what a person should know of it. */
+  readonly remarks: readonly string[];
+}
+
+/** Whose a launcher is. */
+export interface Launched {
+  readonly vmi: VmiShape | undefined;
+  /** `namespace/name` of the VM. */
+  readonly name: string;
+}
+
+/** @param launched by the uid of the launcher */
+export function viewOf(
+  { name, status, host: placement }: ReportedHost,
+  launched: ReadonlyMap<string, Launched>,
+  remarks: readonly string[],
+): NodeView {
+  const { host, reserved, owned, polled, networks } = placement;
+  const owners = ownersOf(status.assignments, launched, host);
+  const free = host.online.minus(reserved).minus(owned).minus(polled);
+  const networksOn = (cell: number) => [
+    ...[...networks.physnets].filter(([, cells]) => cells.has(cell)).map(([physnet]) => physnet),
+    ...(networks.tunnel?.has(cell) ? ['tunnel'] : []),
+  ];
+  const options = Object.entries(status.cpuManager.options ?? {}).filter(([, value]) => value === 'true');
+  return {
+    name,
+    host,
+    cells: host.cells.map(({ id }) => ({ id, networks: networksOn(id) })),
+    reserved,
+    polled,
+    owners,
+    free,
+    freeCores: host.cores.filter((core) => core.isSubsetOf(free)).length,
+    kubelet: [
+      status.kubeletVersion,
+      status.cpuManager.policy,
+      ...options.map(([key]) => key),
+      status.topologyManager?.policy,
+    ]
+      .filter((text) => text !== undefined)
+      .join(' '),
+    remarks,
+  };
+}
+
+function ownersOf(
+  assignments: ReportedHost['status']['assignments'],
+  launched: ReadonlyMap<string, Launched>,
+  host: Host,
+): Owner[] {
+  const pods = new Map<string, (typeof assignments)[number][]>();
+  for (const one of assignments) pods.set(one.podUID, [...(pods.get(one.podUID) ?? []), one]);
+  const owners = [...pods].map(([uid, list]): Owner => {
+    const cpus = unionOf(list.map((one) => CpuSet.parse(one.cpus)));
+    const known = launched.get(uid);
+    const [first] = list;
+    const pod = first?.podName === undefined ? uid : `${first.namespace}/${first.podName}`;
+    const compute = list.find(({ container }) => container === 'compute');
+    const padding = known?.vmi && compute ? paddingOf(known.vmi, CpuSet.parse(compute.cpus), host) : CpuSet.EMPTY;
+    return { name: known?.name ?? pod, cpus, padding };
+  });
+  return owners.sort((a, b) => (a.cpus.first ?? 0) - (b.cpus.first ?? 0));
+}
+
+/** Worked out as virt-launcher itself does, since what it pinned is in no object. */
+function paddingOf(vmi: VmiShape, cpus: CpuSet, host: Host): CpuSet {
+  const cells = host.cells.map((cell) =>
+    cell.cpus.toArray().map((cpu) => ({
+      cpu,
+      siblings: host.cores.find((core) => core.has(cpu))?.toArray() ?? [],
+    })),
+  );
+  try {
+    return CpuSet.of(launcherPins(launcherPinRequest(vmi, cpus, cells)).spare);
+  } catch (error) {
+    if (error instanceof PlumblineError) return CpuSet.EMPTY;
+    throw error;
+  }
+}
+
+/** The view as data. */
+export function viewData(view: NodeView) {
+  const { name, host, cells, reserved, polled, owners, free, freeCores, kubelet, remarks } = view;
+  return {
+    node: name,
+    kubelet,
+    remarks,
+    cpus: host.online.size,
+    cores: host.cores.map(String),
+    cells: cells.map(({ id, networks }) => ({
+      id,
+      cpus: String(host.cells.find((cell) => cell.id === id)?.cpus ?? ''),
+      networks,
+    })),
+    reserved: String(reserved),
+    polled: String(polled),
+    owners: owners.map((owner) => ({ name: owner.name, cpus: String(owner.cpus), padding: String(owner.padding) })),
+    free: String(free),
+    freeCores,
+  };
+}

@@ -1,0 +1,44 @@
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { Command } from 'commander';
+import { PlumblineError } from '../../model/errors.ts';
+import { CliError, EXIT, usageError } from '../support/exit-status.ts';
+import { type OutputFormat, print, withOutput } from '../support/output.ts';
+import { terminalOf } from '../support/terminal.ts';
+import { machineLines } from './lines.ts';
+import { machineData, readMachine } from './read.ts';
+
+interface TopologyFlags {
+  readonly sysfsRoot: string;
+  readonly output?: OutputFormat;
+}
+
+const EXAMPLES = `
+Examples:
+  plumbline topology               # this machine as a picture
+  plumbline topology -o wide       # with who shares which cache, and the distances
+  plumbline topology -o json
+  plumbline topology --sysfs-root /host/sys`;
+
+/** `plumbline topology` */
+export function topologyCommand(): Command {
+  const command = new Command('topology')
+    .description('What this machine is made of: NUMA nodes, cores, threads, caches, memory, and where its NICs are.')
+    .option('--sysfs-root <directory>', 'where sysfs is', '/sys')
+    .addHelpText('after', EXAMPLES)
+    .action(async ({ sysfsRoot, output }: TopologyFlags) => {
+      if (!existsSync(join(sysfsRoot, 'devices/system/cpu'))) {
+        throw usageError(`${sysfsRoot} is no sysfs: this reads a Linux machine; name another place with --sysfs-root`);
+      }
+      const machine = await readMachine(sysfsRoot).catch((error: unknown) => {
+        if (!(error instanceof PlumblineError)) throw error;
+        throw new CliError(EXIT.findings, `this machine cannot be described: ${error.message}`, { cause: error });
+      });
+      const terminal = terminalOf(process.stdout);
+      await print(output, machineData(machine), {
+        text: () => machineLines(machine, terminal),
+        wide: () => machineLines(machine, terminal, true),
+      });
+    });
+  return withOutput(command, ['json', 'yaml', 'wide']);
+}

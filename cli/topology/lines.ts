@@ -1,0 +1,97 @@
+import type { CpuSet } from '../../model/cpu-set.ts';
+import { unevenCore } from '../../model/host-cores.ts';
+import { drawCpuMap } from '../cpu-map.ts';
+import { tableLines } from '../support/table.ts';
+import type { Terminal } from '../support/terminal.ts';
+import type { Machine } from './read.ts';
+
+/** The machine as a picture: NUMA nodes with their NICs beside them, cores, threads. */
+export function machineLines(machine: Machine, { color, width, paint }: Terminal, wide = false): string[] {
+  const { host, memory, isolated, caches, nics } = machine;
+  const sockets = new Set(host.cpus.map(({ socket }) => socket)).size;
+  const parts = [
+    count(host.online.size, 'CPU'),
+    count(host.cores.length, 'core'),
+    count(host.cells.length, 'NUMA node'),
+    count(sockets, 'socket'),
+  ];
+  const labels = new Map(
+    host.cells.map(({ id }) => {
+      const own = memory.cells.find((cell) => cell.id === id);
+      const pages = Object.entries(own?.hugePages ?? {}).map(([name, bytes]) => `${size(bytes)} in ${name}`);
+      const here = nics.filter(({ cells }) => cells.includes(id)).map(({ name }) => name);
+      const told = [own === undefined ? undefined : size(own.memory), ...pages, here.join(' ') || undefined];
+      return [id, told.filter((text) => text !== undefined).join(', ')] as const;
+    }),
+  );
+  const cellLabels = new Map([...labels].filter(([, label]) => label !== ''));
+  const owners = isolated.isEmpty
+    ? []
+    : [{ mark: 'i', label: 'isolated (isolcpus)', cpus: isolated, style: 'yellow' as const }];
+  const uneven = unevenCore(host);
+  return [
+    paint('bold', parts.join(', ')),
+    ...(uneven
+      ? [`! core ${uneven} has another number of threads than others: the kubelet cannot tell whole cores here`]
+      : []),
+    '',
+    ...drawCpuMap({ host, owners, cellLabels, color, width }),
+    ...cacheLines(caches, host.online, wide),
+    ...nicLines(machine),
+    ...(wide ? distanceLines(machine) : []),
+  ];
+}
+
+function cacheLines(caches: Machine['caches'], online: CpuSet, wide: boolean): string[] {
+  if (caches.length === 0) return [];
+  const levels = new Map<string, Machine['caches'][number][]>();
+  for (const cache of caches) {
+    const letter = { data: 'd', instruction: 'i', unified: '' }[cache.type];
+    const name = `L${cache.level}${letter}`;
+    levels.set(name, [...(levels.get(name) ?? []), cache]);
+  }
+  const lines = [...levels].map(([name, list]) => {
+    const [first] = list;
+    const each = first?.size === undefined ? '' : ` of ${size(first.size)}`;
+    const shared = first?.cpus.equals(online)
+      ? 'shared by all CPUs'
+      : `each shared by ${count(first?.cpus.size ?? 0, 'CPU')}`;
+    const where = wide ? `: ${list.map(({ cpus }) => cpus).join(' | ')}` : '';
+    return `  ${name.padEnd(4)} ${list.length}${each}, ${shared}${where}`;
+  });
+  return ['', 'Caches', ...lines];
+}
+
+function nicLines({ nics }: Machine): string[] {
+  if (nics.length === 0) return ['', 'no network interface of this machine is hardware'];
+  const rows = nics.map(({ name, cells, pci, driver, up, speed, virtualFunctions }) => [
+    name,
+    cells.length === 0 ? 'not known' : cells.join(','),
+    pci ?? '-',
+    driver ?? '-',
+    `${up === undefined ? '-' : up ? 'up' : 'no carrier'}${speed === undefined ? '' : ` ${speed / 1000} Gb/s`}`,
+    virtualFunctions === 0 ? '-' : `${virtualFunctions}`,
+  ]);
+  return ['', ...tableLines(['NIC', 'NUMA NODE', 'PCI', 'DRIVER', 'LINK', 'VFS'], rows)];
+}
+
+function distanceLines({ memory }: Machine): string[] {
+  const rows = Object.entries(memory.distances ?? {});
+  if (rows.length < 2) return [];
+  return ['', 'Distances', ...rows.map(([id, row]) => `  ${id}: ${row.join(' ')}`)];
+}
+
+function count(number: number, one: string): string {
+  return `${number} ${one}${number === 1 ? '' : 's'}`;
+}
+
+const UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
+
+function size(bytes: number): string {
+  let [value, unit] = [bytes, 0];
+  while (value >= 1024 && unit < UNITS.length - 1) {
+    value /= 1024;
+    unit++;
+  }
+  return `${Number(value.toFixed(value < 10 ? 1 : 0))} ${UNITS[unit]}`;
+}

@@ -1,0 +1,59 @@
+import { cut, type Terminal, wrap } from '../support/terminal.ts';
+import type { Verification, VmFinding } from './survey.ts';
+
+/** Names of nodes in one line; the others are counted. */
+const SHOWN = 5;
+
+/** The findings for people: a line for each VM, and below it which nodes could not host it and why. */
+export function verificationLines(found: Verification, { width, paint }: Terminal, everyNode = false): string[] {
+  const { vms, withoutNode, nodes, reporting } = found;
+  if (vms.length === 0) return ['no VM has a CPU mask: nothing to verify'];
+  const most = everyNode ? Number.POSITIVE_INFINITY : SHOWN;
+  const lines = vms.flatMap((vm) => {
+    const bad = vm.nodes.length === 0;
+    const what = `${vm.namespace}/${vm.name}  ${vm.mask}: ${hostsText(vm, most)}`;
+    const mark = bad ? paint('red', '! ') : paint('green', 'ok');
+    return [`${mark}  ${cut(what, width - 4)}`, ...details(vm, most).flatMap((text) => indented(text, width))];
+  });
+  const silent = nodes - reporting;
+  return [
+    ...lines,
+    '',
+    `${vms.length} VMs with a CPU mask on ${nodes} nodes${silent > 0 ? ` (${silent} do not report)` : ''}: ${withoutNode === 0 ? 'each has a node' : `${withoutNode} have none`}`,
+  ];
+}
+
+function hostsText({ nodes, refused }: VmFinding, most: number): string {
+  const all = nodes.length + refused.length;
+  if (all === 0) return 'its node selector selects no node';
+  if (nodes.length === 0)
+    return all === 1 ? 'the only node it may go to could not host it' : `none of ${all} nodes could host it`;
+  if (refused.length === 0) return `every node it may go to could host it (${all})`;
+  return `${nodes.length} of ${all} nodes could host it: ${named(nodes, most)}`;
+}
+
+function details({ refused, fallBack, running }: VmFinding, most: number): string[] {
+  const byReason = new Map<string, string[]>();
+  for (const { node, message } of refused) byReason.set(message, [...(byReason.get(message) ?? []), node]);
+  const groups = [...byReason].map(([message, nodes]) => `not ${named(nodes, most)}: ${message}`);
+  const others = [...byReason.values()].slice(most).flat().length;
+  return [
+    ...groups.slice(0, most),
+    ...(others > 0 ? [`nor ${others} more nodes, for reasons like these (-o wide names them)`] : []),
+    ...(fallBack.length > 0 ? [`"all" would be taken for the mask on ${named(fallBack, most)}`] : []),
+    ...(running && running.pinning !== 'pinned' ? [runningText(running)] : []),
+  ];
+}
+
+function runningText({ node, pinning, message }: NonNullable<VmFinding['running']>): string {
+  if (pinning === '') return `it runs on ${node}, whose agent says nothing of its vCPUs`;
+  return `it runs on ${node}: ${pinning}${message === '' ? '' : `: ${message}`}`;
+}
+
+function named(nodes: readonly string[], most: number): string {
+  if (nodes.length <= most) return nodes.join(', ');
+  return `${nodes.slice(0, most).join(', ')} and ${nodes.length - most} more`;
+}
+
+const indented = (text: string, width: number): string[] =>
+  wrap(text, Math.max(20, width - 6), '  ').map((line) => `      ${line}`);

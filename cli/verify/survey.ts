@@ -1,0 +1,74 @@
+import { formatMask } from '../../model/cpu-mask/mask.ts';
+import { maskHostOf } from '../../model/placement/mask-fit.ts';
+import { type MaskVerdict, type SurveyedNode, surveyMask } from '../../model/placement/mask-survey.ts';
+import type { ReportedHost } from '../support/hosts.ts';
+import type { FoundVm, VerifyFacts } from './facts.ts';
+
+/** What was found of one VM. For scripts as it is. */
+export interface VmFinding {
+  readonly namespace: string;
+  readonly name: string;
+  readonly kind: 'VirtualMachine' | 'VirtualMachineInstance';
+  readonly mask: string;
+  /** Nodes that could host it now, by name. */
+  readonly nodes: readonly string[];
+  /** Of these: where `all` is taken for the mask. */
+  readonly fallBack: readonly string[];
+  /** Nodes that it may go to and that could not keep its mask. */
+  readonly refused: readonly { readonly node: string; readonly reason: string; readonly message: string }[];
+  /** Where it runs, and what the agent there says of its vCPUs; '' while it says nothing. */
+  readonly running?: { readonly node: string; readonly pinning: string; readonly message: string } | undefined;
+}
+
+export interface Verification {
+  readonly vms: readonly VmFinding[];
+  /** VMs that no node could host. */
+  readonly withoutNode: number;
+  /** Nodes, and those of them that report. */
+  readonly nodes: number;
+  readonly reporting: number;
+}
+
+/** Holds the mask of every VM against every node that the VM may go to. */
+export function verifyMasks({ vms, nodes, hosts }: VerifyFacts): Verification {
+  const byName = new Map(hosts.map((host) => [host.name, host]));
+  const surveyed = nodes.map(({ name, labels }) => surveyedNode(name, labels, byName.get(name)));
+  const found = vms.map((vm) => findingOf(vm, surveyed, byName));
+  return {
+    vms: found,
+    withoutNode: found.filter((one) => one.nodes.length === 0).length,
+    nodes: nodes.length,
+    reporting: surveyed.filter(({ host }) => host !== undefined).length,
+  };
+}
+
+function surveyedNode(name: string, labels: ReadonlyMap<string, string>, host: ReportedHost | undefined): SurveyedNode {
+  return { name, label: (key) => labels.get(key), host: host && maskHostOf(host.host) };
+}
+
+function findingOf(vm: FoundVm, nodes: readonly SurveyedNode[], hosts: ReadonlyMap<string, ReportedHost>): VmFinding {
+  const verdicts = surveyMask(vm.masked, nodes).map(({ node, verdict }) => ({ node: node.name, verdict }));
+  const refusals = verdicts.flatMap(({ node, verdict }) =>
+    verdict.fits ? [] : [{ node, reason: verdict.reason, message: verdict.text }],
+  );
+  return {
+    namespace: vm.namespace,
+    name: vm.name,
+    kind: vm.kind,
+    mask: vm.masked.wish === undefined ? vm.text : formatMask(vm.masked.wish.mask),
+    nodes: verdicts.flatMap(({ node, verdict }) => (verdict.fits ? [node] : [])),
+    fallBack: verdicts.flatMap(({ node, verdict }) => (hasFallenBack(verdict) ? [node] : [])),
+    refused: refusals,
+    running: runningOf(vm, hosts),
+  };
+}
+
+const hasFallenBack = (verdict: MaskVerdict): boolean => verdict.fits && verdict.fellBack;
+
+function runningOf({ running }: FoundVm, hosts: ReadonlyMap<string, ReportedHost>): VmFinding['running'] {
+  if (running === undefined) return undefined;
+  const { node, pods } = running;
+  const said = hosts.get(node)?.status.pinning?.find(({ podUID }) => pods[podUID] === node);
+  const { state = '', reason = '', message = '' } = said ?? {};
+  return { node, pinning: reason === '' ? state : `${state} (${reason})`, message };
+}

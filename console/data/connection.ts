@@ -1,0 +1,71 @@
+import { type Hello, WIRE_VERSION, type WireRecord } from './wire.ts';
+
+export type LineState = 'connecting' | 'live' | 'broken' | 'outdated';
+
+export interface ConnectionOptions {
+  readonly onRecords: (records: readonly WireRecord[]) => void;
+  /** What follows begins anew. */
+  readonly onAnew: () => void;
+  /** Everything has come in once. */
+  readonly onReady: () => void;
+  readonly onState: (state: LineState) => void;
+}
+
+/** Milliseconds without any event after which the line counts as dead: three heartbeats. */
+const SILENCE = 16_000;
+const RETRY = 2000;
+
+/**
+ * Keeps a line to the extender. After a break it asks for what has changed since the last event; so a page that was
+ * asleep catches up. A line on which nothing comes, not even heartbeats, is given up and opened anew.
+ */
+export function connect({ onRecords, onAnew, onReady, onState }: ConnectionOptions): void {
+  let source: EventSource | undefined;
+  let lastId = '';
+  let heard = performance.now();
+  let again: ReturnType<typeof setTimeout> | undefined;
+
+  const open = () => {
+    clearTimeout(again);
+    source?.close();
+    heard = performance.now();
+    source = new EventSource(lastId === '' ? '/events' : `/events?after=${encodeURIComponent(lastId)}`);
+    source.addEventListener('hello', (event) => {
+      const hello = JSON.parse(event.data as string) as Hello;
+      heard = performance.now();
+      if (hello.wire !== WIRE_VERSION) {
+        source?.close();
+        onState('outdated');
+        return;
+      }
+      if (!hello.resumed) onAnew();
+      onState('live');
+    });
+    source.addEventListener('message', (event) => {
+      heard = performance.now();
+      lastId = event.lastEventId;
+      onRecords(JSON.parse(event.data as string) as readonly WireRecord[]);
+    });
+    source.addEventListener('ready', () => {
+      heard = performance.now();
+      onReady();
+    });
+    source.addEventListener('beat', () => {
+      heard = performance.now();
+    });
+    source.addEventListener('error', () => {
+      onState('broken');
+      // The browser itself gives up for good on an HTTP error, such as that of a house that is full.
+      source?.close();
+      again = setTimeout(open, RETRY);
+    });
+  };
+  const look = () => {
+    if (source?.readyState !== EventSource.OPEN || performance.now() - heard < SILENCE) return;
+    onState('broken');
+    open();
+  };
+  setInterval(look, SILENCE / 4);
+  document.addEventListener('visibilitychange', look);
+  open();
+}

@@ -1,0 +1,61 @@
+import { type NodeItem, PROBLEM_TEXT } from './node.ts';
+
+export type NodeSort = 'name' | 'freeCores' | 'pods' | 'problems';
+export type NodeFilter = 'all' | 'problems' | 'dpu' | 'in-use' | 'in-flight';
+
+export interface NodeQuery {
+  /** Words; a node has to have all of them. */
+  readonly text: string;
+  readonly sort: NodeSort;
+  readonly descending: boolean;
+  readonly filter: NodeFilter;
+}
+
+const collator = new Intl.Collator('en', { numeric: true });
+
+const ORDERS: Readonly<Record<NodeSort, (a: NodeItem, b: NodeItem) => number>> = {
+  name: () => 0,
+  freeCores: (a, b) => a.freeCores - b.freeCores,
+  pods: (a, b) => a.pods - b.pods,
+  problems: (a, b) => a.problems.length - b.problems.length,
+};
+
+const PASSES: Readonly<Record<NodeFilter, (node: NodeItem) => boolean>> = {
+  all: () => true,
+  problems: ({ problems }) => problems.length > 0,
+  dpu: ({ dpu }) => dpu !== '',
+  'in-use': ({ pods }) => pods > 0,
+  'in-flight': ({ held }) => held.length > 0,
+};
+
+/** Nodes by name, as people count: worker-9 before worker-10. */
+export function byName(nodes: Iterable<NodeItem>): NodeItem[] {
+  return [...nodes].sort((a, b) => collator.compare(a.name, b.name));
+}
+
+/** The numbers of the nodes that a query finds, in its order; `named` are all, by name. */
+export function findNodes(named: readonly NodeItem[], { text, sort, descending, filter }: NodeQuery): number[] {
+  const words = text.toLowerCase().split(/\s+/).filter(Boolean);
+  const passes = PASSES[filter];
+  const found = named.filter((node) => passes(node) && hasAll(node, words));
+  if (sort !== 'name') found.sort(descending ? (a, b) => ORDERS[sort](b, a) : ORDERS[sort]);
+  else if (descending) found.reverse();
+  return found.map(({ id }) => id);
+}
+
+function hasAll(node: NodeItem, words: readonly string[]): boolean {
+  return words.every((word) => textsOf(node).some((text) => text.toLowerCase().includes(word)));
+}
+
+/** All that a node can be found by: its name, networks, VMs, and what is wrong with it. */
+function textsOf({ name, shape, owners, held, problems, dpu }: NodeItem): string[] {
+  return [
+    name,
+    ...owners.map(([pod]) => pod),
+    ...held.map(([pod]) => pod),
+    ...(shape?.content.physnets.map(([physnet]) => physnet) ?? []),
+    ...(shape?.content.tunnel === undefined ? [] : ['tunnel']),
+    ...problems.map((problem) => PROBLEM_TEXT[problem].short),
+    ...(dpu === '' ? [] : ['dpu']),
+  ];
+}

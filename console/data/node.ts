@@ -1,0 +1,96 @@
+import { parseCpus } from './cpu-list.ts';
+import type { Shape } from './shape.ts';
+import { type DpuState, Flag, type HeldEntry, type OwnerEntry } from './wire.ts';
+
+/** Who has a thread. From `Paint.owner` on: the node's first owner, its second, … */
+export const Paint = { free: 0, reserved: 1, polled: 2, held: 3, owner: 4 } as const;
+/** Owners that are told apart by number; beyond that the last one stands for the rest. */
+const MOST_OWNERS = 250;
+
+/** Something about a node that somebody should look at. */
+export type Problem = 'dpu-dead' | 'silent' | 'no-report' | 'dra-cpu' | 'no-node';
+
+export interface NodeItem {
+  readonly id: number;
+  readonly name: string;
+  readonly shape: Shape | undefined;
+  readonly flags: number;
+  readonly dpu: DpuState;
+  readonly owners: readonly OwnerEntry[];
+  readonly held: readonly HeldEntry[];
+  /** By slot of the shape: who has it. */
+  readonly paint: Uint8Array;
+  /** By slot: 1 for CPUs that were added for whole cores and that no vCPU is pinned to. */
+  readonly padding: Uint8Array;
+  /** Cores of which every thread is free. */
+  readonly freeCores: number;
+  /** Pods that own CPUs. */
+  readonly pods: number;
+  readonly problems: readonly Problem[];
+  /** Counts up with every change of any node. */
+  readonly change: number;
+}
+
+export type NodeParts = Pick<NodeItem, 'id' | 'name' | 'shape' | 'flags' | 'dpu' | 'owners' | 'held' | 'change'>;
+
+const NOTHING = new Uint8Array(0);
+
+export function nodeItem(parts: NodeParts): NodeItem {
+  const { shape, owners, held } = parts;
+  const pods = new Set(owners.map(([pod]) => pod)).size;
+  const problems = problemsOf(parts);
+  if (shape === undefined) return { ...parts, paint: NOTHING, padding: NOTHING, freeCores: 0, pods, problems };
+  const paint = new Uint8Array(shape.slots.length);
+  const padding = new Uint8Array(shape.slots.length);
+  for (const slot of shape.reserved) paint[slot] = Paint.reserved;
+  for (const slot of shape.polled) paint[slot] = Paint.polled;
+  for (const [, , cpus] of held) for (const slot of slotsOf(shape, cpus)) paint[slot] = Paint.held;
+  owners.forEach(([, , cpus, padded], index) => {
+    const slots = slotsOf(shape, cpus);
+    for (const slot of slots) paint[slot] = Paint.owner + Math.min(index, MOST_OWNERS);
+    // KubeVirt takes whole cores in this order for vCPUs, then for the emulator: what was added is left over at the end.
+    if (padded > 0) for (const slot of slots.sort((a, b) => a - b).slice(-padded)) padding[slot] = 1;
+  });
+  return { ...parts, paint, padding, freeCores: freeCoresOf(shape, paint), pods, problems };
+}
+
+export function slotsOf(shape: Shape, cpus: string): number[] {
+  return parseCpus(cpus).flatMap((cpu) => shape.slotOf.get(cpu) ?? []);
+}
+
+function freeCoresOf({ cores }: Shape, paint: Uint8Array): number {
+  let free = 0;
+  for (const { first, threads } of cores) {
+    let used = 0;
+    for (let slot = first; slot < first + threads; slot++) used |= paint[slot]!;
+    if (used === 0) free++;
+  }
+  return free;
+}
+
+function problemsOf({ flags, shape }: NodeParts): Problem[] {
+  const has = (flag: number) => (flags & flag) !== 0;
+  return [
+    ...(has(Flag.dpuHost) && has(Flag.dpuDead) ? (['dpu-dead'] as const) : []),
+    ...(has(Flag.stale) ? (['silent'] as const) : []),
+    ...(shape === undefined ? (['no-report'] as const) : []),
+    ...(has(Flag.draCpu) ? (['dra-cpu'] as const) : []),
+    ...(has(Flag.node) ? [] : (['no-node'] as const)),
+  ];
+}
+
+export const PROBLEM_TEXT: Readonly<Record<Problem, { readonly short: string; readonly long: string }>> = {
+  'dpu-dead': { short: 'DPU dead', long: 'Its DPU has stopped renewing its lease: pods that need it go elsewhere.' },
+  silent: { short: 'agent silent', long: 'Its agent has not been heard of for too long: what is shown here is old.' },
+  'no-report': { short: 'no report', long: 'No agent has reported this node: its CPUs are not known.' },
+  'dra-cpu': { short: 'dra.cpu', long: 'The dra.cpu driver hands out its CPUs beside the kubelet.' },
+  'no-node': { short: 'no Node', long: 'It is reported, but the API server has no Node of this name.' },
+};
+
+export const DPU_TEXT: Readonly<Record<DpuState, string>> = {
+  '': 'none',
+  alive: 'alive: its lease is renewed',
+  dead: 'dead: its lease is renewed no more',
+  unproven: 'not seen alive yet',
+  unknown: 'nothing known of it',
+};

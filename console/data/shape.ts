@@ -1,0 +1,76 @@
+import { parseCpus } from './cpu-list.ts';
+import type { ShapeContent } from './wire.ts';
+
+/** One thread of a core, at its place among all of a node's. */
+export interface Slot {
+  readonly cpu: number;
+  /** Place of its core among all cores. */
+  readonly core: number;
+}
+
+export interface ShapeCore {
+  /** Slots of its threads: `first` and those after it. */
+  readonly first: number;
+  readonly threads: number;
+}
+
+export interface ShapeCell {
+  readonly id: number;
+  /** Places of its cores, from `firstCore`. */
+  readonly firstCore: number;
+  readonly cores: number;
+  /** Names of the physnets on this NUMA node, and whether the tunnel ends here. */
+  readonly physnets: readonly string[];
+  readonly tunnel: boolean;
+}
+
+/** What a node is made of, its threads laid out in one row: NUMA node by NUMA node, core by core. */
+export interface Shape {
+  readonly content: ShapeContent;
+  readonly cells: readonly ShapeCell[];
+  readonly cores: readonly ShapeCore[];
+  readonly slots: readonly Slot[];
+  readonly slotOf: ReadonlyMap<number, number>;
+  readonly reserved: readonly number[];
+  readonly polled: readonly number[];
+  /** Networks whose NUMA node is not known. */
+  readonly placeless: readonly string[];
+}
+
+export function shapeOf(content: ShapeContent): Shape {
+  const siblings = content.cores.map(parseCpus);
+  const slots: Slot[] = [];
+  const cores: ShapeCore[] = [];
+  const networks = content.physnets.map(([name, cells]) => ({ name, cells: parseCpus(cells) }));
+  const tunnel = parseCpus(content.tunnel ?? '');
+  const cells = [...content.cells]
+    .sort(([a], [b]) => a - b)
+    .map(([id, list]): ShapeCell => {
+      const members = new Set(parseCpus(list));
+      const own = siblings.filter(([first]) => first !== undefined && members.has(first));
+      own.sort(([a = 0], [b = 0]) => a - b);
+      const firstCore = cores.length;
+      for (const threads of own) {
+        cores.push({ first: slots.length, threads: threads.length });
+        for (const cpu of threads) slots.push({ cpu, core: cores.length - 1 });
+      }
+      const physnets = networks.filter((one) => one.cells.includes(id)).map(({ name }) => name);
+      return { id, firstCore, cores: own.length, physnets, tunnel: tunnel.includes(id) };
+    });
+  const slotOf = new Map(slots.map(({ cpu }, slot) => [cpu, slot]));
+  const known = (list: string | undefined) =>
+    parseCpus(list ?? '').flatMap((cpu) => {
+      const slot = slotOf.get(cpu);
+      return slot === undefined ? [] : [slot];
+    });
+  return {
+    content,
+    cells,
+    cores,
+    slots,
+    slotOf,
+    reserved: known(content.reserved),
+    polled: known(content.polled),
+    placeless: networks.filter((one) => one.cells.length === 0).map(({ name }) => name),
+  };
+}

@@ -1,0 +1,110 @@
+import { type NodeItem, nodeItem } from './node.ts';
+import { type Shape, shapeOf } from './shape.ts';
+import type { PodContent, Replica, WireRecord } from './wire.ts';
+
+export interface PodItem extends PodContent {
+  readonly uid: string;
+  /** namespace/name of the pod. */
+  readonly key: string;
+}
+
+/**
+ * The cluster as it was last told of. Records are taken in as they come, even while the page is hidden; so what is held
+ * is bounded by the cluster and not by time. Whoever draws looks at the counts to see whether anything is new.
+ */
+export class Store {
+  readonly nodes = new Map<number, NodeItem>();
+  readonly pods = new Map<string, PodItem>();
+  replica: Replica | undefined;
+  readonly #shapes = new Map<number, Shape>();
+  readonly #byName = new Map<string, number>();
+  #changes = 0;
+  #namings = 0;
+  #podChanges = 0;
+
+  /** Changes of nodes so far. */
+  get changes(): number {
+    return this.#changes;
+  }
+
+  /** Nodes that came or went so far. */
+  get namings(): number {
+    return this.#namings;
+  }
+
+  get podChanges(): number {
+    return this.#podChanges;
+  }
+
+  get shapes(): number {
+    return this.#shapes.size;
+  }
+
+  nodeNamed(name: string): NodeItem | undefined {
+    const id = this.#byName.get(name);
+    return id === undefined ? undefined : this.nodes.get(id);
+  }
+
+  podNamed(key: string): PodItem | undefined {
+    for (const pod of this.pods.values()) if (pod.key === key) return pod;
+    return undefined;
+  }
+
+  clear(): void {
+    this.nodes.clear();
+    this.pods.clear();
+    this.#shapes.clear();
+    this.#byName.clear();
+    this.#changes++;
+    this.#namings++;
+    this.#podChanges++;
+  }
+
+  take(records: readonly WireRecord[]): void {
+    for (const record of records) {
+      switch (record[0]) {
+        case 's':
+          this.#shapes.set(record[1], shapeOf(record[2]));
+          break;
+        case 'n':
+          this.#takeNode(record);
+          break;
+        case 'p':
+          this.#takePod(record);
+          break;
+        case 'c':
+          this.replica = record[1];
+          break;
+        default:
+          // A kind that this page does not know is for newer ones.
+          break;
+      }
+    }
+  }
+
+  #takeNode(record: Extract<WireRecord, readonly ['n', ...unknown[]]>): void {
+    const id = record[1];
+    const change = ++this.#changes;
+    const before = this.nodes.get(id);
+    if (record.length === 2) {
+      this.nodes.delete(id);
+      if (before) this.#byName.delete(before.name);
+      this.#namings++;
+      return;
+    }
+    const [, , name, shape, flags, dpu, owners, held] = record;
+    if (before?.name !== name) {
+      if (before) this.#byName.delete(before.name);
+      this.#byName.set(name, id);
+      this.#namings++;
+    }
+    this.nodes.set(id, nodeItem({ id, name, shape: this.#shapes.get(shape), flags, dpu, owners, held, change }));
+  }
+
+  #takePod(record: Extract<WireRecord, readonly ['p', ...unknown[]]>): void {
+    const uid = record[1];
+    this.#podChanges++;
+    if (record.length === 2) this.pods.delete(uid);
+    else this.pods.set(uid, { ...record[2], uid, key: `${record[2].namespace}/${record[2].name}` });
+  }
+}

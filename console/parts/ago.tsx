@@ -1,0 +1,24 @@
+import { signal } from '@preact/signals';
+
+/** Milliseconds since 1970, once in five seconds: ages need not tick faster. */
+const now = signal(Date.now());
+setInterval(() => {
+  now.value = Date.now();
+}, 5000);
+
+/** How long ago a time was, by the browser's clock. */
+export function Ago({ time }: { readonly time: string }) {
+  const seconds = Math.max(0, Math.round((now.value - Date.parse(time)) / 1000));
+  return (
+    <time dateTime={time} title={time}>
+      {inWords(seconds)}
+    </time>
+  );
+}
+
+function inWords(seconds: number): string {
+  if (seconds < 60) return `${seconds} s`;
+  if (seconds < 3600) return `${Math.floor(seconds / 60)} min`;
+  if (seconds < 86_400) return `${Math.floor(seconds / 3600)} h`;
+  return `${Math.floor(seconds / 86_400)} d`;
+}

@@ -1,0 +1,83 @@
+import { type NodeItem, Paint } from '../data/node.ts';
+import type { Shape, ShapeCell } from '../data/shape.ts';
+import { markOf, paintName } from './owners.ts';
+
+export interface CpuMapProps {
+  readonly node: NodeItem;
+  readonly shape: Shape;
+}
+
+/**
+ * A node's CPUs: a block for each NUMA node with its networks beside it, its cores as boxes, their threads by number. The
+ * letter says what the colour says; the table below the map says all of it in words, so the drawing itself is hidden from
+ * screen readers.
+ */
+export function CpuMap({ node, shape }: CpuMapProps) {
+  return (
+    <div class="cpu-map">
+      {shape.cells.map((cell) => (
+        <Cell key={cell.id} cell={cell} node={node} shape={shape} />
+      ))}
+    </div>
+  );
+}
+
+function Cell({ cell, node, shape }: CpuMapProps & { readonly cell: ShapeCell }) {
+  const cores = Array.from({ length: cell.cores }, (_, k) => cell.firstCore + k);
+  const free = cores.filter((core) => isFree(core, node, shape)).length;
+  return (
+    <section class="cpu-cell" aria-label={`NUMA node ${cell.id}`}>
+      <header>
+        <h3>NUMA node {cell.id}</h3>
+        <span class="free">
+          {free} of {cell.cores} cores free
+        </span>
+        {cell.physnets.map((name) => (
+          <span key={name} class="badge is-network">
+            {name}
+          </span>
+        ))}
+        {cell.tunnel && <span class="badge is-network">tunnel</span>}
+        {node.dpu !== '' && <span class={node.dpu === 'alive' ? 'badge is-good' : 'badge is-bad'}>DPU {node.dpu}</span>}
+      </header>
+      <div class="cores" aria-hidden="true">
+        {cores.map((core) => (
+          <Core key={core} core={core} node={node} shape={shape} />
+        ))}
+      </div>
+    </section>
+  );
+}
+
+function Core({ core, node, shape }: CpuMapProps & { readonly core: number }) {
+  const { first, threads } = shape.cores[core]!;
+  return (
+    <div class="core">
+      {Array.from({ length: threads }, (_, k) => first + k).map((slot) => {
+        const paint = node.paint[slot] ?? Paint.free;
+        const padded = node.padding[slot] === 1;
+        return (
+          <span
+            key={slot}
+            class={`thread ${paintName(paint)}${padded ? ' is-padding' : ''}`}
+            title={titleOf(node, paint, shape.slots[slot]!.cpu, padded)}
+          >
+            <b>{markOf(paint)}</b>
+            <i>{shape.slots[slot]!.cpu}</i>
+          </span>
+        );
+      })}
+    </div>
+  );
+}
+
+function titleOf({ owners }: NodeItem, paint: number, cpu: number, padded: boolean): string {
+  const names = ['free', 'reserved for the system', 'Open vSwitch polls here', 'promised to a pod in flight'];
+  const owner = names[paint] ?? owners[paint - Paint.owner]?.[0] ?? '';
+  return `CPU ${cpu}: ${owner}${padded ? ' (added for whole cores)' : ''}`;
+}
+
+function isFree(core: number, { paint }: NodeItem, { cores }: Shape): boolean {
+  const { first, threads } = cores[core]!;
+  return paint.subarray(first, first + threads).every((one) => one === Paint.free);
+}

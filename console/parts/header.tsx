@@ -1,0 +1,47 @@
+import { line, replica } from '../state.ts';
+import { applyTheme, THEMES, type Theme, theme } from '../theme.ts';
+
+const LINE = {
+  connecting: 'Connecting',
+  live: 'Live',
+  broken: 'Reconnecting',
+  outdated: 'Outdated page',
+} as const;
+
+const THEME_TEXT: Readonly<Record<Theme, string>> = { auto: 'Auto', light: 'Light', dark: 'Dark' };
+
+export function Header() {
+  const about = replica.value;
+  return (
+    <header class="header">
+      <div class="brand">
+        <img src="/icon.svg" alt="" width="28" height="28" />
+        <span class="brand-name">Plumbline</span>
+        {about && <span class="version">{about.version}</span>}
+      </div>
+      <div class="status">
+        <span class={`line is-${line.value}`}>{LINE[line.value]}</span>
+        {about && (
+          <span class="replica" title={about.identity}>
+            {about.active ? 'active replica' : 'standby replica'}
+          </span>
+        )}
+      </div>
+      <fieldset class="themes">
+        <legend class="unseen">Colours</legend>
+        {THEMES.map((one) => (
+          <label key={one}>
+            <input
+              type="radio"
+              name="theme"
+              value={one}
+              checked={theme.value === one}
+              onChange={() => applyTheme(one)}
+            />
+            <span>{THEME_TEXT[one]}</span>
+          </label>
+        ))}
+      </fieldset>
+    </header>
+  );
+}

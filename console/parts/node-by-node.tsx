@@ -1,0 +1,120 @@
+import { useEffect, useState } from 'preact/hooks';
+import type { Explanation } from '../data/wire.ts';
+import { hashOf } from '../route.ts';
+
+export interface NodeByNodeProps {
+  /** namespace/name. */
+  readonly pod: string;
+  /** A new try asks anew. */
+  readonly decidedAt: string | undefined;
+  readonly gone: boolean;
+}
+
+/** Milliseconds between two questions, however often the scheduler tries. */
+const PAUSE = 5000;
+
+type Answer = { readonly found: Explanation } | { readonly failed: string } | undefined;
+
+/** What would become of the pod on each node, asked for when it is looked at. */
+export function NodeByNode({ pod, decidedAt, gone }: NodeByNodeProps) {
+  const [answer, setAnswer] = useState<Answer>(undefined);
+  const [asked, setAsked] = useState({ at: 0, for: '' });
+  const wanted = `${pod} ${decidedAt}`;
+  useEffect(() => {
+    if (gone || asked.for === wanted) return undefined;
+    const wait = Math.max(0, asked.at + PAUSE - performance.now());
+    const timer = setTimeout(() => setAsked({ at: performance.now(), for: wanted }), asked.at === 0 ? 0 : wait);
+    return () => clearTimeout(timer);
+  }, [wanted, gone, asked]);
+  useEffect(() => {
+    if (asked.for === '') return undefined;
+    const left = new AbortController();
+    void ask(pod, left.signal).then((found) => {
+      if (!left.signal.aborted) setAnswer(found);
+    });
+    return () => left.abort();
+  }, [asked]);
+
+  if (gone && answer === undefined) return null;
+  return (
+    <section class="node-by-node" aria-labelledby="node-by-node" aria-busy={answer === undefined}>
+      <h3 id="node-by-node">Node by node, now</h3>
+      {answer === undefined && <p class="about">Asking every node’s prediction …</p>}
+      {answer !== undefined && 'failed' in answer && <p class="problem">{answer.failed}</p>}
+      {answer !== undefined && 'found' in answer && <Groups found={answer.found} />}
+    </section>
+  );
+}
+
+const TRIES = 5;
+
+async function ask(pod: string, signal: AbortSignal): Promise<Answer> {
+  try {
+    for (let tries = 1; ; tries++) {
+      const response = await fetch(`/explain?pod=${encodeURIComponent(pod)}`, { signal });
+      if (response.ok) return { found: (await response.json()) as Explanation };
+      if (response.status !== 503 || tries === TRIES) return { failed: await response.text() };
+      await new Promise((resolve) => setTimeout(resolve, 1000));
+    }
+  } catch (error) {
+    return { failed: `The extender cannot be asked: ${error instanceof Error ? error.message : String(error)}` };
+  }
+}
+
+function Groups({ found }: { readonly found: Explanation }) {
+  const all = found.nodes.length;
+  if (all === 0) return <p>The extender knows no node.</p>;
+  return (
+    <ol class="groups">
+      {found.groups.map((group, index) => (
+        <li key={group.text}>
+          <details open={index === 0}>
+            <summary>
+              <span class={group.fits ? 'badge is-good' : 'badge is-bad'}>{group.nodes.toLocaleString('en')}</span>
+              <span class="group-text">
+                {group.text}
+                {group.missing !== undefined && <span class="about">the nearest is short of {group.missing}</span>}
+              </span>
+              <progress class="share" max={all} value={group.nodes} aria-hidden="true" />
+            </summary>
+            <GroupNodes found={found} index={index} />
+          </details>
+        </li>
+      ))}
+    </ol>
+  );
+}
+
+const SHOWN = 40;
+
+function GroupNodes({ found, index }: { readonly found: Explanation; readonly index: number }) {
+  const [text, setText] = useState('');
+  const own = found.nodes.filter(([, group]) => group === index);
+  const matching = own.filter(([node]) => node.includes(text.trim()));
+  return (
+    <>
+      {own.length > SHOWN && (
+        <label class="search">
+          <span class="unseen">Search these nodes</span>
+          <input
+            type="search"
+            placeholder={`Search ${own.length.toLocaleString('en')} nodes`}
+            value={text}
+            onInput={({ currentTarget }) => setText(currentTarget.value)}
+          />
+        </label>
+      )}
+      <ul class="group-nodes">
+        {matching.slice(0, SHOWN).map(([node, , detail]) => (
+          <li key={node}>
+            <a href={hashOf({ list: 'nodes', node })}>{node}</a>
+            {detail !== '' && <span class="about">{detail}</span>}
+          </li>
+        ))}
+      </ul>
+      {matching.length > SHOWN && (
+        <p class="about">and {(matching.length - SHOWN).toLocaleString('en')} more: search for the one you mean</p>
+      )}
+    </>
+  );
+}

@@ -1,0 +1,182 @@
+import { type NodeItem, PROBLEM_TEXT } from '../data/node.ts';
+import type { NodeFilter, NodeSort } from '../data/node-list.ts';
+import { go } from '../route.ts';
+import { nodeChanges, order, query, ready, store, totals } from '../state.ts';
+import { MiniMap } from './mini-map.tsx';
+import { type Column, VirtualGrid } from './virtual-grid.tsx';
+
+const FILTERS: Readonly<Record<NodeFilter, string>> = {
+  all: 'All nodes',
+  problems: 'Need attention',
+  'in-use': 'With VMs',
+  'in-flight': 'VMs in flight',
+  dpu: 'With a DPU',
+};
+
+const ROW = 58;
+
+/** Every node as a line with its CPU map: searched, sorted, and drawn only where it is seen. */
+export function NodeList({ chosen }: { readonly chosen: string | undefined }) {
+  nodeChanges.value;
+  const ids = order.value;
+  const at = (index: number) => store.nodes.get(ids[index] ?? -1);
+  return (
+    <>
+      <Controls found={ids.length} />
+      <VirtualGrid
+        label="Nodes"
+        columns={columns()}
+        count={ids.length}
+        rowHeight={ROW}
+        keyOf={(index) => ids[index] ?? -1}
+        cells={(index) => cellsOf(at(index))}
+        chosen={chosen === undefined ? -1 : ids.indexOf(store.nodeNamed(chosen)?.id ?? -1)}
+        onChoose={(index) => go({ list: 'nodes', node: at(index)?.name ?? '' })}
+        busy={!ready.value}
+        empty={ready.value ? 'No node is found by that.' : 'Loading …'}
+      />
+    </>
+  );
+}
+
+function Controls({ found }: { readonly found: number }) {
+  const { text, filter } = query.value;
+  const all = totals.value.nodes;
+  return (
+    // biome-ignore lint/a11y/useSemanticElements: the search element is newer than some browsers that are still in use
+    <form class="controls" role="search" onSubmit={(event) => event.preventDefault()}>
+      <label class="search">
+        <span class="unseen">Search nodes</span>
+        <input
+          type="search"
+          placeholder="Search by node, VM or network"
+          value={text}
+          onInput={({ currentTarget }) => {
+            query.value = { ...query.value, text: currentTarget.value };
+          }}
+        />
+      </label>
+      <label class="filter">
+        <span class="unseen">Which nodes</span>
+        <select
+          value={filter}
+          onChange={({ currentTarget }) => {
+            query.value = { ...query.value, filter: currentTarget.value as NodeFilter };
+          }}
+        >
+          {Object.entries(FILTERS).map(([value, name]) => (
+            <option key={value} value={value}>
+              {name}
+            </option>
+          ))}
+        </select>
+      </label>
+      <Legend />
+      <output class="found">
+        {found === all ? '' : `${found.toLocaleString('en')} of ${all.toLocaleString('en')}`}
+      </output>
+    </form>
+  );
+}
+
+/** What the maps' colours say; the letters of a node's own map say the same. */
+function Legend() {
+  return (
+    <ul class="legend" aria-label="Colours of the maps">
+      <li>
+        <span class="swatch is-small p-vm0" />
+        <span class="swatch is-small p-vm1" />
+        <span class="swatch is-small p-vm2" /> VMs
+      </li>
+      <li>
+        <span class="swatch is-small p-vm0 is-padding" /> added for whole cores
+      </li>
+      <li>
+        <span class="swatch is-small p-held" /> in flight
+      </li>
+      <li>
+        <span class="swatch is-small p-polled" /> Open vSwitch
+      </li>
+      <li>
+        <span class="swatch is-small p-reserved" /> reserved
+      </li>
+      <li>
+        <span class="swatch is-small p-free" /> free
+      </li>
+    </ul>
+  );
+}
+
+function columns(): readonly Column[] {
+  const { sort, descending } = query.value;
+  const sortable = (key: NodeSort, title: string): Column => ({
+    key,
+    title,
+    onSort: () => {
+      // A number is looked at for its largest first, a name for its beginning.
+      const turned = sort === key ? !descending : key !== 'name';
+      query.value = { ...query.value, sort: key, descending: turned };
+    },
+    ...(sort === key ? { sorted: descending ? ('descending' as const) : ('ascending' as const) } : {}),
+  });
+  return [
+    sortable('name', 'Node'),
+    { key: 'map', title: 'CPUs by NUMA node' },
+    sortable('freeCores', 'Free cores'),
+    sortable('pods', 'VMs'),
+    sortable('problems', 'State'),
+  ];
+}
+
+function cellsOf(node: NodeItem | undefined) {
+  if (node === undefined) return ['…', '', '', '', ''];
+  const { name, shape, freeCores, pods, held } = node;
+  return [
+    <>
+      <span class="name">{name}</span>
+      {/* In words too where there is no room for the column. */}
+      {node.problems.length > 0 && (
+        <span class="instead">
+          <State node={node} />
+        </span>
+      )}
+      <span class="networks">{networksOf(node)}</span>
+    </>,
+    <MiniMap key="map" node={node} />,
+    shape && (
+      <>
+        <span class="number">{freeCores}</span> <span class="of">of {shape.cores.length}</span>
+      </>
+    ),
+    <>
+      <span class="number">{pods}</span>
+      {held.length > 0 && <span class="of"> +{held.length} in flight</span>}
+    </>,
+    <State key="state" node={node} />,
+  ];
+}
+
+function networksOf({ shape }: NodeItem): string {
+  if (shape === undefined) return '';
+  const { physnets, tunnel } = shape.content;
+  const places = (cells: string) => (cells === '' ? '?' : cells);
+  return [
+    ...physnets.map(([name, cells]) => `${name} @ ${places(cells)}`),
+    ...(tunnel === undefined ? [] : [`tunnel @ ${places(tunnel)}`]),
+  ].join(' · ');
+}
+
+function State({ node: { problems, dpu } }: { readonly node: NodeItem }) {
+  if (problems.length > 0) {
+    return (
+      <>
+        {problems.map((problem) => (
+          <span key={problem} class="badge is-bad" title={PROBLEM_TEXT[problem].long}>
+            {PROBLEM_TEXT[problem].short}
+          </span>
+        ))}
+      </>
+    );
+  }
+  return <span class="badge is-good">{dpu === '' ? 'well' : `DPU ${dpu}`}</span>;
+}

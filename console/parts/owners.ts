@@ -1,0 +1,70 @@
+import { type NodeItem, Paint, slotsOf } from '../data/node.ts';
+import type { Shape } from '../data/shape.ts';
+
+/** Colours for owners; after the last the first comes again, and the letter still tells them apart. */
+const COLOURS = 6;
+
+const FIXED = ['free', 'reserved', 'polled', 'held'] as const;
+
+/** The class that a thread's painting has in the style sheet. */
+export function paintName(paint: number): string {
+  return `p-${FIXED[paint] ?? `vm${(paint - Paint.owner) % COLOURS}`}`;
+}
+
+/** The letter that stands for an owner besides its colour. */
+export function markOf(paint: number): string {
+  if (paint === Paint.free) return '';
+  if (paint === Paint.reserved) return 'R';
+  if (paint === Paint.polled) return 'S';
+  if (paint === Paint.held) return '→';
+  const index = paint - Paint.owner;
+  return String.fromCharCode((index % 52 < 26 ? 65 : 71) + (index % 52));
+}
+
+/** Who has what of a node, in the order in which it is told. */
+export interface OwnerRow {
+  readonly paint: number;
+  readonly who: string;
+  readonly about: string;
+  readonly slots: readonly number[];
+  /** Of these, the CPUs that were added for whole cores. */
+  readonly padded: readonly number[];
+}
+
+export function ownersOf(node: NodeItem, shape: Shape): OwnerRow[] {
+  const { owners, held, paint, padding } = node;
+  const painted = (kind: number) => [...paint.keys()].filter((slot) => paint[slot] === kind);
+  const inFlight = { promised: 'promised a place', nominated: 'nominated', bound: 'bound, about to start' } as const;
+  const rows: OwnerRow[] = [
+    ...owners.map(([pod, container, cpus], index): OwnerRow => {
+      const slots = slotsOf(shape, cpus);
+      const padded = slots.filter((slot) => padding[slot] === 1);
+      return { paint: Paint.owner + index, who: pod, about: container === 'compute' ? '' : container, slots, padded };
+    }),
+    ...held.map(
+      ([pod, kind, cpus]): OwnerRow => ({
+        paint: Paint.held,
+        who: pod,
+        about: cpus === '' ? `${inFlight[kind]}; its CPUs are not foretold` : inFlight[kind],
+        slots: slotsOf(shape, cpus),
+        padded: [],
+      }),
+    ),
+    {
+      paint: Paint.polled,
+      who: 'Open vSwitch',
+      about: 'poll mode drivers',
+      slots: painted(Paint.polled),
+      padded: [],
+    },
+    { paint: Paint.reserved, who: 'the system', about: 'reserved', slots: painted(Paint.reserved), padded: [] },
+    {
+      paint: Paint.free,
+      who: 'nobody',
+      about: 'free: the shared pool, where Open vSwitch may run too',
+      slots: painted(Paint.free),
+      padded: [],
+    },
+  ];
+  return rows.filter(({ paint: kind, slots }) => slots.length > 0 || kind === Paint.held);
+}

@@ -1,0 +1,68 @@
+import type { PodItem } from '../data/store.ts';
+import { podChanges, ready, store } from '../state.ts';
+import { Ago } from './ago.tsx';
+import { Detail } from './detail.tsx';
+import { NodeByNode } from './node-by-node.tsx';
+import { wantsOf, whyOf } from './waiting-list.tsx';
+
+/** Why one pod waits: the scheduler's last try, and every node's answer now. */
+export function PodDetail({ name }: { readonly name: string }) {
+  podChanges.value;
+  const pod = store.podNamed(name);
+  const title = pod?.vm === undefined ? name : `${pod.namespace}/${pod.vm}`;
+  return (
+    <Detail title={title} kind={pod?.vm === undefined ? 'Pod' : 'VM'} back={{ list: 'waiting' }}>
+      {pod === undefined ? (
+        <p>{ready.value ? 'It waits no more: it was placed, or is gone.' : 'Loading …'}</p>
+      ) : (
+        <Facts pod={pod} />
+      )}
+      {pod !== undefined && (
+        <p class="about">
+          What would help, with what kube-scheduler itself looks at: <code>kubectl plumbline explain pod {name}</code>
+        </p>
+      )}
+      <NodeByNode pod={name} decidedAt={pod?.decision?.time} gone={pod === undefined} />
+    </Detail>
+  );
+}
+
+function Facts({ pod }: { readonly pod: PodItem }) {
+  const { namespace, name, vm, since, decision } = pod;
+  return (
+    <>
+      <p class="problem">{whyOf(pod)}</p>
+      <dl class="facts">
+        {vm !== undefined && (
+          <div>
+            <dt>Launcher</dt>
+            <dd>
+              {namespace}/{name}
+            </dd>
+          </div>
+        )}
+        <div>
+          <dt>Wants</dt>
+          <dd>{wantsOf(pod)}</dd>
+        </div>
+        {since !== undefined && (
+          <div>
+            <dt>Waits for</dt>
+            <dd>
+              <Ago time={since} />
+            </dd>
+          </div>
+        )}
+        {decision && (
+          <div>
+            <dt>Last try</dt>
+            <dd>
+              <Ago time={decision.time} /> ago; the scheduler offered {decision.offered.toLocaleString('en')}{' '}
+              {decision.offered === 1 ? 'node' : 'nodes'}
+            </dd>
+          </div>
+        )}
+      </dl>
+    </>
+  );
+}

@@ -1,0 +1,161 @@
+// biome-ignore-all lint/a11y/useSemanticElements: rows of a table cannot be placed one by one; a grid of roles is what ARIA has for it
+import type { ComponentChildren, TargetedKeyboardEvent } from 'preact';
+import { useEffect, useId, useLayoutEffect, useRef, useState } from 'preact/hooks';
+
+export interface Column {
+  readonly key: string;
+  readonly title: string;
+  /** Sorts by this column. */
+  readonly onSort?: () => void;
+  readonly sorted?: 'ascending' | 'descending';
+}
+
+export interface VirtualGridProps {
+  readonly label: string;
+  readonly columns: readonly Column[];
+  readonly count: number;
+  /** Pixels; every row has the same, so that the place of each is known without its being drawn. */
+  readonly rowHeight: number;
+  readonly keyOf: (index: number) => string | number;
+  /** One for each column. */
+  readonly cells: (index: number) => readonly ComponentChildren[];
+  readonly chosen: number;
+  readonly onChoose: (index: number) => void;
+  readonly busy: boolean;
+  /** Stands in place of rows where there are none. */
+  readonly empty: ComponentChildren;
+}
+
+/** Rows above and below the visible ones that are drawn, so that scrolling finds them there. */
+const SPARE = 6;
+
+/**
+ * A list of any length of which only the visible rows are drawn. Its focus is one stop of the Tab key; arrows, Page Up
+ * and Down, Home and End go through the rows, Enter chooses. Screen readers are told the row's number among all.
+ */
+export function VirtualGrid(props: VirtualGridProps) {
+  const { label, columns, count, rowHeight, keyOf, cells, chosen, onChoose, busy, empty } = props;
+  const id = useId();
+  const grid = useRef<HTMLDivElement>(null);
+  const [view, setView] = useState({ top: 0, height: 600 });
+  const [at, setAt] = useState(0);
+  const active = Math.min(at, count - 1);
+
+  useLayoutEffect(() => {
+    const element = grid.current;
+    if (element === null) return undefined;
+    const measure = () => setView({ top: element.scrollTop, height: element.clientHeight });
+    const observer = new ResizeObserver(measure);
+    observer.observe(element);
+    element.addEventListener('scroll', measure, { passive: true });
+    return () => {
+      observer.disconnect();
+      element.removeEventListener('scroll', measure);
+    };
+  }, []);
+  useEffect(() => {
+    if (chosen >= 0) setAt(chosen);
+  }, [chosen]);
+
+  const moveTo = (to: number) => {
+    const index = Math.max(0, Math.min(count - 1, to));
+    setAt(index);
+    const element = grid.current;
+    if (element === null) return;
+    const [top, bottom] = [index * rowHeight, (index + 1) * rowHeight];
+    const head = element.querySelector<HTMLElement>('.grid-head')?.offsetHeight ?? 0;
+    if (top < element.scrollTop) element.scrollTop = top;
+    else if (bottom > element.scrollTop + element.clientHeight - head) {
+      element.scrollTop = bottom - element.clientHeight + head;
+    }
+  };
+  const page = Math.max(1, Math.floor(view.height / rowHeight) - 2);
+  const keys: Readonly<Record<string, () => void>> = {
+    ArrowDown: () => moveTo(active + 1),
+    ArrowUp: () => moveTo(active - 1),
+    PageDown: () => moveTo(active + page),
+    PageUp: () => moveTo(active - page),
+    Home: () => moveTo(0),
+    End: () => moveTo(count - 1),
+    Enter: () => active >= 0 && onChoose(active),
+    ' ': () => active >= 0 && onChoose(active),
+  };
+  const onKeyDown = (event: TargetedKeyboardEvent<HTMLDivElement>) => {
+    const act = event.target === event.currentTarget ? keys[event.key] : undefined;
+    if (act === undefined || event.ctrlKey || event.metaKey || event.altKey) return;
+    event.preventDefault();
+    act();
+  };
+
+  const first = Math.max(0, Math.floor(view.top / rowHeight) - SPARE);
+  const last = Math.min(count, Math.ceil((view.top + view.height) / rowHeight) + SPARE);
+  const drawn = Array.from({ length: Math.max(0, last - first) }, (_, k) => first + k);
+  // The active row must be there for the screen reader, wherever the wheel has taken the view.
+  if (active >= 0 && (active < first || active >= last)) drawn.push(active);
+
+  return (
+    <div
+      ref={grid}
+      class="grid"
+      role="grid"
+      aria-label={label}
+      aria-rowcount={count + 1}
+      aria-colcount={columns.length}
+      aria-busy={busy}
+      aria-activedescendant={active >= 0 ? `${id}-${keyOf(active)}` : undefined}
+      tabIndex={0}
+      onKeyDown={onKeyDown}
+    >
+      <div role="rowgroup" class="grid-head">
+        <div role="row" class="row" aria-rowindex={1} tabIndex={-1}>
+          {columns.map(({ key, title, onSort, sorted }) => (
+            <div key={key} role="columnheader" class={`cell cell-${key}`} aria-sort={sorted} tabIndex={-1}>
+              {onSort ? (
+                <button type="button" onClick={onSort}>
+                  {title}
+                  <span class="sort-mark" aria-hidden="true">
+                    {sorted === undefined ? '↕' : sorted === 'ascending' ? '↑' : '↓'}
+                  </span>
+                </button>
+              ) : (
+                title
+              )}
+            </div>
+          ))}
+        </div>
+      </div>
+      <div role="rowgroup" class="grid-body" style={{ height: `${count * rowHeight}px` }}>
+        {drawn.map((index) => (
+          // biome-ignore lint/a11y/useKeyWithClickEvents: the grid itself takes the keys
+          <div
+            key={keyOf(index)}
+            id={`${id}-${keyOf(index)}`}
+            role="row"
+            class={index === active ? 'row is-active' : 'row'}
+            tabIndex={-1}
+            aria-rowindex={index + 2}
+            aria-selected={index === chosen}
+            style={{ transform: `translateY(${index * rowHeight}px)`, height: `${rowHeight}px` }}
+            onClick={() => {
+              setAt(index);
+              onChoose(index);
+            }}
+          >
+            {cells(index).map((content, column) => (
+              <div key={columns[column]?.key} role="gridcell" class={`cell cell-${columns[column]?.key}`} tabIndex={-1}>
+                {content}
+              </div>
+            ))}
+          </div>
+        ))}
+        {count === 0 && (
+          <div role="row" class="row is-empty" tabIndex={-1}>
+            <div role="gridcell" class="cell" tabIndex={-1}>
+              {empty}
+            </div>
+          </div>
+        )}
+      </div>
+    </div>
+  );
+}

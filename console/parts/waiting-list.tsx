@@ -1,0 +1,77 @@
+import type { PodItem } from '../data/store.ts';
+import { go } from '../route.ts';
+import { ready, waiting } from '../state.ts';
+import { Ago } from './ago.tsx';
+import { VirtualGrid } from './virtual-grid.tsx';
+
+const COLUMNS = [
+  { key: 'who', title: 'VM or pod' },
+  { key: 'since', title: 'Waits' },
+  { key: 'wants', title: 'Wants' },
+  { key: 'why', title: 'Why' },
+] as const;
+
+const ROW = 58;
+
+/** Pods that found no node, or that cannot start on theirs; the longest waiting first. */
+export function WaitingList({ chosen }: { readonly chosen: string | undefined }) {
+  const pods = waiting.value;
+  return (
+    <VirtualGrid
+      label="Waiting VMs and pods"
+      columns={COLUMNS}
+      count={pods.length}
+      rowHeight={ROW}
+      keyOf={(index) => pods[index]?.uid ?? ''}
+      cells={(index) => cellsOf(pods[index])}
+      chosen={pods.findIndex(({ key }) => key === chosen)}
+      onChoose={(index) => go({ list: 'waiting', pod: pods[index]?.key ?? '' })}
+      busy={!ready.value}
+      empty={ready.value ? 'Nobody waits.' : 'Loading …'}
+    />
+  );
+}
+
+function cellsOf(pod: PodItem | undefined) {
+  if (pod === undefined) return [];
+  const { namespace, name, vm, since } = pod;
+  return [
+    <>
+      <span class="name">{vm ?? name}</span>
+      <span class="networks">
+        {vm === undefined ? 'pod in ' : 'VM in '}
+        {namespace}
+      </span>
+    </>,
+    since === undefined ? '' : <Ago key="since" time={since} />,
+    wantsOf(pod),
+    <span key="why" class="why">
+      {whyOf(pod)}
+    </span>,
+  ];
+}
+
+export function wantsOf({ cpus, wholeCores, networks }: PodItem): string {
+  const required = networks.filter(([, affinity]) => affinity === 'required').map(([network]) => network);
+  return [
+    cpus === 0 ? 'shared CPUs' : `${cpus} CPUs${wholeCores ? ' as whole cores' : ''}`,
+    ...(required.length > 0 ? [`beside ${required.join(', ')}`] : []),
+  ].join(' ');
+}
+
+/** The shortest true reason; the detail has all of them. */
+export function whyOf({ rejected, refusedOnHost, node, decision, nominated }: PodItem): string {
+  if (rejected !== undefined) return `${rejected} on ${node ?? 'its node'}`;
+  if (refusedOnHost !== undefined) return `refused by the agent on ${node}: ${refusedOnHost}`;
+  if (nominated !== undefined) return `nominated to ${nominated}: waits for room there`;
+  if (decision === undefined) return 'the scheduler has not asked about it yet';
+  if (decision.answered.length > 0) return `about to be bound to ${nodesInWords(decision.answered)}`;
+  const [most, ...others] = [...decision.refused].sort(([, a], [, b]) => b - a);
+  if (most === undefined) return 'the scheduler offered no node: its own filters left none';
+  const more = others.length === 0 ? '' : `, and ${others.length} more reason${others.length === 1 ? '' : 's'}`;
+  return `${most[1].toLocaleString('en')} × ${most[0]}${more}`;
+}
+
+function nodesInWords(nodes: readonly string[]): string {
+  return nodes.length === 1 ? `${nodes[0]}` : `one of ${nodes.length} nodes`;
+}

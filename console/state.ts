@@ -1,0 +1,103 @@
+import { computed, signal } from '@preact/signals';
+import { connect, type LineState } from './data/connection.ts';
+import { byName, findNodes, type NodeQuery } from './data/node-list.ts';
+import { type PodItem, Store } from './data/store.ts';
+import { totalsOf } from './data/totals.ts';
+import type { Replica } from './data/wire.ts';
+
+/** The cluster; what follows are the signals by which the page hears of its changes. */
+export const store = new Store();
+
+export const line = signal<LineState>('connecting');
+/** Milliseconds of the monotonic clock since when there has been no line. */
+export const brokenSince = signal<number | undefined>(undefined);
+/** Everything has come in once. */
+export const ready = signal(false);
+export const replica = signal<Replica | undefined>(undefined);
+
+/** Changes of nodes, at most once a frame. */
+export const nodeChanges = signal(0);
+/** The same for what is worked out of all nodes, where twice a second is as much as anybody can follow. */
+export const nodeChangesSlow = signal(0);
+export const podChanges = signal(0);
+
+export const query = signal<NodeQuery>({ text: '', sort: 'name', descending: false, filter: 'all' });
+
+const names = computed(() => {
+  namings.value;
+  return byName(store.nodes.values()).map(({ id }) => id);
+});
+const namings = signal(0);
+
+/** The numbers of the nodes to be listed, in order. */
+export const order = computed(() => {
+  nodeChangesSlow.value;
+  const nodes = names.value.flatMap((id) => store.nodes.get(id) ?? []);
+  return findNodes(nodes, query.value);
+});
+
+export const totals = computed(() => {
+  nodeChangesSlow.value;
+  return totalsOf(store.nodes.values());
+});
+
+/** Pods that wait, the longest first. */
+export const waiting = computed((): readonly PodItem[] => {
+  podChanges.value;
+  const oldest = (pod: PodItem) => pod.since ?? '~';
+  return [...store.pods.values()].sort(
+    (a, b) => Number(oldest(a) > oldest(b)) - Number(oldest(a) < oldest(b)) || Number(a.key > b.key) - 0.5,
+  );
+});
+
+const SLOW = 500;
+let frame = 0;
+let slow: ReturnType<typeof setTimeout> | undefined;
+let slowLast = Number.NEGATIVE_INFINITY;
+
+/** Tells of changes with the next frame; a hidden page draws nothing. */
+function schedule(): void {
+  if (frame === 0) frame = requestAnimationFrame(tell);
+  slow ??= setTimeout(tellSlow, Math.max(0, slowLast + SLOW - performance.now()));
+}
+
+function tell(): void {
+  frame = 0;
+  nodeChanges.value = store.changes;
+  podChanges.value = store.podChanges;
+  replica.value = store.replica;
+}
+
+function tellSlow(): void {
+  slow = undefined;
+  slowLast = performance.now();
+  namings.value = store.namings;
+  nodeChangesSlow.value = store.changes;
+}
+
+/** Opens the line; from now on the signals follow the cluster. */
+export function follow(): void {
+  connect({
+    onRecords(records) {
+      store.take(records);
+      schedule();
+    },
+    onAnew() {
+      store.clear();
+      ready.value = false;
+      schedule();
+    },
+    onReady() {
+      ready.value = true;
+      clearTimeout(slow);
+      slowLast = Number.NEGATIVE_INFINITY;
+      slow = setTimeout(tellSlow, 0);
+      schedule();
+    },
+    onState(state) {
+      line.value = state;
+      if (state === 'live') brokenSince.value = undefined;
+      else brokenSince.value ??= performance.now();
+    },
+  });
+}

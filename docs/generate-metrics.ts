@@ -1,0 +1,79 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { parse } from 'yaml';
+import { createAgentMetrics } from '../node-agent/metrics.ts';
+import { registerDatapathMetrics } from '../node-agent/ovs-affinity/datapath-metrics.ts';
+import { createLogger } from '../runtime/log.ts';
+import { Registry } from '../runtime/metrics.ts';
+import { createExtenderMetrics } from '../scheduler-plugin/metrics.ts';
+import { createWebhookMetrics } from '../webhook/metrics.ts';
+
+/** A metric as its daemon's registry has it. */
+export interface DescribedMetric {
+  readonly name: string;
+  readonly type: string;
+  readonly help: string;
+  readonly labelNames: readonly string[];
+}
+
+const DIRECTORY = import.meta.dirname;
+const PAGE = join(DIRECTORY, 'metrics.md');
+const RULES = join(DIRECTORY, '../manifests/components/monitoring/rules.yaml');
+const [BEGIN, END] = ['<!-- begin: npm run docs:metrics -->', '<!-- end -->'];
+
+/** Every metric of Plumbline's own, by the daemon that has it. */
+export function describedMetrics(): Readonly<Record<string, readonly DescribedMetric[]>> {
+  const registries = { webhook: new Registry(), 'scheduler-plugin': new Registry(), 'node-agent': new Registry() };
+  createWebhookMetrics(registries.webhook);
+  createExtenderMetrics(registries['scheduler-plugin']);
+  createAgentMetrics(registries['node-agent']);
+  registerDatapathMetrics(registries['node-agent'], { rundir: '/none', log: createLogger('docs', 'silent') });
+  return Object.fromEntries(
+    Object.entries(registries).map(([daemon, registry]) => [
+      daemon,
+      // prom-client's types leave the label names out.
+      (registry.getMetricsAsArray() as unknown as DescribedMetric[]).toSorted((a, b) => (a.name < b.name ? -1 : 1)),
+    ]),
+  );
+}
+
+export interface Alert {
+  readonly alert: string;
+  readonly expr: string;
+}
+
+export function shippedAlerts(): Alert[] {
+  const { spec } = parse(readFileSync(RULES, 'utf8')) as { spec: { groups: { rules: Alert[] }[] } };
+  return spec.groups.flatMap(({ rules }) => rules);
+}
+
+/** The names of metrics that an expression reads, as the registries have them: a histogram without _bucket and the like. */
+export function metricsIn(expr: string): string[] {
+  const names = expr.match(/\bplumbline_[a-z_]+\b/g) ?? [];
+  return [...new Set(names.map((name) => name.replace(/_(bucket|sum|count)$/, '')))];
+}
+
+/** The page, with its generated part made anew. */
+export function metricsPage(): string {
+  const page = readFileSync(PAGE, 'utf8');
+  const [begin, end] = [page.indexOf(BEGIN), page.indexOf(END)];
+  if (begin < 0 || end < begin) throw new Error(`${PAGE}: the marks of its generated part are missing`);
+  return `${page.slice(0, begin + BEGIN.length)}\n\n${tables()}\n${page.slice(end)}`;
+}
+
+function tables(): string {
+  const alerts = shippedAlerts();
+  const row = ({ name, type, help, labelNames }: DescribedMetric) => {
+    const using = alerts.filter(({ expr }) => metricsIn(expr).includes(name)).map(({ alert }) => alert);
+    const cells = [`\`${name}\``, type, labelNames.map((one) => `\`${one}\``).join(', '), help, using.join(', ')];
+    return `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`;
+  };
+  return Object.entries(describedMetrics())
+    .map(([daemon, metrics]) => {
+      const head = ['| metric | type | labels | says | alerts |', '| --- | --- | --- | --- | --- |'];
+      return [`### ${daemon}`, '', ...head, ...metrics.map(row), ''].join('\n');
+    })
+    .join('\n');
+}
+
+if (process.argv[1] === import.meta.filename) writeFileSync(PAGE, metricsPage());

@@ -1,0 +1,69 @@
+import { join } from 'node:path';
+import type { CellMemory } from '../model/kubelet/memory-state.ts';
+import { entries, numaNodeIds, readId, readOptional } from './sysfs-files.ts';
+
+/** Memory and distances of NUMA nodes, as the kubelet reads them at its start. */
+export interface HostMemory {
+  /** Bytes by NUMA node; only of nodes whose memory the kernel tells. */
+  readonly cells: readonly CellMemory[];
+  /** By NUMA node: the distance to each node that has CPUs, ascending by id. Undefined where the kernel tells none. */
+  readonly distances: Readonly<Record<string, readonly number[]>> | undefined;
+}
+
+/**
+ * Reads both for the nodes that have CPUs.
+ *
+ * Source: Documentation/ABI/stable/sysfs-devices-node of the kernel; cAdvisor's GetNodesInfo, which the kubelet uses.
+ */
+export async function readMemory(root: string, cellIds: readonly number[]): Promise<HostMemory> {
+  const directory = join(root, 'devices/system/node');
+  const ids = await numaNodeIds(directory);
+  const cells: CellMemory[] = [];
+  const distances: Record<string, number[]> = {};
+  for (const id of cellIds) {
+    const node = join(directory, `node${id}`);
+    const memory = parseMemTotal((await readOptional(join(node, 'meminfo'))) ?? '');
+    if (memory !== undefined) {
+      const hugePages = await readHugePages(join(node, 'hugepages'));
+      cells.push({ id, memory, ...(Object.keys(hugePages).length > 0 && { hugePages }) });
+    }
+    const row = parseDistances((await readOptional(join(node, 'distance'))) ?? '', ids, cellIds);
+    if (row !== undefined) distances[String(id)] = row;
+  }
+  return { cells, distances: Object.keys(distances).length === cellIds.length ? distances : undefined };
+}
+
+/** `Node 0 MemTotal:       65842204 kB`, in bytes. */
+function parseMemTotal(text: string): number | undefined {
+  const kibibytes = /MemTotal:\s+(\d+) kB/.exec(text)?.[1];
+  return kibibytes === undefined ? undefined : Number(kibibytes) * 1024;
+}
+
+/** Bytes by the resource name of each page size that the node has pages of. */
+async function readHugePages(directory: string): Promise<Record<string, number>> {
+  const bytes: Record<string, number> = {};
+  for (const name of await entries(directory, /^hugepages-\d+kB$/)) {
+    const kibibytes = Number(/\d+/.exec(name)?.[0]);
+    const pages = (await readId(join(directory, name, 'nr_hugepages'))) ?? 0;
+    if (pages > 0) bytes[`hugepages-${binaryQuantity(kibibytes)}`] = pages * kibibytes * 1024;
+  }
+  return bytes;
+}
+
+/** 2048 KiB as Kubernetes writes it: 2Mi. */
+function binaryQuantity(kibibytes: number): string {
+  const units = ['Ki', 'Mi', 'Gi', 'Ti'];
+  let [amount, unit] = [kibibytes, 0];
+  while (amount % 1024 === 0 && unit < units.length - 1) {
+    amount /= 1024;
+    unit++;
+  }
+  return `${amount}${units[unit]}`;
+}
+
+/** The kernel's row has a column for each online node, with CPUs or without. */
+function parseDistances(text: string, ids: readonly number[], wanted: readonly number[]): number[] | undefined {
+  const columns = text.trim().split(/\s+/).map(Number);
+  const row = wanted.map((id) => columns[ids.indexOf(id)]).filter((distance) => Number.isInteger(distance));
+  return row.length === wanted.length ? (row as number[]) : undefined;
+}

@@ -1,0 +1,137 @@
+import {
+  type Condition,
+  type Entry,
+  INDENT,
+  type MapNode,
+  or,
+  PAD,
+  type Raw,
+  type SeqNode,
+  type Tree,
+} from './tree.ts';
+
+/** One object of the manifests, to be changed into a template. */
+export interface Draft {
+  readonly kind: string;
+  readonly name: string;
+  readonly tree: MapNode;
+  /** When the object is there at all. */
+  when: Condition[];
+}
+
+const raw = (text: string): Raw => ({ kind: 'raw', text });
+/** A value of values.yaml, with as many lines as it has. */
+const yaml = (value: string): Raw => ({ kind: 'raw', block: true, text: `{{- toYaml ${value} | nindent ${INDENT} }}` });
+
+/** The daemons by their part of values.yaml. */
+const DAEMONS: Readonly<Record<string, string>> = {
+  'plumbline-webhook': 'webhook',
+  'plumbline-scheduler-plugin': 'schedulerPlugin',
+  'plumbline-node-agent': 'nodeAgent',
+  'plumbline-node-agent-dpu-host': 'nodeAgent',
+};
+
+/** What the values say about the objects beside their presence; by default each renders to what the manifests have. */
+export function applySettings(draft: Draft): void {
+  const { kind, name, tree, when } = draft;
+  const part = DAEMONS[name];
+  if (part !== undefined && (kind === 'Deployment' || kind === 'DaemonSet')) workload(tree, kind, part);
+  if (kind === 'Certificate' || kind === 'Issuer') when.push('.Values.certManager.enabled');
+  if (kind === 'NetworkPolicy') when.push('.Values.networkPolicy.enabled');
+  if (kind === 'PodDisruptionBudget') when.push('.Values.podDisruptionBudget.enabled');
+  if (kind === 'ConfigMap' && name === 'plumbline-dashboard') when.push('.Values.monitoring.dashboard');
+  if (kind.endsWith('WebhookConfiguration')) webhooks(tree);
+  if (name === 'plumbline-metrics') set(tree, MONITORED, raw('{{ .Values.monitoring.namespace }}'));
+  if (kind === 'NetworkPolicy' && part !== undefined) {
+    set(tree, ['spec', 'egress', 0, 'ports'], yaml('.Values.networkPolicy.egressPorts'));
+  }
+  if (name === 'plumbline-cpu-mask-kubevirt') {
+    set(tree, ['subjects', 0, 'name'], raw('system:serviceaccounts:{{ .Values.kubevirt.namespace }}'));
+  }
+  const address = raw('{{ .Values.schedulerPlugin.clusterIP }}');
+  if (kind === 'Service' && name === 'plumbline-scheduler-plugin') set(tree, ['spec', 'clusterIP'], address);
+  if (kind === 'Certificate' && name === 'plumbline-scheduler-plugin') set(tree, ['spec', 'ipAddresses', 0], address);
+}
+
+const MONITORED = [
+  ...['spec', 'ingress', 0, 'from', 0, 'namespaceSelector', 'matchLabels'],
+  'kubernetes.io/metadata.name',
+];
+const CONTAINER = ['spec', 'template', 'spec', 'containers', 0];
+
+function workload(tree: MapNode, kind: string, part: string): void {
+  const values = `.Values.${part}`;
+  if (kind === 'Deployment') set(tree, ['spec', 'replicas'], raw(`{{ ${values}.replicas }}`));
+  else set(tree, ['spec', 'updateStrategy'], yaml(`${values}.updateStrategy`));
+  const pod = at(tree, ['spec', 'template', 'spec']) as MapNode;
+  const container = at(tree, CONTAINER) as MapNode;
+  set(tree, [...CONTAINER, 'image'], raw(`{{ include "plumbline.image" (list . ${values}.image) }}`));
+  set(tree, [...CONTAINER, 'resources'], yaml(`${values}.resources`));
+  addArguments(container, `${values}.flags`);
+  insert(container, 'imagePullPolicy', raw('{{ .Values.images.pullPolicy }}'), '.Values.images.pullPolicy');
+  insert(pod, 'imagePullSecrets', yaml('.Values.images.pullSecrets'), '.Values.images.pullSecrets');
+  if (kind === 'DaemonSet') {
+    // The agents are on every node that is theirs; a DaemonSet goes by labels that it has for that.
+    set(tree, ['spec', 'template', 'spec', 'tolerations'], yaml(`${values}.tolerations`));
+    return;
+  }
+  for (const key of ['nodeSelector', 'tolerations', 'affinity'])
+    insert(pod, key, yaml(`${values}.${key}`), `${values}.${key}`);
+}
+
+/** Flags of values.yaml come last, so that they go over what the manifests have. */
+function addArguments(container: MapNode, flags: string): void {
+  const text = `{{- range $flag, $value := ${flags} }}\n${PAD}- {{ printf "--%s=%v" $flag $value | quote }}\n{{- end }}`;
+  const given: SeqNode['items'][number] = { value: { kind: 'raw', block: true, text } };
+  const found = container.entries.find(({ key }) => key === 'args');
+  if (found === undefined) {
+    insert(container, 'args', { kind: 'seq', items: [given] }, flags);
+    return;
+  }
+  const { items } = found.value as SeqNode;
+  // There may be flags where there is nothing else.
+  if (found.when !== undefined) {
+    for (const one of items) one.when ??= found.when;
+    found.when = or([found.when, flags]);
+  }
+  items.push(given);
+}
+
+/** Whom cert-manager serves is not for others to say, and the other way round. */
+function webhooks(tree: MapNode): void {
+  const annotations = entryAt(tree, ['metadata', 'annotations']);
+  annotations.when = '.Values.certManager.enabled';
+  for (const { value } of (at(tree, ['webhooks']) as SeqNode).items) {
+    const config = at(value, ['clientConfig']) as MapNode;
+    insert(config, 'caBundle', raw('{{ .Values.webhook.caBundle }}'), '.Values.webhook.caBundle');
+  }
+}
+
+type Path = readonly (string | number)[];
+
+function entryAt(tree: Tree, path: Path): { value: Tree; when?: Condition | undefined } {
+  let found: { value: Tree; when?: Condition | undefined } = { value: tree };
+  for (const step of path) {
+    const { value } = found;
+    const members = typeof value === 'object' && value !== null && 'kind' in value ? value : undefined;
+    const next: typeof found | undefined =
+      members?.kind === 'map'
+        ? members.entries.find((entry: Entry) => entry.key === step)
+        : members?.kind === 'seq'
+          ? members.items[Number(step)]
+          : undefined;
+    if (next === undefined) throw new Error(`the manifests have no ${path.join('.')} (at ${step})`);
+    found = next;
+  }
+  return found;
+}
+
+const at = (tree: Tree, path: Path): Tree => entryAt(tree, path).value;
+
+function set(tree: Tree, path: Path, value: Tree): void {
+  entryAt(tree, path).value = value;
+}
+
+function insert(map: MapNode, key: string, value: Tree, when: Condition): void {
+  map.entries.push({ key, value, when });
+}

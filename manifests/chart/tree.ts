@@ -1,0 +1,115 @@
+/** A manifest as data. */
+export type Json = string | number | boolean | null | readonly Json[] | { readonly [key: string]: Json };
+
+/**
+ * A manifest that is more than one: parts of it are there under a condition of Helm's templates only. A condition is
+ * what stands after `if`.
+ */
+export type Tree = Scalar | Choice | Raw | MapNode | SeqNode;
+export type Scalar = string | number | boolean | null;
+export type Condition = string;
+
+/** One value by default, others under conditions. */
+export interface Choice {
+  readonly kind: 'choice';
+  readonly value: Scalar;
+  readonly others: readonly { readonly when: Condition; readonly value: Scalar }[];
+}
+/** Template text. With `block` it brings its own lines, and indents each, by INDENT or PAD. */
+export interface Raw {
+  readonly kind: 'raw';
+  readonly text: string;
+  readonly block?: boolean;
+}
+export interface MapNode {
+  readonly kind: 'map';
+  entries: Entry[];
+}
+export interface Entry {
+  readonly key: string;
+  value: Tree;
+  when?: Condition | undefined;
+}
+export interface SeqNode {
+  readonly kind: 'seq';
+  items: { value: Tree; when?: Condition | undefined }[];
+}
+
+/** In a block's text: how many spaces its lines are indented by, and those spaces themselves. */
+export const [INDENT, PAD] = ['@indent@', '@pad@'];
+
+export interface Variant {
+  readonly when: Condition;
+  /** Undefined: it has none. */
+  readonly value: Json | undefined;
+}
+
+export const or = (conditions: readonly Condition[]): Condition => {
+  const unique = [...new Set(conditions)];
+  return unique.length === 1 ? (unique[0] ?? '') : `or ${unique.map((one) => `(${one})`).join(' ')}`;
+};
+export const not = (condition: Condition): Condition => `not (${condition})`;
+
+const isMap = (value: Json | undefined): value is { readonly [key: string]: Json } =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+/**
+ * One tree of a value and of what it is under each condition. Conditions may hold together as long as they add different
+ * things.
+ * @throws Error where a value changes its type
+ */
+export function merge(value: Json, variants: readonly Variant[]): Tree {
+  const present = variants.filter((one): one is Variant & { value: Json } => one.value !== undefined);
+  const changed = present.filter((one) => JSON.stringify(one.value) !== JSON.stringify(value));
+  if (Array.isArray(value)) return mergeSeq(value, present as (Variant & { value: Json[] })[]);
+  if (isMap(value)) return mergeMap(value, present as (Variant & { value: { [key: string]: Json } })[]);
+  const scalar = value as Scalar;
+  if (changed.length === 0) return scalar;
+  return {
+    kind: 'choice',
+    value: scalar,
+    others: changed.map(({ when, value: to }) => ({ when, value: to as Scalar })),
+  };
+}
+
+type Members = readonly { readonly id: string; readonly value: Json }[];
+
+function mergeMap(
+  value: { readonly [key: string]: Json },
+  variants: readonly (Variant & { value: object })[],
+): MapNode {
+  const members = (of: object): Members => Object.entries(of).map(([id, one]) => ({ id, value: one as Json }));
+  const entries = mergeMembers(
+    members(value),
+    variants.map(({ when, value: of }) => ({ when, members: members(of) })),
+  );
+  return { kind: 'map', entries: entries.map(({ id, ...rest }) => ({ key: id, ...rest })) };
+}
+
+function mergeSeq(value: readonly Json[], variants: readonly (Variant & { value: readonly Json[] })[]): SeqNode {
+  // Kubernetes tells members of a list by their names, where they have any.
+  const idOf = (one: Json) => (isMap(one) && typeof one['name'] === 'string' ? one['name'] : JSON.stringify(one));
+  const members = (of: readonly Json[]): Members => of.map((one) => ({ id: idOf(one), value: one }));
+  const items = mergeMembers(
+    members(value),
+    variants.map(({ when, value: of }) => ({ when, members: members(of) })),
+  );
+  return { kind: 'seq', items: items.map(({ value: one, when }) => ({ value: one, when })) };
+}
+
+function mergeMembers(base: Members, variants: readonly { readonly when: Condition; readonly members: Members }[]) {
+  const find = (members: Members, id: string) => members.find((one) => one.id === id)?.value;
+  const kept = base.map(({ id, value }) => {
+    const inVariants = variants.map(({ when, members }) => ({ when, value: find(members, id) }));
+    const without = inVariants.filter((one) => one.value === undefined).map(({ when }) => when);
+    return { id, value: merge(value, inVariants), when: without.length === 0 ? undefined : not(or(without)) };
+  });
+  const ids = new Set(variants.flatMap(({ members }) => members.map(({ id }) => id)));
+  for (const { id } of base) ids.delete(id);
+  const added = [...ids].map((id) => {
+    const having = variants.map(({ when, members }) => ({ when, value: find(members, id) }));
+    const present = having.filter(({ value }) => value !== undefined);
+    return { id, value: merge(present[0]?.value ?? null, present), when: or(present.map(({ when }) => when)) };
+  });
+  return [...kept, ...added];
+}

@@ -1,0 +1,58 @@
+import type { CpuSet } from '../cpu-set.ts';
+import type { Host } from '../host.ts';
+import type { LauncherCells } from './pin-pool.ts';
+import { LauncherPinError, launcherPins } from './pins.ts';
+
+/** What is seen of a guest with dedicated CPUs whose IO threads have lost their pins. */
+export interface UnpinnedIo {
+  readonly container: CpuSet;
+  readonly host: Host;
+  /** The CPU of each vCPU, by index. */
+  readonly vcpus: readonly number[];
+  readonly ioThreads: number;
+  /** The CPUs that virt-handler has put into its cgroup: those of the emulator's pin. */
+  readonly emulator: CpuSet;
+}
+
+/** KubeVirt's guests have at most two threads a core. */
+const GUEST_THREADS = [1, 2];
+
+/**
+ * The CPU of each thread of a supplemental IO thread pool, in the pool's order, by the launcher's own algorithm: some
+ * guest topology must give just the vCPU pins and the emulator's that are seen. Undefined where none does, as with IO
+ * threads that are no such pool, or where two disagree.
+ */
+export function ioThreadPins({
+  container,
+  host,
+  vcpus,
+  ioThreads,
+  emulator,
+}: UnpinnedIo): readonly number[] | undefined {
+  const cells = launcherCells(host);
+  const answers = new Map<string, readonly number[]>();
+  for (const threads of GUEST_THREADS) {
+    for (const strict of [false, true]) {
+      const guest = { sockets: 1, cores: vcpus.length / threads, threads };
+      if (!Number.isInteger(guest.cores)) continue;
+      try {
+        const pins = launcherPins({ cpuset: container, cells, guest, strict, ioThreads, emulator: emulator.size });
+        const isSeen = areEqual(pins.vcpus, vcpus) && pins.emulator.every((cpu) => emulator.has(cpu));
+        if (isSeen) answers.set(pins.ioThreads.join(), pins.ioThreads);
+      } catch (error) {
+        if (!(error instanceof LauncherPinError)) throw error;
+      }
+    }
+  }
+  return answers.size === 1 ? [...answers.values()][0] : undefined;
+}
+
+/** A host as virt-handler describes it: cells in order, CPUs in each in order, with the threads of their cores. */
+export function launcherCells({ cells, cores }: Host): LauncherCells {
+  const siblings = new Map(cores.flatMap((core) => [...core].map((cpu) => [cpu, core.toArray()] as const)));
+  return cells.map(({ cpus }) => [...cpus].map((cpu) => ({ cpu, siblings: siblings.get(cpu) ?? [cpu] })));
+}
+
+function areEqual(a: readonly number[], b: readonly number[]): boolean {
+  return a.length === b.length && a.every((cpu, i) => cpu === b[i]);
+}

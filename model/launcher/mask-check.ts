@@ -1,0 +1,44 @@
+import { checkCount } from '../cpu-mask/check.ts';
+import { formatMask, parseMask } from '../cpu-mask/mask.ts';
+import { ParseError } from '../errors.ts';
+import { CPU_MASK_ANNOTATION } from '../names.ts';
+import { guestVcpus } from './cpus.ts';
+import { maskWishOf } from './mask-wish.ts';
+import type { MetaShape, VmiShape } from './shapes.ts';
+
+export interface MaskedTemplate {
+  readonly metadata: MetaShape;
+  readonly spec: VmiShape['spec'];
+  /** An instancetype brings the CPUs, so their number is known only at the VMI. */
+  readonly instancetype: boolean;
+}
+
+/** What refuses a VM, a VMI or its launcher for its CPU mask, by what they say themselves: no host is asked. */
+export function maskRefusals({ metadata, spec, instancetype }: MaskedTemplate): string[] {
+  const text = metadata.annotations?.[CPU_MASK_ANNOTATION];
+  if (text === undefined) return [];
+  try {
+    const mask = parseMask(text);
+    if (spec.domain.cpu?.dedicatedCpuPlacement === true) {
+      const why = `annotation ${CPU_MASK_ANNOTATION} (${formatMask(mask)}) and dedicatedCpuPlacement exclude each other: dedicated CPUs are pinned by KubeVirt. Take one of them away`;
+      return [why];
+    }
+    const fault = instancetype ? undefined : checkCount(mask, guestVcpus({ metadata, spec }));
+    return fault === undefined ? [] : [`annotation ${CPU_MASK_ANNOTATION}: ${fault.message}`];
+  } catch (error) {
+    if (error instanceof ParseError) return [`annotation ${CPU_MASK_ANNOTATION}: ${error.message}`];
+    throw error;
+  }
+}
+
+/**
+ * A launcher on shared CPUs by its VM that the kubelet would give CPUs of its own, since all its containers are
+ * Guaranteed and this one asks for whole CPUs: then the kubelet chooses the CPUs, and the mask could not.
+ * @throws ParseError if the mask cannot be read
+ */
+export function maskWithOwnCpus(metadata: MetaShape): string[] {
+  if (maskWishOf(metadata) === undefined) return [];
+  return [
+    `annotation ${CPU_MASK_ANNOTATION}: requests and limits of this launcher are equal and whole CPUs, so the kubelet gives it CPUs of its own and a mask cannot choose others; let CPU requests and limits differ, or take the mask away`,
+  ];
+}

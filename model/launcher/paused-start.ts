@@ -1,0 +1,81 @@
+import { maskWishOf } from './mask-wish.ts';
+import type { MetaShape, VmiShape } from './shapes.ts';
+
+/**
+ * Pinned before the guest runs: the webhook has a VMI with a CPU mask start paused and writes a record on it; the
+ * extender ends that pause, and no other, once the node's agent reports that the vCPUs are pinned.
+ *
+ *     waiting ──seen paused──> paused <since> ──pinned, unpaused──────────> resumed
+ *                                   └──that pause is over by another's hand──┘
+ *
+ * `since` is when the pause began, by KubeVirt's condition, and tells it from one that a user makes later: so whoever
+ * takes over in the midst of this neither forgets a VM nor ends a user's pause.
+ */
+export type PausedStart =
+  | { readonly state: 'waiting' }
+  | { readonly state: 'paused'; readonly since: string }
+  | { readonly state: 'resumed' };
+
+/** The pause at start is KubeVirt's own pause "by user"; an I/O error and a migration pause for other reasons. */
+const OUR_PAUSE = 'PausedByUser';
+
+/** A VMI by what a pause depends on. */
+export interface StartingVmi {
+  readonly record: PausedStart | undefined;
+  readonly phase: string;
+  /** The pause it is in. */
+  readonly paused: { readonly reason: string; readonly since: string } | undefined;
+}
+
+export interface PinningReport {
+  readonly state: 'pinned' | 'unpinned' | 'refused';
+  /** CamelCase; '' where there is nothing to say. */
+  readonly reason: string;
+  readonly message: string;
+}
+
+export type StartStep =
+  | { readonly do: 'nothing' }
+  /** Until the agent says something. */
+  | { readonly do: 'wait' }
+  | { readonly do: 'record'; readonly record: PausedStart }
+  | { readonly do: 'unpause' }
+  /** It stays paused: somebody has to hear why. */
+  | { readonly do: 'tell'; readonly reason: string; readonly message: string };
+
+/**
+ * Whether the webhook has a VMI start paused: it has a mask that pins something, its user left the start to KubeVirt,
+ * and nothing forbids a pause (KubeVirt allows none with a liveness probe).
+ * @throws ParseError if the mask cannot be read
+ */
+export function pausesAtStart({ metadata, spec }: { metadata: MetaShape; spec: VmiShape['spec'] }): boolean {
+  if (spec.startStrategy || spec.livenessProbe != null) return false;
+  return spec.domain.cpu?.dedicatedCpuPlacement !== true && maskWishOf(metadata) !== undefined;
+}
+
+/** What is to be done for a VMI next. Its record says nothing of a pause that is not ours. */
+export function nextStep({ record, phase, paused }: StartingVmi, pinning: PinningReport | undefined): StartStep {
+  if (record === undefined || record.state === 'resumed' || phase !== 'Running') return { do: 'nothing' };
+  if (record.state === 'waiting') {
+    if (paused?.reason !== OUR_PAUSE) return { do: 'nothing' };
+    return { do: 'record', record: { state: 'paused', since: paused.since } };
+  }
+  if (paused === undefined || paused.reason !== OUR_PAUSE || paused.since !== record.since) {
+    return { do: 'record', record: { state: 'resumed' } };
+  }
+  if (pinning === undefined) return { do: 'wait' };
+  if (pinning.state === 'pinned') return { do: 'unpause' };
+  const { reason, message } = pinning;
+  return { do: 'tell', reason, message };
+}
+
+export function formatPausedStart(record: PausedStart): string {
+  return record.state === 'paused' ? `paused ${record.since}` : record.state;
+}
+
+/** Undefined for text that is none: nobody but the webhook and the extender can have written it. */
+export function parsePausedStart(text: string | undefined): PausedStart | undefined {
+  if (text === 'waiting' || text === 'resumed') return { state: text };
+  const since = text?.startsWith('paused ') ? text.slice('paused '.length) : '';
+  return since === '' ? undefined : { state: 'paused', since };
+}

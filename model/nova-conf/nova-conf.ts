@@ -1,0 +1,124 @@
+import { CpuSet } from '../cpu-set.ts';
+import { ParseError, quote } from '../errors.ts';
+import type { NetworkMapEntry } from '../networks/network-map.ts';
+import { type OsloConfig, optionOf, sectionKey } from './oslo-config.ts';
+
+/** What of a Nova compute host's configuration means something here. */
+export interface NovaHost {
+  /** Where its networks are, as the agent's network map says it. */
+  readonly networks: NetworkMapEntry;
+  readonly cpus: NovaCpus;
+  /** What has no counterpart, or would have kept Nova from starting. */
+  readonly warnings: readonly string[];
+}
+
+export interface NovaCpus {
+  /** CPUs for pinned guests: `[compute] cpu_dedicated_set`, or `vcpu_pin_set` of Nova before 20.0. */
+  readonly dedicated: CpuSet | undefined;
+  /** CPUs for all other guests. */
+  readonly shared: CpuSet | undefined;
+}
+
+const PHYSNET_SECTION = 'neutron_physnet_';
+const HIGHEST_NUMA_NODE = 1023;
+
+/**
+ * Reads the sections of a nova.conf that say where networks are (`[neutron] physnets`, `[neutron_physnet_NAME]
+ * numa_nodes`, `[neutron_tunnel] numa_nodes`) and which CPUs guests get.
+ *
+ * A physnet that is listed and has no `numa_nodes` keeps Nova from starting; here it has no affinity, as its
+ * specification says, and is warned about.
+ *
+ * Sources: the blueprint numa-aware-vswitches; nova/conf/neutron.py, nova/conf/compute.py, libvirt driver.
+ *
+ * @throws ParseError if a value is none
+ */
+export function readNovaConf(config: OsloConfig): NovaHost {
+  const warnings: string[] = [];
+  const listed = listOf(optionOf(config, 'neutron', 'physnets') ?? '');
+  const physnets: [string, { numaNodes: number[] }][] = [...new Set(listed)].map((name) => {
+    const numaNodes = numaNodesOf(config, `${PHYSNET_SECTION}${name}`);
+    if (numaNodes.length === 0) {
+      warnings.push(
+        `physnet ${name} has no [${PHYSNET_SECTION}${name}] numa_nodes: Nova does not start with this; here it is on no NUMA node in particular`,
+      );
+    }
+    return [name, { numaNodes }];
+  });
+  const known = new Set(listed.map((name) => sectionKey(`${PHYSNET_SECTION}${name}`)));
+  for (const section of config.keys()) {
+    if (section.startsWith(PHYSNET_SECTION) && !known.has(section)) {
+      warnings.push(
+        `[${section}] is left out: [neutron] physnets does not list ${section.slice(PHYSNET_SECTION.length)}`,
+      );
+    }
+  }
+  const tunnel = numaNodesOf(config, 'neutron_tunnel');
+  const cpus = cpusOf(config, warnings);
+  return {
+    networks: {
+      ...(physnets.length > 0 && { physnets: Object.fromEntries(physnets) }),
+      ...(tunnel.length > 0 && { tunnel: { numaNodes: tunnel } }),
+    },
+    cpus,
+    warnings,
+  };
+}
+
+/**
+ * The kubelet's `reservedSystemCPUs` under which it gives pinned VMs the CPUs that Nova gave them.
+ * @param online the host's CPUs
+ */
+export function reservedCpusFor({ dedicated }: NovaCpus, online: CpuSet): CpuSet | undefined {
+  return dedicated && online.minus(dedicated);
+}
+
+function cpusOf(config: OsloConfig, warnings: string[]): NovaCpus {
+  const dedicated = cpuSpec(config, 'compute', 'cpu_dedicated_set');
+  const shared = cpuSpec(config, 'compute', 'cpu_shared_set');
+  const old = cpuSpec(config, 'DEFAULT', 'vcpu_pin_set');
+  if (dedicated && old) warnings.push('[DEFAULT] vcpu_pin_set is left out: cpu_dedicated_set takes its place');
+  const both = dedicated && shared && dedicated.intersect(shared);
+  if (both && !both.isEmpty) {
+    warnings.push(`CPUs ${both} are in cpu_dedicated_set and in cpu_shared_set: Nova does not start with this`);
+  }
+  return { dedicated: dedicated ?? old, shared };
+}
+
+function numaNodesOf(config: OsloConfig, section: string): number[] {
+  const text = optionOf(config, section, 'numa_nodes');
+  const nodes = listOf(text ?? '').map((item) => {
+    if (/^\d{1,4}$/.test(item) && Number(item) <= HIGHEST_NUMA_NODE) return Number(item);
+    const why = /^-\d/.test(item)
+      ? `${quote(item)} is what a NIC says whose NUMA node is not known; name the node, or leave the list empty`
+      : `${quote(item)} is no NUMA node`;
+    throw new ParseError(`[${section}] numa_nodes`, text ?? '', why);
+  });
+  return [...new Set(nodes)].sort((a, b) => a - b);
+}
+
+/** Items between commas; blank ones do not count. */
+function listOf(text: string): string[] {
+  return text
+    .split(',')
+    .map((item) => item.trim())
+    .filter((item) => item !== '');
+}
+
+/** Nova's CPU lists: ids and ranges, of which `^` takes some away again. */
+function cpuSpec(config: OsloConfig, section: string, option: string): CpuSet | undefined {
+  const text = optionOf(config, section, option);
+  if (text === undefined || text.trim() === '') return undefined;
+  const items = listOf(text);
+  const of = (chosen: readonly string[]) => CpuSet.parse(chosen.join(','));
+  try {
+    const taken = of(items.filter((item) => !item.startsWith('^')));
+    const without = of(items.filter((item) => item.startsWith('^')).map((item) => item.slice(1)));
+    const cpus = taken.minus(without);
+    if (!cpus.isEmpty) return cpus;
+  } catch (error) {
+    if (!(error instanceof ParseError)) throw error;
+    throw new ParseError(`[${section}] ${option}`, text, 'expected CPUs as 2-15,^8', { cause: error });
+  }
+  throw new ParseError(`[${section}] ${option}`, text, 'no CPU is left of it');
+}

@@ -1,0 +1,52 @@
+import { maskForHost } from '../cpu-mask/check.ts';
+import { type CpuMask, entryOf, formatMask } from '../cpu-mask/mask.ts';
+import { within } from '../cpu-mask/plan.ts';
+import type { CpuSet } from '../cpu-set.ts';
+import type { MaskWish } from '../launcher/mask-wish.ts';
+import type { PlacementHost } from './needs.ts';
+
+/** A host by the CPUs that a mask can choose among. */
+export interface MaskHost {
+  /** Ids, with whatever gaps there are. */
+  readonly online: CpuSet;
+  /** CPUs that containers without CPUs of their own run on, less the reserved ones. */
+  readonly usable: CpuSet;
+}
+
+export type MaskFit =
+  /** `mask` is the one that counts there: the wish's own, or `all` where the host is too small and that was asked for. */
+  | { readonly fits: true; readonly mask: CpuMask; readonly fellBack: boolean }
+  | {
+      readonly fits: false;
+      readonly reason: 'host-cpus' | 'no-usable-cpus';
+      /** Of few distinct values: kube-scheduler counts nodes by it. */
+      readonly short: string;
+      /** For people. */
+      readonly text: string;
+    };
+
+/**
+ * Whether a host can keep a mask now: it has every CPU that is named, by id, and leaves each vCPU one that is neither
+ * reserved nor some container's own. What the node's agent would say at start, before anything is started.
+ */
+export function fitMask({ mask, fixMismatch }: MaskWish, { online, usable }: MaskHost): MaskFit {
+  const chosen = maskForHost(mask, online, fixMismatch);
+  if ('fault' in chosen) {
+    return { fits: false, reason: 'host-cpus', short: 'node lacks CPUs of the CPU mask', text: chosen.fault.message };
+  }
+  const vcpu = chosen.mask.entries.findIndex((entry) => within(entry, usable).isEmpty);
+  if (vcpu < 0) return { fits: true, ...chosen };
+  const whose = chosen.mask.entries.length === 1 ? 'every vCPU' : `vCPU ${vcpu}`;
+  const entry = entryOf(chosen.mask, vcpu);
+  return {
+    fits: false,
+    reason: 'no-usable-cpus',
+    short: 'CPU mask names no CPU that may be used on the node',
+    text: `the CPU mask ${formatMask(chosen.mask)} leaves ${whose} no CPU: of ${entry} none is free of reservation and of other pods (free: ${usable.isEmpty ? 'none' : usable})`,
+  };
+}
+
+/** A node as its report has it. */
+export function maskHostOf({ host, reserved, owned }: Pick<PlacementHost, 'host' | 'reserved' | 'owned'>): MaskHost {
+  return { online: host.online, usable: host.online.minus(reserved).minus(owned) };
+}

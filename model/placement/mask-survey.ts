@@ -1,0 +1,60 @@
+import { type MaskedTemplate, maskRefusals } from '../launcher/mask-check.ts';
+import { type MaskWish, maskWishOf } from '../launcher/mask-wish.ts';
+import { type SelectableNode, type SelectingSpec, selectsNode } from '../launcher/node-selection.ts';
+import { fitMask, type MaskFit, type MaskHost } from './mask-fit.ts';
+
+/** A VM that wants its vCPUs on certain CPUs. */
+export interface MaskedVm {
+  /** Undefined: what it says cannot be. */
+  readonly wish: MaskWish | undefined;
+  /** Why no node is asked: the mask cannot be read, or does not go with the VM. */
+  readonly fault: string | undefined;
+  /** Where it may go. */
+  readonly selection: SelectingSpec;
+}
+
+/** A VM or VMI with a mask that pins something, or one that cannot be; undefined for any other. */
+export function maskedVmOf(template: MaskedTemplate & { readonly spec: SelectingSpec }): MaskedVm | undefined {
+  const { nodeSelector, affinity } = template.spec;
+  const selection = { nodeSelector, affinity };
+  const [fault] = maskRefusals(template);
+  if (fault !== undefined) return { wish: undefined, fault, selection };
+  const wish = maskWishOf(template.metadata);
+  return wish && { wish, fault: undefined, selection };
+}
+
+export interface SurveyedNode extends SelectableNode {
+  /** Undefined: it has not reported. */
+  readonly host: MaskHost | undefined;
+}
+
+/** What becomes of a VM's mask on a node that the VM may go to. */
+export type MaskVerdict =
+  | MaskFit
+  | { readonly fits: false; readonly reason: 'no-report' | 'fault'; readonly short: string; readonly text: string };
+
+/** The verdict of every node that a VM may go to; a node that its selectors rule out is none of them. */
+export function surveyMask<N extends SurveyedNode>(
+  { wish, fault = '', selection }: MaskedVm,
+  nodes: readonly N[],
+): readonly { readonly node: N; readonly verdict: MaskVerdict }[] {
+  return nodes
+    .filter((node) => selectsNode(selection, node))
+    .map((node) => ({ node, verdict: verdictOn(wish, fault, node) }));
+}
+
+/** Whether some node that a VM may go to can keep its mask. */
+export function hasMaskHost({ wish, selection }: MaskedVm, nodes: Iterable<SurveyedNode>): boolean {
+  if (wish === undefined) return false;
+  for (const node of nodes) {
+    if (node.host !== undefined && fitMask(wish, node.host).fits && selectsNode(selection, node)) return true;
+  }
+  return false;
+}
+
+function verdictOn(wish: MaskWish | undefined, fault: string, { host }: SurveyedNode): MaskVerdict {
+  if (wish === undefined) return { fits: false, reason: 'fault', short: fault, text: fault };
+  if (host !== undefined) return fitMask(wish, host);
+  const text = 'the node does not report its topology';
+  return { fits: false, reason: 'no-report', short: text, text };
+}

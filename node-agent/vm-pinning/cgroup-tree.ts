@@ -1,0 +1,143 @@
+import { closeSync, existsSync, openSync, readdirSync, readFileSync, writeSync } from 'node:fs';
+import { basename, dirname, join } from 'node:path';
+import { CpuSet } from '../../model/cpu-set.ts';
+
+/**
+ * The cgroups of pods, of version 1 or 2, with either cgroup driver of the kubelet. Reads, and writes the cpuset of a
+ * `housekeeping` cgroup that is there; makes none, moves nothing, and never writes a container's own.
+ */
+export interface CgroupTree {
+  readonly version: 1 | 2;
+  /** The cgroup of a container's processes; undefined while there is none. */
+  container(podUID: string, containerId: string): string | undefined;
+  /** Ids of the processes in a container, in cgroups below it too; undefined if it is gone. */
+  processes(container: string): number[] | undefined;
+  /** The CPUs that a container may use now; undefined if it is gone. */
+  cpuset(container: string): CpuSet | undefined;
+  /** The CPUs of virt-handler's cgroup below a container; undefined if there is none. */
+  housekeeping(container: string): CpuSet | undefined;
+  /** Gives that cgroup other CPUs. @throws the system's error */
+  setHousekeeping(container: string, cpus: CpuSet): void;
+}
+
+/** Made by virt-handler where the emulator has a CPU of its own; on version 2 threaded. */
+const HOUSEKEEPING = 'housekeeping';
+/** A level that crun adds below the container's cgroup. */
+const CRUN_LEVEL = 'container';
+const KUBEPODS = /^(?:.+-)?kubepods(?:\.slice)?$/;
+
+/** @param root where cgroups are mounted: /sys/fs/cgroup of the host */
+export function createCgroupTree(root: string): CgroupTree {
+  const version = existsSync(join(root, 'cgroup.controllers')) ? 2 : 1;
+  const top = version === 2 ? root : join(root, 'cpuset');
+  // CPUs that were asked for may be offline; those in effect are in a file of their own.
+  const effective = version === 2 ? ['cpuset.cpus.effective'] : ['cpuset.effective_cpus', 'cpuset.cpus'];
+  let bases = findBases(top);
+
+  const podDirectory = (uid: string): string | undefined =>
+    bases.flatMap((base) => podPaths(base, uid)).find((path) => existsSync(path));
+
+  return {
+    version,
+
+    container(podUID, containerId) {
+      let pod = podDirectory(podUID);
+      if (pod === undefined) {
+        // The kubelet makes its own cgroups when it starts, which may be after us.
+        bases = findBases(top);
+        pod = podDirectory(podUID);
+      }
+      const name = pod && directories(pod).find((entry) => isOf(entry, containerId));
+      if (pod === undefined || name === undefined) return undefined;
+      const inner = join(pod, name, CRUN_LEVEL);
+      return existsSync(inner) ? inner : join(pod, name);
+    },
+
+    processes(container) {
+      const own = ids(join(container, 'cgroup.procs'));
+      if (own === undefined) return undefined;
+      // Version 1 lists a process where any of its threads is; version 2 has those of threaded cgroups above them.
+      const below = version === 1 ? (ids(join(container, HOUSEKEEPING, 'cgroup.procs')) ?? []) : [];
+      return [...new Set([...own, ...below])];
+    },
+
+    cpuset(container) {
+      // Where the controller is not enabled for pods, those of the nearest cgroup above are in effect.
+      for (let at = container; existsSync(container) && at.startsWith(top); at = dirname(at)) {
+        for (const name of effective) {
+          const found = cpus(join(at, name));
+          if (found !== undefined) return found;
+        }
+      }
+      return undefined;
+    },
+
+    housekeeping: (container) => cpus(join(container, HOUSEKEEPING, 'cpuset.cpus')),
+
+    setHousekeeping(container, wanted) {
+      // Opened without creating: what is not there is not ours to make.
+      const file = openSync(join(container, HOUSEKEEPING, 'cpuset.cpus'), 'r+');
+      try {
+        writeSync(file, wanted.toString());
+      } finally {
+        closeSync(file);
+      }
+    },
+  };
+}
+
+/** The kubelet's topmost cgroups: at the root, or one level down where --cgroup-root is set. */
+function findBases(top: string): string[] {
+  const first = directories(top);
+  const found = first.filter((name) => KUBEPODS.test(name)).map((name) => join(top, name));
+  if (found.length > 0) return found;
+  return first.flatMap((name) =>
+    directories(join(top, name))
+      .filter((inner) => KUBEPODS.test(inner))
+      .map((inner) => join(top, name, inner)),
+  );
+}
+
+/** Where a pod of any class of service may be. The systemd driver repeats the parents' names and knows no dash in a name. */
+function podPaths(base: string, uid: string): string[] {
+  const name = basename(base);
+  const classes = ['', 'burstable', 'besteffort'];
+  if (!name.endsWith('.slice')) return classes.map((of) => join(base, of, `pod${uid}`));
+  const prefix = name.slice(0, -'.slice'.length);
+  const pod = `pod${uid.replaceAll('-', '_')}.slice`;
+  return classes.map((of) =>
+    of === '' ? join(base, `${prefix}-${pod}`) : join(base, `${prefix}-${of}.slice`, `${prefix}-${of}-${pod}`),
+  );
+}
+
+/** `<id>`, `cri-containerd-<id>.scope`, `crio-<id>.scope`; not the cgroup of its conmon. */
+function isOf(entry: string, containerId: string): boolean {
+  return entry === containerId || (entry.endsWith(`-${containerId}.scope`) && !entry.includes('-conmon-'));
+}
+
+function directories(path: string): string[] {
+  try {
+    return readdirSync(path, { withFileTypes: true })
+      .filter((entry) => entry.isDirectory())
+      .map(({ name }) => name);
+  } catch {
+    return [];
+  }
+}
+
+function ids(file: string): number[] | undefined {
+  return read(file)?.split('\n').filter(Boolean).map(Number);
+}
+
+function cpus(file: string): CpuSet | undefined {
+  const text = read(file);
+  return text === undefined ? undefined : CpuSet.parse(text);
+}
+
+function read(file: string): string | undefined {
+  try {
+    return readFileSync(file, 'utf8');
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,39 @@
+import { createAffinity } from '../../native/affinity.ts';
+import type { AgentParts, HostParts } from '../parts.ts';
+import { procThreads } from '../processes/threads.ts';
+import { createCgroupTree } from './cgroup-tree.ts';
+import { procProcesses } from './guest.ts';
+import { watchLaunchers } from './launchers.ts';
+import { createVmPinning, type VmPinning } from './vm-pinning.ts';
+
+/** Puts the duty together for a host with a kubelet. */
+export function createVmPinningDuty(
+  { client, config, events, metrics, log }: AgentParts,
+  { facts, assignments }: Pick<HostParts, 'facts' | 'assignments'>,
+): VmPinning {
+  const { nodeName } = config;
+  const vms = createVmPinning({
+    affinity: createAffinity(),
+    threads: procThreads,
+    processes: procProcesses,
+    tree: createCgroupTree(config.cgroupRoot),
+    now: () => performance.now(),
+    watch: (onChange) => watchLaunchers({ client, nodeName, onChange, log }),
+    assignments,
+    host: () => facts.known()?.host,
+    checkInterval: config.vmCheckInterval,
+    pinsAtEnd: config.vmPinsAtEnd,
+    events,
+    nodeName,
+    log,
+    metrics,
+  });
+  return {
+    ...vms,
+    async run(signal) {
+      // A mask is checked against the CPUs of the host, which are nobody's guess.
+      await facts.read();
+      await vms.run(signal);
+    },
+  };
+}

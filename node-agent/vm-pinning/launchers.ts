@@ -1,0 +1,84 @@
+import * as z from 'zod';
+import type { KubeClient } from '../../kube/client.ts';
+import { createReflector, type Reflector } from '../../kube/reflector.ts';
+import { container, objectMeta } from '../../kube/resources.ts';
+import { ParseError } from '../../model/errors.ts';
+import { type MaskWish, maskWishOf } from '../../model/launcher/mask-wish.ts';
+import { recognizeLauncher, type VmiReference } from '../../model/launcher/recognize.ts';
+import { COMPUTE } from '../../model/launcher/shapes.ts';
+import type { Logger } from '../../runtime/log.ts';
+import { monotonicSeconds } from '../../runtime/time.ts';
+
+/** A virt-launcher pod of this node, as far as pinning needs to know it. */
+export interface Launcher {
+  readonly uid: string;
+  readonly namespace: string;
+  readonly podName: string;
+  readonly vmi: VmiReference;
+  /** Undefined without a mask, and with one that pins nothing or cannot be read. */
+  readonly wish: MaskWish | undefined;
+  /** Why its mask cannot be read. */
+  readonly problem: string | undefined;
+  /** Of the container that runs QEMU; undefined until the kubelet has told. */
+  readonly containerId: string | undefined;
+}
+
+const launcherPod = z.object({
+  metadata: objectMeta,
+  spec: z.object({ containers: z.array(container) }),
+  status: z
+    .object({ containerStatuses: z.array(z.object({ name: z.string(), containerID: z.string().nullish() })).nullish() })
+    .nullish(),
+});
+
+/** Undefined for a pod that only looks like a launcher. */
+export function launcherOf(pod: z.infer<typeof launcherPod>): Launcher | undefined {
+  const recognized = recognizeLauncher(pod);
+  const { uid, namespace, name } = pod.metadata;
+  if (recognized.kind !== 'launcher' || uid === undefined || namespace === undefined || name === undefined) return;
+  const status = pod.status?.containerStatuses?.find((one) => one.name === COMPUTE);
+  return {
+    uid,
+    namespace,
+    podName: name,
+    vmi: recognized.vmi,
+    ...wishOf(pod.metadata),
+    // containerd://<id>, cri-o://<id>
+    containerId: status?.containerID?.split('://')[1] || undefined,
+  };
+}
+
+function wishOf(meta: z.infer<typeof objectMeta>): Pick<Launcher, 'wish' | 'problem'> {
+  try {
+    return { wish: maskWishOf(meta), problem: undefined };
+  } catch (error) {
+    if (!(error instanceof ParseError)) throw error;
+    return { wish: undefined, problem: error.message };
+  }
+}
+
+export interface LauncherWatchDeps {
+  readonly client: KubeClient;
+  readonly nodeName: string;
+  readonly onChange: () => void;
+  readonly log: Logger;
+}
+
+/** Watches the launchers of the node and nothing else of it. */
+export function watchLaunchers({
+  client,
+  nodeName,
+  onChange,
+  log,
+}: LauncherWatchDeps): Reflector<Launcher | undefined> {
+  return createReflector({
+    client,
+    path: '/api/v1/pods',
+    query: { labelSelector: 'kubevirt.io=virt-launcher', fieldSelector: `spec.nodeName=${nodeName}` },
+    schema: launcherPod,
+    project: launcherOf,
+    onChange,
+    log,
+    now: monotonicSeconds,
+  });
+}

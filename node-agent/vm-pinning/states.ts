@@ -1,0 +1,48 @@
+import { MAX_PINNING, MAX_PINNING_MESSAGE, type PinningState } from '../../kube/node-topology.ts';
+import { entryOf, formatMask } from '../../model/cpu-mask/mask.ts';
+import { type Overlap, overlaps } from '../../model/cpu-mask/overlap.ts';
+import { unionOf } from '../../model/cpu-set.ts';
+import type { LauncherView } from './launcher-keeper.ts';
+
+/** What the report says of the VMs with a mask, by pod uid. */
+export function pinningStates(views: readonly LauncherView[]): PinningState[] {
+  return views
+    .flatMap((view) => stateOf(view) ?? [])
+    .sort((a, b) => (a.podUID < b.podUID ? -1 : 1))
+    .slice(0, MAX_PINNING);
+}
+
+function stateOf({ launcher, mask, threads }: LauncherView): PinningState | undefined {
+  if (mask === undefined) return undefined;
+  const { uid: podUID, namespace, podName } = launcher;
+  const { state, reason, message } = mask;
+  return {
+    podUID,
+    namespace,
+    podName,
+    state,
+    vcpus: threads.filter(({ role }) => role.kind === 'vcpu').length,
+    ...(reason === undefined ? {} : { reason }),
+    ...(message === undefined ? {} : { message: message.slice(0, MAX_PINNING_MESSAGE) }),
+  };
+}
+
+/** The VMs that are pinned to some of the same CPUs; a vCPU that may run anywhere shares its CPUs with everybody. */
+export function maskOverlaps(views: readonly LauncherView[]): readonly Overlap<LauncherView>[] {
+  return overlaps(
+    views.flatMap((vm) => {
+      const wish = vm.launcher.wish;
+      if (wish === undefined || vm.mask === undefined) return [];
+      const pins = vm.mask.pins.filter(({ vcpu }) => entryOf(wish.mask, vcpu) !== 'all');
+      return pins.length === 0 ? [] : [{ vm, cpus: unionOf(pins.map(({ cpus }) => cpus)) }];
+    }),
+  );
+}
+
+/** `vCPU 0 on 1-2, vCPU 1 on 3`, for people. */
+export function pinsText({ launcher, mask }: LauncherView): string {
+  if (mask === undefined || launcher.wish === undefined) return '';
+  const text = `CPU mask ${formatMask(launcher.wish.mask)}`;
+  if (mask.pins.length === 0) return `${text}: ${mask.message ?? 'nothing is pinned'}`;
+  return `${text}: ${mask.pins.map(({ vcpu, cpus }) => `vCPU ${vcpu} on ${cpus}`).join(', ')}`;
+}

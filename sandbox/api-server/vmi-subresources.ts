@@ -1,0 +1,24 @@
+import { draftOf, type VirtualMachineInstance } from '../objects.ts';
+import type { Call } from './calls.ts';
+import { conflict } from './errors.ts';
+import type { Registry, Target } from './registry.ts';
+
+/** Where KubeVirt's own API server serves what is done to VMIs. */
+export const VMI_SUBRESOURCES_GROUP = 'subresources.kubevirt.io';
+
+/**
+ * PUT virtualmachineinstances/unpause: KubeVirt's answers, and what its virt-handler writes once the guest runs again.
+ * Source: KubeVirt, pkg/virt-api/rest/lifecycle.go and pkg/virt-handler/vm.go.
+ * @throws ApiError 404, 409 while the VMI is not running or not paused
+ */
+export async function unpauseInstance(registry: Registry, target: Target, call: Call): Promise<void> {
+  await registry.change(target, call, (current) => {
+    const vmi = draftOf(current) as VirtualMachineInstance;
+    const { name } = vmi.metadata;
+    if (vmi.status?.phase !== 'Running') throw conflict(target.type, name, 'VMI is not running');
+    const { conditions = [] } = vmi.status;
+    if (!conditions.some(({ type }) => type === 'Paused')) throw conflict(target.type, name, 'VMI is not paused');
+    vmi.status.conditions = conditions.filter(({ type }) => type !== 'Paused');
+    return vmi;
+  });
+}

@@ -1,0 +1,147 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { KubeClient } from '../kube/client.ts';
+import { KubeError } from '../kube/errors.ts';
+import type { Logger } from '../runtime/log.ts';
+import { PODS } from './api-server/built-in-types.ts';
+import { ApiError } from './api-server/errors.ts';
+import { timestamp } from './api-server/preparation.ts';
+import { apiVersionOf, collectionOf, type ResourceType } from './api-server/resource-types.ts';
+import { type LocalClient, recordEvent } from './local-client.ts';
+import { createMirror, type Mirror } from './mirror.ts';
+import { draftOf, type KubeObject, sameJson } from './objects.ts';
+
+/**
+ * What LocalClient is, on any API server: so that the sandbox's kubelets and KubeVirt controller work against a real
+ * one. What is read comes from watched copies, in which this client's own writes are seen at once.
+ *
+ * Like a real component it takes an API server that is away for something that passes: reads and writes of named
+ * objects are tried again until `close`. Only the creation of an object whose name the server chooses is not, since
+ * nobody could tell whether it had been done.
+ */
+export interface RemoteClient extends LocalClient {
+  /** Resolves when every copy is complete. */
+  start(): Promise<void>;
+  close(): void;
+}
+
+export interface RemoteClientOptions {
+  readonly client: KubeClient;
+  /** The types that are read; others can be created and deleted only. */
+  readonly types: readonly ResourceType[];
+  readonly log: Logger;
+}
+
+/** Answers, or the lack of one, that say nothing about the request itself. */
+const PASSING = new Set([0, 429, 500, 502, 503, 504]);
+const RETRY_MILLISECONDS = 250;
+
+export function createRemoteClient({ client, types, log }: RemoteClientOptions): RemoteClient {
+  const ended = new AbortController();
+  const mirrors = new Map(types.map((type) => [collectionOf(type), createMirror(client, type, log)]));
+  const mirrorOf = (type: ResourceType): Mirror => {
+    const mirror = mirrors.get(collectionOf(type));
+    if (!mirror) throw new RangeError(`${type.plural} are not watched`);
+    return mirror;
+  };
+  // The one place where JSON becomes a typed view of itself.
+  const viewed = <T extends KubeObject>(object: KubeObject | undefined) => object as T;
+  const taken = <T extends KubeObject>(type: ResourceType<T>, answer: unknown): T => {
+    const object = viewed<T>(answer as KubeObject);
+    mirrors.get(collectionOf(type))?.accept(object);
+    return object;
+  };
+  const once = async <T>(call: () => Promise<T>): Promise<T> => {
+    try {
+      return await call();
+    } catch (error) {
+      if (!(error instanceof KubeError)) throw error;
+      throw new ApiError(error.status, error.reason, error.message, undefined, { cause: error });
+    }
+  };
+  const persist = async <T>(call: () => Promise<T>): Promise<T> => {
+    for (;;) {
+      try {
+        return await once(call);
+      } catch (error) {
+        if (!(error instanceof ApiError && PASSING.has(error.http)) || ended.signal.aborted) throw error;
+        await sleep(RETRY_MILLISECONDS, undefined, { signal: ended.signal }).catch(() => undefined);
+      }
+    }
+  };
+  const read = <T extends KubeObject>(type: ResourceType<T>, { metadata }: KubeObject) =>
+    persist(() => client.get(pathOf(type, metadata.namespace, metadata.name))).then((found) => taken(type, found));
+
+  const remote: RemoteClient = {
+    async start() {
+      for (const mirror of mirrors.values()) void mirror.run(ended.signal);
+      await Promise.all([...mirrors.values()].map((mirror) => mirror.whenSynced));
+    },
+    close: () => ended.abort(),
+    get: (type, namespace, name) => viewed(mirrorOf(type).get(namespace, name)),
+    list: (type) => mirrorOf(type).list().map(viewed) as never[],
+    async create(type, object) {
+      const { namespace, name } = object.metadata;
+      const send = () => client.create(pathOf(type, namespace), object);
+      if (name === '') return taken(type, await once(send));
+      let tries = 0;
+      try {
+        return taken(
+          type,
+          await persist(() => {
+            tries++;
+            return send();
+          }),
+        );
+      } catch (error) {
+        // The answer to an earlier try was lost.
+        if (tries > 1 && error instanceof ApiError && error.code === 'AlreadyExists') return read(type, object);
+        throw error;
+      }
+    },
+    async edit(type, object, change, subresource) {
+      const { namespace, name } = object.metadata;
+      let current = viewed<typeof object>(mirrorOf(type).get(namespace, name)) ?? (await read(type, object));
+      for (;;) {
+        const draft = viewed<never>(draftOf(current));
+        change(draft);
+        if (sameJson(draft, current)) return draft;
+        try {
+          const path = pathOf(type, namespace, name, subresource);
+          return taken(type, await persist(() => client.replace(path, draft)));
+        } catch (error) {
+          if (!(error instanceof ApiError && error.http === 409)) throw error;
+          current = await read(type, object);
+        }
+      }
+    },
+    async delete(type, { metadata: { namespace, name } }, options = {}) {
+      const body = { apiVersion: 'v1', kind: 'DeleteOptions', ...options };
+      try {
+        await persist(() => client.delete(pathOf(type, namespace, name), { body }));
+      } catch (error) {
+        if (!(error instanceof ApiError && error.http === 404)) throw error;
+      }
+    },
+    async bind({ metadata: { namespace, name, uid } }, node) {
+      const target = { apiVersion: 'v1', kind: 'Node', name: node };
+      const metadata = { name, ...(uid !== undefined && { uid }) };
+      const binding = { apiVersion: 'v1', kind: 'Binding', metadata, target };
+      await once(() => client.create(pathOf(PODS, namespace, name, 'binding'), binding));
+    },
+    async record(component, involved, occurrence) {
+      try {
+        await recordEvent(remote, component, involved, occurrence, timestamp(Date.now()));
+      } catch (error) {
+        if (!(error instanceof ApiError)) throw error;
+      }
+    },
+    follow: (type, listener) => mirrorOf(type).follow((change) => listener(change as never)),
+  };
+  return remote;
+}
+
+function pathOf(type: ResourceType, namespace: string | undefined, ...rest: readonly (string | undefined)[]): string {
+  const root = type.group === '' ? `/api/${apiVersionOf(type)}` : `/apis/${apiVersionOf(type)}`;
+  const scope = type.namespaced ? `/namespaces/${namespace ?? 'default'}` : '';
+  return [`${root}${scope}/${type.plural}`, ...rest.filter((part) => part !== undefined)].join('/');
+}

@@ -1,0 +1,87 @@
+import type * as z from 'zod';
+import type { KubeClient } from '../../kube/client.ts';
+import { createReflector } from '../../kube/reflector.ts';
+import { startedInstance, virtualMachine } from '../../kube/virtual-machines.ts';
+import { parsePausedStart, type StartingVmi } from '../../model/launcher/paused-start.ts';
+import { PAUSED_START_ANNOTATION } from '../../model/names.ts';
+import { type MaskedVm, maskedVmOf } from '../../model/placement/mask-survey.ts';
+import type { Logger } from '../../runtime/log.ts';
+
+/** A VMI that has a CPU mask, or a start that waits. */
+export interface MaskedInstance extends StartingVmi {
+  readonly namespace: string;
+  readonly name: string;
+  readonly uid: string;
+  readonly version: string;
+  readonly node: string | undefined;
+  /** Node by uid of the launcher. */
+  readonly pods: Readonly<Record<string, string>>;
+  readonly masked: MaskedVm | undefined;
+  /** Its VM says the same of the mask, and stays when it is stopped. */
+  readonly ofMachine: boolean;
+}
+
+/** The VMs of the cluster that have CPU masks; of all others nothing is kept. Without KubeVirt there are none. */
+export interface MaskedVms {
+  run(signal: AbortSignal): Promise<void>;
+  /** Of VMs, and of VMIs that no VM made. */
+  all(): Generator<MaskedVm>;
+}
+
+export interface MaskedVmsOptions {
+  readonly client: KubeClient;
+  readonly onInstance: (key: string, instance: MaskedInstance | undefined) => void;
+  readonly log: Logger;
+  readonly now: () => number;
+}
+
+const API = '/apis/kubevirt.io/v1';
+
+export function createMaskedVms({ client, onInstance, log, now }: MaskedVmsOptions): MaskedVms {
+  const shared = { client, optional: true, log, now };
+  const machines = createReflector({
+    ...shared,
+    path: `${API}/virtualmachines`,
+    schema: virtualMachine,
+    project: ({ spec: { template, instancetype } }) =>
+      maskedVmOf({ metadata: template.metadata ?? {}, spec: template.spec, instancetype: instancetype != null }),
+  });
+  const instances = createReflector({
+    ...shared,
+    path: `${API}/virtualmachineinstances`,
+    schema: startedInstance,
+    project: instanceOf,
+    onChange: ({ key, after }) => onInstance(key, after),
+  });
+  return {
+    async run(signal) {
+      await Promise.all([machines.run(signal), instances.run(signal)]);
+    },
+    *all() {
+      for (const machine of machines.items.values()) if (machine) yield machine;
+      for (const one of instances.items.values()) if (one?.masked && !one.ofMachine) yield one.masked;
+    },
+  };
+}
+
+function instanceOf({ metadata, spec, status }: z.infer<typeof startedInstance>): MaskedInstance | undefined {
+  const { namespace = '', name = '', uid = '', resourceVersion = '' } = metadata;
+  const record = parsePausedStart(metadata.annotations?.[PAUSED_START_ANNOTATION]);
+  const masked = maskedVmOf({ metadata, spec, instancetype: false });
+  if ((masked === undefined && record === undefined) || metadata.deletionTimestamp !== undefined) return undefined;
+  const pause = status?.conditions?.find((one) => one.type === 'Paused' && one.status === 'True');
+  const { phase = '', nodeName, activePods } = status ?? {};
+  return {
+    namespace,
+    name,
+    uid,
+    version: resourceVersion,
+    record,
+    phase,
+    paused: pause && { reason: pause.reason ?? '', since: pause.lastTransitionTime ?? 'unknown' },
+    node: nodeName,
+    pods: activePods ?? {},
+    masked,
+    ofMachine: metadata.ownerReferences?.some(({ kind }) => kind === 'VirtualMachine') ?? false,
+  };
+}

@@ -1,0 +1,62 @@
+import * as z from 'zod';
+import type { KubeClient } from '../../kube/client.ts';
+import { createInterning } from '../../kube/interning.ts';
+import { labelIn, packLabels, sameLabels } from '../../kube/packed-labels.ts';
+import { createReflector } from '../../kube/reflector.ts';
+import { objectMeta } from '../../kube/resources.ts';
+import type { Logger } from '../../runtime/log.ts';
+
+/** The nodes' labels, for as long as somebody needs them: a cluster in which no VM with a mask selects nodes has none. */
+export interface NodeLabels {
+  /** From now on they are watched. */
+  need(): void;
+  of(node: string, key: string): string | undefined;
+  /** Whether nothing is needed, or all of it is here. */
+  readonly settled: boolean;
+  /** Counts changes. */
+  readonly changes: number;
+  run(signal: AbortSignal): Promise<void>;
+}
+
+const labelled = z.object({ metadata: objectMeta.pick({ name: true, namespace: true, labels: true }) });
+
+export function createNodeLabels(options: {
+  readonly client: KubeClient;
+  readonly log: Logger;
+  readonly now: () => number;
+}): NodeLabels {
+  const intern = createInterning();
+  let changes = 0;
+  let needed = false;
+  let begin: () => void = () => undefined;
+  const wanted = new Promise<void>((resolve) => {
+    begin = resolve;
+  });
+  const nodes = createReflector({
+    ...options,
+    path: '/api/v1/nodes',
+    schema: labelled,
+    project: ({ metadata }) => packLabels(metadata.labels ?? {}, intern),
+    onChange: ({ before, after }) => {
+      if (!before || !after || !sameLabels(before, after)) changes++;
+    },
+  });
+  return {
+    need() {
+      needed = true;
+      begin();
+    },
+    of: (node, key) => labelIn(nodes.items.get(node) ?? [], key),
+    get settled() {
+      return !needed || nodes.synced;
+    },
+    get changes() {
+      return changes;
+    },
+    async run(signal) {
+      const ended = new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
+      await Promise.race([wanted, ended]);
+      if (!signal.aborted) await nodes.run(signal);
+    },
+  };
+}

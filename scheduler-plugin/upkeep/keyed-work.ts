@@ -1,0 +1,54 @@
+/**
+ * Work by key, on some keys at a time: never two pieces for one key at once, and one more for whatever came up during
+ * the last.
+ */
+export interface KeyedWork {
+  take(key: string): void;
+  /** Takes it up after so many milliseconds; an earlier wait for the key is given up. */
+  takeLater(key: string, wait: number): void;
+  stop(): void;
+}
+
+/** @param work does what is to be done for a key; never rejects */
+export function createKeyedWork(work: (key: string) => Promise<void>, atATime: number): KeyedWork {
+  const queue = new Set<string>();
+  const busy = new Set<string>();
+  const timers = new Map<string, NodeJS.Timeout>();
+  let stopped = false;
+
+  const one = async (key: string): Promise<void> => {
+    busy.add(key);
+    await work(key);
+    busy.delete(key);
+    next();
+  };
+  function next(): void {
+    for (const key of queue) {
+      if (stopped || busy.size >= atATime) return;
+      if (busy.has(key)) continue;
+      queue.delete(key);
+      void one(key);
+    }
+  }
+  const take = (key: string): void => {
+    queue.add(key);
+    next();
+  };
+  return {
+    take,
+    takeLater(key, wait) {
+      if (stopped) return;
+      clearTimeout(timers.get(key));
+      const timer = setTimeout(() => {
+        timers.delete(key);
+        take(key);
+      }, wait);
+      timers.set(key, timer.unref());
+    },
+    stop() {
+      stopped = true;
+      for (const timer of timers.values()) clearTimeout(timer);
+      queue.clear();
+    },
+  };
+}

@@ -1,0 +1,89 @@
+import { setImmediate } from 'node:timers/promises';
+import { unionOf } from '../../model/cpu-set.ts';
+import { wishKey } from '../../model/launcher/mask-wish.ts';
+import { selectionKey } from '../../model/launcher/node-selection.ts';
+import { type MaskHost, maskHostOf } from '../../model/placement/mask-fit.ts';
+import { hasMaskHost, type MaskedVm, type SurveyedNode } from '../../model/placement/mask-survey.ts';
+import { sleep } from '../../runtime/time.ts';
+import { type Fleet, NodeFlag } from '../cluster/fleet.ts';
+import type { NodeLabels } from '../cluster/node-labels.ts';
+
+/** How many VMs have masks, and for how many of them there is no node that could keep it. */
+export interface MaskCounts {
+  readonly vms: number;
+  readonly withoutNode: number;
+}
+
+export const NO_MASKS: MaskCounts = Object.freeze({ vms: 0, withoutNode: 0 });
+
+/** Counts what `plumbline verify` lists, by the same rules. */
+export interface MaskSurvey {
+  /** Counts now and then while this replica is the active one. */
+  run(signal: AbortSignal): Promise<void>;
+  /** Undefined while the nodes' labels are not known that some VM asks for. */
+  count(): Promise<MaskCounts | undefined>;
+}
+
+export interface MaskSurveyOptions {
+  readonly fleet: Fleet;
+  readonly labels: Pick<NodeLabels, 'need' | 'of' | 'settled'>;
+  readonly masked: () => Iterable<MaskedVm>;
+  readonly active: () => boolean;
+  readonly onCounted: (counts: MaskCounts) => void;
+}
+
+/** Seconds between two counts. */
+const INTERVAL = 5;
+
+export function createMaskSurvey({ fleet, labels, masked, active, onCounted }: MaskSurveyOptions): MaskSurvey {
+  /** Those that report, with nodes alike in CPUs sharing what is worked out of them. */
+  const reportingNodes = (): SurveyedNode[] => {
+    const hosts = new Map<string, MaskHost>();
+    return [...fleet.ids()].flatMap((id) => {
+      const shape = fleet.shape(id);
+      if (shape === undefined || !fleet.has(id, NodeFlag.node) || fleet.has(id, NodeFlag.stale)) return [];
+      const load = fleet.load(id);
+      const host = hosts.get(load) ?? maskHostOf({ ...shape.empty, owned: unionOf(fleet.assigned(id)) });
+      hosts.set(load, host);
+      const name = fleet.names.nameOf(id) ?? '';
+      return [{ name, host, label: (key: string) => labels.of(name, key) }];
+    });
+  };
+
+  const count = async (): Promise<MaskCounts | undefined> => {
+    const vms = [...masked()];
+    if (vms.length === 0) return NO_MASKS;
+    if (vms.some(selects)) labels.need();
+    if (!labels.settled) return undefined;
+    const nodes = reportingNodes();
+    const hosted = new Map<string, boolean>();
+    let withoutNode = 0;
+    for (const vm of vms) {
+      const kind = `${vm.wish && wishKey(vm.wish)} ${selectionKey(vm.selection)}`;
+      let has = hosted.get(kind);
+      if (has === undefined) {
+        has = hasMaskHost(vm, nodes);
+        hosted.set(kind, has);
+        // A mask that fits nowhere is held against every node: calls of the scheduler come in between.
+        await setImmediate();
+      }
+      if (!has) withoutNode++;
+    }
+    return { vms: vms.length, withoutNode };
+  };
+
+  return {
+    count,
+    async run(signal) {
+      while (!signal.aborted) {
+        const counts = active() ? await count() : NO_MASKS;
+        if (counts !== undefined) onCounted(counts);
+        await sleep(INTERVAL, signal).catch(() => undefined);
+      }
+    },
+  };
+}
+
+function selects({ selection: { nodeSelector, affinity } }: MaskedVm): boolean {
+  return Object.keys(nodeSelector ?? {}).length > 0 || affinity?.nodeAffinity != null;
+}

@@ -1,0 +1,161 @@
+import { isConflict, isNotFound } from '../../kube/errors.ts';
+import type { EventRecorder, EventText } from '../../kube/events.ts';
+import { nextStep } from '../../model/launcher/paused-start.ts';
+import type { Logger } from '../../runtime/log.ts';
+import type { MaskedInstance } from '../cluster/masked-vms.ts';
+import { createKeyedWork } from './keyed-work.ts';
+import type { StartWriter } from './start-writer.ts';
+import { createStartingVms, type ReportedPinning } from './starting-vms.ts';
+
+/**
+ * Ends the pauses with which VMs with CPU masks start, once their agents report that they are pinned. What is to be
+ * done is told by the VMI and the report alone (model/launcher/paused-start.ts), so another replica goes on where this
+ * one ended.
+ */
+export interface PausedStarts {
+  /** Undefined: it is gone, or no longer of interest. */
+  changed(key: string, instance: MaskedInstance | undefined): void;
+  /** All that a node's agent reports of its launchers; replaces what it said before. */
+  reported(node: string, pinnings: readonly ReportedPinning[]): void;
+  /** This replica has become the active one. */
+  lookAtAll(): void;
+  /** VMs that wait to be pinned. */
+  readonly waiting: number;
+  stop(): void;
+}
+
+export interface PausedStartsOptions {
+  readonly writer: StartWriter;
+  readonly events: Pick<EventRecorder, 'record'>;
+  readonly active: () => boolean;
+  /** A VM was resumed. */
+  readonly onResumed: () => void;
+  readonly log: Logger;
+  /** Monotonic seconds. */
+  readonly now: () => number;
+  /** Seconds after which an agent that says nothing is told of. */
+  readonly silence?: number;
+}
+
+/** VMs that are worked on at a time. */
+const AT_A_TIME = 8;
+/** Milliseconds after which a call that failed is tried again. */
+const RETRY = 2000;
+const SILENCE = 60;
+
+/** What this process knows of a VMI beyond what is written on it. */
+interface Progress {
+  /** It was unpaused here, whatever its status still says. */
+  resumed: boolean;
+  /** What was said last. */
+  told: string;
+  /** When it was first seen to wait for its agent. */
+  since: number | undefined;
+}
+
+export function createPausedStarts(options: PausedStartsOptions): PausedStarts {
+  const { writer, active, onResumed, log, now, silence = SILENCE } = options;
+  const vms = createStartingVms();
+  const progress = new Map<string, Progress>();
+  const tell = (vmi: MaskedInstance, event: EventText) => announce(vmi, event, progressOf(vmi), options);
+
+  function progressOf({ uid }: MaskedInstance): Progress {
+    const known = progress.get(uid) ?? { resumed: false, told: '', since: undefined };
+    progress.set(uid, known);
+    return known;
+  }
+
+  const unpause = async (vmi: MaskedInstance): Promise<void> => {
+    const known = progressOf(vmi);
+    if (!known.resumed) {
+      await writer.unpause(vmi);
+      known.resumed = true;
+      onResumed();
+      const message = `every vCPU is on its CPUs on node ${vmi.node}: the VM runs`;
+      tell(vmi, { type: 'Normal', reason: 'ResumedAfterPinning', message });
+    }
+    await writer.record(vmi, { state: 'resumed' }, 'whatever it is');
+  };
+
+  const wait = (key: string, vmi: MaskedInstance): void => {
+    const known = progressOf(vmi);
+    known.since ??= now();
+    const left = known.since + silence - now();
+    if (left > 0) {
+      starts.takeLater(key, left * 1000);
+      return;
+    }
+    const message = `the VM stays paused: the agent of node ${vmi.node} has not said in ${silence} s whether its vCPUs are pinned. Is it running, and does it pin?`;
+    tell(vmi, { type: 'Warning', reason: 'PinningNotReported', message });
+  };
+
+  const step = async (key: string, vmi: MaskedInstance): Promise<void> => {
+    const found = nextStep(vmi, vms.pinningOf(vmi));
+    switch (found.do) {
+      case 'record':
+        return writer.record(vmi, found.record, 'as seen');
+      case 'unpause':
+        return unpause(vmi);
+      case 'wait':
+        return wait(key, vmi);
+      case 'tell': {
+        const why = `the VM stays paused: its vCPUs are not pinned on node ${vmi.node} (${found.reason}): ${found.message}`;
+        return tell(vmi, { type: 'Warning', reason: 'PinningRefused', message: why });
+      }
+      case 'nothing':
+    }
+  };
+
+  const work = async (key: string): Promise<void> => {
+    const vmi = vms.instances.get(key);
+    if (vmi === undefined || !active()) return;
+    try {
+      await step(key, vmi);
+    } catch (err) {
+      if (isNotFound(err)) return;
+      // A VMI that has changed meanwhile, or that KubeVirt cannot unpause yet.
+      const ordinary = isConflict(err);
+      const where = { err, vmi: key, node: vmi.node };
+      if (ordinary) log.debug(where, 'a VM that waits to be resumed has changed; looking again');
+      else {
+        log.warn(where, 'could not resume a VM that starts paused, or write it down; trying again');
+        const message = 'the VM stays paused: KubeVirt or the API server does not let it be resumed; it is tried again';
+        if (!progressOf(vmi).resumed) tell(vmi, { type: 'Warning', reason: 'ResumeFailed', message });
+      }
+      starts.takeLater(key, RETRY);
+    }
+  };
+  const starts = createKeyedWork(work, AT_A_TIME);
+
+  return {
+    changed(key, instance) {
+      const before = vms.put(key, instance);
+      if (before && before.uid !== vms.instances.get(key)?.uid) progress.delete(before.uid);
+      if (vms.instances.has(key)) starts.take(key);
+    },
+    reported(node, pinnings) {
+      for (const key of vms.report(node, pinnings)) starts.take(key);
+    },
+    lookAtAll() {
+      for (const key of vms.instances.keys()) starts.take(key);
+    },
+    get waiting() {
+      return vms.instances.size;
+    },
+    stop: () => starts.stop(),
+  };
+}
+
+function announce(
+  vmi: MaskedInstance,
+  event: EventText,
+  known: Progress,
+  { events, log }: Pick<PausedStartsOptions, 'events' | 'log'>,
+): void {
+  const text = `${event.reason} ${event.message}`;
+  if (known.told === text) return;
+  known.told = text;
+  const { namespace, name, uid, node } = vmi;
+  log.info({ vmi: `${namespace}/${name}`, node, reason: event.reason, text: event.message }, 'a VM that starts paused');
+  events.record({ apiVersion: 'kubevirt.io/v1', kind: 'VirtualMachineInstance', namespace, name, uid }, event);
+}

@@ -1,0 +1,31 @@
+import type { KubeClient } from '../../kube/client.ts';
+import { formatPausedStart, type PausedStart } from '../../model/launcher/paused-start.ts';
+import { PAUSED_START_ANNOTATION } from '../../model/names.ts';
+import type { MaskedInstance } from '../cluster/masked-vms.ts';
+
+/** What is written of a start that waits. @throws KubeError */
+export interface StartWriter {
+  /**
+   * Writes down how far it is.
+   * @param seen only if the VMI has not changed since it was seen
+   */
+  record(vmi: MaskedInstance, next: PausedStart, seen: 'as seen' | 'whatever it is'): Promise<void>;
+  /** Ends the pause, by KubeVirt's subresource: a conflict (409) while it is not Running, not Paused, or in a snapshot. */
+  unpause(vmi: MaskedInstance): Promise<void>;
+}
+
+export function createStartWriter(client: Pick<KubeClient, 'patch' | 'replace'>): StartWriter {
+  const path = (group: string, { namespace, name }: MaskedInstance) =>
+    `/apis/${group}/v1/namespaces/${namespace}/virtualmachineinstances/${name}`;
+  return {
+    async record(vmi, next, seen) {
+      const annotations = { [PAUSED_START_ANNOTATION]: formatPausedStart(next) };
+      // With its uid, so that a VMI of the same name that came after is never meant.
+      const metadata = { uid: vmi.uid, annotations, ...(seen === 'as seen' && { resourceVersion: vmi.version }) };
+      await client.patch(path('kubevirt.io', vmi), 'application/merge-patch+json', { metadata });
+    },
+    async unpause(vmi) {
+      await client.replace(`${path('subresources.kubevirt.io', vmi)}/unpause`, {});
+    },
+  };
+}

@@ -1,0 +1,31 @@
+/** Where the console listens. */
+export interface ConsoleAddress {
+  readonly host: string;
+  readonly port: number;
+}
+
+const ADDRESS = /^(?:\[([0-9a-f:.]+)\]|([^:[\]\s]+)):([0-9]{1,5})$/i;
+
+/** Reads `host:port` or `[IPv6 address]:port`; undefined if the text is neither. Port 0 takes a free one. */
+export function parseConsoleAddress(text: string): ConsoleAddress | undefined {
+  const [, v6, host = v6, digits = ''] = ADDRESS.exec(text) ?? [];
+  const port = Number(digits);
+  return host === undefined || port > 65_535 ? undefined : { host, port };
+}
+
+const LOOPBACK = /^(?:localhost|127(?:\.[0-9]{1,3}){3}|::1)$/i;
+
+/** Whether only processes of the same host, or of the same pod, can reach an address. */
+export function isLoopback(host: string): boolean {
+  return LOOPBACK.test(host);
+}
+
+/**
+ * Whether a request's Host header names this listener. A page of another site can make a browser send requests here by
+ * letting its own name resolve to this address (DNS rebinding); its name then stands in the header. The port is free,
+ * since `kubectl port-forward` takes whatever its user likes.
+ */
+export function isOwnHost(header: string | undefined, listensOn: string): boolean {
+  const [, v6, host = v6] = /^(?:\[([0-9a-f:.]+)\]|([^:[\]\s]+))(?::[0-9]{1,5})?$/i.exec(header ?? '') ?? [];
+  return host !== undefined && (isLoopback(host) || host.toLowerCase() === listensOn.toLowerCase());
+}

@@ -1,0 +1,304 @@
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { parse, stringify } from 'yaml';
+import { createFixtureCluster, type FixtureCluster } from './cluster-fixture.ts';
+import { buildCli, PROGRAM, plumbline, type Ran } from './run.ts';
+
+/** What the API server of a case answers, whatever is asked. */
+interface Answer {
+  readonly status: number;
+  readonly body: string;
+}
+
+const failure = (status: number, reason: string, message: string): Answer => ({
+  status,
+  body: JSON.stringify({ kind: 'Status', status: 'Failure', reason, message, code: status }),
+});
+
+function assertOneLine({ stderr, stdout }: Ran): void {
+  assert.equal(stdout, '');
+  assert.match(stderr, /^plumbline: .+\n$/);
+}
+
+describe('what is wrong is said in one line, with what to do', function () {
+  this.timeout(60_000);
+  let directory: string;
+  let server: Server;
+  let answer: Answer;
+  let url: string;
+
+  before(async () => {
+    buildCli();
+    directory = mkdtempSync(join(tmpdir(), 'plumbline-bad-'));
+    server = createServer((_, response) => response.writeHead(answer.status).end(answer.body));
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  });
+  after(() => {
+    server.close();
+    rmSync(directory, { recursive: true });
+  });
+
+  const kubeconfig = (name: string, content: object | string): string => {
+    const path = join(directory, name);
+    writeFileSync(path, typeof content === 'string' ? content : stringify(content));
+    return path;
+  };
+  const config = (cluster: object, user: object = {}, more: object = {}) => ({
+    apiVersion: 'v1',
+    kind: 'Config',
+    'current-context': 'here',
+    contexts: [{ name: 'here', context: { cluster: 'one', user: 'me' } }],
+    clusters: [{ name: 'one', cluster }],
+    users: [{ name: 'me', user }],
+    ...more,
+  });
+
+  describe('wrong flags: status 2', () => {
+    const cases: readonly [readonly string[], RegExp][] = [
+      [['explian'], /unknown command 'explian' \(Did you mean explain\?\); see plumbline --help/],
+      [['explain'], /missing required argument 'kind'; see plumbline explain --help/],
+      [['explain', 'vm'], /missing required argument 'name'/],
+      [['explain', 'node', 'x'], /'node' is invalid.*vm, vmi, pod/],
+      [['explain', 'vm', 'a', 'b'], /too many arguments/],
+      [['explain', 'vm', 'a', '--outptu', 'json'], /unknown option '--outptu' \(Did you mean --output\?\)/],
+      [['explain', 'vm', 'a', '-o', 'xml'], /'xml' is invalid. Allowed choices are json, yaml, wide, name/],
+      [['explain', 'vm', 'a', '--request-timeout', 'soon'], /expected seconds/],
+      [['explain', 'pod', 'a', '--extender'], /argument missing/],
+      [['top', '--watch', 'worker-1'], /expected 0.2 to 3600 seconds; names of nodes stand before --watch/],
+      [['doctor', 'everything'], /Allowed choices are installed/],
+      [['doctor', '--watch', '-1'], /0 to 3600/],
+      [['topology', '--sysfs-root', '/nonexistent'], /\/nonexistent is no sysfs/],
+      [['completion', 'powershell'], /Allowed choices are bash, zsh, fish/],
+      [['ovs'], /a command is missing; see plumbline ovs --help/],
+    ];
+    for (const [args, message] of cases) {
+      it(args.join(' '), async () => {
+        const ran = await plumbline(args);
+        assert.equal(ran.status, 2);
+        assertOneLine(ran);
+        assert.match(ran.stderr, message);
+      });
+    }
+  });
+
+  describe('no cluster: status 3', () => {
+    const cases: readonly [string, () => readonly string[], RegExp][] = [
+      ['no kubeconfig', () => [], /no kubeconfig was found: give --kubeconfig/],
+      ['a file that is not there', () => ['--kubeconfig', '/nonexistent'], /cannot read the kubeconfig \/nonexistent/],
+      ['no YAML', () => ['--kubeconfig', kubeconfig('yaml', 'a: [')], /cannot read the kubeconfig .*yaml/],
+      ['another YAML', () => ['--kubeconfig', kubeconfig('other', { contexts: 7 })], /no kubeconfig: contexts/],
+      [
+        'no context',
+        () => ['--kubeconfig', kubeconfig('none', config({ server: url }, {}, { 'current-context': '' }))],
+        /no context is chosen; give --context \(there are: here\)/,
+      ],
+      [
+        'another context',
+        () => ['--context', 'there', '--kubeconfig', kubeconfig('ctx', config({ server: url }))],
+        /no context there \(there are: here\)/,
+      ],
+      [
+        'a context without its cluster',
+        () => ['--kubeconfig', kubeconfig('nocluster', config({ server: url }, {}, { clusters: [] }))],
+        /names cluster one, which is not there/,
+      ],
+      [
+        'a server that is no URL',
+        () => ['--kubeconfig', kubeconfig('nourl', config({ server: 'here' }))],
+        /the server "here" is no URL/,
+      ],
+      [
+        'nobody listens',
+        () => ['--kubeconfig', kubeconfig('dead', config({ server: 'https://127.0.0.1:1' }))],
+        /cannot reach the cluster .*nothing listens there/,
+      ],
+      [
+        'a name that nobody knows',
+        () => ['--kubeconfig', kubeconfig('dns', config({ server: 'https://nowhere.invalid' }))],
+        /cannot reach the cluster .*name is not known here/,
+      ],
+      [
+        'a credential plugin that is missing',
+        () => [
+          '--kubeconfig',
+          kubeconfig(
+            'exec',
+            config(
+              { server: url },
+              {
+                exec: {
+                  apiVersion: 'client.authentication.k8s.io/v1',
+                  command: 'no-such-plugin',
+                  installHint: 'Install it\nfirst',
+                },
+              },
+            ),
+          ),
+        ],
+        /no-such-plugin of the kubeconfig cannot be run: .*; Install it first/,
+      ],
+      [
+        'a credential plugin that fails',
+        () => [
+          '--kubeconfig',
+          kubeconfig(
+            'exec2',
+            config({ server: url }, { exec: { apiVersion: 'client.authentication.k8s.io/v1', command: 'false' } }),
+          ),
+        ],
+        /plugin false of the kubeconfig failed \(status 1\)/,
+      ],
+      [
+        'a CA that is not there',
+        () => [
+          '--kubeconfig',
+          kubeconfig('ca', config({ server: 'https://127.0.0.1:1', 'certificate-authority': 'gone.crt' })),
+        ],
+        /context here: cannot read .*gone.crt/,
+      ],
+    ];
+    for (const [title, args, message] of cases) {
+      it(title, async () => {
+        const ran = await plumbline(['top', ...args()]);
+        assert.equal(ran.status, 3);
+        assertOneLine(ran);
+        assert.match(ran.stderr, message);
+      });
+    }
+  });
+
+  describe('a cluster that says no, or nonsense: status 3', () => {
+    const cases: readonly [string, readonly string[], Answer, RegExp][] = [
+      [
+        'not known',
+        ['top'],
+        failure(401, 'Unauthorized', 'Unauthorized'),
+        /the cluster does not know you \(401\): log in again/,
+      ],
+      [
+        'not allowed',
+        ['top'],
+        failure(403, 'Forbidden', 'nodetopologies.plumbline.dev is forbidden: User "me" cannot list resource'),
+        /not allowed: nodetopologies.plumbline.dev is forbidden: User "me" cannot list resource; ask for the permissions in docs\/cli.md/,
+      ],
+      [
+        'no definition',
+        ['top'],
+        failure(404, 'NotFound', 'the server could not find the requested resource'),
+        /Plumbline is not installed there \(kubectl apply -k manifests\/base\)/,
+      ],
+      [
+        'no reports',
+        ['top'],
+        { status: 200, body: '{"items":[]}' },
+        /no node reports its topology: are the agents running\?/,
+      ],
+      [
+        'no reports, simulating',
+        ['simulate', '--vm', '4c2t'],
+        { status: 200, body: '{"items":[]}' },
+        /no node reports its topology/,
+      ],
+      [
+        'no JSON',
+        ['top'],
+        { status: 200, body: '<html>' },
+        /is not JSON; is the server of the kubeconfig an API server\?/,
+      ],
+      ['no list', ['top'], { status: 200, body: '[1]' }, /the answer is no list/],
+      ['a proxy in between', ['top'], { status: 502, body: 'Bad Gateway' }, /502 HTTP502/],
+      [
+        'not allowed, explaining',
+        ['explain', 'pod', 'a'],
+        failure(403, 'Forbidden', 'pods "a" is forbidden'),
+        /not allowed: pods "a" is forbidden/,
+      ],
+      [
+        'not allowed, the doctor',
+        ['doctor'],
+        failure(403, 'Forbidden', 'nodes is forbidden'),
+        /not allowed: nodes is forbidden/,
+      ],
+    ];
+    for (const [title, args, given, message] of cases) {
+      it(title, async () => {
+        answer = given;
+        const ran = await plumbline([...args, '--kubeconfig', kubeconfig('fake', config({ server: url }))]);
+        assert.equal(ran.status, 3);
+        assertOneLine(ran);
+        assert.match(ran.stderr, message);
+      });
+    }
+  });
+
+  describe('on a cluster', () => {
+    let cluster: FixtureCluster;
+    before(async () => {
+      cluster = await createFixtureCluster();
+      await cluster.node('worker-1');
+      await cluster.pod('firewall');
+    });
+    after(() => cluster.stop());
+
+    it('a name that is not there: status 4, with those that are', async () => {
+      const ran = await plumbline(['explain', 'pod', 'firewal'], { kubeconfig: cluster.kubeconfig });
+      assert.equal(ran.status, 4);
+      assertOneLine(ran);
+      assert.match(ran.stderr, /no pod firewal in namespace default \(there are firewall\); another namespace .* -n/);
+    });
+
+    it('a credential plugin gives the token', async () => {
+      const admin = parse(readFileSync(cluster.kubeconfig, 'utf8')) as {
+        users: { user: { token: string } }[];
+        clusters: { cluster: object }[];
+      };
+      const credential = {
+        apiVersion: 'client.authentication.k8s.io/v1',
+        kind: 'ExecCredential',
+        status: { token: admin.users[0]?.user.token },
+      };
+      const exec = {
+        apiVersion: 'client.authentication.k8s.io/v1',
+        command: 'echo',
+        args: [JSON.stringify(credential)],
+      };
+      const path = kubeconfig('plugin', config(admin.clusters[0]?.cluster ?? {}, { exec }));
+      const ran = await plumbline(['top', '-o', 'name', '--kubeconfig', path]);
+      assert.equal(ran.stderr, '');
+      assert.equal(ran.stdout, 'node/worker-1\n');
+    });
+
+    it('of several files in KUBECONFIG the first that says something wins, and missing ones are passed over', async () => {
+      const first = kubeconfig('first', { 'current-context': 'far', contexts: [], clusters: [], users: [] });
+      const admin = parse(readFileSync(cluster.kubeconfig, 'utf8')) as Record<
+        string,
+        { name: string; context: object }[]
+      >;
+      const own = admin['contexts']?.map((one) => ({ ...one, name: 'far' }));
+      const second = kubeconfig('second', { ...admin, contexts: own, 'current-context': 'none' });
+      const ran = await plumbline(['top', '-o', 'name'], { kubeconfig: `/nonexistent:${first}:${second}` });
+      assert.equal(ran.stdout, 'node/worker-1\n', ran.stderr);
+    });
+
+    it('as kubectl plumbline it says so', async () => {
+      const link = join(directory, 'kubectl-plumbline');
+      symlinkSync(PROGRAM, link);
+      const { stdout, status } = await plumbline(['--help'], { program: link });
+      assert.equal(status, 0);
+      assert.match(stdout, /^Usage: kubectl plumbline <command>/);
+    });
+
+    it('whoever reads only the first line is no failure', () => {
+      const script = '"$NODE" "$PROGRAM" explain --help | head -c 1; exit $PIPESTATUS';
+      const env = { ...process.env, NODE: process.execPath, PROGRAM };
+      const { status, stderr } = spawnSync('bash', ['-c', script], { env, encoding: 'utf8' });
+      assert.deepEqual([status, stderr], [0, '']);
+    });
+  });
+});

@@ -1,0 +1,137 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { NodeTopologyStatus } from '../../kube/node-topology.ts';
+import { NODE_TOPOLOGIES, NODES, PODS } from '../../sandbox/api-server/built-in-types.ts';
+import { createSandbox, type Sandbox } from '../../sandbox/cluster.ts';
+import type { KubeObject, Pod } from '../../sandbox/objects.ts';
+
+/** An embedded cluster whose nodes are objects alone: reports as agents write them, no kubelets. */
+export interface FixtureCluster {
+  readonly sandbox: Sandbox;
+  /** Of the administrator. */
+  readonly kubeconfig: string;
+  node(name: string, options?: NodeOptions): Promise<void>;
+  pod(name: string, options?: PodOptions): Promise<Pod>;
+  stop(): Promise<void>;
+}
+
+export interface NodeOptions {
+  readonly labels?: Readonly<Record<string, string>>;
+  readonly unschedulable?: boolean;
+  readonly taints?: readonly { readonly key: string; readonly effect: string }[];
+  readonly conditions?: readonly Readonly<Record<string, string>>[];
+  readonly allocatable?: Readonly<Record<string, string>>;
+  /** Undefined for a node without a report. */
+  readonly report?: Partial<NodeTopologyStatus> | undefined;
+}
+
+export interface PodOptions {
+  /** Default: default. */
+  readonly namespace?: string;
+  readonly cpus?: number;
+  readonly node?: string;
+  readonly labels?: Readonly<Record<string, string>>;
+  readonly annotations?: Readonly<Record<string, string>>;
+  /** More requests and limits of its container. */
+  readonly resources?: Readonly<Record<string, string>>;
+  readonly spec?: Readonly<Record<string, unknown>>;
+  readonly status?: Readonly<Record<string, unknown>>;
+  readonly ownerReferences?: KubeObject['metadata']['ownerReferences'];
+}
+
+/** Two NUMA nodes of 8 cores of 2 threads; physnet0 on NUMA node 0; the first core reserved. */
+export const REPORT: NodeTopologyStatus = {
+  kubeletVersion: 'v1.36.2',
+  cells: [
+    { id: 0, cpus: '0-7,16-23' },
+    { id: 1, cpus: '8-15,24-31' },
+  ],
+  cores: Array.from({ length: 16 }, (_, i) => `${i},${i + 16}`),
+  reserved: '0,16',
+  cpuManager: { policy: 'static', options: { 'full-pcpus-only': 'true' } },
+  topologyManager: { policy: 'single-numa-node', scope: 'container' },
+  assignments: [],
+  physnets: [{ name: 'physnet0', cells: '0' }],
+};
+
+const ALLOCATABLE = {
+  cpu: '30',
+  memory: '64Gi',
+  pods: '110',
+  'devices.kubevirt.io/kvm': '1k',
+  'devices.kubevirt.io/tun': '1k',
+  'physnet.plumbline.dev/physnet0': '110',
+};
+
+/** No scheduler of the sandbox has this name, so that a pod stays as it was made. */
+const NOBODY = 'nobody';
+
+export async function createFixtureCluster(): Promise<FixtureCluster> {
+  const directory = await mkdtemp(join(tmpdir(), 'plumbline-cli-'));
+  const sandbox = createSandbox({ directory, nodes: [] });
+  await sandbox.start();
+  const { client } = sandbox;
+  return {
+    sandbox,
+    kubeconfig: await sandbox.kubeconfig({ kind: 'admin' }),
+    async node(name, { labels, unschedulable, taints, conditions = [], allocatable, report = {} } = {}) {
+      await client.create(NODES, {
+        apiVersion: 'v1',
+        kind: 'Node',
+        metadata: { name, labels: { 'kubevirt.io/schedulable': 'true', ...labels } },
+        spec: { ...(unschedulable && { unschedulable }), ...(taints && { taints: taints.map((one) => ({ ...one })) }) },
+        status: {
+          allocatable: { ...ALLOCATABLE, ...allocatable },
+          conditions: [{ type: 'Ready', status: 'True' }, ...conditions] as { type: string; status: string }[],
+        },
+      });
+      const made = await client.create(NODE_TOPOLOGIES, {
+        apiVersion: 'plumbline.dev/v1alpha1',
+        kind: 'NodeTopology',
+        metadata: { name },
+      });
+      const change = (draft: KubeObject) => {
+        draft.status = structuredClone({ ...REPORT, ...report }) as unknown as KubeObject['status'];
+      };
+      await client.edit(NODE_TOPOLOGIES, made, change, 'status');
+    },
+    async pod(name, options = {}) {
+      const made = await client.create(PODS, podObject(name, options));
+      const { status } = options;
+      if (status === undefined) return made;
+      return client.edit(
+        PODS,
+        made,
+        (draft) => Object.assign(draft, { status: { ...draft.status, ...status } }),
+        'status',
+      );
+    },
+    async stop() {
+      await sandbox.stop();
+      await rm(directory, { recursive: true, force: true });
+    },
+  };
+}
+
+function podObject(name: string, options: PodOptions): Pod {
+  const { cpus = 2, node, labels = {}, annotations = {}, resources, spec, ownerReferences } = options;
+  const amounts = { cpu: String(cpus), memory: '1Gi', 'devices.kubevirt.io/kvm': '1', ...resources };
+  return {
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: {
+      name,
+      namespace: options.namespace ?? 'default',
+      labels: { ...labels },
+      annotations: { ...annotations },
+      ...(ownerReferences && { ownerReferences }),
+    },
+    spec: {
+      schedulerName: NOBODY,
+      containers: [{ name: 'compute', image: 'x', resources: { requests: amounts, limits: amounts } }],
+      ...(node !== undefined && { nodeName: node }),
+      ...(spec as object),
+    },
+  } as Pod;
+}

@@ -1,0 +1,106 @@
+import assert from 'node:assert/strict';
+import { execFile, execFileSync, spawnSync } from 'node:child_process';
+import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { COMMANDS } from '../../cli/commands.ts';
+import { createFixtureCluster, type FixtureCluster } from './cluster-fixture.ts';
+import { buildCli, PROGRAM, plumbline } from './run.ts';
+
+describe('completion', function () {
+  this.timeout(60_000);
+  let cluster: FixtureCluster;
+  let directory: string;
+
+  before(async () => {
+    buildCli();
+    cluster = await createFixtureCluster();
+    await cluster.node('worker-1');
+    await cluster.pod('firewall');
+    directory = mkdtempSync(join(tmpdir(), 'plumbline-completion-'));
+    writeFileSync(join(directory, 'plumbline'), `#!/bin/sh\nexec "${process.execPath}" "${PROGRAM}" "$@"\n`, {
+      mode: 0o755,
+    });
+  });
+  after(async () => {
+    rmSync(directory, { recursive: true });
+    await cluster.stop();
+  });
+
+  const words = async (...args: string[]): Promise<string[]> => {
+    const { stdout, stderr } = await plumbline(['__complete', ...args], { kubeconfig: cluster.kubeconfig });
+    assert.equal(stderr, '');
+    return stdout.split('\n').flatMap((line) => (line === '' ? [] : [line.split('\t')[0]!]));
+  };
+
+  const cases: readonly [readonly string[], readonly string[]][] = [
+    [['e'], ['explain']],
+    [
+      ['explain', ''],
+      ['vm', 'vmi', 'pod'],
+    ],
+    [['explain', 'pod', ''], ['firewall']],
+    [['explain', 'pod', '-n', 'elsewhere', ''], []],
+    [
+      ['explain', 'pod', 'firewall', '-o', ''],
+      ['json', 'yaml', 'wide', 'name'],
+    ],
+    [['explain', 'pod', 'firewall', '--out'], ['--output']],
+    [['top', ''], ['worker-1']],
+    [['doctor', 'webhook', 'ext'], ['extender']],
+    [
+      ['completion', ''],
+      ['bash', 'zsh', 'fish'],
+    ],
+    [['nonsense', ''], COMMANDS.map(({ name }) => name)],
+  ];
+  for (const [typed, expected] of cases) {
+    it(`${typed.join(' ')}⇥`, async () => {
+      assert.deepEqual(await words(...typed), expected);
+    });
+  }
+
+  it('every command, with what it is for', async () => {
+    const { stdout } = await plumbline(['__complete', '']);
+    assert.equal(stdout, COMMANDS.map(({ name, summary }) => `${name}\t${summary}\n`).join(''));
+  });
+
+  it('without a cluster it offers no names and does not complain', async () => {
+    const { stdout, stderr, status } = await plumbline(['__complete', 'explain', 'pod', '']);
+    assert.deepEqual([stdout, stderr, status], ['', '', 0]);
+  });
+
+  it('for kubectl, which wants its directive at the end', async () => {
+    const link = join(directory, 'kubectl_complete-plumbline');
+    symlinkSync(PROGRAM, link);
+    const { stdout } = await plumbline(['expl'], { program: link });
+    assert.match(stdout, /^explain\t.*\n:4\n$/);
+  });
+
+  it('bash completes by it', async () => {
+    const { stdout: script } = await plumbline(['completion', 'bash']);
+    const typed = `
+      ${script}
+      COMP_WORDS=(plumbline explain p) COMP_CWORD=2; _plumbline; echo "\${COMPREPLY[*]}"
+      COMP_WORDS=(plumbline explain pod '') COMP_CWORD=3; _plumbline; echo "\${COMPREPLY[*]}"`;
+    const env = { ...process.env, PATH: `${directory}:${process.env.PATH}`, KUBECONFIG: cluster.kubeconfig };
+    // Asynchronously: the cluster is in this process.
+    const out = await new Promise<string>((resolve, reject) => {
+      execFile('bash', ['--norc', '-c', typed], { env }, (error, stdout) => (error ? reject(error) : resolve(stdout)));
+    });
+    assert.equal(out, 'pod\nfirewall\n');
+  });
+
+  for (const shell of ['bash', 'zsh', 'fish'] as const) {
+    it(`the script for ${shell} is one that the shell can read`, async () => {
+      const { stdout } = await plumbline(['completion', shell]);
+      if (spawnSync(shell, ['-c', 'exit 0']).error) {
+        // Without the shell at least its quotes and braces have to close.
+        assert.equal((stdout.match(/'/g) ?? []).length % 2, 0);
+        assert.equal((stdout.match(/[{]/g) ?? []).length, (stdout.match(/[}]/g) ?? []).length);
+        return;
+      }
+      execFileSync(shell, ['-n'], { input: stdout });
+    });
+  }
+});

@@ -1,0 +1,116 @@
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { convertMask, type Form } from '../../cli/cpu-mask/convert.ts';
+import { explainMask, explanationLines } from '../../cli/cpu-mask/explain.ts';
+import { parseMask } from '../../model/cpu-mask/mask.ts';
+import { CpuSet } from '../../model/cpu-set.ts';
+
+const MAIN = new URL('../../cli/main.ts', import.meta.url).pathname;
+
+describe('plumbline cpu-mask convert', () => {
+  const forms: [Form, string, { vcpus?: number; online?: string }, string[] | RegExp][] = [
+    ['canonical', '2,0-1:all:4,6-8', {}, ['0-2:all:4,6-8']],
+    ['canonical', '', {}, ['']],
+    ['list', '1-2:all', {}, ['1-2', 'all']],
+    ['list', '1-2:all', { online: '0-3,8' }, ['1-2', '0-3,8']],
+    ['list', '0-3', { vcpus: 2 }, ['0-3', '0-3']],
+    ['taskset', '1,3', {}, ['0x0000000A']],
+    ['taskset', '1:3', {}, ['0x00000002', '0x00000008']],
+    ['taskset', '63:64', {}, ['0x8000000000000000', '0x000000010000000000000000']],
+    ['taskset', 'all:0', { online: '0-127' }, [`0x${'F'.repeat(32)}`, '0x00000001']],
+    ['taskset', 'all', {}, /"all" in it: say with --online/],
+    ['taskset', '', {}, /\(empty\) has "all" in it/],
+    ['taskset', '0:1', { vcpus: 3 }, /entries for 2 vCPUs, but the VM has 3/],
+    ['xen', '1:2,4-7:0-1', {}, ['cpus = [ "1", "2,4-7", "0-1" ]']],
+    ['xen', '0-3', {}, ['cpus = "0-3"']],
+    ['xen', 'all', {}, []],
+    ['lxc', '2-3', { vcpus: 2 }, ['2-3']],
+    ['lxc', 'all', { vcpus: 2 }, []],
+    ['lxc', '2-3', {}, /say with --vcpus/],
+    ['lxc', '2-3', { vcpus: 3 }, /exactly as many CPUs as it has vCPUs, 3; these are 2/],
+    ['lxc', '2:3', { vcpus: 2 }, /give one list of CPUs for all of it/],
+  ];
+  for (const [form, mask, { vcpus, online }, outcome] of forms) {
+    const given = [vcpus && `${vcpus} vCPUs`, online && `CPUs ${online}`].filter(Boolean).join(', ');
+    it(`${JSON.stringify(mask)} to ${form}${given && `, with ${given}`}: ${outcome}`, () => {
+      const cpus = online === undefined ? undefined : CpuSet.parse(online);
+      const convert = () => convertMask({ mask: parseMask(mask), form, vcpus, online: cpus });
+      if (outcome instanceof RegExp) assert.throws(convert, outcome);
+      else assert.deepEqual(convert(), outcome);
+    });
+  }
+});
+
+describe('plumbline cpu-mask explain', () => {
+  const explain = (mask: string, options: { vcpus?: number; online?: string; reserved?: string; fix?: true } = {}) =>
+    explainMask({
+      mask: parseMask(mask),
+      vcpus: options.vcpus,
+      online: options.online === undefined ? undefined : CpuSet.parse(options.online),
+      reserved: CpuSet.parse(options.reserved ?? ''),
+      fixMismatch: options.fix ?? false,
+    });
+
+  it('says where each vCPU may run', () => {
+    assert.deepEqual(explanationLines(explain('1-2:all')), [
+      'mask 1-2:all',
+      '        CPUS',
+      'vCPU 0  1-2',
+      'vCPU 1  any',
+    ]);
+    assert.deepEqual(explanationLines(explain('all')).slice(0, 1), ['mask all: nothing is pinned']);
+  });
+  it('says what is left on a host with gaps and reserved CPUs', () => {
+    const { vcpus, problems, fellBack } = explain('0-1,8:all', { online: '0-3,8', reserved: '0' });
+    assert.deepEqual([problems, fellBack], [[], false]);
+    assert.deepEqual(vcpus, [
+      { vcpu: 0, cpus: '0-1,8', effective: '1,8' },
+      { vcpu: 1, cpus: 'all', effective: '1-3,8' },
+    ]);
+  });
+  it('names what is wrong: the vCPUs, a CPU that is not there, one that no VM may have', () => {
+    assert.match(explain('0:1', { vcpus: 3 }).problems.join(), /entries for 2 vCPUs, but the VM has 3/);
+    assert.match(explain('0:4', { online: '0-3' }).problems.join(), /names CPU 4, which is not online/);
+    assert.match(explain('0:1', { online: '0-3', reserved: '1' }).problems.join(), /leaves vCPU 1 no CPU/);
+  });
+  it('says that a host that is too small gets all', () => {
+    const { fellBack, vcpus, problems } = explain('0:4', { online: '0-3', fix: true });
+    assert.deepEqual([fellBack, problems, vcpus.map(({ effective }) => effective)], [true, [], ['0-3', '0-3']]);
+  });
+});
+
+describe('plumbline cpu-mask', function () {
+  this.timeout(60_000);
+  const run = (...args: string[]) => {
+    const { status, stdout, stderr } = spawnSync(process.execPath, ['--import', 'tsx', MAIN, 'cpu-mask', ...args], {
+      encoding: 'utf8',
+    });
+    return { status, stdout, stderr };
+  };
+  it('prints the canonical form, and as data what was read', () => {
+    assert.deepEqual(run('parse', '3,1,2'), { status: 0, stdout: '1-3\n', stderr: '' });
+    const { stdout } = run('parse', '1:all', '-o', 'json');
+    assert.deepEqual(JSON.parse(stdout), { mask: '1:all', entries: ['1', 'all'], pinsNothing: false });
+  });
+  const wrong: [string[], number, RegExp][] = [
+    [['parse', '1::2'], 2, /^plumbline: CPU mask "1::2": entry 2 \(for vCPU 1\) is empty; .*\n$/],
+    [['parse', '0-999999999'], 2, /^plumbline: CPU list "0-999999999": CPU ids end at 65535\n$/],
+    [['explain', '0', '--vcpus', '0'], 2, /expected 1 to 4096 vCPUs/],
+    [['explain', '0', '--online', 'x'], 2, /CPU list "x"/],
+    [['convert', '0', '--to', 'vmware'], 2, /Allowed choices are canonical, list, taskset, xen, lxc/],
+    [['convert', '0:1', '--to', 'lxc', '--vcpus', '2'], 1, /a container has no vCPUs/],
+  ];
+  for (const [args, status, line] of wrong) {
+    it(`${args.join(' ')} ends with ${status} and one line`, () => {
+      const ran = run(...args);
+      assert.deepEqual([ran.status, ran.stdout], [status, '']);
+      assert.match(ran.stderr, line);
+      assert.equal(ran.stderr.trimEnd().split('\n').length, 1);
+    });
+  }
+  it('ends with 1 where the mask cannot be kept, and says why', () => {
+    const { status, stdout } = run('explain', '8', '--online', '0-7');
+    assert.equal(status, 1);
+    assert.match(stdout, /^! the CPU mask 8 names CPU 8, which is not online on this host \(it has 0-7\)$/m);
+  });
+});

@@ -1,0 +1,202 @@
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import packageJson from '../../package.json' with { type: 'json' };
+import { root } from '../support/bundles.ts';
+import type { FixtureCluster } from './cluster-fixture.ts';
+import { createDocsCluster } from './docs-cluster.ts';
+import { buildCli, PROGRAM } from './run.ts';
+
+/** A command line of a guide, and what the guide says comes of it. */
+interface DocCommand {
+  readonly file: string;
+  readonly line: number;
+  readonly text: string;
+  /** The status that the guide says (`# status 1`), else 0 or 1. */
+  readonly status: number | undefined;
+  /** Lines of output; `…` stands for anything, and alone on a line for any lines. Undefined: nothing is said. */
+  readonly output: readonly string[] | undefined;
+}
+
+const OURS = /^(?:npx )?(?:kubectl )?plumbline\b(?!-)/;
+const NPM = /^npm /;
+/** A comment before a block says why it is not run here. */
+const NOT_RUN = /^<!-- not run[^:]*: .{10,} -->$/;
+/** These ask the agent of the node or a QEMU that they run on. */
+const ON_A_NODE = /^plumbline (?:ovs status|vm status|qemu)\b/;
+
+const guides = [
+  'README.md',
+  ...readdirSync(join(root, 'docs'))
+    .filter((name) => name.endsWith('.md'))
+    .map((name) => `docs/${name}`),
+];
+
+/** Commands of fenced `console`, `sh` and `bash` blocks, and of indented ones; and blocks that are neither run nor marked. */
+function readGuide(file: string): { commands: DocCommand[]; unmarked: string[] } {
+  const lines = readFileSync(join(root, file), 'utf8').split('\n');
+  const commands: DocCommand[] = [];
+  const unmarked: string[] = [];
+  for (let i = 0; i < lines.length; i++) {
+    const fence = /^```(\w*)/.exec(lines[i] ?? '');
+    const marked = NOT_RUN.test(lineBefore(lines, i));
+    if (fence) {
+      const end = lines.indexOf('```', i + 1);
+      if (['console', 'sh', 'bash'].includes(fence[1] ?? '') && !marked) {
+        const block = lines.slice(i + 1, end);
+        const found = fence[1] === 'console' ? sessions(file, i + 2, block) : scripts(file, i + 2, block);
+        commands.push(...found.commands);
+        if (found.foreign) unmarked.push(`${file}:${i + 1}`);
+      }
+      i = end;
+    } else if (/^ {4}\S/.test(lines[i] ?? '')) {
+      let end = i;
+      while (/^ {4}\S/.test(lines[end] ?? '')) end++;
+      const block = lines.slice(i, end).map((line) => line.slice(4));
+      // Indented blocks are also used for output and pictures, so what is no command of ours there is let be.
+      if (!marked) commands.push(...scripts(file, i + 1, block).commands);
+      i = end;
+    }
+  }
+  return { commands, unmarked };
+}
+
+/** The last line before that is not blank. */
+function lineBefore(lines: readonly string[], at: number): string {
+  return lines.slice(0, at).findLast((line) => line.trim() !== '') ?? '';
+}
+
+function sessions(file: string, first: number, block: readonly string[]) {
+  const commands: DocCommand[] = [];
+  let foreign = false;
+  for (let i = 0; i < block.length; i++) {
+    if (!block[i]?.startsWith('$ ')) continue;
+    let end = i + 1;
+    while (end < block.length && !block[end]?.startsWith('$ ')) end++;
+    const text = block[i]!.slice(2);
+    if (OURS.test(text)) commands.push(command(file, first + i, text, block.slice(i + 1, end)));
+    else foreign = true;
+  }
+  return { commands, foreign };
+}
+
+function scripts(file: string, first: number, block: readonly string[]) {
+  const commands: DocCommand[] = [];
+  let foreign = false;
+  for (const [i, text] of block.entries()) {
+    if (OURS.test(text) || NPM.test(text)) commands.push(command(file, first + i, text, undefined));
+    else if (text.trim() !== '' && !text.startsWith('#')) foreign = true;
+  }
+  return { commands, foreign };
+}
+
+function command(file: string, line: number, text: string, output: readonly string[] | undefined): DocCommand {
+  const [, status] = /#.*status (\d)/.exec(text) ?? [];
+  const bare = text
+    .replace(/\s+# .*$/, '')
+    .replace(/^npx /, '')
+    .replace(/^kubectl plumbline/, 'plumbline');
+  return { file, line, text: bare, status: status === undefined ? undefined : Number(status), output };
+}
+
+/** Words in capitals stand for the reader’s own; files that only a host has are beside the test. */
+const STAND_INS: readonly (readonly [RegExp, string])[] = [
+  [/\bNAMESPACE\b/g, 'tenants'],
+  [/\bNAME\b/g, 'firewall'],
+  // The watch of DPUs takes as long as it is told to.
+  [/^plumbline doctor$/g, 'plumbline doctor --watch 1'],
+  [/\/etc\/nova\/nova\.conf/g, 'nova.conf'],
+];
+
+const VMS = `
+apiVersion: kubevirt.io/v1
+kind: VirtualMachine
+metadata: { name: firewall }
+spec:
+  template:
+    spec: { domain: { cpu: { cores: 4, dedicatedCpuPlacement: true } } }
+`;
+const NOVA =
+  '[neutron]\nphysnets = physnet0\n[neutron_physnet_physnet0]\nnuma_nodes = 0\n[compute]\ncpu_dedicated_set = 2-63\n';
+
+/** Whether output is what a guide shows. */
+function matches(shown: readonly string[], printed: string): boolean {
+  const escaped = shown.map((line) => line.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&'));
+  const pattern = escaped.map((line) => (line === '…' ? '(?:.*\\n)*' : `${line.replaceAll('…', '.*')}\\n`)).join('');
+  return new RegExp(`^${pattern}$`).test(printed);
+}
+
+const read = guides.map(readGuide);
+
+describe('every command of the guides', function () {
+  this.timeout(60_000);
+  let cluster: FixtureCluster;
+  let directory: string;
+
+  before(async () => {
+    buildCli();
+    cluster = await createDocsCluster();
+    directory = mkdtempSync(join(tmpdir(), 'plumbline-docs-'));
+    writeFileSync(join(directory, 'plumbline'), `#!/bin/sh\nexec "${process.execPath}" "${PROGRAM}" "$@"\n`, {
+      mode: 0o755,
+    });
+    writeFileSync(join(directory, 'vms.yaml'), VMS);
+    writeFileSync(join(directory, 'nova.conf'), NOVA);
+  });
+  after(async () => {
+    rmSync(directory, { recursive: true });
+    await cluster.stop();
+  });
+
+  const run = (text: string) =>
+    new Promise<{ status: number; output: string }>((resolve) => {
+      const line = STAND_INS.reduce((all, [pattern, stand]) => all.replaceAll(pattern, stand), text);
+      const { NO_COLOR: _, FORCE_COLOR: __, COLUMNS: ___, ...rest } = process.env;
+      const env = { ...rest, PATH: `${directory}:${process.env.PATH}`, KUBECONFIG: cluster.kubeconfig };
+      execFile('sh', ['-c', `${line} 2>&1`], { cwd: directory, env }, (error, stdout) => {
+        resolve({ status: error === null ? 0 : Number(error.code), output: stdout });
+      });
+    });
+
+  it('there are some, and every block is run or says why not', () => {
+    assert.ok(read.flatMap(({ commands }) => commands).length > 20);
+    assert.deepEqual(
+      read.flatMap(({ unmarked }) => unmarked),
+      [],
+    );
+  });
+
+  for (const { file, line, text, status, output } of read.flatMap(({ commands }) => commands)) {
+    it(`${file}:${line}: ${text}`, async () => {
+      if (NPM.test(text)) {
+        const named = [...text.matchAll(/npm (?:run )?(?:-\S+ |--\S+ )*([\w:]+)/g)].map(([, name = '']) => name);
+        const known = new Set([...Object.keys(packageJson.scripts), 'ci', 'install', 'i', 'link']);
+        assert.deepEqual(
+          named.filter((name) => !known.has(name)),
+          [],
+        );
+        return;
+      }
+      const ran = await run(text);
+      if (status !== undefined) assert.equal(ran.status, status, ran.output);
+      else
+        assert.ok(ran.status <= 1 || (ran.status === 3 && ON_A_NODE.test(text)), `status ${ran.status}: ${ran.output}`);
+      if (output !== undefined) assert.ok(matches(output, ran.output), `it printed:\n${ran.output}`);
+    });
+  }
+
+  it('every command of the tool is in docs/cli.md', async () => {
+    const { output } = await run('plumbline __complete ""');
+    const names = output
+      .trim()
+      .split('\n')
+      .map((one) => one.split('\t')[0] ?? '');
+    const page = readFileSync(join(root, 'docs/cli.md'), 'utf8');
+    assert.deepEqual(
+      names.filter((name) => !new RegExp(`^\\| \`.*${name}\\b`, 'm').test(page)),
+      [],
+    );
+  });
+});

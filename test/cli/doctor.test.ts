@@ -1,0 +1,499 @@
+import assert from 'node:assert/strict';
+import { checkAgents } from '../../cli/doctor/checks/agents.ts';
+import { checkCertificates } from '../../cli/doctor/checks/certificates.ts';
+import { checkDpus } from '../../cli/doctor/checks/dpu.ts';
+import { checkExtender } from '../../cli/doctor/checks/extender.ts';
+import { checkInstalled } from '../../cli/doctor/checks/installed.ts';
+import { checkKubelets } from '../../cli/doctor/checks/kubelet.ts';
+import { checkNetworks } from '../../cli/doctor/checks/networks.ts';
+import { checkPods } from '../../cli/doctor/checks/pods.ts';
+import { checkWebhook } from '../../cli/doctor/checks/webhook.ts';
+import type { Facts } from '../../cli/doctor/facts.ts';
+import type { AreaReport } from '../../cli/doctor/finding.ts';
+import { doctorLines } from '../../cli/doctor/lines.ts';
+import { endpointSlice, schedulerPod, tlsSecret, webhookConfiguration } from '../../cli/doctor/objects.ts';
+import { explainedNode, explainedPod } from '../../cli/explain/objects.ts';
+import { terminalOf } from '../../cli/support/terminal.ts';
+import { type NodeTopologyStatus, nodeTopology } from '../../kube/node-topology.ts';
+import { networkAttachmentDefinition } from '../../kube/resources.ts';
+import { LEASES, NAMESPACES } from '../../sandbox/api-server/built-in-types.ts';
+import { createCertificateAuthority } from '../../sandbox/certificates.ts';
+import { createFixtureCluster, type FixtureCluster, REPORT } from './cluster-fixture.ts';
+import { buildCli, plumbline } from './run.ts';
+
+const NOW = Date.now();
+const authority = createCertificateAuthority('plumbline-test');
+const other = createCertificateAuthority('somebody-else');
+const base64 = (text: string) => Buffer.from(text).toString('base64');
+
+const secretOf = (service: string, cert = authority.issue([`${service}.plumbline-system.svc`]).cert) =>
+  tlsSecret.parse({ metadata: { name: `${service}-tls` }, data: { 'tls.crt': base64(cert), 'tls.key': 'secret' } });
+
+const LAUNCHER = {
+  name: 'launcher.plumbline.dev',
+  clientConfig: { caBundle: base64(authority.cert) },
+  failurePolicy: 'Fail',
+  reinvocationPolicy: 'IfNeeded',
+};
+const FINAL = { name: 'final.plumbline.dev', clientConfig: { caBundle: base64(authority.cert) } };
+const POD_RULES = [{ operations: ['CREATE'], resources: ['pods'] }];
+
+const configuration = (name: string, ...webhooks: object[]) =>
+  webhookConfiguration.parse({ metadata: { name }, webhooks });
+const slice = (service: string, ready = true) =>
+  endpointSlice.parse({
+    metadata: { labels: { 'kubernetes.io/service-name': service } },
+    endpoints: [{ conditions: { ready } }],
+  });
+const node = (name: string, more: object = {}) =>
+  explainedNode.parse({ metadata: { name, labels: { 'kubevirt.io/schedulable': 'true' } }, ...more });
+const topology = (name: string, report: Partial<NodeTopologyStatus> = {}) =>
+  nodeTopology.parse({
+    apiVersion: 'plumbline.dev/v1alpha1',
+    kind: 'NodeTopology',
+    metadata: { name },
+    status: { ...REPORT, ...report },
+  });
+const launcher = (name: string, { metadata = {}, cpu = '10', ...more }: Record<string, unknown> = {}) => {
+  const amounts = { cpu: String(cpu), memory: '1Gi', 'devices.kubevirt.io/kvm': '1' };
+  return explainedPod.parse({
+    metadata: {
+      name,
+      namespace: 'default',
+      uid: name,
+      labels: { 'kubevirt.io': 'virt-launcher' },
+      ownerReferences: [
+        { apiVersion: 'kubevirt.io/v1', kind: 'VirtualMachineInstance', name, uid: 'u', controller: true },
+      ],
+      ...(metadata as object),
+    },
+    spec: {
+      nodeName: 'worker-1',
+      containers: [{ name: 'compute', resources: { requests: amounts, limits: amounts } }],
+    },
+    ...more,
+  });
+};
+const nad = (config: string) =>
+  networkAttachmentDefinition.parse({ metadata: { name: 'data', namespace: 'default' }, spec: { config } });
+const localnet = (physnet: string) =>
+  JSON.stringify({ type: 'ovn-k8s-cni-overlay', topology: 'localnet', name: 'data', physicalNetworkName: physnet });
+
+/** A cluster in which nothing is wrong. */
+const GOOD: Facts = {
+  now: NOW,
+  nodes: [node('worker-1')],
+  topologies: { value: [topology('worker-1')] },
+  agents: { value: { ages: new Map([['worker-1', 5]]), silent: new Set() } },
+  mutating: { value: [configuration('plumbline-webhook', LAUNCHER)] },
+  validating: { value: [configuration('plumbline-webhook', FINAL)] },
+  endpoints: { value: [slice('plumbline-webhook'), slice('plumbline-scheduler-plugin')] },
+  webhookSecret: { value: secretOf('plumbline-webhook') },
+  extenderSecret: { value: secretOf('plumbline-scheduler-plugin') },
+  extenderLeaseAge: { value: 3 },
+  extender: { value: { active: true, decisions: [{ pod: 'default/x' }] } },
+  schedulers: {
+    value: [
+      schedulerPod.parse({
+        metadata: { name: 'kube-scheduler-m' },
+        spec: { containers: [{ command: ['kube-scheduler', '--config=/etc/x'] }] },
+      }),
+    ],
+  },
+  nads: { value: [nad(localnet('physnet0'))] },
+  launchers: { value: [launcher('fine', { metadata: { annotations: {} } })] },
+};
+
+const ALL = [
+  checkInstalled,
+  checkWebhook,
+  checkCertificates,
+  checkExtender,
+  checkAgents,
+  checkKubelets,
+  checkNetworks,
+  checkPods,
+];
+
+interface Case {
+  readonly title: string;
+  readonly check: (facts: Facts) => AreaReport;
+  readonly facts: Partial<Facts>;
+  readonly what: RegExp;
+  readonly severity?: 'error' | 'warning';
+}
+
+const report = (more: Partial<NodeTopologyStatus>) => ({ topologies: { value: [topology('worker-1', more)] } });
+const mutating = (webhook: object, ...others: ReturnType<typeof configuration>[]) => ({
+  mutating: { value: [configuration('plumbline-webhook', { ...LAUNCHER, ...webhook }), ...others] },
+});
+const injector = configuration('sidecar-injector', { name: 'x', clientConfig: {}, rules: POD_RULES });
+const ANNOTATIONS = { 'kubevirt.io/CPUManagerPolicyBetaOptions': 'full-pcpus-only' };
+
+const CASES: readonly Case[] = [
+  {
+    title: 'no definition',
+    check: checkInstalled,
+    facts: { topologies: { missing: 'absent' } },
+    what: /knows no NodeTopology/,
+    severity: 'error',
+  },
+  {
+    title: 'no reports',
+    check: checkInstalled,
+    facts: { topologies: { value: [] } },
+    what: /no node reports/,
+    severity: 'error',
+  },
+  {
+    title: 'no webhook',
+    check: checkInstalled,
+    facts: { mutating: { value: [] } },
+    what: /no MutatingWebhookConfiguration plumbline-webhook/,
+    severity: 'error',
+  },
+  {
+    title: 'no CA bundle',
+    check: checkWebhook,
+    facts: mutating({ clientConfig: {} }),
+    what: /launcher.plumbline.dev has no CA bundle/,
+    severity: 'error',
+  },
+  {
+    title: 'failurePolicy Ignore',
+    check: checkWebhook,
+    facts: mutating({ failurePolicy: 'Ignore' }),
+    what: /failurePolicy Ignore/,
+    severity: 'warning',
+  },
+  {
+    title: 'a later injector, and ours is not called again',
+    check: checkWebhook,
+    facts: mutating({ reinvocationPolicy: 'Never' }, injector),
+    what: /sidecar-injector change pods after plumbline-webhook, which is not called again/,
+  },
+  {
+    title: 'a later injector, and nobody looks at the outcome',
+    check: checkWebhook,
+    facts: {
+      ...mutating({}, injector),
+      validating: {
+        value: [configuration('plumbline-webhook', { name: 'vms.plumbline.dev', clientConfig: FINAL.clientConfig })],
+      },
+    },
+    what: /final.plumbline.dev is missing/,
+  },
+  {
+    title: 'no replica ready',
+    check: checkWebhook,
+    facts: { endpoints: { value: [slice('plumbline-webhook', false)] } },
+    what: /no replica of plumbline-webhook is ready/,
+    severity: 'error',
+  },
+  {
+    title: 'no secret',
+    check: checkCertificates,
+    facts: { webhookSecret: { missing: 'absent' } },
+    what: /no secret plumbline-webhook-tls/,
+    severity: 'error',
+  },
+  {
+    title: 'a certificate for another name',
+    check: checkCertificates,
+    facts: { extenderSecret: { value: secretOf('x') } },
+    what: /not for plumbline-scheduler-plugin.plumbline-system.svc/,
+    severity: 'error',
+  },
+  {
+    title: 'another CA',
+    check: checkCertificates,
+    facts: {
+      webhookSecret: {
+        value: secretOf('plumbline-webhook', other.issue(['plumbline-webhook.plumbline-system.svc']).cert),
+      },
+    },
+    what: /CA bundle of launcher.plumbline.dev is not the one/,
+    severity: 'error',
+  },
+  {
+    title: 'expired',
+    check: checkCertificates,
+    facts: { now: NOW + 20 * 365 * 86_400_000 },
+    what: /has expired/,
+    severity: 'error',
+  },
+  {
+    title: 'no active replica',
+    check: checkExtender,
+    facts: { endpoints: { value: [] } },
+    what: /no replica .* is the active one/,
+    severity: 'error',
+  },
+  {
+    title: 'its lease has run out',
+    check: checkExtender,
+    facts: { extenderLeaseAge: { value: 600 } },
+    what: /last renewed 600 s ago/,
+    severity: 'error',
+  },
+  {
+    title: 'it does not answer',
+    check: checkExtender,
+    facts: { extender: { missing: 'silent', why: 'no endpoints' } },
+    what: /does not answer .* no endpoints/,
+    severity: 'error',
+  },
+  {
+    title: 'kube-scheduler without --config',
+    check: checkExtender,
+    facts: {
+      schedulers: {
+        value: [
+          schedulerPod.parse({ metadata: { name: 's' }, spec: { containers: [{ command: ['kube-scheduler'] }] } }),
+        ],
+      },
+    },
+    what: /s runs without --config/,
+    severity: 'error',
+  },
+  {
+    title: 'never asked',
+    check: checkExtender,
+    facts: { extender: { value: { active: true, decisions: [] } } },
+    what: /has not been asked/,
+    severity: 'warning',
+  },
+  {
+    title: 'a node without a report',
+    check: checkAgents,
+    facts: { nodes: [node('worker-1'), node('worker-2')] },
+    what: /1 node of KubeVirt without a report: worker-2/,
+    severity: 'error',
+  },
+  {
+    title: 'a silent agent',
+    check: checkAgents,
+    facts: { agents: { value: { ages: new Map([['worker-1', 500]]), silent: new Set(['worker-1']) } } },
+    what: /fallen silent: worker-1/,
+    severity: 'error',
+  },
+  {
+    title: 'a report of a node that is gone',
+    check: checkAgents,
+    facts: { topologies: { value: [topology('worker-1'), topology('gone')] } },
+    what: /nodes that are gone: gone/,
+  },
+  {
+    title: 'a condition',
+    check: checkAgents,
+    facts: report({
+      conditions: [
+        { type: 'UplinksUp', status: 'False', reason: 'NoCarrier', message: 'physnet0', lastTransitionTime: '' },
+      ],
+    }),
+    what: /worker-1: UplinksUp is False \(NoCarrier\): physnet0/,
+  },
+  {
+    title: 'a kubelet of an unknown version',
+    check: checkKubelets,
+    facts: report({ kubeletVersion: 'v1.99.0' }),
+    what: /v1.99.0 is not predicted.* on 1 node: worker-1/,
+  },
+  {
+    title: 'CPU manager policy none',
+    check: checkKubelets,
+    facts: report({ cpuManager: { policy: 'none' } }),
+    what: /CPU manager policy none/,
+  },
+  {
+    title: 'full-pcpus-only off',
+    check: checkKubelets,
+    facts: report({ cpuManager: { policy: 'static' } }),
+    what: /full-pcpus-only is off/,
+  },
+  {
+    title: 'topology manager policy none',
+    check: checkKubelets,
+    facts: report({ topologyManager: { policy: 'none' } }),
+    what: /topology manager policy none/,
+  },
+  {
+    title: 'a split core',
+    check: checkKubelets,
+    facts: report({ reserved: '0' }),
+    what: /split a core/,
+    severity: 'error',
+  },
+  {
+    title: 'polled CPUs that are not reserved',
+    check: checkKubelets,
+    facts: report({ pmdCPUs: '1,17' }),
+    what: /poll mode CPUs are not reserved/,
+    severity: 'error',
+  },
+  {
+    title: 'a report that contradicts itself',
+    check: checkKubelets,
+    facts: report({ reserved: '99' }),
+    what: /contradicts itself/,
+    severity: 'error',
+  },
+  {
+    title: 'a physnet that no node has',
+    check: checkNetworks,
+    facts: { nads: { value: [nad(localnet('physnet9'))] } },
+    what: /no node has physnet physnet9, which default\/data leads to/,
+  },
+  {
+    title: 'a definition that is no JSON',
+    check: checkNetworks,
+    facts: { nads: { value: [nad('{')] } },
+    what: /default\/data is no JSON/,
+    severity: 'error',
+  },
+  {
+    title: 'a launcher that the webhook missed',
+    check: checkPods,
+    facts: { launchers: { value: [launcher('odd', { cpu: '9', metadata: { annotations: ANNOTATIONS } })] } },
+    what: /did not see 1 launcher: default\/odd/,
+    severity: 'error',
+  },
+  {
+    title: 'a launcher that a kubelet rejected',
+    check: checkPods,
+    facts: { launchers: { value: [launcher('no', { status: { phase: 'Failed', reason: 'SMTAlignmentError' } })] } },
+    what: /rejected 1 launcher \(SMTAlignmentError\): default\/no/,
+  },
+  {
+    title: 'a launcher on half a core',
+    check: checkPods,
+    facts: {
+      ...report({ assignments: [{ podUID: 'half', container: 'compute', cpus: '1-2' }] }),
+      launchers: { value: [launcher('half', { cpu: '2', status: { phase: 'Running' } })] },
+    },
+    what: /1 launcher on shared cores or away from a network: default\/half/,
+  },
+  {
+    title: 'a cordoned node',
+    check: checkPods,
+    facts: { nodes: [node('worker-1', { spec: { unschedulable: true } })] },
+    what: /1 node cordoned off: worker-1/,
+  },
+];
+
+describe('plumbline doctor', () => {
+  it('finds nothing where nothing is wrong', () => {
+    const reports = ALL.map((check) => check(GOOD));
+    assert.deepEqual(
+      reports.flatMap(({ findings }) => findings),
+      [],
+    );
+    assert.deepEqual(
+      reports.flatMap(({ unseen }) => unseen),
+      [],
+    );
+    assert.equal(
+      doctorLines(reports, terminalOf({ isTTY: false, columns: 80 } as never, {})).at(-1),
+      'nothing wrong was found',
+    );
+  });
+
+  for (const { title, check, facts, what, severity } of CASES) {
+    it(`finds: ${title}`, () => {
+      const { findings } = check({ ...GOOD, ...facts });
+      const found = findings.find((one) => what.test(one.what));
+      assert.ok(found, JSON.stringify(findings));
+      if (severity) assert.equal(found.severity, severity);
+      assert.ok(found.why.length > 0 && found.do.length > 0);
+      assert.equal(
+        ALL.flatMap((one) => one({ ...GOOD, ...facts }).findings).filter(
+          (one) => one.severity === 'error' && severity !== 'error',
+        ).length,
+        0,
+      );
+    });
+  }
+
+  it('claims nothing of what it may not read', () => {
+    const forbidden = Object.fromEntries(Object.keys(GOOD).map((key) => [key, { missing: 'forbidden' }]));
+    const reports = ALL.map((check) => check({ ...(forbidden as unknown as Facts), now: NOW, nodes: [] }));
+    assert.deepEqual(
+      reports.flatMap(({ findings }) => findings),
+      [],
+    );
+    for (const { area, unseen } of reports) assert.ok(unseen.length > 0, area);
+    assert.match(checkDpus(undefined, 5).unseen.join(), /leases of DPUs \(you may not read them\)/);
+  });
+
+  it('keeps no private key of what it reads', () => {
+    assert.ok(!JSON.stringify(GOOD).includes('tls.key'));
+  });
+
+  describe('as a command', function () {
+    this.timeout(60_000);
+    let cluster: FixtureCluster;
+    before(async () => {
+      buildCli();
+      cluster = await createFixtureCluster();
+      await cluster.node('worker-1');
+    });
+    after(() => cluster.stop());
+    const doctor = (...args: string[]) => plumbline(['doctor', ...args], { kubeconfig: cluster.kubeconfig });
+
+    it('a half-installed cluster: what is missing, each with why and what to do; status 1', async () => {
+      const { stdout, stderr, status } = await doctor();
+      assert.equal(stderr, '');
+      assert.equal(status, 1);
+      assert.match(
+        stdout,
+        /^✘ installed: there is no MutatingWebhookConfiguration plumbline-webhook\n {4}so: .+\n {4}do: kubectl apply/,
+      );
+      assert.match(stdout, /\d+ wrong, \d+ to look after\n$/);
+    });
+
+    it('an area in which nothing is wrong: status 0', async () => {
+      const { stdout, status } = await doctor('kubelet', 'networks');
+      assert.equal(status, 0);
+      assert.match(stdout, /^✔ kubelet: 1 kubelet, v1.36.2\n✔ networks: .*physnet0\n\nnothing wrong was found\n$/);
+    });
+
+    it('-o json, and the objects by name', async () => {
+      const { ok, findings, areas } = JSON.parse((await doctor('installed', '-o', 'json')).stdout) as {
+        ok: boolean;
+        findings: { area: string }[];
+        areas: { area: string }[];
+      };
+      assert.equal(ok, false);
+      assert.deepEqual([...new Set(findings.map(({ area }) => area))], ['installed']);
+      assert.deepEqual(
+        areas.map(({ area }) => area),
+        ['installed'],
+      );
+    });
+
+    it('looks at the leases of DPUs, where there are any, and only there for a while', async () => {
+      const begun = performance.now();
+      assert.equal((await doctor('dpu', '--watch', '30')).status, 0);
+      assert.ok(performance.now() - begun < 20_000, 'it waited although there is nothing to look at');
+      await cluster.node('dpu-1', { labels: { 'k8s.ovn.org/dpu-host': '' } });
+      const { stdout, status } = await doctor('dpu', '--watch', '0', '-o', 'name');
+      assert.equal(stdout, 'node/dpu-1\n');
+      assert.equal(status, 1);
+    });
+
+    it('an agent that has long been silent', async () => {
+      await cluster.sandbox.client.create(NAMESPACES, {
+        apiVersion: 'v1',
+        kind: 'Namespace',
+        metadata: { name: 'plumbline-system' },
+      });
+      await cluster.sandbox.client.create(LEASES, {
+        apiVersion: 'coordination.k8s.io/v1',
+        kind: 'Lease',
+        metadata: { name: 'plumbline-agent-worker-1', namespace: 'plumbline-system' },
+        spec: { renewTime: '2026-01-01T00:00:00.000000Z', leaseDurationSeconds: 40 },
+      });
+      assert.match((await doctor('agents')).stdout, /✘ agents: 1 agent fallen silent: worker-1/);
+    });
+  });
+});

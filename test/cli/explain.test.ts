@@ -1,0 +1,368 @@
+import assert from 'node:assert/strict';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import type { Explanation } from '../../cli/explain/explanation.ts';
+import {
+  NODE_TOPOLOGIES,
+  VIRTUAL_MACHINE_INSTANCES,
+  VIRTUAL_MACHINES,
+} from '../../sandbox/api-server/built-in-types.ts';
+import { createFixtureCluster, type FixtureCluster, type PodOptions, REPORT } from './cluster-fixture.ts';
+import { buildCli, plumbline } from './run.ts';
+
+const ANNOTATED = { 'kubevirt.io/CPUManagerPolicyBetaOptions': 'full-pcpus-only' };
+const DECIDED = { ...ANNOTATED, 'plumbline.dev/decision': '{"cpus":{"compute":10},"padding":1,"threadsPerCore":2}' };
+const PHYSNET0 = { 'physnet.plumbline.dev/physnet0': '1' };
+const LAUNCHER = { 'kubevirt.io': 'virt-launcher' };
+const OWNED = [
+  { apiVersion: 'kubevirt.io/v1', kind: 'VirtualMachineInstance', name: 'firewall', uid: 'vmi-uid', controller: true },
+];
+const UNSCHEDULABLE = {
+  conditions: [{ type: 'PodScheduled', status: 'False', reason: 'Unschedulable', message: '0/7 nodes are available' }],
+};
+
+/** CPUs of the first `cores` cores after the reserved one, on NUMA node 0. */
+const busy = (cores: number) => ({
+  assignments: [{ podUID: `pod-${cores}`, container: 'compute', cpus: `1-${cores},17-${16 + cores}` }],
+});
+
+/** A pod that nothing schedules, and what `explain pod` says of it. */
+interface Case {
+  readonly title: string;
+  readonly pod: PodOptions;
+  readonly stage: string;
+  readonly why: RegExp;
+  readonly help?: RegExp;
+  readonly causes?: RegExp;
+}
+
+const rejected = (reason: string, message: string) => ({ phase: 'Failed', reason, message });
+const waiting = (message: string) => ({
+  phase: 'Pending',
+  containerStatuses: [{ name: 'compute', state: { waiting: { reason: 'CreateContainerConfigError', message } } }],
+});
+
+const CASES: readonly Case[] = [
+  {
+    title: 'the webhook did not see it',
+    pod: { cpus: 9, labels: LAUNCHER, annotations: ANNOTATED, ownerReferences: OWNED, status: UNSCHEDULABLE },
+    stage: 'unscheduled',
+    why: /none of|all/,
+    causes: /the webhook did not see this launcher: compute asks for 9 CPUs/,
+    help: /start the VM anew once the webhook works/,
+  },
+  {
+    title: 'the extender is not asked about it',
+    pod: { cpus: 4, status: UNSCHEDULABLE, spec: { containers: [plain('4')] } },
+    stage: 'unscheduled',
+    why: /would take it/,
+    causes: /does not ask Plumbline about this pod/,
+    help: /plumbline\.dev\/placed: 1/,
+  },
+  {
+    title: 'no scheduler has looked at it',
+    pod: { cpus: 4 },
+    stage: 'unscheduled',
+    why: /would take it/,
+    help: /nobody has not looked at it yet/,
+  },
+  {
+    title: 'rejected: no whole cores, not annotated',
+    pod: { cpus: 3, node: 'free', status: rejected('SMTAlignmentError', 'SMT Alignment Error: requested 3 cpus') },
+    stage: 'rejected',
+    why: /the kubelet of free rejected it \(SMTAlignmentError\): SMT Alignment Error/,
+    help: /annotate the VM’s template/,
+  },
+  {
+    title: 'rejected: no locality',
+    pod: { cpus: 4, node: 'free', status: rejected('TopologyAffinityError', 'Resources cannot be allocated') },
+    stage: 'rejected',
+    why: /TopologyAffinityError/,
+    help: /extender/,
+  },
+  {
+    title: 'rejected: something else was gone',
+    pod: { cpus: 4, node: 'free', status: rejected('UnexpectedAdmissionError', 'Allocate failed') },
+    stage: 'rejected',
+    why: /UnexpectedAdmissionError/,
+  },
+  {
+    title: 'its claim was refused on the host',
+    pod: {
+      node: 'free',
+      status: waiting(
+        'device plugin PreStartContainer rpc failed with err: rpc error: code = FailedPrecondition desc = CPUs 1-2 are no whole cores',
+      ),
+    },
+    stage: 'starting',
+    why: /the agent on free refused its CPUs: CPUs 1-2 are no whole cores/,
+    help: /evicts/,
+  },
+  {
+    title: 'the DPU of its node is dead',
+    pod: { node: 'dead-dpu', status: { phase: 'Pending' } },
+    stage: 'starting',
+    why: /the DPU of dead-dpu is not ready: last renewal 61 s ago/,
+    help: /bring the DPU of dead-dpu back/,
+  },
+  {
+    title: 'held back by a gate',
+    pod: { spec: { schedulingGates: [{ name: 'example.com/wait' }] } },
+    stage: 'gated',
+    why: /example\.com\/wait/,
+  },
+  {
+    title: 'it has ended',
+    pod: { node: 'free', status: { phase: 'Succeeded' } },
+    stage: 'succeeded',
+    why: /ended/,
+  },
+];
+
+function plain(cpu: string) {
+  const amounts = { cpu, memory: '1Gi' };
+  return { name: 'compute', image: 'x', resources: { requests: amounts, limits: amounts } };
+}
+
+describe('plumbline explain', function () {
+  this.timeout(60_000);
+  let cluster: FixtureCluster;
+
+  const explained = async (...args: string[]): Promise<Explanation> => {
+    const ran = await plumbline(['explain', ...args, '-o', 'json'], { kubeconfig: cluster.kubeconfig });
+    assert.equal(ran.stderr, '');
+    assert.equal(ran.status, 0);
+    return JSON.parse(ran.stdout) as Explanation;
+  };
+
+  before(async () => {
+    buildCli();
+    cluster = await createFixtureCluster();
+    await cluster.node('free');
+    await cluster.node('full', { report: busy(7) });
+    await cluster.node('nearly', { report: busy(3) });
+    await cluster.node('cordoned', { unschedulable: true });
+    await cluster.node('tainted', { taints: [{ key: 'example.com/gpu', effect: 'NoSchedule' }] });
+    await cluster.node('other', { labels: { 'kubevirt.io/schedulable': 'false' } });
+    await cluster.node('dead-dpu', {
+      labels: { 'k8s.ovn.org/dpu-host': '' },
+      conditions: [{ type: 'plumbline.dev/DPUReady', status: 'False', message: 'last renewal 61 s ago' }],
+    });
+  });
+  after(() => cluster.stop());
+
+  for (const [i, { title, pod, stage, why, help, causes }] of CASES.entries()) {
+    it(title, async () => {
+      await cluster.pod(`case-${i}`, pod);
+      const found = await explained('pod', `case-${i}`);
+      assert.equal(found.stage, stage);
+      assert.match(found.why, why);
+      if (help) assert.match(found.help.join('\n'), help);
+      if (causes) assert.match(found.causes.join('\n'), causes);
+    });
+  }
+
+  it('node by node: each has its own reason, the closest first', async () => {
+    await cluster.pod('big', {
+      cpus: 16,
+      annotations: DECIDED,
+      resources: PHYSNET0,
+      status: UNSCHEDULABLE,
+      spec: { nodeSelector: { 'kubevirt.io/schedulable': 'true' } },
+    });
+    const { stage, nodes, help, scheduler, source, notes } = await explained('pod', 'big');
+    const kinds = Object.fromEntries(nodes.flatMap(({ kind, nodes: names }) => names.map((name) => [name, kind])));
+    assert.equal(stage, 'unscheduled');
+    assert.deepEqual(kinds, {
+      free: 'network-elsewhere',
+      full: 'network-elsewhere',
+      nearly: 'network-elsewhere',
+      cordoned: 'cordoned-and-more',
+      tainted: 'tainted',
+      other: 'not-selected',
+      'dead-dpu': 'dpu',
+    });
+    assert.equal(nodes[0]?.kind, 'network-elsewhere');
+    assert.match(help[0] ?? '', /free cores beside the network on free, which is short of 4/);
+    assert.equal(scheduler, '0/7 nodes are available');
+    assert.equal(source, 'reports');
+    assert.match(notes[0] ?? '', /worked out from the nodes’ reports, since the extender is not reached/);
+  });
+
+  // Of the 14 free CPUs beside the network 2 go to the pod above that has not started.
+  it('names the nodes by how much they are short of', async () => {
+    const { nodes } = await explained('pod', 'big');
+    assert.deepEqual(nodes[0]?.nodes, ['free', 'nearly', 'full']);
+    assert.equal(nodes[0]?.missing, 4);
+    assert.match(nodes[0]?.detail ?? '', /12 CPUs are free of 16 needed/);
+  });
+
+  it('a pod that is bound and not reported yet takes its CPUs', async () => {
+    await cluster.node('contended', { labels: { pool: 'contended' } });
+    const spec = { nodeSelector: { pool: 'contended' } };
+    await cluster.pod('in-flight', { cpus: 14, resources: PHYSNET0, node: 'contended', status: { phase: 'Pending' } });
+    await cluster.pod('second', { cpus: 4, resources: PHYSNET0, status: UNSCHEDULABLE, spec });
+    const { nodes } = await explained('pod', 'second');
+    assert.equal(nodes.find(({ nodes: names }) => names.includes('contended'))?.kind, 'network-elsewhere');
+  });
+
+  it('a running pod: its CPUs, and whether they are straight', async () => {
+    const made = await cluster.pod('runs', {
+      cpus: 4,
+      resources: PHYSNET0,
+      node: 'runner',
+      status: { phase: 'Running' },
+    });
+    const uid = made.metadata.uid ?? '';
+    const assignments = [{ podUID: uid, container: 'compute', cpus: '8-9,24-25' }];
+    await cluster.node('runner', { report: { assignments } });
+    const crooked = await explained('pod', 'runs');
+    assert.match(crooked.why, /runs on runner, on CPUs 8-9,24-25 of NUMA node 1/);
+    assert.match(crooked.causes.join(), /physnet0\) is on NUMA node 0, its CPUs are on 1/);
+    assert.match(crooked.help.join(), /migrate or restart/);
+  });
+
+  describe('a VM', () => {
+    const vm = (name: string, spec: Record<string, unknown>, status: Record<string, unknown> = {}) =>
+      cluster.sandbox.client.create(VIRTUAL_MACHINES, {
+        apiVersion: 'kubevirt.io/v1',
+        kind: 'VirtualMachine',
+        metadata: { name, namespace: 'default' },
+        spec: { template: { spec: { domain: {} } }, ...spec },
+        status,
+      } as never);
+    const vmi = async (name: string, status: Record<string, unknown>) => {
+      const meta = { name, namespace: 'default' };
+      const made = await cluster.sandbox.client.create(VIRTUAL_MACHINE_INSTANCES, {
+        apiVersion: 'kubevirt.io/v1',
+        kind: 'VirtualMachineInstance',
+        metadata: meta,
+        spec: { domain: { resources: { limits: { cpu: 'no-number' } } } },
+      } as never);
+      await cluster.sandbox.client.edit(VIRTUAL_MACHINE_INSTANCES, made, (draft) => {
+        draft.status = status as never;
+      });
+    };
+
+    it('that is switched off', async () => {
+      await vm('off', { runStrategy: 'Halted' });
+      const { stage, help } = await explained('vm', 'off');
+      assert.equal(stage, 'stopped');
+      assert.deepEqual(help, ['virtctl start off']);
+    });
+
+    it('whose launcher the webhook denied', async () => {
+      const message =
+        'failed to create virtual machine pod: admission webhook "launcher.plumbline.dev" denied the request: plumbline: quota';
+      await vmi('denied', { phase: 'Pending', conditions: [{ type: 'Synchronized', status: 'False', message }] });
+      const { stage, why, help } = await explained('vm', 'denied');
+      assert.equal(stage, 'no-launcher');
+      assert.match(why, /KubeVirt cannot create its launcher: .*denied the request: plumbline: quota/);
+      assert.match(help.join(), /as the webhook says/);
+    });
+
+    it('whose webhook does not answer', async () => {
+      const message = 'failed calling webhook "launcher.plumbline.dev": connection refused';
+      await vmi('unanswered', { phase: 'Pending', conditions: [{ type: 'Synchronized', status: 'False', message }] });
+      assert.match((await explained('vm', 'unanswered')).help.join(), /bring the webhook back/);
+    });
+
+    it('that runs through the sandbox’s own KubeVirt', async () => {
+      const domain = { cpu: { cores: 2, dedicatedCpuPlacement: true }, memory: { guest: '1Gi' } };
+      await vm('launched', { runStrategy: 'Always', template: { spec: { schedulerName: 'nobody', domain } } });
+      const deadline = Date.now() + 10_000;
+      let found = await explained('vm', 'launched');
+      while (found.pod === undefined && Date.now() < deadline) found = await explained('vm', 'launched');
+      assert.match(found.pod ?? '', /^virt-launcher-launched-/);
+      assert.equal(found.stage, 'unscheduled');
+    });
+  });
+
+  describe('with an extender', () => {
+    const serve = async (status: number, answer: string): Promise<{ url: string; close(): void; asked: string[] }> => {
+      const asked: string[] = [];
+      const server = createServer((request, response) => {
+        asked.push(request.url ?? '');
+        response.writeHead(status).end(answer);
+      });
+      await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+      const { port } = server.address() as AddressInfo;
+      return { url: `http://127.0.0.1:${port}`, asked, close: () => server.close() };
+    };
+
+    it('its word counts', async () => {
+      await cluster.pod('asked', { cpus: 4, status: UNSCHEDULABLE });
+      const node = { node: 'free', fits: false, kind: 'owner-held', text: 'held back', reason: 'held back: x' };
+      const extender = await serve(200, JSON.stringify({ active: true, nodes: [node] }));
+      try {
+        const { source, nodes } = await explained('pod', 'asked', '--extender', extender.url);
+        assert.equal(source, 'extender');
+        assert.deepEqual(extender.asked, ['/explain?pod=default%2Fasked']);
+        assert.equal(nodes.find(({ kind }) => kind === 'owner-held')?.detail, 'held back: x');
+        assert.equal(nodes.find(({ kind }) => kind === 'unknown-node')?.text, 'not known to the extender yet');
+      } finally {
+        extender.close();
+      }
+    });
+
+    for (const [what, status, answer, message] of [
+      ['answers something else', 200, '{"kind":"Status"}', /gave no answer of a Plumbline extender/],
+      ['answers no JSON', 200, 'hello', /cannot ask the extender .*not JSON/],
+      ['is not ready', 503, 'plumbline: not synced yet: pods', /not synced yet: pods/],
+    ] as const) {
+      it(`that ${what}: one line, status 3`, async () => {
+        await cluster.pod(`asked-${status}-${answer.length}`, { status: UNSCHEDULABLE });
+        const extender = await serve(status, answer);
+        try {
+          const args = ['explain', 'pod', `asked-${status}-${answer.length}`, '--extender', extender.url];
+          const ran = await plumbline(args, { kubeconfig: cluster.kubeconfig });
+          assert.equal(ran.status, 3);
+          assert.match(ran.stderr, message);
+          assert.equal(ran.stderr.trim().split('\n').length, 1);
+        } finally {
+          extender.close();
+        }
+      });
+    }
+  });
+
+  it('fits on a screen, whatever the number of nodes; a narrow one too', async () => {
+    for (let i = 0; i < 60; i++) await cluster.node(`extra-${i}`, { report: busy(1 + (i % 7)) });
+    await cluster.pod('crowd', { cpus: 14, annotations: DECIDED, resources: PHYSNET0, status: UNSCHEDULABLE });
+    for (const columns of ['120', '60']) {
+      const { stdout } = await plumbline(['explain', 'pod', 'crowd'], {
+        kubeconfig: cluster.kubeconfig,
+        env: { COLUMNS: columns },
+      });
+      const lines = stdout.trimEnd().split('\n');
+      assert.ok(lines.length <= 50, `${lines.length} lines`);
+      assert.match(stdout, /and \d+ more$/m);
+      const longest = Math.max(...lines.map((line) => line.length));
+      assert.ok(longest <= Number(columns), `${longest} columns`);
+    }
+    const wide = await plumbline(['explain', 'pod', 'crowd', '-o', 'wide'], { kubeconfig: cluster.kubeconfig });
+    assert.match(wide.stdout, /extra-59/);
+  });
+
+  it('-o name is the launcher, -o yaml the same as JSON', async () => {
+    const name = await plumbline(['explain', 'pod', 'big', '-o', 'name'], { kubeconfig: cluster.kubeconfig });
+    assert.equal(name.stdout, 'pod/big\n');
+    const yaml = await plumbline(['explain', 'pod', 'big', '-o', 'yaml'], { kubeconfig: cluster.kubeconfig });
+    assert.match(yaml.stdout, /^stage: unscheduled$/m);
+  });
+
+  it('without reports it says so; it does not claim anything', async () => {
+    const bare = await createFixtureCluster();
+    try {
+      await bare.node('mute');
+      const [topology] = bare.sandbox.client.list(NODE_TOPOLOGIES);
+      await bare.sandbox.client.delete(NODE_TOPOLOGIES, topology!);
+      await bare.pod('waits', { cpus: 4, status: UNSCHEDULABLE });
+      const { stdout } = await plumbline(['explain', 'pod', 'waits'], { kubeconfig: bare.kubeconfig });
+      assert.match(stdout, /1 node does not report their topology|not foretold/);
+    } finally {
+      await bare.stop();
+    }
+    assert.equal(REPORT.assignments.length, 0);
+  });
+});

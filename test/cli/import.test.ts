@@ -1,0 +1,84 @@
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { parse } from 'yaml';
+import { parseNetworkMap } from '../../model/networks/network-map.ts';
+
+const MAIN = new URL('../../cli/main.ts', import.meta.url).pathname;
+
+describe('plumbline import nova-conf', function () {
+  this.timeout(30_000);
+  let directory: string;
+  const file = (name: string, content: string | Buffer) => {
+    writeFileSync(join(directory, name), content);
+    return join(directory, name);
+  };
+  const plumbline = (...args: string[]) =>
+    spawnSync(process.execPath, ['--import', 'tsx', MAIN, 'import', 'nova-conf', ...args], { encoding: 'utf8' });
+
+  before(() => {
+    directory = mkdtempSync(join(tmpdir(), 'plumbline-import-'));
+    file('10-networks.conf', '[neutron]\nphysnets = physnet0\n[neutron_physnet_physnet0]\nnuma_nodes = 0\n');
+    file('20-here.conf', '[neutron_physnet_physnet0]\nnuma_nodes = 1\n[compute]\ncpu_dedicated_set = 2-15,^8\n');
+  });
+  after(() => rmSync(directory, { recursive: true, force: true }));
+
+  it('makes the ConfigMap that the agents mount, of a directory, later files first', () => {
+    const { status, stdout, stderr } = plumbline(directory, '--cpus', '0-15', '--node-selector', 'rack=a');
+    assert.deepEqual([status, stderr], [0, '']);
+    const { kind, metadata, data } = parse(stdout);
+    assert.deepEqual([kind, metadata], ['ConfigMap', { name: 'plumbline-network-map', namespace: 'plumbline-system' }]);
+    assert.deepEqual(parseNetworkMap(parse(data['networks.yaml'])), [
+      { nodeSelector: { rack: 'a' }, physnets: { physnet0: { numaNodes: [1] } } },
+    ]);
+    assert.match(stdout, /^# reservedSystemCPUs: "0-1,8"$/m);
+  });
+
+  it('prints entries to be put under others, or data', () => {
+    assert.deepEqual(parse(plumbline(directory, '--map-only').stdout), [
+      { physnets: { physnet0: { numaNodes: [1] } } },
+    ]);
+    assert.deepEqual(JSON.parse(plumbline(directory, '-o', 'json').stdout), {
+      networkMap: [{ physnets: { physnet0: { numaNodes: [1] } } }],
+      cpus: { dedicated: '2-7,9-15' },
+      warnings: [],
+    });
+  });
+
+  it('warns on standard error, and ends with 0', () => {
+    const { status, stderr } = plumbline(file('lone.ini', '[neutron]\nphysnets = x\n'));
+    assert.equal(status, 0);
+    assert.match(stderr, /^warning: physnet x has no \[neutron_physnet_x\] numa_nodes/);
+  });
+
+  const wrong: readonly { readonly name: string; readonly args: () => string[]; readonly line: RegExp }[] = [
+    { name: 'a file that is not there', args: () => [join(directory, 'gone')], line: /gone cannot be read: ENOENT/ },
+    { name: 'what is no text', args: () => [file('b.ini', Buffer.from([0x5b, 0xff, 0x5d]))], line: /is no text/ },
+    {
+      name: 'what is no configuration',
+      args: () => [file('c.ini', 'hello')],
+      line: /c\.ini, line 1: "hello": neither/,
+    },
+    {
+      name: 'a value that is none',
+      args: () => [file('d.ini', '[neutron_tunnel]\nnuma_nodes = -1')],
+      line: /"-1" is what a NIC says/,
+    },
+    { name: 'no file', args: () => [], line: /missing required argument 'files'/ },
+    {
+      name: 'a selector that is none',
+      args: () => [directory, '--node-selector', 'rack'],
+      line: /expected label=value/,
+    },
+  ];
+  for (const { name, args, line } of wrong) {
+    it(`refuses ${name} in one line`, () => {
+      const { status, stdout, stderr } = plumbline(...args());
+      assert.deepEqual([stdout, stderr.trimEnd().split('\n').length], ['', 1]);
+      assert.match(stderr, line);
+      assert.equal(status, 2);
+    });
+  }
+});

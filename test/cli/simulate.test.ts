@@ -1,0 +1,219 @@
+import assert from 'node:assert/strict';
+import fc from 'fast-check';
+import { demandOf } from '../../cli/simulate/demand.ts';
+import { inventNodes } from '../../cli/simulate/invent.ts';
+import { parseShape } from '../../cli/simulate/shape.ts';
+import { type Simulation, simulate } from '../../cli/simulate/simulate.ts';
+import { CliError } from '../../cli/support/exit-status.ts';
+import { hostsOf } from '../../cli/support/hosts.ts';
+import { createFixtureCluster, type FixtureCluster } from './cluster-fixture.ts';
+import { buildCli, plumbline } from './run.ts';
+
+const INVENTION = { physnet: [], topologyManager: 'best-effort', kubelet: 'v1.36.2' };
+
+function run(nodes: number, topology: string, shapes: readonly string[], more: object = {}): Simulation {
+  const { hosts } = hostsOf(inventNodes({ ...INVENTION, nodes, topology, ...more }));
+  const threadsPerCore = hosts.map(({ host }) => host.host.threadsPerCore);
+  return simulate(
+    hosts,
+    shapes.map((text) => demandOf({ ...parseShape(text), threadsPerCore })),
+  );
+}
+
+describe('plumbline simulate', () => {
+  describe('how many fit', () => {
+    // By hand: a VM of 4c2t is 8 vCPUs and one for the emulator, padded to 10, which is 5 cores.
+    const cases: readonly [string, number, string, string[], object, number[]][] = [
+      ['15 free cores hold three VMs of 5', 1, '2x8x2', ['4c2t'], {}, [3]],
+      ['one NUMA node each: (8 - 1) / 5 and 8 / 5', 1, '2x8x2', ['4c2t'], { topologyManager: 'single-numa-node' }, [2]],
+      ['beside a physnet on one NUMA node', 1, '2x8x2', ['4c2t@physnet0'], { physnet: ['physnet0=1'] }, [1]],
+      ['ten nodes are ten times one', 10, '2x8x2', ['4c2t'], {}, [30]],
+      ['no more than asked for', 10, '2x8x2', ['4c2t:7'], {}, [7]],
+      ['one after the other', 1, '2x8x2', ['4c2t:2', '2c2t'], {}, [2, 1]],
+      ['without SMT nothing has to be filled but to an even number', 1, '2x8x1', ['4c1t'], {}, [2]],
+      ['a network that no node has', 3, '2x8x2', ['4c2t@nowhere'], {}, [0]],
+    ];
+    for (const [title, nodes, topology, shapes, more, placed] of cases) {
+      it(title, () => {
+        const { vms } = run(nodes, topology, shapes, more);
+        assert.deepEqual(
+          vms.map((vm) => vm.placed),
+          placed,
+        );
+      });
+    }
+
+    it('says why no more fit, node by node', () => {
+      const { vms } = run(3, '2x8x2', ['4c2t@nowhere']);
+      assert.deepEqual(vms[0]?.refusals, { 'physnet nowhere is not on the node': 3 });
+    });
+
+    it('what is stranded: free where nothing asked for fits', () => {
+      const { cpus } = run(2, '2x8x2', ['4c2t']);
+      assert.deepEqual(cpus, { total: 64, reserved: 4, before: 0, given: 60, padding: 6, free: 0, stranded: 0 });
+      assert.equal(run(2, '2x8x2', ['6c2t']).cpus.stranded, 4);
+    });
+
+    it('for any nodes and VMs: CPUs add up, and nothing asked for would still fit', () => {
+      const shape = fc.tuple(
+        fc.integer({ min: 1, max: 9 }),
+        fc.constantFrom(1, 2),
+        fc.option(fc.integer({ min: 1, max: 4 })),
+      );
+      const topology = fc.tuple(
+        fc.integer({ min: 1, max: 4 }),
+        fc.integer({ min: 1, max: 9 }),
+        fc.constantFrom(1, 2, 4),
+      );
+      const property = fc.property(
+        fc.array(shape, { minLength: 1, maxLength: 3 }),
+        topology,
+        fc.integer({ min: 1, max: 6 }),
+        (shapes, made, nodes) => {
+          const texts = shapes.map(
+            ([cores, threads, count]) => `${cores}c${threads}t${count === null ? '' : `:${count}`}`,
+          );
+          const { cpus, vms, placements } = run(nodes, made.join('x'), texts);
+          assert.equal(cpus.free + cpus.given + cpus.reserved, cpus.total);
+          assert.ok(cpus.stranded <= cpus.free);
+          assert.equal(
+            Object.values(placements).flat().length,
+            vms.reduce((sum, { placed }) => sum + placed, 0),
+          );
+          // The last kind had its turn when all others had theirs.
+          const last = vms.at(-1);
+          if (last?.asked === undefined)
+            assert.equal(
+              Object.values(last?.refusals ?? {}).reduce((a, b) => a + b, 0),
+              nodes,
+            );
+        },
+      );
+      fc.assert(property, { numRuns: 60 });
+    });
+  });
+
+  describe('wrong input is refused with what was expected', () => {
+    for (const text of [
+      '',
+      '4',
+      '4c2',
+      'c2t',
+      '0c2t',
+      '4c0t',
+      '4c3t',
+      '4c2t:',
+      '4c2t:0',
+      '4c2t:x',
+      '4c2t:1000000',
+      '-1c2t',
+    ]) {
+      it(`--vm ${JSON.stringify(text)}`, () =>
+        assert.throws(
+          () => parseShape(text),
+          (error) => error instanceof CliError && error.status === 2,
+        ));
+    }
+    for (const more of [
+      { topology: '2x16' },
+      { topology: '9x1x1' },
+      { topology: '0x4x2' },
+      { nodes: 0 },
+      { nodes: 1e9 },
+      { physnet: ['physnet0'] },
+      { physnet: ['physnet0=7'] },
+      { reserved: '1-' },
+    ]) {
+      it(JSON.stringify(more), () => {
+        const invention = { ...INVENTION, nodes: 1, topology: '2x16x2', ...more };
+        assert.throws(
+          () => inventNodes(invention),
+          (error) => error instanceof CliError && error.status === 2,
+        );
+      });
+    }
+  });
+
+  describe('as a command', function () {
+    this.timeout(60_000);
+    let cluster: FixtureCluster;
+    before(async () => {
+      buildCli();
+      cluster = await createFixtureCluster();
+      await cluster.node('worker-1', {
+        report: { assignments: [{ podUID: 'x', container: 'compute', cpus: '1-7,17-23' }] },
+      });
+      await cluster.node('worker-2', { unschedulable: true });
+    });
+    after(() => cluster.stop());
+
+    const VMS = `
+apiVersion: kubevirt.io/v1
+kind: VirtualMachine
+metadata: { name: firewall }
+spec:
+  template:
+    metadata: { annotations: { kubevirt.io/CPUManagerPolicyBetaOptions: full-pcpus-only } }
+    spec:
+      domain: { cpu: { cores: 2, threads: 2, dedicatedCpuPlacement: true, isolateEmulatorThread: true } }
+      networks: [{ name: data, multus: { networkName: dataplane } }]
+---
+apiVersion: kubevirt.io/v1
+kind: VirtualMachineInstanceReplicaSet
+metadata: { name: shared }
+spec: { replicas: 3, template: { spec: { domain: {} } } }
+---
+apiVersion: k8s.cni.cncf.io/v1
+kind: NetworkAttachmentDefinition
+metadata: { name: dataplane, namespace: default }
+spec: { config: '{"cniVersion":"1.0.0","type":"ovn-k8s-cni-overlay","topology":"localnet","physicalNetworkName":"physnet0","name":"dataplane","netAttachDefName":"default/dataplane"}' }
+`;
+
+    it('VMs of a file on this cluster: beside their network, cordoned nodes left out', async () => {
+      const { stdout, status } = await plumbline(['simulate', '-f', '-', '-o', 'json'], {
+        kubeconfig: cluster.kubeconfig,
+        input: VMS,
+      });
+      const { fits, nodes, vms, notes } = JSON.parse(stdout) as Simulation & { fits: boolean; notes: string[] };
+      assert.equal(status, 1);
+      assert.equal(fits, false);
+      assert.equal(nodes, 1);
+      assert.deepEqual(vms, [
+        {
+          name: 'firewall',
+          cpus: 6,
+          padding: 1,
+          asked: 1,
+          placed: 0,
+          refusals: { 'no room on the NUMA nodes of a required network': 1 },
+        },
+      ]);
+      assert.deepEqual(notes, [
+        'shared has no dedicated CPUs and is passed over',
+        'left out, as they are cordoned or their DPU is dead: worker-2',
+      ]);
+    });
+
+    it('invented nodes need no cluster', async () => {
+      const { stdout, status } = await plumbline(['simulate', '--vm', '4c2t:3', '--nodes', '1', '--topology', '2x8x2']);
+      assert.equal(status, 0);
+      assert.match(stdout, /4c2t {2}10 \(1 fills a core\) {2}3 {6}3/);
+    });
+
+    for (const [args, message] of [
+      [['simulate'], /no VM is given/],
+      [['simulate', '--vm', '4c2t', '--topology', '1x4x2'], /--topology is for invented nodes/],
+      [['simulate', '--vm', '4c2t', '--physnet', 'a=0'], /--physnet is for invented nodes/],
+      [['simulate', '--vm', '4c2t', '--nodes', 'x', '--topology', '1x1x1'], /expected a whole number/],
+      [['simulate', '-f', '/nonexistent'], /cannot read \/nonexistent/],
+      [['simulate', '-f', '-', '--nodes', '1', '--topology', '1x4x2'], /no Kubernetes object|there is no VM in it/],
+    ] as const) {
+      it(`${args.join(' ')}: one line, status 2`, async () => {
+        const { status, stderr } = await plumbline(args, { input: 'a: [' });
+        assert.equal(status, 2);
+        if (args[1] !== '-f' || args[2] !== '-') assert.match(stderr, message);
+        assert.equal(stderr.trim().split('\n').length, 1, stderr);
+      });
+    }
+  });
+});

@@ -1,0 +1,194 @@
+import assert from 'node:assert/strict';
+import { hostsOf } from '../../cli/support/hosts.ts';
+import { terminalOf } from '../../cli/support/terminal.ts';
+import { nodeLines, topLines } from '../../cli/top/lines.ts';
+import { viewData, viewOf } from '../../cli/top/node-view.ts';
+import { watch } from '../../cli/top/watch.ts';
+import { KubeError } from '../../kube/errors.ts';
+import type { NodeTopologyStatus } from '../../kube/node-topology.ts';
+import { createFixtureCluster, type FixtureCluster, REPORT } from './cluster-fixture.ts';
+import { buildCli, plumbline } from './run.ts';
+
+const plain = (width = Number.POSITIVE_INFINITY) => ({
+  ...terminalOf({ isTTY: false, columns: 80 } as never, {}),
+  width,
+});
+
+/** 4 cores of 2 threads, the emulator isolated: 9 CPUs, which the webhook has padded to 10. */
+const FIREWALL = {
+  name: 'default/firewall',
+  vmi: {
+    metadata: {},
+    spec: { domain: { cpu: { cores: 4, threads: 2, dedicatedCpuPlacement: true, isolateEmulatorThread: true } } },
+  },
+};
+
+function view(report: Partial<NodeTopologyStatus> = {}) {
+  const status = {
+    ...REPORT,
+    pmdCPUs: '0,16',
+    assignments: [{ podUID: 'fw', container: 'compute', cpus: '1-5,17-21' }],
+    ...report,
+  };
+  const topology = {
+    apiVersion: 'plumbline.dev/v1alpha1',
+    kind: 'NodeTopology',
+    metadata: { name: 'worker-1' },
+    status,
+  };
+  const { hosts } = hostsOf([topology as never]);
+  return viewOf(hosts[0]!, new Map([['fw', FIREWALL]]), ['cordoned']);
+}
+
+describe('plumbline top', () => {
+  describe('a picture', () => {
+    it('shows threads of a core side by side, and which CPU only fills a core', () => {
+      assert.deepEqual(topLines({ nodes: [view({ pmdCPUs: '' })], notes: [] }, plain()), [
+        'worker-1  20 of 32 CPUs free, 10 whole cores  (cordoned)',
+        '  NUMA 0 physnet0  RR AA AA AA AA A/ ·· ··',
+        '  NUMA 1           ·· ·· ·· ·· ·· ·· ·· ··',
+        '  A default/firewall (10)',
+        '',
+        '· free   R reserved   / fills a core   letters: VMs',
+      ]);
+    });
+
+    it('shows where Open vSwitch polls, before that it is reserved', () => {
+      assert.match(topLines({ nodes: [view()], notes: [] }, plain())[1] ?? '', /physnet0 {2}PP AA/);
+    });
+
+    it('with numbers, for one node', () => {
+      const lines = nodeLines(view({ pmdCPUs: '' }), plain());
+      assert.equal(lines[3], 'NUMA node 0  (physnet0)');
+      assert.match(lines[4] ?? '', /^ {3}0 16 {2}│ {2}1 17/);
+      assert.match(lines[5] ?? '', /^ {3}R {2}R {2}│ {2}A {2}A/);
+      assert.match(lines.at(-1) ?? '', /R reserved {3}\/ fills a core {3}A default\/firewall \(10\) {3}· free/);
+    });
+
+    for (const width of [30, 40, 80]) {
+      it(`stays within ${width} columns`, () => {
+        const nodes = [view(), view()];
+        for (const line of [
+          ...topLines({ nodes, notes: [] }, plain(width)),
+          ...nodeLines(view(), plain(width)).slice(0, -1),
+        ]) {
+          assert.ok(line.length <= width, `${line.length}: ${line}`);
+        }
+      });
+    }
+
+    it('has as many CPUs as the node, however narrow', () => {
+      const drawn = topLines({ nodes: [view()], notes: [] }, plain(30))
+        .slice(1, -2)
+        .join('\n');
+      const marks = drawn.replaceAll(/NUMA \d( phys\S*)?|A default\/firewall.*|\s/g, '');
+      assert.equal(marks.length, 32, drawn);
+    });
+
+    it('as data says the same', () => {
+      const { owners, free, freeCores } = viewData(view({ pmdCPUs: '' }));
+      assert.deepEqual(owners, [{ name: 'default/firewall', cpus: '1-5,17-21', padding: '21' }]);
+      assert.equal(free, '6-15,22-31');
+      assert.equal(freeCores, 10);
+    });
+  });
+
+  describe('colour', () => {
+    const cases: readonly [string, NodeJS.ProcessEnv, boolean, boolean][] = [
+      ['on a terminal', {}, true, true],
+      ['not into a pipe', {}, false, false],
+      ['not with NO_COLOR', { NO_COLOR: '1' }, true, false],
+      ['NO_COLOR that is empty says nothing', { NO_COLOR: '' }, true, true],
+      ['not on a dumb terminal', { TERM: 'dumb' }, true, false],
+      ['into a pipe with FORCE_COLOR', { FORCE_COLOR: '1' }, false, true],
+      ['NO_COLOR wins over FORCE_COLOR', { FORCE_COLOR: '1', NO_COLOR: '1' }, true, false],
+    ];
+    for (const [title, env, isTTY, color] of cases) {
+      it(title, () => {
+        const terminal = terminalOf({ isTTY, columns: 80 } as never, env);
+        assert.equal(terminal.color, color);
+        assert.equal(terminal.paint('red', 'x') !== 'x', color);
+      });
+    }
+  });
+
+  describe('--watch', () => {
+    const screen = (isTTY: boolean, rows = 4) => {
+      const written: string[] = [];
+      return { written, out: { isTTY, rows, columns: 80, write: (text: string) => written.push(text) > 0 } as never };
+    };
+
+    it('draws in place, no longer than the screen, and gives the terminal back', async () => {
+      const { written, out } = screen(true);
+      const controller = new AbortController();
+      let drawn = 0;
+      const draw = async () => {
+        if (++drawn === 2) controller.abort();
+        return ['a', 'b', 'c', 'd', 'e'];
+      };
+      await watch(draw, 0.001, out, controller.signal);
+      assert.equal(written[0], '\x1b[?1049h\x1b[?25l');
+      assert.equal(written[1], '\x1b[Ha\x1b[K\nb\x1b[K\nc\x1b[K\n… 2 more lines\x1b[K\x1b[J');
+      assert.equal(written.at(-1), '\x1b[?25h\x1b[?1049l');
+    });
+
+    it('gives the terminal back also when the first picture fails', async () => {
+      const { written, out } = screen(true);
+      const fails = () => Promise.reject(new KubeError(403, 'Forbidden', 'GET /: 403 Forbidden: no'));
+      await assert.rejects(watch(fails, 1, out, new AbortController().signal), KubeError);
+      assert.equal(written.at(-1), '\x1b[?25h\x1b[?1049l');
+    });
+
+    it('a cluster that goes away later is said so, and asked again', async () => {
+      const { written, out } = screen(false);
+      const controller = new AbortController();
+      let turn = 0;
+      const draw = async () => {
+        turn++;
+        if (turn === 2) throw new KubeError(0, 'Unreachable', 'GET /x: connect ECONNREFUSED');
+        if (turn === 3) controller.abort();
+        return ['picture'];
+      };
+      await watch(draw, 0.001, out, controller.signal);
+      assert.equal(written[0], 'picture\n');
+      assert.match(written[1] ?? '', /nothing listens there.*; trying again/);
+      assert.equal(written[2], 'picture\n');
+    });
+  });
+
+  describe('on a cluster', function () {
+    this.timeout(60_000);
+    let cluster: FixtureCluster;
+    before(async () => {
+      buildCli();
+      cluster = await createFixtureCluster();
+      await cluster.node('worker-1');
+      await cluster.node('worker-2', { unschedulable: true });
+      await cluster.node('worker-10');
+    });
+    after(() => cluster.stop());
+    const top = (...args: string[]) => plumbline(['top', ...args], { kubeconfig: cluster.kubeconfig });
+
+    it('every node, in the order of their numbers', async () => {
+      const { stdout, status } = await top();
+      assert.equal(status, 0);
+      assert.deepEqual(stdout.match(/^worker-\d+/gm), ['worker-1', 'worker-2', 'worker-10']);
+      assert.match(stdout, /^3 nodes, 96 CPUs: 90 free, 45 whole cores of them$/m);
+      assert.ok(!stdout.includes('\x1b'), 'no colour into a pipe');
+    });
+
+    it('-o json, -o name', async () => {
+      const { nodes } = JSON.parse((await top('-o', 'json')).stdout) as {
+        nodes: { node: string; remarks: string[] }[];
+      };
+      assert.deepEqual(nodes[1], { ...nodes[1], node: 'worker-2', remarks: ['cordoned'] });
+      assert.equal((await top('worker-2', '-o', 'name')).stdout, 'node/worker-2\n');
+    });
+
+    it('a node that does not report: status 4', async () => {
+      const { status, stderr } = await top('worker-7');
+      assert.equal(status, 4);
+      assert.match(stderr, /^plumbline: node worker-7 does not report its topology.*\n$/);
+    });
+  });
+});

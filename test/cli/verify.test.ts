@@ -1,0 +1,187 @@
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Verification, VmFinding } from '../../cli/verify/survey.ts';
+import {
+  NODE_TOPOLOGIES,
+  PODS,
+  VIRTUAL_MACHINE_INSTANCES,
+  VIRTUAL_MACHINES,
+} from '../../sandbox/api-server/built-in-types.ts';
+import type { JsonObject, KubeObject, Pod } from '../../sandbox/objects.ts';
+import { createFixtureCluster, type FixtureCluster } from './cluster-fixture.ts';
+
+const MAIN = new URL('../../cli/main.ts', import.meta.url).pathname;
+const MASK = 'plumbline.dev/cpu-mask';
+const FIX = 'plumbline.dev/fix-cpu-mismatch';
+
+interface VmOptions {
+  readonly mask?: string;
+  readonly fix?: string;
+  readonly cores?: number;
+  readonly spec?: JsonObject;
+}
+
+async function until(holds: () => boolean): Promise<void> {
+  while (!holds()) await delay(10);
+}
+
+const four = { cells: [{ id: 0, cpus: '0-3' }], cores: ['0', '1', '2', '3'], reserved: '0', physnets: [] };
+
+describe('plumbline verify', function () {
+  this.timeout(60_000);
+  let cluster: FixtureCluster;
+  before(async () => {
+    cluster = await createFixtureCluster();
+    await cluster.node('large', { labels: { size: 'large' } });
+    await cluster.node('small', { labels: { size: 'small' }, report: four });
+    await cluster.node('gaps', {
+      report: { ...four, cells: [{ id: 0, cpus: '0,1,3,7' }], cores: ['0', '1', '3', '7'] },
+    });
+  });
+  after(() => cluster.stop());
+  afterEach(async () => {
+    const { client } = cluster.sandbox;
+    for (const type of [VIRTUAL_MACHINES, VIRTUAL_MACHINE_INSTANCES]) {
+      for (const one of client.list(type)) await client.delete(type, one);
+    }
+  });
+
+  const templateOf = ({ mask, fix, cores = 2, spec = {} }: VmOptions): JsonObject => ({
+    metadata: { annotations: { ...(mask !== undefined && { [MASK]: mask }), ...(fix && { [FIX]: fix }) } },
+    spec: { domain: { cpu: { cores } }, ...spec },
+  });
+  const vm = (name: string, options: VmOptions) =>
+    cluster.sandbox.client.create(VIRTUAL_MACHINES, {
+      apiVersion: 'kubevirt.io/v1',
+      kind: 'VirtualMachine',
+      metadata: { name, namespace: 'default' },
+      spec: { runStrategy: 'Halted', template: templateOf(options) },
+    });
+  const run = (...args: string[]) =>
+    new Promise<{ status: number; stdout: string; stderr: string }>((resolve) => {
+      const argv = ['--import', 'tsx', MAIN, 'verify', '--kubeconfig', cluster.kubeconfig, ...args];
+      execFile(process.execPath, argv, (error, stdout, stderr) => {
+        resolve({ status: typeof error?.code === 'number' ? error.code : error ? -1 : 0, stdout, stderr });
+      });
+    });
+  const verify = async () => {
+    const { status, stdout } = await run('-o', 'json');
+    const found = JSON.parse(stdout) as Verification;
+    return { status, found, of: (name: string) => found.vms.find((one) => one.name === name) as VmFinding };
+  };
+
+  it('says that there is nothing to verify where no VM has a mask that pins', async () => {
+    await vm('plain', {});
+    await vm('all', { mask: 'all' });
+    assert.deepEqual(await run(), { status: 0, stdout: 'no VM has a CPU mask: nothing to verify\n', stderr: '' });
+  });
+
+  it('ends with 0 where each VM has a node, and says which nodes could not host which VMs', async () => {
+    await vm('anywhere', { mask: '1,3' });
+    await vm('seven', { mask: '7' });
+    await vm('reserved', { mask: '0:all' });
+    await vm('wide', { mask: '2:30', fix: 'true' });
+    const { status, found, of } = await verify();
+    assert.equal(status, 1, 'CPU 0 is reserved everywhere');
+    assert.deepEqual([found.withoutNode, found.nodes, found.reporting], [1, 3, 3]);
+    assert.deepEqual(of('anywhere').nodes, ['gaps', 'large', 'small']);
+    assert.deepEqual(of('seven').nodes, ['gaps', 'large']);
+    assert.deepEqual(of('seven').refused, [
+      {
+        node: 'small',
+        reason: 'host-cpus',
+        message: 'the CPU mask 7 names CPU 7, which is not online on this host (it has 0-3)',
+      },
+    ]);
+    assert.deepEqual(of('reserved').nodes, []);
+    assert.deepEqual(
+      [of('wide').nodes, of('wide').fallBack],
+      [
+        ['gaps', 'large', 'small'],
+        ['gaps', 'small'],
+      ],
+    );
+    await cluster.sandbox.client.delete(
+      VIRTUAL_MACHINES,
+      cluster.sandbox.client.get(VIRTUAL_MACHINES, 'default', 'reserved')!,
+    );
+    assert.equal((await run()).status, 0);
+  });
+
+  it('tells people the same, node by node', async () => {
+    await vm('seven', { mask: '7' });
+    await vm('nowhere', { mask: '99' });
+    const { status, stdout } = await run();
+    assert.equal(status, 1);
+    assert.match(stdout, /^ok {2}default\/seven {2}7: 2 of 3 nodes could host it: gaps, large$/m);
+    assert.match(stdout, /^! {3}default\/nowhere {2}99: none of 3 nodes could host it$/m);
+    assert.match(stdout, /^ +not small: the CPU mask 7 names CPU 7, which is not online on this host \(it has 0-3\)$/m);
+    assert.match(stdout, /^2 VMs with a CPU mask on 3 nodes: 1 have none$/m);
+    assert.equal((await run('-o', 'name')).stdout, 'virtualmachine/nowhere\n');
+  });
+
+  it('counts only nodes that the VM may go to', async () => {
+    await vm('seven', { mask: '7', spec: { nodeSelector: { size: 'small' } } });
+    await vm('lost', { mask: '1', spec: { nodeSelector: { size: 'none' } } });
+    const { status, of } = await verify();
+    assert.equal(status, 1);
+    assert.deepEqual([of('seven').nodes, of('seven').refused.map(({ node }) => node)], [[], ['small']]);
+    assert.deepEqual([of('lost').nodes, of('lost').refused], [[], []]);
+    assert.match((await run()).stdout, /default\/lost {2}1: its node selector selects no node/);
+  });
+
+  it('finds masks that cannot be, which were stored while nobody checked', async () => {
+    await vm('broken', { mask: '1:' });
+    await vm('short', { mask: '1:2:3' });
+    const { status, of } = await verify();
+    assert.equal(status, 1);
+    assert.match(of('broken').refused[0]?.message ?? '', /CPU mask "1:": entry 2 .* is empty/);
+    assert.match(of('short').refused[0]?.message ?? '', /entries for 3 vCPUs, but the VM has 2/);
+  });
+
+  it('counts CPUs that other pods own by now, and nodes that do not report', async () => {
+    await cluster.node('busy', {
+      labels: { size: 'busy' },
+      report: { ...four, assignments: [{ podUID: 'x', container: 'compute', cpus: '1-2' }] },
+    });
+    await vm('two', { mask: '2', spec: { nodeSelector: { size: 'busy' } } });
+    const { of } = await verify();
+    assert.match(of('two').refused[0]?.message ?? '', /of 2 none is free of reservation and of other pods \(free: 3\)/);
+  });
+
+  it('takes VMIs that no VM made, and says what the agent says of one that runs', async () => {
+    const { client } = cluster.sandbox;
+    await cluster.node('runs', { labels: { size: 'runs' }, report: four });
+    const { metadata, spec } = templateOf({ mask: '1' }) as { metadata: JsonObject; spec: JsonObject };
+    await client.create(VIRTUAL_MACHINE_INSTANCES, {
+      apiVersion: 'kubevirt.io/v1',
+      kind: 'VirtualMachineInstance',
+      metadata: { ...metadata, name: 'lone', namespace: 'default' },
+      spec: { ...spec, schedulerName: 'nobody' },
+    });
+    await until(() => client.list(PODS).length === 1);
+    const [launcher] = client.list(PODS);
+    await client.bind(launcher!, 'runs');
+    const runs = (draft: Pod) => Object.assign(draft, { status: { ...draft.status, phase: 'Running' } });
+    await client.edit(PODS, client.list(PODS)[0]!, runs, 'status');
+    await until(() => client.get(VIRTUAL_MACHINE_INSTANCES, 'default', 'lone')?.status?.phase === 'Running');
+    const refusal = { namespace: 'default', podName: 'lone', vcpus: 1, reason: 'Threads', message: 'expected 2' };
+    const pinning = [{ podUID: launcher!.metadata.uid!, state: 'refused', ...refusal }];
+    const report = client.get(NODE_TOPOLOGIES, undefined, 'runs')!;
+    const says = (draft: KubeObject) => Object.assign(draft, { status: { ...(draft.status as JsonObject), pinning } });
+    await client.edit(NODE_TOPOLOGIES, report, says, 'status');
+    const { status, of } = await verify();
+    assert.equal(status, 0);
+    assert.deepEqual(
+      [of('lone').kind, of('lone').running],
+      ['VirtualMachineInstance', { node: 'runs', pinning: 'refused (Threads)', message: 'expected 2' }],
+    );
+  });
+
+  it('ends with 3 where the cluster cannot be asked', async () => {
+    const { status, stderr } = await run('--context', 'nowhere');
+    assert.equal(status, 3);
+    assert.equal(stderr.trimEnd().split('\n').length, 1);
+  });
+});

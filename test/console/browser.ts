@@ -1,0 +1,42 @@
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
+import { pathOf } from '../support/parts.ts';
+
+/** Debian's Chromium; its own sandbox wants rights that a test in a container seldom has. */
+export function openBrowser(args: readonly string[] = []): Promise<Browser> {
+  return chromium.launch({ executablePath: pathOf('chromium'), args: ['--no-sandbox', ...args] });
+}
+
+export interface OpenPage {
+  readonly page: Page;
+  /** What the browser complained of: errors of scripts, breaches of the policy. */
+  readonly complaints: readonly string[];
+}
+
+export async function openPage(browser: Browser, url: string, options: BrowserContextOptions = {}): Promise<OpenPage> {
+  const context = await browser.newContext({ viewport: { width: 1440, height: 900 }, ...options });
+  const page = await context.newPage();
+  const complaints: string[] = [];
+  page.on('pageerror', ({ message }) => complaints.push(message));
+  page.on('console', (message) => {
+    if (['error', 'warning'].includes(message.type())) complaints.push(message.text());
+  });
+  await page.goto(url);
+  // On a narrow screen the list makes room for what was chosen, and is there all the same.
+  await page.waitForSelector('[role=grid][aria-busy=false]', { state: 'attached' });
+  return { page, complaints };
+}
+
+const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+
+/** What axe finds wrong, a line each: the rule and the first element. */
+export async function accessibilityFaults(page: Page): Promise<string[]> {
+  // By way of the debugger, which the page's own policy does not bind.
+  await page.evaluate(axe);
+  const found = await page.evaluate(
+    `axe.run(document, { runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'] })`,
+  );
+  const { violations } = found as { violations: { id: string; nodes: { html: string; failureSummary: string }[] }[] };
+  return violations.map(({ id, nodes }) => `${id}: ${nodes[0]?.html} ${nodes[0]?.failureSummary}`);
+}

@@ -1,0 +1,136 @@
+import assert from 'node:assert/strict';
+import fc from 'fast-check';
+import { formatCpus, parseCpus } from '../../console/data/cpu-list.ts';
+import { type NodeItem, nodeItem, Paint } from '../../console/data/node.ts';
+import { byName, findNodes, type NodeQuery } from '../../console/data/node-list.ts';
+import { type Shape, shapeOf } from '../../console/data/shape.ts';
+import { Store } from '../../console/data/store.ts';
+import { totalsOf } from '../../console/data/totals.ts';
+import type { ShapeContent, WireRecord } from '../../console/data/wire.ts';
+import { CpuSet } from '../../model/cpu-set.ts';
+
+/** Two NUMA nodes of two SMT2 cores, ids taking turns between them, as many vendors number them. */
+const TURNS: ShapeContent = {
+  cells: [
+    [1, '1,3,5,7'],
+    [0, '0,2,4,6'],
+  ],
+  cores: ['0,4', '1,5', '2,6', '3,7'],
+  reserved: '0,4',
+  physnets: [
+    ['east', '1'],
+    ['bond', '0-1'],
+    ['lost', ''],
+  ],
+  tunnel: '0',
+  policy: 'static',
+  wholeCores: true,
+};
+
+const node = (more: Partial<NodeItem> = {}): NodeItem =>
+  nodeItem({ id: 0, name: 'n', shape: shapeOf(TURNS), flags: 1, dpu: '', owners: [], held: [], change: 1, ...more });
+const cpusPainted = ({ paint, shape }: NodeItem, kind: number) =>
+  formatCpus([...paint.keys()].filter((slot) => paint[slot] === kind).map((slot) => shape!.slots[slot]!.cpu));
+
+describe('the page’s data', () => {
+  it('reads and writes CPU lists as the daemons do', () => {
+    fc.assert(
+      fc.property(fc.uniqueArray(fc.nat(300)), (ids) => {
+        const set = CpuSet.of(ids);
+        assert.equal(formatCpus(ids), set.toString());
+        assert.deepEqual(parseCpus(set.toString()), set.toArray());
+      }),
+    );
+  });
+
+  it('lays a host out by NUMA node and core, whatever its numbering, with its networks', () => {
+    const shape = shapeOf(TURNS);
+    assert.deepEqual(
+      shape.slots.map(({ cpu }) => cpu),
+      [0, 4, 2, 6, 1, 5, 3, 7],
+    );
+    assert.deepEqual(
+      shape.cells.map(({ id, physnets, tunnel }) => [id, physnets, tunnel]),
+      [
+        [0, ['bond'], true],
+        [1, ['east', 'bond'], false],
+      ],
+    );
+    assert.deepEqual(shape.placeless, ['lost']);
+  });
+
+  it('paints each thread with its owner; what a report gives goes before what was promised', () => {
+    const painted = node({ owners: [['a/vm', 'compute', '1,5', 1]], held: [['a/next', 'promised', '1,3,5,7']] });
+    assert.equal(cpusPainted(painted, Paint.owner), '1,5');
+    assert.equal(cpusPainted(painted, Paint.held), '3,7');
+    assert.equal(cpusPainted(painted, Paint.reserved), '0,4');
+    assert.equal(painted.freeCores, 1);
+    assert.deepEqual([...painted.padding], [0, 0, 0, 0, 0, 1, 0, 0]);
+  });
+
+  const problems: [string, Parameters<typeof node>[0], NodeItem['problems']][] = [
+    ['nothing', {}, []],
+    ['a dead DPU', { flags: 1 | 2 | 4, dpu: 'dead' }, ['dpu-dead']],
+    ['a dead lease on a node that is no DPU host', { flags: 1 | 4 }, []],
+    ['a silent agent', { flags: 1 | 16 }, ['silent']],
+    ['no report', { shape: undefined }, ['no-report']],
+    ['dra.cpu', { flags: 1 | 8 }, ['dra-cpu']],
+    ['a report without a Node', { flags: 0 }, ['no-node']],
+  ];
+  for (const [what, parts, expected] of problems) {
+    it(`calls ${what} ${expected.join() || 'well'}`, () => assert.deepEqual(node(parts).problems, expected));
+  }
+
+  const shape: Shape = shapeOf(TURNS);
+  const nodes = byName([
+    node({ id: 1, name: 'worker-10', shape, owners: [['east/upf', 'compute', '1,5', 0]] }),
+    node({ id: 2, name: 'worker-9', shape, flags: 1 | 16 }),
+    node({ id: 3, name: 'worker-2', shape: undefined, dpu: 'alive' }),
+  ]);
+  const all: NodeQuery = { text: '', sort: 'name', descending: false, filter: 'all' };
+  const queries: [string, Partial<NodeQuery>, number[]][] = [
+    ['everything, 9 before 10', {}, [3, 2, 1]],
+    ['the other way round', { descending: true }, [1, 2, 3]],
+    ['a VM', { text: 'UPF' }, [1]],
+    ['a network', { text: 'tunnel' }, [2, 1]],
+    ['two words', { text: 'worker east/' }, [1]],
+    ['what is wrong', { text: 'silent' }, [2]],
+    ['nothing', { text: 'worker-3' }, []],
+    ['problems only', { filter: 'problems' }, [3, 2]],
+    ['nodes in use', { filter: 'in-use' }, [1]],
+    ['DPU hosts', { filter: 'dpu' }, [3]],
+    ['most free cores first', { sort: 'freeCores', descending: true }, [2, 1, 3]],
+    ['most VMs first, equals by name', { sort: 'pods', descending: true }, [1, 3, 2]],
+  ];
+  for (const [what, query, expected] of queries) {
+    it(`finds ${what}`, () => assert.deepEqual(findNodes(nodes, { ...all, ...query }), expected));
+  }
+
+  it('sums the cluster up', () => {
+    assert.deepEqual(totalsOf(nodes), {
+      nodes: 3,
+      withProblems: 2,
+      cores: 8,
+      freeCores: 5,
+      pods: 1,
+      inFlight: 0,
+      dpus: 1,
+      dpusDead: 0,
+    });
+  });
+
+  it('passes over records of a kind that it does not know', () => {
+    const store = new Store();
+    store.take([['x', 1] as unknown as WireRecord, ['n', 1, 'n1', -1, 1, '', [], []]]);
+    assert.deepEqual(store.nodeNamed('n1')?.problems, ['no-report']);
+  });
+
+  it('knows a node by its new name when its number was given to another', () => {
+    const store = new Store();
+    store.take([['n', 1, 'old', -1, 1, '', [], []]]);
+    store.take([['n', 1, 'new', -1, 1, '', [], []]]);
+    assert.equal(store.nodeNamed('old'), undefined);
+    assert.equal(store.nodeNamed('new')?.id, 1);
+    assert.equal(store.nodes.size, 1);
+  });
+});

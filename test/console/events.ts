@@ -1,0 +1,82 @@
+import { get, type IncomingMessage } from 'node:http';
+import { createGunzip } from 'node:zlib';
+
+export interface SentEvent {
+  readonly event: string;
+  readonly id: string;
+  readonly data: string;
+}
+
+/** One who listens to the console's events as a browser would. */
+export interface Listener {
+  readonly status: number;
+  readonly headers: IncomingMessage['headers'];
+  readonly events: readonly SentEvent[];
+  /** Bytes that came over the wire. */
+  readonly bytes: number;
+  /** Resolves with the first event from the `from`th on that is looked for. */
+  until(accepts: (event: SentEvent) => boolean, from?: number): Promise<SentEvent>;
+  /** Reads no more, or goes on. */
+  pause(): void;
+  resume(): void;
+  readonly ended: Promise<void>;
+  close(): void;
+}
+
+export function listen(url: string, headers: Record<string, string> = {}): Promise<Listener> {
+  return new Promise((resolve, reject) => {
+    const request = get(url, { headers, agent: false }, (response) => {
+      const events: SentEvent[] = [];
+      const waiting = new Set<() => void>();
+      let bytes = 0;
+      let text = '';
+      response.on('data', (chunk: Buffer) => {
+        bytes += chunk.length;
+      });
+      const body = response.headers['content-encoding'] === 'gzip' ? response.pipe(createGunzip()) : response;
+      body.setEncoding('utf8').on('data', (chunk: string) => {
+        text += chunk;
+        const blocks = text.split('\n\n');
+        text = blocks.pop() ?? '';
+        events.push(...blocks.map(parsed));
+        for (const look of waiting) look();
+      });
+      body.on('error', () => undefined);
+      const ended = new Promise<void>((done) => response.once('close', done));
+      resolve({
+        status: response.statusCode ?? 0,
+        headers: response.headers,
+        events,
+        get bytes() {
+          return bytes;
+        },
+        until: (accepts, from = 0) =>
+          new Promise((found) => {
+            const look = () => {
+              const event = events.slice(from).find(accepts);
+              if (event === undefined) return;
+              waiting.delete(look);
+              found(event);
+            };
+            waiting.add(look);
+            look();
+          }),
+        pause: () => response.socket.pause(),
+        resume: () => response.socket.resume(),
+        ended,
+        close: () => request.destroy(),
+      });
+    });
+    request.once('error', reject);
+  });
+}
+
+function parsed(block: string): SentEvent {
+  const fields = new Map(
+    block.split('\n').map((line) => {
+      const colon = line.indexOf(': ');
+      return [line.slice(0, colon), line.slice(colon + 2)];
+    }),
+  );
+  return { event: fields.get('event') ?? 'message', id: fields.get('id') ?? '', data: fields.get('data') ?? '' };
+}

@@ -1,0 +1,241 @@
+import assert from 'node:assert/strict';
+import type { Browser, Page } from 'playwright-core';
+import { statusOf } from '../scheduler-plugin/extender-fixture.ts';
+import { needs } from '../support/parts.ts';
+import { accessibilityFaults, openBrowser, openPage } from './browser.ts';
+import { launcher } from './cluster.ts';
+import { type ConsoleUnderTest, consoleOf, waitingPod } from './fixture.ts';
+
+const FIRST = 'worker-0.east.example.internal';
+const DPU_NODE = 'worker-7.east.example.internal';
+const INVENTED = 400;
+
+/** Rows that are drawn, by their first cell's first line. */
+const rowNames = (page: Page) => page.locator('.grid-body .row .name').allTextContents();
+
+describe('the page in Chromium', function () {
+  needs('chromium');
+  this.timeout(60_000);
+  let browser: Browser;
+  let under: ConsoleUnderTest;
+  before(async () => {
+    browser = await openBrowser();
+  });
+  after(() => browser?.close());
+  beforeEach(async () => {
+    under = await consoleOf({ invented: INVENTED });
+    const pod = waitingPod('huge', 130);
+    under.see(pod);
+    under.filter(pod, [FIRST, DPU_NODE]);
+  });
+  afterEach(async () => {
+    for (const context of browser.contexts()) await context.close();
+    await under.stop();
+  });
+
+  it('draws every node’s line where it is seen, the cluster in numbers, and breaks no rule of its own policy', async () => {
+    const { page, complaints } = await openPage(browser, under.url);
+    const names = await rowNames(page);
+    assert.equal(names[0], FIRST);
+    assert.ok(names.length < 40, `${names.length} rows are drawn`);
+    assert.equal(await page.locator('[role=grid]').getAttribute('aria-rowcount'), String(INVENTED + 1));
+    assert.match(
+      await page.locator('.summary').innerText(),
+      /^Nodes\s+400\s+all well\s.*Waiting\s+1\s.*DPUs alive\s+16\s+of 16$/s,
+    );
+    assert.equal(await page.locator('.grid-body .row').first().locator('svg.mini path.p-reserved').count(), 1);
+    assert.deepEqual(complaints, []);
+  });
+
+  it('follows the cluster without being asked: a DPU that dies, a VM that lands, a node that goes', async () => {
+    const { page } = await openPage(browser, `${under.url}/#/nodes/${DPU_NODE}`);
+    await page.locator('.detail .badge.is-good', { hasText: 'DPU alive' }).first().waitFor();
+    under.state.setFlag(DPU_NODE, 'dpuDead', true);
+    await page.locator('.detail .problem', { hasText: 'DPU dead' }).waitFor();
+    await page.locator('.tile.is-attention', { hasText: 'Need attention' }).getByText('1', { exact: true }).waitFor();
+    const vm = { namespace: 'east', name: 'newcomer', uid: 'u-new', count: 4, padding: 1 };
+    const pod = launcher(vm);
+    under.see({ ...pod, spec: { ...pod.spec, nodeName: DPU_NODE } }, { phase: 'Running' });
+    under.state.reportChanged(
+      DPU_NODE,
+      statusOf({ assignments: [{ podUID: 'u-new', container: 'compute', cpus: '1-2,9-10' }] }),
+    );
+    const row = page.locator('.owners tbody tr', { hasText: 'east/newcomer' });
+    await row.waitFor();
+    assert.match(await row.innerText(), /1 added for whole cores: CPU 10/);
+    assert.equal(await page.locator('.thread.is-padding').count(), 1);
+    under.state.nodeChanged(DPU_NODE, undefined);
+    under.state.setFlag(DPU_NODE, 'dpuDead', false);
+    under.state.reportChanged(DPU_NODE, undefined);
+    await page.getByText('There is no such node any more.').waitFor();
+  });
+
+  it('finds nodes by name, VM and network, and sorts them', async () => {
+    const { page } = await openPage(browser, under.url);
+    const search = page.getByRole('searchbox', { name: 'Search nodes' });
+    await search.fill('worker-12.');
+    await page.getByText('1 of 400').waitFor();
+    assert.deepEqual(await rowNames(page), ['worker-12.east.example.internal']);
+    await search.fill('');
+    await page.getByRole('button', { name: 'Free cores' }).click();
+    assert.equal(await page.getByRole('columnheader', { name: 'Free cores' }).getAttribute('aria-sort'), 'descending');
+    const free = (await page.locator('.grid-body .row .cell-freeCores .number').allTextContents()).map(Number);
+    assert.deepEqual(
+      free.slice(0, 8),
+      free.slice(0, 8).sort((a, b) => b - a),
+    );
+    await page.getByLabel('Which nodes').selectOption('dpu');
+    await page.getByText('16 of 400').waitFor();
+  });
+
+  it('explains a waiting VM: the reason, and every node’s answer', async () => {
+    const { page, complaints } = await openPage(browser, under.url);
+    await page.getByRole('link', { name: /Waiting/ }).click();
+    await page.getByRole('row', { name: /huge/ }).click();
+    await page.getByRole('heading', { name: 'east/huge' }).waitFor();
+    const groups = page.locator('.groups > li');
+    await groups.first().waitFor();
+    const text = await groups.allInnerTexts();
+    const nodes = (await page.locator('.groups summary .badge').allTextContents()).map(Number);
+    assert.equal(
+      nodes.reduce((sum, one) => sum + one, 0),
+      INVENTED,
+    );
+    assert.ok(
+      text.some((one) => /too few free whole cores|no NUMA node fits/.test(one)),
+      text.join('; '),
+    );
+    // The nearest miss is open from the start, and says what is short there.
+    assert.match(await groups.first().locator('.group-nodes li').first().innerText(), /worker-\d+/);
+    assert.deepEqual(complaints, []);
+    under.gone(waitingPod('huge', 130));
+    await page.getByText('It waits no more').waitFor();
+  });
+
+  it('can be used with the keyboard alone', async () => {
+    const { page } = await openPage(browser, under.url);
+    await page.keyboard.press('Tab');
+    assert.equal(await page.evaluate('document.activeElement.textContent'), 'Skip to the list');
+    await page.keyboard.press('Enter');
+    const grid = page.locator('[role=grid]');
+    assert.ok(await grid.evaluate((element) => element === element.ownerDocument.activeElement));
+    const activeName = () =>
+      page.evaluate<string>(
+        `document.getElementById(document.querySelector('[role=grid]').getAttribute('aria-activedescendant')).querySelector('.name').textContent`,
+      );
+    for (const [key, expected] of [
+      ['ArrowDown', 'worker-1.'],
+      ['ArrowDown', 'worker-2.'],
+      ['End', 'worker-399.'],
+      ['ArrowUp', 'worker-398.'],
+      ['Home', 'worker-0.'],
+      ['ArrowDown', 'worker-1.'],
+    ] as const) {
+      await page.keyboard.press(key);
+      assert.ok((await activeName()).startsWith(expected), `${key}: ${await activeName()}`);
+    }
+    await page.keyboard.press('Enter');
+    const heading = page.getByRole('heading', { name: 'worker-1.east.example.internal' });
+    await heading.waitFor();
+    assert.ok(await heading.evaluate((element) => element === element.ownerDocument.activeElement));
+    await page.keyboard.press('Escape');
+    await heading.waitFor({ state: 'detached' });
+    assert.ok(await grid.evaluate((element) => element === element.ownerDocument.activeElement));
+  });
+
+  it('says all that the picture says in a table', async () => {
+    const { page } = await openPage(browser, `${under.url}/#/nodes/${FIRST}`);
+    await page.getByText('Every CPU as a table').click();
+    const rows = page.locator('.every-cpu tbody tr');
+    await rows.first().waitFor();
+    assert.equal(await rows.count(), 128);
+    assert.match(await rows.first().innerText(), /^0\s+0\s+0\s+reserved$/);
+  });
+
+  for (const [place, hash] of [
+    ['the nodes', ''],
+    ['one node', `#/nodes/${FIRST}`],
+    ['who waits', '#/waiting'],
+    ['an explanation', '#/waiting/east/virt-launcher-huge-x2x4z'],
+  ] as const) {
+    for (const colorScheme of ['light', 'dark'] as const) {
+      it(`axe finds no fault with ${place}, ${colorScheme}`, async () => {
+        const { page } = await openPage(browser, `${under.url}/${hash}`, { colorScheme });
+        if (place === 'an explanation') await page.locator('.groups > li').first().waitFor();
+        if (place === 'one node') await page.locator('.cpu-cell').first().waitFor();
+        assert.deepEqual(await accessibilityFaults(page), []);
+      });
+    }
+  }
+
+  it('is a grid of rows and cells to a screen reader, each row with its number and its map in words', async () => {
+    const { page } = await openPage(browser, under.url);
+    const row = page.getByRole('grid', { name: 'Nodes' }).getByRole('row').nth(1);
+    assert.equal(await row.getAttribute('aria-rowindex'), '2');
+    const map = row.getByRole('img');
+    assert.match(
+      (await map.getAttribute('aria-label')) ?? '',
+      /^2 NUMA nodes, 64 cores, 128 CPUs, \d+ whole cores free, 4 CPUs reserved, 2 polled by Open vSwitch/,
+    );
+  });
+
+  it('keeps the colours that were chosen', async () => {
+    const { page } = await openPage(browser, under.url);
+    const background = () => page.evaluate<string>('getComputedStyle(document.body).backgroundColor');
+    const light = await background();
+    await page.getByRole('radio', { name: 'Dark' }).check();
+    const dark = await background();
+    assert.notEqual(dark, light);
+    await page.reload();
+    await page.waitForSelector('[role=grid][aria-busy=false]');
+    assert.equal(await background(), dark);
+    await page.getByRole('radio', { name: 'Auto' }).check();
+    assert.equal(await background(), light);
+  });
+
+  it('moves nothing for those who asked for less motion', async () => {
+    const { page } = await openPage(browser, under.url, { reducedMotion: 'reduce' });
+    const moving = await page.evaluate<number>(
+      `[...document.querySelectorAll('*')].filter((one) => {
+        const { transitionDuration, animationName } = getComputedStyle(one);
+        return animationName !== 'none' || transitionDuration.split(', ').some((time) => parseFloat(time) > 0);
+      }).length`,
+    );
+    assert.equal(moving, 0);
+  });
+
+  it('says when it has no line, and catches up when the extender is back on another start', async () => {
+    const { page } = await openPage(browser, under.url);
+    const { port } = under;
+    await under.stop();
+    await page.getByRole('alert').getByText('There is no line to the extender.').waitFor();
+    assert.equal((await rowNames(page))[0], FIRST);
+    under = await consoleOf({ invented: 3, port });
+    await page.locator('.line.is-live').waitFor();
+    await page.locator('[role=grid][aria-rowcount="4"]').waitFor();
+    assert.equal(await page.getByRole('alert').count(), 0);
+  });
+
+  it('says on a standby who decides, and how to get there', async () => {
+    const { page } = await openPage(browser, under.url);
+    Object.assign(under.replica, { active: false, holder: 'plumbline-scheduler-plugin-7d9-abcde_0f3a' });
+    const banner = page.locator('.banner');
+    await banner.waitFor();
+    assert.match(
+      await banner.innerText(),
+      /standby.*kubectl -n plumbline-system port-forward pod\/plumbline-scheduler-plugin-7d9-abcde 8083/s,
+    );
+  });
+
+  it('takes one column on a telephone, and needs no scrolling sideways', async () => {
+    const { page } = await openPage(browser, `${under.url}/#/nodes/${FIRST}`, {
+      viewport: { width: 360, height: 720 },
+    });
+    await page.locator('.cpu-cell').first().waitFor();
+    const widths = await page.evaluate<number[]>(`[document.documentElement.scrollWidth, innerWidth]`);
+    assert.ok(widths[0]! <= widths[1]!, widths.join(' > '));
+    assert.ok(await page.locator('.list').isHidden());
+    await page.getByRole('link', { name: 'Close' }).click();
+    assert.ok(await page.locator('.list').isVisible());
+  });
+});

@@ -1,0 +1,197 @@
+import assert from 'node:assert/strict';
+import { type IncomingHttpHeaders, request } from 'node:http';
+import { pino } from 'pino';
+import type { KubeClient } from '../../kube/client.ts';
+import { createHttpServer } from '../../runtime/http-server.ts';
+import type { Logger } from '../../runtime/log.ts';
+import { createConsole } from '../../scheduler-plugin/web-console/server.ts';
+import { statusOf } from '../scheduler-plugin/extender-fixture.ts';
+import { silent } from '../support/logger.ts';
+import { type Listener, listen } from './events.ts';
+import { type ConsoleUnderTest, consoleOf, pageFiles, waitingPod } from './fixture.ts';
+
+interface Answer {
+  readonly status: number;
+  readonly headers: IncomingHttpHeaders;
+  readonly body: string;
+}
+
+function ask(port: number, path: string, headers: Record<string, string> = {}, method = 'GET'): Promise<Answer> {
+  return new Promise((resolve, reject) => {
+    const call = request({ host: '127.0.0.1', port, path, method, headers, agent: false }, (response) => {
+      let body = '';
+      response.setEncoding('utf8').on('data', (chunk: string) => {
+        body += chunk;
+      });
+      response.on('end', () => resolve({ status: response.statusCode ?? 0, headers: response.headers, body }));
+    });
+    call.once('error', reject);
+    call.end();
+  });
+}
+
+describe('the console’s server', () => {
+  let under: ConsoleUnderTest;
+  before(async () => {
+    under = await consoleOf({ nodes: { n1: statusOf(), n2: statusOf({ reserved: '0-15' }) } });
+  });
+  after(() => under.stop());
+  const servedWith = async (client: Pick<KubeClient, 'get'>, log: Logger, port = 0) => {
+    const address = { host: '127.0.0.1', port };
+    const { feed, extender } = under;
+    const page = createConsole({ address, feed, assets: await pageFiles(), extender, client, log });
+    await page.start();
+    return page;
+  };
+
+  it('serves the page with a policy under which nothing comes from elsewhere and nothing is evaluated', async () => {
+    const files = [
+      ['/', 'text/html'],
+      ['/console.js', 'text/javascript'],
+      ['/console.css', 'text/css'],
+      ['/icon.svg', 'image/svg+xml'],
+    ] as const;
+    for (const [path, type] of files) {
+      const { status, headers, body } = await ask(under.port, path);
+      assert.equal(status, 200);
+      assert.ok(headers['content-type']?.startsWith(type), path);
+      assert.ok(body.length > 100);
+      const policy = String(headers['content-security-policy']);
+      assert.match(policy, /^default-src 'none'; script-src 'self';/);
+      assert.doesNotMatch(policy, /unsafe|\*|http/);
+      assert.match(policy, /frame-ancestors 'none'/);
+      assert.equal(headers['x-content-type-options'], 'nosniff');
+      assert.equal(headers['access-control-allow-origin'], undefined);
+    }
+  });
+
+  it('names no other host in the page', async () => {
+    assert.doesNotMatch((await ask(under.port, '/')).body, /https?:/);
+  });
+
+  for (const method of ['HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']) {
+    it(`refuses ${method} on every path`, async () => {
+      for (const path of ['/', '/events', '/explain?pod=a/b', '/filter']) {
+        const { status, headers } = await ask(under.port, path, {}, method);
+        assert.equal(status, 405);
+        assert.equal(headers.allow, 'GET');
+      }
+    });
+  }
+
+  const foreign: [string, Record<string, string>, number][] = [
+    ['a name that leads here by DNS rebinding', { host: 'evil.example:8083' }, 421],
+    ['another site’s page', { 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'no-cors' }, 403],
+    ['another port’s page', { 'sec-fetch-site': 'same-site', 'sec-fetch-mode': 'cors' }, 403],
+    ['a link on another site', { 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'navigate' }, 200],
+    ['the page itself', { 'sec-fetch-site': 'same-origin', 'sec-fetch-mode': 'cors' }, 200],
+    ['kubectl port-forward on another port', { host: 'localhost:31337' }, 200],
+  ];
+  for (const [who, headers, expected] of foreign) {
+    it(`answers ${who} with ${expected}`, async () => {
+      assert.equal((await ask(under.port, '/', headers)).status, expected);
+      if (expected !== 200) assert.equal((await ask(under.port, '/events', headers)).status, expected);
+    });
+  }
+
+  for (const path of [
+    '/../config.ts',
+    '/%2e%2e/daemon.ts',
+    '/index.html',
+    '/__proto__',
+    '/constructor',
+    '/console.js/',
+    '//evil.example/',
+  ]) {
+    it(`has no ${path}`, async () => {
+      const { status, body } = await ask(under.port, path);
+      assert.equal(status, 404);
+      assert.match(body, /there are \//);
+    });
+  }
+
+  it('explains a pod node by node, with what is short', async () => {
+    const pod = waitingPod('vm', 10);
+    under.see(pod);
+    const { status, body } = await ask(under.port, '/explain?pod=east/virt-launcher-vm-x2x4z');
+    assert.equal(status, 200);
+    const found = JSON.parse(body) as { groups: { fits: boolean; nodes: number; kind: string }[]; nodes: string[][] };
+    assert.deepEqual(
+      found.groups.map(({ fits, nodes, kind }) => [fits, nodes, kind]),
+      [
+        [true, 1, 'fits'],
+        [false, 1, 'too-few-whole-cores'],
+      ],
+    );
+    assert.deepEqual(
+      found.nodes.map(([node, group]) => [node, group]),
+      [
+        ['n1', 0],
+        ['n2', 1],
+      ],
+    );
+    assert.match(found.nodes[0]?.[2] ?? '', /^score \d+: CPUs .* on NUMA node/);
+  });
+
+  for (const [pod, expected] of [
+    ['', 'pod=: expected namespace/name'],
+    ['east', 'pod=east: expected namespace/name'],
+    ['east/vm/log', 'expected namespace/name'],
+    ['..%2f..%2fsecrets/x', 'expected namespace/name'],
+  ]) {
+    it(`refuses to explain “${pod}”`, async () => {
+      const { status, body } = await ask(under.port, `/explain?pod=${pod}`);
+      assert.equal(status, 400);
+      assert.ok(body.includes(expected!), body);
+    });
+  }
+
+  it('explains one pod at a time, and asks others to wait', async () => {
+    let answered: (pod: object) => void = () => undefined;
+    const read = new Promise<object>((resolve) => {
+      answered = resolve;
+    });
+    let asked: () => void = () => undefined;
+    const isAsked = new Promise<void>((resolve) => {
+      asked = resolve;
+    });
+    const get = () => {
+      asked();
+      return read;
+    };
+    const page = await servedWith({ get }, silent);
+    const first = ask(page.port, '/explain?pod=east/vm');
+    await isAsked;
+    const second = await ask(page.port, '/explain?pod=east/vm');
+    assert.equal(second.status, 503);
+    assert.equal(second.headers['retry-after'], '1');
+    answered(waitingPod('vm', 10));
+    assert.equal((await first).status, 200);
+    assert.equal((await ask(page.port, '/explain?pod=east/vm')).status, 200);
+    await page.stop();
+  });
+
+  it('keeps 16 pages up to date, and refuses the next in a line', async () => {
+    const listeners: Listener[] = [];
+    for (let at = 0; at < 16; at++) listeners.push(await listen(`${under.url}/events`));
+    const { status, body } = await ask(under.port, '/events');
+    assert.equal(status, 503);
+    assert.equal(body, '16 pages are open already\n');
+    for (const listener of listeners) listener.close();
+  });
+
+  it('does not keep the extender from deciding where it cannot be served: one line says so', async () => {
+    const taken = createHttpServer({ handler: () => undefined, host: '127.0.0.1', port: 0, log: silent });
+    await taken.start();
+    const lines: string[] = [];
+    await servedWith(
+      { get: async () => ({}) },
+      pino({}, { write: (line: string) => void lines.push(line) }),
+      taken.port,
+    );
+    await taken.stop(0);
+    assert.equal(lines.length, 1);
+    assert.match(lines[0]!, /the console is not served; everything else is \(--console-address\)/);
+    assert.match(lines[0]!, /EADDRINUSE/);
+  });
+});

@@ -1,0 +1,24 @@
+import assert from 'node:assert/strict';
+import { buildOnce } from '../support/bundles.ts';
+import { needs } from '../support/parts.ts';
+import { play } from './play.ts';
+import { SCENARIOS } from './scenarios/index.ts';
+
+/** The short form of `npm run test:faults`: what takes the least time, and fewer VMs. */
+const SHORT = ['watch-cut', 'rotation'];
+const VMS = 40;
+
+describe('faults, on the sandbox', function () {
+  needs('linux');
+  this.timeout(180_000);
+  before(() => buildOnce());
+
+  for (const scenario of SCENARIOS.filter(({ name }) => SHORT.includes(name))) {
+    it(`${scenario.name}: ${scenario.title}`, async () => {
+      const seed = Date.now() % 2 ** 31;
+      const { problems, logs } = await play(scenario, { ground: 'sandbox', seed, vms: VMS });
+      const again = `npm run test:faults -- --on sandbox --scenario ${scenario.name} --vms ${VMS} --seed ${seed}`;
+      assert.deepEqual(problems, [], `logs: ${logs}; again: ${again}`);
+    });
+  }
+});

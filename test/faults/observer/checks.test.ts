@@ -1,0 +1,97 @@
+import assert from 'node:assert/strict';
+import { type Invariant, violationsIn } from './checks.ts';
+import { cpusOf, type NodeView, type PodView, type Snapshot } from './snapshot.ts';
+
+const NODE: NodeView = {
+  name: 'n',
+  cores: [
+    [0, 4],
+    [1, 5],
+    [2, 6],
+    [3, 7],
+  ],
+  reserved: [0, 4],
+  physnets: { physnet1: [1, 3, 5, 7] },
+  owned: [
+    { pod: 'a', container: 'compute', cpus: [1, 5] },
+    { pod: 'b', container: 'compute', cpus: [2, 6] },
+  ],
+  reported: [{ pod: 'a', container: 'compute', cpus: [1, 5] }],
+  vswitch: [0],
+};
+const A: PodView = {
+  uid: 'a',
+  name: 'a',
+  node: 'n',
+  phase: 'Running',
+  leaving: false,
+  cpus: 2,
+  aligned: true,
+  physnet: 'physnet1',
+  devices: ['physnet.plumbline.dev/physnet1'],
+};
+const { physnet: _, ...plain } = A;
+const B: PodView = { ...plain, uid: 'b', name: 'b', devices: [] };
+const sound: Snapshot = { nodes: [NODE], pods: [A, B] };
+const withNode = (change: Partial<NodeView>): Snapshot => ({ nodes: [{ ...NODE, ...change }], pods: [A, B] });
+const withPod = (change: Partial<PodView>): Snapshot => ({ nodes: [NODE], pods: [{ ...A, ...change }, B] });
+const owns = (pod: string, cpus: readonly number[]) => ({ pod, container: 'compute', cpus });
+
+describe('the invariants, as the observer checks them', () => {
+  it('hold in a sound cluster', () => assert.deepEqual(violationsIn(sound), []));
+
+  const broken: readonly [string, Snapshot, Invariant, RegExp][] = [
+    [
+      'a CPU with two owners in the kubelet’s record',
+      withNode({ owned: [owns('a', [1, 5]), owns('b', [5, 2, 6])] }),
+      'promised-twice',
+      /CPU 5 belongs to a and to b/,
+    ],
+    [
+      'a CPU with two owners in the report',
+      withNode({ reported: [owns('a', [1, 5]), owns('b', [1])] }),
+      'promised-twice',
+      /the report: CPU 1/,
+    ],
+    [
+      'a reserved CPU that is owned',
+      withNode({ owned: [owns('a', [1, 5]), owns('c', [4])] }),
+      'promised-twice',
+      /reserved/,
+    ],
+    [
+      'more CPUs bound than there are',
+      withPod({ cpus: 6 }),
+      'promised-twice',
+      /8 CPUs are promised to 2 pods, there are 6/,
+    ],
+    ['Open vSwitch on a CPU of a VM', withNode({ vswitch: [0, 5] }), 'vswitch', /may run on CPUs 5 of a/],
+    ['half a core', withNode({ owned: [owns('a', [1, 3])] }), 'misaligned', /half of the cores 1\+5,3\+7/],
+    ['fewer CPUs than asked for', withPod({ cpus: 4 }), 'misaligned', /2 CPUs in the place of 4/],
+    ['CPUs away from the network', withNode({ owned: [owns('a', [2, 6])] }), 'misaligned', /away from physnet1/],
+    ['a node without the network', withNode({ physnets: {} }), 'misaligned', /without physnet1/],
+    ['an odd number of CPUs', withPod({ cpus: 3, phase: 'Pending' }), 'unpadded', /admitted with 3 CPUs/],
+    ['no request for the network', withPod({ devices: [] }), 'unpadded', /no request for physnet/],
+  ];
+  for (const [name, snapshot, invariant, text] of broken) {
+    it(`do not with ${name}`, () => {
+      const found = violationsIn(snapshot).filter((one) => one.invariant === invariant);
+      assert.match(found.map((one) => one.text).join('\n'), text);
+    });
+  }
+
+  const passing: readonly [string, Snapshot][] = [
+    ['is not started yet', { nodes: [{ ...NODE, vswitch: [0, 1] }], pods: [{ ...A, phase: 'Pending' }] }],
+    ['is on its way out', { nodes: [{ ...NODE, vswitch: [0, 1] }], pods: [{ ...A, leaving: true }] }],
+    ['has failed', { nodes: [NODE], pods: [{ ...A, cpus: 100, phase: 'Failed' }] }],
+  ];
+  for (const [name, snapshot] of passing) {
+    it(`say nothing of a pod that ${name}`, () => assert.deepEqual(violationsIn(snapshot), []));
+  }
+
+  it('read the kernel’s lists', () => {
+    assert.deepEqual(cpusOf('1,3-5'), [1, 3, 4, 5]);
+    assert.deepEqual(cpusOf(''), []);
+    assert.throws(() => cpusOf('all'));
+  });
+});

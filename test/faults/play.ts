@@ -1,0 +1,91 @@
+import { createRandom } from '../lab/random.ts';
+import { type Load, startLoad } from './load.ts';
+import type { Scenario } from './scenarios/scenario.ts';
+import { type Ground, startWorld, type World } from './world/world.ts';
+
+/** Seconds within which every waiting VM must be placed once the fault is over. */
+export const LIMITS: Readonly<Record<Ground, number>> = { sandbox: 30, real: 90 };
+
+/** How a scenario came out. */
+export interface Outcome {
+  readonly scenario: string;
+  readonly ground: Ground;
+  readonly held: boolean;
+  /** What did not hold. */
+  readonly problems: readonly string[];
+  /** What was seen, in figures. */
+  readonly notes: readonly string[];
+  /** Where the logs are; undefined if nothing was kept. */
+  readonly logs: string | undefined;
+}
+
+export interface PlayOptions {
+  readonly ground: Ground;
+  readonly seed: number;
+  /** VMs that are to run. */
+  readonly vms: number;
+  /** Told now and then how far it is. */
+  readonly progress?: (text: string) => void;
+}
+
+const PROGRESS_SECONDS = 20;
+/** Of the VMs, how many run before the fault begins. */
+const BEFORE = 0.1;
+
+/** Plays one scenario in a cluster of its own. */
+export async function play(scenario: Scenario, { ground, seed, vms, progress }: PlayOptions): Promise<Outcome> {
+  const problems: string[] = [];
+  const notes: string[] = [];
+  let world: World;
+  try {
+    world = await startWorld(ground);
+  } catch (error) {
+    return { scenario: scenario.name, ground, held: false, problems: [String(error)], notes, logs: undefined };
+  }
+  const load = startLoad({ world, seed, vms });
+  const telling = setInterval(() => progress?.(`${load.placed} VMs ran`), PROGRESS_SECONDS * 1000);
+  try {
+    await Promise.race([load.running(Math.ceil(vms * BEFORE)), load.done]);
+    const random = createRandom(seed);
+    const fault = scenario.run({ world, load, random, note: (text) => notes.push(text) });
+    await Promise.race([fault, load.done.then(() => fault)]);
+    load.healthy(LIMITS[ground]);
+    await load.done;
+    problems.push(...judge(scenario, world, load));
+  } catch (error) {
+    problems.push(error instanceof Error ? error.message : String(error));
+    problems.push(...judge(scenario, world, load));
+  }
+  notes.unshift(...figures(world, load, ground));
+  clearInterval(telling);
+  load.stop();
+  const held = problems.length === 0;
+  await world.stop(!held);
+  return { scenario: scenario.name, ground, held, problems, notes, logs: held ? undefined : world.directory };
+}
+
+function judge(scenario: Scenario, { observer, daemons }: World, load: Load): string[] {
+  const { violations, samples, seen } = observer;
+  const crashes = daemons.all.flatMap((daemon) => daemon.crashes);
+  const refused = scenario.admissionsMayFail ? [] : [...load.refusedAdmissions];
+  const ended = scenario.launchersMayFail ? [] : [...load.ended];
+  return [
+    ...violations.map(({ invariant, text }) => `${invariant}: ${text}`),
+    ...crashes,
+    ...refused.map(([message, times]) => `an admission was lost (${times} times): ${message}`),
+    ...ended.map(([reason, times]) => `a promise was not kept (${times} times): ${reason}`),
+    ...(samples === 0 || seen.running === 0 || seen.besideVswitch === 0 ? ['the observer saw nothing'] : []),
+  ];
+}
+
+function figures({ observer, daemons }: World, load: Load, ground: Ground): string[] {
+  const { samples, seen, violations } = observer;
+  const ended = [...load.ended].map(([reason, times]) => `${times} ${reason}`).join(', ');
+  const refused = [...load.refusedAdmissions.values()].reduce((sum, times) => sum + times, 0);
+  const kills = daemons.all.reduce((sum, daemon) => sum + daemon.kills, 0);
+  return [
+    `${load.placed} VMs ran, the slowest ${load.slowest.toFixed(1)} s after the fault's end (may take ${LIMITS[ground]})`,
+    `${samples} looks, ${seen.running} pods seen running, ${seen.besideVswitch} of them beside Open vSwitch: ${violations.length} violations`,
+    `${refused} creations of launchers refused for a while; ended before they ran: ${ended || 'none'}; ${kills} kills`,
+  ];
+}

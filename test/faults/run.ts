@@ -1,0 +1,104 @@
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { buildOnce } from '../support/bundles.ts';
+import { assetDirectories } from '../support/parts.ts';
+import { play } from './play.ts';
+import { SCENARIOS } from './scenarios/index.ts';
+import type { Ground } from './world/world.ts';
+
+const USAGE = `npm run test:faults -- [options]
+
+Breaks things while VMs come and go, and watches from outside that nothing is broken that must not be.
+
+  --on <ground>        sandbox, real, or both (default: both; real is passed over where there is no control plane)
+  --scenario <names>   some of ${SCENARIOS.map(({ name }) => name).join(', ')}
+  --vms <number>       VMs that are to run in each (default: each scenario's own number)
+  --seed <number>      repeats the faults and the VMs of another run
+  --no-build           take the bundles as they are
+  --help
+
+Ends with 0 if every scenario held, with 1 if one did not (its logs stay), with 2 on wrong options.`;
+
+function usage(problem: string): never {
+  console.error(`${problem}\n\n${USAGE}`);
+  process.exit(2);
+}
+
+function options() {
+  try {
+    return parseArgs({
+      options: {
+        on: { type: 'string', default: 'both' },
+        scenario: { type: 'string' },
+        vms: { type: 'string' },
+        seed: { type: 'string', default: String(Date.now() % 2 ** 31) },
+        'no-build': { type: 'boolean' },
+        help: { type: 'boolean' },
+      },
+    }).values;
+  } catch (error) {
+    return usage((error as Error).message);
+  }
+}
+
+function wholeNumber(name: string, text: string, least: number): number {
+  if (!/^\d+$/.test(text) || Number(text) < least) usage(`--${name} ${text}: expected a whole number from ${least}`);
+  return Number(text);
+}
+
+const given = options();
+if (given.help) {
+  console.log(USAGE);
+  process.exit(0);
+}
+const seed = wholeNumber('seed', given.seed, 0);
+const vms = given.vms === undefined ? undefined : wholeNumber('vms', given.vms, 20);
+if (!['sandbox', 'real', 'both'].includes(given.on)) usage(`--on ${given.on}: expected sandbox, real or both`);
+const names = given.scenario?.split(',');
+const unknown = names?.find((name) => !SCENARIOS.some((one) => one.name === name));
+if (unknown !== undefined) usage(`--scenario ${unknown}: there is no such scenario`);
+
+const hasControlPlane = ['kube-apiserver', 'etcd', 'kube-scheduler', 'kube-controller-manager'].every((program) =>
+  assetDirectories().some((directory) => existsSync(join(directory, program))),
+);
+const grounds = (given.on === 'both' ? ['sandbox', 'real'] : [given.on]) as Ground[];
+for (const [signal, status] of [['SIGINT', 130] as const, ['SIGTERM', 143] as const]) {
+  process.once(signal, () => process.exit(status));
+}
+
+console.log(`seed ${seed}`);
+if (!given['no-build']) buildOnce();
+let held = 0;
+let failed = 0;
+for (const ground of grounds) {
+  if (ground === 'real' && !hasControlPlane) {
+    console.log(`real: skipped, no control plane in ${assetDirectories().join(', ')}`);
+    if (given.on === 'real') failed++;
+    continue;
+  }
+  for (const scenario of SCENARIOS.filter(({ name, on }) => on.includes(ground) && (names?.includes(name) ?? true))) {
+    const missing = scenario.missing?.();
+    if (missing !== undefined) {
+      console.log(`\n${ground} ${scenario.name}: skipped, ${missing}`);
+      continue;
+    }
+    console.log(`\n${ground} ${scenario.name}: ${scenario.title}`);
+    const began = performance.now();
+    const outcome = await play(scenario, {
+      ground,
+      seed,
+      vms: vms ?? scenario.vms,
+      progress: (text) => console.log(`  … ${text}`),
+    });
+    for (const note of outcome.notes) console.log(`  ${note}`);
+    for (const problem of outcome.problems.slice(0, 20)) console.log(`  NOT HELD: ${problem}`);
+    const seconds = ((performance.now() - began) / 1000).toFixed(0);
+    if (outcome.held) held++;
+    else failed++;
+    const again = `npm run test:faults -- --seed ${seed} --on ${ground} --scenario ${scenario.name}`;
+    console.log(outcome.held ? `  held (${seconds} s)` : `  logs: ${outcome.logs}; again: ${again}`);
+  }
+}
+console.log(`\nseed ${seed}: ${held} held, ${failed} failed`);
+process.exit(failed > 0 || held === 0 ? 1 : 0);

@@ -1,0 +1,48 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { startAdmissionProbe } from '../world/admission-probe.ts';
+import type { Scenario } from './scenario.ts';
+
+const BOTH = ['sandbox', 'real'] as const;
+
+/** What happens to the daemons themselves. */
+export const DAEMONS: readonly Scenario[] = [
+  {
+    name: 'killed',
+    title: 'every daemon is killed (SIGKILL) at random instants while VMs are created',
+    on: BOTH,
+    vms: 1000,
+    admissionsMayFail: true,
+    async run({ world: { daemons }, load, random, note }) {
+      const kills = new Map<string, number>();
+      // Until nearly all have run: those that are left are to be placed once it is quiet.
+      while (load.left > 16) {
+        const daemon = random.oneOf(daemons.all);
+        daemon.kill();
+        kills.set(daemon.name, (kills.get(daemon.name) ?? 0) + 1);
+        await delay(500 + random.below(3500));
+      }
+      note(
+        `kills: ${[...kills]
+          .map(([name, times]) => `${name} ${times}`)
+          .sort()
+          .join(', ')}`,
+      );
+    },
+  },
+  {
+    name: 'rotation',
+    title: 'the serving certificates are renewed every second under load: no request fails',
+    on: BOTH,
+    vms: 200,
+    async run({ world, random, note }) {
+      const probe = startAdmissionProbe(world);
+      for (let i = 0; i < 15; i++) {
+        for (const pair of world.daemons.certificates) await pair.rotate();
+        await delay(900 + random.below(200));
+      }
+      const { sent, failures } = await probe.stop();
+      note(`${sent} requests over new connections, ${failures.length} failed, 15 renewals`);
+      if (failures.length > 0) throw new Error(`${failures.length} of ${sent} requests failed: ${failures[0]}`);
+    },
+  },
+];

@@ -1,0 +1,6 @@
+import { CONTROL_PLANE } from './control-plane.ts';
+import { DAEMONS } from './daemons.ts';
+import { ON_NODES } from './nodes.ts';
+import type { Scenario } from './scenario.ts';
+
+export const SCENARIOS: readonly Scenario[] = [...CONTROL_PLANE, ...ON_NODES, ...DAEMONS];

@@ -1,0 +1,77 @@
+import { Agent, request } from 'node:https';
+import type { World } from './world.ts';
+
+/** Asks webhook and extender without pause, each time over a connection of its own that trusts the authority alone. */
+export interface AdmissionProbe {
+  stop(): Promise<{ readonly sent: number; readonly failures: readonly string[] }>;
+}
+
+/** Requests under way at once, at each of the two. */
+const AT_ONCE = 2;
+
+const POD = {
+  apiVersion: 'v1',
+  kind: 'Pod',
+  metadata: { name: 'probe', namespace: 'demo', uid: '11111111-2222-4333-8444-555555555555' },
+  spec: { containers: [{ name: 'c', image: 'none' }] },
+};
+const REVIEW = {
+  apiVersion: 'admission.k8s.io/v1',
+  kind: 'AdmissionReview',
+  request: {
+    uid: '705ab4f5-6393-11e8-b7cc-42010a800002',
+    kind: { group: '', version: 'v1', kind: 'Pod' },
+    resource: { group: '', version: 'v1', resource: 'pods' },
+    operation: 'CREATE',
+    namespace: 'demo',
+    userInfo: { username: 'probe' },
+    object: POD,
+  },
+};
+
+export function startAdmissionProbe({ cluster, daemons: { services } }: World): AdmissionProbe {
+  const ca = cluster.authority.cert;
+  const failures: string[] = [];
+  let sent = 0;
+  let running = true;
+  const loop = async (port: number, path: string, body: string) => {
+    while (running) {
+      sent++;
+      await post(ca, port, path, body).catch((error: Error) => failures.push(`${path}: ${error.message}`));
+    }
+  };
+  const review = JSON.stringify(REVIEW);
+  const filter = JSON.stringify({ Pod: POD, Nodes: null, NodeNames: ['one'] });
+  const loops = Array.from({ length: AT_ONCE }, () => [
+    loop(services.webhook, '/mutate-pods', review),
+    loop(services.extender, '/filter', filter),
+  ]).flat();
+  return {
+    async stop() {
+      running = false;
+      await Promise.all(loops);
+      return { sent, failures };
+    },
+  };
+}
+
+function post(ca: string, port: number, path: string, body: string): Promise<void> {
+  const agent = new Agent({ ca, keepAlive: false, maxCachedSessions: 0 });
+  const headers = { 'content-type': 'application/json' };
+  return new Promise((resolve, reject) => {
+    const call = request({ host: '127.0.0.1', port, path, method: 'POST', agent, headers }, (response) => {
+      let text = '';
+      response.setEncoding('utf8').on('data', (chunk: string) => {
+        text += chunk;
+      });
+      response.on('error', reject);
+      response.on('end', () => {
+        if (response.statusCode === 200) resolve();
+        else reject(new Error(`${response.statusCode} ${text.slice(0, 200)}`));
+      });
+    });
+    call.setTimeout(10_000, () => call.destroy(new Error('no answer in 10 s')));
+    call.on('error', reject);
+    call.end(body);
+  });
+}

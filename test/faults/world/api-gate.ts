@@ -1,0 +1,133 @@
+import type { ClientRequest, IncomingMessage, ServerResponse } from 'node:http';
+import { createServer as createTlsServer, request, Agent as TlsAgent } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
+import { createCertificateAuthority } from '../../../sandbox/certificates.ts';
+
+/**
+ * The daemons' way to the API server, where it can be broken. What goes wrong here goes wrong for the daemons alone; the
+ * observer looks past it.
+ */
+export interface ApiGate {
+  readonly url: string;
+  readonly ca: string;
+  /** Connections are refused until `open`. */
+  shut(): Promise<void>;
+  open(): Promise<void>;
+  /** Breaks off every watch that is open. */
+  cutWatches(): void;
+  /** What is done to requests from now on. */
+  behave(how: Behaviour): void;
+  /** Watches that were answered with 410. */
+  readonly expired: number;
+  stop(): Promise<void>;
+}
+
+export interface Behaviour {
+  /** Milliseconds that each answer is late. */
+  readonly late?: number;
+  /** Requests are taken, and go on only when this has ended. */
+  readonly mute?: boolean;
+  /** Watches are answered with 410: the version is too old. */
+  readonly expireWatches?: boolean;
+}
+
+const GONE = {
+  kind: 'Status',
+  apiVersion: 'v1',
+  metadata: {},
+  status: 'Failure',
+  message: 'too old resource version',
+  reason: 'Expired',
+  code: 410,
+};
+
+export async function startApiGate(server: string, serverCa: string): Promise<ApiGate> {
+  const authority = createCertificateAuthority('faults-api');
+  const target = new URL(server);
+  const agent = new TlsAgent({ keepAlive: true, ca: serverCa });
+  const watches = new Set<ServerResponse>();
+  let behaviour: Behaviour = {};
+  let heard: Promise<void> = Promise.resolve();
+  let hear: () => void = () => undefined;
+  let expired = 0;
+  let port = 0;
+
+  const pass = (incoming: IncomingMessage, outgoing: ServerResponse) => {
+    const { method, url: path = '', headers } = incoming;
+    const forwarded: ClientRequest = request(
+      { host: target.hostname, port: target.port, agent, method, path, headers },
+      (answer) => {
+        outgoing.writeHead(answer.statusCode ?? 502, answer.headers);
+        answer.pipe(outgoing);
+        answer.on('error', () => outgoing.destroy());
+      },
+    );
+    forwarded.on('error', () => outgoing.destroy());
+    outgoing.on('close', () => forwarded.destroy());
+    incoming.pipe(forwarded);
+  };
+
+  const handle = async (incoming: IncomingMessage, outgoing: ServerResponse) => {
+    const { late = 0, mute = false, expireWatches = false } = behaviour;
+    if (mute) await heard;
+    if (late > 0) await delay(late);
+    if (isWatch(incoming)) {
+      if (expireWatches) {
+        expired++;
+        outgoing.writeHead(200, { 'content-type': 'application/json' });
+        outgoing.end(`${JSON.stringify({ type: 'ERROR', object: GONE })}\n`);
+        return;
+      }
+      watches.add(outgoing);
+      outgoing.once('close', () => watches.delete(outgoing));
+    }
+    pass(incoming, outgoing);
+  };
+
+  const create = () =>
+    createTlsServer({ ...authority.issue(['127.0.0.1']), keepAliveTimeout: 120_000 }, (incoming, outgoing) => {
+      void handle(incoming, outgoing);
+    });
+  let listener = create();
+  const open = async () => {
+    listener = create();
+    await new Promise<void>((resolve) => {
+      listener.listen(port, '127.0.0.1', resolve);
+    });
+    port = (listener.address() as AddressInfo).port;
+  };
+  const shut = async () => {
+    const closed = new Promise<void>((resolve) => listener.close(() => resolve()));
+    listener.closeAllConnections();
+    await closed;
+  };
+  await open();
+  return {
+    url: `https://127.0.0.1:${port}`,
+    ca: authority.cert,
+    shut,
+    open,
+    cutWatches() {
+      for (const watch of watches) watch.destroy();
+    },
+    behave(how) {
+      behaviour = how;
+      hear();
+      heard = new Promise((resolve) => {
+        hear = resolve;
+      });
+    },
+    get expired() {
+      return expired;
+    },
+    async stop() {
+      await shut();
+      agent.destroy();
+    },
+  };
+}
+
+function isWatch({ method, url = '' }: IncomingMessage): boolean {
+  return method === 'GET' && /[?&]watch=(true|1)(&|$)/.test(url);
+}

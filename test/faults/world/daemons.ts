@@ -1,0 +1,137 @@
+import { mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { type DemoCluster, SERVICES } from '../../../cli/demo/cluster.ts';
+import type { OpenVswitch } from '../../../cli/demo/open-vswitch.ts';
+import { agentArgs, dpuArgs } from '../../../cli/demo/plumbline.ts';
+import { NAMESPACE } from '../../../model/names.ts';
+import { ENDPOINT_SLICES } from '../../../sandbox/api-server/built-in-types.ts';
+import { at } from '../../../sandbox/objects.ts';
+
+import type { ApiGate } from './api-gate.ts';
+import { startForwarder } from './forwarder.ts';
+import { DPU_NODE, NODES, VSWITCH_NODE } from './nodes.ts';
+import { lastingPort } from './ports.ts';
+import { type ServingPair, servingPair } from './serving-pair.ts';
+import { type Supervised, type SupervisedOptions, supervise } from './supervised.ts';
+import { redirect } from './through-gate.ts';
+
+/** Two webhooks, two extenders of which one decides, an agent on each node, an agent on the DPU. */
+export interface Daemons {
+  readonly all: readonly Supervised[];
+  /** @throws RangeError */
+  get(name: string): Supervised;
+  /** The Services' ports. */
+  readonly services: { readonly webhook: number; readonly extender: number };
+  readonly certificates: readonly ServingPair[];
+  /** Where an agent keeps its files, and where the DPU's clock is told how far it is off (milliseconds). */
+  stateDirectory(node: string): string;
+  readonly dpuClock: string;
+  ready(seconds: number): Promise<void>;
+  stop(): Promise<void>;
+}
+
+export interface DaemonsOptions {
+  readonly cluster: DemoCluster;
+  readonly gate: ApiGate;
+  readonly ovs: OpenVswitch;
+  readonly directory: string;
+  /** The bundles. */
+  readonly dist: string;
+  /** What all of them are started with. */
+  readonly process?: Process;
+}
+
+/** How a process is started, beside the program's own arguments. */
+export type Process = Pick<SupervisedOptions, 'nodeArgs' | 'env'>;
+
+const REPLICAS = [1, 2] as const;
+/** As published: an EndpointSlice may not hold a loopback address. Only the port is used. */
+const POD_NETWORK = '10.244.0.';
+
+export async function startDaemons(options: DaemonsOptions): Promise<Daemons> {
+  const { cluster, gate, directory } = options;
+  const all: Supervised[] = [];
+  const through: DemoCluster = {
+    ...cluster,
+    kubeconfig: async (identity) => redirect(await cluster.kubeconfig(identity), gate),
+  };
+  const start = async (name: string, program: string, args: readonly string[], more: Process = {}) => {
+    const [port, probePort] = [await lastingPort(), await lastingPort()];
+    const console = program === 'scheduler-plugin' ? ['--console-address', 'off'] : [];
+    const serving = program === 'node-agent' ? [] : ['--host', '127.0.0.1', '--port', String(port), ...console];
+    const probes = ['--probe-host', '127.0.0.1', '--probe-port', String(probePort)];
+    const file = join(options.dist, `${program}.cjs`);
+    const given = { args: [...args, ...serving, ...probes], ...together(options.process, more) };
+    const daemon = supervise({ name, program: file, directory, port, probePort, ...given });
+    all.push(daemon);
+    return daemon;
+  };
+
+  const [webhookPair, extenderPair] = await Promise.all([
+    servingPair(await folder(directory, 'webhook-tls'), cluster.authority, SERVICES.webhook),
+    servingPair(await folder(directory, 'extender-tls'), cluster.authority, SERVICES.extender),
+  ]);
+  const webhookConfig = ['--kubeconfig', await through.kubeconfig({ kind: 'webhook' })];
+  const extenderConfig = ['--kubeconfig', await through.kubeconfig({ kind: 'scheduler-plugin' })];
+  const webhooks: Supervised[] = [];
+  for (const i of REPLICAS) {
+    webhooks.push(await start(`webhook-${i}`, 'webhook', [...webhookPair.args, ...webhookConfig]));
+    const identity = ['--pod-name', `extender-${i}`, '--pod-ip', `${POD_NETWORK}${i}`];
+    await start(`extender-${i}`, 'scheduler-plugin', [...extenderPair.args, ...extenderConfig, ...identity]);
+  }
+  const stateDirectory = (node: string) => join(directory, `${node}-state`);
+  for (const node of NODES) {
+    const state = await folder(directory, `${node.name}-state`);
+    const own = await agentArgs(node, { cluster: through, ovs: options.ovs, ovsNode: VSWITCH_NODE, directory });
+    const files = ['--state-dir', state, '--gate-state', join(state, 'gate.state'), '--kubelet-endpoint', ''];
+    await start(`agent-${node.name}`, 'node-agent', [...own, ...files]);
+  }
+  const dpuClock = join(directory, 'dpu-clock');
+  await writeFile(dpuClock, '0');
+  const jumping = {
+    nodeArgs: ['--require', join(import.meta.dirname, 'jumping-clock.cjs')],
+    env: { PLUMBLINE_TEST_CLOCK: dpuClock },
+  };
+  await start('dpu', 'node-agent', await dpuArgs(DPU_NODE, { cluster: through, ovs: options.ovs }), jumping);
+
+  const webhook = await startForwarder(() => webhooks.filter(({ running }) => running).map(({ port }) => port));
+  const extender = await startForwarder(() => published(cluster));
+  return {
+    all,
+    get(name) {
+      const found = all.find((daemon) => daemon.name === name);
+      if (!found) throw new RangeError(`no daemon ${name}`);
+      return found;
+    },
+    services: { webhook: webhook.port, extender: extender.port },
+    certificates: [webhookPair, extenderPair],
+    stateDirectory,
+    dpuClock,
+    async ready(seconds) {
+      await Promise.all(all.map((daemon) => daemon.ready(seconds)));
+    },
+    async stop() {
+      await Promise.all(all.map((daemon) => daemon.stop()));
+      await webhook.stop();
+      await extender.stop();
+    },
+  };
+}
+
+function together(a: Process = {}, b: Process): Process {
+  return { nodeArgs: [...(a.nodeArgs ?? []), ...(b.nodeArgs ?? [])], env: { ...a.env, ...b.env } };
+}
+
+/** Where the active extender is, as it published itself. */
+function published({ client }: DemoCluster): number[] {
+  const slice = client.get(ENDPOINT_SLICES, NAMESPACE, SERVICES.extender);
+  const ports = at(slice, 'ports');
+  const port = Array.isArray(ports) ? at(ports[0], 'port') : undefined;
+  return typeof port === 'number' ? [port] : [];
+}
+
+async function folder(directory: string, name: string): Promise<string> {
+  const path = join(directory, name);
+  await mkdir(path, { recursive: true });
+  return path;
+}

@@ -1,0 +1,119 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { closeSync, openSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+
+/** A daemon that is started again whenever it ends, as a kubelet would. */
+export interface Supervised {
+  readonly name: string;
+  readonly pid: number;
+  readonly port: number;
+  readonly probePort: number;
+  readonly running: boolean;
+  /** How often it was killed from here. */
+  readonly kills: number;
+  /** Ends that nobody asked for. */
+  readonly crashes: readonly string[];
+  /** Kills it where it stands; it comes back. */
+  kill(): void;
+  ready(seconds: number): Promise<void>;
+  stop(): Promise<void>;
+}
+
+export interface SupervisedOptions {
+  readonly name: string;
+  readonly program: string;
+  readonly args: readonly string[];
+  /** Of Node.js itself. */
+  readonly nodeArgs?: readonly string[];
+  /** Beside the environment of this process. */
+  readonly env?: Readonly<Record<string, string>>;
+  /** Where the log goes. */
+  readonly directory: string;
+  readonly port: number;
+  readonly probePort: number;
+}
+
+/** Milliseconds between its end and its next start. */
+const RESTART = 300;
+const GRACE = 8000;
+
+/** A run that is broken off leaves no process behind. */
+const left = new Set<() => void>();
+process.once('exit', () => {
+  for (const kill of left) kill();
+});
+
+export function supervise(options: SupervisedOptions): Supervised {
+  const { name, program, args, nodeArgs = [], env = {}, directory, port, probePort } = options;
+  const crashes: string[] = [];
+  let kills = 0;
+  let stopping = false;
+  let killed = false;
+  let child: ChildProcess;
+  let ended: Promise<void>;
+  let restart: NodeJS.Timeout | undefined;
+
+  const start = () => {
+    const out = openSync(join(directory, `${name}.log`), 'a');
+    killed = false;
+    child = spawn(process.execPath, [...nodeArgs, program, ...args], {
+      stdio: ['ignore', out, out],
+      env: { ...process.env, ...env },
+    });
+    closeSync(out);
+    ended = new Promise((resolve) => {
+      child.once('exit', (code, signal) => {
+        resolve();
+        if (stopping) return;
+        if (!killed) crashes.push(`${name} ended by itself with ${code ?? signal}`);
+        restart = setTimeout(start, RESTART);
+      });
+    });
+  };
+  start();
+  const kill = () => void child.kill('SIGKILL');
+  left.add(kill);
+  const running = () => child.exitCode === null && child.signalCode === null;
+
+  return {
+    name,
+    port,
+    probePort,
+    crashes,
+    get pid() {
+      return child.pid ?? 0;
+    },
+    get running() {
+      return running();
+    },
+    get kills() {
+      return kills;
+    },
+    kill() {
+      if (!running() || killed) return;
+      killed = true;
+      kills++;
+      child.kill('SIGKILL');
+    },
+    async ready(seconds) {
+      const deadline = performance.now() + seconds * 1000;
+      for (;;) {
+        const answer = await fetch(`http://127.0.0.1:${probePort}/readyz`).catch(() => undefined);
+        if (answer?.ok) return;
+        if (performance.now() > deadline) throw new Error(`${name} is not ready after ${seconds} s`);
+        await delay(50);
+      }
+    },
+    async stop() {
+      stopping = true;
+      clearTimeout(restart);
+      left.delete(kill);
+      if (!running()) return;
+      child.kill('SIGTERM');
+      const timer = setTimeout(() => child.kill('SIGKILL'), GRACE);
+      await ended;
+      clearTimeout(timer);
+    },
+  };
+}

@@ -1,0 +1,27 @@
+import { readFile, writeFile } from 'node:fs/promises';
+import { parse, stringify } from 'yaml';
+
+interface Kubeconfig {
+  readonly clusters: { readonly cluster: { server: string; 'certificate-authority-data': string } }[];
+}
+
+/** The API server that a kubeconfig file names. */
+export async function serverOf(file: string): Promise<{ readonly url: string; readonly ca: string }> {
+  const found = (parse(await readFile(file, 'utf8')) as Kubeconfig).clusters[0]?.cluster;
+  if (found === undefined) throw new Error(`${file} names no cluster`);
+  return { url: found.server, ca: Buffer.from(found['certificate-authority-data'], 'base64').toString() };
+}
+
+/** Has a kubeconfig file lead elsewhere, with the same credentials. Returns its path. */
+export async function redirect(
+  file: string,
+  { url, ca }: { readonly url: string; readonly ca: string },
+): Promise<string> {
+  const content = parse(await readFile(file, 'utf8')) as Kubeconfig;
+  for (const { cluster } of content.clusters) {
+    cluster.server = url;
+    cluster['certificate-authority-data'] = Buffer.from(ca).toString('base64');
+  }
+  await writeFile(file, stringify(content));
+  return file;
+}

@@ -1,0 +1,45 @@
+import assert from 'node:assert/strict';
+import type fc from 'fast-check';
+
+/** What became of one input: taken, or refused in the way that the parser promises. */
+export type Verdict = 'accepted' | 'refused';
+
+/** A parser, what it is fed, and how its answers are judged. */
+export interface Target<I = unknown> {
+  readonly name: string;
+  readonly about: string;
+  /** Inputs are JSON, so that one can be kept as a case. */
+  readonly inputs: fc.Arbitrary<I>;
+  /** @throws Error when the parser did what it must not */
+  judge(input: I): Verdict | Promise<Verdict>;
+}
+
+/** One that generates and judges by itself, in another process. */
+export interface ForeignTarget {
+  readonly name: string;
+  readonly about: string;
+  /** Why it cannot run here; undefined if it can. */
+  missing(): string | undefined;
+  play(runs: number, seed: number): { readonly runs: number; readonly problems: readonly string[] };
+}
+
+/** Characters that a message may have, however long the input is. */
+const LONGEST_MESSAGE = 1000;
+
+/**
+ * Calls the parser. What it throws must be its own error, with a message that says something and is bounded.
+ * @returns the parsed value, or undefined where the input was refused
+ */
+export function parsedOrRefused<T>(
+  parse: () => T,
+  refusal: abstract new (...args: never[]) => Error,
+): { readonly value: T } | undefined {
+  try {
+    return { value: parse() };
+  } catch (error) {
+    assert.ok(error instanceof refusal, `${String(error)} is no ${refusal.name}`);
+    assert.ok(error.message.length > 0, 'a refusal without a word');
+    assert.ok(error.message.length <= LONGEST_MESSAGE, `a message of ${error.message.length} characters`);
+    return undefined;
+  }
+}

@@ -1,0 +1,11 @@
+import { judge, type MutatedReview, mutatedReview } from '../../webhook/fuzz.ts';
+import type { Target } from '../target.ts';
+
+export const admissionReview: Target<MutatedReview> = {
+  name: 'admission-review',
+  about: 'the webhook: a review with the uid that was sent and a patch that applies, or a 4xx with a message',
+  inputs: mutatedReview,
+  async judge(review) {
+    return (await judge(review)) === 'reviewed' ? 'accepted' : 'refused';
+  },
+};

@@ -1,0 +1,51 @@
+import assert from 'node:assert/strict';
+import fc from 'fast-check';
+import { CpuSet } from '../../../model/cpu-set.ts';
+import { ParseError } from '../../../model/errors.ts';
+import { almost } from '../mutation.ts';
+import { parsedOrRefused, type Target } from '../target.ts';
+
+const id = fc.oneof(fc.nat(70), fc.nat(65_535));
+const part = fc.oneof(
+  id.map(String),
+  fc.tuple(id, fc.nat(300)).map(([from, more]) => `${from}-${Math.min(from + more, 65_535)}`),
+);
+/** `1,3-5`, as the kernel and the kubelet write it. */
+export const cpuList = fc.array(part, { maxLength: 12 }).map((parts) => parts.join(','));
+
+/** What a list means, read as simply as can be: the ids in order; undefined for what is no list. */
+export function naiveCpus(text: string): number[] | undefined {
+  const has = new Uint8Array(65_536);
+  for (const item of text === '' ? [] : text.split(',')) {
+    const [, from, to] = /^(\d+)(?:-(\d+))?$/.exec(item) ?? [];
+    const [first, last] = [Number(from), Number(to ?? from)];
+    if (from === undefined || last < first || last > 65_535) return undefined;
+    has.fill(1, first, last + 1);
+  }
+  const cpus: number[] = [];
+  for (let cpu = 0; cpu < has.length; cpu++) if (has[cpu] === 1) cpus.push(cpu);
+  return cpus;
+}
+
+/** deepEqual would take most of the time. */
+export function sameNumbers(a: readonly number[], b: readonly number[]): boolean {
+  return a.length === b.length && a.every((one, i) => one === b[i]);
+}
+
+export const cpuSet: Target<string> = {
+  name: 'cpu-set',
+  about: 'CPU lists of kernel and kubelet: the members of a naive reading, written and read back the same',
+  inputs: almost(cpuList, ['0-3,8-11', '0', '0-65535', '1,3,5,7']),
+  judge(text) {
+    const parsed = parsedOrRefused(() => CpuSet.parse(text), ParseError);
+    const naive = naiveCpus(text.trim());
+    if (parsed === undefined) return 'refused';
+    assert.ok(naive !== undefined, 'taken, but no list of CPUs');
+    assert.deepEqual(
+      [...parsed.value],
+      [...naive].sort((a, b) => a - b),
+    );
+    assert.ok(CpuSet.parse(parsed.value.toString()).equals(parsed.value), 'read back differently');
+    return 'accepted';
+  },
+};

@@ -1,0 +1,54 @@
+import assert from 'node:assert/strict';
+import fc from 'fast-check';
+import { ArgsError } from '../../../scheduler-plugin/wire/args-error.ts';
+import { NameIndex } from '../../../scheduler-plugin/wire/name-index.ts';
+import { nameAt } from '../../../scheduler-plugin/wire/scanned-names.ts';
+import { ArgsDecoder } from '../../../scheduler-plugin/wire/wire.ts';
+import { podVector } from '../../webhook/launcher-fixture.ts';
+import { almost } from '../mutation.ts';
+import { parsedOrRefused, type Target } from '../target.ts';
+
+const nodeName = fc.oneof(
+  fc.stringMatching(/^[a-z0-9]([-a-z0-9.]{0,30}[a-z0-9])?$/),
+  fc.string({ unit: 'binary', maxLength: 12 }),
+);
+const POD = podVector() as { metadata: object };
+const pod = { ...POD, metadata: { ...POD.metadata, name: 'p', namespace: 'n', uid: 'u-1' } };
+const body = fc
+  .record(
+    {
+      NodeNames: fc.option(fc.array(nodeName, { maxLength: 12 })),
+      Nodes: fc.option(
+        fc.record({
+          items: fc.array(
+            nodeName.map((name) => ({ metadata: { name } })),
+            { maxLength: 3 },
+          ),
+        }),
+      ),
+    },
+    { requiredKeys: [] },
+  )
+  // In the order of Go's structs.
+  .map(({ Nodes, NodeNames }) => JSON.stringify({ Pod: pod, Nodes, NodeNames }));
+
+export const extenderArgs: Target<string> = {
+  name: 'extender-args',
+  about: 'kube-scheduler’s requests: the names that JSON.parse finds, in their order, however they are written',
+  inputs: almost(body, [
+    '{"Pod":{"metadata":{"uid":"u","name":"p"},"spec":{"containers":[]}},"Nodes":null,"NodeNames":["a","b"]}',
+  ]),
+  judge(text) {
+    const parsed = parsedOrRefused(() => new ArgsDecoder(new NameIndex()).decode(Buffer.from(text)), ArgsError);
+    if (parsed === undefined) return 'refused';
+    const { names, nodes } = parsed.value;
+    const read = Array.from({ length: names.count }, (_, i) => nameAt(names, i));
+    const sent = JSON.parse(Buffer.from(text).toString()) as {
+      NodeNames?: string[] | null;
+      Nodes?: { items?: { metadata: { name: string } }[] | null } | null;
+    };
+    assert.equal(nodes === undefined, sent.Nodes?.items == null);
+    assert.deepEqual(read, sent.NodeNames ?? sent.Nodes?.items?.map(({ metadata }) => metadata.name));
+    return 'accepted';
+  },
+};

@@ -1,0 +1,61 @@
+import assert from 'node:assert/strict';
+import fc from 'fast-check';
+import { ParseError } from '../../../model/errors.ts';
+import { parseAttachments, parseRef, refText } from '../../../model/networks/attachments.ts';
+import { EMPTY_CONTEXT } from '../../../model/networks/context.ts';
+import { classifyNad, nadFacts } from '../../../model/networks/nad.ts';
+import { vector } from '../../support/vectors.ts';
+import { almost } from '../mutation.ts';
+import { parsedOrRefused, type Target } from '../target.ts';
+
+const name = fc.stringMatching(/^[a-z0-9]([-a-z0-9]{0,8}[a-z0-9])?$/);
+const item = fc
+  .tuple(fc.option(name), name, fc.option(name))
+  .map(
+    ([namespace, net, device]) =>
+      `${namespace === null ? '' : `${namespace}/`}${net}${device === null ? '' : `@${device}`}`,
+  );
+const short = fc.array(item, { maxLength: 6 }).map((items) => items.join(','));
+const json = fc
+  .array(fc.record({ name, namespace: name, interface: name }, { requiredKeys: ['name'] }), { maxLength: 6 })
+  .map((items) => JSON.stringify(items));
+
+export const multus: Target<string> = {
+  name: 'multus',
+  about: 'the networks annotation: one attachment for each item, each named as the item says',
+  inputs: almost(short, json, ['a,b/c@d', '[{"name":"a","namespace":"b"}]']),
+  judge(text) {
+    const parsed = parsedOrRefused(() => parseAttachments(text, 'home'), ParseError);
+    if (parsed === undefined) return 'refused';
+    const list = parsed.value;
+    if (text.trim() === '') assert.equal(list.length, 0);
+    else if (!/[[{"]/.test(text)) assert.equal(list.length, text.split(',').length);
+    else assert.equal(list.length, (JSON.parse(text) as unknown[]).length);
+    for (const one of list) {
+      assert.ok(typeof one.name === 'string' && one.namespace.length > 0);
+      // A namespace has no slash, so a reference that was read can be written and read again.
+      const again = parseRef(refText(one), 'other');
+      if (!one.namespace.includes('/')) assert.deepEqual(again, { namespace: one.namespace, name: one.name });
+    }
+    return 'accepted';
+  },
+};
+
+/** Every configuration among the vectors. */
+const CONFIGS = [...JSON.stringify(vector('nads.json')).matchAll(/"config":"((?:[^"\\]|\\.)*)"/g)].map(
+  ([, escaped]) => JSON.parse(`"${escaped}"`) as string,
+);
+const KINDS = ['physnet', 'tunnel', 'device', 'none', 'unknown'];
+
+export const nad: Target<string> = {
+  name: 'nad',
+  about: 'configurations of network definitions: never an error, always one of the classes, and the same one twice',
+  inputs: almost(CONFIGS, fc.json({ maxDepth: 3 })),
+  judge(config) {
+    const definition = { metadata: { name: 'n', namespace: 'ns' }, spec: { config } };
+    const found = classifyNad(definition, EMPTY_CONTEXT);
+    assert.ok(KINDS.includes(found.kind), `a class ${String(found.kind)}`);
+    assert.deepEqual(classifyNad(nadFacts(definition), EMPTY_CONTEXT), found);
+    return found.kind === 'none' && found.warning !== undefined ? 'refused' : 'accepted';
+  },
+};

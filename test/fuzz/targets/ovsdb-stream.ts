@@ -1,0 +1,58 @@
+import assert from 'node:assert/strict';
+import fc from 'fast-check';
+import { createJsonStream, JsonStreamError } from '../../../node-agent/ovsdb/json-stream.ts';
+import { vector } from '../../support/vectors.ts';
+import { almost } from '../mutation.ts';
+import { parsedOrRefused, type Target } from '../target.ts';
+
+const recorded = [vector('ovsdb-samples.json'), vector('ovsdb-updates.json')].map((value) => JSON.stringify(value));
+const value = fc.oneof(
+  fc.array(fc.jsonValue(), { maxLength: 4 }),
+  fc.dictionary(fc.string(), fc.jsonValue(), { maxKeys: 4 }),
+);
+const several = fc.array(value, { maxLength: 5 }).map((values) => values.map((one) => JSON.stringify(one)).join(''));
+
+interface Stream {
+  readonly text: string;
+  /** Where the stream is cut into chunks, as parts of its length. */
+  readonly cuts: readonly number[];
+}
+
+/** Feeds the bytes in these chunks; the values so far, and whether it was refused in the end. */
+function feed(bytes: Buffer, cuts: readonly number[]): { readonly values: unknown[]; readonly refused: boolean } {
+  const read = createJsonStream();
+  const values: unknown[] = [];
+  const places = [...cuts.map((cut) => Math.floor(cut * bytes.length)), bytes.length].sort((a, b) => a - b);
+  let from = 0;
+  for (const to of places) {
+    const parsed = parsedOrRefused(() => read(bytes.subarray(from, to)), JsonStreamError);
+    if (parsed === undefined) return { values, refused: true };
+    values.push(...parsed.value);
+    from = to;
+  }
+  return { values, refused: false };
+}
+
+export const ovsdbStream: Target<Stream> = {
+  name: 'ovsdb-stream',
+  about: 'OVSDB’s framing: however the bytes are cut into chunks, the same values, each as JSON.parse reads it',
+  inputs: fc.record({
+    text: almost(several, recorded),
+    cuts: fc.array(fc.double({ min: 0, max: 1, noNaN: true }), { maxLength: 8 }),
+  }),
+  judge({ text, cuts }) {
+    const bytes = Buffer.from(text);
+    const { values, refused } = feed(bytes, cuts);
+    // A byte at a time shows all that can be read: a chunk that is refused keeps what it had completed.
+    const alone = feed(
+      bytes,
+      Array.from({ length: Math.min(bytes.length, 400) }, (_, i) => (i + 0.5) / bytes.length),
+    );
+    assert.equal(alone.refused, refused);
+    if (!refused) {
+      assert.deepEqual(alone.values, values);
+      assert.equal(values.map((one) => JSON.stringify(one)).join('').length > 0, values.length > 0);
+    }
+    return refused ? 'refused' : 'accepted';
+  },
+};

@@ -1,0 +1,196 @@
+import assert from 'node:assert/strict';
+import { execFileSync, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { parseAllDocuments } from 'yaml';
+import { createHost } from '../../model/host.ts';
+import { writeSysfs } from '../../sandbox/kubelet/sysfs.ts';
+import { eventually } from '../node-agent/support.ts';
+import { root } from '../support/bundles.ts';
+import { needs } from '../support/parts.ts';
+
+const NAMES = ['webhook', 'scheduler-plugin', 'node-agent'] as const;
+const NODE = '/nodejs/bin/node';
+
+/** What the Dockerfile's base has and these images add nothing to: Node.js and the libraries that it is linked with. */
+function addBase(tree: string): void {
+  mkdirSync(join(tree, dirname(NODE)), { recursive: true });
+  cpSync(process.execPath, join(tree, NODE));
+  const linked = execFileSync('ldd', [process.execPath], { encoding: 'utf8' });
+  for (const [, library = ''] of linked.matchAll(/(\/\S+) \(0x/g)) {
+    mkdirSync(join(tree, dirname(library)), { recursive: true });
+    cpSync(library, join(tree, library), { dereference: true });
+  }
+  mkdirSync(join(tree, 'tmp'));
+}
+
+describe('the images’ files', function () {
+  needs('linux');
+  needs('musl');
+  needs('make');
+  this.timeout(60_000);
+  const directory = mkdtempSync(join(tmpdir(), 'plumbline-images-'));
+  const image = (name: string, path = '') => join(directory, name, path);
+  const files = (name: string) =>
+    readdirSync(image(name), { recursive: true, withFileTypes: true })
+      .filter((entry) => entry.isFile())
+      .map((entry) => join(entry.parentPath, entry.name).slice(image(name).length));
+
+  before(() => {
+    const env = { ...process.env, PLUMBLINE_DIST: join(directory, 'dist') };
+    const args = ['run', '--silent', 'build:image', '--', ...NAMES, '--out', directory];
+    execFileSync('npm', args, { cwd: root, env, stdio: 'pipe' });
+  });
+  after(() => rmSync(directory, { recursive: true, force: true }));
+
+  it('are the daemon and the terms it is under; native code is the agent’s only, for this platform only', () => {
+    const terms = ['/plumbline/LICENSE', '/plumbline/THIRD-PARTY-LICENSES'];
+    const own = (name: string) =>
+      files(name).filter((path) => !terms.includes(path) && !path.startsWith('/plumbline/console/'));
+    assert.deepEqual(own('webhook'), ['/plumbline/webhook.cjs']);
+    assert.deepEqual(own('scheduler-plugin'), ['/plumbline/scheduler-plugin.cjs']);
+    assert.ok(files('scheduler-plugin').includes('/plumbline/console/index.html'));
+    const agent = own('node-agent');
+    assert.deepEqual(
+      agent.filter((path) => path.endsWith('.node')),
+      [`/plumbline/node_modules/@koromix/koffi-linux-${process.arch}/linux_${process.arch}/koffi.node`],
+    );
+    assert.ok(agent.includes('/usr/local/bin/plumbline-gate') && agent.includes('/plumbline/device-plugin-worker.cjs'));
+    for (const name of NAMES) for (const path of terms) assert.ok(files(name).includes(path), `${name}${path}`);
+    assert.match(readFileSync(image('webhook', 'plumbline/THIRD-PARTY-LICENSES'), 'utf8'), /node_modules|express/);
+  });
+
+  it('can be read by a user who is nobody', () => {
+    for (const name of NAMES) {
+      for (const path of files(name)) assert.ok((statSync(image(name, path)).mode & 0o444) === 0o444, `${name}${path}`);
+    }
+    assert.ok((statSync(image('node-agent', 'usr/local/bin/plumbline-gate')).mode & 0o111) === 0o111);
+  });
+
+  it('a wrong name or no folder: what is possible, exit status 2', () => {
+    for (const args of [
+      ['webhooks', '--out', directory],
+      ['webhook'],
+      ['--out', directory],
+      ['webhook', '--output', 'x'],
+    ]) {
+      const { status, stderr } = spawnSync(process.execPath, ['--import', 'tsx', 'build-image.ts', ...args], {
+        cwd: root,
+        encoding: 'utf8',
+      });
+      assert.equal(status, 2, args.join(' '));
+      assert.match(stderr, /usage: npm run build:image -- webhook\|scheduler-plugin\|node-agent/);
+    }
+  });
+
+  it('are what the Dockerfile puts into targets of these names, and starts', () => {
+    const text = readFileSync(join(root, 'Dockerfile'), 'utf8');
+    for (const name of NAMES) {
+      const target = text.split(/^FROM /m).find((one) => one.split('\n')[0]?.endsWith(` AS ${name}`));
+      assert.ok(target, name);
+      assert.ok(target.includes(`COPY --from=build /images/${name} /\n`), name);
+      assert.ok(target.includes(`ENTRYPOINT ["${NODE}", "/plumbline/${name}.cjs"]`), name);
+      assert.ok(existsSync(image(name, `plumbline/${name}.cjs`)));
+    }
+    const users = [...text.matchAll(/^USER (\S+)$/gm)].map(([, user]) => user);
+    assert.deepEqual(users, ['65532:65532', '65532:65532', '0:0']);
+    const ignored = readFileSync(join(root, '.dockerignore'), 'utf8').split('\n');
+    assert.equal(ignored[0], '*', 'nothing is sent that is not named');
+    const sent = ignored.filter((line) => line.startsWith('!')).map((line) => line.slice(1));
+    for (const name of ['package-lock.json', 'build.ts', 'build-image.ts', 'native', ...NAMES])
+      assert.ok(sent.includes(name), name);
+  });
+
+  it('run as the user that the manifests give them', () => {
+    const user = (path: string) => {
+      const documents = parseAllDocuments(readFileSync(join(root, 'manifests/base', path), 'utf8'));
+      const text = JSON.stringify(documents.map((document) => document.toJS()));
+      return /"runAsUser":(\d+)/.exec(text)?.[1];
+    };
+    assert.deepEqual(
+      ['webhook/deployment.yaml', 'scheduler-plugin/deployment.yaml', 'node-agent/daemonset.yaml'].map(user),
+      ['65532', '65532', '0'],
+    );
+  });
+
+  describe('with a root directory of their own', () => {
+    needs('root');
+    before(() => {
+      for (const name of NAMES) addBase(image(name));
+    });
+
+    /** In the image's tree and nothing else: no /proc, no /etc, no source tree. */
+    const inImage = (name: string, args: readonly string[], user = '0') =>
+      spawn('chroot', [`--userspec=${user}:${user}`, image(name), NODE, `/plumbline/${name}.cjs`, ...args], {
+        env: { PATH: '/usr/sbin:/usr/bin:/sbin:/bin' },
+        stdio: ['ignore', 'pipe', 'pipe'],
+      });
+    const ended = async (child: ReturnType<typeof inImage>) => {
+      let text = '';
+      for (const stream of [child.stdout, child.stderr])
+        stream.on('data', (chunk: Buffer) => {
+          text += chunk.toString();
+        });
+      const [status] = (await once(child, 'exit')) as [number | null];
+      return { status, text };
+    };
+
+    for (const name of NAMES) {
+      it(`${name}: says its settings, and one line of what is missing`, async () => {
+        const user = name === 'node-agent' ? '0' : '65532';
+        const help = await ended(inImage(name, ['--help'], user));
+        assert.deepEqual([help.status, help.text.includes(`Usage: plumbline-${name}`)], [0, true], help.text);
+        const named = name === 'node-agent' ? ['--node-name', 'n'] : [];
+        const started = await ended(inImage(name, named, user));
+        assert.notEqual(started.status, 0);
+        assert.match(
+          started.text,
+          /this is not a pod \(KUBERNETES_SERVICE_HOST is not set\)|open '\/etc\/plumbline\/tls\/tls.crt'/,
+        );
+      });
+    }
+
+    it('node-agent: runs with its native module, and stops in order', async () => {
+      // What a container has of its machine.
+      await writeSysfs(image('node-agent', 'sys'), createHost({ cells: [{ id: 0, cpus: '0-1' }], cores: ['0', '1'] }));
+      const kubeconfig = {
+        'current-context': 'c',
+        contexts: [{ name: 'c', context: { cluster: 'c', user: 'c' } }],
+        clusters: [{ name: 'c', cluster: { server: 'https://127.0.0.1:1' } }],
+        users: [{ name: 'c', user: { token: 't' } }],
+      };
+      writeFileSync(image('node-agent', 'kubeconfig'), JSON.stringify(kubeconfig));
+      const child = inImage('node-agent', ['--node-name', 'n', '--kubeconfig', '/kubeconfig', '--probe-port', '0']);
+      const end = ended(child);
+      let said = '';
+      child.stderr.on('data', (chunk: Buffer) => {
+        said += chunk.toString();
+      });
+      await eventually(
+        () => said.includes('agent started') || child.exitCode !== null,
+        'it says that it has started',
+        30,
+      );
+      assert.match(
+        readFileSync(`/proc/${child.pid}/maps`, 'utf8'),
+        /node-agent\/plumbline\/node_modules\/.*koffi\.node/,
+      );
+      child.kill('SIGTERM');
+      const { status, text } = await end;
+      assert.equal(status, 0, text);
+      assert.doesNotMatch(text, /koffi|Cannot find module/);
+    });
+  });
+});

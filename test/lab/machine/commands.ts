@@ -1,0 +1,37 @@
+import { spawn } from 'node:child_process';
+
+/** The end of what a command that failed wrote, at most so many characters. */
+const LAST_WORDS = 600;
+
+export interface CommandOptions {
+  readonly input?: string | Buffer;
+  readonly env?: NodeJS.ProcessEnv;
+  readonly cwd?: string;
+  readonly signal?: AbortSignal;
+}
+
+/** Runs a command to its end. @returns what it wrote @throws Error with its last words when it fails */
+export function execute(file: string, args: readonly string[], options: CommandOptions = {}): Promise<string> {
+  const { input, env, cwd, signal } = options;
+  return new Promise((resolve, reject) => {
+    const child = spawn(file, args, { stdio: 'pipe', env: env ?? process.env, cwd, signal });
+    let output = '';
+    let errors = '';
+    child.stdout.setEncoding('utf8').on('data', (text: string) => {
+      output += text;
+    });
+    child.stderr.setEncoding('utf8').on('data', (text: string) => {
+      errors += text;
+    });
+    child.on('error', reject);
+    // One that ends before it has read its input says why by its status.
+    child.stdin.on('error', () => {});
+    child.stdin.end(input);
+    child.on('close', (status, killed) => {
+      if (status === 0) resolve(output);
+      else reject(new Error(`${file} ${args.at(-1)} ended with ${status ?? killed}: ${lastWords(errors || output)}`));
+    });
+  });
+}
+
+const lastWords = (text: string): string => text.trim().slice(-LAST_WORDS);

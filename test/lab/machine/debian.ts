@@ -1,0 +1,43 @@
+/** What of Debian the guest is made of. */
+
+/** The guest's release. */
+export const SUITE = 'trixie';
+/** Where containerd is from: kubelets from 1.36 on refuse the 1.7 that the release has. */
+export const CONTAINERD_SUITE = 'forky';
+
+export const PACKAGES = [
+  'busybox-static',
+  'containernetworking-plugins',
+  'iproute2',
+  'kmod',
+  'libstdc++6',
+  'nftables',
+  'openssh-server',
+  'openvswitch-switch',
+  'procps',
+  'runc',
+  'systemd-sysv',
+  'udev',
+] as const;
+
+/** What the initramfs loads, to find the disks. */
+export const BOOT_MODULES = ['virtio_pci', 'virtio_blk', 'ext4'] as const;
+
+/** What the guest may load later; the other four thousand would make the disk large and the boot slow. */
+export const MODULES = [
+  ...BOOT_MODULES,
+  ...['virtio_net', 'virtio_rng', 'e1000e', 'overlay', 'fuse', 'autofs4'],
+  ...['bridge', 'br_netfilter', 'veth', 'tun', 'dummy', 'macvlan'],
+  ...['nf_tables', 'nft_chain_nat', 'nft_masq', 'nft_nat', 'nft_ct', 'nft_compat'],
+  ...['openvswitch', 'vport_geneve', 'vport_vxlan', 'geneve', 'nsh', 'psample'],
+] as const;
+
+/** Units that only cost time in a machine that lives for minutes. */
+export const MASKED = [
+  ...['apt-daily.timer', 'apt-daily-upgrade.timer', 'dpkg-db-backup.timer', 'e2scrub_all.timer', 'fstrim.timer'],
+  ...['e2scrub_reap.service', 'systemd-pstore.service', 'sshd-keygen.service', 'nftables.service'],
+  ...['getty@tty1.service', 'getty-static.service', 'serial-getty@ttyS0.service', 'systemd-logind.service'],
+  // The disk is newer than what they look at.
+  ...['ldconfig.service', 'systemd-hwdb-update.service', 'systemd-journal-catalog-update.service'],
+  ...['systemd-networkd.service', 'systemd-timesyncd.service', 'systemd-user-sessions.service'],
+] as const;

@@ -1,0 +1,74 @@
+import { randomBytes } from 'node:crypto';
+import { chmod, copyFile, cp, mkdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { execute } from './commands.ts';
+import { makeNodeLayer, writeBasicImages } from './images.ts';
+import { type Layer, writeArchive } from './oci-archive.ts';
+import type { Places } from './places.ts';
+import { HOST_ALIAS } from './ssh.ts';
+
+const GUEST = join(import.meta.dirname, 'guest');
+const PRIVATE = /ssh_host_|authorized_keys|kubeconfig/;
+/** MiB that the file system needs beside its files. */
+const SPARE = 32;
+/** An image of the guest's: Node.js at the place where the daemons' base image has it. */
+export const NODE_IMAGE = 'lab/node:1';
+export const NODE_ARCHIVE = '/opt/lab/images/node.tar';
+
+/**
+ * Makes the second disk, mounted at /opt/lab: `bin/` has the kubelet and Node.js, `images/` what the runtime imports, and
+ * `over/` goes over the root file system at the start.
+ * @param files more of these, by their path in the guest
+ * @returns the layer of `NODE_IMAGE`
+ */
+export async function makeParts(
+  places: Places,
+  kubelet: string,
+  files: Readonly<Record<string, string>>,
+): Promise<Layer> {
+  const work = join(places.run, 'parts');
+  await rm(work, { recursive: true, force: true });
+  const disk = join(work, 'disk');
+  for (const name of ['bin', 'images']) await mkdir(join(disk, name), { recursive: true });
+  await cp(GUEST, join(disk, 'over'), { recursive: true });
+  await mkdir(join(disk, 'over/usr/local/bin'), { recursive: true });
+  for (const [name, from] of Object.entries({ kubelet, node: process.execPath })) {
+    await copyFile(from, join(disk, 'bin', name));
+    await chmod(join(disk, 'bin', name), 0o755);
+    await symlink(`/opt/lab/bin/${name}`, join(disk, 'over/usr/local/bin', name));
+  }
+  for (const [path, text] of Object.entries({ ...files, ...(await identity(places)) })) {
+    const file = join(disk, 'over', path);
+    await mkdir(dirname(file), { recursive: true });
+    await writeFile(file, text, { mode: PRIVATE.test(path) ? 0o600 : 0o644 });
+  }
+  await writeBasicImages(work, places.busybox, join(disk, 'images/basic.tar'));
+  const layer = await makeNodeLayer(work);
+  await writeArchive(join(disk, 'images/node.tar'), [{ name: NODE_IMAGE, layers: [layer] }]);
+  await makeDisk(disk, places.parts);
+  await rm(work, { recursive: true });
+  return layer;
+}
+
+/** The guest's identity and who may come in: keys of this run. */
+async function identity(places: Places): Promise<Record<string, string>> {
+  const hostKey = join(places.run, 'host');
+  for (const file of [places.key, hostKey]) {
+    await rm(file, { force: true });
+    await execute('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-C', HOST_ALIAS, '-f', file]);
+  }
+  await writeFile(places.knownHosts, `${HOST_ALIAS} ${await readFile(`${hostKey}.pub`, 'utf8')}`);
+  return {
+    '/etc/machine-id': `${randomBytes(16).toString('hex')}\n`,
+    '/etc/resolv.conf': '',
+    '/etc/ssh/ssh_host_ed25519_key': await readFile(hostKey, 'utf8'),
+    '/root/.ssh/authorized_keys': await readFile(`${places.key}.pub`, 'utf8'),
+  };
+}
+
+async function makeDisk(directory: string, target: string): Promise<void> {
+  await rm(target, { force: true });
+  const size = Number.parseInt(await execute('du', ['--summarize', '--block-size=1M', directory]), 10);
+  const options = ['-q', '-t', 'ext4', '-O', '^has_journal', '-m', '0', '-E', 'root_owner=0:0'];
+  await execute('mke2fs', [...options, '-d', directory, target, `${Math.ceil(size * 1.05) + SPARE}M`]);
+}

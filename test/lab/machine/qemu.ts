@@ -1,0 +1,68 @@
+import { MASKED } from './debian.ts';
+import type { Places } from './places.ts';
+
+/** Two NUMA nodes, each a socket of two cores of two threads: CPUs 0-3 and 4-7, siblings 0-1, 2-3, 4-5, 6-7. */
+const NODES = 2;
+const CORES = 2;
+const THREADS = 2;
+const CPUS = CORES * THREADS;
+/** MiB a NUMA node. */
+const MEMORY = 2048;
+/** Bus numbers of each node's PCI root. */
+const BUSES = 32;
+
+const kernelParameters = [
+  ...['console=ttyS0', 'quiet', 'loglevel=4', 'panic=-1', 'mitigations=off', 'audit=0', 'apparmor=0'],
+  // What is emulated is no longer watched for being slow.
+  ...['nowatchdog', 'rcupdate.rcu_cpu_stall_suppress=1', 'systemd.show_status=1'],
+  ...['systemd.unit=multi-user.target', 'systemd.wants=lab.target'],
+  ...MASKED.map((unit) => `systemd.mask=${unit}`),
+];
+
+/**
+ * QEMU's arguments. Each NUMA node has a PCI root of its own with a NIC on it, `phys0` and `phys1`, which nothing is
+ * connected to; `mgmt0` leads to this machine and is on no node. Nothing is written to the disk.
+ * @param sshPort of this machine's loopback, leads to the guest's ssh
+ */
+export function qemuArguments(places: Places, sshPort: number): readonly string[] {
+  const drive = (id: string, file: string, rest: string) => [
+    ...['-drive', `if=none,id=${id},format=raw,file=${file},${rest}`],
+    ...['-device', `virtio-blk-pci,bus=pcie.0,drive=${id}`],
+  ];
+  const nodes = Array.from({ length: NODES }, (_, node) => node);
+  return [
+    ...['-name', 'plumbline-lab', '-display', 'none', '-no-reboot', '-nodefaults', '-no-user-config'],
+    ...['-machine', 'q35,smm=off', '-accel', 'tcg,thread=multi,tb-size=1024', '-cpu', 'Nehalem'],
+    ...['-smp', `${NODES * CPUS},sockets=${NODES},cores=${CORES},threads=${THREADS}`, '-m', String(NODES * MEMORY)],
+    ...nodes.flatMap(numaNode),
+    ...['-kernel', places.kernel, '-initrd', places.initramfs, '-append', kernelParameters.join(' ')],
+    ...drive('disk', places.disk, 'snapshot=on,cache=unsafe'),
+    ...drive('parts', places.parts, 'readonly=on'),
+    ...['-netdev', `user,id=mgmt,ipv6=off,hostfwd=tcp:127.0.0.1:${sshPort}-10.0.2.15:22`],
+    ...['-device', `virtio-net-pci,bus=pcie.0,netdev=mgmt,mac=${mac(0)}`, '-device', 'virtio-rng-pci,bus=pcie.0'],
+    ...nodes.flatMap(nic),
+    ...['-serial', `file:${places.serialLog}`],
+  ];
+}
+
+function numaNode(node: number): string[] {
+  const first = node * CPUS;
+  return [
+    ...['-object', `memory-backend-ram,id=memory${node},size=${MEMORY}M`],
+    ...['-numa', `node,nodeid=${node},cpus=${first}-${first + CPUS - 1},memdev=memory${node}`],
+  ];
+}
+
+/** Without `bus` QEMU would put other devices on the expander, which takes none but ports. */
+function nic(node: number): string[] {
+  const bus = 64 + BUSES * node;
+  return [
+    ...['-device', `pxb-pcie,id=root${node},bus=pcie.0,bus_nr=${bus},numa_node=${node}`],
+    ...['-device', `pcie-root-port,id=port${node},bus=root${node},chassis=${node + 1}`],
+    ...['-netdev', `hubport,id=phys${node},hubid=${node + 1}`],
+    // Of virtio NICs sysfs does not say the NUMA node.
+    ...['-device', `e1000e,bus=port${node},netdev=phys${node},mac=${mac(node + 1)}`],
+  ];
+}
+
+const mac = (last: number): string => `52:54:00:6c:61:0${last}`;

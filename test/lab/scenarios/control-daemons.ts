@@ -1,0 +1,184 @@
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { parse, parseAllDocuments, stringify } from 'yaml';
+import { kubeconfig } from '../../../sandbox/api-server/kubeconfig.ts';
+import { createCertificateAuthority } from '../../../sandbox/certificates.ts';
+import { binary, type KubernetesObject } from '../../real/control-plane.ts';
+import { freePort, startProgram } from '../../real/processes.ts';
+import { FOREIGN_DEFINITIONS } from '../../real/webhook/crds.ts';
+import { root } from '../../support/bundles.ts';
+import { pathOf } from '../../support/parts.ts';
+import { NAMESPACE } from '../cluster.ts';
+import { applyObjects, deleteObjects } from './guest-agent.ts';
+import type { Scene } from './scenario.ts';
+
+/** The profile of the scheduler that asks the extender. */
+export const SCHEDULER = 'plumbline-lab';
+const SYSTEM = 'plumbline-system';
+const EXTENDER_NAME = 'plumbline-scheduler-plugin.plumbline-system.svc';
+/** Nobody goes there: this scheduler reaches the extender on loopback, which no EndpointSlice may hold. */
+const EXTENDER_ADDRESS = '10.244.0.250';
+/** What runs beside the node here, and what only cert-manager would make of the base. */
+const LEFT_OUT = ['Deployment', 'DaemonSet', 'Certificate', 'Issuer'];
+const CONFIGURATIONS = ['MutatingWebhookConfiguration', 'ValidatingWebhookConfiguration'];
+
+const PODS = `/api/v1/namespaces/${NAMESPACE}/pods`;
+const limits = { cpu: '3', memory: '16Mi' };
+/** Asks for whole cores by itself. */
+const ASKING = {
+  metadata: { name: 'asks', annotations: { 'plumbline.dev/align': 'whole-cores' } },
+  spec: { containers: [{ name: 'main', image: 'none', resources: { limits } }] },
+};
+
+interface Configuration extends KubernetesObject {
+  readonly webhooks: readonly { readonly clientConfig: { readonly service: { readonly path: string } } }[];
+}
+
+/**
+ * Starts webhook and extender as processes of this machine, beside the API server, with the shipped RBAC, policies and
+ * configurations; those point at loopback instead of at Services. At the end of the scenario they are taken away.
+ */
+export async function startControlDaemons(scene: Scene): Promise<void> {
+  const { lab, cluster, holds, undo } = scene;
+  const directory = await mkdtemp(join(tmpdir(), 'plumbline-lab-'));
+  undo(() => rm(directory, { recursive: true }));
+  const authority = createCertificateAuthority('plumbline-lab');
+  const { cert, key } = authority.issue(['127.0.0.1', EXTENDER_NAME]);
+  const [certFile, keyFile] = [join(directory, 'tls.crt'), join(directory, 'tls.key')];
+  await writeFile(certFile, cert);
+  await writeFile(keyFile, key, { mode: 0o600 });
+  const base = baseObjects();
+  const isConfiguration = ({ kind }: KubernetesObject) => CONFIGURATIONS.includes(kind);
+  // Their policies would refuse other scenarios' pods.
+  undo(async () =>
+    deleteObjects(
+      lab,
+      base.filter(({ apiVersion }) => apiVersion.startsWith('admissionregistration.k8s.io/')),
+    ),
+  );
+  applyObjects(lab, FOREIGN_DEFINITIONS);
+  applyObjects(
+    lab,
+    base.filter((one) => !isConfiguration(one)),
+  );
+
+  /** @returns where it listens and where it is probed */
+  const start = async (name: string, ...args: readonly string[]) => {
+    const path = `/api/v1/namespaces/${SYSTEM}/serviceaccounts/plumbline-${name}/token`;
+    const request = { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest', spec: {} };
+    const { status } = (await cluster.client.create(path, request)) as { status: { token: string } };
+    const file = join(directory, `${name}.kubeconfig`);
+    await writeFile(file, kubeconfig({ ...(await serverOf(lab.kubeconfig())), token: status.token }), { mode: 0o600 });
+    const [port, probePort] = [await freePort(), await freePort()];
+    const flags = [
+      '--port',
+      String(port),
+      '--probe-port',
+      String(probePort),
+      '--cert-file',
+      certFile,
+      '--key-file',
+      keyFile,
+    ];
+    const program = startProgram(
+      name,
+      process.execPath,
+      [
+        join(root, `dist/${name}.cjs`),
+        '--host',
+        '127.0.0.1',
+        '--probe-host',
+        '127.0.0.1',
+        ...flags,
+        '--kubeconfig',
+        file,
+        ...args,
+      ],
+      join(directory, `${name}.log`),
+    );
+    undo(() => program.stop());
+    await holds(`the ${name} is ready, under its own service account`, async () => {
+      program.assertAlive();
+      if (!(await fetch(`http://127.0.0.1:${probePort}/readyz`)).ok) throw new Error('not ready');
+    });
+    return { port, probePort };
+  };
+  const webhook = await start('webhook');
+  const configurations = base.filter(isConfiguration) as Configuration[];
+  applyObjects(
+    lab,
+    configurations.map((one) => pointed(one, webhook.port, authority.cert)),
+  );
+  await holds('the API server asks the webhook', async () => {
+    // It takes up configurations a moment after they are stored.
+    const { spec } = (await cluster.client.create(PODS, ASKING, { query: { dryRun: 'All' } })) as typeof ASKING;
+    assert.equal(spec.containers[0]?.resources.limits.cpu, '4');
+  });
+  const extender = await start('scheduler-plugin', '--pod-ip', EXTENDER_ADDRESS, '--pod-name', 'lab');
+  await startScheduler(scene, directory, extender.port, authority.cert);
+}
+
+function baseObjects(): KubernetesObject[] {
+  const yaml = execFileSync(pathOf('kubectl'), ['kustomize', join(root, 'manifests/base')], {
+    encoding: 'utf8',
+    stdio: ['ignore', 'pipe', 'ignore'],
+  });
+  const objects = parseAllDocuments(yaml).map((document) => document.toJS() as KubernetesObject);
+  return objects.filter(({ kind }) => !LEFT_OUT.includes(kind));
+}
+
+function pointed({ webhooks, ...rest }: Configuration, port: number, ca: string): KubernetesObject {
+  const caBundle = Buffer.from(ca).toString('base64');
+  return {
+    ...rest,
+    webhooks: webhooks.map(({ clientConfig, ...webhook }) => ({
+      ...webhook,
+      clientConfig: { url: `https://127.0.0.1:${port}${clientConfig.service.path}`, caBundle },
+    })),
+  };
+}
+
+async function serverOf(file: string): Promise<{ server: string; ca: string }> {
+  const { clusters } = parse(await readFile(file, 'utf8')) as {
+    clusters: readonly [{ cluster: { server: string; 'certificate-authority-data': string } }];
+  };
+  const { server, 'certificate-authority-data': data } = clusters[0].cluster;
+  return { server, ca: Buffer.from(data, 'base64').toString() };
+}
+
+/** A kube-scheduler with a profile of its own, so that it leaves other pods to the one that the lab has. */
+async function startScheduler({ lab, undo }: Scene, directory: string, port: number, ca: string): Promise<void> {
+  const admin = lab.kubeconfig();
+  const extender = {
+    urlPrefix: `https://127.0.0.1:${port}`,
+    ...{ filterVerb: 'filter', prioritizeVerb: 'prioritize', preemptVerb: 'preempt', weight: 5, httpTimeout: '5s' },
+    ...{ enableHTTPS: true, nodeCacheCapable: true, ignorable: false },
+    tlsConfig: { caData: Buffer.from(ca).toString('base64'), serverName: EXTENDER_NAME },
+    managedResources: [{ name: 'devices.kubevirt.io/kvm' }, { name: 'plumbline.dev/placed' }],
+  };
+  const config = join(directory, 'scheduler.yaml');
+  const settings = {
+    apiVersion: 'kubescheduler.config.k8s.io/v1',
+    kind: 'KubeSchedulerConfiguration',
+    leaderElection: { leaderElect: false },
+    clientConnection: { kubeconfig: admin },
+    podMaxBackoffSeconds: 5,
+    profiles: [{ schedulerName: SCHEDULER, percentageOfNodesToScore: 100 }],
+    extenders: [extender],
+  };
+  await writeFile(config, stringify(settings));
+  const own = [
+    '--authentication-kubeconfig',
+    admin,
+    '--authorization-kubeconfig',
+    admin,
+    '--bind-address',
+    '127.0.0.1',
+  ];
+  const args = ['--config', config, ...own, '--secure-port', String(await freePort())];
+  const program = startProgram('kube-scheduler', binary('kube-scheduler'), args, join(directory, 'scheduler.log'));
+  undo(() => program.stop());
+}

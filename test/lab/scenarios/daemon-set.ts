@@ -1,0 +1,129 @@
+import { execFileSync } from 'node:child_process';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { parseAllDocuments } from 'yaml';
+import * as z from 'zod';
+import { isNotFound } from '../../../kube/errors.ts';
+import { monotonicSeconds, sleep } from '../../../runtime/time.ts';
+import type { KubernetesObject } from '../../real/control-plane.ts';
+import { root } from '../../support/bundles.ts';
+import { pathOf } from '../../support/parts.ts';
+import type { Cluster, LabNode } from '../cluster.ts';
+import type { Lab } from '../lab.ts';
+import { makeLayer, writeArchive } from '../machine/oci-archive.ts';
+import { NODE_ARCHIVE, NODE_IMAGE } from '../machine/parts.ts';
+import { applyAgentObjects, applyObjects, type GuestAgent, type LogLine } from './guest-agent.ts';
+
+const SYSTEM = 'plumbline-system';
+const NAME = 'plumbline-node-agent';
+const DAEMON_SETS = `/apis/apps/v1/namespaces/${SYSTEM}/daemonsets`;
+const PODS = `/api/v1/namespaces/${SYSTEM}/pods`;
+const SELECTOR = `app.kubernetes.io/name=${NAME}`;
+const LOGS = `/var/log/pods/${SYSTEM}_${NAME}-*/node-agent/*.log`;
+const PROGRAM = '/nodejs/bin/node /plumbline/node-agent.cjs';
+/** Seconds that the DaemonSet's pod may take to go: its grace period, and what emulation adds. */
+const GONE_WITHIN = 120;
+
+const podList = z.object({
+  items: z.array(
+    z.object({
+      status: z.object({
+        containerStatuses: z
+          .array(z.object({ state: z.object({ terminated: z.object({ exitCode: z.number() }).nullish() }) }))
+          .default([]),
+      }),
+    }),
+  ),
+});
+
+/**
+ * The agent as operators install it: its image, made here without a container engine, the shipped DaemonSet that names it,
+ * and what that needs of the cluster.
+ */
+export async function installDaemonSet(lab: Lab, cluster: Cluster, node: LabNode): Promise<GuestAgent> {
+  const { client } = cluster;
+  const shipped = shippedDaemonSet();
+  await importImage(lab, shipped.spec.template.spec.containers[0]!.image);
+  await applyAgentObjects(lab, cluster, node);
+
+  const stop = async () => {
+    await client.delete(`${DAEMON_SETS}/${NAME}`).catch((error: unknown) => {
+      if (!isNotFound(error)) throw error;
+    });
+    const end = monotonicSeconds() + GONE_WITHIN;
+    let status = Number.NaN;
+    for (;;) {
+      const { items } = podList.parse(await client.get(PODS, { query: { labelSelector: SELECTOR } }));
+      if (items.length === 0) return status;
+      status = items[0]?.status.containerStatuses[0]?.state.terminated?.exitCode ?? status;
+      if (monotonicSeconds() > end) throw new Error(`the agent's pod is still there after ${GONE_WITHIN} s`);
+      await sleep(0.2);
+    }
+  };
+  return {
+    async start(...flags) {
+      await stop();
+      applyObjects(lab, [withFlags(shipped, flags)]);
+    },
+    allow: () => {
+      throw new Error('the shipped DaemonSet says what the agent may write');
+    },
+    kill: async () => void (await lab.run(`pkill -KILL -f '^${PROGRAM}'`)),
+    stop,
+    async log() {
+      const text = await lab.run(`cat ${LOGS}`);
+      // Each line has its time, stream and whether it is whole before it.
+      const whole = text.split('\n').flatMap((line) => /^\S+ \S+ F (\{.*\})$/.exec(line)?.[1] ?? []);
+      return whole.map((line) => JSON.parse(line) as LogLine);
+    },
+  };
+}
+
+type DaemonSet = KubernetesObject & {
+  readonly spec: {
+    readonly template: {
+      readonly spec: { readonly containers: readonly { image: string; args: readonly string[] }[] };
+    };
+  };
+};
+
+/** Of the shipped base, with the namespace and the image's tag as they are there. */
+function shippedDaemonSet(): DaemonSet {
+  const yaml = execFileSync(pathOf('kubectl'), ['kustomize', join(root, 'manifests/base')], {
+    encoding: 'utf8',
+    stdio: ['ignore', 'pipe', 'ignore'],
+  });
+  const found = parseAllDocuments(yaml)
+    .map((document) => document.toJS() as KubernetesObject)
+    .find(({ kind, metadata }) => kind === 'DaemonSet' && metadata.name === NAME);
+  if (found === undefined) throw new Error(`manifests/base has no DaemonSet ${NAME}`);
+  return found as DaemonSet;
+}
+
+function withFlags(shipped: DaemonSet, flags: readonly string[]): DaemonSet {
+  const { template } = shipped.spec;
+  const containers = template.spec.containers.map((one) => ({ ...one, args: [...one.args, ...flags] }));
+  return { ...shipped, spec: { ...shipped.spec, template: { ...template, spec: { ...template.spec, containers } } } };
+}
+
+/** The image as the Dockerfile has it, on what stands for its base; the runtime has the base's layer from the second disk. */
+async function importImage(lab: Lab, name: string): Promise<void> {
+  const directory = await mkdtemp(join(tmpdir(), 'plumbline-lab-'));
+  try {
+    const out = ['--', 'node-agent', '--out', directory];
+    execFileSync('npm', ['run', '--silent', 'build:image', ...out], { cwd: root, stdio: 'pipe' });
+    const layer = await makeLayer(join(directory, 'node-agent'), join(directory, 'layer.tar'));
+    const archive = join(directory, 'image.tar');
+    const base = lab.nodeLayer();
+    const entrypoint = PROGRAM.split(' ');
+    const image = { name, layers: [base, layer], entrypoint, workingDirectory: '/plumbline' };
+    await writeArchive(archive, [image], [base]);
+    const images = 'ctr --namespace k8s.io images';
+    await lab.run(`${images} list --quiet | grep -q '${NODE_IMAGE}$' || ${images} import --local ${NODE_ARCHIVE}`);
+    await lab.copy(archive, '/var/tmp/agent.tar');
+    await lab.run(`${images} import --local /var/tmp/agent.tar && rm /var/tmp/agent.tar`);
+  } finally {
+    await rm(directory, { recursive: true });
+  }
+}

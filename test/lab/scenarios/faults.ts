@@ -1,0 +1,133 @@
+import assert from 'node:assert/strict';
+import { wireSwitch } from './guest-switch.ts';
+import { assertRuns, cellsOf, deviceCounts, PHYSNET0, PHYSNET1 } from './placement.ts';
+import type { Scenario, Scene } from './scenario.ts';
+import type { ScenePod } from './scene-pods.ts';
+import { assertOff, enableAffinity, RUNDIR } from './switch-masks.ts';
+
+/** Seconds after a fault in which everything must be as before, emulated. */
+const RECOVERED_WITHIN = 120;
+
+interface Fault {
+  readonly what: string;
+  /** A command line of the guest. */
+  readonly line: string;
+  /** Prints what is another once it has happened. */
+  readonly witness: string;
+}
+
+const AGENT_PID = "pgrep -f '^/nodejs/bin/node /plumbline/node-agent.cjs'";
+
+const FAULTS: readonly Fault[] = [
+  {
+    what: 'the kubelet is started again',
+    line: 'systemctl restart kubelet',
+    witness: 'systemctl show -P MainPID kubelet',
+  },
+  {
+    what: 'containerd is started again',
+    line: 'systemctl restart containerd',
+    witness: 'systemctl show -P MainPID containerd',
+  },
+  {
+    what: 'ovs-vswitchd is killed and comes back',
+    line: `kill -KILL $(cat ${RUNDIR}/ovs-vswitchd.pid)`,
+    witness: `cat /proc/$(cat ${RUNDIR}/ovs-vswitchd.pid)/stat | cut -d" " -f1`,
+  },
+  {
+    what: 'the kubelet is killed',
+    line: 'systemctl kill -s KILL kubelet',
+    witness: 'systemctl show -P MainPID kubelet',
+  },
+  { what: 'the agent is killed', line: `kill -KILL $(${AGENT_PID})`, witness: AGENT_PID },
+];
+/** Parts of the node go and come back under a pod that owns CPUs. */
+export const FAULTS_SCENARIO: Scenario = {
+  name: 'faults',
+  about: 'kubelet, containerd, Open vSwitch and agent are killed or started again; the promises hold',
+  daemonSet: true,
+  async play(scene) {
+    const { holds, agent, pods } = scene;
+    await wireSwitch(scene);
+    await enableAffinity(scene);
+    await agent.start();
+    await holds('the agent has registered its devices', () => scene.cluster.readyNode(0, deviceCounts()), 180);
+    const stays = await pods.create('stays', { cpu: '2', [PHYSNET0]: '1' });
+    await holds('a pod owns CPUs beside physnet0, and Open vSwitch is off them', async () => {
+      await assertRuns(scene, stays);
+      await assertOff(scene, await pods.cpus(stays));
+    });
+    const owned = await pods.cpus(stays);
+    for (const fault of FAULTS) {
+      await undergo(scene, fault, stays, owned);
+    }
+    await agentAway(scene, stays, owned);
+    await pods.remove(stays);
+    await holds('at the end Open vSwitch has all CPUs again', () => assertOff(scene, ''));
+  },
+};
+
+async function undergo(scene: Scene, { what, line, witness }: Fault, stays: ScenePod, owned: string): Promise<void> {
+  const { holds, lab, pods, cluster } = scene;
+  const before = await lab.run(witness);
+  await lab.run(line);
+  await holds(
+    what,
+    async () => {
+      const now = await lab.run(witness);
+      assert.match(now, /^[1-9]\d*\n$/);
+      assert.notEqual(now, before);
+    },
+    RECOVERED_WITHIN,
+  );
+  await holds(
+    '  the pod goes on on its CPUs, Open vSwitch is off them, the devices are there',
+    async () => {
+      await assertRuns(scene, stays);
+      assert.equal(await pods.cpus(stays), owned);
+      await assertOff(scene, owned);
+      await cluster.readyNode(0, deviceCounts());
+    },
+    RECOVERED_WITHIN,
+  );
+  // What a restarted kubelet knows of devices the node's status tells late; a pod that comes too early is refused.
+  let pod: ScenePod | undefined;
+  await holds(
+    '  a new pod gets CPUs beside physnet1, and Open vSwitch leaves them',
+    async () => {
+      pod ??= await pods.create(`after-${what.replaceAll(/[^a-z]+/g, '-')}`, { cpu: '2', [PHYSNET1]: '1' });
+      if ((await pods.state(pod)).startsWith('Failed')) {
+        await pods.remove(pod);
+        pod = undefined;
+        assert.fail('refused');
+      }
+      await assertRuns(scene, pod);
+      assert.equal(await cellsOf(scene, pod), '1');
+      await assertOff(scene, `${owned},${await pods.cpus(pod)}`);
+    },
+    RECOVERED_WITHIN,
+  );
+  if (pod) await pods.remove(pod);
+}
+
+/** While there is no agent nothing gets worse: the kubelet has its devices' last state, and no such pod starts unjudged. */
+async function agentAway(scene: Scene, stays: ScenePod, owned: string): Promise<void> {
+  const { holds, lab, pods } = scene;
+  await lab.run(`kill -STOP $(${AGENT_PID})`);
+  const waits = await pods.create('waits', { cpu: '2', [PHYSNET1]: '1' });
+  await holds('the agent hangs: a pod with a physnet’s device does not start unjudged', async () => {
+    assert.ok((await pods.cpus(waits)) !== '');
+    assert.notEqual(await pods.state(waits), 'Running');
+  });
+  await holds('  and the pod that runs goes on', () => assertRuns(scene, stays));
+  await lab.run(`kill -KILL $(${AGENT_PID})`);
+  await holds(
+    'the agent comes back: the pod that waited runs where it asked to, Open vSwitch is off both',
+    async () => {
+      await assertRuns(scene, waits);
+      await assertOff(scene, `${owned},${await pods.cpus(waits)}`);
+    },
+    RECOVERED_WITHIN,
+  );
+  await pods.remove(waits);
+}

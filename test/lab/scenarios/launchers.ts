@@ -1,0 +1,82 @@
+import { isAlreadyExists } from '../../../kube/errors.ts';
+import { FULL_PCPUS_ANNOTATION, FULL_PCPUS_ONLY } from '../../../model/names.ts';
+import { type CreatedVmi, launcherFor, localnet, virtualMachineInstance } from '../../real/webhook/objects.ts';
+import { NAMESPACE } from '../cluster.ts';
+import { SCHEDULER } from './control-daemons.ts';
+import type { Scene } from './scenario.ts';
+import type { ScenePod } from './scene-pods.ts';
+
+/** What every launcher asks for, and by which the scheduler knows what to ask the extender about. */
+const KVM = 'devices.kubevirt.io/kvm';
+
+export interface LauncherOptions {
+  /** CPUs as virt-controller would ask for them. */
+  readonly cpu: string;
+  /** The physnet of its one secondary network. */
+  readonly physnet?: string;
+  /** Where it is bound to, past the scheduler; default: the scheduler that asks the extender decides. */
+  readonly nodeName?: string;
+  /** More of its container and of its spec. */
+  readonly container?: object;
+  readonly spec?: object;
+}
+
+interface Launched {
+  readonly metadata: { readonly name: string; readonly uid: string };
+  readonly spec: {
+    readonly containers: readonly { readonly resources: { readonly limits: Record<string, string> } }[];
+  };
+}
+
+/** A launcher as it was admitted. */
+export interface Launcher extends ScenePod {
+  /** What its container may use now. */
+  readonly limits: Readonly<Record<string, string>>;
+}
+
+/** Creates a VMI and the pod that virt-controller would create for it; its container only waits. */
+export async function launch(scene: Scene, name: string, options: LauncherOptions): Promise<Launcher> {
+  const { client } = scene.cluster;
+  const { cpu, physnet, nodeName, container = {}, spec: more = {} } = options;
+  const networks = physnet === undefined ? {} : { net1: physnet };
+  const vmi = virtualMachineInstance(name, {
+    namespace: NAMESPACE,
+    annotations: { [FULL_PCPUS_ANNOTATION]: FULL_PCPUS_ONLY },
+    cpu: { cores: 1, threads: 2 },
+    networks,
+  });
+  const path = `/apis/kubevirt.io/v1/namespaces/${NAMESPACE}/virtualmachineinstances`;
+  scene.undo(() => client.delete(`${path}/${name}`));
+  const created = (await client.create(path, vmi)) as CreatedVmi;
+  const amounts = { cpu, memory: '16Mi', [KVM]: '1' };
+  const compute = { name: 'compute', image: 'lab/pause:1', imagePullPolicy: 'Never' };
+  const pod = launcherFor(created, {
+    cpu,
+    spec: {
+      restartPolicy: 'Never',
+      terminationGracePeriodSeconds: 1,
+      automountServiceAccountToken: false,
+      ...(nodeName === undefined ? { schedulerName: SCHEDULER } : { nodeName }),
+      containers: [{ ...compute, ...container, resources: { requests: amounts, limits: amounts } }],
+      ...more,
+    },
+  });
+  const { metadata, spec } = (await client.create(`/api/v1/namespaces/${NAMESPACE}/pods`, pod)) as Launched;
+  return { name: metadata.name, uid: metadata.uid, limits: spec.containers[0]?.resources.limits ?? {} };
+}
+
+/** A network attachment for each physnet, as OVN-Kubernetes reads them. */
+export async function createNetworks({ cluster }: Scene, physnets: readonly string[]): Promise<void> {
+  const path = `/apis/k8s.cni.cncf.io/v1/namespaces/${NAMESPACE}/network-attachment-definitions`;
+  for (const physnet of physnets) {
+    await cluster.client.create(path, localnet(NAMESPACE, physnet)).catch((error: unknown) => {
+      if (!isAlreadyExists(error)) throw error;
+    });
+  }
+}
+
+/** The device that KubeVirt's virt-handler would bring; a launcher that only waits uses none. */
+export async function offerKvm({ cluster, node }: Scene): Promise<void> {
+  const status = { capacity: { [KVM]: '110' }, allocatable: { [KVM]: '110' } };
+  await cluster.client.patch(`/api/v1/nodes/${node.name}/status`, 'application/merge-patch+json', { status });
+}

@@ -1,0 +1,48 @@
+import assert from 'node:assert/strict';
+import { KUBELET_ROOT } from '../guest.ts';
+import { CPU_CHECKPOINT } from '../snapshot.ts';
+import { launch, offerKvm } from './launchers.ts';
+import { assertRuns, cellsOf, deviceCounts, unschedulable } from './placement.ts';
+import type { Scene } from './scenario.ts';
+
+const CONFIG = '/etc/lab/kubelet.yaml';
+
+/** Six CPUs are free, four on one NUMA node at most: whether that is enough is the topology manager's policy. */
+export async function refusedAsPredicted(scene: Scene): Promise<void> {
+  const { holds, cluster, lab, undo } = scene;
+  const [before, state] = [await lab.run(`cat ${CONFIG}`), `${KUBELET_ROOT}/${CPU_CHECKPOINT}`];
+  const configure = (text: string) =>
+    lab.run(`systemctl stop kubelet && cat >${CONFIG} && rm -f ${state} && systemctl start kubelet`, text);
+  undo(() => configure(before));
+  await configure(before.replace(/topologyManagerPolicy: .*/, 'topologyManagerPolicy: single-numa-node'));
+  await holds(
+    'the kubelet goes over to single-numa-node, and the report says so',
+    async () => {
+      const { topologyManager } = await scene.report();
+      assert.equal(topologyManager?.policy, 'single-numa-node');
+      await cluster.readyNode(0, deviceCounts());
+    },
+    120,
+  );
+  await offerKvm(scene);
+  const wide = await launch(scene, 'wide', { cpu: '6' });
+  await holds('a VM of 6 CPUs is not placed, as the kubelet would refuse it', async () => {
+    const said = await unschedulable(scene, wide);
+    assert.match(said, /NUMA/i);
+    return said;
+  });
+  await scene.pods.remove(wide);
+  const past = await launch(scene, 'wide-past', { cpu: '6', nodeName: scene.node.name });
+  await holds('and past the scheduler the kubelet does refuse it', async () => {
+    const said = await scene.pods.state(past);
+    assert.match(said, /^Failed: TopologyAffinityError/);
+    return said;
+  });
+  await scene.pods.remove(past);
+  const narrow = await launch(scene, 'narrow', { cpu: '4' });
+  await holds('one of 4 is placed, and runs on one NUMA node', async () => {
+    await assertRuns(scene, narrow);
+    assert.equal(await cellsOf(scene, narrow), '1');
+  });
+  await scene.pods.remove(narrow);
+}

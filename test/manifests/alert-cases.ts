@@ -1,0 +1,149 @@
+/**
+ * What each alert is for, in promtool's notation: the series with which it fires after an hour (with those labels, its
+ * severity aside), and the nearest series with which it must not.
+ */
+export interface AlertCase {
+  readonly fires: Readonly<Record<string, string>>;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly silent: Readonly<Record<string, string>>;
+}
+
+/** A series of 71 minutes. */
+const steady = (value: number) => `${value}x70`;
+const rising = (step: number) => `0+${step}x70`;
+
+const byNode = (metric: string, bad: string, good: string, more: Readonly<Record<string, string>> = {}): AlertCase => {
+  const labels = { node: 'n1', ...more };
+  const selector = Object.entries(labels).map(([name, value]) => `${name}="${value}"`);
+  const series = `${metric}{${selector.join(',')}}`;
+  return { fires: { [series]: bad }, labels, silent: { [series]: good } };
+};
+
+/** A histogram of which half is at most `fast` seconds and the rest at most `slow`. */
+const seconds = (metric: string, labels: string, upTo: readonly string[], counts: readonly number[]) =>
+  Object.fromEntries(upTo.map((le, i) => [`${metric}_bucket{${labels},le="${le}"}`, rising(counts[i] ?? 0)]));
+
+export const ALERT_CASES: Readonly<Record<string, AlertCase>> = {
+  PlumblineWebhookDown: {
+    fires: { 'up{job="plumbline-webhook",pod="a"}': steady(0) },
+    labels: {},
+    silent: { 'up{job="plumbline-webhook",pod="a"}': steady(0), 'up{job="plumbline-webhook",pod="b"}': steady(1) },
+  },
+  PlumblineWebhookFails: {
+    fires: { 'plumbline_webhook_reviews_total{review="mutatePods",outcome="failed",pod="a"}': rising(1) },
+    labels: { review: 'mutatePods', outcome: 'failed' },
+    silent: { 'plumbline_webhook_reviews_total{review="mutatePods",outcome="denied",pod="a"}': rising(1) },
+  },
+  PlumblineWebhookSlow: {
+    fires: seconds(
+      'plumbline_webhook_review_seconds',
+      'review="mutatePods"',
+      ['0.05', '1', '3', '+Inf'],
+      [5, 5, 10, 10],
+    ),
+    labels: { review: 'mutatePods' },
+    silent: seconds(
+      'plumbline_webhook_review_seconds',
+      'review="mutatePods"',
+      ['0.05', '1', '3', '+Inf'],
+      [5, 9, 9, 9],
+    ),
+  },
+  PlumblineExtenderNotActive: {
+    fires: { 'plumbline_extender_active{pod="a"}': steady(0), 'plumbline_extender_active{pod="b"}': steady(0) },
+    labels: {},
+    silent: { 'plumbline_extender_active{pod="a"}': steady(0), 'plumbline_extender_active{pod="b"}': steady(1) },
+  },
+  PlumblineExtenderErrors: {
+    fires: { 'plumbline_extender_calls_total{verb="filter",outcome="error"}': rising(60) },
+    labels: { verb: 'filter', outcome: 'error' },
+    silent: { 'plumbline_extender_calls_total{verb="filter",outcome="ok"}': rising(60) },
+  },
+  PlumblineExtenderSlow: {
+    fires: seconds('plumbline_extender_call_seconds', 'verb="filter"', ['0.05', '0.25', '1', '+Inf'], [5, 5, 10, 10]),
+    labels: { verb: 'filter' },
+    silent: seconds('plumbline_extender_call_seconds', 'verb="filter"', ['0.05', '0.25', '1', '+Inf'], [9, 9, 9, 9]),
+  },
+  PlumblinePodsWait: {
+    fires: {
+      'plumbline_extender_waiting_pods{pod="a"}': steady(2),
+      'plumbline_extender_waiting_pods{pod="b"}': steady(0),
+    },
+    labels: {},
+    silent: { 'plumbline_extender_waiting_pods{pod="a"}': '2x20 0x50' },
+  },
+  PlumblineClaimsExpire: {
+    fires: { 'plumbline_extender_claims_ended_total{end="expired"}': rising(1) },
+    labels: {},
+    silent: { 'plumbline_extender_claims_ended_total{end="shown"}': rising(1) },
+  },
+  PlumblineAgentDown: {
+    fires: { 'up{job="plumbline-node-agent-dpu-host",node="n1"}': steady(0) },
+    labels: { job: 'plumbline-node-agent-dpu-host', node: 'n1' },
+    silent: { 'up{job="plumbline-node-agent",node="n1"}': steady(1) },
+  },
+  PlumblineDutyDown: byNode('plumbline_duty_running', steady(0), '0x3 1x67', { duty: 'report' }),
+  PlumblineAssignmentsUnknown: byNode('plumbline_assignments_current', steady(0), steady(1)),
+  PlumblineReportsNotWritten: {
+    fires: {
+      'plumbline_report_writes_total{node="n1",outcome="failed"}': rising(1),
+      'plumbline_heartbeats_total{node="n1",outcome="failed"}': steady(0),
+    },
+    labels: { node: 'n1' },
+    silent: {
+      'plumbline_report_writes_total{node="n1",outcome="written"}': rising(1),
+      'plumbline_heartbeats_total{node="n1",outcome="renewed"}': rising(6),
+    },
+  },
+  PlumblineNetworksUnclear: byNode('plumbline_networks_problems', steady(1), steady(0)),
+  PlumblineClaimsRefused: {
+    fires: { 'plumbline_claims_total{node="n1",resource="r",outcome="NetworkElsewhere"}': rising(1) },
+    labels: { node: 'n1', resource: 'r', outcome: 'NetworkElsewhere' },
+    silent: { 'plumbline_claims_total{node="n1",resource="r",outcome="granted"}': rising(1) },
+  },
+  PlumblineStartsUnanswered: {
+    fires: { 'plumbline_device_plugin_pre_starts_total{node="n1",resource="r",outcome="unanswered"}': rising(1) },
+    labels: { node: 'n1', resource: 'r' },
+    silent: { 'plumbline_device_plugin_pre_starts_total{node="n1",resource="r",outcome="passed"}': rising(1) },
+  },
+  PlumblineDevicesNotRegistered: {
+    fires: { 'plumbline_device_plugin_registrations_total{node="n1",resource="r",outcome="failed"}': rising(1) },
+    labels: { node: 'n1', resource: 'r' },
+    // A kubelet that restarts.
+    silent: { 'plumbline_device_plugin_registrations_total{node="n1",resource="r",outcome="failed"}': '0x40 1x2 2x28' },
+  },
+  PlumblineOpenVswitchErrors: byNode('plumbline_ovs_affinity_errors_total', rising(1), steady(3), { cause: 'refused' }),
+  PlumblineOpenVswitchClipped: byNode('plumbline_ovs_clipped_threads', steady(4), '4x20 0x50', {
+    daemon: 'ovs-vswitchd',
+  }),
+  PlumblineOpenVswitchRefused: byNode('plumbline_ovs_refused_threads', steady(1), steady(0), {
+    daemon: 'ovs-vswitchd',
+  }),
+  PlumblineOpenVswitchDrops: byNode('plumbline_ovs_datapath_lost_total', rising(60), steady(60), {
+    datapath: 'system@ovs',
+  }),
+  PlumblineMaskNotKept: byNode('plumbline_vm_pinning', steady(1), steady(0), { state: 'refused' }),
+  PlumblineMaskWithoutNode: {
+    fires: { plumbline_extender_masked_vms_without_node: steady(1) },
+    labels: {},
+    silent: { plumbline_extender_masked_vms_without_node: steady(0), plumbline_extender_masked_vms: steady(3) },
+  },
+  PlumblinePausedStartStuck: {
+    fires: { plumbline_extender_paused_starts: steady(1) },
+    labels: {},
+    silent: { plumbline_extender_paused_starts: '1x5 0x65' },
+  },
+  PlumblineMasksOverlap: byNode('plumbline_vm_mask_overlaps', steady(1), '1x10 0x60'),
+  PlumblineHousekeepingIncomplete: {
+    fires: { 'plumbline_vm_housekeeping{node="n1",state="incomplete"}': steady(1) },
+    labels: { node: 'n1' },
+    silent: { 'plumbline_vm_housekeeping{node="n1",state="kept"}': steady(1) },
+  },
+  PlumblineDPUNotReady: byNode('plumbline_dpu_ready', '1x50 0x20', steady(1)),
+  PlumblineDPULeaseNotRenewed: {
+    fires: { 'plumbline_dpu_lease_renewals_total{node="n1",outcome="withheld"}': rising(6) },
+    labels: { node: 'n1', outcome: 'withheld' },
+    silent: { 'plumbline_dpu_lease_renewals_total{node="n1",outcome="renewed"}': rising(6) },
+  },
+  PlumblineGateNotInstalled: byNode('plumbline_gate_installed', steady(0), steady(1)),
+};

@@ -1,0 +1,148 @@
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { COMPONENTS, generateChart } from '../../manifests/chart/generate.ts';
+import type { KubernetesObject } from '../real/control-plane.ts';
+import { objectsOf, render } from '../real/install/rendered.ts';
+import { root } from '../support/bundles.ts';
+import { needs, pathOf } from '../support/parts.ts';
+
+const CHART = join(root, 'manifests/chart/plumbline');
+const AGENT = 'base/node-agent/components';
+
+/** What sets the condition of each component. */
+const SETTINGS: Readonly<Record<string, string>> = {
+  [`${AGENT}/gate`]: 'nodeAgent.gate=true',
+  [`${AGENT}/dpu`]: 'dpu.lease=own',
+  [`${AGENT}/dpu-observe`]: 'dpu.lease=observe',
+  [`${AGENT}/network-map`]: 'nodeAgent.networkMap=true',
+  [`${AGENT}/selinux`]: 'nodeAgent.selinux=true',
+  [`${AGENT}/openshift`]: 'nodeAgent.openshift=true',
+  'components/monitoring': 'monitoring.enabled=true',
+  'components/fixed-cluster-ip': 'schedulerPlugin.clusterIP=10.96.0.200',
+};
+
+describe('the Helm chart', () => {
+  needs('kubectl');
+
+  it('is what the manifests make it (npm run chart)', function () {
+    this.timeout(60_000);
+    const generated = generateChart();
+    for (const [path, text] of generated) assert.equal(readFileSync(join(CHART, path), 'utf8'), text, path);
+    const byHand = ['namespace.yaml', 'NOTES.txt', '_helpers.tpl'];
+    const templates = [...generated.keys()].flatMap((path) => (path.startsWith('templates/') ? path.slice(10) : []));
+    assert.deepEqual(readdirSync(join(CHART, 'templates')).sort(), [...templates, ...byHand].sort());
+  });
+});
+
+describe('the Helm chart, rendered', function () {
+  needs('helm');
+  needs('kubectl');
+  this.timeout(60_000);
+
+  const helm = (settings: readonly string[], namespace = 'plumbline-system') => {
+    const set = settings.flatMap((one) => ['--set', one]);
+    const args = ['template', 'plumbline', CHART, '-n', namespace, '--include-crds', ...set];
+    return spawnSync(pathOf('helm'), args, { encoding: 'utf8' });
+  };
+  const rendered = (...settings: string[]): KubernetesObject[] => {
+    const { status, stdout, stderr } = helm(settings);
+    assert.equal(status, 0, stderr);
+    return objectsOf(stdout);
+  };
+  const id = ({ kind, metadata }: KubernetesObject) => `${kind} ${metadata.namespace ?? ''}/${metadata.name}`;
+  const byId = (objects: readonly KubernetesObject[]) => new Map(objects.map((one) => [id(one), one]));
+  const find = (objects: readonly KubernetesObject[], kind: string, name: string) => {
+    const found = objects.find((one) => one.kind === kind && one.metadata.name === name);
+    assert.ok(found, `no ${kind} ${name}`);
+    return found;
+  };
+  const assertSame = (chart: readonly KubernetesObject[], manifests: readonly KubernetesObject[]) => {
+    // Helm makes it.
+    const others = byId(manifests.filter((one) => id(one) !== 'Namespace /plumbline-system'));
+    assert.deepEqual([...byId(chart).keys()].sort(), [...others.keys()].sort());
+    for (const [key, object] of byId(chart)) assert.deepEqual(object, others.get(key), key);
+  };
+
+  it('by default: the base', () => assertSame(rendered(), objectsOf(render('base'))));
+
+  for (const component of Object.keys(COMPONENTS)) {
+    it(`${SETTINGS[component]}: the base with ${component}`, () => {
+      assertSame(rendered(SETTINGS[component] ?? ''), objectsOf(render('base', [component])));
+    });
+  }
+
+  it('several at once: the overlays', () => {
+    const settings = ['monitoring.enabled=true', 'dpu.lease=own'];
+    assertSame(rendered(...settings), objectsOf(render('overlays/dpu-host')));
+    assertSame(
+      rendered('monitoring.enabled=true', 'nodeAgent.gate=true'),
+      objectsOf(render('overlays/kubevirt-ovn-kubernetes')),
+    );
+  });
+
+  it('images, replicas, resources and flags are where they belong', () => {
+    const objects = rendered(
+      ...['images.registry=registry.example.org/mirror/', 'images.pullPolicy=Always', 'webhook.image.tag=1.2.3'],
+      ...['webhook.replicas=3', 'webhook.flags.full-pcpus-only=false', 'webhook.flags.alignment=always'],
+      ...['schedulerPlugin.flags.eviction=hold', 'dpu.lease=observe', 'nodeAgent.flags.claim=warn'],
+      'schedulerPlugin.resources.requests.cpu=1',
+    );
+    interface Workload {
+      readonly replicas: number;
+      readonly template: { readonly spec: { readonly containers: readonly [Readonly<Record<string, unknown>>] } };
+    }
+    const spec = (kind: string, name: string) => find(objects, kind, name)['spec'] as Workload;
+    const container = (kind: string, name: string) => spec(kind, name).template.spec.containers[0];
+    const webhook = container('Deployment', 'plumbline-webhook');
+    assert.equal(spec('Deployment', 'plumbline-webhook').replicas, 3);
+    assert.deepEqual(
+      [webhook['image'], webhook['imagePullPolicy'], webhook['args']],
+      [
+        'registry.example.org/mirror/plumbline-webhook:1.2.3',
+        'Always',
+        ['--alignment=always', '--full-pcpus-only=false'],
+      ],
+    );
+    const extender = container('Deployment', 'plumbline-scheduler-plugin');
+    assert.deepEqual(extender['args'], ['--dpu-lease=observe', '--eviction=hold']);
+    assert.equal((extender['resources'] as { requests: { cpu: unknown } }).requests.cpu, 1);
+    for (const name of ['plumbline-node-agent', 'plumbline-node-agent-dpu-host']) {
+      assert.equal((container('DaemonSet', name)['args'] as string[]).at(-1), '--claim=warn', name);
+    }
+  });
+
+  it('without cert-manager, policies, network policies: none of their objects, and the authority where it is given', () => {
+    const off = ['certManager', 'policies', 'networkPolicy', 'podDisruptionBudget'].map(
+      (one) => `${one}.enabled=false`,
+    );
+    const objects = rendered(...off, 'webhook.caBundle=Q0E=');
+    assert.deepEqual(
+      objects
+        .filter(({ apiVersion, kind }) => /cert-manager|^policy\//.test(apiVersion) || /Policy/.test(kind))
+        .map(id),
+      [],
+    );
+    for (const object of objects.filter(({ kind }) => kind.endsWith('WebhookConfiguration'))) {
+      assert.equal(object.metadata['annotations'], undefined);
+      const webhooks = object['webhooks'] as { clientConfig: { caBundle: string } }[];
+      assert.deepEqual([...new Set(webhooks.map(({ clientConfig }) => clientConfig.caBundle))], ['Q0E=']);
+    }
+  });
+
+  it('a mistyped value, a wrong one and a wrong namespace are refused with a line that says so', () => {
+    for (const [setting, message] of [
+      ['webhok.replicas=3', /webhok/],
+      ['dpu.lease=mine', /lease/],
+      ['webhook.replicas=many', /replicas/],
+    ] as const) {
+      const { status, stderr } = helm([setting]);
+      assert.equal(status, 1, setting);
+      assert.match(stderr, message);
+    }
+    const { status, stderr } = helm([], 'elsewhere');
+    assert.equal(status, 1);
+    assert.match(stderr, /Plumbline lives in the namespace plumbline-system, not in elsewhere/);
+  });
+});

@@ -1,0 +1,179 @@
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { CpuSet } from '../../model/cpu-set.ts';
+import { ParseError } from '../../model/errors.ts';
+import { networkMapFor } from '../../model/networks/network-map.ts';
+import { readNovaConf, reservedCpusFor } from '../../model/nova-conf/nova-conf.ts';
+import { parseOsloConfig } from '../../model/nova-conf/oslo-config.ts';
+
+const parse = (...texts: string[]) =>
+  parseOsloConfig(texts.map((text, index) => ({ name: index === 0 ? 'nova.conf' : `${index}.conf`, text })));
+const read = (...texts: string[]) => readNovaConf(parse(...texts));
+const plain = (config: ReturnType<typeof parse>) =>
+  Object.fromEntries([...config].map(([section, options]) => [section, Object.fromEntries(options)]));
+
+describe('model/nova-conf: files as oslo.config reads them', () => {
+  const cases: readonly { readonly name: string; readonly text: string; readonly expected: object }[] = [
+    { name: 'both signs; the first one counts', text: '[a]\nx = 1:2\ny: 3=4', expected: { a: { x: '1:2', y: '3=4' } } },
+    { name: 'a value over several lines', text: '[a]\nx = 1,\n  2,\n\t3', expected: { a: { x: '1,\n2,\n3' } } },
+    {
+      name: 'comments on their own lines alone',
+      text: '[a]\n# x = 0\n;\nx = 1 # one',
+      expected: { a: { x: '1 # one' } },
+    },
+    {
+      name: 'one pair of quotes',
+      text: `[a]\nx = " 1 "\ny = '"2"'\nz = "3'`,
+      expected: { a: { x: ' 1 ', y: '"2"', z: `"3'` } },
+    },
+    {
+      name: 'sections of any case, DEFAULT as it is',
+      text: '[NeuTron]\nx=1\n[neutron]\ny=2\n[DEFAULT]\n[default]',
+      expected: { neutron: { x: '1', y: '2' }, DEFAULT: {}, default: {} },
+    },
+    { name: 'lines that end as on Windows', text: '[a]\r\nx = 1\r\n', expected: { a: { x: '1' } } },
+    { name: 'the last one of an option given twice', text: '[a]\nx = 1\nx = 2', expected: { a: { x: '2' } } },
+  ];
+  for (const { name, text, expected } of cases) {
+    it(name, () => assert.deepEqual(plain(parse(text)), expected));
+  }
+
+  it('later files win, option by option', () => {
+    assert.deepEqual(plain(parse('[a]\nx = 1\ny = 1', '[A]\nx = 2')), { a: { x: '2', y: '1' } });
+  });
+
+  const wrong: readonly { readonly text: string; readonly error: RegExp }[] = [
+    { text: 'x = 1', error: /nova\.conf, line 1: "x = 1": it stands before the first \[section\]/ },
+    { text: '[a]\n\n[b', error: /line 3: "\[b": a section is its name in brackets/ },
+    { text: '[]', error: /line 1/ },
+    { text: '[a]\nphysnets', error: /line 2: "physnets": neither a section nor name = value/ },
+    { text: '[a]\n= 1', error: /line 2: "= 1": the option has no name/ },
+    { text: '[a]\n  1', error: /line 2: "1": a line that begins with a blank goes on/ },
+    { text: '[a]\nx = 1\n# so far\n  2', error: /line 4: "2": a line that begins with a blank/ },
+  ];
+  for (const { text, error } of wrong) {
+    it(`refuses ${JSON.stringify(text)}`, () => assert.throws(() => parse(text), error));
+  }
+});
+
+const NEUTRON = `
+[neutron]
+physnets = foo, bar
+[neutron_physnet_foo]
+numa_nodes = 0
+[neutron_physnet_bar]
+numa_nodes = 2, 3,2
+[neutron_tunnel]
+numa_nodes = 1
+`;
+
+describe('model/nova-conf: where networks are', () => {
+  it('physnets and the tunnel, with duplicates once', () => {
+    assert.deepEqual(read(NEUTRON), {
+      networks: { physnets: { foo: { numaNodes: [0] }, bar: { numaNodes: [2, 3] } }, tunnel: { numaNodes: [1] } },
+      cpus: { dedicated: undefined, shared: undefined },
+      warnings: [],
+    });
+  });
+
+  it('nothing from a file without networks', () => assert.deepEqual(read('[DEFAULT]\n').networks, {}));
+
+  it('a listed physnet without NUMA nodes is warned about: it has no affinity', () => {
+    const { networks, warnings } = read('[neutron]\nphysnets = bar');
+    assert.deepEqual(networks, { physnets: { bar: { numaNodes: [] } } });
+    assert.match(warnings.join(), /bar has no \[neutron_physnet_bar\] numa_nodes: Nova does not start with this/);
+  });
+
+  it('a section of a physnet that is not listed is left out, and said', () => {
+    const { networks, warnings } = read('[neutron_physnet_foo]\nnuma_nodes = 1');
+    assert.deepEqual(networks, {});
+    assert.match(warnings.join(), /\[neutron_physnet_foo\] is left out/);
+  });
+
+  for (const [nodes, error] of [
+    ['-1', /"-1" is what a NIC says whose NUMA node is not known/],
+    ['0-1', /"0-1" is no NUMA node/],
+    ['9999', /"9999" is no NUMA node/],
+    ['$x', /"\$x" is no NUMA node/],
+  ] as const) {
+    it(`refuses numa_nodes = ${nodes}`, () => {
+      assert.throws(() => read(`[neutron_tunnel]\nnuma_nodes = ${nodes}`), error);
+    });
+  }
+
+  it('a physnet by the name __proto__ is a name like any other', () => {
+    const { networks } = read('[neutron]\nphysnets = __proto__\n[neutron_physnet___proto__]\nnuma_nodes = 1');
+    assert.deepEqual(Object.entries(networks.physnets ?? {}), [['__proto__', { numaNodes: [1] }]]);
+  });
+});
+
+describe('model/nova-conf: CPUs', () => {
+  it('the kubelet reserves what pinned guests did not have', () => {
+    const { cpus } = read('[compute]\ncpu_dedicated_set = 2-15,^8\ncpu_shared_set = 1');
+    assert.equal(`${cpus.dedicated} ${cpus.shared}`, '2-7,9-15 1');
+    assert.equal(`${reservedCpusFor(cpus, CpuSet.parse('0-15'))}`, '0-1,8');
+  });
+
+  it('vcpu_pin_set of older files', () => {
+    assert.equal(`${read('[DEFAULT]\nvcpu_pin_set = 4-7').cpus.dedicated}`, '4-7');
+    const both = read('[DEFAULT]\nvcpu_pin_set = 4-7\n[compute]\ncpu_dedicated_set = 2');
+    assert.equal(`${both.cpus.dedicated}`, '2');
+    assert.match(both.warnings.join(), /vcpu_pin_set is left out/);
+  });
+
+  it('CPUs in both sets are warned about', () => {
+    assert.match(read('[compute]\ncpu_dedicated_set = 2-4\ncpu_shared_set = 4-5').warnings.join(), /CPUs 4 are in/);
+  });
+
+  for (const set of ['2-', 'a', '5,^5', '0-999999999', '^3']) {
+    it(`refuses cpu_dedicated_set = ${set}`, () => {
+      assert.throws(() => read(`[compute]\ncpu_dedicated_set = ${set}`), ParseError);
+    });
+  }
+});
+
+interface HostCase {
+  readonly name: string;
+  readonly hostNodes: readonly number[];
+  readonly config: {
+    readonly physnets: readonly string[];
+    readonly groups: Readonly<Record<string, readonly number[]>>;
+    readonly tunnel: readonly number[];
+  };
+  readonly expected: {
+    readonly cells?: readonly {
+      readonly id: number;
+      readonly physnets: readonly string[];
+      readonly tunneled: boolean;
+    }[];
+    readonly error?: string;
+  };
+}
+
+describe('model/nova-conf: Nova’s own cases, written as files', () => {
+  const { hostConfig } = JSON.parse(
+    readFileSync(new URL('../vectors/nova-vswitch-config-cases.json', import.meta.url), 'utf8'),
+  ) as { hostConfig: HostCase[] };
+
+  for (const { name, hostNodes, config, expected } of hostConfig) {
+    it(name, () => {
+      const text = [
+        `[neutron]\nphysnets = ${config.physnets.join(',')}`,
+        ...Object.entries(config.groups).map(([net, ids]) => `[neutron_physnet_${net}]\nnuma_nodes = ${ids.join(',')}`),
+        `[neutron_tunnel]\nnuma_nodes = ${config.tunnel.join(',')}`,
+      ].join('\n');
+      const cells = () => {
+        const { networks, warnings } = read(text);
+        const found = networkMapFor([networks], {}, CpuSet.of([...hostNodes]));
+        if (warnings.some((warning) => /Nova does not start/.test(warning))) throw new Error('Nova does not start');
+        return hostNodes.map((id) => ({
+          id,
+          physnets: [...(found?.physnets ?? [])].flatMap(([net, nodes]) => (nodes.has(id) ? [net] : [])).sort(),
+          tunneled: found?.tunnel?.has(id) ?? false,
+        }));
+      };
+      if (expected.error === undefined) assert.deepEqual(cells(), expected.cells);
+      else assert.throws(cells);
+    });
+  }
+});

@@ -1,0 +1,57 @@
+import { CpuSet } from '../../../model/cpu-set.ts';
+import type { Affinity } from '../../../native/affinity.ts';
+import { SyscallError } from '../../../native/syscall-error.ts';
+
+const ESRCH = 3;
+const EINVAL = 22;
+const EPERM = 1;
+
+/** The kernel's part in affinity, on a machine with as many CPUs as one likes. */
+export interface FakeAffinity extends Affinity {
+  /** Where each thread is; one that is not here has ended. */
+  readonly masks: Map<number, CpuSet>;
+  /** What a thread's cpuset allows; undefined: everything. */
+  cpusetOf: (tid: number) => CpuSet | undefined;
+  /** Whether the kernel forgets what a user asked for when a cpuset changes, as it did before Linux 6.2. */
+  forgets: boolean;
+  /** Threads that may not be moved. */
+  readonly forbidden: Set<number>;
+  /** Every set, as `tid cpus`. */
+  readonly sets: string[];
+}
+
+export function createFakeAffinity(): FakeAffinity {
+  const last = new Map<number, CpuSet>();
+  const fake: FakeAffinity = {
+    masks: new Map(),
+    cpusetOf: () => undefined,
+    forgets: false,
+    forbidden: new Set(),
+    sets: [],
+    get(tid) {
+      const mask = fake.masks.get(tid);
+      if (mask === undefined) throw new SyscallError('sched_getaffinity', tid, ESRCH);
+      const allowed = fake.cpusetOf(tid);
+      if (fake.forgets && allowed !== undefined && last.get(tid)?.equals(allowed) === false) {
+        last.set(tid, allowed);
+        fake.masks.set(tid, allowed);
+        return allowed.toWords(1);
+      }
+      if (allowed !== undefined) last.set(tid, allowed);
+      // As since Linux 6.2: what a user asked for comes back with the CPUs.
+      const both = allowed === undefined ? mask : mask.intersect(allowed);
+      return (both.isEmpty && allowed !== undefined ? allowed : both).toWords(1);
+    },
+    set(tid, words) {
+      if (!fake.masks.has(tid)) throw new SyscallError('sched_setaffinity', tid, ESRCH);
+      if (fake.forbidden.has(tid)) throw new SyscallError('sched_setaffinity', tid, EPERM);
+      const wanted = CpuSet.fromWords(words);
+      if (wanted.intersect(fake.cpusetOf(tid) ?? wanted).isEmpty) {
+        throw new SyscallError('sched_setaffinity', tid, EINVAL);
+      }
+      fake.sets.push(`${tid} ${wanted}`);
+      fake.masks.set(tid, wanted);
+    },
+  };
+  return fake;
+}

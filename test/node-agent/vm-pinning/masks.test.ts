@@ -1,0 +1,334 @@
+import assert from 'node:assert/strict';
+import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import fc from 'fast-check';
+import { CpuSet } from '../../../model/cpu-set.ts';
+import { CPU_MASK_ANNOTATION } from '../../../model/names.ts';
+import type { VmPinning } from '../../../node-agent/vm-pinning/vm-pinning.ts';
+import { eventually, tempDirectories } from '../support.ts';
+import { createScene, LAYOUTS, type PretendVm } from './scene.ts';
+
+const temp = tempDirectories();
+const set = (text: string) => CpuSet.parse(text);
+const vcpusOf = (vm: PretendVm, count: number) => Array.from({ length: count }, (_, i) => vm.allowed(`CPU ${i}/KVM`));
+
+/** Runs the duty until the test ends. */
+function running() {
+  const controllers: AbortController[] = [];
+  afterEach(() => {
+    for (const controller of controllers.splice(0)) controller.abort();
+  });
+  return (vms: VmPinning) => {
+    const controller = new AbortController();
+    controllers.push(controller);
+    const done = vms.run(controller.signal);
+    return async () => {
+      controller.abort();
+      await done;
+    };
+  };
+}
+
+describe('CPU masks on a node', () => {
+  const run = running();
+
+  for (const layout of LAYOUTS) {
+    for (const qos of ['', 'burstable', 'besteffort'] as const) {
+      it(`finds QEMU by its pod: cgroup ${layout}, ${qos || 'guaranteed'}`, async () => {
+        const scene = createScene(temp(), layout);
+        const vm = scene.addVm({ vcpus: 2, mask: '1:3', cpuset: '0-7', qos });
+        const vms = scene.create();
+        run(vms);
+        await eventually(() => vms.pinning()[0]?.state === 'pinned', 'pinned');
+        assert.deepEqual(vcpusOf(vm, 2), ['1', '3']);
+        assert.deepEqual(vms.pinning(), [
+          { podUID: vm.uid, namespace: 'team-a', podName: vm.launcher.podName, state: 'pinned', vcpus: 2 },
+        ]);
+        assert.equal(vm.allowed('qemu-system-x86'), '0-7');
+        assert.match(scene.eventsOf('CPUMaskApplied')[0]?.message ?? '', /CPU mask 1:3: vCPU 0 on 1, vCPU 1 on 3/);
+      });
+    }
+  }
+
+  for (const [mask, vcpus, expected] of [
+    ['1:3', 2, ['1', '3']],
+    ['1-2:all', 2, ['1-2', '0-7']],
+    ['all:1,3-5:0', 3, ['0-7', '1,3-5', '0']],
+    ['0', 3, ['0', '0', '0']],
+  ] as const) {
+    it(`M2: ${mask} puts ${vcpus} vCPUs on ${expected.join(' and ')}`, async () => {
+      const scene = createScene(temp());
+      const vm = scene.addVm({ vcpus, mask, cpuset: '0-7' });
+      const vms = scene.create();
+      run(vms);
+      await eventually(() => vms.pinning()[0]?.state === 'pinned', 'pinned');
+      assert.deepEqual(vcpusOf(vm, vcpus), expected);
+    });
+  }
+
+  it('M2: all pins nothing and is not spoken of; CPUs 63, 64 and 200 are CPUs like any other', async () => {
+    const scene = createScene(temp(), 'v2 systemd', '0-255');
+    const any = scene.addVm({ vcpus: 2, mask: 'all', cpuset: '0-127' });
+    const far = scene.addVm({ vcpus: 3, mask: '63:64:200', cpuset: '0-255' });
+    const vms = scene.create();
+    run(vms);
+    await eventually(() => vms.pinning().length > 0, 'pinned');
+    assert.deepEqual(vcpusOf(far, 3), ['63', '64', '200']);
+    assert.deepEqual(vcpusOf(any, 2), ['0-127', '0-127']);
+    assert.deepEqual(
+      vms.pinning().map(({ podUID }) => podUID),
+      [far.uid],
+    );
+  });
+
+  for (const [mask, vcpus] of [
+    ['0:1', 3],
+    ['2:1:1:all', 3],
+  ] as const) {
+    it(`M4: ${mask} for ${vcpus} vCPUs: refused, with an Event, and nothing is pinned`, async () => {
+      const scene = createScene(temp());
+      const vm = scene.addVm({ name: 'vm', vcpus, mask, cpuset: '0-7' });
+      const vms = scene.create();
+      run(vms);
+      // Threads appear one after the other, so that too few of them are no refusal at once.
+      await new Promise((resolve) => setTimeout(resolve, 50));
+      assert.deepEqual(vms.pinning(), []);
+      scene.pass(2001);
+      await eventually(() => vms.pinning()[0]?.state === 'refused', 'refused');
+      const [event] = scene.eventsOf('CPUMaskRefused');
+      assert.equal(event?.on, 'VirtualMachineInstance/vm');
+      assert.match(event?.message ?? '', new RegExp(`the CPU mask ${mask}: expected the threads of vCPUs 0 to`));
+      assert.deepEqual([vcpusOf(vm, 3), scene.affinity.sets], [['0-7', '0-7', '0-7'], []]);
+    });
+  }
+
+  it('M4: a gap in the vCPUs is refused; QEMU without named threads is, too', async () => {
+    const scene = createScene(temp());
+    const vm = scene.addVm({ vcpus: 2, mask: '1', cpuset: '0-7' });
+    const plain = scene.addVm({ vcpus: 0, mask: '1', cpuset: '0-7' });
+    const process = scene.processes.get(vm.pid)!;
+    process.threads.set(vm.threads.get('CPU 1/KVM')!, 'CPU 5/KVM');
+    const vms = scene.create();
+    run(vms);
+    await new Promise((resolve) => setTimeout(resolve, 30));
+    scene.pass(2001);
+    await eventually(() => vms.pinning().length === 2, 'refused');
+    const messages = new Map(vms.pinning().map(({ podUID, message }) => [podUID, message]));
+    assert.match(messages.get(vm.uid) ?? '', /expected the threads of vCPUs 0 to 1, found those of 0, 5/);
+    assert.match(messages.get(plain.uid) ?? '', /debug-threads=on/);
+    assert.deepEqual(scene.affinity.sets, []);
+  });
+
+  it('M10: a mask reaches no CPU outside of the pod’s cpuset, none that is reserved, none that another pod owns', async () => {
+    const scene = createScene(temp());
+    scene.hold('other', '4-5');
+    scene.view = { reserved: set('0-1') };
+    // The cpuset of the shared pool still has CPUs that the kubelet has just given to another pod.
+    const vm = scene.addVm({ vcpus: 2, mask: '0-63:all', cpuset: '0-9' });
+    const vms = scene.create();
+    run(vms);
+    await eventually(() => vms.pinning()[0]?.state === 'pinned', 'pinned');
+    assert.deepEqual(vcpusOf(vm, 2), ['2-3,6-9', '2-3,6-9']);
+  });
+
+  it('M10: whatever the mask, cpuset, reserved and owned CPUs are, no thread is given a CPU that is not its pod’s', async () => {
+    const cpus = fc.uniqueArray(fc.nat(31), { minLength: 1, maxLength: 12 }).map((ids) => CpuSet.of(ids));
+    const masks = fc.array(fc.oneof(fc.constant('all'), cpus.map(String)), { minLength: 1, maxLength: 3 });
+    await fc.assert(
+      fc.asyncProperty(masks, cpus, cpus, cpus, async (entries, cpuset, reserved, owned) => {
+        const directory = temp();
+        const scene = createScene(directory);
+        scene.view = { reserved };
+        scene.hold('other', owned.toString());
+        scene.addVm({ vcpus: 3, mask: entries.join(':'), cpuset: cpuset.toString() });
+        const vms = scene.create();
+        const stop = run(vms);
+        scene.pass(3000);
+        await new Promise((resolve) => setTimeout(resolve, 5));
+        await stop();
+        const allowed = cpuset.minus(reserved).minus(owned);
+        for (const one of scene.affinity.sets) {
+          assert.ok(set(one.split(' ')[1] ?? '').isSubsetOf(allowed), `${one}, allowed ${allowed}`);
+        }
+        rmSync(directory, { recursive: true });
+      }),
+      { numRuns: 40 },
+    );
+  });
+
+  it('the shared pool changes: the set follows; without any CPU left the VM is unpinned with an Event, and pinned again', async () => {
+    const scene = createScene(temp());
+    const vm = scene.addVm({ name: 'vm', vcpus: 2, mask: '2-3', cpuset: '0-7' });
+    const vms = scene.create();
+    run(vms);
+    await eventually(() => vcpusOf(vm, 2).join() === '2-3,2-3', 'pinned');
+    scene.view = { owned: set('2') };
+    await eventually(() => vcpusOf(vm, 2).join() === '3,3', 'CPU 2 is another pod’s');
+    vm.cpuset('0-1,4-7');
+    await eventually(() => vms.pinning()[0]?.state === 'unpinned', 'nothing is left');
+    assert.deepEqual([vms.pinning()[0]?.reason, vcpusOf(vm, 2)], ['Empty', ['0-1,4-7', '0-1,4-7']]);
+    assert.match(scene.eventsOf('CPUMaskNotApplied')[0]?.message ?? '', /leaves vCPU 0 no CPU: the VM may use 0-1,4-7/);
+    vm.cpuset('0-7');
+    await eventually(() => vms.pinning()[0]?.state === 'pinned', 'pinned again');
+    assert.deepEqual(vcpusOf(vm, 2), ['3', '3']);
+  });
+
+  it('what an agent before this one pinned is given back, too, where it can no longer be kept', async () => {
+    const scene = createScene(temp());
+    const vm = scene.addVm({ vcpus: 2, mask: '2-3', cpuset: '0-7' });
+    const first = scene.create();
+    const end = run(first);
+    await eventually(() => first.pinning()[0]?.state === 'pinned', 'pinned');
+    await end();
+    scene.view = { owned: set('2-3') };
+    const second = scene.create();
+    run(second);
+    await eventually(() => second.pinning()[0]?.state === 'unpinned', 'unpinned');
+    assert.deepEqual(vcpusOf(vm, 2), ['0-7', '0-7']);
+  });
+
+  it('refused at start: a mask of which nothing is left, of CPUs the host lacks, that nobody can read, beside dedicated CPUs', async () => {
+    const scene = createScene(temp(), 'v2 systemd', '0-2,7');
+    const cases: [PretendVm, string, RegExp][] = [
+      [scene.addVm({ vcpus: 1, mask: '2', cpuset: '0-1' }), 'Empty', /leaves vCPU 0 no CPU/],
+      [scene.addVm({ vcpus: 1, mask: '3', cpuset: '0-2,7' }), 'HostCPUs', /CPU 3, which is not online/],
+      [scene.addVm({ vcpus: 1, mask: '1:', cpuset: '0-2,7' }), 'Parse', /entry 2 \(for vCPU 1\) is empty/],
+      [scene.addVm({ vcpus: 1, mask: '1', cpuset: '1-2', pins: [1] }), 'Dedicated', /dedicated CPUs/],
+    ];
+    const vms = scene.create();
+    run(vms);
+    await eventually(() => vms.pinning().length === cases.length, 'refused');
+    for (const [vm, reason, says] of cases) {
+      const found = vms.pinning().find(({ podUID }) => podUID === vm.uid);
+      assert.deepEqual([found?.state, found?.reason], ['refused', reason]);
+      assert.match(found?.message ?? '', says);
+    }
+    assert.deepEqual(scene.affinity.sets, []);
+  });
+
+  it('M5: on a host that is too small the override pins nothing and says so', async () => {
+    const scene = createScene(temp(), 'v2 systemd', '0-3');
+    const vm = scene.addVm({ vcpus: 2, mask: '0:7', fix: true, cpuset: '0-3' });
+    const vms = scene.create();
+    run(vms);
+    await eventually(() => vms.pinning()[0]?.state === 'pinned', 'looked at');
+    assert.deepEqual([vms.pinning()[0]?.reason, vcpusOf(vm, 2)], ['FellBack', ['0-3', '0-3']]);
+    assert.match(scene.eventsOf('CPUMaskFellBack')[0]?.message ?? '', /fix-cpu-mismatch/);
+  });
+
+  it('M5: a migration’s target is a pod of its own, pinned as soon as it has threads', async () => {
+    const scene = createScene(temp());
+    const vm = scene.addVm({ name: 'vm', vcpus: 2, mask: '1:3', cpuset: '0-7' });
+    const vms = scene.create();
+    run(vms);
+    await eventually(() => vms.pinning()[0]?.state === 'pinned', 'pinned');
+    const target = scene.addVm({ name: 'vm', vcpus: 2, mask: '1:3', cpuset: '0-7' });
+    await eventually(() => vcpusOf(target, 2).join() === '1,3', 'the target is pinned');
+    scene.launchers.delete(vm.uid);
+    await eventually(() => vms.pinning().length === 1, 'the source is gone');
+    assert.equal(vms.pinning()[0]?.podUID, target.uid);
+  });
+
+  it('another process under the same id, and a vCPU that is plugged in, are pinned anew', async () => {
+    const scene = createScene(temp());
+    const vm = scene.addVm({ vcpus: 2, mask: '1-2', cpuset: '0-7' });
+    const vms = scene.create();
+    run(vms);
+    await eventually(() => vcpusOf(vm, 2).join() === '1-2,1-2', 'pinned');
+    const process = scene.processes.get(vm.pid)!;
+    scene.affinity.masks.set(5000, set('0-7'));
+    process.threads.set(5000, 'CPU 2/KVM');
+    await eventually(() => String(scene.affinity.masks.get(5000)) === '1-2', 'the vCPU that was plugged in');
+    assert.equal(vms.pinning()[0]?.vcpus, 3);
+    scene.processes.set(vm.pid, { ...process, start: 99, threads: new Map([...process.threads].slice(0, 4)) });
+    vm.put('CPU 0/KVM', '0-7');
+    await eventually(() => vcpusOf(vm, 1).join() === '1-2', 'the new process');
+    await eventually(() => vms.pinning()[0]?.vcpus === 1, 'its one vCPU');
+  });
+
+  it('what others rewrite is put right; nothing is called while all is as it was left', async () => {
+    const scene = createScene(temp());
+    const vm = scene.addVm({ vcpus: 2, mask: '1:3', cpuset: '0-7' });
+    const vms = scene.create();
+    run(vms);
+    await eventually(() => vcpusOf(vm, 2).join() === '1,3', 'pinned');
+    vm.put('CPU 1/KVM', '0-7');
+    await eventually(() => vcpusOf(vm, 2).join() === '1,3', 'pinned again');
+    const calls = scene.affinity.sets.length;
+    await new Promise((resolve) => setTimeout(resolve, 60));
+    assert.equal(scene.affinity.sets.length, calls);
+  });
+
+  it('the kernel refuses one thread: none stays pinned, and the refusal is reported', async () => {
+    const scene = createScene(temp());
+    const vm = scene.addVm({ vcpus: 2, mask: '1:3', cpuset: '0-7' });
+    scene.affinity.forbidden.add(vm.threads.get('CPU 1/KVM')!);
+    const vms = scene.create();
+    run(vms);
+    await eventually(() => vms.pinning()[0]?.state === 'refused', 'refused');
+    assert.deepEqual([vms.pinning()[0]?.reason, vcpusOf(vm, 2)], ['System', ['0-7', '0-7']]);
+    assert.match(vms.pinning()[0]?.message ?? '', /EPERM.*CAP_SYS_NICE/);
+  });
+
+  it('M6: VMs that are pinned to the same CPUs are reported on the node; a vCPU that may run anywhere is not', async () => {
+    const scene = createScene(temp());
+    const a = scene.addVm({ name: 'a', vcpus: 2, mask: '1:3', cpuset: '0-7' });
+    scene.addVm({ name: 'b', vcpus: 2, mask: '3-4:all', cpuset: '0-7' });
+    scene.addVm({ name: 'c', vcpus: 1, mask: '7', cpuset: '0-7' });
+    const vms = scene.create();
+    run(vms);
+    await eventually(() => scene.eventsOf('CPUMasksOverlap').length > 0, 'reported');
+    const [event] = scene.eventsOf('CPUMasksOverlap');
+    assert.deepEqual(
+      [event?.on, event?.message],
+      ['Node/worker-1', 'virtual machines share CPUs: team-a/a and team-a/b on 3'],
+    );
+    assert.deepEqual(vms.status().overlaps, [{ vms: ['team-a/a', 'team-a/b'], cpus: '3' }]);
+    scene.annotate(a, { [CPU_MASK_ANNOTATION]: '0:1' });
+    await eventually(() => vms.status().overlaps.length === 0, 'no more');
+  });
+
+  it('a mask that is taken away gives the vCPUs their container’s CPUs back; so does the end, where that is wanted', async () => {
+    const scene = createScene(temp());
+    const vm = scene.addVm({ vcpus: 2, mask: '1:3', cpuset: '0-7' });
+    const vms = scene.create({ pinsAtEnd: 'restore' });
+    const stop = run(vms);
+    await eventually(() => vcpusOf(vm, 2).join() === '1,3', 'pinned');
+    scene.annotate(vm, {});
+    await eventually(() => vcpusOf(vm, 2).join() === '0-7,0-7', 'given back');
+    await eventually(() => vms.pinning().length === 0, 'not reported');
+    scene.annotate(vm, { [CPU_MASK_ANNOTATION]: '5' });
+    await eventually(() => vcpusOf(vm, 2).join() === '5,5', 'pinned');
+    await stop();
+    assert.deepEqual(vcpusOf(vm, 2), ['0-7', '0-7']);
+    const leaves = scene.create();
+    const end = run(leaves);
+    await eventually(() => vcpusOf(vm, 2).join() === '5,5', 'pinned');
+    await end();
+    assert.deepEqual([vcpusOf(vm, 2), leaves.pinning()], [['5', '5'], []]);
+  });
+
+  it('no mask is applied while it is not known what is reserved', async () => {
+    const scene = createScene(temp());
+    scene.view = { reserved: undefined };
+    const vm = scene.addVm({ vcpus: 1, mask: '0-1', cpuset: '0-7' });
+    const vms = scene.create();
+    run(vms);
+    await new Promise((resolve) => setTimeout(resolve, 40));
+    assert.deepEqual([vms.pinning(), vcpusOf(vm, 1)], [[], ['0-7']]);
+    scene.view = { reserved: set('0') };
+    await eventually(() => vcpusOf(vm, 1).join() === '1', 'pinned');
+  });
+
+  it('no cgroup is made or written for a mask', async () => {
+    const scene = createScene(temp());
+    const vm = scene.addVm({ vcpus: 2, mask: '1:3', cpuset: '0-7' });
+    const before = readdirSync(vm.path);
+    const vms = scene.create();
+    run(vms);
+    await eventually(() => vms.pinning()[0]?.state === 'pinned', 'pinned');
+    assert.deepEqual(readdirSync(vm.path), before);
+    assert.equal(readFileSync(join(vm.path, 'cpuset.cpus'), 'utf8'), '0-7\n');
+    assert.ok(!existsSync(join(vm.path, 'housekeeping')));
+  });
+});

@@ -1,0 +1,266 @@
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { EventRecorder, EventText } from '../../../kube/events.ts';
+import { CpuSet } from '../../../model/cpu-set.ts';
+import { createHost, type Host } from '../../../model/host.ts';
+import { CPU_MASK_ANNOTATION, FIX_CPU_MISMATCH_ANNOTATION } from '../../../model/names.ts';
+import { type AssignmentsView, UNKNOWN_VIEW } from '../../../node-agent/assignments/view.ts';
+import { createCgroupTree } from '../../../node-agent/vm-pinning/cgroup-tree.ts';
+import { type Launcher, launcherOf } from '../../../node-agent/vm-pinning/launchers.ts';
+import { createVmPinning, type VmPinningDeps } from '../../../node-agent/vm-pinning/vm-pinning.ts';
+import { recordingLogger, testMetrics } from '../support.ts';
+import { createFakeAffinity } from './fake-affinity.ts';
+
+export type Layout = 'v2 systemd' | 'v2 cgroupfs' | 'v1 systemd' | 'v1 cgroupfs' | 'v2 crun' | 'v2 nested';
+export const LAYOUTS: readonly Layout[] = [
+  'v2 systemd',
+  'v2 cgroupfs',
+  'v1 systemd',
+  'v1 cgroupfs',
+  'v2 crun',
+  'v2 nested',
+];
+const CLASSES = ['', 'burstable', 'besteffort'] as const;
+
+/** The cgroup of a container below the mount, as a kubelet and a runtime of that kind make it. */
+export function containerPath(layout: Layout, uid: string, id: string, of: (typeof CLASSES)[number] = ''): string {
+  const slice = `pod${uid.replaceAll('-', '_')}.slice`;
+  const systemd = (prefix: string, scope: string) =>
+    of === ''
+      ? `${prefix}.slice/${prefix}-${slice}/${scope}`
+      : `${prefix}.slice/${prefix}-${of}.slice/${prefix}-${of}-${slice}/${scope}`;
+  const cgroupfs = join('kubepods', of, `pod${uid}`, id);
+  switch (layout) {
+    case 'v2 systemd':
+      return systemd('kubepods', `cri-containerd-${id}.scope`);
+    case 'v2 crun':
+      return `${systemd('kubepods', `crio-${id}.scope`)}/container`;
+    case 'v2 nested':
+      return `kubelet.slice/${systemd('kubelet-kubepods', `cri-containerd-${id}.scope`)}`;
+    case 'v1 systemd':
+      return join('cpuset', systemd('kubepods', `cri-containerd-${id}.scope`));
+    case 'v1 cgroupfs':
+      return join('cpuset', cgroupfs);
+    case 'v2 cgroupfs':
+      return cgroupfs;
+  }
+}
+
+export interface PretendVm {
+  readonly uid: string;
+  /** The directory of its container. */
+  readonly path: string;
+  readonly pid: number;
+  launcher: Launcher;
+  /** Thread ids by name. */
+  readonly threads: Map<string, number>;
+  allowed(name: string): string;
+  /** Where virt-launcher, or a rewriter, puts a thread. */
+  put(name: string, cpus: string): void;
+  cpuset(cpus: string): void;
+  readonly housekeeping: { set(cpus: string): void; get(): string };
+}
+
+export interface VmOptions {
+  readonly name?: string;
+  readonly vcpus: number;
+  readonly mask?: string;
+  readonly fix?: boolean;
+  readonly cpuset: string;
+  /** Where vCPUs are pinned, by index: a VM with dedicated CPUs. */
+  readonly pins?: readonly number[];
+  readonly ioPins?: readonly number[];
+  /** What virt-handler has put into its cgroup; undefined: there is none. */
+  readonly housekeeping?: string;
+  readonly qos?: (typeof CLASSES)[number];
+}
+
+/** A node of as many CPUs as one likes: its cgroups as files, its threads and the kernel's part played. */
+export function createScene(root: string, layout: Layout = 'v2 systemd', online = '0-63') {
+  const affinity = createFakeAffinity();
+  const host = hostOf(online);
+  const processes = new Map<number, { name: string; start: number; threads: Map<number, string> }>();
+  const launchers = new Map<string, Launcher>();
+  const events: (EventText & { on: string })[] = [];
+  const recorder: EventRecorder = {
+    record: ({ kind, name }, event) => void events.push({ ...event, on: `${kind}/${name}` }),
+    flush: async () => {},
+  };
+  const version = layout.slice(0, 2);
+  mkdirSync(root, { recursive: true });
+  if (version === 'v2') writeFileSync(join(root, 'cgroup.controllers'), 'cpuset cpu\n');
+  let next = 1000;
+  let clock = 0;
+  let view: AssignmentsView = { ...UNKNOWN_VIEW, policy: 'static', reserved: CpuSet.EMPTY, problems: [] };
+  const viewListeners = new Set<() => void>();
+  let changed = () => {};
+  const { log, lines } = recordingLogger();
+
+  const write = (path: string, name: string, text: string) => {
+    mkdirSync(path, { recursive: true });
+    writeFileSync(join(path, name), `${text}\n`);
+  };
+  const effective = version === 'v2' ? 'cpuset.cpus.effective' : 'cpuset.effective_cpus';
+
+  const addVm = (options: VmOptions): PretendVm => {
+    const { name = `vm-${next}`, vcpus, mask, fix, cpuset, pins, ioPins = [], housekeeping, qos = '' } = options;
+    const pid = next++;
+    const uid = `00000000-0000-0000-0000-${String(pid).padStart(12, '0')}`;
+    const id = `c0ffee${pid}`;
+    const path = join(root, containerPath(layout, uid, id, qos));
+    write(path, effective, cpuset);
+    write(path, 'cpuset.cpus', cpuset);
+    write(path, 'cgroup.procs', `${pid - 1}\n${pid}`);
+    const named = new Map<string, number>();
+    const threads = new Map<number, string>();
+    const add = (thread: string, cpus: string) => {
+      const tid = named.size === 0 ? pid : next++;
+      named.set(thread, tid);
+      threads.set(tid, thread);
+      affinity.masks.set(tid, CpuSet.parse(cpus));
+    };
+    processes.set(pid, { name: 'qemu-system-x86', start: pid * 7, threads });
+    const emulator = housekeeping ?? cpuset;
+    for (const thread of ['qemu-system-x86', 'IO mon_iothread', 'vnc_worker']) add(thread, emulator);
+    for (let i = 0; i < vcpus; i++) add(`CPU ${i}/KVM`, pins === undefined ? cpuset : String(pins[i]));
+    ioPins.forEach((cpu, i) => {
+      add(`IO iothread${i + 1}`, String(cpu));
+    });
+    const hk = join(path, 'housekeeping');
+    if (housekeeping !== undefined) write(hk, 'cpuset.cpus', housekeeping);
+    const inHousekeeping = (tid: number) => existsSync(hk) && !threads.get(tid)?.startsWith('CPU ');
+    const before = affinity.cpusetOf;
+    const read = (file: string) => CpuSet.parse(readFileSync(file, 'utf8'));
+    affinity.cpusetOf = (tid) =>
+      threads.has(tid) ? read(join(inHousekeeping(tid) ? hk : path, 'cpuset.cpus')) : before(tid);
+    const annotations = {
+      ...(mask !== undefined && { [CPU_MASK_ANNOTATION]: mask }),
+      ...(fix && { [FIX_CPU_MISMATCH_ANNOTATION]: 'true' }),
+    };
+    const vm: PretendVm = {
+      uid,
+      path,
+      pid,
+      launcher: launcherPod(name, uid, id, annotations),
+      threads: named,
+      allowed: (thread) => String(CpuSet.fromWords(affinity.get(named.get(thread) ?? 0))),
+      put: (thread, cpus) => void affinity.masks.set(named.get(thread) ?? 0, CpuSet.parse(cpus)),
+      cpuset(cpus) {
+        write(path, effective, cpus);
+        write(path, 'cpuset.cpus', cpus);
+      },
+      housekeeping: {
+        set: (cpus) => write(hk, 'cpuset.cpus', cpus),
+        get: () => readFileSync(join(hk, 'cpuset.cpus'), 'utf8').trim(),
+      },
+    };
+    launchers.set(uid, vm.launcher);
+    if (pins !== undefined) hold(uid, cpuset);
+    changed();
+    return vm;
+  };
+
+  const hold = (podUID: string, cpus: string, container = 'compute') => {
+    const entry = { podUID, container, cpus: CpuSet.parse(cpus), name: undefined };
+    view = { ...view, assignments: [...view.assignments, entry], owned: view.owned.union(entry.cpus) };
+  };
+
+  const deps: VmPinningDeps = {
+    affinity,
+    tree: createCgroupTree(root),
+    threads: {
+      list: (pid) => [...(processes.get(pid)?.threads.keys() ?? [])],
+      name: (pid, tid) => processes.get(pid)?.threads.get(tid),
+    },
+    processes: { name: (pid) => processes.get(pid)?.name, start: (pid) => processes.get(pid)?.start },
+    now: () => clock,
+    watch: (onChange) => {
+      changed = onChange;
+      return {
+        items: launchers,
+        run: (signal) => new Promise((resolve) => signal.addEventListener('abort', () => resolve())),
+      };
+    },
+    assignments: {
+      view: () => view,
+      subscribe: (listener) => {
+        const call = () => listener(view, 0);
+        viewListeners.add(call);
+        return () => viewListeners.delete(call);
+      },
+    },
+    host: () => host,
+    checkInterval: 0.01,
+    pinsAtEnd: 'leave',
+    events: recorder,
+    nodeName: 'worker-1',
+    log,
+    metrics: testMetrics(),
+  };
+
+  return {
+    affinity,
+    processes,
+    launchers,
+    events,
+    lines,
+    deps,
+    addVm,
+    hold,
+    /** The annotations of the pod are these now. */
+    annotate(vm: PretendVm, annotations: Readonly<Record<string, string>>) {
+      const { vmi, uid, containerId = '' } = vm.launcher;
+      vm.launcher = launcherPod(vmi.name, uid, containerId, annotations);
+      launchers.set(uid, vm.launcher);
+      changed();
+    },
+    set view(change: Partial<AssignmentsView>) {
+      view = { ...view, ...change };
+      for (const listener of viewListeners) listener();
+    },
+    /** Milliseconds go by. */
+    pass: (milliseconds: number) => {
+      clock += milliseconds;
+    },
+    create: (more: Partial<VmPinningDeps> = {}) => createVmPinning({ ...deps, ...more }),
+    eventsOf: (reason: string) => events.filter((event) => event.reason === reason),
+  };
+}
+
+/** CPU n and CPU n + 16 are one core, where both are there. */
+function hostOf(online: string): Host {
+  const cpus = CpuSet.parse(online);
+  const isSecond = (cpu: number) => Math.floor(cpu / 16) % 2 === 1 && cpus.has(cpu - 16);
+  const cores = [...cpus].filter((cpu) => !isSecond(cpu)).map((cpu) => [cpu, cpu + 16].filter((one) => cpus.has(one)));
+  return createHost({ cells: [{ id: 0, cpus: online }], cores: cores.map((core) => String(CpuSet.of(core))) });
+}
+
+/** As virt-controller makes it. */
+export function launcherPod(
+  name: string,
+  uid: string,
+  id: string,
+  annotations: Readonly<Record<string, string>>,
+): Launcher {
+  const owner = {
+    apiVersion: 'kubevirt.io/v1',
+    kind: 'VirtualMachineInstance',
+    name,
+    uid: `vmi-${uid}`,
+    controller: true,
+  };
+  const found = launcherOf({
+    metadata: {
+      name: `virt-launcher-${name}-x`,
+      namespace: 'team-a',
+      uid,
+      labels: { 'kubevirt.io': 'virt-launcher' },
+      annotations,
+      ownerReferences: [owner],
+    },
+    spec: { containers: [{ name: 'compute', resources: undefined }] },
+    status: { containerStatuses: [{ name: 'compute', containerID: `containerd://${id}` }] },
+  });
+  if (found === undefined) throw new Error('not a launcher');
+  return found;
+}

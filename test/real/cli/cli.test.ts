@@ -1,0 +1,160 @@
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { parse } from 'yaml';
+import type { Explanation } from '../../../cli/explain/explanation.ts';
+import { REPORT } from '../../cli/cluster-fixture.ts';
+import { buildCli, plumbline } from '../../cli/run.ts';
+import { root } from '../../support/bundles.ts';
+import { needs } from '../../support/parts.ts';
+import { type ControlPlane, type KubernetesObject, startControlPlane } from '../control-plane.ts';
+import { FOREIGN_DEFINITIONS } from '../webhook/crds.ts';
+
+const TOPOLOGIES = '/apis/plumbline.dev/v1alpha1/nodetopologies';
+const MERGE = 'application/merge-patch+json';
+
+/** The role that docs/cli.md gives its reader. */
+function roleOfGuide(): KubernetesObject {
+  const guide = readFileSync(join(root, 'docs/cli.md'), 'utf8');
+  const [, yaml = ''] = /```yaml\n(apiVersion: rbac[\s\S]*?)```/.exec(guide) ?? [];
+  return parse(yaml) as KubernetesObject;
+}
+
+function podOf(name: string, cpus: number): KubernetesObject {
+  const amounts = {
+    cpu: String(cpus),
+    memory: '1Gi',
+    'plumbline.dev/placed': '1',
+    'physnet.plumbline.dev/physnet0': '1',
+  };
+  return {
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: { name, namespace: 'default' },
+    spec: { containers: [{ name: 'compute', image: 'x', resources: { requests: amounts, limits: amounts } }] },
+  };
+}
+
+describe('the command on a real API server', function () {
+  needs('controlPlane');
+  this.timeout(120_000);
+  let plane: ControlPlane;
+  let admin: string;
+  let user: string;
+
+  before(async () => {
+    buildCli();
+    plane = await startControlPlane();
+    admin = plane.adminKubeconfig;
+    await plane.create({ apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: 'user', namespace: 'default' } });
+    user = await plane.kubeconfig('user', await plane.serviceAccountToken('default', 'user'));
+  });
+  after(() => plane?.stop());
+
+  const run = (kubeconfig: string, ...args: string[]) => plumbline(args, { kubeconfig });
+  const oneLine = (stderr: string) => assert.match(stderr, /^plumbline: .+\n$/);
+
+  it('half-installed, no definition: one line, status 3', async () => {
+    const { status, stderr } = await run(admin, 'top');
+    assert.equal(status, 3);
+    oneLine(stderr);
+    assert.match(stderr, /knows no NodeTopology: Plumbline is not installed there/);
+  });
+
+  describe('installed', () => {
+    before(async () => {
+      const definition = parse(
+        readFileSync(join(root, 'manifests/base/crd/nodetopologies.yaml'), 'utf8'),
+      ) as KubernetesObject;
+      await plane.create(definition, ...FOREIGN_DEFINITIONS);
+      const deadline = Date.now() + 30_000;
+      while (Date.now() < deadline && (await run(admin, 'top')).stderr.includes('not installed')) {
+        // The API server serves a new kind a moment after its definition was written.
+      }
+      for (const name of ['worker-1', 'worker-2']) {
+        await plane.create({ apiVersion: 'v1', kind: 'Node', metadata: { name } });
+        await plane.create({ apiVersion: 'plumbline.dev/v1alpha1', kind: 'NodeTopology', metadata: { name } });
+        const assignments = name === 'worker-1' ? [{ podUID: 'x', container: 'compute', cpus: '1-6,17-22' }] : [];
+        await plane.client.patch(`${TOPOLOGIES}/${name}/status`, MERGE, { status: { ...REPORT, assignments } });
+      }
+      // Without a controller manager new nodes keep the taint that they are born with; worker-3 shows it.
+      await plane.create({ apiVersion: 'v1', kind: 'Node', metadata: { name: 'worker-3' } });
+      await plane.client.patch('/api/v1/nodes/worker-1', MERGE, { spec: { taints: null } });
+      await plane.client.patch('/api/v1/nodes/worker-2', MERGE, { spec: { unschedulable: true } });
+      await plane.create(podOf('waits', 10));
+    });
+
+    it('who may not is told what, status 3', async () => {
+      for (const args of [['top'], ['explain', 'pod', 'waits'], ['simulate', '--vm', '4c2t'], ['doctor']]) {
+        const { status, stderr } = await run(user, ...args);
+        assert.equal(status, 3, args.join(' '));
+        oneLine(stderr);
+        assert.match(
+          stderr,
+          /not allowed: .*cannot (list|get) resource "\w+".*; ask for the permissions in docs\/cli.md/,
+        );
+      }
+    });
+
+    describe('with the role of the guide', () => {
+      before(async () => {
+        const role = roleOfGuide();
+        await plane.create(role, {
+          apiVersion: 'rbac.authorization.k8s.io/v1',
+          kind: 'ClusterRoleBinding',
+          metadata: { name: 'plumbline-user' },
+          roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: role.metadata.name },
+          subjects: [{ kind: 'ServiceAccount', name: 'user', namespace: 'default' }],
+        });
+        const deadline = Date.now() + 30_000;
+        while (Date.now() < deadline && (await run(user, 'top')).status === 3) {
+          // Roles take effect a moment after they were written.
+        }
+      });
+
+      it('explain: node by node', async () => {
+        const { status, stdout, stderr } = await run(user, 'explain', 'pod', 'waits', '-o', 'json');
+        assert.equal(status, 0, stderr);
+        const { stage, nodes, notes } = JSON.parse(stdout) as Explanation;
+        assert.equal(stage, 'unscheduled');
+        const kinds = Object.fromEntries(nodes.flatMap(({ kind, nodes: names }) => names.map((name) => [name, kind])));
+        assert.deepEqual(kinds, { 'worker-1': 'network-elsewhere', 'worker-2': 'cordoned', 'worker-3': 'not-ready' });
+        assert.match(notes[0] ?? '', /worked out from the nodes’ reports/);
+      });
+
+      it('top, simulate', async () => {
+        assert.equal((await run(user, 'top', '-o', 'name')).stdout, 'node/worker-1\nnode/worker-2\n');
+        const { status, stdout } = await run(user, 'simulate', '--vm', '4c2t@physnet0:1');
+        assert.equal(status, 1);
+        assert.match(
+          stdout,
+          /no room for 1 more 4c2t@physnet0: 1 node: no room on the NUMA nodes of a required network/,
+        );
+      });
+
+      it('doctor: findings, and what it may not read it does not claim', async () => {
+        const { status, stdout, stderr } = await run(user, 'doctor');
+        assert.equal(stderr, '');
+        assert.equal(status, 1);
+        assert.match(stdout, /there is no MutatingWebhookConfiguration plumbline-webhook/);
+        assert.match(
+          stdout,
+          /certificates: not looked at: the certificate of plumbline-webhook \(you may not read them\)/,
+        );
+        assert.match(stdout, /1 node cordoned off: worker-2/);
+      });
+    });
+
+    it('a pod that is not there: status 4, with those that are', async () => {
+      const { status, stderr } = await run(admin, 'explain', 'pod', 'wait');
+      assert.equal(status, 4);
+      assert.match(stderr, /no pod wait in namespace default \(there are waits\)/);
+    });
+
+    it('a token that nobody knows: status 3', async () => {
+      const { status, stderr } = await run(await plane.kubeconfig('stranger', 'nonsense'), 'top');
+      assert.equal(status, 3);
+      assert.match(stderr, /^plumbline: the cluster does not know you \(401\)/);
+    });
+  });
+});

@@ -1,0 +1,63 @@
+import assert from 'node:assert/strict';
+import { runDemo } from '../../../cli/demo/demo.ts';
+import type { Printer, StepReport } from '../../../cli/demo/printer.ts';
+import { fitErrorMessage } from '../../../sandbox/scheduler/fit-error.ts';
+import { buildOnce, dist, root } from '../../support/bundles.ts';
+import { needs } from '../../support/parts.ts';
+import { createRealCluster } from './real-cluster.ts';
+
+/** Keeps what the steps came to, and shows nothing. */
+function recorder(): Printer & { readonly reports: readonly StepReport[] } {
+  const reports: StepReport[] = [];
+  const nothing = () => undefined;
+  return {
+    color: false,
+    reports,
+    title: nothing,
+    progress: nothing,
+    lines: nothing,
+    end: nothing,
+    step: (report) => void reports.push(report),
+  };
+}
+
+describe('the demo on a real control plane', function () {
+  needs('linux');
+  needs('controlPlane');
+  needs('kubectl');
+  this.timeout(180_000);
+  before(() => buildOnce());
+
+  it('holds in every step: real admission, scheduling through the extender, permissions and leases', async () => {
+    const printer = recorder();
+    const held = await runDemo({
+      dist,
+      packageRoot: root,
+      printer,
+      keep: false,
+      replacements: {},
+      createCluster: createRealCluster,
+    });
+    const { reports } = printer;
+    assert.deepEqual(
+      reports.filter((report) => !report.held),
+      [],
+    );
+    assert.deepEqual(
+      [held, reports.map(({ step }) => step)],
+      [true, ['rejected', 'installed', 'placed', 'switched', 'dpu-dead', 'dpu-back']],
+    );
+    const data = Object.fromEntries(reports.map((report) => [report.step, report.data]));
+    assert.equal(data['rejected']?.['reason'], 'SMTAlignmentError');
+    assert.equal(data['placed']?.['node'], 'numa1');
+    assert.deepEqual(data['placed']?.['cells'], [1]);
+    const said = String(data['dpu-dead']?.['reason']);
+    const silent = /DPU not ready: dead, last renewal \d+ s ago/.exec(said)?.[0] ?? 'DPU not ready';
+    const elsewhere = { unresolvable: true, reasons: ["node(s) didn't match Pod's node affinity/selector"] };
+    const misfits = new Map([
+      ['dpu', { unresolvable: true, reasons: [silent] }],
+      ...['smt2', 'smt-off', 'numa1'].map((node) => [node, elsewhere] as const),
+    ]);
+    assert.equal(said, fitErrorMessage(misfits.size, misfits), 'the sandbox’s scheduler says the same');
+  });
+});

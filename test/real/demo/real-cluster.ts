@@ -1,0 +1,195 @@
+import { type ClusterOptions, type DemoCluster, readManifest } from '../../../cli/demo/cluster.ts';
+import { createKubeClient, type KubeClient } from '../../../kube/client.ts';
+import { NAMESPACE } from '../../../model/names.ts';
+import {
+  BUILT_IN_TYPES,
+  ENDPOINT_SLICES,
+  EVENTS,
+  LEASES,
+  NODE_TOPOLOGIES,
+  NODES,
+  PODS,
+} from '../../../sandbox/api-server/built-in-types.ts';
+import { createCertificateAuthority } from '../../../sandbox/certificates.ts';
+import { createEmulatedNode, type EmulatedNode } from '../../../sandbox/emulated-node.ts';
+import type { Identity } from '../../../sandbox/identities.ts';
+import { createRemoteClient, type RemoteClient } from '../../../sandbox/remote-client.ts';
+import { createVirtController, type VirtController } from '../../../sandbox/virt-controller/virt-controller.ts';
+import { silent } from '../../support/logger.ts';
+import { type ControlPlane, type KubernetesObject, startControlPlane } from '../control-plane.ts';
+import { objectsOf, render } from '../install/rendered.ts';
+import type { Program } from '../processes.ts';
+import { FOREIGN_DEFINITIONS } from '../webhook/crds.ts';
+import { callOf, isWebhookConfiguration, untilCalled } from './webhook-configurations.ts';
+
+const AGENT = 'plumbline-node-agent';
+const DPUS = 'plumbline-dpu';
+/** Kinds that cert-manager brings. */
+const FOREIGN = ['Certificate', 'Issuer'];
+/** What the sandbox's parts and the demo's steps read. Custom ones are served once their definitions are. */
+const READ = BUILT_IN_TYPES.filter(
+  ({ custom, plural }) =>
+    custom || [PODS, EVENTS, LEASES, NODES, ENDPOINT_SLICES].some((type) => type.plural === plural),
+);
+const SCHEDULER = { profiles: [{ schedulerName: 'default-scheduler', percentageOfNodesToScore: 100 }] };
+
+/** A cluster of a real control plane. Its kubelets and KubeVirt's controller are the sandbox's. */
+export interface RealCluster extends DemoCluster {
+  /** Once it has been started. @throws Error before */
+  readonly plane: ControlPlane;
+  readonly scheduler: Program;
+}
+
+interface Parts {
+  readonly plane: ControlPlane;
+  readonly kube: KubeClient;
+  readonly client: RemoteClient;
+  readonly nodes: readonly EmulatedNode[];
+  readonly virtController: VirtController;
+  scheduler: Program;
+}
+
+/**
+ * kube-apiserver with every admission plugin and RBAC, etcd, kube-scheduler and all of kube-controller-manager; in it
+ * the shipped manifests with their Deployments and DaemonSets. The daemons run as processes beside it, each under the
+ * token of its own service account: an agent's is bound to the pod of the DaemonSet on its node.
+ */
+export function createRealCluster(options: ClusterOptions): RealCluster {
+  const authority = createCertificateAuthority('plumbline-services');
+  let parts: Parts | undefined;
+  let shipped: readonly KubernetesObject[] = [];
+  const started = () => {
+    if (parts === undefined) throw new Error('the cluster has not been started');
+    return parts;
+  };
+  return {
+    get client() {
+      return started().client;
+    },
+    authority,
+    get plane() {
+      return started().plane;
+    },
+    get scheduler() {
+      return started().scheduler;
+    },
+    node(name) {
+      const found = started().nodes.find((node) => node.name === name);
+      if (!found) throw new RangeError(`no node ${name}`);
+      return found;
+    },
+    async start() {
+      parts = await startParts(options);
+    },
+    async prepare() {
+      shipped = objectsOf(render('base', ['base/node-agent/components/dpu'])).filter(
+        ({ kind }) => !FOREIGN.includes(kind),
+      );
+      await started().plane.create(...shipped.filter((object) => !isWebhookConfiguration(object)));
+    },
+    kubeconfig: (identity) => kubeconfigOf(started(), identity),
+    async wire({ webhook, extender }) {
+      const { plane, scheduler } = started();
+      await plane.create(...shipped.filter(isWebhookConfiguration).map((one) => callOf(one, webhook, authority.cert)));
+      await untilCalled(plane);
+      await scheduler.stop();
+      started().scheduler = await plane.startScheduler(await configuration(options, extender, authority.cert));
+    },
+    async stop() {
+      if (parts === undefined) return;
+      const { plane, kube, client, nodes, virtController } = parts;
+      client.close();
+      await virtController.stop();
+      await Promise.all(nodes.map((node) => node.stop()));
+      await kube.close();
+      await plane.stop();
+    },
+  };
+}
+
+async function startParts({ directory, nodes: descriptions, onFault }: ClusterOptions): Promise<Parts> {
+  const plane = await startControlPlane();
+  try {
+    await plane.create(...FOREIGN_DEFINITIONS, ...definitions());
+    await plane.startControllers();
+    const kube = createKubeClient({ kubeconfig: plane.adminKubeconfig, userAgent: 'plumbline-test-parts' });
+    const client = createRemoteClient({ client: kube, types: READ, log: silent });
+    await client.start();
+    const virtController = createVirtController({ client, onFault });
+    const nodes = descriptions.map((description) =>
+      createEmulatedNode(description, { directory: `${directory}/${description.name}`, client, onFault }),
+    );
+    for (const node of nodes) await node.start();
+    virtController.start();
+    const scheduler = await plane.startScheduler(SCHEDULER);
+    return { plane, kube, client, nodes, virtController, scheduler };
+  } catch (error) {
+    await plane.stop();
+    throw error;
+  }
+}
+
+/** Plumbline's own, so that reports can be watched for from the start. */
+function definitions(): KubernetesObject[] {
+  return objectsOf(render('base/crd')).filter(({ metadata }) => metadata.name.startsWith(NODE_TOPOLOGIES.plural));
+}
+
+async function kubeconfigOf({ plane, client }: Parts, identity: Identity): Promise<string> {
+  switch (identity.kind) {
+    case 'admin':
+      return plane.adminKubeconfig;
+    case 'webhook':
+    case 'scheduler-plugin':
+      return plane.kubeconfig(identity.kind, await plane.serviceAccountToken(NAMESPACE, `plumbline-${identity.kind}`));
+    case 'node-agent': {
+      const pod = await agentPod(client, identity.node);
+      return plane.kubeconfig(`agent-${identity.node}`, await plane.serviceAccountToken(NAMESPACE, AGENT, pod));
+    }
+    case 'dpu':
+      await plane.create({
+        apiVersion: 'v1',
+        kind: 'ServiceAccount',
+        metadata: { name: identity.node, namespace: DPUS },
+      });
+      return plane.kubeconfig(`dpu-${identity.node}`, await plane.serviceAccountToken(DPUS, identity.node));
+  }
+}
+
+/** The pod that the DaemonSet's controller made for a node and the scheduler bound there. */
+function agentPod(client: RemoteClient, node: string): Promise<{ name: string; uid: string }> {
+  const seconds = 60;
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(() => {
+      end();
+      reject(new Error(`waited ${seconds} s for the DaemonSet's pod on ${node}`));
+    }, seconds * 1000);
+    const end = client.follow(PODS, ({ type, object: { metadata, spec } }) => {
+      if (type === 'DELETED' || metadata.namespace !== NAMESPACE || spec.nodeName !== node) return;
+      if (spec['serviceAccountName'] !== AGENT) return;
+      clearTimeout(timer);
+      queueMicrotask(() => end());
+      resolve({ name: metadata.name, uid: metadata.uid ?? '' });
+    });
+  });
+}
+
+/** The shipped scheduler configuration with the extender as a process beside the scheduler. */
+async function configuration(
+  { packageRoot }: ClusterOptions,
+  port: number,
+  ca: string,
+): Promise<Readonly<Record<string, unknown>>> {
+  const { profiles, extenders } = (await readManifest(packageRoot, 'scheduler/kube-scheduler-config.yaml')) as {
+    profiles: unknown;
+    extenders: { urlPrefix: string; tlsConfig: { serverName: string } }[];
+  };
+  const caData = Buffer.from(ca).toString('base64');
+  return {
+    profiles,
+    extenders: extenders.map(({ tlsConfig: { serverName }, ...extender }) => ({
+      ...extender,
+      urlPrefix: `https://127.0.0.1:${port}`,
+      tlsConfig: { caData, serverName },
+    })),
+  };
+}

@@ -1,0 +1,48 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { ControlPlane, KubernetesObject } from '../control-plane.ts';
+
+interface WebhookConfiguration extends KubernetesObject {
+  readonly webhooks: readonly { readonly clientConfig: { readonly service: { readonly path: string } } }[];
+}
+
+export function isWebhookConfiguration(object: KubernetesObject): object is WebhookConfiguration {
+  return object.kind.endsWith('WebhookConfiguration');
+}
+
+/** The shipped configuration, with the webhook as a process beside the API server in the place of its Service. */
+export function callOf({ webhooks, ...rest }: WebhookConfiguration, port: number, ca: string): KubernetesObject {
+  const caBundle = Buffer.from(ca).toString('base64');
+  const called = webhooks.map(({ clientConfig, ...webhook }) => ({
+    ...webhook,
+    clientConfig: { url: `https://127.0.0.1:${port}${clientConfig.service.path}`, caBundle },
+  }));
+  return { ...rest, webhooks: called };
+}
+
+const SECONDS = 20;
+
+/** The API server takes configurations up a moment after they are stored: waits until a pod comes back padded. */
+export async function untilCalled(plane: ControlPlane): Promise<void> {
+  const resources = { limits: { cpu: '3', memory: '1Gi' } };
+  const pod = {
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: { generateName: 'asks-', annotations: { 'plumbline.dev/align': 'whole-cores' } },
+    spec: { containers: [{ name: 'c', image: 'none', resources }] },
+  };
+  const deadline = performance.now() + SECONDS * 1000;
+  let last: unknown;
+  while (performance.now() < deadline) {
+    try {
+      const query = { dryRun: 'All' };
+      const answer = (await plane.client.create('/api/v1/namespaces/default/pods', pod, { query })) as {
+        spec: { containers: { resources: { limits: { cpu: string } } }[] };
+      };
+      if (answer.spec.containers[0]?.resources.limits.cpu === '4') return;
+    } catch (error) {
+      last = error;
+    }
+    await delay(50);
+  }
+  throw new Error(`waited ${SECONDS} s for the webhook to be called`, { cause: last });
+}

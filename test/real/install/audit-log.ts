@@ -1,0 +1,91 @@
+import { readFileSync } from 'node:fs';
+import { stringify } from 'yaml';
+
+/** One request to the API server, as authorization sees it. */
+export interface AuditedRequest {
+  readonly user: string;
+  readonly verb: string;
+  readonly group: string;
+  /** `pods`, `pods/eviction`. */
+  readonly resource: string;
+  /** Empty for the cluster's own objects, and for all namespaces at once. */
+  readonly namespace: string;
+  readonly name: string;
+  /** The answer's status; undefined for a watch that goes on. */
+  readonly status: number | undefined;
+  readonly uri: string;
+}
+
+interface Event {
+  readonly user: { readonly username: string };
+  readonly verb: string;
+  readonly stage: string;
+  readonly auditID: string;
+  readonly requestURI: string;
+  readonly objectRef?: {
+    readonly apiGroup?: string;
+    readonly resource: string;
+    readonly subresource?: string;
+    readonly namespace?: string;
+    readonly name?: string;
+  };
+  readonly responseStatus?: { readonly code?: number };
+  readonly requestObject?: { readonly spec?: AccessReview };
+}
+
+/** What a kubelet asks the API server before it answers somebody. */
+interface AccessReview {
+  readonly user?: string;
+  readonly resourceAttributes?: {
+    readonly verb: string;
+    readonly group?: string;
+    readonly resource: string;
+    readonly subresource?: string;
+    readonly name?: string;
+  };
+}
+
+/** An audit policy that has every request of Plumbline's accounts, and what kubelets ask about them. */
+export function auditPolicy(namespaces: readonly string[]): string {
+  return stringify({
+    apiVersion: 'audit.k8s.io/v1',
+    kind: 'Policy',
+    omitStages: ['RequestReceived'],
+    rules: [
+      { level: 'Metadata', userGroups: namespaces.map((name) => `system:serviceaccounts:${name}`) },
+      { level: 'Request', resources: [{ group: 'authorization.k8s.io', resources: ['subjectaccessreviews'] }] },
+      { level: 'None' },
+    ],
+  });
+}
+
+/** Every request so far, a watch once it has begun. What was put to a kubelet counts as its asker's request. */
+export function readAuditLog(file: string): AuditedRequest[] {
+  const lines = readFileSync(file, 'utf8').split('\n');
+  // The last line may be half written.
+  const events = lines.slice(0, -1).map((line) => JSON.parse(line) as Event);
+  return events.flatMap((event) => requestOf(event) ?? []);
+}
+
+function requestOf({ user, verb, requestURI: uri, objectRef, responseStatus, requestObject }: Event) {
+  const asked = requestObject?.spec;
+  if (asked?.resourceAttributes) {
+    const { verb: asksTo, group = '', resource, subresource, name = '' } = asked.resourceAttributes;
+    return {
+      user: asked.user ?? '',
+      verb: asksTo,
+      group,
+      resource: joined(resource, subresource),
+      namespace: '',
+      name,
+      status: undefined,
+      uri,
+    };
+  }
+  if (objectRef === undefined) return undefined;
+  const { apiGroup: group = '', resource, subresource, namespace = '', name = '' } = objectRef;
+  const status = responseStatus?.code;
+  return { user: user.username, verb, group, resource: joined(resource, subresource), namespace, name, status, uri };
+}
+
+const joined = (resource: string, subresource?: string) => (subresource ? `${resource}/${subresource}` : resource);

@@ -1,0 +1,129 @@
+import { execFileSync } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { type DaemonProcess, startDaemon } from '../../../cli/demo/daemons.ts';
+import type { OpenVswitch } from '../../../cli/demo/open-vswitch.ts';
+import { root } from '../../support/bundles.ts';
+import type { ControlPlane, KubernetesObject } from '../control-plane.ts';
+import { freePort } from '../processes.ts';
+import type { NodeStandIn } from './node-stand-in.ts';
+import { objectsOf, render } from './rendered.ts';
+
+export const SYSTEM = 'plumbline-system';
+export const DPUS = 'plumbline-dpu';
+/** A node with an Open vSwitch of its own, and one whose network is on a DPU. */
+export const [WORKER, DPU_WORKER] = ['worker', 'worker-dpu'];
+/** Seconds. */
+export const [INTERVAL, DURATION] = [1, 4];
+
+export interface Images {
+  readonly dist: string;
+  /** Of an image's file. */
+  path(image: string, file: string): string;
+}
+
+/** The images' files, as `npm run build:image` makes them. */
+export function buildImages(directory: string): Images {
+  const env = { ...process.env, PLUMBLINE_DIST: join(directory, 'dist') };
+  const names = ['webhook', 'scheduler-plugin', 'node-agent'];
+  const out = join(directory, 'images');
+  const args = ['run', '--silent', 'build:image', '--', ...names, '--out', out];
+  execFileSync('npm', args, { cwd: root, env, stdio: ['ignore', 'ignore', 'pipe'] });
+  return { dist: env.PLUMBLINE_DIST, path: (image, path) => join(out, image, path) };
+}
+
+export interface Workload extends KubernetesObject {
+  readonly spec: {
+    readonly template: { readonly spec: { readonly containers: readonly { readonly args?: readonly string[] }[] } };
+  };
+}
+
+function workload(objects: readonly KubernetesObject[], name: string): Workload {
+  const found = objects.find(
+    ({ kind, metadata }) => ['Deployment', 'DaemonSet'].includes(kind) && metadata.name === name,
+  );
+  if (found === undefined) throw new Error(`there is no workload ${name}`);
+  return found as Workload;
+}
+
+export const agentOf = (objects: readonly KubernetesObject[], node: string) =>
+  workload(objects, node === DPU_WORKER ? 'plumbline-node-agent-dpu-host' : 'plumbline-node-agent');
+
+export interface Starting {
+  readonly plane: ControlPlane;
+  readonly objects: readonly KubernetesObject[];
+  readonly images: Images;
+  readonly directory: string;
+  readonly nodes: ReadonlyMap<string, NodeStandIn>;
+  readonly ovs: OpenVswitch;
+  readonly undo: (() => Promise<unknown>)[];
+}
+
+const LOCAL = ['--probe-host', '127.0.0.1', '--probe-port', '0'];
+const LEASE = ['--dpu-node-lease-renew-interval', String(INTERVAL), '--dpu-node-lease-duration', String(DURATION)];
+
+/** What starts each daemon: the arguments that its manifest gives it, then where things are on this machine. */
+export function starter({ plane, objects, images, directory, nodes, ovs, undo }: Starting) {
+  let count = 0;
+  const start = async (image: string, args: readonly string[]): Promise<DaemonProcess> => {
+    const program = images.path(image, `plumbline/${image}.cjs`);
+    const daemon = startDaemon({ name: `${image}-${++count}`, program, args, directory });
+    undo.push(() => daemon.stop());
+    await daemon.ports();
+    return daemon;
+  };
+  const shipped = ({ spec }: Workload) =>
+    (spec.template.spec.containers[0]?.args ?? []).map((arg) => arg.replace('$(PLUMBLINE_HOST_IP)', '127.0.0.1'));
+  const secret = async (name: string): Promise<string[]> => {
+    const path = `/api/v1/namespaces/${SYSTEM}/secrets/${name}-tls`;
+    const { data } = (await plane.client.get(path)) as { data: Record<string, string> };
+    const files = ['tls.crt', 'tls.key'].map((key) => join(directory, `${name}-${key}`));
+    for (const [index, key] of ['tls.crt', 'tls.key'].entries()) {
+      writeFileSync(files[index] ?? '', Buffer.from(data[key] ?? '', 'base64'), { mode: 0o600 });
+    }
+    return ['--cert-file', files[0] ?? '', '--key-file', files[1] ?? ''];
+  };
+  const serving = async (image: string): Promise<string[]> => {
+    const name = `plumbline-${image}`;
+    const token = await plane.serviceAccountToken(SYSTEM, name);
+    return [
+      ...shipped(workload(objects, name)),
+      ...['--host', '127.0.0.1', '--port', String(await freePort()), ...LOCAL, ...(await secret(name))],
+      ...['--kubeconfig', await plane.kubeconfig(image, token)],
+    ];
+  };
+  return {
+    startWebhook: async () => start('webhook', await serving('webhook')),
+    startExtender: async (podIp: string) =>
+      start('scheduler-plugin', [...(await serving('scheduler-plugin')), '--pod-ip', podIp, '--pod-name', podIp]),
+    async startAgent(name: string) {
+      const node = nodes.get(name);
+      const pod = (await plane.client.get(`/api/v1/namespaces/${SYSTEM}/pods/agent-${name}`)) as {
+        metadata: { name: string; uid: string };
+      };
+      const token = await plane.serviceAccountToken(SYSTEM, 'plumbline-node-agent', pod.metadata);
+      const of = (path: string) => join(directory, name, path);
+      writeFileSync(of('networks.yaml'), 'physnets: { physnet0: { numaNodes: [0] } }\n');
+      return start('node-agent', [
+        ...shipped(agentOf(objects, name)),
+        ...['--node-name', name, '--kubeconfig', await plane.kubeconfig(`agent-${name}`, token)],
+        ...['--sysfs-root', node?.sysfs ?? '', '--kubelet-dir', node?.kubelet.directory ?? ''],
+        ...['--kubelet-endpoint', node?.endpoint ?? '', '--network-map', of('networks.yaml')],
+        ...['--ovs-rundir', of('ovs'), '--ovs-enabler', of('ovs/enabler'), '--state-dir', of('state')],
+        ...['--gate-socket', of('gate.sock'), '--gate-state', of('gate.state')],
+        ...['--gate-shim', images.path('node-agent', 'usr/local/bin/plumbline-gate')],
+        ...['--cni-conf-dir', of('net.d'), '--cni-bin-dir', of('bin'), ...LOCAL, ...LEASE],
+      ]);
+    },
+    async startDpu() {
+      const account = { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: DPU_WORKER, namespace: DPUS } };
+      await plane.create(account);
+      const token = await plane.serviceAccountToken(DPUS, DPU_WORKER);
+      return start('node-agent', [
+        ...shipped(workload(objectsOf(render('overlays/dpu')), 'plumbline-node-agent-dpu')),
+        ...['--node-name', DPU_WORKER, '--kubeconfig', await plane.kubeconfig('dpu', token)],
+        ...['--ovs-rundir', ovs.rundir, ...LOCAL, ...LEASE],
+      ]);
+    },
+  };
+}

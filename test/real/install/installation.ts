@@ -1,0 +1,168 @@
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { parse } from 'yaml';
+import type { DaemonProcess } from '../../../cli/demo/daemons.ts';
+import { openVswitch } from '../../../cli/demo/open-vswitch.ts';
+import type { KubeClient } from '../../../kube/client.ts';
+import { root } from '../../support/bundles.ts';
+import { pathOf } from '../../support/parts.ts';
+import { type ControlPlane, type KubernetesObject, startControlPlane } from '../control-plane.ts';
+import { createServiceStandIn, type ServiceStandIn } from '../scheduler/service-stand-in.ts';
+import { type AuditedRequest, auditPolicy, readAuditLog } from './audit-log.ts';
+import { agentOf, buildImages, DPU_WORKER, DPUS, SYSTEM, starter, WORKER, type Workload } from './daemons.ts';
+import { DEFINITIONS } from './foreign-definitions.ts';
+import { createNodeStandIn, type NodeStandIn } from './node-stand-in.ts';
+import { objectsOf, render } from './rendered.ts';
+import { createWayToTheCluster, type WayToTheCluster } from './to-the-cluster.ts';
+
+/**
+ * Plumbline as a user would install it on a real API server: the manifests applied by kubectl, the certificates of the
+ * development overlay's script, the daemons from their images' files, each under a token of its shipped service account,
+ * with the arguments of its shipped workload. Nothing in the API is changed for the test.
+ */
+export interface Installation {
+  readonly plane: ControlPlane;
+  readonly client: KubeClient;
+  /** What was applied. */
+  readonly objects: readonly KubernetesObject[];
+  readonly nodes: ReadonlyMap<string, NodeStandIn>;
+  readonly service: ServiceStandIn;
+  /** The authority of the serving certificates, PEM. */
+  ca(): string;
+  /** Every request of Plumbline's accounts so far. */
+  requests(): AuditedRequest[];
+  startWebhook(): Promise<DaemonProcess>;
+  /** @param podIp what it publishes while it is the active one */
+  startExtender(podIp: string): Promise<DaemonProcess>;
+  startAgent(node: string): Promise<DaemonProcess>;
+  startDpu(): Promise<DaemonProcess>;
+  startScheduler(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+export async function install(): Promise<Installation> {
+  const directory = mkdtempSync(join(tmpdir(), 'plumbline-install-'));
+  const file = (name: string) => join(directory, name);
+  const undo: (() => Promise<unknown>)[] = [async () => rmSync(directory, { recursive: true, force: true })];
+  const stop = async () => {
+    for (const one of undo.toReversed()) await one();
+  };
+  try {
+    const images = buildImages(directory);
+    const way = await createWayToTheCluster(directory);
+    undo.push(way.stop);
+    const plane = await startAudited(file, way);
+    undo.push(plane.stop);
+    const objects = objectsOf(render('overlays/dpu-host', ['base/node-agent/components/gate']));
+    await apply(plane, file('ca.crt'));
+    const nodes = new Map<string, NodeStandIn>();
+    for (const name of [WORKER, DPU_WORKER]) {
+      mkdirSync(file(name));
+      const node = await createNodeStandIn(name, file(name), plane.client);
+      nodes.set(name, node);
+      undo.push(node.stop);
+      await createNode(plane, name, agentOf(objects, name));
+    }
+    const service = await createServiceStandIn(plane.client, SYSTEM, 'plumbline-scheduler-plugin');
+    undo.push(service.stop);
+    const ovs = await openVswitch(images.dist, directory);
+    undo.push(ovs.stop);
+    const daemons = starter({ plane, objects, images, directory, nodes, ovs, undo });
+    return {
+      plane,
+      client: plane.client,
+      objects,
+      nodes,
+      service,
+      ca: () => readFileSync(file('ca.crt'), 'utf8'),
+      requests: () => readAuditLog(file('audit.log')),
+      startExtender: daemons.startExtender,
+      startAgent: daemons.startAgent,
+      startDpu: daemons.startDpu,
+      async startWebhook() {
+        const webhook = await daemons.startWebhook();
+        way.port = (await webhook.ports()).port;
+        return webhook;
+      },
+      async startScheduler() {
+        const text = await readFile(join(root, 'manifests/scheduler/kube-scheduler-config.yaml'), 'utf8');
+        const configuration = parse(text) as { extenders: { urlPrefix: string; tlsConfig: { caFile: string } }[] };
+        for (const extender of configuration.extenders) {
+          extender.urlPrefix = `https://127.0.0.1:${service.port}`;
+          extender.tlsConfig.caFile = file('ca.crt');
+        }
+        const backoff = { podInitialBackoffSeconds: 1, podMaxBackoffSeconds: 2 };
+        await plane.startScheduler({ ...configuration, ...backoff });
+      },
+      stop,
+    };
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}
+
+function startAudited(file: (name: string) => string, way: WayToTheCluster): Promise<ControlPlane> {
+  writeFileSync(file('audit-policy.yaml'), auditPolicy([SYSTEM, DPUS]));
+  writeFileSync(file('egress.yaml'), way.configuration);
+  return startControlPlane({
+    apiServerArgs: [
+      ...['--audit-policy-file', file('audit-policy.yaml'), '--audit-log-path', file('audit.log')],
+      ...['--egress-selector-config-file', file('egress.yaml')],
+      // The second of these would have to be lifted by controllers that do not run.
+      '--disable-admission-plugins=ServiceAccount,TaintNodesByCondition',
+    ],
+  });
+}
+
+/** As docs/install.md says, for a cluster without cert-manager. */
+async function apply(plane: ControlPlane, caFile: string): Promise<void> {
+  const namespace = { apiVersion: 'v1', kind: 'Namespace' };
+  await plane.create(
+    { ...namespace, metadata: { name: 'ovn-kubernetes' } },
+    { ...namespace, metadata: { name: 'tenant' } },
+    ...DEFINITIONS,
+  );
+  const kubectl = pathOf('kubectl');
+  const path = `${dirname(kubectl)}:${process.env.PATH ?? ''}`;
+  const env = { ...process.env, KUBECONFIG: plane.adminKubeconfig, PATH: path };
+  execFileSync(kubectl, ['apply', '--server-side', '--validate=strict', '-f', '-'], {
+    input: render('overlays/dpu-host', ['base/node-agent/components/gate']),
+    env,
+    stdio: ['pipe', 'ignore', 'inherit'],
+  });
+  const script = join(root, 'manifests/overlays/development/certificates.sh');
+  execFileSync(script, ['--ca-out', caFile], { env, stdio: ['ignore', 'ignore', 'inherit'] });
+}
+
+/** The node as its kubelet would register it, and the agent's pod as its DaemonSet would make it. */
+async function createNode(plane: ControlPlane, name: string, { spec }: Workload): Promise<void> {
+  const amounts = {
+    ...{ cpu: '16', memory: '64Gi', pods: '110', 'devices.kubevirt.io/kvm': '1k' },
+    ...(name === WORKER && { 'physnet.plumbline.dev/physnet0': '110' }),
+  };
+  const labels = {
+    'kubernetes.io/hostname': name,
+    'kubernetes.io/os': 'linux',
+    ...(name === DPU_WORKER && { 'k8s.ovn.org/dpu-host': '' }),
+  };
+  const conditions = [{ type: 'Ready', status: 'True', reason: 'KubeletReady', message: '' }];
+  const nodeInfo = { kubeletVersion: 'v1.36.2' };
+  await plane.create(
+    {
+      apiVersion: 'v1',
+      kind: 'Node',
+      metadata: { name, labels },
+      status: { capacity: amounts, allocatable: amounts, conditions, nodeInfo },
+    },
+    {
+      apiVersion: 'v1',
+      kind: 'Pod',
+      metadata: { name: `agent-${name}`, namespace: SYSTEM },
+      spec: { ...spec.template.spec, nodeName: name },
+    },
+  );
+}

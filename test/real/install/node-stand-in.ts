@@ -1,0 +1,109 @@
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:https';
+import { join } from 'node:path';
+import { parse } from 'yaml';
+import type { KubeClient } from '../../../kube/client.ts';
+import { CpuSet } from '../../../model/cpu-set.ts';
+import { createHost } from '../../../model/host.ts';
+import { createCertificateAuthority } from '../../../sandbox/certificates.ts';
+import { kubeletConfiguration } from '../../../sandbox/kubelet/settings.ts';
+import { writeSysfs } from '../../../sandbox/kubelet/sysfs.ts';
+import { createFakeKubelet, type FakeKubelet } from '../../node-agent/fake-kubelet.ts';
+
+/** What an agent finds on its node: sysfs, the kubelet's directory and sockets, and the kubelet's port. */
+export interface NodeStandIn {
+  readonly name: string;
+  readonly sysfs: string;
+  readonly kubelet: FakeKubelet;
+  /** Of the kubelet's port. */
+  readonly endpoint: string;
+  /** Answers of the kubelet's port so far: the HTTP status of each. */
+  readonly answers: readonly number[];
+  stop(): Promise<void>;
+}
+
+/** Two sockets of four cores with two threads; CPUs 0 and 8 are reserved. */
+const HOST = createHost({
+  cells: [
+    { id: 0, cpus: '0-3,8-11' },
+    { id: 1, cpus: '4-7,12-15' },
+  ],
+  cores: Array.from({ length: 8 }, (_, core) => `${core},${core + 8}`),
+});
+const RESERVED = CpuSet.parse('0,8');
+
+/** @param client the administrator: a kubelet's own certificate would be allowed the two reviews as well */
+export async function createNodeStandIn(name: string, directory: string, client: KubeClient): Promise<NodeStandIn> {
+  const sysfs = join(directory, 'sys');
+  const kubelet = createFakeKubelet(join(directory, 'kubelet'));
+  await writeSysfs(sysfs, HOST);
+  const configuration = kubeletConfiguration({
+    version: 'v1.36.2',
+    host: HOST,
+    reserved: RESERVED,
+    cpuManagerPolicy: 'static',
+    cpuManagerPolicyOptions: { 'full-pcpus-only': 'true' },
+    topologyManagerPolicy: 'best-effort',
+    topologyManagerScope: 'container',
+  });
+  writeFileSync(join(kubelet.directory, 'config.yaml'), configuration);
+  const free = HOST.online.minus(RESERVED).toString();
+  kubelet.allocatable = free;
+  kubelet.writeCheckpoint(HOST.online.toString());
+  await kubelet.start();
+
+  const answers: number[] = [];
+  const { cert, key } = createCertificateAuthority('kubelet').issue([name]);
+  mkdirSync(join(kubelet.directory, 'pki'));
+  writeFileSync(join(kubelet.directory, 'pki/kubelet.crt'), cert);
+  const server = createServer({ cert, key }, (request, response) => {
+    void mayRead(client, name, request.headers.authorization).then((status) => {
+      answers.push(status);
+      response.writeHead(status, { 'content-type': 'application/json' });
+      response.end(status === 200 ? JSON.stringify({ kubeletconfig: parse(configuration) }) : '');
+    });
+  });
+  await new Promise<void>((resolve) => {
+    server.listen(0, '127.0.0.1', resolve);
+  });
+  const address = server.address();
+  return {
+    name,
+    sysfs,
+    kubelet,
+    endpoint: `127.0.0.1:${typeof address === 'object' && address !== null ? address.port : 0}`,
+    answers,
+    async stop() {
+      await kubelet.stop();
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
+
+interface Reviewed {
+  readonly status: {
+    readonly authenticated?: boolean;
+    readonly allowed?: boolean;
+    readonly user?: { readonly username: string; readonly groups: readonly string[] };
+  };
+}
+
+/** As the kubelet does it (Kubernetes 1.33 and newer): who is it, and may that one read this node's configz? */
+async function mayRead(client: KubeClient, node: string, authorization = ''): Promise<number> {
+  const token = authorization.replace(/^Bearer /, '');
+  const { status: who } = (await client.create('/apis/authentication.k8s.io/v1/tokenreviews', {
+    apiVersion: 'authentication.k8s.io/v1',
+    kind: 'TokenReview',
+    spec: { token },
+  })) as Reviewed;
+  if (who.authenticated !== true || who.user === undefined) return 401;
+  const { username: user, groups } = who.user;
+  const resourceAttributes = { verb: 'get', version: 'v1', resource: 'nodes', subresource: 'configz', name: node };
+  const { status } = (await client.create('/apis/authorization.k8s.io/v1/subjectaccessreviews', {
+    apiVersion: 'authorization.k8s.io/v1',
+    kind: 'SubjectAccessReview',
+    spec: { user, groups, resourceAttributes },
+  })) as Reviewed;
+  return status.allowed === true ? 200 : 403;
+}

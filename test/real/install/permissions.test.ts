@@ -1,0 +1,257 @@
+import assert from 'node:assert/strict';
+import { Agent, request } from 'node:https';
+import type { DaemonProcess } from '../../../cli/demo/daemons.ts';
+import { needs } from '../../support/parts.ts';
+import { report, topologyOf, until } from '../scheduler/stage.ts';
+import { type CreatedVmi, launcherFor, localnet, virtualMachineInstance } from '../webhook/objects.ts';
+import { DPU_WORKER, DPUS, SYSTEM, WORKER } from './daemons.ts';
+import { covers, type Grant, grantsOf, grantText } from './grants.ts';
+import { type Installation, install } from './installation.ts';
+
+/** The accounts of the three daemons, and that of a DPU. */
+const ACCOUNTS = [
+  { namespace: SYSTEM, name: 'plumbline-webhook' },
+  { namespace: SYSTEM, name: 'plumbline-scheduler-plugin' },
+  { namespace: SYSTEM, name: 'plumbline-node-agent' },
+  { namespace: DPUS, name: DPU_WORKER },
+];
+/** Namespaces that the manifests know; a role there could be a role of that namespace. */
+const KNOWN = [SYSTEM, DPUS, 'ovn-kubernetes'];
+/**
+ * Granted in every namespace though used in known ones only: the extender reads the Leases of agents and of DPUs, and
+ * where DPUs' are is a setting; a role in a namespace that may not be there could not be installed.
+ */
+const WIDER = ['leases'];
+/** Resources that no request is for: a policy asks whether their verb is given, and what it lets pass is tested here. */
+const ASKED_BY_POLICIES = ['pausedstarts'];
+const TENANT = '/api/v1/namespaces/tenant';
+
+interface SeenPod {
+  readonly metadata: { readonly name: string; readonly uid: string; readonly deletionTimestamp?: string };
+  readonly spec: { readonly nodeName?: string; readonly containers: readonly { resources: { limits: object } }[] };
+  readonly status: { readonly conditions?: readonly { readonly type: string; readonly message?: string }[] };
+}
+
+describe('an installation on a real API server, with the permissions that are shipped', function () {
+  needs('controlPlane');
+  needs('kubectl');
+  needs('musl');
+  needs('make');
+  this.timeout(120_000);
+  let installed: Installation;
+  let dpu: DaemonProcess;
+  let extenders: DaemonProcess[];
+
+  before(async () => {
+    installed = await install();
+    const webhook = await installed.startWebhook();
+    extenders = [await installed.startExtender('10.244.0.1')];
+    const agents = [await installed.startAgent(WORKER), await installed.startAgent(DPU_WORKER)];
+    dpu = await installed.startDpu();
+    await Promise.all([webhook, ...extenders, ...agents].map((daemon) => daemon.ready()));
+    await installed.startScheduler();
+  });
+  after(async () => installed?.stop());
+
+  const read = async <T>(path: string): Promise<T> => (await installed.client.get(path)) as T;
+  const pod = (name: string) => read<SeenPod>(`${TENANT}/pods/${name}`);
+  const eventsOf = async (uid: string) => {
+    interface Seen {
+      readonly items: readonly { readonly reason: string; readonly involvedObject: { readonly uid?: string } }[];
+    }
+    const { items } = await read<Seen>(`${TENANT}/events`);
+    return items.filter(({ involvedObject }) => involvedObject.uid === uid).map(({ reason }) => reason);
+  };
+  const condition = async () => {
+    const { status } = await read<{ status: { conditions: { type: string; status: string }[] } }>(
+      `/api/v1/nodes/${DPU_WORKER}`,
+    );
+    return status.conditions.find(({ type }) => type === 'plumbline.dev/DPUReady')?.status;
+  };
+  const simplePod = (name: string, spec: object) => {
+    const resources = { limits: { 'devices.kubevirt.io/kvm': '1' } };
+    const containers = [{ name: 'main', image: 'none', resources }];
+    const object = { apiVersion: 'v1', kind: 'Pod', metadata: { name }, spec: { containers, ...spec } };
+    return installed.client.create(`${TENANT}/pods`, object) as Promise<SeenPod>;
+  };
+  const onDpuNode = { nodeSelector: { 'kubernetes.io/hostname': DPU_WORKER } };
+  let launcher: SeenPod;
+
+  it('the webhook pads a launcher and asks for the device of its network', async () => {
+    const { client, plane } = installed;
+    await plane.create(localnet('tenant', 'data', 'physnet0'));
+    const vmi = virtualMachineInstance('vm', {
+      annotations: { 'kubevirt.io/CPUManagerPolicyBetaOptions': 'full-pcpus-only' },
+      networks: { data: 'data' },
+    });
+    const path = '/apis/kubevirt.io/v1/namespaces/tenant/virtualmachineinstances';
+    const created = (await client.create(path, vmi)) as CreatedVmi;
+    const more = { 'devices.kubevirt.io/kvm': '1' };
+    const admit = (of: CreatedVmi) =>
+      client.create(`${TENANT}/pods`, launcherFor(of, { cpu: '5', more })) as Promise<SeenPod>;
+    launcher = await admit(created);
+    const limits = launcher.spec.containers[0]?.resources.limits;
+    assert.deepEqual(limits, { cpu: '6', memory: '1Gi', ...more, 'physnet.plumbline.dev/physnet0': '1' });
+    await until('the VMI’s Event', async () => (await eventsOf(created.metadata.uid)).includes('PaddedToWholeCores'));
+    // The API server is asked about a VMI and a network that are in no cache.
+    const gone = { ...created, metadata: { ...created.metadata, name: 'gone', uid: 'gone' } } as CreatedVmi;
+    await admit(gone);
+    const elsewhere = virtualMachineInstance('elsewhere', { networks: { data: 'not-there' } });
+    await admit((await client.create(path, elsewhere)) as CreatedVmi);
+  });
+
+  it('the extender has it placed, and labels the nodes', async () => {
+    await until('the launcher to be bound', async () => (await pod(launcher.metadata.name)).spec.nodeName === WORKER);
+    for (const node of [WORKER, DPU_WORKER]) {
+      await until(`labels of ${node}`, async () => {
+        const { metadata } = await read<{ metadata: { labels: Record<string, string> } }>(`/api/v1/nodes/${node}`);
+        return metadata.labels['plumbline.dev/threads-per-core'] === '2';
+      });
+    }
+  });
+
+  it('and explains it', async () => {
+    const { port } = await extenders[0]!.ports();
+    const text = await explain(port, `tenant/${launcher.metadata.name}`);
+    assert.match(text, new RegExp(WORKER));
+  });
+
+  it('the agent asks the kubelet for its configuration, and judges the CPUs that the launcher was given', async () => {
+    const { kubelet, answers } = installed.nodes.get(WORKER)!;
+    await until('the kubelet’s answer', async () => answers.length > 0);
+    assert.deepEqual([...new Set(answers)], [200]);
+    const resource = 'physnet.plumbline.dev/physnet0';
+    const registered = () => kubelet.registrations.findLast(({ resourceName }) => resourceName === resource);
+    await until('the device to be registered', async () => registered() !== undefined);
+    const { name, uid } = launcher.metadata;
+    const ids = ['physnet0-0'];
+    // The other NUMA node.
+    kubelet.pods[`tenant/${name}`] = { compute: '4-6,12-14' };
+    kubelet.devices[`tenant/${name}`] = { [resource]: ids };
+    kubelet.writeCheckpoint('0-3,7-11,15', { [uid]: { compute: '4-6,12-14' } });
+    const plugin = kubelet.plugin(registered()!.endpoint);
+    await assert.rejects(plugin.preStartContainer(ids), /physnet0/);
+    plugin.close();
+    await until('the pod’s Event', async () => (await eventsOf(uid)).length > 0);
+  });
+
+  it('the agents report, and make the DPU’s Lease anew as it should be', async () => {
+    const lease = '/apis/coordination.k8s.io/v1/namespaces/ovn-kubernetes/leases/ovn-dpu-worker-dpu';
+    await until('DPUReady', async () => (await condition()) === 'True', 30);
+    const holder = { spec: { holderIdentity: 'somebody' } };
+    await installed.client.patch(lease, 'application/merge-patch+json', holder);
+    await until('the holder to be right again', async () => {
+      const { spec } = await read<{ spec: { holderIdentity: string } }>(lease);
+      return spec.holderIdentity === 'ovnkube-dpu-node';
+    });
+  });
+
+  it('a DPU dies: its node is refused, and what was about to start there is evicted', async () => {
+    await dpu.stop('SIGKILL');
+    await until('DPUReady to be False', async () => (await condition()) === 'False', 30);
+    const { metadata } = await simplePod('starting', { nodeName: DPU_WORKER });
+    await until('the eviction', async () => (await eventsOf(metadata.uid)).includes('EvictedBeforeStart'));
+    await simplePod('waiting', onDpuNode);
+    await until('the refusal', async () => {
+      const { conditions = [] } = (await pod('waiting')).status;
+      return conditions.some(({ message }) => /DPU not ready/.test(message ?? ''));
+    });
+  });
+
+  it('it comes back: the waiting pod is tried again and placed', async () => {
+    dpu = await installed.startDpu();
+    await until('the pod to be bound', async () => (await pod('waiting')).spec.nodeName === DPU_WORKER, 30);
+  });
+
+  it('a VM with a CPU mask starts paused, and is to go on once its node’s agent reports it pinned', async () => {
+    const { client, plane } = installed;
+    const path = '/apis/kubevirt.io/v1/namespaces/tenant/virtualmachineinstances';
+    const node = 'masked';
+    const annotations = { 'plumbline.dev/cpu-mask': '1-2' };
+    await client.create(path, {
+      apiVersion: 'kubevirt.io/v1',
+      kind: 'VirtualMachineInstance',
+      metadata: { name: 'masked', annotations },
+      spec: { domain: { cpu: { cores: 2 }, devices: {} }, networks: [{ name: 'default', pod: {} }] },
+    });
+    // What virt-controller, virt-handler and that node's agent would say.
+    await plane.create({ apiVersion: 'v1', kind: 'Node', metadata: { name: node } });
+    const paused = {
+      type: 'Paused',
+      status: 'True',
+      reason: 'PausedByUser',
+      lastTransitionTime: '2026-01-01T00:00:00Z',
+    };
+    const status = { phase: 'Running', nodeName: node, activePods: { 'launcher-uid': node }, conditions: [paused] };
+    await client.patch(`${path}/masked`, 'application/merge-patch+json', { status });
+    const pinned = {
+      podUID: 'launcher-uid',
+      namespace: 'tenant',
+      podName: 'launcher',
+      state: 'pinned',
+      vcpus: 2,
+    } as const;
+    await report(client, node, topologyOf({ pinning: [pinned] }));
+    const asked = () => installed.requests().some(({ resource }) => resource === 'virtualmachineinstances/unpause');
+    await until('KubeVirt to be asked', async () => asked());
+    const { metadata } = await read<{ metadata: { annotations: Record<string, string> } }>(`${path}/masked`);
+    assert.equal(metadata.annotations['plumbline.dev/paused-start'], 'paused 2026-01-01T00:00:00Z');
+  });
+
+  it('another replica takes over, and one with an address of the other family', async () => {
+    for (const address of ['10.244.0.2', 'fd00::3']) {
+      const next = await installed.startExtender(address);
+      await next.ready();
+      await extenders.at(-1)?.stop();
+      extenders.push(next);
+      await until(`${address} to be published`, async () => (await installed.service.endpoint())?.address === address);
+    }
+  });
+
+  it('no call was forbidden, by roles or by policies', () => {
+    const refused = installed.requests().filter(({ status }) => status === 401 || status === 403);
+    assert.deepEqual(
+      refused.map(({ user, verb, uri }) => `${user}: ${verb} ${uri}`),
+      [],
+    );
+  });
+
+  for (const account of ACCOUNTS) {
+    const user = `system:serviceaccount:${account.namespace}:${account.name}`;
+    const used = (grant: Grant) => installed.requests().filter((one) => one.user === user && covers(grant, one));
+
+    it(`${account.namespace}/${account.name}: every verb that it is given was used`, () => {
+      const grants = grantsOf(installed.objects, account);
+      assert.ok(grants.length > 0);
+      const unused = grants.filter((grant) => !ASKED_BY_POLICIES.includes(grant.resource) && used(grant).length === 0);
+      console.log(`      ${grants.length} verbs granted, ${unused.length} unused`);
+      assert.deepEqual(unused.map(grantText), []);
+    });
+
+    it(`${account.namespace}/${account.name}: none is given in every namespace that a namespace would do for`, () => {
+      const wide = grantsOf(installed.objects, account).filter(({ namespace, resource }) => {
+        return namespace === undefined && !WIDER.includes(resource);
+      });
+      const narrow = wide.filter((grant) => {
+        const namespaces = new Set(used(grant).map(({ namespace }) => namespace));
+        return namespaces.size > 0 && [...namespaces].every((namespace) => KNOWN.includes(namespace));
+      });
+      assert.deepEqual(narrow.map(grantText), []);
+    });
+  }
+
+  async function explain(port: number, name: string): Promise<string> {
+    const agent = new Agent({ ca: installed.ca(), servername: 'plumbline-scheduler-plugin.plumbline-system.svc' });
+    return new Promise((resolve, reject) => {
+      const call = request({ host: '127.0.0.1', port, path: `/explain?pod=${name}`, agent }, (response) => {
+        let text = '';
+        response.setEncoding('utf8').on('data', (chunk: string) => {
+          text += chunk;
+        });
+        response.on('end', () => resolve(text));
+      });
+      call.on('error', reject);
+      call.end();
+    });
+  }
+});

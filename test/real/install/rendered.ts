@@ -1,0 +1,32 @@
+import { execFileSync } from 'node:child_process';
+import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { parseAllDocuments, stringify } from 'yaml';
+import { root } from '../../support/bundles.ts';
+import { pathOf } from '../../support/parts.ts';
+import type { KubernetesObject } from '../control-plane.ts';
+
+/** What kubectl makes of a folder of manifests/, with components of manifests/ beside it. */
+export function render(folder: string, components: readonly string[] = []): string {
+  const kubectl = (directory: string) =>
+    execFileSync(pathOf('kubectl'), ['kustomize', directory], {
+      encoding: 'utf8',
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+  if (components.length === 0) return kubectl(join(root, 'manifests', folder));
+  const directory = mkdtempSync(join(tmpdir(), 'plumbline-manifests-'));
+  try {
+    cpSync(join(root, 'manifests'), join(directory, 'manifests'), { recursive: true });
+    const paths = components.map((name) => `manifests/${name}`);
+    const kustomization = { resources: [`manifests/${folder}`], components: paths };
+    writeFileSync(join(directory, 'kustomization.yaml'), stringify(kustomization));
+    return kubectl(directory);
+  } finally {
+    rmSync(directory, { recursive: true });
+  }
+}
+
+export function objectsOf(yaml: string): KubernetesObject[] {
+  return parseAllDocuments(yaml).flatMap((document) => (document.toJS() as KubernetesObject | null) ?? []);
+}

@@ -1,0 +1,56 @@
+import { connect, createServer, type Socket } from 'node:net';
+import { join } from 'node:path';
+import { stringify } from 'yaml';
+
+/**
+ * The API server's way to Services: it asks this for a connection (HTTP CONNECT) to whatever address, and is led to one
+ * port of loopback. So webhooks are called as the shipped configurations say, by their Service and its certificate.
+ */
+export interface WayToTheCluster {
+  /** An EgressSelectorConfiguration for --egress-selector-config-file. */
+  readonly configuration: string;
+  /** Where it leads from now on. */
+  port: number;
+  stop(): Promise<void>;
+}
+
+export async function createWayToTheCluster(directory: string): Promise<WayToTheCluster> {
+  const udsName = join(directory, 'egress.sock');
+  const sockets = new Set<Socket>();
+  const way = { port: 0 };
+  const server = createServer((socket) => {
+    sockets.add(socket);
+    socket.on('error', () => undefined).once('close', () => sockets.delete(socket));
+    // The API server sends nothing more before it has its answer.
+    socket.once('data', () => {
+      const behind = connect(way.port, '127.0.0.1', () => {
+        socket.write('HTTP/1.1 200 Connection established\r\n\r\n');
+        socket.pipe(behind).pipe(socket);
+      });
+      sockets.add(behind);
+      behind.on('error', () => socket.destroy()).once('close', () => sockets.delete(behind));
+      socket.once('close', () => behind.destroy());
+    });
+  });
+  await new Promise<void>((resolve) => {
+    server.listen(udsName, resolve);
+  });
+  const connection = { proxyProtocol: 'HTTPConnect', transport: { uds: { udsName } } };
+  return {
+    configuration: stringify({
+      apiVersion: 'apiserver.k8s.io/v1beta1',
+      kind: 'EgressSelectorConfiguration',
+      egressSelections: [{ name: 'cluster', connection }],
+    }),
+    get port() {
+      return way.port;
+    },
+    set port(port) {
+      way.port = port;
+    },
+    async stop() {
+      for (const socket of sockets) socket.destroy();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}

@@ -1,0 +1,177 @@
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { parse, stringify } from 'yaml';
+import { createCertificateAuthority } from '../../../sandbox/certificates.ts';
+import { root } from '../../support/bundles.ts';
+import { needs, pathOf } from '../../support/parts.ts';
+import { binary, type ControlPlane, type KubernetesObject, startControlPlane } from '../control-plane.ts';
+import { DEFINITIONS } from './foreign-definitions.ts';
+import { objectsOf, render } from './rendered.ts';
+
+const AGENT = 'base/node-agent/components';
+/** Everything that can be applied: what, and with which components. */
+const BUILDS: readonly (readonly [folder: string, ...components: string[]])[] = [
+  ['base'],
+  ...['gate', 'dpu', 'dpu-observe', 'network-map', 'selinux', 'openshift'].map(
+    (name) => ['base', `${AGENT}/${name}`] as const,
+  ),
+  ['base', 'components/monitoring'],
+  ['base', 'components/fixed-cluster-ip'],
+  ['base/policies/mutating'],
+  ['overlays/kubevirt-ovn-kubernetes'],
+  ['overlays/dpu-host'],
+  ['overlays/dpu'],
+  ['overlays/development'],
+  ['scheduler/second-scheduler'],
+];
+/** Kubernetes 1.36 has it by default; it must not be asked of older ones. */
+const NEWER = ['base/policies/mutating'];
+const SCHEDULER_CONFIGURATIONS = [
+  'kube-scheduler-config.yaml',
+  'kube-scheduler-config-all-pods.yaml',
+  'kube-scheduler-config-cluster-ip.yaml',
+  'loopback/kube-scheduler-config.yaml',
+  'second-scheduler/config.yaml',
+];
+
+describe('the manifests and a real API server', function () {
+  needs('controlPlane');
+  needs('kubectl');
+  this.timeout(120_000);
+  let plane: ControlPlane;
+
+  before(async () => {
+    plane = await startControlPlane({ apiServerArgs: ['--service-cluster-ip-range=10.96.0.0/16'] });
+    const namespace = (name: string): KubernetesObject => ({ apiVersion: 'v1', kind: 'Namespace', metadata: { name } });
+    await plane.create(
+      ...['plumbline-system', 'plumbline-dpu', 'ovn-kubernetes'].map(namespace),
+      ...DEFINITIONS,
+      ...objectsOf(render('base/crd')),
+    );
+  });
+  after(async () => plane?.stop());
+
+  /** Server-side, nothing stored, an unknown or doubled field is an error. @returns what kubectl says against it */
+  const refusals = (yaml: string): string => {
+    const args = ['apply', '--server-side', '--dry-run=server', '--validate=strict', '--force-conflicts', '-f', '-'];
+    const env = { ...process.env, KUBECONFIG: plane.adminKubeconfig };
+    const { status, stderr } = spawnSync(pathOf('kubectl'), args, { input: yaml, env, encoding: 'utf8' });
+    return status === 0 ? '' : stderr.trim();
+  };
+
+  it('covers every overlay and every component there is', () => {
+    const folders = (path: string) => readdirSync(join(root, 'manifests', path)).map((name) => `${path}/${name}`);
+    const all = [...folders('overlays'), ...folders('components'), ...folders(AGENT)];
+    assert.deepEqual(
+      all.filter((path) => !BUILDS.flat().includes(path)),
+      [],
+    );
+  });
+
+  /** What has been validated before: components change a few objects each. */
+  const accepted = new Set<string>();
+  for (const [folder, ...components] of BUILDS) {
+    it(`${[folder, ...components].join(' with ')}: accepted by strict validation`, function () {
+      const minor = Number(/v1\.(\d+)/.exec(plane.version)?.[1]);
+      if (NEWER.includes(folder) && minor < 36) this.skip();
+      const documents = render(folder, components).split('\n---\n');
+      assert.equal(refusals(documents.filter((one) => !accepted.has(one)).join('\n---\n')), '');
+      for (const one of documents) accepted.add(one);
+    });
+  }
+
+  it('the extender as a static pod: accepted by strict validation', () => {
+    const file = join(root, 'manifests/scheduler/loopback/plumbline-scheduler-plugin.yaml');
+    assert.equal(refusals(readFileSync(file, 'utf8')), '');
+  });
+
+  it('a mistyped field of any kind would have been refused', () => {
+    const documents = render('overlays/dpu-host').split('\n---\n');
+    for (const [from, to] of [
+      ['maxUnavailable: 1\n', 'maxUnavailabel: 1\n'],
+      ['rotationPolicy:', 'rotationpolicy:'],
+      ['jobLabel:', 'joblabel:'],
+      ['matchConditions:', 'matchCondition:'],
+    ] as const) {
+      const document = documents.find((one) => one.includes(from));
+      assert.ok(document, from);
+      assert.match(refusals(document.replace(from, to)), /unknown field|strict decoding|field not declared/, to);
+    }
+  });
+
+  it('webhook, extender and second scheduler would run where pod security is restricted; the agent needs what is written down', async () => {
+    const labels = { 'pod-security.kubernetes.io/enforce': 'restricted' };
+    await plane.create({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'restricted', labels } });
+    const objects = [...objectsOf(render('base')), ...objectsOf(render('scheduler/second-scheduler'))];
+    // The class that the pods name must be there; pods are not workloads, which are only warned about.
+    await plane.create(...objects.filter(({ kind }) => kind === 'PriorityClass'));
+    const podsOf = (kind: string) =>
+      objects
+        .filter((one) => one.kind === kind)
+        .map(({ metadata, spec }) => {
+          const { template } = spec as { template: { metadata: object; spec: object } };
+          return {
+            apiVersion: 'v1',
+            kind: 'Pod',
+            ...template,
+            metadata: { ...template.metadata, name: metadata.name },
+          };
+        });
+    const run = (pod: object) =>
+      plane.client.create('/api/v1/namespaces/restricted/pods', pod, { query: { dryRun: 'All' } });
+    const deployed = podsOf('Deployment');
+    assert.equal(deployed.length, 3);
+    for (const pod of deployed) await run(pod);
+    const [agent] = podsOf('DaemonSet');
+    // The reasons of manifests/base/namespace.yaml, in the API server's words.
+    await assert.rejects(run(agent ?? {}), /host namespaces.*hostPath|hostPath.*host namespaces/s);
+  });
+
+  it('every policy’s expressions type-check', async () => {
+    const objects = objectsOf(render('overlays/dpu-host'));
+    const policies = objects.filter(({ kind }) => kind === 'ValidatingAdmissionPolicy');
+    await plane.create(...policies);
+    await plane.startControllers(['validatingadmissionpolicy-status-controller']);
+    for (const { metadata } of policies) {
+      const path = `/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies/${metadata.name}`;
+      const { expressionWarnings = [] } = await typeChecked(path);
+      // Events are looked at as events.k8s.io has them too; the policy names the core group, as which it is given them.
+      const warnings = expressionWarnings.filter(({ warning }) => !warning.startsWith('events.k8s.io/v1, Kind=Event'));
+      assert.deepEqual(warnings, [], metadata.name);
+    }
+  });
+
+  interface TypeChecking {
+    readonly expressionWarnings?: readonly { readonly warning: string }[];
+  }
+  const typeChecked = async (path: string): Promise<TypeChecking> => {
+    const deadline = performance.now() + 30_000;
+    for (;;) {
+      const { status } = (await plane.client.get(path)) as { status?: { typeChecking?: TypeChecking } };
+      if (status?.typeChecking) return status.typeChecking;
+      if (performance.now() > deadline) throw new Error(`${path} was not type-checked within 30 s`);
+      await new Promise((resolve) => setTimeout(resolve, 100));
+    }
+  };
+
+  for (const file of SCHEDULER_CONFIGURATIONS) {
+    it(`scheduler/${file}: accepted by kube-scheduler`, () => {
+      const ca = join(plane.directory, 'extender-ca.crt');
+      writeFileSync(ca, createCertificateAuthority('any').cert);
+      const text = readFileSync(join(root, 'manifests/scheduler', file), 'utf8');
+      const found = parse(text) as { extenders: { tlsConfig: { caFile: string } }[]; profiles: object[] };
+      assert.ok(text.includes('percentageOfNodesToScore: 100'));
+      for (const { tlsConfig } of found.extenders) tlsConfig.caFile = ca;
+      const config = join(plane.directory, 'checked.yaml');
+      const written = join(plane.directory, 'written.yaml');
+      writeFileSync(config, stringify({ ...found, clientConnection: { kubeconfig: plane.adminKubeconfig } }));
+      const args = ['--config', config, '--write-config-to', written];
+      const { status, stderr } = spawnSync(binary('kube-scheduler'), args, { encoding: 'utf8' });
+      assert.equal(status, 0, stderr.split('\n').slice(-2).join('\n'));
+      const complete = parse(readFileSync(written, 'utf8')) as typeof found;
+      assert.deepEqual([complete.extenders.length, complete.profiles.length], [1, 1]);
+    });
+  }
+});

@@ -1,0 +1,80 @@
+import { existsSync, mkdirSync, readFileSync, rmdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+
+const MOUNT = '/sys/fs/cgroup';
+const isV2 = existsSync(join(MOUNT, 'cgroup.controllers'));
+
+/** Whether this machine lets us make cgroups with CPUs of their own. */
+export const canMakeCgroups =
+  process.getuid?.() === 0 &&
+  (isV2
+    ? readFileSync(join(MOUNT, 'cgroup.controllers'), 'utf8').includes('cpuset')
+    : existsSync(join(MOUNT, 'cpuset/cpuset.cpus')));
+
+/** The real cgroup of a container, of the version that the machine has, as a kubelet and virt-handler make it. */
+export interface ContainerCgroup {
+  /** To be given as the mount of cgroups; holds nothing but this container's. */
+  readonly root: string;
+  readonly path: string;
+  /** Moves a process in, with all its threads. */
+  add(pid: number): void;
+  /** Makes `housekeeping`, or gives it other CPUs, and moves threads into it, as virt-handler does at each sync. */
+  keepHouse(cpus: string, tids: readonly number[]): void;
+  housekeeping(): string;
+  cpuset(): string;
+  setCpuset(cpus: string): void;
+  /** Call when nothing runs in it any more. */
+  remove(): void;
+}
+
+/** @param directory where the mount's stand-in is made on cgroup version 1 */
+export function makeContainerCgroup(directory: string, uid: string, id: string, cpus: string): ContainerCgroup {
+  const name = `plumbline-test-${process.pid}`;
+  const top = join(MOUNT, ...(isV2 ? [] : ['cpuset']), name);
+  const made: string[] = [];
+  const make = (path: string, own: string) => {
+    mkdirSync(path);
+    made.push(path);
+    if (!isV2) writeFileSync(join(path, 'cpuset.mems'), readFileSync(join(dirname(path), 'cpuset.mems')));
+    writeFileSync(join(path, 'cpuset.cpus'), own);
+  };
+  const all = readFileSync('/sys/devices/system/cpu/online', 'utf8').trim();
+  let path = top;
+  if (isV2) writeFileSync(join(MOUNT, 'cgroup.subtree_control'), '+cpuset');
+  for (const part of ['', 'kubepods', 'burstable', `pod${uid}`, id]) {
+    path = join(path, part);
+    make(path, part === id ? cpus : all);
+    if (isV2 && part !== id) writeFileSync(join(path, 'cgroup.subtree_control'), '+cpuset');
+  }
+  const house = join(path, 'housekeeping');
+  let root = top;
+  if (!isV2) {
+    root = directory;
+    symlinkSync(top, join(directory, 'cpuset'));
+  }
+  return {
+    root,
+    path,
+    add: (pid) => writeFileSync(join(path, 'cgroup.procs'), String(pid)),
+    keepHouse(own, tids) {
+      if (existsSync(house)) {
+        writeFileSync(join(house, 'cpuset.cpus'), own);
+      } else if (isV2) {
+        mkdirSync(house);
+        made.push(house);
+        writeFileSync(join(house, 'cgroup.type'), 'threaded');
+        writeFileSync(join(path, 'cgroup.subtree_control'), '+cpuset');
+        writeFileSync(join(house, 'cpuset.cpus'), own);
+      } else {
+        make(house, own);
+      }
+      for (const tid of tids) writeFileSync(join(house, isV2 ? 'cgroup.threads' : 'tasks'), String(tid));
+    },
+    housekeeping: () => readFileSync(join(house, 'cpuset.cpus'), 'utf8').trim(),
+    cpuset: () => readFileSync(join(path, 'cpuset.cpus'), 'utf8').trim(),
+    setCpuset: (own) => writeFileSync(join(path, 'cpuset.cpus'), own),
+    remove() {
+      for (const one of made.reverse()) rmdirSync(one);
+    },
+  };
+}

@@ -1,0 +1,209 @@
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { NotPinned, pinQemu } from '../../../cli/qemu/pin.ts';
+import { parseMask } from '../../../model/cpu-mask/mask.ts';
+import { CpuSet } from '../../../model/cpu-set.ts';
+import { createAffinity } from '../../../native/affinity.ts';
+import { connectQmp, QmpError } from '../../../native/qmp.ts';
+import { tempDirectories } from '../../node-agent/support.ts';
+import { createFakeAffinity } from '../../node-agent/vm-pinning/fake-affinity.ts';
+import { root } from '../../support/bundles.ts';
+import { needs } from '../../support/parts.ts';
+import { allowedList, type Qemu, startQemu } from './qemu.ts';
+
+const MAIN = join(root, 'cli/main.ts');
+const online = CpuSet.parse(readFileSync('/sys/devices/system/cpu/online', 'utf8'));
+
+describe('plumbline qemu, with a real QEMU', function () {
+  needs('linux');
+  needs('qemu');
+  this.timeout(30_000);
+  const temp = tempDirectories();
+  let qemu: Qemu | undefined;
+  afterEach(async () => {
+    await qemu?.stop();
+    qemu = undefined;
+  });
+  const start = async (vcpus: number, more: readonly string[] = [], thread: 'multi' | 'single' = 'multi') => {
+    qemu = await startQemu(temp(), vcpus, more, thread);
+    return qemu;
+  };
+  const ask = async (socket: string) => {
+    const qmp = await connectQmp(socket);
+    const status = await qmp.status();
+    qmp.close();
+    return status;
+  };
+  const run = (socket: string, ...flags: string[]) => {
+    const { status, stdout, stderr } = spawnSync(
+      process.execPath,
+      ['--import', 'tsx', MAIN, 'qemu', '--qmp', socket, ...flags],
+      { cwd: root, encoding: 'utf8' },
+    );
+    return { status, stdout, stderr };
+  };
+
+  // The examples of Ganeti's design name CPUs up to 5: of those the machine has not, the kernel's part is played.
+  const examples: [string, number, string[]][] = [
+    ['1:3', 2, ['1', '3']],
+    ['1-2:all', 2, ['1-2', '0-7']],
+    ['all:1,3-5:0', 3, ['0-7', '1,3-5', '0']],
+    ['0', 2, ['0', '0']],
+    ['all', 2, ['0-7', '0-7']],
+  ];
+  for (const [mask, vcpus, expected] of examples) {
+    it(`M2: ${mask} on a host of eight CPUs: ${vcpus} threads on ${expected.join(' and ')}, then the guest runs`, async () => {
+      const { socket, vcpus: tids } = await start(vcpus);
+      const affinity = createFakeAffinity();
+      for (const tid of tids()) affinity.masks.set(tid, CpuSet.range(0, 7));
+      const qmp = await connectQmp(socket);
+      const request = { vcpus: undefined, online: CpuSet.range(0, 7), fixMismatch: false, resume: true };
+      const pinned = await pinQemu(qmp, affinity, { ...request, mask: parseMask(mask) });
+      assert.deepEqual(
+        tids().map((tid) => String(affinity.masks.get(tid))),
+        expected,
+      );
+      assert.deepEqual([pinned.status, pinned.resumed, await qmp.status()], ['prelaunch', true, 'running']);
+      qmp.close();
+    });
+  }
+
+  it('M2: every thread’s Cpus_allowed_list is its entry’s, by the kernel', async function () {
+    if (!CpuSet.range(0, 1).isSubsetOf(online)) this.skip();
+    const { socket, vcpus } = await start(3);
+    const before = allowedList(vcpus()[2]!);
+    const { status, stdout } = run(socket, '--mask', '1:0:all');
+    assert.equal(status, 0);
+    assert.deepEqual(vcpus().map(allowedList), ['1', '0', before]);
+    assert.match(stdout, /^VCPU {2}THREAD {2}CPUS\n0 {5}\d+ +1\n1 {5}\d+ +0\n.*\nthe guest runs\n$/s);
+    assert.equal(await ask(socket), 'running');
+  });
+
+  it('M2: one entry is every vCPU thread’s, not the main thread’s alone', async function () {
+    if (!online.has(1)) this.skip();
+    const { socket, vcpus } = await start(4);
+    assert.equal(run(socket, '--mask', '1').status, 0);
+    assert.deepEqual(vcpus().map(allowedList), ['1', '1', '1', '1']);
+  });
+
+  for (const [mask, why] of [
+    ['0:1', /expected the threads of vCPUs 0 to 1, found those of 0, 1, 2/],
+    ['1:1:1:all', /expected the threads of vCPUs 0 to 3, found those of 0, 1, 2/],
+    ['0:0:60000', /names CPU 60000, which is not online on this host/],
+  ] as const) {
+    it(`M4: ${mask} for three vCPUs: refused, nothing is pinned, the guest does not run`, async () => {
+      const { socket, vcpus } = await start(3);
+      const before = vcpus().map(allowedList);
+      const { status, stderr } = run(socket, '--mask', mask);
+      assert.equal(status, 1);
+      assert.match(stderr, why);
+      assert.match(stderr, /nothing is pinned, and the guest was not resumed/);
+      assert.deepEqual([vcpus().map(allowedList), await ask(socket)], [before, 'prelaunch']);
+    });
+  }
+
+  it('M3: --vcpus that the mask or the machine does not have is refused', async () => {
+    const { socket } = await start(2);
+    assert.match(run(socket, '--mask', '0:0', '--vcpus', '3').stderr, /has entries for 2 vCPUs, but the VM has 3/);
+    assert.match(run(socket, '--mask', '0', '--vcpus', '3').stderr, /expected the threads of vCPUs 0 to 2/);
+  });
+
+  it('M5: --fix-cpu-mismatch pins nothing on a host that is too small, and says so', async () => {
+    const { socket, vcpus } = await start(2);
+    const before = vcpus().map(allowedList);
+    const { status, stdout } = run(socket, '--mask', '0:60000', '--fix-cpu-mismatch');
+    assert.equal(status, 0);
+    assert.match(stdout, /this host lacks CPUs of the mask 0:60000: nothing was pinned\nthe guest runs/);
+    assert.deepEqual(vcpus().map(allowedList), before);
+  });
+
+  it('M4: a gap in the indexes: nothing is pinned', async () => {
+    // Of four possible vCPUs the first is there, and the last one is plugged in.
+    const more = ['-smp', '1,maxcpus=4,sockets=4,cores=1,threads=1'];
+    const place = 'socket-id=3,core-id=0,thread-id=0';
+    const { socket, vcpus } = await start(1, [...more, '-device', `qemu64-x86_64-cpu,id=c3,${place}`]);
+    const { status, stderr } = run(socket, '--mask', '0:0');
+    assert.equal(status, 1);
+    assert.match(stderr, /expected the threads of vCPUs 0 to 1, found those of 0, 3/);
+    assert.equal(allowedList(vcpus()[0]!), online.toString());
+  });
+
+  it('M6: a guest that somebody paused is pinned and stays paused; --no-cont leaves one at its start', async () => {
+    const { socket, vcpus } = await start(2);
+    assert.match(run(socket, '--mask', '0', '--no-cont').stdout, /the guest was left as it is: prelaunch/);
+    assert.equal(await ask(socket), 'prelaunch');
+    const qmp = await connectQmp(socket);
+    await qmp.execute('cont');
+    await qmp.execute('stop');
+    qmp.close();
+    assert.match(run(socket, '--mask', '0').stdout, /the guest was left as it is: paused/);
+    assert.deepEqual([vcpus().map(allowedList), await ask(socket)], [['0', '0'], 'paused']);
+  });
+
+  it('M5: an incoming migration is pinned before the guest runs', async () => {
+    const { socket, vcpus } = await start(2, ['-incoming', 'defer']);
+    const { stdout } = run(socket, '--mask', '0');
+    assert.match(stdout, /the guest was left as it is: inmigrate/);
+    assert.deepEqual(vcpus().map(allowedList), ['0', '0']);
+  });
+
+  it('M4: a thread that the kernel will not move: those moved before it are put back', async () => {
+    const { socket, vcpus } = await start(3);
+    const affinity = createFakeAffinity();
+    for (const tid of vcpus()) affinity.masks.set(tid, CpuSet.range(0, 7));
+    affinity.forbidden.add(vcpus()[2]!);
+    const qmp = await connectQmp(socket);
+    const request = {
+      mask: parseMask('1:2:3'),
+      vcpus: 3,
+      online: CpuSet.range(0, 7),
+      fixMismatch: false,
+      resume: true,
+    };
+    await assert.rejects(
+      pinQemu(qmp, affinity, request),
+      (error) => error instanceof NotPinned && /EPERM/.test(error.message),
+    );
+    affinity.forbidden.clear();
+    // A cpuset that allows part of an entry: the kernel takes the rest away silently, and reading back tells.
+    affinity.cpusetOf = () => CpuSet.range(0, 2);
+    await assert.rejects(pinQemu(qmp, affinity, { ...request, mask: parseMask('1:2:2-3') }), /it got 2;/);
+    assert.deepEqual(
+      vcpus().map((tid) => String(affinity.masks.get(tid)?.intersect(CpuSet.range(0, 2)))),
+      ['0-2', '0-2', '0-2'],
+    );
+    assert.equal(await qmp.status(), 'prelaunch');
+    qmp.close();
+  });
+
+  it('M4: single-threaded emulation has one thread for all vCPUs: refused', async () => {
+    const { socket } = await start(2, [], 'single');
+    const { status, stderr } = run(socket, '--mask', '0:0');
+    assert.equal(status, 1);
+    assert.match(stderr, /several vCPUs share a thread/);
+  });
+
+  it('a socket without QEMU, one that says nothing, one that is busy: says so', async () => {
+    const directory = temp();
+    const { status, stderr } = run(join(directory, 'none'), '--mask', '0');
+    assert.equal(status, 3);
+    assert.match(stderr, /ENOENT/);
+    const { socket } = await start(1);
+    const first = await connectQmp(socket);
+    await assert.rejects(
+      connectQmp(socket, { deadline: 0.2 }),
+      /there was not a greeting; a monitor serves one client/,
+    );
+    first.close();
+    const odd = createServer((client) => client.end('hello\n')).listen(join(directory, 'odd'));
+    await assert.rejects(
+      connectQmp(join(directory, 'odd')),
+      (error) => error instanceof QmpError && /no monitor/.test(error.message),
+    );
+    odd.close();
+    assert.ok(createAffinity().get(process.pid).length > 0);
+  });
+});

@@ -1,0 +1,209 @@
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { CpuSet } from '../../../model/cpu-set.ts';
+import { createHost } from '../../../model/host.ts';
+import { CPU_MASK_ANNOTATION } from '../../../model/names.ts';
+import { createAffinity } from '../../../native/affinity.ts';
+import { connectQmp } from '../../../native/qmp.ts';
+import { procThreads } from '../../../node-agent/processes/threads.ts';
+import { createCgroupTree } from '../../../node-agent/vm-pinning/cgroup-tree.ts';
+import { procProcesses } from '../../../node-agent/vm-pinning/guest.ts';
+import type { VmPinning } from '../../../node-agent/vm-pinning/vm-pinning.ts';
+import { eventually, tempDirectories } from '../../node-agent/support.ts';
+import { createScene, launcherPod } from '../../node-agent/vm-pinning/scene.ts';
+import { needs } from '../../support/parts.ts';
+import { type ContainerCgroup, canMakeCgroups, makeContainerCgroup } from './container-cgroup.ts';
+import { allowedList, type Qemu, startQemu } from './qemu.ts';
+
+const online = CpuSet.parse(readFileSync('/sys/devices/system/cpu/online', 'utf8'));
+const UID = '11111111-2222-3333-4444-555555555555';
+const ID = 'feedc0de';
+/** Seconds from a change that others made until it is put right; the agent looks once a second. */
+const BOUND = 2;
+
+/** The calls that this process makes meanwhile, as strace writes them. */
+async function callsOf(seconds: number): Promise<string> {
+  const strace = spawn('strace', ['-f', '-e', 'openat,sched_setaffinity,sched_getaffinity', '-p', String(process.pid)]);
+  const said = text(strace.stderr);
+  await new Promise((resolve) => setTimeout(resolve, seconds * 1000));
+  strace.kill('SIGINT');
+  await once(strace, 'exit');
+  return said;
+}
+
+describe('the node agent, a real QEMU and the kernel’s cgroups', function () {
+  needs('linux');
+  needs('qemu');
+  this.timeout(60_000);
+  const temp = tempDirectories();
+  const affinity = createAffinity();
+  let qemu: Qemu;
+  let cgroup: ContainerCgroup;
+  let stop = async () => {};
+
+  before(function () {
+    if (!canMakeCgroups || !CpuSet.range(0, 1).isSubsetOf(online)) this.skip();
+  });
+  afterEach(async () => {
+    await stop();
+    await qemu.stop();
+    cgroup.remove();
+  });
+
+  /** A launcher's QEMU in a container's cgroup, and an agent that looks as often as one does. */
+  const start = async (
+    vcpus: number,
+    cpuset: string,
+    annotations: Readonly<Record<string, string>>,
+    io: number,
+    more: readonly string[] = [],
+  ) => {
+    const directory = temp();
+    cgroup = makeContainerCgroup(directory, UID, ID, cpuset);
+    const objects = Array.from({ length: io }, (_, i) => ['-object', `iothread,id=iothread${i + 1}`]).flat();
+    qemu = await startQemu(directory, vcpus, [...objects, ...more]);
+    cgroup.add(qemu.pid);
+    const scene = createScene(join(directory, 'unused'));
+    scene.launchers.set(UID, launcherPod('vm', UID, ID, annotations));
+    const run = (vms: VmPinning) => {
+      const controller = new AbortController();
+      const done = vms.run(controller.signal);
+      stop = async () => {
+        controller.abort();
+        await done;
+      };
+    };
+    const vms = scene.create({
+      affinity,
+      tree: createCgroupTree(cgroup.root),
+      threads: procThreads,
+      processes: procProcesses,
+      now: () => performance.now(),
+      host: () => createHost({ cells: [{ id: 0, cpus: String(online) }], cores: [...online].map(String) }),
+      checkInterval: 1,
+    });
+    return { scene, vms, run: () => run(vms) };
+  };
+  const pin = (tids: readonly number[], cpus: string) => {
+    for (const tid of tids) affinity.set(tid, CpuSet.parse(cpus).toWords(2));
+  };
+  const listsOf = (tids: readonly number[]) => [...new Set(tids.map(allowedList))].join(' ');
+
+  it('M2: each vCPU’s Cpus_allowed_list is the mask’s before the guest runs, and the emulator’s is not touched', async () => {
+    const { vms, run } = await start(3, '0-1', { [CPU_MASK_ANNOTATION]: '1:0:all' }, 1);
+    run();
+    await eventually(() => vms.pinning()[0]?.state === 'pinned', 'pinned');
+    assert.deepEqual(qemu.vcpus().map(allowedList), ['1', '0', '0-1']);
+    assert.deepEqual([listsOf(qemu.emulator()), listsOf(qemu.ioThreads())], ['0-1', '0-1']);
+    const threads = vms.status().vms[0]?.threads.filter(({ role }) => role.startsWith('vCPU'));
+    assert.deepEqual(
+      threads?.map(({ role, wanted, allowed }) => [role, wanted, allowed]),
+      [
+        ['vCPU 0', '1', '1'],
+        ['vCPU 1', '0', '0'],
+        ['vCPU 2', '0-1', '0-1'],
+      ],
+    );
+  });
+
+  it('M10: a mask of all the host’s CPUs stays within the container’s cpuset', async () => {
+    const { vms, run } = await start(2, '1', { [CPU_MASK_ANNOTATION]: '0-1' }, 0);
+    run();
+    await eventually(() => vms.pinning()[0]?.state === 'pinned', 'pinned');
+    assert.deepEqual(qemu.vcpus().map(allowedList), ['1', '1']);
+    cgroup.setCpuset('0-1');
+    await eventually(() => listsOf(qemu.vcpus()) === '0-1', 'the cpuset has grown', BOUND);
+  });
+
+  it('M4: two entries for three vCPUs: nothing is pinned', async () => {
+    const { vms, run, scene } = await start(3, '0-1', { [CPU_MASK_ANNOTATION]: '0:1' }, 0);
+    run();
+    await eventually(() => vms.pinning()[0]?.state === 'refused', 'refused');
+    assert.equal(listsOf(qemu.vcpus()), '0-1');
+    assert.equal(scene.eventsOf('CPUMaskRefused').length, 1);
+  });
+
+  it('vCPUs that others move, and one that is plugged in, are put right within 2 s', async () => {
+    const possible = ['-smp', '2,maxcpus=3,sockets=3,cores=1,threads=1'];
+    const { vms, run } = await start(2, '0-1', { [CPU_MASK_ANNOTATION]: '1' }, 0, possible);
+    run();
+    await eventually(() => vms.pinning()[0]?.state === 'pinned', 'pinned');
+    for (let round = 0; round < 3; round++) {
+      pin(qemu.vcpus().slice(round % 2), '0');
+      await eventually(() => listsOf(qemu.vcpus()) === '1', `round ${round}`, BOUND);
+    }
+    const qmp = await connectQmp(qemu.socket);
+    const place = { 'socket-id': 2, 'core-id': 0, 'thread-id': 0 };
+    await qmp.execute('device_add', { driver: 'qemu64-x86_64-cpu', id: 'third', ...place });
+    qmp.close();
+    await eventually(() => qemu.vcpus().length === 3 && listsOf(qemu.vcpus()) === '1', 'the third', BOUND);
+    await eventually(() => vms.pinning()[0]?.vcpus === 3, 'it is reported');
+  });
+
+  it('M8: beside a rewriter as virt-handler is, the emulator’s CPUs come back within 2 s each time', async () => {
+    const { scene, run } = await start(1, '0-1', {}, 1);
+    // vCPU 0 is pinned to CPU 0, as libvirt does; the emulator has CPU 1, and virt-handler gives it something else.
+    pin(qemu.vcpus(), '0');
+    const others = [...qemu.emulator(), ...qemu.ioThreads()];
+    const rewrite = () => {
+      cgroup.keepHouse('0', others);
+      pin(others, '0');
+    };
+    rewrite();
+    scene.hold(UID, '0-1');
+    const before = readdirSync(cgroup.path);
+    run();
+    const isRight = () => cgroup.housekeeping() === '1' && listsOf(others) === '1';
+    await eventually(isRight, 'at first', BOUND);
+    for (let round = 0; round < 4; round++) {
+      rewrite();
+      await eventually(isRight, `round ${round}`, BOUND);
+    }
+    // One that does not rest for a while.
+    for (let i = 0; i < 30; i++) {
+      rewrite();
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    }
+    await eventually(isRight, 'after it has come to rest', BOUND);
+    assert.deepEqual([listsOf(qemu.vcpus()), cgroup.cpuset(), readdirSync(cgroup.path)], ['0', '0-1', before]);
+  });
+
+  it('M8: an IO thread’s own pin is kept', async () => {
+    const { scene, run } = await start(1, '0-1', {}, 1);
+    pin(qemu.vcpus(), '0');
+    pin(qemu.ioThreads(), '1');
+    cgroup.keepHouse('1', [...qemu.emulator(), ...qemu.ioThreads()]);
+    scene.hold(UID, '0-1');
+    run();
+    await eventually(() => listsOf(qemu.emulator()) === '1', 'the emulator', BOUND);
+    assert.deepEqual([listsOf(qemu.ioThreads()), cgroup.housekeeping()], ['1', '1']);
+  });
+
+  describe('at rest', () => {
+    needs('strace');
+
+    it('walks no /proc: it reads its own VM, and without any VM nothing at all', async () => {
+      const { vms, run, scene } = await start(2, '0-1', { [CPU_MASK_ANNOTATION]: '1:0' }, 0);
+      run();
+      await eventually(() => vms.pinning()[0]?.state === 'pinned', 'pinned');
+      // Threads that are no vCPUs are asked for their names for a second.
+      await new Promise((resolve) => setTimeout(resolve, 2200));
+      const calls = await callsOf(3);
+      const opened = [...calls.matchAll(/openat\([^"]*"(\/proc[^"]*)"/g)].map(([, path]) => path ?? '');
+      assert.deepEqual([...new Set(opened)].sort(), [
+        `/proc/${qemu.pid}/task`,
+        `/proc/${qemu.pid}/task/${qemu.pid}/stat`,
+      ]);
+      assert.ok(opened.length <= 8, `${opened.length} files in 3 s`);
+      assert.ok(!calls.includes('sched_setaffinity'));
+      scene.launchers.clear();
+      scene.view = {};
+      await eventually(() => vms.pinning().length === 0, 'no VM');
+      assert.doesNotMatch(await callsOf(2), /"\/proc|sched_/);
+    });
+  });
+});

@@ -1,0 +1,167 @@
+import { readFile } from 'node:fs/promises';
+import { createServer } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { parseAllDocuments } from 'yaml';
+import { createCertificateAuthority } from '../../../sandbox/certificates.ts';
+import { root } from '../../support/bundles.ts';
+import type { ControlPlane, KubernetesObject } from '../control-plane.ts';
+import { FOREIGN_DEFINITIONS } from '../webhook/crds.ts';
+import { until } from './stage.ts';
+
+const GROUP = 'subresources.kubevirt.io';
+const MERGE = 'application/merge-patch+json';
+const NAMESPACE = 'kubevirt';
+const PAUSED = { type: 'Paused', status: 'True', reason: 'PausedByUser', message: 'VMI was paused by user' };
+
+interface Condition {
+  readonly type: string;
+  readonly lastTransitionTime?: string;
+}
+
+interface Vmi {
+  readonly metadata: { readonly uid: string; readonly annotations?: Readonly<Record<string, string>> };
+  readonly status?: { readonly phase?: string; readonly conditions?: readonly Condition[] };
+}
+
+/**
+ * What KubeVirt is to the extender, on a real API server: the definition of VMIs, virt-api's unpause behind the real
+ * aggregation layer (so the API server itself authenticates and authorizes), and what virt-handler writes.
+ */
+export interface KubeVirtStandIn {
+  /** Who unpaused what, in order: `default/vm`. */
+  readonly unpauses: string[];
+  /** Unpauses fail with 503 while this is true. */
+  away: boolean;
+  /** A VMI whose webhook had it start paused, unless told otherwise. */
+  create(name: string, annotations?: Readonly<Record<string, string>>): Promise<void>;
+  /** virt-handler has started the guest, paused, in a launcher of that uid. */
+  started(name: string, node: string, podUID: string): Promise<void>;
+  /** A user pauses the guest, some seconds after whatever was before. */
+  pause(name: string): Promise<void>;
+  isPaused(name: string): Promise<boolean>;
+  recordOf(name: string): Promise<string | undefined>;
+  stop(): Promise<void>;
+}
+
+export async function installKubeVirt(plane: ControlPlane): Promise<KubeVirtStandIn> {
+  const { client } = plane;
+  const pathOf = (name: string, namespace = 'default') =>
+    `/apis/kubevirt.io/v1/namespaces/${namespace}/virtualmachineinstances/${name}`;
+  const get = async (name: string, namespace?: string) => (await client.get(pathOf(name, namespace))) as Vmi;
+  const write = (name: string, status: object) => client.patch(pathOf(name), MERGE, { status });
+  let clock = Date.parse('2026-11-01T10:00:00Z');
+  const paused = () => {
+    clock += 5000;
+    return { ...PAUSED, lastTransitionTime: `${new Date(clock).toISOString().slice(0, 19)}Z` };
+  };
+
+  const standIn: KubeVirtStandIn = {
+    unpauses: [],
+    away: false,
+    async create(name, annotations = {}) {
+      const marks = { 'plumbline.dev/cpu-mask': '1-2', 'plumbline.dev/paused-start': 'waiting', ...annotations };
+      await client.create(pathOf('').replace(/\/$/, ''), {
+        apiVersion: 'kubevirt.io/v1',
+        kind: 'VirtualMachineInstance',
+        metadata: { name, annotations: marks },
+        spec: { startStrategy: 'Paused', domain: { cpu: { cores: 2 } } },
+      });
+    },
+    async started(name, node, podUID) {
+      await write(name, { phase: 'Running', nodeName: node, activePods: { [podUID]: node }, conditions: [paused()] });
+    },
+    async pause(name) {
+      await write(name, { conditions: [paused()] });
+    },
+    isPaused: async (name) => isPaused(await get(name)),
+    recordOf: async (name) => (await get(name)).metadata.annotations?.['plumbline.dev/paused-start'],
+    async stop() {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+
+  const unpause = async (namespace: string, name: string): Promise<{ status: number; body?: object }> => {
+    if (standIn.away) return { status: 503, body: failure(503, 'ServiceUnavailable', 'virt-api is away') };
+    const vmi = await get(name, namespace);
+    if (vmi.status?.phase !== 'Running') return { status: 409, body: failure(409, 'Conflict', 'VMI is not running') };
+    if (!isPaused(vmi)) return { status: 409, body: failure(409, 'Conflict', 'VMI is not paused') };
+    standIn.unpauses.push(`${namespace}/${name}`);
+    await write(name, { conditions: [] });
+    return { status: 202 };
+  };
+  const server = createServer(createCertificateAuthority('virt-api').issue(['localhost']), (request, response) => {
+    const { method, url = '' } = request;
+    const [, namespace, name] = /\/namespaces\/([^/]+)\/virtualmachineinstances\/([^/]+)\/unpause$/.exec(url) ?? [];
+    const answer =
+      method === 'PUT' && namespace !== undefined && name !== undefined
+        ? unpause(namespace, name)
+        : Promise.resolve({ status: 200, body: DISCOVERY });
+    request.resume();
+    void answer.then(({ status, body }: { status: number; body?: object }) => {
+      response.writeHead(status, { 'content-type': 'application/json' });
+      response.end(body === undefined ? '' : JSON.stringify(body));
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  await plane.create(
+    ...FOREIGN_DEFINITIONS,
+    ...apiService((server.address() as AddressInfo).port),
+    ...(await policy()),
+  );
+  await until('the aggregated API to be served', async () => {
+    await client.get(`/apis/${GROUP}/v1`);
+    return true;
+  });
+  return standIn;
+}
+
+const isPaused = ({ status }: Vmi): boolean => status?.conditions?.some(({ type }) => type === 'Paused') ?? false;
+
+const failure = (code: number, reason: string, message: string) => ({
+  kind: 'Status',
+  apiVersion: 'v1',
+  status: 'Failure',
+  code,
+  reason,
+  message,
+});
+
+const DISCOVERY = {
+  kind: 'APIResourceList',
+  apiVersion: 'v1',
+  groupVersion: `${GROUP}/v1`,
+  resources: [{ name: 'virtualmachineinstances/unpause', singularName: '', namespaced: true, kind: '', verbs: [] }],
+};
+
+/** A Service without a cluster address: the API server goes to its external name, which is this machine's loopback. */
+function apiService(port: number): KubernetesObject[] {
+  return [
+    { apiVersion: 'v1', kind: 'Namespace', metadata: { name: NAMESPACE } },
+    {
+      apiVersion: 'v1',
+      kind: 'Service',
+      metadata: { name: 'virt-api', namespace: NAMESPACE },
+      spec: { type: 'ExternalName', externalName: 'localhost', ports: [{ port }] },
+    },
+    {
+      apiVersion: 'apiregistration.k8s.io/v1',
+      kind: 'APIService',
+      metadata: { name: `v1.${GROUP}` },
+      spec: {
+        group: GROUP,
+        version: 'v1',
+        service: { name: 'virt-api', namespace: NAMESPACE, port },
+        insecureSkipTLSVerify: true,
+        groupPriorityMinimum: 1000,
+        versionPriority: 15,
+      },
+    },
+  ];
+}
+
+async function policy(): Promise<KubernetesObject[]> {
+  const yaml = await readFile(join(root, 'manifests/base/policies/paused-start.yaml'), 'utf8');
+  return parseAllDocuments(yaml).map((document) => document.toJS() as KubernetesObject);
+}

@@ -1,0 +1,117 @@
+import assert from 'node:assert/strict';
+import type { PinningState } from '../../../kube/node-topology.ts';
+import { needs } from '../../support/parts.ts';
+import { installKubeVirt, type KubeVirtStandIn } from './kubevirt-stand-in.ts';
+import { type Replica, report, type Stage, startStage, topologyOf, until } from './stage.ts';
+
+const NODE = 'n1';
+
+describe('VMs that start paused until they are pinned, on a real API server', function () {
+  needs('controlPlane');
+  needs('kubectl');
+  this.timeout(120_000);
+  let stage: Stage;
+  let kubeVirt: KubeVirtStandIn;
+  before(async () => {
+    stage = await startStage();
+    kubeVirt = await installKubeVirt(stage.plane);
+    await stage.addNodes([{ name: NODE, topology: topologyOf() }]);
+  });
+  after(async () => {
+    await kubeVirt?.stop();
+    await stage?.stop();
+  });
+  let replica: Replica;
+  beforeEach(async () => {
+    replica = await stage.startReplica();
+    kubeVirt.unpauses.length = 0;
+  });
+  afterEach(() => replica.stop());
+
+  const pinned: PinningState[] = [];
+  /** What the node's agent says, beside what it said before. */
+  const says = async (podUID: string, state: PinningState['state'], message = '') => {
+    pinned.push({
+      podUID,
+      namespace: 'default',
+      podName: podUID,
+      state,
+      vcpus: 2,
+      reason: message && 'Empty',
+      message,
+    });
+    await report(stage.client, NODE, topologyOf({ pinning: pinned }));
+  };
+  const recorded = (name: string, record: RegExp) =>
+    until(`the record of ${name} to be ${record}`, async () => record.test((await kubeVirt.recordOf(name)) ?? ''));
+  const eventsOf = async (name: string) => {
+    const path = '/api/v1/namespaces/default/events';
+    const list = (await stage.client.get(path)) as {
+      items: { reason: string; message: string; involvedObject: { name: string } }[];
+    };
+    return list.items.filter(({ involvedObject }) => involvedObject.name === name);
+  };
+
+  it('are unpaused once by the extender, under its own account, when the agent has pinned', async () => {
+    await kubeVirt.create('vm');
+    await kubeVirt.started('vm', NODE, 'pod-vm');
+    await recorded('vm', /^paused \d{4}-/);
+    assert.ok(await kubeVirt.isPaused('vm'));
+    await says('pod-vm', 'pinned');
+    await recorded('vm', /^resumed$/);
+    assert.deepEqual(kubeVirt.unpauses, ['default/vm']);
+    assert.equal(await kubeVirt.isPaused('vm'), false);
+    await until('the Event', async () => (await eventsOf('vm')).some(({ reason }) => reason === 'ResumedAfterPinning'));
+
+    await kubeVirt.pause('vm');
+    await kubeVirt.create('next');
+    await kubeVirt.started('next', NODE, 'pod-next');
+    await says('pod-next', 'pinned');
+    await recorded('next', /^resumed$/);
+    assert.deepEqual(kubeVirt.unpauses, ['default/vm', 'default/next']);
+    assert.ok(await kubeVirt.isPaused('vm'), 'a pause that its user made stays');
+  });
+
+  it('stay paused where pinning is refused, and an Event says why', async () => {
+    await kubeVirt.create('refused');
+    await kubeVirt.started('refused', NODE, 'pod-refused');
+    await says('pod-refused', 'refused', 'the CPU mask 1-2 leaves vCPU 0 no CPU');
+    await until('the Event', async () =>
+      (await eventsOf('refused')).some(
+        ({ reason, message }) =>
+          reason === 'PinningRefused' && /on node n1 \(Empty\): .* leaves vCPU 0 no/.test(message),
+      ),
+    );
+    assert.ok(await kubeVirt.isPaused('refused'));
+    assert.deepEqual(kubeVirt.unpauses, []);
+  });
+
+  it('are no business of the extender where their user has them start paused', async () => {
+    await kubeVirt.create('own', { 'plumbline.dev/paused-start': 'resumed' });
+    await kubeVirt.started('own', NODE, 'pod-own');
+    await kubeVirt.create('after');
+    await kubeVirt.started('after', NODE, 'pod-after');
+    await says('pod-own', 'pinned');
+    await says('pod-after', 'pinned');
+    await recorded('after', /^resumed$/);
+    assert.deepEqual(kubeVirt.unpauses, ['default/after']);
+    assert.ok(await kubeVirt.isPaused('own'));
+  });
+
+  it('are resumed by the replica that takes over, also where the one before died in the midst of it', async () => {
+    await kubeVirt.create('handed');
+    await kubeVirt.started('handed', NODE, 'pod-handed');
+    await recorded('handed', /^paused/);
+    kubeVirt.away = true;
+    await says('pod-handed', 'pinned');
+    await until('the failure to be told', async () =>
+      (await eventsOf('handed')).some(({ reason }) => reason === 'ResumeFailed'),
+    );
+    await replica.stop('SIGKILL');
+    kubeVirt.away = false;
+    assert.deepEqual(kubeVirt.unpauses, []);
+    replica = await stage.startReplica();
+    await until('the next to take over', async () => (await kubeVirt.recordOf('handed')) === 'resumed', 40);
+    assert.deepEqual(kubeVirt.unpauses, ['default/handed']);
+  });
+});

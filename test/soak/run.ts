@@ -1,0 +1,75 @@
+import { parseArgs } from 'node:util';
+import { buildOnce } from '../support/bundles.ts';
+import { fitLine, rises } from './line.ts';
+import { MEASURES, type Measure, type Sample } from './sample.ts';
+import { soak } from './soak.ts';
+
+const USAGE = `npm run test:soak -- [options]
+
+VMs come and go without pause while watches break off, certificates are renewed and a DPU renews its lease, all of it
+twelve times as fast as in a cluster. Prints how each daemon's memory and handles went: the slope of the line through
+the samples with its standard error, without the first fifth, in which caches fill.
+
+  --minutes <number>   default 10, which stand for two hours
+  --seed <number>
+  --help
+
+Ends with 1 if something rises: by more over the run than is allowed, after twice its error is taken off.`;
+
+function usage(problem: string): never {
+  console.error(`${problem}\n\n${USAGE}`);
+  process.exit(2);
+}
+
+function options() {
+  try {
+    return parseArgs({
+      options: {
+        minutes: { type: 'string', default: '10' },
+        seed: { type: 'string', default: String(Date.now() % 2 ** 31) },
+        help: { type: 'boolean' },
+      },
+    }).values;
+  } catch (error) {
+    return usage((error as Error).message);
+  }
+}
+
+const values = options();
+if (values.help) {
+  console.log(USAGE);
+  process.exit(0);
+}
+const minutes = Number(values.minutes);
+if (!(minutes >= 0.5 && minutes <= 10_000)) usage(`--minutes ${values.minutes}: expected at least 0.5`);
+if (!/^\d+$/.test(values.seed)) usage(`--seed ${values.seed}: expected a whole number`);
+for (const [signal, status] of [['SIGINT', 130] as const, ['SIGTERM', 143] as const]) {
+  process.once(signal, () => process.exit(status));
+}
+
+console.log(`seed ${values.seed}`);
+buildOnce();
+const { vms, samples, problems } = await soak({ minutes, seed: Number(values.seed), progress: console.log });
+console.log(`\n${vms} VMs in ${minutes} minutes. Over the whole of it, slope ± standard error (mean; allowed):`);
+let rising = 0;
+for (const [name, list] of samples) {
+  console.log(`\n${name}, ${list.length} samples`);
+  for (const measure of Object.keys(MEASURES) as Measure[]) rising += tell(measure, list) ? 1 : 0;
+}
+for (const problem of problems) console.log(`NOT HELD: ${problem}`);
+console.log(`\nseed ${values.seed}: ${rising} measures rise, ${problems.length} problems`);
+process.exit(rising + problems.length > 0 ? 1 : 0);
+
+function tell(measure: Measure, list: readonly (readonly [number, Sample])[]): boolean {
+  const { unit, allowance, about } = MEASURES[measure];
+  const points = list
+    .filter(([minute]) => minute > minutes / 5)
+    .map(([minute, sample]) => [minute, sample[measure]] as const);
+  const line = fitLine(points);
+  const bad = rises(line, minutes, allowance);
+  const figure = (value: number) => value.toFixed(2);
+  const over = `${figure(line.slope * minutes)} ± ${figure(line.error * minutes)}`;
+  const level = `(${line.mean.toFixed(1)}; ${allowance})`;
+  console.log(`  ${about.padEnd(44)} ${over.padStart(16)} ${unit.padEnd(3)} ${level}${bad ? '  RISES' : ''}`);
+  return bad;
+}

@@ -1,0 +1,86 @@
+import { mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { startLoad } from '../faults/load.ts';
+import type { Supervised } from '../faults/world/supervised.ts';
+import { startWorld, type World } from '../faults/world/world.ts';
+import { createRandom } from '../lab/random.ts';
+import { type Sample, sampleOf } from './sample.ts';
+
+export interface SoakOptions {
+  readonly minutes: number;
+  readonly seed: number;
+  /** Told each minute how it goes. */
+  readonly progress: (text: string) => void;
+}
+
+export interface Soaked {
+  readonly vms: number;
+  /** Samples of each daemon, each with the minute it was taken at. */
+  readonly samples: ReadonlyMap<string, readonly (readonly [number, Sample])[]>;
+  /** What went wrong beside: broken invariants, crashes, a VM that was not placed. */
+  readonly problems: readonly string[];
+}
+
+const SAMPLE_SECONDS = 5;
+/** Time passes twelve times as fast: watches, which last five minutes, are broken off; certificates are renewed. */
+const WATCH_SECONDS = 25;
+const RENEWAL_SECONDS = 60;
+/** For a daemon to collect its garbage and write it down. */
+const SETTLE_MILLISECONDS = 1500;
+
+/** VMs come and go without pause for so long, while what happens in hours happens in minutes. */
+export async function soak({ minutes, seed, progress }: SoakOptions): Promise<Soaked> {
+  const directory = `/tmp/plumbline-soak-${process.pid}`;
+  await mkdir(directory, { recursive: true });
+  const probed = {
+    nodeArgs: ['--expose-gc', '--require', join(import.meta.dirname, 'probe.cjs')],
+    env: { PLUMBLINE_SOAK_DIRECTORY: directory },
+  };
+  const world = await startWorld('sandbox', probed);
+  const load = startLoad({ world, seed, vms: Number.MAX_SAFE_INTEGER });
+  const samples = new Map(world.daemons.all.map(({ name }) => [name, [] as [number, Sample][]]));
+  const problems: string[] = [];
+  const began = performance.now();
+  const elapsed = () => (performance.now() - began) / 60_000;
+  const wear = startWear(world, seed);
+  load.done.catch((error: Error) => problems.push(error.message));
+  load.healthy(60);
+  let said = 0;
+  while (elapsed() < minutes && problems.length === 0) {
+    await delay(SAMPLE_SECONDS * 1000 - SETTLE_MILLISECONDS);
+    await take(world.daemons.all, directory, (name, sample) => samples.get(name)?.push([elapsed(), sample]));
+    if (Math.floor(elapsed()) > said) progress(`${++said} min: ${load.placed} VMs ran`);
+  }
+  wear();
+  load.stop();
+  problems.push(...world.observer.violations.map(({ text }) => text));
+  problems.push(...world.daemons.all.flatMap(({ crashes }) => crashes));
+  await world.stop(problems.length > 0);
+  return { vms: load.placed, samples, problems };
+}
+
+async function take(
+  daemons: readonly Supervised[],
+  directory: string,
+  keep: (name: string, sample: Sample) => void,
+): Promise<void> {
+  for (const { pid } of daemons) process.kill(pid, 'SIGUSR2');
+  await delay(SETTLE_MILLISECONDS);
+  for (const { name, pid } of daemons) {
+    const sample = sampleOf(pid, directory);
+    if (sample) keep(name, sample);
+  }
+}
+
+/** What wears daemons out in the course of hours. Returns what ends it. */
+function startWear({ gate, daemons }: World, seed: number): () => void {
+  const random = createRandom(seed);
+  const timers = [
+    setInterval(() => gate.cutWatches(), WATCH_SECONDS * 1000),
+    setInterval(() => void random.oneOf(daemons.certificates).rotate(), RENEWAL_SECONDS * 1000),
+  ];
+  return () => {
+    for (const timer of timers) clearInterval(timer);
+  };
+}
