@@ -60,7 +60,7 @@ export function startDaemon({ name, program, args, directory }: DaemonOptions): 
     ports,
     async ready() {
       const { probePort } = await ports();
-      await until(`${name} to be ready (its log: ${logFile})`, 10, async () => {
+      await until(`${name} to be ready (its log: ${logFile})`, 30, async () => {
         alive();
         const response = await fetch(`http://127.0.0.1:${probePort}/readyz`).catch(() => undefined);
         return response?.ok ? true : undefined;

@@ -5,6 +5,9 @@ import { PlumblineError } from '../../model/errors.ts';
 /** The kubelet's CPU manager state, a file in its root directory. */
 export const CHECKPOINT_FILE = 'cpu_manager_state';
 
+/** Characters of a place's name that a message shows. */
+const LONGEST_PLACE = 120;
+
 /**
  * v2 and what v3 added to it: CPUs held by a pod as a whole. The checksum covers a dump of the kubelet's own structs
  * and cannot be verified from outside; that the file is whole JSON with these fields must do.
@@ -47,7 +50,7 @@ export function parseCheckpoint(text: string): Checkpoint {
   const result = checkpoint.safeParse(parseJson(text));
   if (!result.success) {
     const issue = result.error.issues[0];
-    throw new CheckpointError(`unknown form at ${issue?.path.join('.') || 'the top'}: ${issue?.message}`);
+    throw new CheckpointError(`unknown form at ${shown(issue?.path.join('.') || 'the top')}: ${issue?.message}`);
   }
   const { policyName, defaultCpuSet, entries, podEntries } = result.data;
   const found: CheckpointEntry[] = [];
@@ -81,7 +84,7 @@ function parseJson(text: string): unknown {
 function parsePodEntry(entry: string | Record<string, unknown>, where: string): CpuSet {
   if (typeof entry === 'string') return parseCpus(entry, where);
   const cpus = Object.entries(entry).find(([key]) => key.toLowerCase() === 'cpuset')?.[1];
-  if (typeof cpus !== 'string') throw new CheckpointError(`unknown form at ${where}: no CPU set in it`);
+  if (typeof cpus !== 'string') throw new CheckpointError(`unknown form at ${shown(where)}: no CPU set in it`);
   return parseCpus(cpus, where);
 }
 
@@ -89,8 +92,13 @@ function parseCpus(text: string, where: string): CpuSet {
   try {
     return CpuSet.parse(text);
   } catch (error) {
-    throw new CheckpointError(`${where}: ${(error as Error).message}`, { cause: error });
+    throw new CheckpointError(`${shown(where)}: ${(error as Error).message}`, { cause: error });
   }
+}
+
+/** A place's name is made of the file's own keys, which have no bound. */
+function shown(where: string): string {
+  return where.length > LONGEST_PLACE ? `${where.slice(0, LONGEST_PLACE)}…` : where;
 }
 
 function byPodAndContainer(a: CheckpointEntry, b: CheckpointEntry): number {

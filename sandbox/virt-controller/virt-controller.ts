@@ -35,6 +35,8 @@ export function createVirtController({
 }: VirtControllerOptions): VirtController {
   const ends: (() => void)[] = [];
   const turns = createTurns(onFault);
+  /** Instances, by uid, that have had a launcher. */
+  const launched = new Set<string>();
 
   const podOf = (vmi: VirtualMachineInstance) =>
     client.list(PODS).find((pod) => pod.metadata.ownerReferences?.some(({ uid }) => uid === vmi.metadata.uid));
@@ -56,10 +58,14 @@ export function createVirtController({
     const vmi = client.get(VIRTUAL_MACHINE_INSTANCES, namespace, name);
     if (!vmi || vmi.metadata.deletionTimestamp) return;
     let pod = podOf(vmi);
+    const { uid = '' } = vmi.metadata;
     const ended = vmi.status?.phase === 'Failed' || vmi.status?.phase === 'Succeeded';
-    if (!pod && !ended) pod = await createPod(vmi);
+    // An instance whose launcher has gone gets no other. What it shows may be behind what became of it.
+    const lost = !pod && launched.has(uid);
+    if (!pod && !ended && !lost) pod = await createPod(vmi);
+    if (pod) launched.add(uid);
     if (pod?.spec.nodeName) await unpause(pod);
-    const phase = phaseOf(vmi, pod);
+    const phase = lost && !ended ? 'Failed' : phaseOf(vmi, pod);
     await client.edit(VIRTUAL_MACHINE_INSTANCES, vmi, (draft) => {
       draft.status = instanceStatusOf(draft, phase, pod, timestamp(now()));
     });
@@ -96,8 +102,9 @@ export function createVirtController({
     const { namespace = 'default', name } = metadata;
     turns.take(`vm/${namespace}/${name}`, () => syncMachine(namespace, name));
   };
-  const onInstance = ({ object: { metadata } }: { object: KubeObject }) => {
-    const { namespace = 'default', name } = metadata;
+  const onInstance = ({ type, object: { metadata } }: { type: string; object: KubeObject }) => {
+    const { namespace = 'default', name, uid = '' } = metadata;
+    if (type === 'DELETED') launched.delete(uid);
     turns.take(`vmi/${namespace}/${name}`, () => syncInstance(namespace, name));
     turns.take(`vm/${namespace}/${name}`, () => syncMachine(namespace, name));
   };

@@ -10,7 +10,7 @@ const VMS = 40;
 
 describe('faults, on the sandbox', function () {
   needs('linux');
-  this.timeout(180_000);
+  this.timeout(300_000);
   before(() => buildOnce());
 
   for (const scenario of SCENARIOS.filter(({ name }) => SHORT.includes(name))) {

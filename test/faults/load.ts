@@ -95,7 +95,12 @@ export function startLoad({ world, seed, vms }: LoadOptions): Load {
     }
   };
   const slots = GROUPS.flatMap((group) => Array.from({ length: group.live }, () => group));
-  const done = Promise.all(slots.map(run)).then(() => undefined);
+  const done = Promise.all(slots.map(run)).then(
+    () => undefined,
+    (error: unknown) => {
+      if (!stopping.signal.aborted) throw error;
+    },
+  );
   done.catch(() => undefined);
   return {
     done,

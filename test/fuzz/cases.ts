@@ -21,7 +21,9 @@ export function casesOf(target: string): Case[] {
 
 /** Names of all targets that have cases. */
 export function targetsWithCases(): string[] {
-  return readdirSync(FOLDER, { withFileTypes: true }).flatMap((entry) => (entry.isDirectory() ? [entry.name] : []));
+  return !existsSync(FOLDER)
+    ? []
+    : readdirSync(FOLDER, { withFileTypes: true }).flatMap((entry) => (entry.isDirectory() ? [entry.name] : []));
 }
 
 /** Keeps an input. Returns the file's path. */

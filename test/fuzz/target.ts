@@ -23,8 +23,8 @@ export interface ForeignTarget {
   play(runs: number, seed: number): { readonly runs: number; readonly problems: readonly string[] };
 }
 
-/** Characters that a message may have, however long the input is. */
-const LONGEST_MESSAGE = 1000;
+/** Characters that a message may have, however long the input is: two quotations of 80, escaped, and the words. */
+const LONGEST_MESSAGE = 1500;
 
 /**
  * Calls the parser. What it throws must be its own error, with a message that says something and is bounded.

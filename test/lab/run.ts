@@ -1,4 +1,5 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { rmSync } from 'node:fs';
+import { mkdtemp, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -130,7 +131,7 @@ function headingOf({ name, topologyPolicy, scope, cpuOptions, reserved }: Round)
 /** The program for the guest as one file. */
 async function bundlePlugin(): Promise<string> {
   const directory = await mkdtemp(join(tmpdir(), 'plumbline-lab-'));
-  process.once('exit', () => void rm(directory, { recursive: true, force: true }));
+  process.once('exit', () => rmSync(directory, { recursive: true, force: true }));
   const outfile = join(directory, 'device-plugin.cjs');
   await build({
     entryPoints: [join(import.meta.dirname, 'device-plugin.ts')],

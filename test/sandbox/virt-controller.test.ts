@@ -204,6 +204,18 @@ describe('virt-controller: machines, instances and pods', () => {
     await client.delete(MUTATING_WEBHOOKS, refusing);
     await until('there is a pod', () => client.list(PODS).length === 1);
   });
+
+  it('an instance whose launcher ran and has gone fails, and gets no other', async () => {
+    await client.create(VIRTUAL_MACHINES, machine({ runStrategy: 'Always' }));
+    await until('there is a pod', () => client.list(PODS).length === 1);
+    await setPod((pod) => {
+      pod.status = { ...pod.status, phase: 'Running' };
+    });
+    await until('it runs', () => phase() === 'Running');
+    await client.delete(PODS, client.list(PODS)[0]!, { gracePeriodSeconds: 0 });
+    await until('it has failed', () => phase() === 'Failed');
+    assert.equal(client.list(PODS).length, 0);
+  });
 });
 
 describe('virt-controller: turns', () => {

@@ -12,6 +12,7 @@ the samples with its standard error, without the first fifth, in which caches fi
 
   --minutes <number>   default 10, which stand for two hours
   --seed <number>
+  --no-build           take the bundles as they are
   --help
 
 Ends with 1 if something rises: by more over the run than is allowed, after twice its error is taken off.`;
@@ -27,6 +28,7 @@ function options() {
       options: {
         minutes: { type: 'string', default: '10' },
         seed: { type: 'string', default: String(Date.now() % 2 ** 31) },
+        'no-build': { type: 'boolean' },
         help: { type: 'boolean' },
       },
     }).values;
@@ -48,7 +50,7 @@ for (const [signal, status] of [['SIGINT', 130] as const, ['SIGTERM', 143] as co
 }
 
 console.log(`seed ${values.seed}`);
-buildOnce();
+if (!values['no-build']) buildOnce();
 const { vms, samples, problems } = await soak({ minutes, seed: Number(values.seed), progress: console.log });
 console.log(`\n${vms} VMs in ${minutes} minutes. Over the whole of it, slope ± standard error (mean; allowed):`);
 let rising = 0;

@@ -1,4 +1,4 @@
-import { mkdir } from 'node:fs/promises';
+import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { startLoad } from '../faults/load.ts';
@@ -57,6 +57,7 @@ export async function soak({ minutes, seed, progress }: SoakOptions): Promise<So
   problems.push(...world.observer.violations.map(({ text }) => text));
   problems.push(...world.daemons.all.flatMap(({ crashes }) => crashes));
   await world.stop(problems.length > 0);
+  await rm(directory, { recursive: true, force: true });
   return { vms: load.placed, samples, problems };
 }
 

@@ -33,6 +33,8 @@ export const ON_NODES: readonly Scenario[] = [
     title: 'the disk that the agent keeps its files on is full, also when the agent starts',
     on: BOTH,
     vms: 120,
+    // The agent is killed meanwhile, and with it the device plugin.
+    launchersMayFail: true,
     missing: () => (process.getuid?.() === 0 ? undefined : 'mounting a small file system needs root'),
     run: diskFull,
   },
