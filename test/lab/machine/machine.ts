@@ -18,6 +18,10 @@ const SSH_WITHIN = 300;
 const BOOTED_WITHIN = 300;
 const READY_WITHIN = 180;
 
+/** QEMU's emulation of several CPUs at once crashes now and then while a kernel starts; nothing is lost but the start. */
+const ATTEMPTS = 3;
+const CRASHED = /^qemu ended with SIG(SEGV|ABRT|BUS|ILL)/;
+
 /** A machine that runs, with the cluster whose only node it is. */
 export interface Machine {
   readonly kubeconfig: string;
@@ -55,9 +59,14 @@ export async function startMachine(places: Places, say: (what: string) => void, 
     const nodeLayer = await makeParts(places, binary('kubelet'), nodeFiles({ ca: plane.ca, port, token }));
     const sshPort = await freePort();
     const shell = createShell(places, sshPort);
-    say('booting');
-    guest = startGuest(places, sshPort);
-    await booted(guest, shell, plane, places, say, signal);
+    for (let attempt = 1; ; attempt++) {
+      say('booting');
+      guest = startGuest(places, sshPort);
+      const failure = await booted(guest, shell, plane, places, say, signal).catch((error: Error) => error);
+      if (failure === undefined) break;
+      if (attempt === ATTEMPTS || !CRASHED.test(failure.message)) throw failure;
+      say(failure.message.split(':')[0] ?? '');
+    }
     const running = { pid: process.pid, sshPort, kubeconfig: plane.adminKubeconfig, nodeLayer };
     await writeFile(places.running, JSON.stringify(running));
     return { kubeconfig: plane.adminKubeconfig, sshPort, shell, nodeLayer, stop };
