@@ -7,7 +7,7 @@ import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import type { NodeTopology } from '../../kube/node-topology.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
-import { needs } from '../support/parts.ts';
+import { needs, skipWithout } from '../support/parts.ts';
 import { startAnsweringOvs } from './dpu-lease/answering.ts';
 import { createFakeApi, type FakeApi } from './fake-api.ts';
 import { createFakeKubelet, type FakeKubelet } from './fake-kubelet.ts';
@@ -117,7 +117,7 @@ describe('the node agent as a process', function () {
   setUp(this);
 
   it('reports, registers, moves Open vSwitch, and leaves everything as it found it', async function () {
-    if (machine().size < 2) this.skip();
+    skipWithout('twoCpus', this);
     const first = String(machine().first);
     for (const name of ['ovs-vswitchd', 'ovsdb-server']) {
       standIns.push(await startStandIn(name, 4, join(root, `run/${name}.pid`)));

@@ -9,7 +9,7 @@ import {
   type OvsAffinityDeps,
 } from '../../node-agent/ovs-affinity/ovs-affinity.ts';
 import { procThreads } from '../../node-agent/processes/threads.ts';
-import { needs } from '../support/parts.ts';
+import { needs, skipWithout } from '../support/parts.ts';
 import { all, countingAffinity, cpus, first, machine, ovsParts, rest, settableView } from './ovs-affinity/parts.ts';
 import {
   allowedLists,
@@ -51,7 +51,7 @@ function standIns(): void {
   needs('linux');
   const temp = tempDirectories();
   before(function () {
-    if (machine().size < 2) this.skip();
+    skipWithout('twoCpus', this);
   });
   beforeEach(async () => {
     directory = temp();

@@ -1,4 +1,5 @@
 import { existsSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
 import { delimiter, join } from 'node:path';
 
 /**
@@ -51,6 +52,11 @@ const PARTS = {
     install: 'put helm on the PATH, or name it in HELM',
   },
   strace: { name: 'strace', found: () => which('strace'), install: setup },
+  twoCpus: {
+    name: 'two CPUs',
+    found: () => (availableParallelism() < 2 ? undefined : '/sys/devices/system/cpu'),
+    install: 'run them where this process may use two CPUs or more',
+  },
   linux: {
     name: 'Linux',
     found: () => (process.platform === 'linux' ? '/proc/self' : undefined),
@@ -81,6 +87,13 @@ export function needs(part: PartName): void {
     missing.set(part, (missing.get(part) ?? 0) + tests);
     this.skip();
   });
+}
+
+/** The same for one test, from within it. */
+export function skipWithout(part: PartName, context: { skip(): unknown }): void {
+  if (PARTS[part].found() !== undefined) return;
+  missing.set(part, (missing.get(part) ?? 0) + 1);
+  context.skip();
 }
 
 /** The path of a part's program; only for tests that asked for it with `needs`. */

@@ -5,7 +5,7 @@ import { createAffinity } from '../../../native/affinity.ts';
 import { createAffinityEvents } from '../../../node-agent/ovs-affinity/affinity-events.ts';
 import { createOvsAffinity } from '../../../node-agent/ovs-affinity/ovs-affinity.ts';
 import { procThreads } from '../../../node-agent/processes/threads.ts';
-import { needs } from '../../support/parts.ts';
+import { needs, skipWithout } from '../../support/parts.ts';
 import { allowedLists, eventually, type StandIn, startStandIn, tempDirectories, testMetrics } from '../support.ts';
 import { makeCpuset, type RealCpuset } from './cpuset.ts';
 import { all, countingAffinity, cpus, first, machine, ovsParts, recordingEvents, rest, settableView } from './parts.ts';
@@ -29,7 +29,7 @@ describe('what others do to the threads', () => {
     (await metric.get()).values.reduce((sum, { value }) => sum + value, 0);
 
   before(function () {
-    if (machine().size < 2) this.skip();
+    skipWithout('twoCpus', this);
   });
   beforeEach(async () => {
     const directory = temp();

@@ -8,10 +8,10 @@ import { createMasksFile } from '../../../node-agent/ovs-affinity/masks-file.ts'
 import { createOvsAffinity } from '../../../node-agent/ovs-affinity/ovs-affinity.ts';
 import { bootId } from '../../../node-agent/processes/proc.ts';
 import { procThreads } from '../../../node-agent/processes/threads.ts';
-import { needs } from '../../support/parts.ts';
+import { needs, skipWithout } from '../../support/parts.ts';
 import { createFakeKubelet, type FakeKubelet } from '../fake-kubelet.ts';
 import { allowedLists, eventually, type StandIn, startStandIn, tempDirectories } from '../support.ts';
-import { cpus, first, machine, ovsParts, rest, settableView } from './parts.ts';
+import { cpus, first, ovsParts, rest, settableView } from './parts.ts';
 
 const PROGRAM = join(import.meta.dirname, 'program.ts');
 
@@ -38,7 +38,7 @@ describe('an agent that is killed', () => {
   const asBefore = () => eventually(() => masks().join() === own.join(), `as before: ${own}`, 15);
 
   before(function () {
-    if (machine().size < 2) this.skip();
+    skipWithout('twoCpus', this);
   });
   beforeEach(async () => {
     directory = temp();

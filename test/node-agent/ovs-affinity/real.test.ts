@@ -7,7 +7,7 @@ import { createOvsAffinity, type OvsAffinity } from '../../../node-agent/ovs-aff
 import { procThreads } from '../../../node-agent/processes/threads.ts';
 import { createLogger } from '../../../runtime/log.ts';
 import { Registry } from '../../../runtime/metrics.ts';
-import { needs } from '../../support/parts.ts';
+import { needs, skipWithout } from '../../support/parts.ts';
 import { allowedLists, eventually, tempDirectories } from '../support.ts';
 import { isAlive, type MonitoredOvs, startMonitoredOvs } from './monitored-ovs.ts';
 import { all, cpus, first, machine, ovsParts, rest, settableView } from './parts.ts';
@@ -36,7 +36,7 @@ describe('a real Open vSwitch under --monitor', function () {
   };
 
   before(async function () {
-    if (machine().size < 2) this.skip();
+    skipWithout('twoCpus', this);
     directory = temp();
     mkdirSync(join(directory, 'etc'));
     writeFileSync(join(directory, 'etc/enable'), '1');

@@ -6,7 +6,7 @@ import { RpcError } from '../../../kube/kubelet-api/handlers.ts';
 import { createAssignments } from '../../../node-agent/assignments/assignments.ts';
 import { createAffinityEvents } from '../../../node-agent/ovs-affinity/affinity-events.ts';
 import { createOvsAffinity } from '../../../node-agent/ovs-affinity/ovs-affinity.ts';
-import { needs } from '../../support/parts.ts';
+import { needs, skipWithout } from '../../support/parts.ts';
 import { createFakeKubelet, type FakeKubelet } from '../fake-kubelet.ts';
 import { allowedLists, eventually, recordingLogger, type StandIn, startStandIn, tempDirectories } from '../support.ts';
 import { all, countingAffinity, cpus, first, machine, ovsParts, recordingEvents, rest } from './parts.ts';
@@ -44,7 +44,7 @@ describe('the kubelet’s sequences, with real threads sampled from outside', ()
   needs('linux');
   const temp = tempDirectories();
   before(function () {
-    if (machine().size < 2) this.skip();
+    skipWithout('twoCpus', this);
   });
 
   beforeEach(async () => {

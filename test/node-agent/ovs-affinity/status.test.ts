@@ -10,7 +10,7 @@ import { createOvsAffinity } from '../../../node-agent/ovs-affinity/ovs-affinity
 import { createLogger } from '../../../runtime/log.ts';
 import { Registry } from '../../../runtime/metrics.ts';
 import { createProbeServer } from '../../../runtime/probes.ts';
-import { needs } from '../../support/parts.ts';
+import { needs, skipWithout } from '../../support/parts.ts';
 import { startStandIn, tempDirectories } from '../support.ts';
 import { first, machine, ovsParts, rest, settableView } from './parts.ts';
 
@@ -81,7 +81,7 @@ describe('plumbline ovs status', () => {
     const temp = tempDirectories();
 
     it('the agent’s own answer is what the command reads', async function () {
-      if (machine().size < 2) this.skip();
+      skipWithout('twoCpus', this);
       const directory = temp();
       for (const name of ['run', 'etc']) mkdirSync(join(directory, name));
       writeFileSync(join(directory, 'etc/enable'), '1');
