@@ -1,6 +1,6 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { cpus } from 'node:os';
-import type { BenchResult } from './model/timing.ts';
+import type { BenchResult } from './support/timing.ts';
 
 /**
  * What each measurement is, and against what; by name or the beginning of names, the longest one counts. A measurement

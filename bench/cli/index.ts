@@ -1,15 +1,15 @@
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { createFixtureCluster, type FixtureCluster } from '../../test/cli/cluster-fixture.ts';
-import { type BenchResult, summary } from '../model/timing.ts';
-import { root } from '../support/process.ts';
+import { bundle } from '../support/process.ts';
+import { type BenchResult, summary } from '../support/timing.ts';
 
 const NODES = 1000;
 const ROUNDS = 7;
 /** Of processors’ time, against a Node.js that does nothing. */
 const BOUNDS = { explain: 8, version: 2.5 } as const;
 
-const PROGRAM = join(process.env['PLUMBLINE_DIST'] ?? join(root, 'dist'), 'plumbline.cjs');
+const PROGRAM = bundle('plumbline.cjs');
 
 /** What `plumbline` costs its user: its start alone, and an explanation over 1,000 nodes on the sandbox. */
 export const CLI_BENCHES = [explainOverBareNode];

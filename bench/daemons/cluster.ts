@@ -1,8 +1,6 @@
-import { readFileSync } from 'node:fs';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { parseAllDocuments } from 'yaml';
 import {
   NAMESPACES,
   NETWORK_ATTACHMENT_DEFINITIONS,
@@ -10,7 +8,8 @@ import {
 } from '../../sandbox/api-server/built-in-types.ts';
 import { createSandbox } from '../../sandbox/cluster.ts';
 import type { LocalClient } from '../../sandbox/local-client.ts';
-import { type Running, root, run } from '../support/process.ts';
+import { shippedNodeOptions } from '../../test/support/shipped.ts';
+import { bundle, type Running, run } from '../support/process.ts';
 
 /** One emulated node, without any daemon, and files to start daemons with. */
 export interface BenchCluster {
@@ -61,8 +60,8 @@ export async function startBenchCluster(): Promise<BenchCluster> {
     client: sandbox.client,
     certificate,
     async start(daemon) {
-      const program = join(process.env['PLUMBLINE_DIST'] ?? join(root, 'dist'), `${daemon}.cjs`);
-      const one = run(process.execPath, [program, ...(await argsOf(daemon))], environmentOf(daemon));
+      const program = bundle(`${daemon}.cjs`);
+      const one = run(process.execPath, [program, ...(await argsOf(daemon))], shippedNodeOptions(daemon));
       running.push(one);
       const line = await one.line((found) => typeof found['probePort'] === 'number');
       return { ...one, port: Number(line['port'] ?? line['probePort']) };
@@ -75,19 +74,4 @@ export async function startBenchCluster(): Promise<BenchCluster> {
       await rm(directory, { recursive: true, force: true });
     },
   };
-}
-
-/** The environment that the shipped manifests give a daemon: it sizes the heap. */
-function environmentOf(daemon: 'webhook' | 'scheduler-plugin' | 'node-agent'): Record<string, string> {
-  const file = daemon === 'node-agent' ? 'daemonset.yaml' : 'deployment.yaml';
-  const documents = parseAllDocuments(readFileSync(join(root, 'manifests/base', daemon, file), 'utf8'));
-  const [workload] = documents.map(
-    (document) => document.toJS() as { spec: { template: { spec: { containers: Container[] } } } },
-  );
-  const env = workload?.spec.template.spec.containers[0]?.env ?? [];
-  return Object.fromEntries(env.flatMap(({ name, value }) => (value === undefined ? [] : [[name, value]])));
-}
-
-interface Container {
-  readonly env?: readonly { readonly name: string; readonly value?: string }[];
 }

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { type BenchResult, summary } from '../model/timing.ts';
 import { memoryOf, run } from '../support/process.ts';
+import { type BenchResult, summary } from '../support/timing.ts';
 import { startBenchCluster } from './cluster.ts';
 
 const DAEMONS = ['webhook', 'scheduler-plugin', 'node-agent'] as const;

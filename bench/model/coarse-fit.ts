@@ -1,7 +1,7 @@
 import { CpuSet } from '../../model/cpu-set.ts';
 import { createHost, type Host } from '../../model/host.ts';
 import { CoarseFit } from '../../model/placement/coarse.ts';
-import { type BenchResult, ratioOf, secondsPerCall, sink } from './timing.ts';
+import { type BenchResult, ratioOf, secondsPerCall, sink } from '../support/timing.ts';
 
 const HOSTS = 5_000;
 const MANY = 50_000;

@@ -1,5 +1,5 @@
 import { arrangeGuestCells } from '../../model/placement/guest-cells.ts';
-import { type BenchResult, ratioOf, secondsPerCall, sink } from './timing.ts';
+import { type BenchResult, ratioOf, secondsPerCall, sink } from '../support/timing.ts';
 
 const ROOMS = 16;
 

@@ -1,7 +1,7 @@
+import type { BenchResult } from '../support/timing.ts';
 import { coarseFitAgainstXor, coarseFitGrowth } from './coarse-fit.ts';
 import { guestCellCurve, guestCellSteps, hostCellGrowth } from './guest-cells.ts';
 import { predictionAgainstSets } from './prediction.ts';
-import type { BenchResult } from './timing.ts';
 
 /** Every measurement of model/, in the order in which it is printed. */
 export const MODEL_BENCHES: readonly (() => BenchResult)[] = [

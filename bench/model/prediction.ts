@@ -1,9 +1,9 @@
 import { CpuSet } from '../../model/cpu-set.ts';
 import { createKubelet } from '../../model/kubelet/kubelet.ts';
 import type { PodRequest } from '../../model/kubelet/pod-request.ts';
+import { type BenchResult, ratioOf, secondsPerCall, sink } from '../support/timing.ts';
 import { largeHost } from './coarse-fit.ts';
 import { admitPlain } from './set-based.ts';
-import { type BenchResult, ratioOf, secondsPerCall, sink } from './timing.ts';
 
 const RESERVED = '0-1,64-65';
 const NIC = 'physnet.plumbline.dev/east';

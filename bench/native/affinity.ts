@@ -1,6 +1,6 @@
 import { readdirSync } from 'node:fs';
 import { type Affinity, createAffinity } from '../../native/affinity.ts';
-import { type BenchResult, ratioOf } from '../model/timing.ts';
+import { type BenchResult, ratioOf } from '../support/timing.ts';
 import { compile, median } from './c-program.ts';
 import { startManyThreads } from './many-threads.ts';
 

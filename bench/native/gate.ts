@@ -5,9 +5,9 @@ import { join } from 'node:path';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { createAffinity } from '../../native/affinity.ts';
 import { procThreads } from '../../node-agent/processes/threads.ts';
-import { type BenchResult, summary } from '../model/timing.ts';
 import { startAgentProcess } from '../node-agent/agent-process.ts';
 import { root } from '../support/process.ts';
+import { type BenchResult, summary } from '../support/timing.ts';
 import { compile, median } from './c-program.ts';
 import { startManyThreads } from './many-threads.ts';
 

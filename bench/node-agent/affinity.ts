@@ -2,9 +2,9 @@ import { CpuSet } from '../../model/cpu-set.ts';
 import { createAffinity } from '../../native/affinity.ts';
 import { createKeeper, type Keeper } from '../../node-agent/ovs-affinity/keeper.ts';
 import { procThreads } from '../../node-agent/processes/threads.ts';
-import { type BenchResult, ratioOf } from '../model/timing.ts';
 import { compile, median } from '../native/c-program.ts';
 import { startManyThreads } from '../native/many-threads.ts';
+import { type BenchResult, ratioOf } from '../support/timing.ts';
 
 const THREADS = 256;
 const ROUNDS = 100;

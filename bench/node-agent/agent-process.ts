@@ -1,10 +1,9 @@
-import { readFileSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { parse } from 'yaml';
 import { createSandbox, type Sandbox } from '../../sandbox/cluster.ts';
-import { type Running, root, run } from '../support/process.ts';
+import { shippedNodeOptions } from '../../test/support/shipped.ts';
+import { bundle, type Running, run } from '../support/process.ts';
 import { replaceCheckpoint } from './checkpoint.ts';
 
 export const NODE = 'bench';
@@ -44,10 +43,10 @@ export async function startAgentBehind(
   const { kubeletDirectory: kubeletDir, sysfsRoot } = sandbox.node(NODE);
   replaceCheckpoint(kubeletDir, 0);
   const kubeconfig = await through(await sandbox.kubeconfig({ kind: 'node-agent', node: NODE }));
-  const program = join(process.env['PLUMBLINE_DIST'] ?? join(root, 'dist'), 'node-agent.cjs');
+  const program = bundle('node-agent.cjs');
   const settings = ['--node-name', NODE, '--kubeconfig', kubeconfig, '--probe-port', '0', '--ovs-rundir', directory];
   const places = ['--sysfs-root', sysfsRoot, '--kubelet-dir', kubeletDir];
-  const one = run(process.execPath, [program, ...settings, ...places, ...flags], { NODE_OPTIONS: nodeOptions() });
+  const one = run(process.execPath, [program, ...settings, ...places, ...flags], shippedNodeOptions('node-agent'));
   await one.line(({ msg }) => msg === 'node topology published');
   await one.line(({ msg }) => msg === 'device plugin registered with the kubelet');
   return {
@@ -61,13 +60,4 @@ export async function startAgentBehind(
       await rm(directory, { recursive: true, force: true });
     },
   };
-}
-
-/** What the shipped manifest sizes the agent's heap by. */
-export function nodeOptions(): string {
-  const daemonSet = parse(readFileSync(join(root, 'manifests/base/node-agent/daemonset.yaml'), 'utf8')) as {
-    spec: { template: { spec: { containers: { env: { name: string; value?: string }[] }[] } } };
-  };
-  const env = daemonSet.spec.template.spec.containers.flatMap((container) => container.env);
-  return env.find(({ name }) => name === 'NODE_OPTIONS')?.value ?? '';
 }

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { createAssignments } from '../../node-agent/assignments/assignments.ts';
 import { createLogger } from '../../runtime/log.ts';
-import type { BenchResult } from '../model/timing.ts';
+import type { BenchResult } from '../support/timing.ts';
 
 const CHANGES = 200;
 const ROUNDS = 5;

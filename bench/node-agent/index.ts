@@ -1,4 +1,4 @@
-import type { BenchResult } from '../model/timing.ts';
+import type { BenchResult } from '../support/timing.ts';
 import { affinityOverC } from './affinity.ts';
 import { renameToSubscriber } from './assignments.ts';
 import { longRun } from './long-run.ts';

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
-import type { BenchResult } from '../model/timing.ts';
 import { memoryOf } from '../support/process.ts';
+import type { BenchResult } from '../support/timing.ts';
 import { startAgentProcess } from './agent-process.ts';
 import { replaceCheckpoint } from './checkpoint.ts';
 

@@ -1,5 +1,5 @@
-import { type BenchResult, summary } from '../model/timing.ts';
 import { quantile } from '../support/http-load.ts';
+import { type BenchResult, summary } from '../support/timing.ts';
 import { createOvsScene, type OvsScene, type Reactor, settled } from './ovs-scene.ts';
 
 const THREADS = 64;

@@ -10,10 +10,10 @@ import { createAffinity } from '../../native/affinity.ts';
 import { procThreads } from '../../node-agent/processes/threads.ts';
 import { createFakeKubelet, type FakeKubelet } from '../../test/node-agent/fake-kubelet.ts';
 import { eventually } from '../../test/node-agent/support.ts';
+import { shippedNodeOptions } from '../../test/support/shipped.ts';
 import { compile } from '../native/c-program.ts';
 import { startManyThreads } from '../native/many-threads.ts';
 import { root } from '../support/process.ts';
-import { nodeOptions } from './agent-process.ts';
 
 /** What moves the threads: sends or prints the machine's monotonic nanoseconds when it has. */
 export interface Reactor {
@@ -105,7 +105,7 @@ async function script(file: string, directory: string, args: string[] = []): Pro
     define: { 'import.meta.url': JSON.stringify(pathToFileURL(join(root, file))) },
     logLevel: 'warning',
   });
-  const env = { ...process.env, NODE_PATH: join(root, 'node_modules'), NODE_OPTIONS: nodeOptions() };
+  const env = { ...process.env, NODE_PATH: join(root, 'node_modules'), ...shippedNodeOptions('node-agent') };
   const stdio: StdioOptions = ['ignore', 'ignore', 'ignore', 'ipc'];
   const child = fork(outfile, [directory, ...args], { execArgv: [], env, stdio });
   const ended = once(child, 'exit').then(([code]) => {

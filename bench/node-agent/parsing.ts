@@ -6,7 +6,7 @@ import { readHost } from '../../hardware/sysfs.ts';
 import { createHost } from '../../model/host.ts';
 import { parseCheckpoint } from '../../node-agent/assignments/checkpoint.ts';
 import { writeSysfs } from '../../sandbox/kubelet/sysfs.ts';
-import { type BenchResult, summary } from '../model/timing.ts';
+import { type BenchResult, summary } from '../support/timing.ts';
 
 const CPUS = 1000;
 const PODS = 250;

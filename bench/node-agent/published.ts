@@ -1,8 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { apiAccess } from '../../kube/api-access.ts';
 import { createApiClient } from '../../kube/api-client.ts';
-import type { BenchResult } from '../model/timing.ts';
 import { quantile } from '../support/http-load.ts';
+import type { BenchResult } from '../support/timing.ts';
 import { type AgentProcess, NODE, startAgentProcess } from './agent-process.ts';
 import { replaceCheckpoint } from './checkpoint.ts';
 

@@ -10,9 +10,10 @@ import type { KubernetesObject } from '../../test/real/control-plane.ts';
 import { inParallel, report, SERVER_NAME, type Stage, startStage, until } from '../../test/real/scheduler/stage.ts';
 import { FOREIGN_DEFINITIONS } from '../../test/real/webhook/crds.ts';
 import { pathOf } from '../../test/support/parts.ts';
+import { shippedNodeOptions } from '../../test/support/shipped.ts';
 import { filterBody, nodeName, nodeStatus } from '../scheduler-plugin/nodes.ts';
 import { createClient } from '../support/http-load.ts';
-import { cpuSecondsOf, memoryOf, type Running, root, run } from '../support/process.ts';
+import { bundle, cpuSecondsOf, memoryOf, type Running, root, run } from '../support/process.ts';
 import { openReviewLoad } from '../webhook/raw-load.ts';
 import { reviewBody, untilReady, vector } from '../webhook/reviews.ts';
 import { type CountingApi, startCountingApi, sumOf } from './counting-api.ts';
@@ -218,13 +219,13 @@ async function startWebhook(stage: Stage, api: CountingApi) {
     return join(directory, name);
   };
   const token = await stage.plane.serviceAccountToken(SYSTEM, 'plumbline-webhook');
-  const program = join(process.env['PLUMBLINE_DIST'] ?? join(root, 'dist'), 'webhook.cjs');
-  const one = run(process.execPath, [
-    program,
+  const args = [
+    bundle('webhook.cjs'),
     ...['--host', '127.0.0.1', '--port', '0', '--probe-host', '127.0.0.1', '--probe-port', '0'],
     ...['--cert-file', await file('tls.crt', cert), '--key-file', await file('tls.key', key)],
     ...['--kubeconfig', await file('kubeconfig', kubeconfigText({ server: api.url, ca: api.ca, token }))],
-  ]);
+  ];
+  const one = run(process.execPath, args, shippedNodeOptions('webhook'));
   await untilReady(one);
   const { port } = await one.line(
     (found) => typeof found['port'] === 'number' && typeof found['probePort'] === 'number',

@@ -1,11 +1,11 @@
-import { readFileSync } from 'node:fs';
 import { mkdtemp } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { build } from 'esbuild';
-import { type BenchResult, summary } from '../model/timing.ts';
+import { shippedNodeOptions } from '../../test/support/shipped.ts';
 import { type Client, createClient, quantile } from '../support/http-load.ts';
 import { type Running, root, run, runScript } from '../support/process.ts';
+import { type BenchResult, summary } from '../support/timing.ts';
 import { filterBody } from './nodes.ts';
 import { reportUpdates } from './updates.ts';
 
@@ -48,9 +48,6 @@ const env = (nodes: number, updates = 0) => ({
   PLUMBLINE_BENCH_NODES: String(nodes),
   PLUMBLINE_BENCH_UPDATES: String(updates),
 });
-/** The options of Node.js that the Deployment sets. */
-const shipped = readFileSync(`${root}/manifests/base/scheduler-plugin/deployment.yaml`, 'utf8');
-const OPTIONS = /NODE_OPTIONS, value: (.*) }/.exec(shipped)?.[1]?.split(' ') ?? [];
 
 let bundled: Promise<string> | undefined;
 
@@ -72,7 +69,8 @@ async function bundle(): Promise<string> {
 
 async function extender(nodes: number, updates = 0): Promise<Server> {
   bundled ??= bundle();
-  return serve(run(process.execPath, [...OPTIONS, '--expose-gc', await bundled], env(nodes, updates)), '/filter');
+  const settings = { ...shippedNodeOptions('scheduler-plugin'), ...env(nodes, updates) };
+  return serve(run(process.execPath, ['--expose-gc', await bundled], settings), '/filter');
 }
 
 async function load({ client }: Server, bodies: readonly Buffer[], calls: number): Promise<number[]> {

@@ -7,9 +7,9 @@ import {
   startStage,
   until,
 } from '../../test/real/scheduler/stage.ts';
-import { type BenchResult, summary } from '../model/timing.ts';
 import { quantile } from '../support/http-load.ts';
 import { runScript } from '../support/process.ts';
+import { type BenchResult, summary } from '../support/timing.ts';
 import { nodeName, nodeStatus } from './nodes.ts';
 
 const NODES = Number(process.env['PLUMBLINE_BENCH_NODES'] ?? 5000);

@@ -1,7 +1,7 @@
 import { NODE_TOPOLOGY_API, nodeTopology } from '../../kube/node-topology.ts';
 import { createLogger } from '../../runtime/log.ts';
 import { ClusterState } from '../../scheduler-plugin/cluster/cluster-state.ts';
-import { type BenchResult, secondsPerCall, summary } from '../model/timing.ts';
+import { type BenchResult, secondsPerCall, summary } from '../support/timing.ts';
 import { nodeName, nodeStatus } from './nodes.ts';
 
 const NODES = 100;

@@ -1,9 +1,14 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { createInterface } from 'node:readline';
 
 export const root = join(import.meta.dirname, '../..');
+
+const dist = resolve(root, process.env['PLUMBLINE_DIST'] ?? 'dist');
+
+/** A bundle of the build that is measured, by its file name: of dist/, or of what PLUMBLINE_DIST names, as for the build. */
+export const bundle = (file: string): string => join(dist, file);
 
 /** A program under measurement. */
 export interface Running {

@@ -1,8 +1,8 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { createLauncherKeeper } from '../../node-agent/vm-pinning/launcher-keeper.ts';
-import { type BenchResult, ratioOf, sink, summary } from '../model/timing.ts';
 import { compile } from '../native/c-program.ts';
+import { type BenchResult, ratioOf, sink, summary } from '../support/timing.ts';
 import { type Host, startHost } from './host.ts';
 
 const VCPUS = 64;

@@ -1,4 +1,4 @@
-import type { BenchResult } from '../model/timing.ts';
+import type { BenchResult } from '../support/timing.ts';
 import { memoryOfCaches, memoryOverReviews } from './memory.ts';
 import { PEPR_NAMES, peerPepr } from './pepr.ts';
 import { reviewsOverExpress } from './speed.ts';

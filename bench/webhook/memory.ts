@@ -1,8 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { NETWORK_ATTACHMENT_DEFINITIONS, NODE_TOPOLOGIES, NODES } from '../../sandbox/api-server/built-in-types.ts';
 import { startBenchCluster } from '../daemons/cluster.ts';
-import { type BenchResult, summary } from '../model/timing.ts';
 import { memoryOf } from '../support/process.ts';
+import { type BenchResult, summary } from '../support/timing.ts';
 import { startWarmWebhook, untilReady } from './reviews.ts';
 
 const MEGABYTE = 1000 * 1000;

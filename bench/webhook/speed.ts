@@ -1,5 +1,5 @@
-import { type BenchResult, summary } from '../model/timing.ts';
 import { cpuSecondsOf, runScript } from '../support/process.ts';
+import { type BenchResult, summary } from '../support/timing.ts';
 import { openReviewLoad } from './raw-load.ts';
 import { CONCURRENCY, startWarmWebhook } from './reviews.ts';
 

@@ -1,4 +1,4 @@
-import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type DemoCluster, SERVICES } from '../../../cli/demo/cluster.ts';
 import type { OpenVswitch } from '../../../cli/demo/open-vswitch.ts';
@@ -7,7 +7,7 @@ import { NAMESPACE } from '../../../model/names.ts';
 import { ENDPOINT_SLICES } from '../../../sandbox/api-server/built-in-types.ts';
 import { at } from '../../../sandbox/objects.ts';
 
-import { root } from '../../support/bundles.ts';
+import { shippedNodeOptions } from '../../support/shipped.ts';
 import type { ApiGate } from './api-gate.ts';
 import { startForwarder } from './forwarder.ts';
 import { DPU_NODE, NODES, VSWITCH_NODE } from './nodes.ts';
@@ -56,7 +56,12 @@ export async function startDaemons(options: DaemonsOptions): Promise<Daemons> {
     ...cluster,
     kubeconfig: async (identity) => redirect(await cluster.kubeconfig(identity), gate),
   };
-  const start = async (name: string, program: keyof typeof MANIFESTS, args: readonly string[], more: Process = {}) => {
+  const start = async (
+    name: string,
+    program: Parameters<typeof shippedNodeOptions>[0],
+    args: readonly string[],
+    more: Process = {},
+  ) => {
     const [port, probePort] = [await lastingPort(), await lastingPort()];
     const console = program === 'scheduler-plugin' ? ['--console-address', 'off'] : [];
     const serving = program === 'node-agent' ? [] : ['--host', '127.0.0.1', '--port', String(port), ...console];
@@ -64,7 +69,7 @@ export async function startDaemons(options: DaemonsOptions): Promise<Daemons> {
     const file = join(options.dist, `${program}.cjs`);
     const given = {
       args: [...args, ...serving, ...probes],
-      ...together({ env: await shippedSettings(program) }, together(options.process, more)),
+      ...together({ env: shippedNodeOptions(program) }, together(options.process, more)),
     };
     const daemon = supervise({ name, program: file, directory, port, probePort, ...given });
     all.push(daemon);
@@ -120,20 +125,6 @@ export async function startDaemons(options: DaemonsOptions): Promise<Daemons> {
       await extender.stop();
     },
   };
-}
-
-const MANIFESTS = {
-  webhook: 'webhook/deployment.yaml',
-  'scheduler-plugin': 'scheduler-plugin/deployment.yaml',
-  'node-agent': 'node-agent/daemonset.yaml',
-} as const;
-
-/** How the manifests bound the memory of Node.js: without that, what it takes says little. */
-async function shippedSettings(program: keyof typeof MANIFESTS): Promise<Readonly<Record<string, string>>> {
-  const manifest = await readFile(join(root, 'manifests/base', MANIFESTS[program]), 'utf8');
-  const options = /NODE_OPTIONS,\s+value:\s*"?([^"}]+?)"?\s*\}/.exec(manifest)?.[1];
-  if (options === undefined) throw new Error(`${MANIFESTS[program]} sets no NODE_OPTIONS`);
-  return { NODE_OPTIONS: options };
 }
 
 function together(a: Process = {}, b: Process): Process {

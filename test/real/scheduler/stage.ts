@@ -11,6 +11,7 @@ import { kubeconfig as kubeconfigText } from '../../../sandbox/api-server/kubeco
 import { createCertificateAuthority } from '../../../sandbox/certificates.ts';
 import { root } from '../../support/bundles.ts';
 import { pathOf } from '../../support/parts.ts';
+import { shippedNodeOptions } from '../../support/shipped.ts';
 import { type ControlPlane, type KubernetesObject, startControlPlane } from '../control-plane.ts';
 import { freePort, type Program } from '../processes.ts';
 import { createServiceStandIn, type ServiceStandIn } from './service-stand-in.ts';
@@ -278,7 +279,7 @@ async function startReplica(directory: string, number: number, args: readonly st
   const child = spawn(
     process.execPath,
     [join(directory, PROGRAM), ...network, '--probe-port', String(probePort), ...args],
-    { stdio: ['ignore', out, out] },
+    { env: { ...process.env, ...shippedNodeOptions('scheduler-plugin') }, stdio: ['ignore', out, out] },
   );
   closeSync(out);
   const ended = new Promise<number | null>((resolve) => child.once('exit', (status) => resolve(status)));

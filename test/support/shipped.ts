@@ -1,0 +1,38 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { parseAllDocuments } from 'yaml';
+import { root } from './bundles.ts';
+
+const WORKLOADS = {
+  webhook: 'webhook/deployment.yaml',
+  'scheduler-plugin': 'scheduler-plugin/deployment.yaml',
+  'node-agent': 'node-agent/daemonset.yaml',
+} as const;
+
+interface Workload {
+  readonly spec?: {
+    readonly template?: {
+      readonly spec: { readonly containers: readonly { readonly env?: readonly Variable[] }[] };
+    };
+  };
+}
+
+interface Variable {
+  readonly name: string;
+  readonly value?: string;
+}
+
+/**
+ * NODE_OPTIONS as the shipped manifests give them to a daemon. They bound the heap: without them, what the daemon's memory
+ * comes to says little.
+ *
+ * @throws Error if the manifest sets none
+ */
+export function shippedNodeOptions(daemon: keyof typeof WORKLOADS): { readonly NODE_OPTIONS: string } {
+  const file = join(root, 'manifests/base', WORKLOADS[daemon]);
+  const documents = parseAllDocuments(readFileSync(file, 'utf8')).map((document) => document.toJS() as Workload | null);
+  const containers = documents.flatMap((found) => found?.spec?.template?.spec.containers ?? []);
+  const options = containers.flatMap(({ env = [] }) => env).find(({ name }) => name === 'NODE_OPTIONS')?.value;
+  if (options === undefined) throw new Error(`${file} sets no NODE_OPTIONS`);
+  return { NODE_OPTIONS: options };
+}
