@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { KubeClient } from '../kube/client.ts';
 import { KubeError } from '../kube/errors.ts';
@@ -37,6 +38,8 @@ const RETRY_MILLISECONDS = 250;
 
 export function createRemoteClient({ client, types, log }: RemoteClientOptions): RemoteClient {
   const ended = new AbortController();
+  // Every call that is waiting to be tried again listens to it.
+  setMaxListeners(0, ended.signal);
   const mirrors = new Map(types.map((type) => [collectionOf(type), createMirror(client, type, log)]));
   const mirrorOf = (type: ResourceType): Mirror => {
     const mirror = mirrors.get(collectionOf(type));

@@ -7,6 +7,7 @@ import {
   setCondition,
   type VirtualMachineInstance,
 } from '../objects.ts';
+import { FINALIZERS } from './holds.ts';
 
 /** Whether a VirtualMachine should run: `running: true`, or a run strategy that keeps it up. */
 export function isWanted(machine: KubeObject): boolean {
@@ -32,6 +33,7 @@ export function instanceOf(machine: KubeObject): VirtualMachineInstance {
       namespace,
       labels: at(template, 'metadata', 'labels') as Record<string, string>,
       annotations: at(template, 'metadata', 'annotations') as Record<string, string>,
+      finalizers: [FINALIZERS.VirtualMachineInstance],
       ownerReferences: [
         { apiVersion: 'kubevirt.io/v1', kind: 'VirtualMachine', name, uid, controller: true, blockOwnerDeletion: true },
       ],

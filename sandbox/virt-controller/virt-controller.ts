@@ -3,6 +3,7 @@ import { ApiError } from '../api-server/errors.ts';
 import { timestamp } from '../api-server/preparation.ts';
 import type { LocalClient } from '../local-client.ts';
 import { type KubeObject, type Pod, setCondition, type VirtualMachineInstance } from '../objects.ts';
+import { createHolds } from './holds.ts';
 import { launcherPod } from './launcher-pod.ts';
 import { instanceOf, instanceStatusOf, isWanted, machineStatusOf, phaseOf } from './lifecycle.ts';
 import { createTurns } from './turns.ts';
@@ -25,7 +26,7 @@ const UNPAUSED = 'kubevirt.io/virtual-machine-unpaused';
 
 /**
  * A stand-in for KubeVirt's virt-controller and virt-handler: a wanted VirtualMachine gets an instance, an instance gets
- * a launcher pod, and the instance's phase follows the pod. An instance that failed stays, until it is deleted or its
+ * a launcher pod, and the instance's phase follows the pod. What is deleted stays until what was made for it is gone. An instance that failed stays, until it is deleted or its
  * machine is no longer wanted (the real one starts it again, with a growing delay).
  */
 export function createVirtController({
@@ -38,13 +39,21 @@ export function createVirtController({
   /** Instances, by uid, that have had a launcher. */
   const launched = new Set<string>();
 
+  const { hold, release } = createHolds(client);
+
   const podOf = (vmi: VirtualMachineInstance) =>
     client.list(PODS).find((pod) => pod.metadata.ownerReferences?.some(({ uid }) => uid === vmi.metadata.uid));
 
   const syncMachine = async (namespace: string, name: string) => {
     const machine = client.get(VIRTUAL_MACHINES, namespace, name);
     const vmi = client.get(VIRTUAL_MACHINE_INSTANCES, namespace, name);
-    if (!machine || machine.metadata.deletionTimestamp) return;
+    if (!machine) return;
+    if (machine.metadata.deletionTimestamp) {
+      if (!vmi) await release(VIRTUAL_MACHINES, machine);
+      else if (!vmi.metadata.deletionTimestamp) await client.delete(VIRTUAL_MACHINE_INSTANCES, vmi);
+      return;
+    }
+    if (!(await hold(VIRTUAL_MACHINES, machine))) return;
     if (isWanted(machine) && !vmi) await client.create(VIRTUAL_MACHINE_INSTANCES, instanceOf(machine));
     if (!isWanted(machine) && vmi) await client.delete(VIRTUAL_MACHINE_INSTANCES, vmi);
     const present = client.get(VIRTUAL_MACHINE_INSTANCES, namespace, name);
@@ -54,11 +63,20 @@ export function createVirtController({
     await client.edit(VIRTUAL_MACHINES, machine, change, 'status');
   };
 
+  /** An instance that is being deleted goes when its launcher has gone. */
+  const end = async (vmi: VirtualMachineInstance) => {
+    const pod = podOf(vmi);
+    if (!pod) await release(VIRTUAL_MACHINE_INSTANCES, vmi);
+    else if (!pod.metadata.deletionTimestamp) await client.delete(PODS, pod);
+  };
+
   const syncInstance = async (namespace: string, name: string) => {
     const vmi = client.get(VIRTUAL_MACHINE_INSTANCES, namespace, name);
-    if (!vmi || vmi.metadata.deletionTimestamp) return;
+    if (!vmi) return;
+    if (vmi.metadata.deletionTimestamp) return end(vmi);
     let pod = podOf(vmi);
     const { uid = '' } = vmi.metadata;
+    if (!(await hold(VIRTUAL_MACHINE_INSTANCES, vmi))) return;
     const ended = vmi.status?.phase === 'Failed' || vmi.status?.phase === 'Succeeded';
     // An instance whose launcher has gone gets no other. What it shows may be behind what became of it.
     const lost = !pod && launched.has(uid);

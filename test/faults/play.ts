@@ -57,6 +57,7 @@ export async function play(scenario: Scenario, { ground, seed, vms, progress }: 
     problems.push(...judge(scenario, world, load));
   }
   notes.unshift(...figures(world, load, ground));
+  notes.push(...[...load.refusedAdmissions].map(([message, times]) => `refused ${times} times: ${message}`));
   clearInterval(telling);
   load.stop();
   const held = problems.length === 0;

@@ -89,10 +89,14 @@ describe('virt-controller: machines, instances and pods', () => {
     controller.start();
   });
   afterEach(async () => {
-    await controller.stop();
     for (const machine of client.list(VIRTUAL_MACHINES)) await client.delete(VIRTUAL_MACHINES, machine);
-    for (const pod of client.list(PODS)) await client.delete(PODS, pod, { gracePeriodSeconds: 0 });
-    await until('everything is collected', () => client.list(VIRTUAL_MACHINE_INSTANCES).length === 0);
+    await until('everything is collected', () => {
+      // No kubelet runs them.
+      for (const pod of client.list(PODS)) void client.delete(PODS, pod, { gracePeriodSeconds: 0 });
+      return client.list(VIRTUAL_MACHINES).length === 0;
+    });
+    assert.equal(client.list(VIRTUAL_MACHINE_INSTANCES).length, 0);
+    await controller.stop();
   });
   const machine = (spec: JsonObject): KubeObject => ({
     apiVersion: 'kubevirt.io/v1',
@@ -203,6 +207,28 @@ describe('virt-controller: machines, instances and pods', () => {
     assert.equal(client.list(PODS).length, 0);
     await client.delete(MUTATING_WEBHOOKS, refusing);
     await until('there is a pod', () => client.list(PODS).length === 1);
+  });
+
+  it('a machine and its instance outlive the launcher, which is deleted with them and has no successor', async () => {
+    await client.create(VIRTUAL_MACHINES, machine({ runStrategy: 'Always' }));
+    await until('there is a pod', () => client.list(PODS).length === 1);
+    const [pod] = client.list(PODS);
+    await client.bind(pod!, 'n1');
+    await client.delete(VIRTUAL_MACHINES, client.list(VIRTUAL_MACHINES)[0]!);
+    await until('the launcher is being deleted', () => client.list(PODS)[0]?.metadata.deletionTimestamp !== undefined);
+    const [vm] = client.list(VIRTUAL_MACHINES);
+    const [instance] = client.list(VIRTUAL_MACHINE_INSTANCES);
+    assert.deepEqual(vm?.metadata.finalizers, ['kubevirt.io/virtualMachineControllerFinalize']);
+    assert.deepEqual(instance?.metadata.finalizers, ['kubevirt.io/foregroundDeleteVirtualMachine']);
+    assert.ok(vm?.metadata.deletionTimestamp && instance?.metadata.deletionTimestamp);
+    const created: Pod[] = [];
+    const stop = client.follow(PODS, ({ type, object }) => {
+      if (type === 'ADDED' && object.metadata.uid !== pod!.metadata.uid) created.push(object);
+    });
+    await client.delete(PODS, pod!, { gracePeriodSeconds: 0 });
+    await until('the machine is gone', () => client.list(VIRTUAL_MACHINES).length === 0);
+    stop();
+    assert.deepEqual([client.list(VIRTUAL_MACHINE_INSTANCES), created], [[], []]);
   });
 
   it('an instance whose launcher ran and has gone fails, and gets no other', async () => {

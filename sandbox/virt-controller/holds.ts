@@ -1,0 +1,47 @@
+import type { VIRTUAL_MACHINE_INSTANCES, VIRTUAL_MACHINES } from '../api-server/built-in-types.ts';
+import { ApiError } from '../api-server/errors.ts';
+import type { LocalClient } from '../local-client.ts';
+import type { KubeObject } from '../objects.ts';
+
+type Held = typeof VIRTUAL_MACHINES | typeof VIRTUAL_MACHINE_INSTANCES;
+
+/** What KubeVirt has its objects outlive theirs by. An instance has its own from birth, which virt-api sees to. */
+export const FINALIZERS = {
+  VirtualMachine: 'kubevirt.io/virtualMachineControllerFinalize',
+  VirtualMachineInstance: 'kubevirt.io/foregroundDeleteVirtualMachine',
+} as const;
+
+export interface Holds {
+  /** Has an object outlive what is made for it, until `release`. Resolves to whether it is there and to stay. */
+  hold(type: Held, object: KubeObject): Promise<boolean>;
+  release(type: Held, object: KubeObject): Promise<void>;
+}
+
+export function createHolds(client: LocalClient): Holds {
+  const finalizerOf = ({ kind }: Held) => FINALIZERS[kind as keyof typeof FINALIZERS];
+  /** Resolves to what is there then. */
+  const edit = async (type: Held, object: KubeObject, change: (draft: KubeObject) => void) => {
+    try {
+      return await client.edit<KubeObject>(type, object, change);
+    } catch (error) {
+      if (error instanceof ApiError && error.http === 404) return undefined;
+      throw error;
+    }
+  };
+  return {
+    async hold(type, object) {
+      const present = await edit(type, object, ({ metadata }) => {
+        const { deletionTimestamp, finalizers = [] } = metadata;
+        // A real API server lets nobody add one to what is being deleted.
+        if (deletionTimestamp || finalizers.includes(finalizerOf(type))) return;
+        metadata.finalizers = [...finalizers, finalizerOf(type)];
+      });
+      return present !== undefined && !present.metadata.deletionTimestamp;
+    },
+    async release(type, object) {
+      await edit(type, object, ({ metadata }) => {
+        metadata.finalizers = (metadata.finalizers ?? []).filter((name) => name !== finalizerOf(type));
+      });
+    },
+  };
+}
