@@ -5,6 +5,7 @@ import { ParseError } from '../../model/errors.ts';
 import { networkMapFor } from '../../model/networks/network-map.ts';
 import { readNovaConf, reservedCpusFor } from '../../model/nova-conf/nova-conf.ts';
 import { parseOsloConfig } from '../../model/nova-conf/oslo-config.ts';
+import type { HostCase } from '../vectors/nova-vswitch-config.ts';
 
 const parse = (...texts: string[]) =>
   parseOsloConfig(texts.map((text, index) => ({ name: index === 0 ? 'nova.conf' : `${index}.conf`, text })));
@@ -131,24 +132,6 @@ describe('model/nova-conf: CPUs', () => {
     });
   }
 });
-
-interface HostCase {
-  readonly name: string;
-  readonly hostNodes: readonly number[];
-  readonly config: {
-    readonly physnets: readonly string[];
-    readonly groups: Readonly<Record<string, readonly number[]>>;
-    readonly tunnel: readonly number[];
-  };
-  readonly expected: {
-    readonly cells?: readonly {
-      readonly id: number;
-      readonly physnets: readonly string[];
-      readonly tunneled: boolean;
-    }[];
-    readonly error?: string;
-  };
-}
 
 describe('model/nova-conf: Nova’s own cases, written as files', () => {
   const { hostConfig } = JSON.parse(

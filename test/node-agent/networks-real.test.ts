@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { createHost } from '../../model/host.ts';
 import { createNetworks, type Networks } from '../../node-agent/networks/networks.ts';
 import { silent } from '../support/logger.ts';
-import { needs } from '../support/parts.ts';
+import { needs, skipFor } from '../support/parts.ts';
 import { type RealOvs, startRealOvs } from './real-ovs.ts';
 import { eventually, tempDirectories } from './support.ts';
 import { createSysfsTree } from './sysfs-tree.ts';
@@ -37,7 +37,7 @@ describe('networks of a real Open vSwitch, changed while the agent looks', funct
       for (const name of LINKS) ip('link', 'add', name, 'type', 'veth', 'peer', 'name', `${name}p`);
       for (const name of LINKS.flatMap((one) => [one, `${one}p`])) ip('link', 'set', name, 'up');
     } catch {
-      return this.skip();
+      return skipFor({ name: 'veth links that this process may make', install: 'run as root' }, this);
     }
     const tree = createSysfsTree(temp());
     tree.pci('0000:18:00.0', 0);

@@ -1,13 +1,12 @@
 import assert from 'node:assert/strict';
 import { execFile, spawn } from 'node:child_process';
-import { existsSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { kubeconfig } from '../../sandbox/api-server/kubeconfig.ts';
+import { needs, pathOf } from '../support/parts.ts';
 import { TOKEN, temporaryDirectory, until, useApiServer } from './support.ts';
 
-const KUBECTL = ['/usr/bin/kubectl', '/usr/local/bin/kubectl'].find(existsSync);
 const MANIFEST = `
 apiVersion: v1
 kind: Pod
@@ -24,7 +23,7 @@ describe('kubectl against the sandbox', () => {
   let directory: { path: string; remove: () => Promise<void> };
   const kubectl = async (...args: string[]) => {
     const common = ['--kubeconfig', join(directory.path, 'config'), '--cache-dir', join(directory.path, 'cache')];
-    return (await promisify(execFile)(KUBECTL!, [...common, ...args])).stdout;
+    return (await promisify(execFile)(pathOf('kubectl'), [...common, ...args])).stdout;
   };
   const apply = async (text: string) => {
     const file = join(directory.path, 'manifest.yaml');
@@ -32,17 +31,12 @@ describe('kubectl against the sandbox', () => {
     return kubectl('apply', '--validate=false', '-f', file);
   };
 
-  before(async function () {
+  before(async () => {
     directory = await temporaryDirectory();
-    if (!KUBECTL) {
-      console.log(
-        '      skipped: no kubectl on this machine; https://kubernetes.io/docs/tasks/tools says how to install it',
-      );
-      this.skip();
-    }
     const { url: server, ca } = suite.server;
     await writeFile(join(directory.path, 'config'), kubeconfig({ server, ca, token: TOKEN }));
   });
+  needs('kubectl');
   after(() => directory.remove());
 
   it('apply creates, changes and leaves alone', async () => {
@@ -68,7 +62,7 @@ describe('kubectl against the sandbox', () => {
   });
   it('get -w follows', async () => {
     const args = ['--kubeconfig', join(directory.path, 'config'), 'get', 'configmaps', '-w', '-o', 'name'];
-    const child = spawn(KUBECTL!, args);
+    const child = spawn(pathOf('kubectl'), args);
     let seen = '';
     child.stdout.on('data', (chunk: Buffer) => {
       seen += chunk.toString();

@@ -72,10 +72,10 @@ const PARTS = {
 export type PartName = keyof typeof PARTS;
 
 /**
- * Tests missed, by part. On the global object, because the test files and the runner may be given an instance of this
+ * Tests missed, by what is said of them. On the global object, because the test files and the runner may be given an instance of this
  * module each (as a CommonJS and as an ES module).
  */
-const registry = globalThis as typeof globalThis & { plumblineMissingParts?: Map<PartName, number> };
+const registry = globalThis as typeof globalThis & { plumblineMissingParts?: Map<string, number> };
 registry.plumblineMissingParts ??= new Map();
 const missing = registry.plumblineMissingParts;
 
@@ -83,17 +83,25 @@ const missing = registry.plumblineMissingParts;
 export function needs(part: PartName): void {
   before(function () {
     if (PARTS[part].found() !== undefined) return;
-    const tests = countTests(this.test?.parent);
-    missing.set(part, (missing.get(part) ?? 0) + tests);
+    count(PARTS[part], countTests(this.test?.parent));
     this.skip();
   });
 }
 
 /** The same for one test, from within it. */
 export function skipWithout(part: PartName, context: { skip(): unknown }): void {
-  if (PARTS[part].found() !== undefined) return;
-  missing.set(part, (missing.get(part) ?? 0) + 1);
+  if (PARTS[part].found() === undefined) skipFor(PARTS[part], context);
+}
+
+/** Skips one test for want of what only the test itself can find out. */
+export function skipFor(missed: Pick<Part, 'name' | 'install'>, context: { skip(): unknown }): void {
+  count(missed, 1);
   context.skip();
+}
+
+function count({ name, install }: Pick<Part, 'name' | 'install'>, tests: number): void {
+  const text = `that need ${name}: ${install}`;
+  missing.set(text, (missing.get(text) ?? 0) + tests);
 }
 
 /** The path of a part's program; only for tests that asked for it with `needs`. */
@@ -105,9 +113,7 @@ export function pathOf(part: PartName): string {
 
 /** A line for each part that was missed in this run. */
 export function missingParts(): string[] {
-  return [...missing].map(
-    ([part, tests]) => `skipped ${tests} tests that need ${PARTS[part].name}: ${PARTS[part].install}`,
-  );
+  return [...missing].map(([text, tests]) => `skipped ${tests} tests ${text}`);
 }
 
 /** Where envtest keeps the control plane's binaries. */

@@ -6,7 +6,8 @@ import { resolveNetworks } from '../../model/networks/resolve.ts';
 import { requiredResources } from '../../model/networks/resources.ts';
 import { type Adapter, collect, combined, differs, Skip, type Verdict } from './outcome.ts';
 
-interface HostCase {
+/** An operator's map for a host with these NUMA nodes, and what Nova makes of it. */
+export interface HostCase {
   readonly name: string;
   readonly hostNodes: readonly number[];
   readonly config: {

@@ -5,7 +5,7 @@ import { createAffinity } from '../../../native/affinity.ts';
 import { createAffinityEvents } from '../../../node-agent/ovs-affinity/affinity-events.ts';
 import { createOvsAffinity } from '../../../node-agent/ovs-affinity/ovs-affinity.ts';
 import { procThreads } from '../../../node-agent/processes/threads.ts';
-import { needs, skipWithout } from '../../support/parts.ts';
+import { needs, skipFor, skipWithout } from '../../support/parts.ts';
 import { allowedLists, eventually, type StandIn, startStandIn, tempDirectories, testMetrics } from '../support.ts';
 import { makeCpuset, type RealCpuset } from './cpuset.ts';
 import { all, countingAffinity, cpus, first, machine, ovsParts, recordingEvents, rest, settableView } from './parts.ts';
@@ -56,7 +56,7 @@ describe('what others do to the threads', () => {
 
   const clip = (context: Mocha.Context, list: string) => {
     cpuset = makeCpuset(`plumbline-test-${process.pid}`);
-    if (cpuset === undefined) return context.skip();
+    if (cpuset === undefined) return skipFor({ name: 'cgroups with cpusets', install: 'run as root' }, context);
     cpuset.allow(list);
     cpuset.add(daemon.pid);
   };

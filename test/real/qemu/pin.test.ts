@@ -11,7 +11,7 @@ import { connectQmp, QmpError } from '../../../native/qmp.ts';
 import { tempDirectories } from '../../node-agent/support.ts';
 import { createFakeAffinity } from '../../node-agent/vm-pinning/fake-affinity.ts';
 import { root } from '../../support/bundles.ts';
-import { needs } from '../../support/parts.ts';
+import { needs, skipWithout } from '../../support/parts.ts';
 import { allowedList, type Qemu, startQemu } from './qemu.ts';
 
 const MAIN = join(root, 'cli/main.ts');
@@ -72,7 +72,7 @@ describe('plumbline qemu, with a real QEMU', function () {
   }
 
   it('M2: every thread’s Cpus_allowed_list is its entry’s, by the kernel', async function () {
-    if (!CpuSet.range(0, 1).isSubsetOf(online)) this.skip();
+    skipWithout('twoCpus', this);
     const { socket, vcpus } = await start(3);
     const before = allowedList(vcpus()[2]!);
     const { status, stdout } = run(socket, '--mask', '1:0:all');
@@ -83,7 +83,7 @@ describe('plumbline qemu, with a real QEMU', function () {
   });
 
   it('M2: one entry is every vCPU thread’s, not the main thread’s alone', async function () {
-    if (!online.has(1)) this.skip();
+    skipWithout('twoCpus', this);
     const { socket, vcpus } = await start(4);
     assert.equal(run(socket, '--mask', '1').status, 0);
     assert.deepEqual(vcpus().map(allowedList), ['1', '1', '1', '1']);

@@ -15,7 +15,7 @@ import { procProcesses } from '../../../node-agent/vm-pinning/guest.ts';
 import type { VmPinning } from '../../../node-agent/vm-pinning/vm-pinning.ts';
 import { eventually, tempDirectories } from '../../node-agent/support.ts';
 import { createScene, launcherPod } from '../../node-agent/vm-pinning/scene.ts';
-import { needs } from '../../support/parts.ts';
+import { needs, skipFor, skipWithout } from '../../support/parts.ts';
 import { type ContainerCgroup, canMakeCgroups, makeContainerCgroup } from './container-cgroup.ts';
 import { allowedList, type Qemu, startQemu } from './qemu.ts';
 
@@ -46,7 +46,8 @@ describe('the node agent, a real QEMU and the kernel’s cgroups', function () {
   let stop = async () => {};
 
   before(function () {
-    if (!canMakeCgroups || !CpuSet.range(0, 1).isSubsetOf(online)) this.skip();
+    skipWithout('twoCpus', this);
+    if (!canMakeCgroups) skipFor({ name: 'cgroups with cpusets', install: 'run as root' }, this);
   });
   afterEach(async () => {
     await stop();
