@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { parseArgs } from 'node:util';
 import { buildOnce } from '../support/bundles.ts';
+import { commandLine, exitOnSignals, newSeed } from '../support/command-line.ts';
 import { assetDirectories } from '../support/parts.ts';
 import { play } from './play.ts';
 import { SCENARIOS } from './scenarios/index.ts';
@@ -20,61 +20,34 @@ Breaks things while VMs come and go, and watches from outside that nothing is br
 
 Ends with 0 if every scenario held, with 1 if one did not (its logs stay), with 2 on wrong options.`;
 
-function usage(problem: string): never {
-  console.error(`${problem}\n\n${USAGE}`);
-  process.exit(2);
-}
-
-function options() {
-  try {
-    return parseArgs({
-      options: {
-        on: { type: 'string', default: 'both' },
-        scenario: { type: 'string' },
-        vms: { type: 'string' },
-        seed: { type: 'string', default: String(Date.now() % 2 ** 31) },
-        'no-build': { type: 'boolean' },
-        help: { type: 'boolean' },
-      },
-    }).values;
-  } catch (error) {
-    return usage((error as Error).message);
-  }
-}
-
-function wholeNumber(name: string, text: string, least: number): number {
-  if (!/^\d+$/.test(text) || Number(text) < least) usage(`--${name} ${text}: expected a whole number from ${least}`);
-  return Number(text);
-}
-
-const given = options();
-if (given.help) {
-  console.log(USAGE);
-  process.exit(0);
-}
-const seed = wholeNumber('seed', given.seed, 0);
-const vms = given.vms === undefined ? undefined : wholeNumber('vms', given.vms, 20);
-if (!['sandbox', 'real', 'both'].includes(given.on)) usage(`--on ${given.on}: expected sandbox, real or both`);
-const names = given.scenario?.split(',');
+const { values, refuse, wholeNumber } = commandLine(USAGE, {
+  on: { type: 'string', default: 'both' },
+  scenario: { type: 'string' },
+  vms: { type: 'string' },
+  seed: { type: 'string' },
+  'no-build': { type: 'boolean' },
+});
+const seed = wholeNumber('seed', 0) ?? newSeed();
+const vms = wholeNumber('vms', 20);
+if (!['sandbox', 'real', 'both'].includes(values.on)) refuse(`--on ${values.on}: expected sandbox, real or both`);
+const names = values.scenario?.split(',');
 const unknown = names?.find((name) => !SCENARIOS.some((one) => one.name === name));
-if (unknown !== undefined) usage(`--scenario ${unknown}: there is no such scenario`);
+if (unknown !== undefined) refuse(`--scenario ${unknown}: there is no such scenario`);
 
 const hasControlPlane = ['kube-apiserver', 'etcd', 'kube-scheduler', 'kube-controller-manager'].every((program) =>
   assetDirectories().some((directory) => existsSync(join(directory, program))),
 );
-const grounds = (given.on === 'both' ? ['sandbox', 'real'] : [given.on]) as Ground[];
-for (const [signal, status] of [['SIGINT', 130] as const, ['SIGTERM', 143] as const]) {
-  process.once(signal, () => process.exit(status));
-}
+const grounds = (values.on === 'both' ? ['sandbox', 'real'] : [values.on]) as Ground[];
 
+exitOnSignals();
 console.log(`seed ${seed}`);
-if (!given['no-build']) buildOnce();
+if (!values['no-build']) buildOnce();
 let held = 0;
 let failed = 0;
 for (const ground of grounds) {
   if (ground === 'real' && !hasControlPlane) {
     console.log(`real: skipped, no control plane in ${assetDirectories().join(', ')}`);
-    if (given.on === 'real') failed++;
+    if (values.on === 'real') failed++;
     continue;
   }
   for (const scenario of SCENARIOS.filter(({ name, on }) => on.includes(ground) && (names?.includes(name) ?? true))) {

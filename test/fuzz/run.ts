@@ -1,4 +1,4 @@
-import { parseArgs } from 'node:util';
+import { commandLine, newSeed } from '../support/command-line.ts';
 import { keepCase } from './cases.ts';
 import { FOREIGN_TARGETS, TARGETS } from './targets/index.ts';
 
@@ -17,44 +17,16 @@ ${ALL.map(({ name, about }) => `  ${name.padEnd(18)} ${about}`).join('\n')}
 An input that is judged wrong is made as small as can be and kept in test/fuzz/cases, where npm test judges it again.
 Ends with 0 if there was none, with 1 if there was one, with 2 on wrong options.`;
 
-function usage(problem: string): never {
-  console.error(`${problem}\n\n${USAGE}`);
-  process.exit(2);
-}
-
-function options() {
-  try {
-    return parseArgs({
-      allowPositionals: true,
-      options: {
-        runs: { type: 'string' },
-        seconds: { type: 'string' },
-        seed: { type: 'string', default: String(Date.now() % 2 ** 31) },
-        help: { type: 'boolean' },
-      },
-    });
-  } catch (error) {
-    return usage((error as Error).message);
-  }
-}
-
-function wholeNumber(name: string, text: string | undefined, least: number): number | undefined {
-  if (text !== undefined && (!/^\d+$/.test(text) || Number(text) < least)) {
-    usage(`--${name} ${text}: expected a whole number from ${least}`);
-  }
-  return text === undefined ? undefined : Number(text);
-}
-
-const { values, positionals } = options();
-if (values.help) {
-  console.log(USAGE);
-  process.exit(0);
-}
-const seed = wholeNumber('seed', values.seed, 0) ?? 0;
-const seconds = wholeNumber('seconds', values.seconds, 1);
-const runs = wholeNumber('runs', values.runs, 1) ?? (seconds === undefined ? 10_000 : Number.MAX_SAFE_INTEGER);
+const { positionals, refuse, wholeNumber } = commandLine(
+  USAGE,
+  { runs: { type: 'string' }, seconds: { type: 'string' }, seed: { type: 'string' } },
+  true,
+);
+const seed = wholeNumber('seed', 0) ?? newSeed();
+const seconds = wholeNumber('seconds', 1);
+const runs = wholeNumber('runs', 1) ?? (seconds === undefined ? 10_000 : Number.MAX_SAFE_INTEGER);
 const unknown = positionals.find((name) => !ALL.some((target) => target.name === name));
-if (unknown !== undefined) usage(`${unknown}: there is no such target`);
+if (unknown !== undefined) refuse(`${unknown}: there is no such target`);
 const chosen = <T extends { readonly name: string }>(list: readonly T[]) =>
   list.filter(({ name }) => positionals.length === 0 || positionals.includes(name));
 

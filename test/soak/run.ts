@@ -1,5 +1,5 @@
-import { parseArgs } from 'node:util';
 import { buildOnce } from '../support/bundles.ts';
+import { commandLine, exitOnSignals, newSeed } from '../support/command-line.ts';
 import { fitLine, rises } from './line.ts';
 import { MEASURES, type Measure, type Sample } from './sample.ts';
 import { soak } from './soak.ts';
@@ -17,41 +17,19 @@ the samples with its standard error, without the first fifth, in which caches fi
 
 Ends with 1 if something rises: by more over the run than is allowed, after twice its error is taken off.`;
 
-function usage(problem: string): never {
-  console.error(`${problem}\n\n${USAGE}`);
-  process.exit(2);
-}
-
-function options() {
-  try {
-    return parseArgs({
-      options: {
-        minutes: { type: 'string', default: '10' },
-        seed: { type: 'string', default: String(Date.now() % 2 ** 31) },
-        'no-build': { type: 'boolean' },
-        help: { type: 'boolean' },
-      },
-    }).values;
-  } catch (error) {
-    return usage((error as Error).message);
-  }
-}
-
-const values = options();
-if (values.help) {
-  console.log(USAGE);
-  process.exit(0);
-}
+const { values, refuse, wholeNumber } = commandLine(USAGE, {
+  minutes: { type: 'string', default: '10' },
+  seed: { type: 'string' },
+  'no-build': { type: 'boolean' },
+});
 const minutes = Number(values.minutes);
-if (!(minutes >= 0.5 && minutes <= 10_000)) usage(`--minutes ${values.minutes}: expected at least 0.5`);
-if (!/^\d+$/.test(values.seed)) usage(`--seed ${values.seed}: expected a whole number`);
-for (const [signal, status] of [['SIGINT', 130] as const, ['SIGTERM', 143] as const]) {
-  process.once(signal, () => process.exit(status));
-}
+if (!(minutes >= 0.5 && minutes <= 10_000)) refuse(`--minutes ${values.minutes}: expected at least 0.5`);
+const seed = wholeNumber('seed', 0) ?? newSeed();
 
-console.log(`seed ${values.seed}`);
+exitOnSignals();
+console.log(`seed ${seed}`);
 if (!values['no-build']) buildOnce();
-const { vms, samples, problems } = await soak({ minutes, seed: Number(values.seed), progress: console.log });
+const { vms, samples, problems } = await soak({ minutes, seed, progress: console.log });
 console.log(`\n${vms} VMs in ${minutes} minutes. Over the whole of it, slope ± standard error (mean; allowed):`);
 let rising = 0;
 for (const [name, list] of samples) {
@@ -59,7 +37,7 @@ for (const [name, list] of samples) {
   for (const measure of Object.keys(MEASURES) as Measure[]) rising += tell(measure, list) ? 1 : 0;
 }
 for (const problem of problems) console.log(`NOT HELD: ${problem}`);
-console.log(`\nseed ${values.seed}: ${rising} measures rise, ${problems.length} problems`);
+console.log(`\nseed ${seed}: ${rising} measures rise, ${problems.length} problems`);
 process.exit(rising + problems.length > 0 ? 1 : 0);
 
 function tell(measure: Measure, list: readonly (readonly [number, Sample])[]): boolean {

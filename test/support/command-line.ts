@@ -1,0 +1,62 @@
+import { type ParseArgsConfig, parseArgs } from 'node:util';
+
+type Options = NonNullable<ParseArgsConfig['options']>;
+type Values<T extends Options> = ReturnType<typeof parseArgs<{ options: T; allowPositionals: true }>>['values'];
+
+/** What a runner of the tests was called with. */
+export interface CommandLine<T extends Options> {
+  readonly values: Values<T>;
+  readonly positionals: readonly string[];
+  /** Says what is wrong and how it is used, and ends with 2. */
+  refuse(problem: string): never;
+  /** The value of a flag; undefined where it is not given. What is no whole number from `least` is refused. */
+  wholeNumber(flag: keyof T & string, least: number): number | undefined;
+}
+
+/**
+ * Reads the flags of this process. `--help` prints the usage and ends with 0.
+ *
+ * @param positionals whether there may be words beside the flags
+ */
+export function commandLine<const T extends Options>(usage: string, options: T, positionals = false): CommandLine<T> {
+  const refuse = (problem: string): never => {
+    console.error(`${problem}\n\n${usage}`);
+    process.exit(2);
+  };
+  const parse = () => {
+    try {
+      return parseArgs({ allowPositionals: positionals, options: { ...options, help: { type: 'boolean' } } });
+    } catch (error) {
+      return refuse((error as Error).message);
+    }
+  };
+  const parsed = parse();
+  const values = parsed.values as Values<T>;
+  if ((parsed.values as { help?: boolean }).help) {
+    console.log(usage);
+    process.exit(0);
+  }
+  return {
+    values,
+    positionals: parsed.positionals,
+    refuse,
+    wholeNumber(flag, least) {
+      const text = (parsed.values as Record<string, unknown>)[flag] as string | undefined;
+      if (text === undefined) return undefined;
+      if (!/^\d{1,15}$/.test(text) || Number(text) < least) {
+        return refuse(`--${flag} ${text}: expected a whole number from ${least}`);
+      }
+      return Number(text);
+    },
+  };
+}
+
+/** A seed for a run that is given none. */
+export const newSeed = (): number => Date.now() % 2 ** 31;
+
+/** Has SIGINT and SIGTERM end this process as an exit, so that what is tidied away at the end of it is. */
+export function exitOnSignals(): void {
+  for (const [signal, status] of [['SIGINT', 130] as const, ['SIGTERM', 143] as const]) {
+    process.once(signal, () => process.exit(status));
+  }
+}
