@@ -1,6 +1,6 @@
 import type { KubeClient } from '../kube/client.ts';
-import { createEndpointPublisher } from '../kube/endpoint-slice.ts';
 import { createLeaderElection } from '../kube/leader-election.ts';
+import { createEndpointPublisher } from '../kube/service-endpoint.ts';
 import type { Logger } from '../runtime/log.ts';
 import { sleep } from '../runtime/time.ts';
 import type { SchedulerPluginConfig } from './config.ts';
@@ -41,7 +41,7 @@ export interface ActiveReplicaOptions {
 
 export function createActiveReplica(options: ActiveReplicaOptions): ActiveReplica {
   const { config, client, identity, port, catchUp, onActive, onPassive, log, now } = options;
-  const { namespace, podIp, nodeName } = config;
+  const { namespace, podIp, podName, nodeName } = config;
   const elects = config.leaderElect === 'true';
   const publisher = createEndpointPublisher({ client, namespace, service: NAME, log });
   let leads = false;
@@ -86,7 +86,7 @@ export function createActiveReplica(options: ActiveReplicaOptions): ActiveReplic
     if (leads && !caughtUp) await takeOver(signal);
     if (leads && !caughtUp) return RETRY;
     if (!isActive() || podIp === undefined) return CHECK;
-    const published = await publisher.publish({ address: podIp, port: port(), portName: 'https', nodeName });
+    const published = await publisher.publish({ address: podIp, port: port(), portName: 'https', nodeName, podName });
     return published ? CHECK : RETRY;
   };
 

@@ -93,7 +93,11 @@ const definition: ConfigDefinition<typeof schema> = {
       help: 'address to publish as the service’s only endpoint while active; default: nothing is published',
       env: 'PLUMBLINE_POD_IP',
     },
-    podName: { flag: '--pod-name <name>', help: 'name in the lease; default: the host’s', env: 'PLUMBLINE_POD_NAME' },
+    podName: {
+      flag: '--pod-name <name>',
+      help: 'name in the lease, and of the pod that the service leads to; default: the host’s, and none',
+      env: 'PLUMBLINE_POD_NAME',
+    },
     nodeName: { flag: '--node-name <name>', help: 'node, for the published endpoint', env: 'PLUMBLINE_NODE_NAME' },
     dpuLeaseNamespace: { flag: '--dpu-lease-namespace <name>', help: 'namespace of the leases that DPUs renew' },
     logLevel: { flag: '--log-level <level>', help: LOG_LEVELS.join(', '), env: 'PLUMBLINE_LOG_LEVEL' },

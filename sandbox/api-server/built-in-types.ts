@@ -122,6 +122,7 @@ export const LEASES = define({
   plural: 'leases',
   columns: columns.LEASE,
 });
+export const ENDPOINTS = define({ version: 'v1', kind: 'Endpoints', plural: 'endpoints', shortNames: ['ep'] });
 export const ENDPOINT_SLICES = define({
   group: 'discovery.k8s.io',
   version: 'v1',
@@ -202,6 +203,7 @@ export const BUILT_IN_TYPES: readonly ResourceType[] = [
   SERVICE_ACCOUNTS,
   SERVICES,
   LEASES,
+  ENDPOINTS,
   ENDPOINT_SLICES,
   MUTATING_WEBHOOKS,
   VALIDATING_WEBHOOKS,

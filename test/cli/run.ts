@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
-import { buildOnce, root } from '../support/bundles.ts';
+import { buildOnce, dist } from '../support/bundles.ts';
 
 /** What a command came to. */
 export interface Ran {
@@ -19,7 +19,7 @@ export interface RunOptions {
 }
 
 /** The bundled command, as users run it. `before(buildCli)` makes it. */
-export const PROGRAM = join(root, 'dist/plumbline.cjs');
+export const PROGRAM = join(dist, 'plumbline.cjs');
 export const buildCli = buildOnce;
 
 /** Runs `plumbline` as a process of its own, in an environment without a cluster but the one given. */

@@ -9,16 +9,10 @@ import { root } from '../../support/bundles.ts';
 import { needs } from '../../support/parts.ts';
 import { type ControlPlane, type KubernetesObject, startControlPlane } from '../control-plane.ts';
 import { FOREIGN_DEFINITIONS } from '../webhook/crds.ts';
+import { roleOfGuide } from './role-of-guide.ts';
 
 const TOPOLOGIES = '/apis/plumbline.dev/v1alpha1/nodetopologies';
 const MERGE = 'application/merge-patch+json';
-
-/** The role that docs/cli.md gives its reader. */
-function roleOfGuide(): KubernetesObject {
-  const guide = readFileSync(join(root, 'docs/cli.md'), 'utf8');
-  const [, yaml = ''] = /```yaml\n(apiVersion: rbac[\s\S]*?)```/.exec(guide) ?? [];
-  return parse(yaml) as KubernetesObject;
-}
 
 function podOf(name: string, cpus: number): KubernetesObject {
   const amounts = {
