@@ -136,13 +136,23 @@ export const VIRTUAL_MACHINE_INSTANCE: readonly Column[] = [
   },
 ];
 
+const condition = (name: string, type: string): Column => ({
+  name,
+  cell: (object) => {
+    const found = list(at(object, 'status', 'conditions')).find((one) => at(one, 'type') === type);
+    return show(at(found, 'status'));
+  },
+});
+
+/** As in Plumbline's own definition of the type. */
 export const NODE_TOPOLOGY: readonly Column[] = [
   NAME,
-  { name: 'Cells', type: 'integer', cell: (topology) => list(at(topology, 'status', 'cells')).length },
-  { name: 'Cores', type: 'integer', cell: (topology) => list(at(topology, 'status', 'cores')).length },
-  path('Reserved', ['status', 'reserved']),
   path('Policy', ['status', 'cpuManager', 'policy']),
+  path('Full-PCPUs', ['status', 'cpuManager', 'options', 'full-pcpus-only']),
   path('Topology', ['status', 'topologyManager', 'policy']),
-  { name: 'Pinned', type: 'integer', cell: (topology) => list(at(topology, 'status', 'assignments')).length },
+  path('Reserved', ['status', 'reserved']),
+  condition('Known', 'AssignmentsKnown'),
+  condition('Networks', 'NetworksKnown'),
+  path('Kubelet', ['status', 'kubeletVersion']),
   AGE,
 ];

@@ -1,4 +1,7 @@
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { parse } from 'yaml';
+import { NODE_TOPOLOGY } from '../../sandbox/api-server/columns.ts';
 import { pause, podOf, until, useApiServer, watch } from './support.ts';
 
 const PODS = '/api/v1/namespaces/default/pods';
@@ -74,6 +77,22 @@ describe('sandbox API server: lists', () => {
     assert.equal(columnDefinitions.map(({ name }) => name).join(), 'Name,Ready,Status,Restarts,Age,IP,Node');
     assert.deepEqual(rows[1]?.cells.slice(0, 4), ['p2', '0/1', 'Pending', 0]);
     assert.equal(rows[0]?.object.kind, 'PartialObjectMetadata');
+  });
+
+  it('a NodeTopology has the columns that its definition has', () => {
+    const file = new URL('../../manifests/base/crd/nodetopologies.yaml', import.meta.url);
+    const { spec } = parse(readFileSync(file, 'utf8')) as {
+      spec: { versions: { additionalPrinterColumns: { name: string }[] }[] };
+    };
+    const shown = spec.versions[0]?.additionalPrinterColumns.map(({ name }) => name) ?? [];
+    assert.deepEqual(
+      NODE_TOPOLOGY.map(({ name }) => name),
+      ['Name', ...shown],
+    );
+    const status = { cpuManager: { policy: 'static' }, conditions: [{ type: 'AssignmentsKnown', status: 'True' }] };
+    const object = { apiVersion: 'plumbline.dev/v1alpha1', kind: 'NodeTopology', metadata: { name: 'n' }, status };
+    const cells = Object.fromEntries(NODE_TOPOLOGY.map(({ name, cell }) => [name, cell(object, 0)]));
+    assert.deepEqual([cells['Policy'], cells['Known'], cells['Networks']], ['static', 'True', '<none>']);
   });
 });
 
