@@ -20,7 +20,7 @@ export interface Load {
 }
 
 /** The straight line through both sizes, never below 0: a cost that fell between them is noise. */
-export function at<Cost>({ few, many }: TwoSizes<Cost>, nodes: number, field: keyof Cost & string): number {
+function at<Cost>({ few, many }: TwoSizes<Cost>, nodes: number, field: keyof Cost & string): number {
   const [first, second] = [Number(few.cost[field]), Number(many.cost[field])];
   const slope = Math.max(0, (second - first) / (many.nodes - few.nodes));
   return Math.max(0, Math.max(first, second) + slope * (nodes - (second >= first ? many.nodes : few.nodes)));

@@ -1,6 +1,6 @@
 import type { AgentCost } from './agent.ts';
 import type { DaemonCost } from './control-plane.ts';
-import { agentLoad, at, daemonLoad, type Load, type TwoSizes } from './extrapolate.ts';
+import { agentLoad, daemonLoad, type Load, type TwoSizes } from './extrapolate.ts';
 
 const SIZES = [500, 5000, 15_000];
 /** A second. */
@@ -21,33 +21,18 @@ export function scalePage({ agent, webhook, extender, machine }: Measurements): 
     '',
     '| | webhook | extender |',
     '| --- | ---: | ---: |',
-    ...[few.nodes, many.nodes].flatMap((nodes) => [
-      row(
-        `memory with ${nodes} nodes`,
-        megabytes(at(webhook, nodes, 'memory')),
-        megabytes(at(extender, nodes, 'memory')),
-      ),
-      row(
-        `read at its start, ${nodes} nodes`,
-        megabytes(at(webhook, nodes, 'startBytes')),
-        megabytes(at(extender, nodes, 'startBytes')),
-      ),
-      row(
-        `heartbeats of ${nodes} agents, of a core`,
-        percent(at(webhook, nodes, 'heartbeatShare')),
-        percent(at(extender, nodes, 'heartbeatShare')),
-      ),
-      row(
-        `a VM that comes and goes, ${nodes} nodes, processor time`,
-        millis(at(webhook, nodes, 'vmSeconds')),
-        millis(at(extender, nodes, 'vmSeconds')),
-      ),
-      row(
-        `the same, read from the API server`,
-        kilobytes(at(webhook, nodes, 'vmBytes')),
-        kilobytes(at(extender, nodes, 'vmBytes')),
-      ),
-    ]),
+    ...(['few', 'many'] as const).flatMap((size) => {
+      const { nodes } = extender[size];
+      const cells = (field: keyof DaemonCost, shown: (value: number) => string) =>
+        [webhook, extender].map((costs) => shown(costs[size].cost[field]));
+      return [
+        row(`memory with ${nodes} nodes`, ...cells('memory', megabytes)),
+        row(`read at its start, ${nodes} nodes`, ...cells('startBytes', megabytes)),
+        row(`heartbeats of ${nodes} agents, of a core`, ...cells('heartbeatShare', percent)),
+        row(`a VM that comes and goes, ${nodes} nodes, processor time`, ...cells('vmSeconds', millis)),
+        row('the same, read from the API server', ...cells('vmBytes', kilobytes)),
+      ];
+    }),
     '',
     `An agent on a node with 256 CPUs and 60 pods: ${megabytes(agent.memory)}, ${percent(agent.idleShare)} of a core while nothing`,
     `changes, ${agent.requestsASecond.toFixed(2)} calls a second; ${agent.requestsAChange.toFixed(1)} calls and ${millis(agent.secondsAChange)} of processor time for each change.`,
