@@ -1,18 +1,13 @@
 import { Agent as HttpAgent, request as httpRequest, type IncomingMessage } from 'node:http';
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
 import type { ApiAccess } from './api-access.ts';
+import { type Content, callsOver, decode, queryString, statusError, unreachable } from './calls.ts';
 import type { KubeClient, RequestOptions } from './client.ts';
-import { KubeError } from './errors.ts';
 
 /** Seconds for a whole exchange. */
 const TIMEOUT = 10;
 /** Connections that are kept at most. A watch holds one. */
 const CONNECTIONS = 4;
-
-interface Content {
-  readonly type: string;
-  readonly body: object;
-}
 
 /**
  * A client of the API server on Node's own HTTPS: the pool and the credential plugins of the other one would take a third
@@ -64,26 +59,21 @@ export function createApiClient(access: ApiAccess, userAgent: string, connection
   const exchange = async (method: string, path: string, options: RequestOptions, content?: Content) => {
     const signals = [AbortSignal.timeout((options.timeout ?? TIMEOUT) * 1000), options.signal];
     const signal = AbortSignal.any(signals.filter((one) => one !== undefined));
-    let answer: { status: number; text: string };
+    let answer: { status: number; type: string | undefined; text: string };
     try {
       const response = await open(method, path, { ...options, signal }, content);
-      answer = { status: response.statusCode ?? 0, text: await readText(response) };
+      const { statusCode = 0, headers } = response;
+      answer = { status: statusCode, type: headers['content-type'], text: await readText(response) };
     } catch (error) {
       if (options.signal?.aborted) throw error;
-      throw new KubeError(0, 'Unreachable', `${method} ${path}: ${(error as Error).message}`, { cause: error });
+      throw unreachable(method, path, error);
     }
     if (answer.status >= 400) throw statusError(method, path, answer.status, answer.text);
-    return answer.text === '' ? undefined : decode(path, answer.text);
+    return answer.text === '' ? undefined : decode(path, answer.text, answer.type);
   };
 
-  const json = 'application/json';
   return {
-    get: (path, options = {}) => exchange('GET', path, options),
-    create: (path, body, options = {}) => exchange('POST', path, options, { type: json, body }),
-    replace: (path, body, options = {}) => exchange('PUT', path, options, { type: json, body }),
-    patch: (path, type, body, options = {}) => exchange('PATCH', path, options, { type, body }),
-    delete: (path, options = {}) =>
-      exchange('DELETE', path, options, options.body === undefined ? undefined : { type: json, body: options.body }),
+    ...callsOver(exchange),
     async watch(path, options) {
       const query = { ...options.query, watch: true };
       const response = await open('GET', path, { ...options, query }, undefined);
@@ -94,36 +84,8 @@ export function createApiClient(access: ApiAccess, userAgent: string, connection
   };
 }
 
-function queryString(query: RequestOptions['query']): string {
-  const pairs = Object.entries(query ?? {}).flatMap(([key, value]): [string, string][] =>
-    value === undefined ? [] : [[key, String(value)]],
-  );
-  return pairs.length === 0 ? '' : `?${new URLSearchParams(pairs)}`;
-}
-
 async function readText(response: IncomingMessage): Promise<string> {
   const chunks: Buffer[] = [];
   for await (const chunk of response) chunks.push(chunk as Buffer);
   return Buffer.concat(chunks).toString('utf8');
-}
-
-function decode(path: string, text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch (error) {
-    throw new KubeError(0, 'BadAnswer', `${path}: the answer is not JSON`, { cause: error });
-  }
-}
-
-function statusError(method: string, path: string, status: number, text: string): KubeError {
-  let reason = `HTTP${status}`;
-  let message = '';
-  try {
-    const body = JSON.parse(text) as { reason?: string; message?: string };
-    reason = body.reason ?? reason;
-    message = body.message === undefined ? '' : `: ${body.message}`;
-  } catch {
-    // What stands between agent and server may answer with plain text: the status says enough.
-  }
-  return new KubeError(status, reason, `${method} ${path}: ${status} ${reason}${message}`);
 }

@@ -1,8 +1,7 @@
-import type { IncomingHttpHeaders } from 'node:http';
 import { KubeConfig } from '@kubernetes/client-node';
 import { Agent, type Dispatcher, request } from 'undici';
 import { ConfigError } from '../runtime/config.ts';
-import { KubeError } from './errors.ts';
+import { type Content, callsOver, decode, queryString, statusError, unreachable } from './calls.ts';
 
 export type PatchType = 'application/json-patch+json' | 'application/merge-patch+json' | 'application/apply-patch+yaml';
 
@@ -70,17 +69,17 @@ export function createKubeClient({ kubeconfig, userAgent }: KubeClientOptions): 
   };
 
   const send = async (
-    method: Dispatcher.HttpMethod,
+    method: string,
     path: string,
     options: RequestOptions,
-    content?: { readonly type: string; readonly body: object },
+    content?: Content,
   ): Promise<Dispatcher.ResponseData> => {
     const timeout = options.timeout ?? TIMEOUT;
     const signals = [options.signal, timeout > 0 ? AbortSignal.timeout(Math.ceil(timeout * 1000)) : undefined];
     try {
       const { dispatcher, authorization } = await credentials();
       return await request(server + path + queryString(options.query), {
-        method,
+        method: method as Dispatcher.HttpMethod,
         dispatcher,
         signal: AbortSignal.any(signals.filter((signal) => signal !== undefined)),
         headersTimeout: 0,
@@ -95,7 +94,7 @@ export function createKubeClient({ kubeconfig, userAgent }: KubeClientOptions): 
       });
     } catch (error) {
       if (options.signal?.aborted) throw error;
-      throw new KubeError(0, 'Unreachable', `${method} ${path}: ${(error as Error).message}`, { cause: error });
+      throw unreachable(method, path, error);
     }
   };
 
@@ -103,17 +102,13 @@ export function createKubeClient({ kubeconfig, userAgent }: KubeClientOptions): 
     const response = await send(...args);
     const text = await readText(response, args[0], args[1]);
     if (response.statusCode >= 400) throw statusError(args[0], args[1], response.statusCode, text);
-    return text === '' ? undefined : decode(text, response.headers, args[1]);
+    return text === ''
+      ? undefined
+      : decode(args[1], text, String(response.headers['content-type'] ?? 'no content type'));
   };
 
-  const json = 'application/json';
   return {
-    get: (path, options = {}) => exchange('GET', path, options),
-    create: (path, body, options = {}) => exchange('POST', path, options, { type: json, body }),
-    replace: (path, body, options = {}) => exchange('PUT', path, options, { type: json, body }),
-    patch: (path, type, body, options = {}) => exchange('PATCH', path, options, { type, body }),
-    delete: (path, options = {}) =>
-      exchange('DELETE', path, options, options.body === undefined ? undefined : { type: json, body: options.body }),
+    ...callsOver(exchange),
     async watch(path, options) {
       const response = await send('GET', path, { ...options, timeout: 0, query: { ...options.query, watch: true } });
       if (response.statusCode >= 400) {
@@ -139,39 +134,10 @@ function loadConfig(file: string | undefined): KubeConfig {
   return config;
 }
 
-function queryString(query: RequestOptions['query']): string {
-  const pairs = Object.entries(query ?? {}).filter(([, value]) => value !== undefined);
-  return pairs.length === 0
-    ? ''
-    : `?${new URLSearchParams(pairs.map(([key, value]): [string, string] => [key, String(value)]))}`;
-}
-
 async function readText(response: Dispatcher.ResponseData, method: string, path: string): Promise<string> {
   try {
     return await response.body.text();
   } catch (error) {
-    throw new KubeError(0, 'Unreachable', `${method} ${path}: ${(error as Error).message}`, { cause: error });
+    throw unreachable(method, path, error);
   }
-}
-
-function decode(text: string, headers: IncomingHttpHeaders, path: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch (error) {
-    const type = headers['content-type'] ?? 'no content type';
-    throw new KubeError(0, 'BadAnswer', `${path}: the answer (${type}) is not JSON`, { cause: error });
-  }
-}
-
-function statusError(method: string, path: string, status: number, text: string): KubeError {
-  let reason = `HTTP${status}`;
-  let message = '';
-  try {
-    const body = JSON.parse(text) as { reason?: string; message?: string };
-    reason = body.reason ?? reason;
-    message = body.message ?? '';
-  } catch {
-    // Proxies in between answer with plain text: the status code says enough.
-  }
-  return new KubeError(status, reason, `${method} ${path}: ${status} ${reason}${message === '' ? '' : `: ${message}`}`);
 }

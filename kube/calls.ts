@@ -1,0 +1,61 @@
+import type { KubeClient, RequestOptions } from './client.ts';
+import { KubeError } from './errors.ts';
+
+/** What is sent. */
+export interface Content {
+  readonly type: string;
+  readonly body: object;
+}
+
+/** One call: resolves to what its answer's body says, undefined where it is empty. @throws KubeError */
+export type Exchange = (method: string, path: string, options: RequestOptions, content?: Content) => Promise<unknown>;
+
+const JSON_TYPE = 'application/json';
+
+/** The calls that are answered once, over whatever carries them. */
+export function callsOver(exchange: Exchange): Pick<KubeClient, 'get' | 'create' | 'replace' | 'patch' | 'delete'> {
+  const asJson = (body: object): Content => ({ type: JSON_TYPE, body });
+  return {
+    get: (path, options = {}) => exchange('GET', path, options),
+    create: (path, body, options = {}) => exchange('POST', path, options, asJson(body)),
+    replace: (path, body, options = {}) => exchange('PUT', path, options, asJson(body)),
+    patch: (path, type, body, options = {}) => exchange('PATCH', path, options, { type, body }),
+    delete: (path, options = {}) => exchange('DELETE', path, options, options.body && asJson(options.body)),
+  };
+}
+
+/** With its question mark; empty if there is nothing to ask. */
+export function queryString(query: RequestOptions['query']): string {
+  const pairs = Object.entries(query ?? {}).flatMap(([key, value]): [string, string][] =>
+    value === undefined ? [] : [[key, String(value)]],
+  );
+  return pairs.length === 0 ? '' : `?${new URLSearchParams(pairs)}`;
+}
+
+/** @throws KubeError `BadAnswer` */
+export function decode(path: string, text: string, type = 'no content type'): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    throw new KubeError(0, 'BadAnswer', `${path}: the answer (${type}) is not JSON`, { cause: error });
+  }
+}
+
+/** What an answer of 400 or more says. */
+export function statusError(method: string, path: string, status: number, text: string): KubeError {
+  let reason = `HTTP${status}`;
+  let message = '';
+  try {
+    const body = JSON.parse(text) as { reason?: string; message?: string };
+    reason = body.reason ?? reason;
+    message = body.message ? `: ${body.message}` : '';
+  } catch {
+    // What stands between here and the server may answer with plain text: the status says enough.
+  }
+  return new KubeError(status, reason, `${method} ${path}: ${status} ${reason}${message}`);
+}
+
+/** Nobody answered. */
+export function unreachable(method: string, path: string, error: unknown): KubeError {
+  return new KubeError(0, 'Unreachable', `${method} ${path}: ${(error as Error).message}`, { cause: error });
+}
