@@ -12,6 +12,7 @@ import { FOREIGN_DEFINITIONS } from '../../test/real/webhook/crds.ts';
 import { pathOf } from '../../test/support/parts.ts';
 import { shippedNodeOptions } from '../../test/support/shipped.ts';
 import { filterBody, nodeName, nodeStatus } from '../scheduler-plugin/nodes.ts';
+import { untilQuiet } from '../scheduler-plugin/quiet.ts';
 import { createClient } from '../support/http-load.ts';
 import { bundle, cpuSecondsOf, memoryOf, type Running, root, run } from '../support/process.ts';
 import { openReviewLoad } from '../webhook/raw-load.ts';
@@ -65,7 +66,8 @@ export async function measureDaemons(nodes: number): Promise<Readonly<Record<'we
     await until('the replica to be active', () => replica.isActive(), 60);
     webhook = await startWebhook(stage, webhookApi);
     // The extender labels every node that reports.
-    await delay(15_000);
+    await delay(5000);
+    await untilQuiet(stage);
     const measured: Record<'webhook' | 'extender', Measured> = {
       webhook: { pid: webhook.pid, api: webhookApi },
       extender: { pid: replica.pid, api: extenderApi },

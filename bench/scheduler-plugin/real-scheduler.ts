@@ -1,4 +1,3 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import {
   inParallel,
   type SeenPod,
@@ -11,6 +10,7 @@ import { quantile } from '../support/http-load.ts';
 import { runScript } from '../support/process.ts';
 import { type BenchResult, summary } from '../support/timing.ts';
 import { nodeName, nodeStatus } from './nodes.ts';
+import { untilQuiet } from './quiet.ts';
 
 const NODES = Number(process.env['PLUMBLINE_BENCH_NODES'] ?? 5000);
 const PODS = Number(process.env['PLUMBLINE_BENCH_PODS'] ?? 1000);
@@ -146,22 +146,5 @@ async function watchBindings(stage: Stage, name: string, bound: number[], signal
     }
   } catch (error) {
     if (!signal.aborted) throw error;
-  }
-}
-
-/** Until no node is written any more: the labels that follow from the reports are. */
-async function untilQuiet(stage: Stage): Promise<void> {
-  const version = async () => {
-    const { metadata } = (await stage.client.get('/api/v1/nodes', { query: { limit: 1 } })) as {
-      metadata: { resourceVersion: string };
-    };
-    return metadata.resourceVersion;
-  };
-  for (let before = await version(); ; ) {
-    await delay(3000);
-    const now = await version();
-    // The lease of the active replica alone is renewed about twice in that time.
-    if (Number(now) - Number(before) < 10) return;
-    before = now;
   }
 }

@@ -9,7 +9,7 @@ import { createCertificateAuthority } from '../../../sandbox/certificates.ts';
 import { binary, type KubernetesObject } from '../../real/control-plane.ts';
 import { freePort, startProgram } from '../../real/processes.ts';
 import { FOREIGN_DEFINITIONS } from '../../real/webhook/crds.ts';
-import { root } from '../../support/bundles.ts';
+import { dist, root } from '../../support/bundles.ts';
 import { pathOf } from '../../support/parts.ts';
 import { NAMESPACE } from '../cluster.ts';
 import { applyObjects, deleteObjects } from './guest-agent.ts';
@@ -87,7 +87,7 @@ export async function startControlDaemons(scene: Scene): Promise<void> {
       name,
       process.execPath,
       [
-        join(root, `dist/${name}.cjs`),
+        join(dist, `${name}.cjs`),
         '--host',
         '127.0.0.1',
         '--probe-host',

@@ -4,7 +4,7 @@ import { createDpuLease } from '../../../node-agent/dpu-lease/dpu.ts';
 import { createAgentMetrics } from '../../../node-agent/metrics.ts';
 import { createLogger } from '../../../runtime/log.ts';
 import { Registry } from '../../../runtime/metrics.ts';
-import { root } from '../../support/bundles.ts';
+import { dist } from '../../support/bundles.ts';
 import { BIN_DIR, CONF_DIR, type GuestCni, useCni } from './guest-cni.ts';
 import type { Scenario, Scene } from './scenario.ts';
 import type { ScenePod } from './scene-pods.ts';
@@ -29,7 +29,7 @@ export const GATE: Scenario = {
   about: 'containerd asks the gate before each sandbox; a dead DPU refuses pods and, by STATUS, the node',
   async play(scene) {
     const { lab, agent, undo } = scene;
-    await lab.copy(join(root, 'dist/plumbline-gate'), SHIM);
+    await lab.copy(join(dist, 'plumbline-gate'), SHIM);
     undo(() => lab.run(`rm -rf ${SHIM} /run/plumbline`));
     await lab.run('mkdir -p /run/plumbline');
     agent.allow(CONF_DIR, BIN_DIR, '/run/plumbline');

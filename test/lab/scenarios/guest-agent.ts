@@ -7,7 +7,7 @@ import * as z from 'zod';
 import { isNotFound } from '../../../kube/errors.ts';
 import { NODE_TOPOLOGY_API as API } from '../../../kube/node-topology.ts';
 import { agentObjects } from '../../real/node-agent/agent-objects.ts';
-import { root } from '../../support/bundles.ts';
+import { buildOnce, dist, root } from '../../support/bundles.ts';
 import { pathOf } from '../../support/parts.ts';
 import type { Cluster, LabNode } from '../cluster.ts';
 import type { Lab } from '../lab.ts';
@@ -57,7 +57,7 @@ export interface GuestAgent {
  * and a token of its service account that is bound to the node.
  */
 export async function installUnit(lab: Lab, cluster: Cluster, node: LabNode): Promise<GuestAgent> {
-  execFileSync('npm', ['run', '--silent', 'build'], { cwd: root, stdio: 'pipe' });
+  buildOnce();
   await lab.run(`(systemctl stop ${UNIT} 2>/dev/null || true) && rm -rf ${HOME} && mkdir -p ${HOME} ${STATE}`);
   await copyBundle(lab);
   await applyAgentObjects(lab, cluster, node);
@@ -124,7 +124,7 @@ async function copyBundle(lab: Lab): Promise<void> {
   try {
     const tar = join(directory, 'agent.tar');
     const modules = MODULES.map((name) => `node_modules/${name}`);
-    execFileSync('tar', ['-cf', tar, '-C', join(root, 'dist'), ...BUNDLES, '-C', root, ...modules]);
+    execFileSync('tar', ['-cf', tar, '-C', dist, ...BUNDLES, '-C', root, ...modules]);
     await lab.copy(tar, `${HOME}/agent.tar`);
     await lab.run(`tar -C ${HOME} -xf ${HOME}/agent.tar && rm ${HOME}/agent.tar`);
   } finally {
