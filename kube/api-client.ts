@@ -1,5 +1,6 @@
 import { Agent as HttpAgent, request as httpRequest, type IncomingMessage } from 'node:http';
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
+import { underSignals } from '../runtime/signals.ts';
 import type { ApiAccess } from './api-access.ts';
 import { type Content, callsOver, decode, queryString, statusError, unreachable } from './calls.ts';
 import type { KubeClient, RequestOptions } from './client.ts';
@@ -57,13 +58,13 @@ export function createApiClient(access: ApiAccess, userAgent: string, connection
     });
 
   const exchange = async (method: string, path: string, options: RequestOptions, content?: Content) => {
-    const signals = [AbortSignal.timeout((options.timeout ?? TIMEOUT) * 1000), options.signal];
-    const signal = AbortSignal.any(signals.filter((one) => one !== undefined));
     let answer: { status: number; type: string | undefined; text: string };
     try {
-      const response = await open(method, path, { ...options, signal }, content);
-      const { statusCode = 0, headers } = response;
-      answer = { status: statusCode, type: headers['content-type'], text: await readText(response) };
+      answer = await underSignals([options.signal], options.timeout ?? TIMEOUT, async (signal) => {
+        const response = await open(method, path, { ...options, signal }, content);
+        const { statusCode: status = 0, headers } = response;
+        return { status, type: headers['content-type'], text: await readText(response) };
+      });
     } catch (error) {
       if (options.signal?.aborted) throw error;
       throw unreachable(method, path, error);

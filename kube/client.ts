@@ -1,7 +1,9 @@
 import { KubeConfig } from '@kubernetes/client-node';
 import { Agent, type Dispatcher, request } from 'undici';
 import { ConfigError } from '../runtime/config.ts';
-import { type Content, callsOver, decode, queryString, statusError, unreachable } from './calls.ts';
+import { underSignals } from '../runtime/signals.ts';
+import { type Content, callsOver, decode, type Exchange, queryString, statusError, unreachable } from './calls.ts';
+import { KubeError } from './errors.ts';
 
 export type PatchType = 'application/json-patch+json' | 'application/merge-patch+json' | 'application/apply-patch+yaml';
 
@@ -74,47 +76,46 @@ export function createKubeClient({ kubeconfig, userAgent }: KubeClientOptions): 
     options: RequestOptions,
     content?: Content,
   ): Promise<Dispatcher.ResponseData> => {
-    const timeout = options.timeout ?? TIMEOUT;
-    const signals = [options.signal, timeout > 0 ? AbortSignal.timeout(Math.ceil(timeout * 1000)) : undefined];
-    try {
-      const { dispatcher, authorization } = await credentials();
-      return await request(server + path + queryString(options.query), {
-        method: method as Dispatcher.HttpMethod,
-        dispatcher,
-        signal: AbortSignal.any(signals.filter((signal) => signal !== undefined)),
-        headersTimeout: 0,
-        bodyTimeout: 0,
-        headers: {
-          accept: 'application/json',
-          'user-agent': userAgent,
-          ...(authorization === undefined ? {} : { authorization }),
-          ...(content === undefined ? {} : { 'content-type': content.type }),
-        },
-        body: content === undefined ? null : JSON.stringify(content.body),
-      });
-    } catch (error) {
-      if (options.signal?.aborted) throw error;
-      throw unreachable(method, path, error);
-    }
+    const { dispatcher, authorization } = await credentials();
+    return request(server + path + queryString(options.query), {
+      method: method as Dispatcher.HttpMethod,
+      dispatcher,
+      signal: options.signal ?? null,
+      headersTimeout: 0,
+      bodyTimeout: 0,
+      headers: {
+        accept: 'application/json',
+        'user-agent': userAgent,
+        ...(authorization === undefined ? {} : { authorization }),
+        ...(content === undefined ? {} : { 'content-type': content.type }),
+      },
+      body: content === undefined ? null : JSON.stringify(content.body),
+    });
   };
 
-  const exchange = async (...args: Parameters<typeof send>): Promise<unknown> => {
-    const response = await send(...args);
-    const text = await readText(response, args[0], args[1]);
-    if (response.statusCode >= 400) throw statusError(args[0], args[1], response.statusCode, text);
-    return text === ''
-      ? undefined
-      : decode(args[1], text, String(response.headers['content-type'] ?? 'no content type'));
+  const exchange: Exchange = async (method, path, options, content) => {
+    const answered = underSignals([options.signal], options.timeout ?? TIMEOUT, async (signal) => {
+      const { statusCode, headers, body } = await send(method, path, { ...options, signal }, content);
+      return { statusCode, type: String(headers['content-type'] ?? 'no content type'), text: await body.text() };
+    });
+    const { statusCode, type, text } = await answered.catch((error) => {
+      throw options.signal?.aborted ? error : unreachable(method, path, error);
+    });
+    if (statusCode >= 400) throw statusError(method, path, statusCode, text);
+    return text === '' ? undefined : decode(path, text, type);
   };
 
   return {
     ...callsOver(exchange),
     async watch(path, options) {
-      const response = await send('GET', path, { ...options, timeout: 0, query: { ...options.query, watch: true } });
-      if (response.statusCode >= 400) {
-        throw statusError('WATCH', path, response.statusCode, await readText(response, 'WATCH', path));
+      try {
+        const { statusCode, body } = await send('GET', path, { ...options, query: { ...options.query, watch: true } });
+        if (statusCode < 400) return body;
+        throw statusError('WATCH', path, statusCode, await body.text());
+      } catch (error) {
+        if (error instanceof KubeError || options.signal?.aborted) throw error;
+        throw unreachable('WATCH', path, error);
       }
-      return response.body;
     },
     async close() {
       await (await pool)?.destroy();
@@ -132,12 +133,4 @@ function loadConfig(file: string | undefined): KubeConfig {
     throw new ConfigError(`cannot read ${where}: ${(error as Error).message}; give --kubeconfig`);
   }
   return config;
-}
-
-async function readText(response: Dispatcher.ResponseData, method: string, path: string): Promise<string> {
-  try {
-    return await response.body.text();
-  } catch (error) {
-    throw unreachable(method, path, error);
-  }
 }

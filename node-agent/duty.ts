@@ -1,4 +1,5 @@
 import type { Logger } from '../runtime/log.ts';
+import { underSignals } from '../runtime/signals.ts';
 import { Backoff, sleep } from '../runtime/time.ts';
 
 /** One thing the agent does. Duties run beside each other and know nothing of each other's failures. */
@@ -24,18 +25,16 @@ export async function keepRunning(duty: Duty, log: Logger, observer: DutyObserve
   const backoff = new Backoff();
   while (!signal.aborted) {
     const started = performance.now();
-    // A signal of its own ends what a failed run left behind (watches, timers) before the next one.
-    const run = new AbortController();
     try {
       observer.onState(duty.name, true);
-      await duty.run(AbortSignal.any([signal, run.signal]));
+      // A signal of its own ends what a failed run left behind (watches, timers) before the next one.
+      await underSignals([signal], undefined, (run) => duty.run(run));
       return;
     } catch (err) {
       if (performance.now() - started > STEADY * 1000) backoff.reset();
       observer.onFailure(duty.name);
       log.error({ err, duty: duty.name }, 'duty failed, it will be run again; the others go on');
     } finally {
-      run.abort();
       observer.onState(duty.name, false);
     }
     await sleep(backoff.next(), signal).catch(() => undefined);

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join, relative, resolve } from 'node:path';
 
 const root = join(import.meta.dirname, '..');
@@ -100,5 +100,20 @@ describe('the house rules in the linter', function () {
     );
     const others = ['bench', 'test', 'docs', 'manifests', 'console', 'dist', 'node_modules'];
     assert.deepEqual(folders.filter((name) => !others.includes(name)).sort(), [...FOLDERS].sort());
+  });
+});
+
+describe('signals that live as long as a daemon', () => {
+  const sources = ['runtime', 'kube', 'webhook', 'scheduler-plugin', 'node-agent', 'native', 'hardware'].flatMap(
+    (folder) =>
+      readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
+        .filter((path) => path.endsWith('.ts'))
+        .map((path) => join(folder, path)),
+  );
+
+  it('are joined with others by underSignals alone: AbortSignal.any would leave something with them at each call', () => {
+    assert.ok(sources.length > 100);
+    const joining = sources.filter((path) => readFileSync(join(root, path), 'utf8').includes('AbortSignal.any('));
+    assert.deepEqual(joining, []);
   });
 });

@@ -1,7 +1,6 @@
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { KUBELET_SOCKET } from '../../kube/kubelet-api/device-plugin-client.ts';
-import { untilAborted } from '../duty.ts';
 import { watchDirectory } from '../watch-directory.ts';
 
 /** The directory of device plugins below the kubelet's root. */
@@ -25,13 +24,17 @@ export interface KubeletWatch {
 export function createKubeletWatch(directory: string, signal: AbortSignal): KubeletWatch {
   let current = '';
   let waiting: (() => void)[] = [];
+  const wakeAll = () => {
+    for (const wake of waiting) wake();
+    waiting = [];
+  };
   const look = () => {
     const now = kubeletGeneration(directory);
     if (now === current) return;
     current = now;
-    for (const wake of waiting) wake();
-    waiting = [];
+    wakeAll();
   };
+  signal.addEventListener('abort', wakeAll, { once: true });
   watchDirectory({
     path: directory,
     signal,
@@ -46,7 +49,7 @@ export function createKubeletWatch(directory: string, signal: AbortSignal): Kube
     },
     async changed(generation) {
       if (current !== generation || signal.aborted) return;
-      await Promise.race([untilAborted(signal), new Promise<void>((resolve) => waiting.push(resolve))]);
+      await new Promise<void>((resolve) => waiting.push(resolve));
     },
   };
 }

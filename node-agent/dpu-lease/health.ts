@@ -12,6 +12,7 @@ import {
   observeLease,
 } from '../../model/lease/observer.ts';
 import { type LeaseTiming, observationPeriod } from '../../model/lease/timing.ts';
+import { underSignals } from '../../runtime/signals.ts';
 import { sleep } from '../../runtime/time.ts';
 import { type LeaseName, readLease } from '../lease-object.ts';
 
@@ -75,8 +76,7 @@ export function createDpuHealth(deps: DpuHealthDeps): DpuHealth {
 
   const read = async (signal: AbortSignal): Promise<LeaseReading> => {
     try {
-      const limit = AbortSignal.any([signal, AbortSignal.timeout(READ_TIMEOUT * 1000)]);
-      const { spec } = await readLease(client, lease, limit);
+      const { spec } = await underSignals([signal], READ_TIMEOUT, (limit) => readLease(client, lease, limit));
       return { kind: 'read', renewTime: spec?.renewTime };
     } catch (error) {
       return isNotFound(error) ? { kind: 'missing' } : { kind: 'failed' };

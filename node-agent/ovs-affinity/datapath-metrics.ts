@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Logger } from '../../runtime/log.ts';
 import { Counter, Gauge, type Registry } from '../../runtime/metrics.ts';
+import { underSignals } from '../../runtime/signals.ts';
 import { connectOvsdb } from '../ovsdb/connection.ts';
 import { createProblemLog } from '../problem-log.ts';
 import { type DatapathCounters, parseDatapaths } from './datapath-counters.ts';
@@ -78,17 +79,11 @@ export function registerDatapathMetrics(registry: Registry, deps: DatapathMetric
  */
 export async function askDatapaths(rundir: string): Promise<DatapathCounters[]> {
   const pid = readFileSync(join(rundir, 'ovs-vswitchd.pid'), 'utf8').trim();
-  const done = new AbortController();
-  const connection = connectOvsdb({
-    socketPath: join(rundir, `ovs-vswitchd.${pid}.ctl`),
-    onNotification: () => undefined,
-    signal: AbortSignal.any([done.signal, AbortSignal.timeout(DEADLINE * 1000)]),
-  });
-  try {
+  return underSignals([], DEADLINE, async (signal) => {
+    const socketPath = join(rundir, `ovs-vswitchd.${pid}.ctl`);
+    const connection = connectOvsdb({ socketPath, onNotification: () => undefined, signal });
     return parseDatapaths(String(await connection.call('dpctl/show', ['-s'])));
-  } finally {
-    done.abort();
-  }
+  });
 }
 
 /** The last answer while it is fresh; calls at once share one. */

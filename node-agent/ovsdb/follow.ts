@@ -1,4 +1,5 @@
 import { basename, dirname } from 'node:path';
+import { underSignals } from '../../runtime/signals.ts';
 import { Backoff, sleep } from '../../runtime/time.ts';
 import { watchDirectory } from '../watch-directory.ts';
 import { connectOvsdb } from './connection.ts';
@@ -40,29 +41,29 @@ export async function followOvsdb({ socketPath, onTables, onProblem }: FollowOpt
   });
   while (!signal.aborted) {
     wake = new AbortController();
-    const connected = new AbortController();
     try {
-      let tables: Tables = NO_TABLES;
-      const connection = connectOvsdb({
-        socketPath,
-        signal: AbortSignal.any([signal, connected.signal]),
-        onNotification(method, [name, updates]) {
-          if (method !== 'update' || name !== MONITOR) return;
-          tables = applyUpdates(tables, updates);
-          onTables(tables);
-        },
+      await underSignals([signal], undefined, async (connected) => {
+        let tables: Tables = NO_TABLES;
+        const connection = connectOvsdb({
+          socketPath,
+          signal: connected,
+          onNotification(method, [name, updates]) {
+            if (method !== 'update' || name !== MONITOR) return;
+            tables = applyUpdates(tables, updates);
+            onTables(tables);
+          },
+        });
+        const initial = await connection.call('monitor', [DATABASE, MONITOR, monitorRequests()]);
+        tables = applyUpdates(tables, initial);
+        onTables(tables);
+        backoff.reset();
+        await connection.ended;
       });
-      const initial = await connection.call('monitor', [DATABASE, MONITOR, monitorRequests()]);
-      tables = applyUpdates(tables, initial);
-      onTables(tables);
-      backoff.reset();
-      await connection.ended;
     } catch (error) {
       if (!signal.aborted) onProblem(error as Error);
-    } finally {
-      connected.abort();
     }
-    await sleep(backoff.next(), AbortSignal.any([signal, wake.signal])).catch(() => undefined);
+    const { signal: woken } = wake;
+    await underSignals([signal, woken], undefined, (either) => sleep(backoff.next(), either)).catch(() => undefined);
   }
 }
 

@@ -1,6 +1,7 @@
 import type { KubeClient } from '../../kube/client.ts';
 import { isNotFound } from '../../kube/errors.ts';
 import type { Logger } from '../../runtime/log.ts';
+import { underSignals } from '../../runtime/signals.ts';
 import { Backoff, sleep } from '../../runtime/time.ts';
 import type { AgentMetrics } from '../metrics.ts';
 import { type NodeIdentity, readNode } from '../node-object.ts';
@@ -135,12 +136,12 @@ function createBell(signal: AbortSignal) {
     /** Resolves when the bell is or was rung, after `seconds`, or when the signal aborts. */
     async heard(seconds: number): Promise<void> {
       if (rung) return;
-      const waiting = new AbortController();
       const woken = new Promise<void>((resolve) => {
         wake = resolve;
       });
-      await Promise.race([woken, sleep(seconds, AbortSignal.any([signal, waiting.signal])).catch(() => undefined)]);
-      waiting.abort();
+      await underSignals([signal], undefined, (waiting) =>
+        Promise.race([woken, sleep(seconds, waiting).catch(() => undefined)]),
+      );
     },
   };
 }

@@ -1,0 +1,60 @@
+import assert from 'node:assert/strict';
+import { getEventListeners } from 'node:events';
+import { underSignals } from '../../runtime/signals.ts';
+import { sleep } from '../../runtime/time.ts';
+
+const listeners = (signal: AbortSignal) => getEventListeners(signal, 'abort').length;
+const untilAborted = (signal: AbortSignal) => sleep(60, signal);
+
+describe('work under signals', () => {
+  it('ends with the first of them, and with its reason', async () => {
+    const [one, other] = [new AbortController(), new AbortController()];
+    const work = underSignals([one.signal, undefined, other.signal], undefined, untilAborted);
+    other.abort(new Error('the other'));
+    await assert.rejects(work, /the other/);
+    assert.deepEqual([listeners(one.signal), listeners(other.signal)], [0, 0]);
+  });
+
+  it('is told at once where one is aborted already', async () => {
+    await assert.rejects(underSignals([AbortSignal.abort(new Error('before'))], 1, untilAborted), /before/);
+  });
+
+  it('ends after its time', async () => {
+    await assert.rejects(underSignals([], 0.01, untilAborted), { name: 'TimeoutError' });
+  });
+
+  it('ends what it has begun, and leaves nothing behind', async () => {
+    const { signal } = new AbortController();
+    let begun: AbortSignal | undefined;
+    for (let i = 0; i < 100; i++) {
+      assert.equal(
+        await underSignals([signal], 60, async (own) => {
+          begun = own;
+          return i;
+        }),
+        i,
+      );
+      assert.ok(begun?.aborted);
+    }
+    assert.equal(listeners(signal), 0);
+    await assert.rejects(
+      underSignals([signal], 60, () => Promise.reject(new Error('failed'))),
+      /failed/,
+    );
+    assert.equal(listeners(signal), 0);
+  });
+
+  it('is at hand for as many at once as there are', async () => {
+    const stop = new AbortController();
+    const warnings: Error[] = [];
+    const note = (warning: Error) => void warnings.push(warning);
+    process.on('warning', note);
+    const all = Array.from({ length: 50 }, () => underSignals([stop.signal], 60, untilAborted));
+    assert.equal(listeners(stop.signal), 50);
+    await new Promise((resolve) => setImmediate(resolve));
+    stop.abort(new Error('stop'));
+    assert.equal((await Promise.allSettled(all)).filter(({ status }) => status === 'rejected').length, 50);
+    process.off('warning', note);
+    assert.deepEqual(warnings, []);
+  });
+});
