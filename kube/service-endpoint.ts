@@ -32,16 +32,17 @@ interface Published {
 }
 
 const holder = z.object({ metadata: objectMeta });
+const targetRef = z.object({ name: z.string().nullish() }).nullish();
 const slice = z.object({
   addressType: z.string(),
-  endpoints: z.array(z.object({ addresses: z.array(z.string()) })).nullish(),
+  endpoints: z.array(z.object({ addresses: z.array(z.string()), targetRef })).nullish(),
   ports: z.array(z.object({ port: z.number().nullish() })).nullish(),
 });
 const endpoints = z.object({
   subsets: z
     .array(
       z.object({
-        addresses: z.array(z.object({ ip: z.string() })).nullish(),
+        addresses: z.array(z.object({ ip: z.string(), targetRef })).nullish(),
         ports: z.array(z.object({ port: z.number() })).nullish(),
       }),
     )
@@ -67,7 +68,7 @@ export function createEndpointPublisher({ client, namespace, service, log }: End
       await client.create(collection, wanted);
       return true;
     }
-    if (said(before) === text([endpoint.address], [endpoint.port])) return false;
+    if (said(before) === text([[endpoint.address, endpoint.podName]], [endpoint.port])) return false;
     if (familyOf(before) === undefined || familyOf(before) === familyOf(wanted)) {
       const { resourceVersion } = holder.parse(before).metadata;
       await client.replace(path, { ...wanted, metadata: { ...wanted.metadata, resourceVersion } });
@@ -127,7 +128,7 @@ function endpointSliceOf(namespace: string, service: string): Published {
     }),
     said(object) {
       const { endpoints: list, ports } = slice.parse(object);
-      const addresses = (list ?? []).flatMap((one) => one.addresses);
+      const addresses = (list ?? []).flatMap((one) => one.addresses.map((ip) => [ip, one.targetRef?.name] as const));
       return text(
         addresses,
         (ports ?? []).map(({ port }) => port),
@@ -154,7 +155,9 @@ function endpointsOf(namespace: string, service: string): Published {
     }),
     said(object) {
       const subsets = endpoints.parse(object).subsets ?? [];
-      const addresses = subsets.flatMap((one) => (one.addresses ?? []).map(({ ip }) => ip));
+      const addresses = subsets.flatMap((one) =>
+        (one.addresses ?? []).map((each) => [each.ip, each.targetRef?.name] as const),
+      );
       return text(
         addresses,
         subsets.flatMap((one) => (one.ports ?? []).map(({ port }) => port)),
@@ -169,8 +172,11 @@ const whose = (namespace: string, { nodeName, podName }: Pick<Endpoint, 'nodeNam
   ...(podName !== undefined && { targetRef: { kind: 'Pod', namespace, name: podName } }),
 });
 
-const text = (addresses: readonly string[], ports: readonly (number | null | undefined)[]) =>
-  `${addresses.join()} port ${ports.join()}`;
+/** @param addresses each with its pod's name */
+const text = (
+  addresses: readonly (readonly [string, string | null | undefined])[],
+  ports: readonly (number | null | undefined)[],
+) => `${addresses.map(([address, pod]) => `${address} of ${pod ?? 'nobody'}`).join()} port ${ports.join()}`;
 
 /** Of an EndpointSlice; Endpoints have none. */
 function familyOf(object: unknown): string | undefined {

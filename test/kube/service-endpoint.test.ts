@@ -11,14 +11,17 @@ const ENDPOINTS = '/api/v1/namespaces/default/endpoints/extender';
 interface Slice {
   readonly metadata: { readonly resourceVersion: string; readonly labels: Readonly<Record<string, string>> };
   readonly addressType: string;
-  readonly endpoints: readonly { readonly addresses: readonly string[] }[];
+  readonly endpoints: readonly {
+    readonly addresses: readonly string[];
+    readonly targetRef?: { readonly name: string };
+  }[];
   readonly ports: readonly { readonly name: string; readonly port: number }[];
 }
 
 interface Endpoints {
   readonly metadata: { readonly resourceVersion: string; readonly labels: Readonly<Record<string, string>> };
   readonly subsets: readonly {
-    readonly addresses: readonly { readonly ip: string }[];
+    readonly addresses: readonly { readonly ip: string; readonly targetRef?: { readonly name: string } }[];
     readonly ports: readonly { readonly name: string; readonly port: number }[];
   }[];
 }
@@ -89,6 +92,22 @@ describe('the endpoint of a Service without a selector', () => {
       lines.map(({ msg }) => msg),
       ['the service leads here', 'the API server cannot proxy to the service'],
     );
+  });
+
+  it('is told anew when another pod has the address', async () => {
+    const of = async (podName: string) => {
+      const publisher = createEndpointPublisher({
+        client: api.client,
+        namespace: 'default',
+        service: 'extender',
+        log: silent,
+      });
+      assert.ok(await publisher.publish({ address: '10.0.0.9', port: 9443, portName: 'https', podName }));
+      const { subsets } = (await api.client.get(ENDPOINTS)) as Endpoints;
+      return [(await slice()).endpoints[0]?.targetRef?.name, subsets[0]?.addresses[0]?.targetRef?.name];
+    };
+    assert.deepEqual(await of('before'), ['before', 'before']);
+    assert.deepEqual(await of('after'), ['after', 'after']);
   });
 
   it('may change its address family', async () => {
