@@ -9,7 +9,7 @@ import { CpuSet } from '../../../model/cpu-set.ts';
 import { root } from '../../support/bundles.ts';
 import { KUBELET_ROOT } from '../guest.ts';
 import { wireSwitch } from './guest-switch.ts';
-import { PHYSNET0 } from './placement.ts';
+import { deviceCounts, PHYSNET0 } from './placement.ts';
 import type { Scenario, Scene } from './scenario.ts';
 import { enableAffinity, RUNDIR, switchCpus } from './switch-masks.ts';
 
@@ -26,13 +26,14 @@ export const OVS: Scenario = {
   name: 'ovs',
   about: 'Open vSwitch is off a pod’s CPUs before its container is created, and has its own back at the end',
   async play(scene) {
-    const { agent, holds } = scene;
+    const { agent, holds, cluster } = scene;
     await install(scene);
     await wireSwitch(scene);
     const before = await switchCpus(scene);
     await enableAffinity(scene);
     await agent.start();
     await holds('every thread of Open vSwitch is on the CPUs that nobody owns', async () => inPlace(scene, before));
+    await holds('the kubelet has the devices', () => cluster.readyNode(0, deviceCounts()));
     await vacated(scene, before);
     const ours = await exposure(scene, 'plain');
     await holds('released CPUs are taken again, after the growth delay', async () => inPlace(scene, before));
@@ -155,7 +156,7 @@ const line = z.object({
 /** Starts watching. @returns a function that ends it and gives what changed, in order */
 async function sample({ lab }: Scene) {
   const command = `node ${HOME}/ovs-sampler.cjs ${KUBELET_ROOT} ${RUNDIR} ${CONTAINERS}`;
-  await lab.run(`systemd-run --quiet --unit=${SAMPLER} -p StandardOutput=truncate:${SAMPLES} ${command}`);
+  await lab.run(`systemd-run --quiet --collect --unit=${SAMPLER} -p StandardOutput=truncate:${SAMPLES} ${command}`);
   return async () => {
     const text = await lab.run(`systemctl stop ${SAMPLER}; cat ${SAMPLES}`);
     return text
@@ -167,7 +168,7 @@ async function sample({ lab }: Scene) {
 }
 
 async function startLoop({ lab }: Scene): Promise<void> {
-  await lab.run(`systemd-run --quiet --unit=${LOOP} node ${HOME}/upstream-loop.cjs ${HOME}`);
+  await lab.run(`systemd-run --quiet --collect --unit=${LOOP} node ${HOME}/upstream-loop.cjs ${HOME}`);
 }
 
 const longest = (found: readonly Exposure[]): number => Math.max(...found.map(({ least }) => least));
