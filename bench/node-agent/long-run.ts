@@ -31,6 +31,7 @@ export async function longRun(): Promise<BenchResult[]> {
     await delay(IDLE * 1000);
     const idle = ((cpuSeconds(pid) - before) / IDLE) * 100;
     const last = memoryOf(pid).private / 1e6;
+    memory.push(last);
     return [
       {
         name: 'node-agent.private-megabytes-after-an-hour',
