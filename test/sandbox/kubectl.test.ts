@@ -50,7 +50,10 @@ describe('kubectl against the sandbox', () => {
   });
   it('get prints the columns', async () => {
     assert.match(await kubectl('get', 'pods'), /^NAME +READY +STATUS +RESTARTS +AGE\nweb +0\/1 +Pending +0 +\d+s\n$/);
-    assert.match(await kubectl('get', 'nodetopologies'), /^NAME +CELLS +CORES +RESERVED/);
+    assert.match(
+      await kubectl('get', 'nodetopologies'),
+      /^NAME +POLICY +FULL-PCPUS +TOPOLOGY +RESERVED +KNOWN +NETWORKS +KUBELET +AGE/,
+    );
     assert.match(await kubectl('get', 'po,ns', '-A'), /namespace\/kube-system +Active/);
   });
   it('describe, label, annotate, delete', async () => {
