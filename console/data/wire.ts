@@ -43,6 +43,8 @@ export interface PodContent {
   readonly decision?: {
     readonly time: string;
     readonly offered: number;
+    /** How many of those may have it, and the first of them. */
+    readonly passed: number;
     readonly answered: readonly string[];
     readonly refused: readonly (readonly [text: string, nodes: number])[];
   };

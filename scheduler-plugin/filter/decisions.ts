@@ -8,6 +8,9 @@ export interface Decision {
   readonly uid: string;
   /** How many nodes the scheduler offered. */
   readonly offered: number;
+  /** How many of them may have the pod. */
+  readonly passed: number;
+  /** The first of those, a few. */
   readonly answered: readonly { readonly node: string; readonly score: number; readonly cpus: string }[];
   /** How many nodes were refused, by text. */
   readonly refused: Readonly<Record<string, number>>;
@@ -27,6 +30,11 @@ export interface Decisions {
 }
 
 const KEPT = 1000;
+/**
+ * Nodes that a decision keeps: as many as a pod with CPUs of its own is answered. One without may have any of the cluster's
+ * nodes, and a thousand times those would be more memory than all else.
+ */
+const NODES_KEPT = 16;
 
 /** @param wallClock milliseconds since 1970 */
 export function createDecisions(wallClock: () => number): Decisions {
@@ -39,7 +47,12 @@ export function createDecisions(wallClock: () => number): Decisions {
         at: wallClock(),
         pod,
         uid,
-        outcome: { offered: names.count, answered, texts: texts.list },
+        outcome: {
+          offered: names.count,
+          passed: answered.length,
+          answered: answered.slice(0, NODES_KEPT),
+          texts: texts.list,
+        },
       };
       count++;
     },
@@ -67,6 +80,7 @@ export function createDecisions(wallClock: () => number): Decisions {
 
 interface Kept {
   readonly offered: number;
+  readonly passed: number;
   readonly answered: FilterOutcome['answered'];
   readonly texts: FilterOutcome['texts']['list'];
 }
@@ -87,6 +101,7 @@ function writtenOut({
     pod,
     uid,
     offered: outcome.offered,
+    passed: outcome.passed,
     answered: outcome.answered.map(({ node, score, cpus }) => ({ node, score, cpus: cpus?.toString() ?? '' })),
     refused: Object.fromEntries(outcome.texts.map(({ text, nodes }) => [text, nodes])),
   };

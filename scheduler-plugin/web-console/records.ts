@@ -103,6 +103,7 @@ export function podRecord(pod: PodView, decision: Decision | undefined): string 
     decision: decision && {
       time: decision.time,
       offered: decision.offered,
+      passed: decision.passed,
       answered: decision.answered.map(({ node }) => node),
       refused: Object.entries(decision.refused),
     },

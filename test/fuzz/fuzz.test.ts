@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
 import fc from 'fast-check';
+import { collectGarbage } from '../support/garbage.ts';
 import { casesOf, targetsWithCases } from './cases.ts';
 import { judgeWithinBounds, play } from './engine.ts';
 import type { Target } from './target.ts';
@@ -12,9 +11,6 @@ const RUNS = 1000;
 const SEED = 20_231;
 /** Of the inputs, how many at least must be taken, and how many refused: else they reach only a part of the parser. */
 const SHARE = 0.05;
-
-setFlagsFromString('--expose-gc');
-const collectGarbage = runInNewContext('gc') as () => void;
 
 describe('fuzzing', function () {
   this.timeout(60_000);

@@ -1,0 +1,7 @@
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+
+setFlagsFromString('--expose-gc');
+
+/** Collects all garbage of this process at once, so that what is left can be counted. */
+export const collectGarbage = runInNewContext('gc') as () => void;
