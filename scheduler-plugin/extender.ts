@@ -26,7 +26,10 @@ export interface Extender {
   readonly state: ClusterState;
   /** @param crowd other calls that wait for an answer. @throws NotNow, ParseError */
   filter(args: ExtenderArgs, crowd: number): FilterOutcome;
-  /** Called for the nodes that passed. @throws NotNow, ParseError */
+  /**
+   * Called for the nodes that passed. Empty where none is better than another, as for a pod without CPUs of its own: the
+   * scheduler takes a node without a score for 0. @throws NotNow, ParseError
+   */
   prioritize(args: ExtenderArgs): readonly HostPriority[];
   /** The verdict on each of some nodes, or of all, without any promise. @throws NotNow, ParseError */
   explain(pod: Pod, nodes?: readonly string[]): readonly NodeExplanation[];
@@ -159,6 +162,7 @@ export function createExtender(options: ExtenderOptions): Extender {
     prioritize({ pod, names }) {
       assertActive();
       const needs = reader.read(pod);
+      if (!needs.exclusive) return [];
       const claim = ledger.claimOf(needs.request.uid);
       return Array.from({ length: names.count }, (_, k) => {
         const node = fleet.names.nameOf(names.ids[k]!) ?? nameAt(names, k);

@@ -280,4 +280,10 @@ describe('prioritize', () => {
     for (const value of Object.values(score)) assert.ok(Number.isInteger(value) && value >= 0 && value <= 10);
     assert.ok((score['half'] ?? 0) > (score['empty'] ?? 0));
   });
+
+  it('says nothing of a pod without CPUs of its own, to which all nodes are alike', () => {
+    const { extender, state } = extenderOf({ nodes: { n1: statusOf(), n2: statusOf() } });
+    const names = new ArgsDecoder(state.fleet.names).namesOf(['n1', 'n2']);
+    assert.deepEqual(extender.prioritize({ pod: podOf('500m'), names, nodes: undefined }), []);
+  });
 });
