@@ -25,9 +25,10 @@ const RETRY_SECONDS = 2;
 const UNPAUSED = 'kubevirt.io/virtual-machine-unpaused';
 
 /**
- * A stand-in for KubeVirt's virt-controller and virt-handler: a wanted VirtualMachine gets an instance, an instance gets
- * a launcher pod, and the instance's phase follows the pod. What is deleted stays until what was made for it is gone. An instance that failed stays, until it is deleted or its
- * machine is no longer wanted (the real one starts it again, with a growing delay).
+ * A stand-in for KubeVirt's virt-controller and virt-handler: a wanted VirtualMachine gets an instance, an instance
+ * gets a launcher pod, and the instance's phase follows the pod. What is deleted stays until what was made for it is
+ * gone. An instance that failed stays, until it is deleted or its machine is no longer wanted (the real one starts it
+ * again, with a growing delay).
  */
 export function createVirtController({
   client,

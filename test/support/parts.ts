@@ -72,8 +72,8 @@ const PARTS = {
 export type PartName = keyof typeof PARTS;
 
 /**
- * Tests missed, by what is said of them. On the global object, because the test files and the runner may be given an instance of this
- * module each (as a CommonJS and as an ES module).
+ * Tests missed, by what is said of them. On the global object, because the test files and the runner may be given an
+ * instance of this module each (as a CommonJS and as an ES module).
  */
 const registry = globalThis as typeof globalThis & { plumblineMissingParts?: Map<string, number> };
 registry.plumblineMissingParts ??= new Map();
