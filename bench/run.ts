@@ -1,4 +1,4 @@
-import { parseArgs } from 'node:util';
+import { commandLine } from '../test/support/command-line.ts';
 import { CLI_BENCHES } from './cli/index.ts';
 import { CONSOLE_BENCHES } from './console/index.ts';
 import { START_UP_NAMES, startUpAndMemory } from './daemons/index.ts';
@@ -7,23 +7,13 @@ import { NATIVE_BENCHES } from './native/index.ts';
 import { NODE_AGENT_BENCHES } from './node-agent/index.ts';
 import { SCHEDULER_PLUGIN_BENCHES } from './scheduler-plugin/index.ts';
 import { podsPerSecond } from './scheduler-plugin/real-scheduler.ts';
+import { type BenchSettings, DEFAULTS } from './support/settings.ts';
 import type { BenchResult } from './support/timing.ts';
 import { writeTable } from './table.ts';
 import { VM_PINNING_BENCHES } from './vm-pinning/index.ts';
 import { WEBHOOK_BENCHES } from './webhook/index.ts';
 
-/**
- * `npm run bench -- [prefix] [--json] [--write FILE]`: ratios against a base measured in the same run. Names begin with
- * what they measure; a prefix chooses some. Ends with 1 if a bound does not hold. What takes minutes runs only when it is
- * named. --write puts what was measured into a table of Markdown.
- */
-const { values, positionals } = parseArgs({
-  options: { json: { type: 'boolean', default: false }, write: { type: 'string' } },
-  allowPositionals: true,
-});
-const [prefix = ''] = positionals;
-
-type Bench = () => BenchResult | BenchResult[] | Promise<BenchResult | BenchResult[]>;
+type Bench = (settings: BenchSettings) => BenchResult | BenchResult[] | Promise<BenchResult | BenchResult[]>;
 
 interface Group {
   readonly names: readonly string[];
@@ -46,19 +36,61 @@ const GROUPS: readonly Group[] = [
   { names: START_UP_NAMES, benches: [startUpAndMemory] },
 ];
 
+const USAGE = `npm run bench -- [prefix] [options]
+
+Ratios against a base that is measured in the same run. The prefix chooses by the beginning of names:
+  ${GROUPS.flatMap(({ names }) => names).join('\n  ')}
+
+  --write <file>     put what was measured into a table, as docs/benchmarks.md is
+  --json             print JSON
+  --nodes <number>   of kube-scheduler. (default ${DEFAULTS.nodes}), which runs only when it is named: half an hour
+  --pods <number>    of the same, that wait for each start of the scheduler (default ${DEFAULTS.pods})
+  --rounds <number>  of the same (default ${DEFAULTS.rounds})
+  --idle <seconds>   for which node-agent.ovs-idle counts system calls (default ${DEFAULTS.idle})
+  --help
+
+PLUMBLINE_PEPR=<directory> names where the npm package pepr is installed, to be measured beside the webhook.
+Ends with 0 if every bound holds, with 1 if one does not, with 2 on wrong options.`;
+
+const { values, positionals, refuse, wholeNumber } = commandLine(
+  USAGE,
+  {
+    json: { type: 'boolean', default: false },
+    write: { type: 'string' },
+    nodes: { type: 'string' },
+    pods: { type: 'string' },
+    rounds: { type: 'string' },
+    idle: { type: 'string' },
+  },
+  true,
+);
+const [prefix = '', ...more] = positionals;
+if (more.length > 0) refuse(`${more.join(' ')}: there is one prefix`);
+const settings: BenchSettings = {
+  nodes: wholeNumber('nodes', 1) ?? DEFAULTS.nodes,
+  pods: wholeNumber('pods', 100) ?? DEFAULTS.pods,
+  rounds: wholeNumber('rounds', 1) ?? DEFAULTS.rounds,
+  idle: wholeNumber('idle', 1) ?? DEFAULTS.idle,
+};
+const changed = (['nodes', 'pods', 'idle'] as const).filter((name) => settings[name] !== DEFAULTS[name]);
+if (values.write !== undefined && changed.length > 0) {
+  refuse(`--${changed[0]}: the table's figures are those of ${DEFAULTS[changed[0]!]}; measure without --write`);
+}
+
 const isAskedFor = (name: string) => name.startsWith(prefix) || prefix.startsWith(name);
+if (!GROUPS.some(({ names }) => names.some(isAskedFor))) refuse(`no measurement begins with ${prefix}`);
 const results: BenchResult[] = [];
 for (const { names, benches, onRequest } of GROUPS) {
   if (!names.some(isAskedFor) || (onRequest && prefix === '')) continue;
   for (const bench of benches) {
-    const found = [await bench()].flat().filter(({ name }) => name.startsWith(prefix));
+    const found = [await bench(settings)].flat().filter(({ name }) => name.startsWith(prefix));
     results.push(...found);
     if (values.write !== undefined) writeTable(values.write, found);
     if (!values.json) for (const result of found) console.log(lineOf(result));
   }
 }
 if (values.json) console.log(JSON.stringify(results, null, 2));
-if (results.length === 0) console.error(`no measurement begins with ${prefix}`);
+if (results.length === 0) console.error(`nothing was measured that begins with ${prefix}`);
 process.exit(results.length > 0 && results.every(({ holds }) => holds) ? 0 : 1);
 
 function lineOf({ name, ratio, spread, bound, holds }: BenchResult): string {

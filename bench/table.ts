@@ -30,7 +30,7 @@ const AGAINST: Readonly<Record<string, string>> = {
     'slowest hundredth of OVS’s reactions of a loop that polls, as OVN-Kubernetes has it; of the agent’s',
   'node-agent.ovs-reaction-':
     'time from the kubelet’s write until OVS is off the CPUs; a program in C that does nothing else',
-  'node-agent.ovs-idle-': 'a minute without a change; counted by strace',
+  'node-agent.ovs-idle-': 'half a minute without a change; counted by strace',
   'node-agent.parse-1000-cpus-250-pods-over-reading': 'parsing the kubelet’s checkpoint; reading the file',
   'node-agent.private-megabytes-after-an-hour': 'private megabytes after an hour of changes',
   'node-agent.idle-percent-of-a-core': 'percent of a core while nothing changes',

@@ -2,18 +2,19 @@ import { existsSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import Mocha from 'mocha';
+import { commandLine, exitOnSignals } from './support/command-line.ts';
 import { missingParts } from './support/parts.ts';
 
-/**
- * Runs every test below the folders, or in the files, of test/ that are named as arguments (default: all), then says
- * which parts were missing and prints the count as the last line. Exits with 1 when a test fails or when there was none
- * to run, with 2 when an argument names nothing.
- */
-const folders = process.argv.slice(2);
+const USAGE = `npm test [-- folder or file ...]
+
+Runs every test below these folders, or in these files, of test/ (default: all). What a part is missing for is skipped, and
+said at the end: npm run test:setup installs what Debian has. The last line is the count.
+
+Ends with 0 if every test passed, with 1 if one failed or there was none to run, with 2 on an argument that names nothing.`;
+
+const { positionals: folders } = commandLine(USAGE, {}, true);
 // An exit, so that what the tests started is ended with it.
-for (const [signal, status] of [['SIGINT', 130] as const, ['SIGTERM', 143] as const]) {
-  process.once(signal, () => process.exit(status));
-}
+exitOnSignals();
 const mocha = new Mocha({ timeout: 20_000, forbidOnly: true, reporter: process.env.CI ? 'dot' : 'spec' });
 for (const folder of folders.length > 0 ? folders : ['']) {
   if (!existsSync(join(import.meta.dirname, folder))) {

@@ -1,3 +1,4 @@
+import type { BenchSettings } from '../support/settings.ts';
 import type { BenchResult } from '../support/timing.ts';
 import { affinityOverC } from './affinity.ts';
 import { renameToSubscriber } from './assignments.ts';
@@ -8,7 +9,7 @@ import { parsing } from './parsing.ts';
 import { renameToPublished } from './published.ts';
 
 /** Every measurement of node-agent/, in the order in which it is printed. */
-export const NODE_AGENT_BENCHES: readonly (() => Promise<BenchResult | BenchResult[]>)[] = [
+export const NODE_AGENT_BENCHES: readonly ((settings: BenchSettings) => Promise<BenchResult | BenchResult[]>)[] = [
   affinityOverC,
   renameToSubscriber,
   renameToPublished,

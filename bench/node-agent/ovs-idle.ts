@@ -5,33 +5,33 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { startManyThreads } from '../native/many-threads.ts';
+import type { BenchSettings } from '../support/settings.ts';
 import { type BenchResult, summary } from '../support/timing.ts';
 import { startAgentProcess } from './agent-process.ts';
 import { createOvsScene } from './ovs-scene.ts';
 
 const THREADS = 64;
-/** Seconds after the start until a process counts as idle, and for which its calls are counted. */
+/** Seconds after the start until a process counts as idle. */
 const REST = 45;
-const IDLE = Number(process.env['PLUMBLINE_BENCH_IDLE'] ?? 30);
 /** A tenth of what the loop that looks every second makes on the same machine. */
 const BOUND = 9;
 
 /** While 2 x 64 threads are in their place and nothing changes: what is done all the same. */
-export async function ovsIdle(): Promise<BenchResult[]> {
-  return [...(await idleDuties()), await idleAgent()];
+export async function ovsIdle({ idle }: BenchSettings): Promise<BenchResult[]> {
+  return [...(await idleDuties(idle)), await idleAgent(idle)];
 }
 
 /** System calls a second of the duties that take the loop's place, in a process of their own; and the kubelet's calls. */
-async function idleDuties(): Promise<BenchResult[]> {
+async function idleDuties(idle: number): Promise<BenchResult[]> {
   const scene = await createOvsScene(THREADS);
   try {
     const { pid, stop } = await scene.agent();
     await delay(REST * 1000);
     const asked = scene.kubelet.calls;
-    const calls = await callsOf(pid);
+    const calls = await callsOf(pid, idle);
     await stop();
     return [
-      summary('node-agent.ovs-idle-system-calls-a-second', [total(calls) / IDLE], { most: BOUND }),
+      summary('node-agent.ovs-idle-system-calls-a-second', [total(calls) / idle], { most: BOUND }),
       summary('node-agent.ovs-idle-kubelet-calls', [scene.kubelet.calls - asked], { most: 0 }),
     ];
   } finally {
@@ -40,7 +40,7 @@ async function idleDuties(): Promise<BenchResult[]> {
 }
 
 /** Calls that change an affinity, of the whole bundled agent. */
-async function idleAgent(): Promise<BenchResult> {
+async function idleAgent(idle: number): Promise<BenchResult> {
   const directory = mkdtempSync(join(tmpdir(), 'plumbline-bench-'));
   writeFileSync(join(directory, 'enable'), '1');
   const daemons = await startManyThreads(['ovs-vswitchd', 'ovsdb-server'], THREADS);
@@ -48,8 +48,8 @@ async function idleAgent(): Promise<BenchResult> {
   const agent = await startAgentProcess(...flags);
   try {
     await delay(REST * 1000);
-    const calls = await callsOf(agent.process.pid);
-    console.error(`# the whole agent, with its other duties: ${(total(calls) / IDLE).toFixed(1)} calls a second`);
+    const calls = await callsOf(agent.process.pid, idle);
+    console.error(`# the whole agent, with its other duties: ${(total(calls) / idle).toFixed(1)} calls a second`);
     return summary('node-agent.ovs-idle-setaffinity-calls', [calls.get('sched_setaffinity') ?? 0], { most: 0 });
   } finally {
     await agent.stop();
@@ -58,19 +58,19 @@ async function idleAgent(): Promise<BenchResult> {
   }
 }
 
-/** What every thread of a process calls meanwhile, by strace's count. */
-async function callsOf(pid: number): Promise<Map<string, number>> {
+/** What every thread of a process calls in so many seconds, by strace's count. */
+async function callsOf(pid: number, seconds: number): Promise<Map<string, number>> {
   const directory = mkdtempSync(join(tmpdir(), 'plumbline-bench-'));
   const file = join(directory, 'calls');
   try {
     const strace = spawn('strace', ['-f', '-c', '-S', 'calls', '-o', file, '-p', String(pid)], { stdio: 'ignore' });
-    await delay(IDLE * 1000);
+    await delay(seconds * 1000);
     strace.kill('SIGINT');
     await once(strace, 'exit');
     const rows = readFileSync(file, 'utf8').matchAll(/^\s*[\d.]+\s+[\d.]+\s+\d+\s+(\d+)\s+(?:\d+\s+)?(\w+)$/gm);
     const counted = [...rows].map(([, count, name]) => [name ?? '', Number(count)] as const);
     const calls = new Map(counted.filter(([name]) => name !== 'total'));
-    console.error(`# in ${IDLE} s: ${[...calls].map(([name, count]) => `${name} ${count}`).join(', ')}`);
+    console.error(`# in ${seconds} s: ${[...calls].map(([name, count]) => `${name} ${count}`).join(', ')}`);
     return calls;
   } finally {
     rmSync(directory, { recursive: true });

@@ -1,21 +1,28 @@
 import { cpus } from 'node:os';
-import { parseArgs } from 'node:util';
+import { commandLine } from '../../test/support/command-line.ts';
 import { measureAgent } from './agent.ts';
 import { measureDaemons } from './control-plane.ts';
 import { scalePage } from './page.ts';
 import { writeBetween } from './write-between.ts';
 
-/**
- * `npm run scale -- [--sizes 500,2000] [--write docs/scale.md]`: measures what each daemon costs beside a real API server at
- * two numbers of nodes, and says what follows for clusters that fit on no desk. Takes about ten minutes.
- */
-const { values } = parseArgs({
-  options: { sizes: { type: 'string', default: '500,2000' }, write: { type: 'string' } },
+const USAGE = `npm run scale -- [options]
+
+Measures what each daemon costs beside a real API server at two numbers of nodes, and says what follows for clusters that
+fit on no desk. Takes about ten minutes.
+
+  --sizes <few,many>  default 500,2000
+  --write <file>      write it into a page, as docs/scale.md is; default: print it
+  --help
+
+Ends with 2 on wrong options.`;
+
+const { values, refuse } = commandLine(USAGE, {
+  sizes: { type: 'string', default: '500,2000' },
+  write: { type: 'string' },
 });
-const [few, many] = values.sizes.split(',').map(Number);
-if (!few || !many || few >= many) {
-  console.error(`--sizes ${values.sizes}: expected two numbers of nodes, the smaller one first, as 500,2000`);
-  process.exit(2);
+const [few = 0, many = 0, ...more] = values.sizes.split(',').map(Number);
+if (!(few > 0 && many > few) || more.length > 0 || !Number.isInteger(few) || !Number.isInteger(many)) {
+  refuse(`--sizes ${values.sizes}: expected two numbers of nodes, the smaller one first, as 500,2000`);
 }
 
 const progress = (text: string) => console.error(text);

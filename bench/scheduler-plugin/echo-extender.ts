@@ -1,12 +1,8 @@
 import { createServer } from 'node:https';
+import { givenCertificate, listenAndTell } from '../support/serving.ts';
 
-/**
- * The least that an extender can do: takes every node that it is offered. PLUMBLINE_BENCH_TLS holds certificate and key
- * as JSON. Prints its port.
- */
-const tls = JSON.parse(process.env['PLUMBLINE_BENCH_TLS'] ?? '{}') as object;
-
-const server = createServer(tls, (request, response) => {
+/** The least that an extender can do: takes every node that it is offered. */
+const server = createServer({ ...givenCertificate() }, (request, response) => {
   const chunks: Buffer[] = [];
   request.on('data', (chunk: Buffer) => chunks.push(chunk));
   request.on('end', () => {
@@ -17,7 +13,4 @@ const server = createServer(tls, (request, response) => {
   });
 });
 server.keepAliveTimeout = 120_000;
-server.listen(0, '127.0.0.1', () => {
-  const address = server.address();
-  process.stdout.write(`${JSON.stringify({ port: typeof address === 'object' ? address?.port : 0 })}\n`);
-});
+listenAndTell(server);

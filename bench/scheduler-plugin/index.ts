@@ -44,11 +44,6 @@ async function serve(running: Running, path: string): Promise<Server> {
   };
 }
 
-const env = (nodes: number, updates = 0) => ({
-  PLUMBLINE_BENCH_NODES: String(nodes),
-  PLUMBLINE_BENCH_UPDATES: String(updates),
-});
-
 let bundled: Promise<string> | undefined;
 
 /** The measured program in one file, as daemons are shipped. */
@@ -69,8 +64,8 @@ async function bundle(): Promise<string> {
 
 async function extender(nodes: number, updates = 0): Promise<Server> {
   bundled ??= bundle();
-  const settings = { ...shippedNodeOptions('scheduler-plugin'), ...env(nodes, updates) };
-  return serve(run(process.execPath, ['--expose-gc', await bundled], settings), '/filter');
+  const args = ['--expose-gc', await bundled, String(nodes), String(updates)];
+  return serve(run(process.execPath, args, shippedNodeOptions('scheduler-plugin')), '/filter');
 }
 
 async function load({ client }: Server, bodies: readonly Buffer[], calls: number): Promise<number[]> {
@@ -101,7 +96,7 @@ const bodiesOf = (names: number) => Array.from({ length: BODIES }, (_, seed) => 
  */
 export async function filterOverOthers(): Promise<BenchResult[]> {
   const mine = await extender(NAMES);
-  const plain = await serve(runScript('bench/scheduler-plugin/plain.ts', env(NAMES)), '/filter');
+  const plain = await serve(runScript('bench/scheduler-plugin/plain.ts', [String(NAMES)]), '/filter');
   const echo = await serve(runScript('bench/support/echo-server.ts'), '/');
   try {
     const bodies = bodiesOf(NAMES);

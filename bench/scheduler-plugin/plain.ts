@@ -1,12 +1,15 @@
+import { createServer } from 'node:http';
 import express from 'express';
 import { CpuSet } from '../../model/cpu-set.ts';
+import { listenAndTell } from '../support/serving.ts';
 import { nodeName, nodeStatus } from './nodes.ts';
 
 /**
  * A filter as one would write it first: express.json, a Map of nodes by name, a Set of free CPUs for each, and a count
- * of whole free cores. It knows nothing of NUMA nodes, of the kubelet or of pods in flight. Prints its port.
+ * of whole free cores. It knows nothing of NUMA nodes, of the kubelet or of pods in flight. Called with how many nodes
+ * there are.
  */
-const count = Number(process.env['PLUMBLINE_BENCH_NODES']);
+const count = Number(process.argv[2]);
 
 interface Args {
   Pod: { spec: { containers: { resources: { requests: { cpu: string } } }[] } };
@@ -47,7 +50,4 @@ app.post('/filter', (request, response) => {
   }
   response.json({ Nodes: null, NodeNames: fits, FailedNodes: failed, FailedAndUnresolvableNodes: {}, Error: '' });
 });
-const server = app.listen(0, '127.0.0.1', () => {
-  const address = server.address();
-  process.stdout.write(`${JSON.stringify({ port: typeof address === 'object' ? address?.port : 0 })}\n`);
-});
+listenAndTell(createServer(app));

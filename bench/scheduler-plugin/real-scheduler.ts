@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import {
   inParallel,
   type SeenPod,
@@ -8,13 +9,12 @@ import {
 } from '../../test/real/scheduler/stage.ts';
 import { quantile } from '../support/http-load.ts';
 import { runScript } from '../support/process.ts';
+import { serving } from '../support/serving.ts';
+import type { BenchSettings } from '../support/settings.ts';
 import { type BenchResult, summary } from '../support/timing.ts';
 import { nodeName, nodeStatus } from './nodes.ts';
 import { untilQuiet } from './quiet.ts';
 
-const NODES = Number(process.env['PLUMBLINE_BENCH_NODES'] ?? 5000);
-const PODS = Number(process.env['PLUMBLINE_BENCH_PODS'] ?? 1000);
-const ROUNDS = Number(process.env['PLUMBLINE_BENCH_ROUNDS'] ?? 5);
 const PODS_PATH = '/api/v1/namespaces/default/pods';
 
 const BOUNDS = { echo: 0.9, none: 0.98 } as const;
@@ -36,30 +36,35 @@ function aboutEveryPod({ managedResources: _, ...extender }: Readonly<Record<str
 }
 
 /**
- * Pods a second of a real kube-scheduler with 5,000 nodes: with Plumbline against an extender that takes every node, asked
+ * Pods a second of a real kube-scheduler with many nodes: with Plumbline against an extender that takes every node, asked
  * about launchers alone and about every pod; and for pods that are none of Plumbline's business against a scheduler without
  * any extender. In turns, in one run.
  */
-export async function podsPerSecond(): Promise<BenchResult[]> {
+export async function podsPerSecond(settings: BenchSettings): Promise<BenchResult[]> {
   const stage = await startStage();
   try {
-    const nodes = Array.from({ length: NODES }, (_, i) => ({ name: nodeName(i), topology: nodeStatus(i) }));
+    const nodes = Array.from({ length: settings.nodes }, (_, i) => ({ name: nodeName(i), topology: nodeStatus(i) }));
     await stage.addNodes(nodes);
     const replica = await stage.startReplica({ args: ['--claim-timeout', '600'] });
     await until('the replica to be active', () => replica.isActive(), 60);
     await untilQuiet(stage);
-    const tls = { PLUMBLINE_BENCH_TLS: JSON.stringify(stage.certificate) };
-    const echo = runScript('bench/scheduler-plugin/echo-extender.ts', tls);
+    const echo = runScript('bench/scheduler-plugin/echo-extender.ts', [], serving(stage.certificate));
     const line = await echo.line((found) => typeof found['port'] === 'number');
     const plumbline = stage.extenderAt(replica.port);
     const echoing = { ...stage.extenderAt(Number(line['port'])), prioritizeVerb: '', preemptVerb: '' };
-    await rate(stage, { extender: plumbline, pod: LAUNCHER }, undefined);
+    const lost = replica.ended.then((): never => {
+      throw new Error(`the extender has ended:\n${readFileSync(replica.logFile, 'utf8').slice(-4000)}`);
+    });
+    lost.catch(() => undefined);
+    const timed = (setting: Setting, percentage?: number) =>
+      Promise.race([rate(stage, setting, settings.pods, percentage), lost]);
+    await timed({ extender: plumbline, pod: LAUNCHER });
     const results: BenchResult[] = [];
     for (const percentage of PERCENTAGES) {
       const name = `kube-scheduler.${percentage === undefined ? 'default' : `all-nodes`}-profile`;
-      const run = (setting: Setting) => rate(stage, setting, percentage);
+      const run = (setting: Setting) => timed(setting, percentage);
       const [overEcho, overNone, everyPod]: [number[], number[], number[]] = [[], [], []];
-      for (let round = 0; round < ROUNDS; round++) {
+      for (let round = 0; round < settings.rounds; round++) {
         const launchers = await inTurns(round, run, [
           { extender: plumbline, pod: LAUNCHER },
           { extender: echoing, pod: LAUNCHER },
@@ -105,19 +110,26 @@ async function inTurns(
 let schedulers = 0;
 
 /** Pods that wait from before the scheduler starts, and how many of them it binds a second. */
-async function rate(stage: Stage, { extender, pod: wants }: Setting, percentage: number | undefined): Promise<number> {
+async function rate(
+  stage: Stage,
+  { extender, pod: wants }: Setting,
+  many: number,
+  percentage?: number,
+): Promise<number> {
   const name = `bench-${++schedulers}`;
-  const pods = Array.from({ length: PODS }, (_, i) => `${name}-${i}`);
+  const pods = Array.from({ length: many }, (_, i) => `${name}-${i}`);
   await inParallel(pods, (pod) => stage.addPod({ name: pod, ...wants, more: { schedulerName: name } }));
   const bound: number[] = [];
   const stopped = new AbortController();
   const watching = watchBindings(stage, name, bound, stopped.signal);
+  // What goes wrong meanwhile is told by what waits for the bindings.
+  watching.catch(() => undefined);
   const scheduler = await stage.startScheduler({
     name,
     extender,
     ...(percentage !== undefined && { percentageOfNodesToScore: percentage }),
   });
-  await until(`${PODS} pods to be bound`, async () => bound.length >= PODS, 600);
+  await until(`${many} pods to be bound`, async () => bound.length >= many, 600);
   await scheduler.stop();
   stopped.abort();
   await watching;
@@ -125,7 +137,7 @@ async function rate(stage: Stage, { extender, pod: wants }: Setting, percentage:
   await untilQuiet(stage);
   // Without the first and last twentieth: caches fill, and the queue runs dry.
   const [begin, end] = [quantile(bound, 0.05), quantile(bound, 0.95)];
-  return (PODS * 0.9) / ((end - begin) / 1000);
+  return (many * 0.9) / ((end - begin) / 1000);
 }
 
 /** Notes when each pod of a scheduler is first seen with a node. */

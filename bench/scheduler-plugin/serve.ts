@@ -12,11 +12,10 @@ import { createExtenderMetrics } from '../../scheduler-plugin/metrics.ts';
 import { nodeName, nodeStatus } from './nodes.ts';
 
 /**
- * The extender on plain HTTP over a cluster of PLUMBLINE_BENCH_NODES nodes in different states, of which
- * PLUMBLINE_BENCH_UPDATES report anew each second. Prints its port, and the bytes of heap that a node costs.
+ * The extender on plain HTTP over a cluster of so many nodes in different states, of which so many report anew each
+ * second: its two arguments. Prints its port, and the bytes of heap that a node costs.
  */
-const count = Number(process.env['PLUMBLINE_BENCH_NODES']);
-const updates = Number(process.env['PLUMBLINE_BENCH_UPDATES'] ?? 0);
+const [count = 0, updates = 0] = process.argv.slice(2).map(Number);
 
 const log = createLogger('bench', 'warn');
 const nothing = () => undefined;

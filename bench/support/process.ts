@@ -55,8 +55,8 @@ export function run(command: string, args: readonly string[], env: Record<string
 }
 
 /** A TypeScript program of bench/. */
-export function runScript(script: string, env: Record<string, string> = {}): Running {
-  return run(process.execPath, ['--import', 'tsx', join(root, script)], env);
+export function runScript(script: string, args: readonly string[] = [], env: Record<string, string> = {}): Running {
+  return run(process.execPath, ['--import', 'tsx', join(root, script), ...args], env);
 }
 
 /** Resident memory in bytes: all of it, and what no other process shares. */

@@ -1,12 +1,12 @@
-import { readFileSync } from 'node:fs';
 import { createServer } from 'node:https';
 import express from 'express';
 import jsonPatch from 'fast-json-patch';
+import { givenCertificate, listenAndTell } from '../support/serving.ts';
 
 /**
  * The base of the webhook's speed: what a mutating webhook costs that is written the usual way and looks nothing up. It
  * parses the review with express 5, clones the pod, raises the CPUs of its first container in the clone, and compares
- * the two for the patch. PLUMBLINE_BENCH_TLS holds certificate and key as JSON. Prints its port.
+ * the two for the patch.
  */
 interface Pod {
   spec: { containers: { resources: { requests: Record<string, string>; limits: Record<string, string> } }[] };
@@ -35,9 +35,4 @@ app.post('/mutate-pods', (request, response) => {
   });
 });
 
-const tls = process.env['PLUMBLINE_BENCH_TLS'] ?? readFileSync(0, 'utf8');
-const server = createServer({ ...(JSON.parse(tls) as object), minVersion: 'TLSv1.3' }, app);
-server.listen(0, '127.0.0.1', () => {
-  const address = server.address();
-  process.stdout.write(`${JSON.stringify({ port: typeof address === 'object' ? address?.port : 0 })}\n`);
-});
+listenAndTell(createServer({ ...givenCertificate(), minVersion: 'TLSv1.3' }, app));

@@ -1,4 +1,5 @@
 import { memoryOf, root, run } from '../support/process.ts';
+import { serving } from '../support/serving.ts';
 import { type BenchResult, summary } from '../support/timing.ts';
 import { openReviewLoad } from './raw-load.ts';
 import { CONCURRENCY, startWarmWebhook } from './reviews.ts';
@@ -18,12 +19,15 @@ export const PEPR_NAMES = ['webhook.reviews-over-pepr', 'webhook.rss-over-pepr-b
  */
 export async function peerPepr(): Promise<BenchResult[]> {
   const directory = process.env['PLUMBLINE_PEPR'];
-  if (!directory) return [];
+  if (!directory) {
+    console.error(`# ${PEPR_NAMES.join(', ')}: skipped, PLUMBLINE_PEPR names no directory with the npm package pepr`);
+    return [];
+  }
   const webhook = await startWarmWebhook();
   const { certificate, ca } = webhook.cluster;
   const pepr = run(process.execPath, [`${root}/bench/webhook/pepr-reference.cjs`], {
     PLUMBLINE_PEPR: directory,
-    PLUMBLINE_BENCH_TLS: JSON.stringify(certificate),
+    ...serving(certificate),
   });
   try {
     const { port, path } = await pepr.line((line) => typeof line['port'] === 'number');

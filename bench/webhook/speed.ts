@@ -1,4 +1,5 @@
 import { cpuSecondsOf, runScript } from '../support/process.ts';
+import { serving } from '../support/serving.ts';
 import { type BenchResult, summary } from '../support/timing.ts';
 import { openReviewLoad } from './raw-load.ts';
 import { CONCURRENCY, startWarmWebhook } from './reviews.ts';
@@ -16,8 +17,7 @@ const BOUND = 1.2;
 export async function reviewsOverExpress(): Promise<BenchResult> {
   const webhook = await startWarmWebhook();
   const { certificate, ca } = webhook.cluster;
-  const tls = { PLUMBLINE_BENCH_TLS: JSON.stringify(certificate) };
-  const reference = runScript('bench/webhook/express-reference.ts', tls);
+  const reference = runScript('bench/webhook/express-reference.ts', [], serving(certificate));
   try {
     const { port } = await reference.line((line) => typeof line['port'] === 'number');
     const base = await openReviewLoad({ port: Number(port), path: '/mutate-pods', ca }, webhook.body, CONCURRENCY);

@@ -2,9 +2,9 @@ import { rmSync } from 'node:fs';
 import { mkdtemp, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { parseArgs } from 'node:util';
 import { build } from 'esbuild';
 import { monotonicSeconds, sleep } from '../../runtime/time.ts';
+import { commandLine, newSeed } from '../support/command-line.ts';
 import { createCluster } from './cluster.ts';
 import { TEST_COUNTS } from './devices.ts';
 import { createGuest } from './guest.ts';
@@ -16,25 +16,38 @@ import { ROUNDS, type Round } from './rounds.ts';
 import { SCENARIOS } from './scenarios/index.ts';
 import { type Count, playScenarios } from './scenarios/play.ts';
 
-/**
- * What is held to a lab, a node with a real kubelet (docs/lab.md): the scenarios, with the agent and what it works with,
- * and the predictions of model/kubelet, by random pods created and deleted under each configuration of `ROUNDS`. The last
- * line counts the steps that held and the pods that came out as predicted.
- */
+const PODS = 12;
+const names = (list: readonly { readonly name: string }[]) => list.map(({ name }) => name).join(', ');
+const USAGE = `npm run test:lab -- [options]
 
-const { values: flags } = parseArgs({
-  options: {
-    seed: { type: 'string' },
-    pods: { type: 'string', default: '12' },
-    round: { type: 'string', multiple: true },
-    scenario: { type: 'string', multiple: true },
-    record: { type: 'string' },
-    keep: { type: 'boolean', default: false },
-  },
+On a node with a real kubelet (docs/lab.md): the scenarios, with the agent and what it works with, and then the predictions,
+by random pods that are created and deleted under each round's configuration of the kubelet. What is named is played alone.
+
+  --scenario <name>  may be repeated: ${names(SCENARIOS)}; all
+  --round <name>     may be repeated: ${names(ROUNDS)}
+  --pods <number>    of each round (default ${PODS})
+  --seed <number>    of the pods; a run with the same seed draws the same
+  --record <file>    write what the kubelet did, a line of JSON for each step
+  --keep             leave the machine running until Ctrl-C
+  --help
+
+Where there is no lab it says what is missing, and ends with 0. Otherwise the last line counts the steps that held and the
+pods that came out as predicted; ends with 1 if one did not, with 2 on wrong options.`;
+
+const {
+  values: flags,
+  refuse,
+  wholeNumber,
+} = commandLine(USAGE, {
+  seed: { type: 'string' },
+  pods: { type: 'string' },
+  round: { type: 'string', multiple: true },
+  scenario: { type: 'string', multiple: true },
+  record: { type: 'string' },
+  keep: { type: 'boolean', default: false },
 });
-const seed = wholeNumber('--seed', flags.seed ?? `${Date.now() % 1_000_000}`);
-const pods = wholeNumber('--pods', flags.pods);
-// What is named is played alone.
+const seed = wholeNumber('seed', 0) ?? newSeed();
+const pods = wholeNumber('pods', 1) ?? PODS;
 const named = flags.round !== undefined || flags.scenario !== undefined;
 const rounds = chosen('--round', ROUNDS, flags.round) ?? (named ? [] : ROUNDS);
 const allScenarios = named ? flags.scenario?.includes('all') : true;
@@ -149,14 +162,9 @@ async function bundlePlugin(): Promise<string> {
 function chosen<Item extends { readonly name: string }>(
   flag: string,
   all: readonly Item[],
-  names: readonly string[] | undefined,
+  wanted: readonly string[] | undefined,
 ): readonly Item[] | undefined {
-  const unknown = names?.find((name) => !all.some((item) => item.name === name));
-  if (unknown !== undefined) throw new Error(`${flag} ${unknown}: there are ${all.map(({ name }) => name).join(', ')}`);
-  return names && all.filter(({ name }) => names.includes(name));
-}
-
-function wholeNumber(flag: string, text: string): number {
-  if (!/^\d{1,9}$/.test(text)) throw new Error(`${flag} ${text}: expected a whole number`);
-  return Number(text);
+  const unknown = wanted?.find((name) => !all.some((item) => item.name === name));
+  if (unknown !== undefined) refuse(`${flag} ${unknown}: there is no such one`);
+  return wanted && all.filter(({ name }) => wanted.includes(name));
 }

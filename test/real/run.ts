@@ -2,13 +2,16 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { root } from '../support/bundles.ts';
+import { commandLine } from '../support/command-line.ts';
 import { assetDirectories } from '../support/parts.ts';
 
-/**
- * `npm run test:real [-- folder...]`: everything below test/real, or those folders of it, against the control plane in
- * KUBEBUILDER_ASSETS or /usr/local/kubebuilder/bin. Says first which parts these are. Where there are none it says so in
- * one line and ends with 0.
- */
+const USAGE = `npm run test:real [-- folder ...]
+
+Runs everything below test/real, or those folders of it, against the control plane in KUBEBUILDER_ASSETS or
+/usr/local/kubebuilder/bin. Says first which parts these are; where there are none it says so in one line and ends with 0.
+Otherwise ends as npm test does.`;
+
+const { positionals: folders } = commandLine(USAGE, {}, true);
 const PROGRAMS = ['kube-apiserver', 'etcd', 'kube-scheduler', 'kube-controller-manager', 'kubectl'];
 const found = PROGRAMS.map((name) => ({
   name,
@@ -22,7 +25,6 @@ if (missing.length > 0) {
   process.exit(0);
 }
 for (const { name, path = '' } of found) console.log(`${name}: ${versionOf(name, path)} (${path})`);
-const folders = process.argv.slice(2);
 const run = [
   '--import',
   'tsx',

@@ -36,7 +36,9 @@ export interface Replica {
   isActive(): Promise<boolean>;
   metric(name: string): Promise<number>;
   signal(signal: NodeJS.Signals): void;
-  /** Resolves with the exit status. */
+  /** Resolves with the exit status, null after a signal. */
+  readonly ended: Promise<number | null>;
+  /** Resolves as `ended` does. */
   stop(signal?: NodeJS.Signals): Promise<number | null>;
 }
 
@@ -296,12 +298,14 @@ async function startReplica(directory: string, number: number, args: readonly st
     podIp: `${POD_NETWORK}${number}`,
     logFile,
     isReady: async () => {
-      if (child.exitCode !== null) throw new Error(`replica ${number} ended: ${readFileSync(logFile, 'utf8')}`);
+      if (child.exitCode !== null || child.signalCode !== null)
+        throw new Error(`replica ${number} ended: ${readFileSync(logFile, 'utf8')}`);
       return (await probe('/readyz')).ok;
     },
     isActive: async () => (await metric('plumbline_extender_active')) === 1,
     metric,
     signal: (signal) => void child.kill(signal),
+    ended,
     async stop(signal = 'SIGTERM') {
       if (child.exitCode === null && child.signalCode === null) child.kill(signal);
       return ended;

@@ -1,0 +1,12 @@
+/** What a caller may choose of the measurements that take long. */
+export interface BenchSettings {
+  /** On the real kube-scheduler: nodes of the cluster, pods that wait for each start of it, and such turns. */
+  readonly nodes: number;
+  readonly pods: number;
+  readonly rounds: number;
+  /** Seconds for which the system calls of an agent at rest are counted. */
+  readonly idle: number;
+}
+
+/** What the figures of docs/benchmarks.md were measured with. */
+export const DEFAULTS: BenchSettings = { nodes: 5000, pods: 1000, rounds: 5, idle: 30 };
