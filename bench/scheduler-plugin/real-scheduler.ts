@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import {
+  type ExtenderSettings,
   inParallel,
   type SeenPod,
   type Stage,
@@ -15,6 +16,7 @@ import { type BenchResult, summary } from '../support/timing.ts';
 import { nodeName, nodeStatus } from './nodes.ts';
 import { untilQuiet } from './quiet.ts';
 
+const ALL_PODS = 'kube-scheduler-config-all-pods.yaml';
 const PODS_PATH = '/api/v1/namespaces/default/pods';
 
 const BOUNDS = { echo: 0.9, none: 0.98 } as const;
@@ -23,17 +25,12 @@ const PERCENTAGES = [undefined, 100] as const;
 
 /** What stands beside the scheduler, and what the pods ask for. */
 interface Setting {
-  readonly extender: Readonly<Record<string, unknown>> | false;
+  readonly extenders: readonly ExtenderSettings[];
   readonly pod: Pick<StagePod, 'cpu' | 'devices'>;
 }
 
 const LAUNCHER = { cpu: '4', devices: ['devices.kubevirt.io/kvm'] };
 const ORDINARY = { cpu: '500m', devices: [] };
-
-/** As kube-scheduler-config-all-pods.yaml has it: asked about every pod. */
-function aboutEveryPod({ managedResources: _, ...extender }: Readonly<Record<string, unknown>>) {
-  return extender;
-}
 
 /**
  * Pods a second of a real kube-scheduler with many nodes: with Plumbline against an extender that takes every node, asked
@@ -50,15 +47,20 @@ export async function podsPerSecond(settings: BenchSettings): Promise<BenchResul
     await untilQuiet(stage);
     const echo = runScript('bench/scheduler-plugin/echo-extender.ts', [], serving(stage.certificate));
     const line = await echo.line((found) => typeof found['port'] === 'number');
-    const plumbline = stage.extenderAt(replica.port);
-    const echoing = { ...stage.extenderAt(Number(line['port'])), prioritizeVerb: '', preemptVerb: '' };
+    const scoped = stage.extenderAt(replica.port);
+    const { managedResources: _, ...echoEvery } = {
+      ...stage.extenderAt(Number(line['port'])),
+      prioritizeVerb: '',
+      preemptVerb: '',
+    } as ExtenderSettings;
+    const echoScoped = { ...echoEvery, managedResources: scoped['managedResources'] };
     const lost = replica.ended.then((): never => {
       throw new Error(`the extender has ended:\n${readFileSync(replica.logFile, 'utf8').slice(-4000)}`);
     });
     lost.catch(() => undefined);
     const timed = (setting: Setting, percentage?: number) =>
       Promise.race([rate(stage, setting, settings.pods, percentage), lost]);
-    await timed({ extender: plumbline, pod: LAUNCHER });
+    await timed({ extenders: [scoped], pod: LAUNCHER });
     const results: BenchResult[] = [];
     for (const percentage of PERCENTAGES) {
       const name = `kube-scheduler.${percentage === undefined ? 'default' : `all-nodes`}-profile`;
@@ -66,16 +68,16 @@ export async function podsPerSecond(settings: BenchSettings): Promise<BenchResul
       const [overEcho, overNone, everyPod]: [number[], number[], number[]] = [[], [], []];
       for (let round = 0; round < settings.rounds; round++) {
         const launchers = await inTurns(round, run, [
-          { extender: plumbline, pod: LAUNCHER },
-          { extender: echoing, pod: LAUNCHER },
+          { extenders: [scoped], pod: LAUNCHER },
+          { extenders: [echoScoped], pod: LAUNCHER },
         ]);
         const others = await inTurns(round, run, [
-          { extender: plumbline, pod: ORDINARY },
-          { extender: false, pod: ORDINARY },
+          { extenders: [scoped], pod: ORDINARY },
+          { extenders: [], pod: ORDINARY },
         ]);
         const every = await inTurns(round, run, [
-          { extender: aboutEveryPod(plumbline), pod: ORDINARY },
-          { extender: aboutEveryPod(echoing), pod: ORDINARY },
+          { extenders: stage.extendersAt(replica.port, ALL_PODS), pod: ORDINARY },
+          { extenders: [echoEvery], pod: ORDINARY },
         ]);
         overEcho.push(launchers[0] / launchers[1]);
         overNone.push(others[0] / others[1]);
@@ -112,7 +114,7 @@ let schedulers = 0;
 /** Pods that wait from before the scheduler starts, and how many of them it binds a second. */
 async function rate(
   stage: Stage,
-  { extender, pod: wants }: Setting,
+  { extenders, pod: wants }: Setting,
   many: number,
   percentage?: number,
 ): Promise<number> {
@@ -126,7 +128,7 @@ async function rate(
   watching.catch(() => undefined);
   const scheduler = await stage.startScheduler({
     name,
-    extender,
+    extenders,
     ...(percentage !== undefined && { percentageOfNodesToScore: percentage }),
   });
   await until(`${many} pods to be bound`, async () => bound.length >= many, 600);

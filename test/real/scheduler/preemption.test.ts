@@ -29,8 +29,8 @@ describe('preemption by a real kube-scheduler', function () {
     extender = await startAnsweringExtender((verb, args) => answers[verb]?.(args.NodeNames ?? [], args) ?? {});
     const managedResources = [{ name: 'devices.kubevirt.io/kvm' }];
     const settings = { urlPrefix: extender.url, filterVerb: 'filter', nodeCacheCapable: true, managedResources };
-    await stage.startScheduler({ name: 'without-preempt', extender: settings });
-    await stage.startScheduler({ name: 'with-preempt', extender: { ...settings, preemptVerb: 'preempt' } });
+    await stage.startScheduler({ name: 'without-preempt', extenders: [settings] });
+    await stage.startScheduler({ name: 'with-preempt', extenders: [{ ...settings, preemptVerb: 'preempt' }] });
     const priority = (name: string, value: number) => ({
       apiVersion: 'scheduling.k8s.io/v1',
       kind: 'PriorityClass',

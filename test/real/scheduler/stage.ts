@@ -4,7 +4,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { build } from 'esbuild';
-import { parseAllDocuments } from 'yaml';
+import { parse, parseAllDocuments } from 'yaml';
 import type { KubeClient } from '../../../kube/client.ts';
 import type { NodeTopologyStatus } from '../../../kube/node-topology.ts';
 import { kubeconfig as kubeconfigText } from '../../../sandbox/api-server/kubeconfig.ts';
@@ -34,7 +34,8 @@ export interface Replica {
   isReady(): Promise<boolean>;
   /** Whether it is the active one, by its own metrics. */
   isActive(): Promise<boolean>;
-  metric(name: string): Promise<number>;
+  /** The sum over all of the metric's series, or over those with these labels. */
+  metric(name: string, labels?: Readonly<Record<string, string>>): Promise<number>;
   signal(signal: NodeJS.Signals): void;
   /** Resolves with the exit status, null after a signal. */
   readonly ended: Promise<number | null>;
@@ -58,7 +59,9 @@ export interface Stage {
   /** The extender's serving certificate, for SERVER_NAME. */
   readonly certificate: { readonly cert: string; readonly key: string };
   /** The scheduler's settings for an extender on a port, as they are shipped. */
-  extenderAt(port: number): Readonly<Record<string, unknown>>;
+  extenderAt(port: number): ExtenderSettings;
+  /** @param file a configuration in manifests/scheduler, for all that it has the scheduler ask */
+  extendersAt(port: number, file: string): readonly ExtenderSettings[];
   startReplica(options?: ReplicaOptions): Promise<Replica>;
   /** @param configuration beside the extender */
   startScheduler(configuration?: SchedulerOptions): Promise<Program>;
@@ -69,11 +72,13 @@ export interface Stage {
   stop(): Promise<void>;
 }
 
+export type ExtenderSettings = Readonly<Record<string, unknown>>;
+
 export interface SchedulerOptions {
   readonly name?: string;
   readonly percentageOfNodesToScore?: number;
-  /** Where the extender is; default: the Service. */
-  readonly extender?: Readonly<Record<string, unknown>> | false;
+  /** Default: the one behind the Service. */
+  readonly extenders?: readonly ExtenderSettings[];
   readonly podInitialBackoffSeconds?: number;
   readonly podMaxBackoffSeconds?: number;
 }
@@ -153,21 +158,14 @@ export async function startStage(): Promise<Stage> {
   const service = await createServiceStandIn(plane.client, SYSTEM, ACCOUNT);
   const { client } = plane;
 
-  const extenderAt = (port: number) => ({
-    urlPrefix: `https://127.0.0.1:${port}`,
-    filterVerb: 'filter',
-    prioritizeVerb: 'prioritize',
-    preemptVerb: 'preempt',
-    weight: 5,
-    enableHTTPS: true,
-    tlsConfig: { caData: Buffer.from(authority.cert).toString('base64'), serverName: SERVER_NAME },
-    nodeCacheCapable: true,
-    httpTimeout: '5s',
-    ignorable: false,
-    managedResources: ['devices.kubevirt.io/kvm', 'devices.kubevirt.io/tun', 'plumbline.dev/placed'].map((name) => ({
-      name,
-    })),
-  });
+  const extendersAt = (port: number, file: string): ExtenderSettings[] => {
+    const { extenders } = parse(readFileSync(join(root, 'manifests/scheduler', file), 'utf8')) as {
+      extenders: ExtenderSettings[];
+    };
+    const tlsConfig = { caData: Buffer.from(authority.cert).toString('base64'), serverName: SERVER_NAME };
+    return extenders.map((settings) => ({ ...settings, urlPrefix: `https://127.0.0.1:${port}`, tlsConfig }));
+  };
+  const extenderAt = (port: number) => extendersAt(port, 'kube-scheduler-config.yaml')[0]!;
 
   return {
     plane,
@@ -176,6 +174,7 @@ export async function startStage(): Promise<Stage> {
     ca: authority.cert,
     certificate: { cert, key },
     extenderAt,
+    extendersAt,
     async startReplica({ args = [], api } = {}) {
       const number = replicas.length + 1;
       const token = await plane.serviceAccountToken(SYSTEM, ACCOUNT);
@@ -190,18 +189,18 @@ export async function startStage(): Promise<Stage> {
       return replica;
     },
     async startScheduler(options = {}) {
-      const { name = 'default-scheduler', percentageOfNodesToScore, extender } = options;
+      const { name = 'default-scheduler', percentageOfNodesToScore } = options;
       const profile = {
         schedulerName: name,
         ...(percentageOfNodesToScore !== undefined && { percentageOfNodesToScore }),
       };
       const { podInitialBackoffSeconds = 1, podMaxBackoffSeconds = 10 } = options;
-      const found = extender ?? extenderAt(service.port);
+      const { extenders = [extenderAt(service.port)] } = options;
       return plane.startScheduler({
         podInitialBackoffSeconds,
         podMaxBackoffSeconds,
         profiles: [profile],
-        ...(found !== false && { extenders: [found] }),
+        extenders,
       });
     },
     async addNodes(nodes) {
@@ -286,9 +285,13 @@ async function startReplica(directory: string, number: number, args: readonly st
   closeSync(out);
   const ended = new Promise<number | null>((resolve) => child.once('exit', (status) => resolve(status)));
   const probe = (path: string) => fetch(`http://127.0.0.1:${probePort}${path}`, { signal: AbortSignal.timeout(1000) });
-  const metric = async (name: string): Promise<number> => {
+  const metric = async (name: string, labels: Readonly<Record<string, string>> = {}): Promise<number> => {
     const text = await (await probe('/metrics')).text();
-    const lines = text.split('\n').filter((line) => line.startsWith(`${name} `) || line.startsWith(`${name}{`));
+    const wanted = Object.entries(labels).map(([label, value]) => `${label}="${value}"`);
+    const lines = text
+      .split('\n')
+      .filter((line) => line.startsWith(`${name} `) || line.startsWith(`${name}{`))
+      .filter((line) => wanted.every((label) => line.includes(label)));
     return lines.reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(' ') + 1)), 0);
   };
   return {
