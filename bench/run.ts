@@ -1,4 +1,4 @@
-import { commandLine } from '../test/support/command-line.ts';
+import { commandLine, exitOnSignals } from '../test/support/command-line.ts';
 import { CLI_BENCHES } from './cli/index.ts';
 import { CONSOLE_BENCHES } from './console/index.ts';
 import { START_UP_NAMES, startUpAndMemory } from './daemons/index.ts';
@@ -6,7 +6,7 @@ import { MODEL_BENCHES } from './model/index.ts';
 import { NATIVE_BENCHES } from './native/index.ts';
 import { NODE_AGENT_BENCHES } from './node-agent/index.ts';
 import { SCHEDULER_PLUGIN_BENCHES } from './scheduler-plugin/index.ts';
-import { podsPerSecond } from './scheduler-plugin/real-scheduler.ts';
+import { besideRealScheduler } from './scheduler-plugin/real-scheduler.ts';
 import { type BenchSettings, DEFAULTS } from './support/settings.ts';
 import type { BenchResult } from './support/timing.ts';
 import { writeTable } from './table.ts';
@@ -27,7 +27,7 @@ const GROUPS: readonly Group[] = [
   { names: ['model.'], benches: MODEL_BENCHES },
   ...WEBHOOK_BENCHES,
   { names: ['scheduler-plugin.'], benches: SCHEDULER_PLUGIN_BENCHES },
-  { names: ['kube-scheduler.'], benches: [podsPerSecond], onRequest: true },
+  { names: ['kube-scheduler.'], benches: [besideRealScheduler], onRequest: true },
   ...CONSOLE_BENCHES,
   { names: ['cli.'], benches: CLI_BENCHES },
   { names: ['native.'], benches: NATIVE_BENCHES },
@@ -71,12 +71,14 @@ const settings: BenchSettings = {
   pods: wholeNumber('pods', 100) ?? DEFAULTS.pods,
   rounds: wholeNumber('rounds', 1) ?? DEFAULTS.rounds,
   idle: wholeNumber('idle', 1) ?? DEFAULTS.idle,
+  asked: (name) => name.startsWith(prefix),
 };
 const changed = (['nodes', 'pods', 'idle'] as const).filter((name) => settings[name] !== DEFAULTS[name]);
 if (values.write !== undefined && changed.length > 0) {
   refuse(`--${changed[0]}: the table's figures are those of ${DEFAULTS[changed[0]!]}; measure without --write`);
 }
 
+exitOnSignals();
 const isAskedFor = (name: string) => name.startsWith(prefix) || prefix.startsWith(name);
 if (!GROUPS.some(({ names }) => names.some(isAskedFor))) refuse(`no measurement begins with ${prefix}`);
 const results: BenchResult[] = [];

@@ -21,7 +21,11 @@ const AGAINST: Readonly<Record<string, string>> = {
   'scheduler-plugin.bytes-per-node': 'bytes of memory for each node beyond its name',
   'scheduler-plugin.share-of-a-core-for-500-reports-a-second': 'processor time for 500 reports a second; one core',
   'kube-scheduler.':
-    'pods a second of a real kube-scheduler, 5,000 nodes, 1,000 pods; with an extender that echoes, or with none',
+    'pods a second of a real kube-scheduler, 5,000 nodes, 1,000 pods; with an extender that echoes the names',
+  'kube-scheduler.default-profile-unmatched':
+    'pods for a second of kube-scheduler’s processor time; without any extender',
+  'kube-scheduler.all-nodes-profile-unmatched':
+    'pods for a second of kube-scheduler’s processor time; without any extender',
   'native.gate-over-node-script': 'the CNI gate; the same plugin as a script of Node.js',
   'native.gate-milliseconds-over-delegate': 'milliseconds that the gate adds to the plugin behind it',
   'native.affinity-': 'affinity of so many threads; a loop in C',

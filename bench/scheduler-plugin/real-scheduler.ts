@@ -1,95 +1,75 @@
 import { readFileSync } from 'node:fs';
 import {
   type ExtenderSettings,
-  inParallel,
-  type SeenPod,
   type Stage,
   type StagePod,
   startStage,
   until,
 } from '../../test/real/scheduler/stage.ts';
-import { quantile } from '../support/http-load.ts';
 import { runScript } from '../support/process.ts';
 import { serving } from '../support/serving.ts';
 import type { BenchSettings } from '../support/settings.ts';
 import { type BenchResult, summary } from '../support/timing.ts';
 import { nodeName, nodeStatus } from './nodes.ts';
 import { untilQuiet } from './quiet.ts';
+import { type Run, type ScheduleOptions, schedule } from './schedule.ts';
 
 const ALL_PODS = 'kube-scheduler-config-all-pods.yaml';
-const PODS_PATH = '/api/v1/namespaces/default/pods';
-
-const BOUNDS = { echo: 0.9, none: 0.98 } as const;
 /** The scheduler's own choice, and what the shipped profile sets. */
 const PERCENTAGES = [undefined, 100] as const;
-
-/** What stands beside the scheduler, and what the pods ask for. */
-interface Setting {
-  readonly extenders: readonly ExtenderSettings[];
-  readonly pod: Pick<StagePod, 'cpu' | 'devices'>;
-}
-
 const LAUNCHER = { cpu: '4', devices: ['devices.kubevirt.io/kvm'] };
 const ORDINARY = { cpu: '500m', devices: [] };
 
+/** What is compared: which extenders stand beside the scheduler, and what the pods ask for. */
+interface Comparison {
+  readonly name: string;
+  readonly pod: Pick<StagePod, 'cpu' | 'devices'>;
+  readonly extenders: readonly ExtenderSettings[];
+  readonly others: readonly ExtenderSettings[];
+  /** Two schedulers beside each other, each with its own pods, so many times as many, instead of one after the other. */
+  readonly atOnce?: number;
+  /** Above 1 where ours is better. */
+  readonly ratio: (ours: Run, theirs: Run) => number;
+  readonly least: number;
+}
+
 /**
- * Pods a second of a real kube-scheduler with many nodes: with Plumbline against an extender that takes every node, asked
- * about launchers alone and about every pod; and for pods that are none of Plumbline's business against a scheduler without
- * any extender. In turns, in one run.
+ * A real kube-scheduler with many nodes: pods a second with Plumbline against an extender that takes every node, asked about
+ * launchers alone and about every pod, in turns; and for pods that are none of Plumbline's business the scheduler's own
+ * processor time against that of one without any extender beside it, as turns tell apart no two hundredths.
  */
-export async function podsPerSecond(settings: BenchSettings): Promise<BenchResult[]> {
+export async function besideRealScheduler({ nodes, pods, rounds, asked }: BenchSettings): Promise<BenchResult[]> {
   const stage = await startStage();
   try {
-    const nodes = Array.from({ length: settings.nodes }, (_, i) => ({ name: nodeName(i), topology: nodeStatus(i) }));
-    await stage.addNodes(nodes);
+    await stage.addNodes(Array.from({ length: nodes }, (_, i) => ({ name: nodeName(i), topology: nodeStatus(i) })));
     const replica = await stage.startReplica({ args: ['--claim-timeout', '600'] });
     await until('the replica to be active', () => replica.isActive(), 60);
     await untilQuiet(stage);
     const echo = runScript('bench/scheduler-plugin/echo-extender.ts', [], serving(stage.certificate));
-    const line = await echo.line((found) => typeof found['port'] === 'number');
-    const scoped = stage.extenderAt(replica.port);
-    const { managedResources: _, ...echoEvery } = {
-      ...stage.extenderAt(Number(line['port'])),
-      prioritizeVerb: '',
-      preemptVerb: '',
-    } as ExtenderSettings;
-    const echoScoped = { ...echoEvery, managedResources: scoped['managedResources'] };
+    const { port: echoPort } = await echo.line((found) => typeof found['port'] === 'number');
+    const comparisons = comparisonsOf(stage, replica.port, Number(echoPort));
     const lost = replica.ended.then((): never => {
       throw new Error(`the extender has ended:\n${readFileSync(replica.logFile, 'utf8').slice(-4000)}`);
     });
     lost.catch(() => undefined);
-    const timed = (setting: Setting, percentage?: number) =>
-      Promise.race([rate(stage, setting, settings.pods, percentage), lost]);
-    await timed({ extenders: [scoped], pod: LAUNCHER });
+    const run = (...runs: ScheduleOptions[]) => Promise.race([schedule(stage, runs), lost]);
+    await run({ extenders: [stage.extenderAt(replica.port)], pod: LAUNCHER, pods, percentage: undefined });
     const results: BenchResult[] = [];
     for (const percentage of PERCENTAGES) {
-      const name = `kube-scheduler.${percentage === undefined ? 'default' : `all-nodes`}-profile`;
-      const run = (setting: Setting) => timed(setting, percentage);
-      const [overEcho, overNone, everyPod]: [number[], number[], number[]] = [[], [], []];
-      for (let round = 0; round < settings.rounds; round++) {
-        const launchers = await inTurns(round, run, [
-          { extenders: [scoped], pod: LAUNCHER },
-          { extenders: [echoScoped], pod: LAUNCHER },
-        ]);
-        const others = await inTurns(round, run, [
-          { extenders: [scoped], pod: ORDINARY },
-          { extenders: [], pod: ORDINARY },
-        ]);
-        const every = await inTurns(round, run, [
-          { extenders: stage.extendersAt(replica.port, ALL_PODS), pod: ORDINARY },
-          { extenders: [echoEvery], pod: ORDINARY },
-        ]);
-        overEcho.push(launchers[0] / launchers[1]);
-        overNone.push(others[0] / others[1]);
-        everyPod.push(every[0] / every[1]);
-        const rates = [launchers, others, every]
-          .map((pair) => pair.map((one) => one.toFixed(0)).join(' beside '))
-          .join(', ');
-        console.error(`${name}: ${rates} pods a second: over an echo, unmatched over none, every pod over an echo`);
+      const profile = `kube-scheduler.${percentage === undefined ? 'default' : `all-nodes`}-profile`;
+      for (const { name, pod, extenders, others, atOnce, ratio, least } of comparisons) {
+        if (!asked(`${profile}-${name}`)) continue;
+        const ratios: number[] = [];
+        for (let round = 0; round < rounds; round++) {
+          const many = pods * (atOnce ?? 1);
+          const both = [extenders, others].map((one) => ({ extenders: one, pod, pods: many, percentage }));
+          const [ours, theirs] = atOnce ? await run(...both) : await inTurns(round, run, both);
+          if (ours === undefined || theirs === undefined) throw new Error('one of two was not measured');
+          ratios.push(ratio(ours, theirs));
+          console.error(`# ${profile}-${name}: ${inWords(ours)}; ${inWords(theirs)}`);
+        }
+        results.push(summary(`${profile}-${name}`, ratios, { least }));
       }
-      results.push(summary(`${name}-over-echo-extender`, overEcho, { least: BOUNDS.echo }));
-      results.push(summary(`${name}-every-pod-over-echo-extender`, everyPod, { least: BOUNDS.echo }));
-      results.push(summary(`${name}-unmatched-over-no-extender`, overNone, { least: BOUNDS.none }));
     }
     await echo.stop();
     return results;
@@ -98,67 +78,51 @@ export async function podsPerSecond(settings: BenchSettings): Promise<BenchResul
   }
 }
 
+function comparisonsOf(stage: Stage, port: number, echoPort: number): readonly Comparison[] {
+  const scoped = stage.extenderAt(port);
+  const { managedResources, ...echoEvery } = {
+    ...stage.extenderAt(echoPort),
+    prioritizeVerb: '',
+    preemptVerb: '',
+  } as ExtenderSettings;
+  const byRate = { ratio: (ours: Run, theirs: Run) => ours.podsASecond / theirs.podsASecond, least: 0.9 };
+  return [
+    {
+      name: 'over-echo-extender',
+      pod: LAUNCHER,
+      extenders: [scoped],
+      others: [{ ...echoEvery, managedResources }],
+      ...byRate,
+    },
+    {
+      name: 'every-pod-over-echo-extender',
+      pod: ORDINARY,
+      extenders: stage.extendersAt(port, ALL_PODS),
+      others: [echoEvery],
+      ...byRate,
+    },
+    {
+      name: 'unmatched-over-no-extender',
+      pod: ORDINARY,
+      extenders: [scoped],
+      others: [],
+      atOnce: 3,
+      ratio: (ours, theirs) => theirs.processorSecondsAPod / ours.processorSecondsAPod,
+      least: 0.98,
+    },
+  ];
+}
+
+const inWords = ({ podsASecond, processorSecondsAPod }: Run) =>
+  `${podsASecond.toFixed(0)} pods a second, ${(processorSecondsAPod * 1000).toFixed(2)} ms each`;
+
 /** Now one first, now the other, so that a drift of the machine's speed does not count for one of them. */
 async function inTurns(
   round: number,
-  run: (setting: Setting) => Promise<number>,
-  [one, other]: readonly [Setting, Setting],
-): Promise<[number, number]> {
-  if (round % 2 === 0) return [await run(one), await run(other)];
-  const last = await run(other);
-  return [await run(one), last];
-}
-
-let schedulers = 0;
-
-/** Pods that wait from before the scheduler starts, and how many of them it binds a second. */
-async function rate(
-  stage: Stage,
-  { extenders, pod: wants }: Setting,
-  many: number,
-  percentage?: number,
-): Promise<number> {
-  const name = `bench-${++schedulers}`;
-  const pods = Array.from({ length: many }, (_, i) => `${name}-${i}`);
-  await inParallel(pods, (pod) => stage.addPod({ name: pod, ...wants, more: { schedulerName: name } }));
-  const bound: number[] = [];
-  const stopped = new AbortController();
-  const watching = watchBindings(stage, name, bound, stopped.signal);
-  // What goes wrong meanwhile is told by what waits for the bindings.
-  watching.catch(() => undefined);
-  const scheduler = await stage.startScheduler({
-    name,
-    extenders,
-    ...(percentage !== undefined && { percentageOfNodesToScore: percentage }),
-  });
-  await until(`${many} pods to be bound`, async () => bound.length >= many, 600);
-  await scheduler.stop();
-  stopped.abort();
-  await watching;
-  await inParallel(pods, async (pod) => void (await stage.client.delete(`${PODS_PATH}/${pod}`)));
-  await untilQuiet(stage);
-  // Without the first and last twentieth: caches fill, and the queue runs dry.
-  const [begin, end] = [quantile(bound, 0.05), quantile(bound, 0.95)];
-  return (many * 0.9) / ((end - begin) / 1000);
-}
-
-/** Notes when each pod of a scheduler is first seen with a node. */
-async function watchBindings(stage: Stage, name: string, bound: number[], signal: AbortSignal): Promise<void> {
-  const query = { watch: true, fieldSelector: `spec.schedulerName=${name}` };
-  const seen = new Set<string>();
-  let rest = '';
-  try {
-    for await (const chunk of await stage.client.watch(PODS_PATH, { query, signal })) {
-      const lines = (rest + Buffer.from(chunk).toString()).split('\n');
-      rest = lines.pop() ?? '';
-      for (const line of lines) {
-        const { object } = JSON.parse(line) as { object: SeenPod };
-        if (object.spec?.nodeName === undefined || seen.has(object.metadata.name)) continue;
-        seen.add(object.metadata.name);
-        bound.push(performance.now());
-      }
-    }
-  } catch (error) {
-    if (!signal.aborted) throw error;
-  }
+  run: (one: ScheduleOptions) => Promise<Run[]>,
+  both: readonly ScheduleOptions[],
+): Promise<Run[]> {
+  const runs: Run[] = [];
+  for (const one of round % 2 === 0 ? both : both.toReversed()) runs.push(...(await run(one)));
+  return round % 2 === 0 ? runs : runs.toReversed();
 }

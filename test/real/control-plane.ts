@@ -105,6 +105,7 @@ export async function startControlPlane(options: ControlPlaneOptions = {}): Prom
     ...(podTokens ? [] : ['--disable-admission-plugins=ServiceAccount']),
     ...apiServerArgs,
   ];
+  let schedulers = 0;
   let apiServer = start('kube-apiserver', apiServerFlags);
 
   const url = `https://127.0.0.1:${port}`;
@@ -167,7 +168,7 @@ export async function startControlPlane(options: ControlPlaneOptions = {}): Prom
     create: (...objects) => createObjects(client, objects),
     async startScheduler(configuration) {
       // Each has a file of its own, since it reads it some time after it was started.
-      const config = file(`scheduler-${programs.length}.yaml`);
+      const config = file(`scheduler-${++schedulers}.yaml`);
       await writeFile(config, stringify(configured(configuration)));
       const own = ['--authentication-kubeconfig', adminKubeconfig, '--authorization-kubeconfig', adminKubeconfig];
       const port = String(await freePort());

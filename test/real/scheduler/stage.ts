@@ -283,6 +283,10 @@ async function startReplica(directory: string, number: number, args: readonly st
     { env: { ...process.env, ...shippedNodeOptions('scheduler-plugin') }, stdio: ['ignore', out, out] },
   );
   closeSync(out);
+  // A run that is broken off leaves nothing behind.
+  const kill = () => void child.kill('SIGKILL');
+  process.once('exit', kill);
+  child.once('exit', () => process.off('exit', kill));
   const ended = new Promise<number | null>((resolve) => child.once('exit', (status) => resolve(status)));
   const probe = (path: string) => fetch(`http://127.0.0.1:${probePort}${path}`, { signal: AbortSignal.timeout(1000) });
   const metric = async (name: string, labels: Readonly<Record<string, string>> = {}): Promise<number> => {

@@ -2,7 +2,10 @@ import assert from 'node:assert/strict';
 import { needs } from '../../support/parts.ts';
 import { type Replica, type Stage, startStage, topologyOf, until } from './stage.ts';
 
-describe('the configuration for all pods on a real kube-scheduler', function () {
+const SCOPED = 'kube-scheduler-config.yaml';
+const ALL_PODS = 'kube-scheduler-config-all-pods.yaml';
+
+describe('what a real kube-scheduler asks about, as it is configured', function () {
   needs('controlPlane');
   needs('kubectl');
   this.timeout(120_000);
@@ -15,8 +18,9 @@ describe('the configuration for all pods on a real kube-scheduler', function () 
     replica = await stage.startReplica();
     await until('the replica to be active', () => replica.isActive());
     await stage.addNodes(['n1', 'n2', 'n3'].map((name) => ({ name, topology: topologyOf() })));
-    const extenders = stage.extendersAt(replica.port, 'kube-scheduler-config-all-pods.yaml');
-    await stage.startScheduler({ extenders });
+    for (const file of [SCOPED, ALL_PODS]) {
+      await stage.startScheduler({ name: file, extenders: stage.extendersAt(replica.port, file) });
+    }
   });
   after(() => stage?.stop());
 
@@ -33,16 +37,25 @@ describe('the configuration for all pods on a real kube-scheduler', function () 
     return { filter: after.filter - before.filter, prioritize: after.prioritize - before.prioritize };
   };
 
-  it('asks once about an ordinary pod, and for scores too about a launcher', async () => {
-    assert.deepEqual(await callsFor({ name: 'ordinary', cpu: '500m', devices: [] }), { filter: 1, prioritize: 0 });
-    assert.deepEqual(await callsFor({ name: 'launcher', cpu: '4' }), { filter: 1, prioritize: 1 });
+  const by = (schedulerName: string) => ({ more: { schedulerName } });
+
+  it('scoped: nothing about an ordinary pod; whether and how well a node suits a launcher', async () => {
+    const ordinary = { name: 'passes-by', cpu: '500m', devices: [], ...by(SCOPED) };
+    assert.deepEqual(await callsFor(ordinary), { filter: 0, prioritize: 0 });
+    assert.deepEqual(await callsFor({ name: 'launcher', cpu: '4', ...by(SCOPED) }), { filter: 1, prioritize: 1 });
   });
 
-  it('places ordinary pods and launchers while no extender answers', async () => {
+  it('all pods: whether a node may have an ordinary pod; of a launcher the same as scoped', async () => {
+    const ordinary = { name: 'ordinary', cpu: '500m', devices: [], ...by(ALL_PODS) };
+    assert.deepEqual(await callsFor(ordinary), { filter: 1, prioritize: 0 });
+    assert.deepEqual(await callsFor({ name: 'launcher-2', cpu: '4', ...by(ALL_PODS) }), { filter: 1, prioritize: 1 });
+  });
+
+  it('all pods: ordinary pods and launchers are placed unchecked while no extender answers', async () => {
     await replica.stop('SIGKILL');
     for (const pod of [
-      { name: 'ordinary-alone', cpu: '500m', devices: [] },
-      { name: 'launcher-alone', cpu: '4' },
+      { name: 'ordinary-alone', cpu: '500m', devices: [], ...by(ALL_PODS) },
+      { name: 'launcher-alone', cpu: '4', ...by(ALL_PODS) },
     ]) {
       await stage.addPod(pod);
       await until(`${pod.name} to be bound`, async () => (await stage.podOf(pod.name)).spec.nodeName !== undefined);
