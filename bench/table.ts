@@ -76,7 +76,8 @@ const COLUMNS =
   '| measurement | ratio | spread | held to | what; against what | machine |\n| --- | ---: | ---: | ---: | --- | --- |';
 
 /**
- * Puts results into the table, in the order of their names, beside those that are there and were not measured now.
+ * Puts results into the table, in the order of their names, beside those that are there and were not measured now; of
+ * these the figures stay as they are.
  * @throws Error if a result has no text in `AGAINST`
  */
 export function writeTable(file: string, results: readonly BenchResult[]): void {
@@ -94,18 +95,28 @@ function rowsOf(file: string): [string, string][] {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return [];
     throw error;
   }
-  return [...text.matchAll(/^\| `([^`]+)` \|.*$/gm)].map(([row, name = '']) => [name, row]);
+  const rows = text.matchAll(/^\| `([^`]+)` \|((?:[^|]*\|){3})[^|]*\|([^|]*)\|$/gm);
+  return [...rows].map(([, name = '', figures, machine]) => [
+    name,
+    `| \`${name}\` |${figures} ${whatOf(name)} |${machine}|`,
+  ]);
 }
 
-function rowOf({ name, ratio, spread, bound, holds }: BenchResult): string {
+/** @throws Error if AGAINST has no text for it */
+function whatOf(name: string): string {
   const key = Object.keys(AGAINST)
     .filter((beginning) => name.startsWith(beginning))
     .sort((a, b) => b.length - a.length)[0];
-  if (key === undefined)
+  const text = key === undefined ? undefined : AGAINST[key];
+  if (text === undefined)
     throw new Error(`bench/table.ts has no text for ${name}: say there against what it is measured`);
+  return text;
+}
+
+function rowOf({ name, ratio, spread, bound, holds }: BenchResult): string {
   const digits = (value: number) => value.toFixed(value < 0.1 ? 3 : 2);
   const [least, most] = spread;
   const machine = `${cpus().length} cores, Node.js ${process.versions.node}`;
   const held = holds ? bound : `**${bound}**`;
-  return `| \`${name}\` | ${digits(ratio)} | ${digits(least)} to ${digits(most)} | ${held} | ${AGAINST[key]} | ${machine} |`;
+  return `| \`${name}\` | ${digits(ratio)} | ${digits(least)} to ${digits(most)} | ${held} | ${whatOf(name)} | ${machine} |`;
 }
