@@ -65,8 +65,8 @@ const AGAINST: Readonly<Record<string, string>> = {
 const HEAD = `# Benchmarks
 
 Written by \`npm run bench -- [prefix] --write docs/benchmarks.md\`, which replaces the rows that it has measured and keeps the
-others. Every figure is a ratio against something measured in the same run, in turns, so that a busy machine slows both; the
-spread is the least and the most of the rounds. Where nothing else is said, less is better. \`>=\`: more is better.
+others. Every figure is a ratio against something measured in the same run, in turns or side by side, so that a busy machine
+slows both; the spread is the least and the most of the rounds. Where nothing else is said, less is better. \`>=\`: more is better.
 A bound in bold did not hold in that run.
 
 Peers that need more than \`npm ci\`: a real kube-scheduler (\`KUBEBUILDER_ASSETS\`), Open vSwitch, a C compiler, and Pepr

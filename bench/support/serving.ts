@@ -20,10 +20,10 @@ export function givenCertificate(): Certificate | undefined {
   return text === undefined ? undefined : (JSON.parse(text) as Certificate);
 }
 
-/** Listens on a free port of the loopback, and prints it with what else is to be known, as a line of JSON. */
-export function listenAndTell(server: Server, more: object = {}): void {
+/** Listens on a free port of the loopback, and prints it as a line of JSON. */
+export function listenAndTell(server: Server): void {
   server.listen(0, '127.0.0.1', () => {
     const { port } = server.address() as AddressInfo;
-    process.stdout.write(`${JSON.stringify({ port, ...more })}\n`);
+    process.stdout.write(`${JSON.stringify({ port })}\n`);
   });
 }
