@@ -102,7 +102,8 @@ async function playRounds(lab: Lab, signal: AbortSignal, count: Count): Promise<
     for (const round of rounds) {
       let last = monotonicSeconds();
       await guest.configure(round);
-      const node = await cluster.readyNode(60, TEST_COUNTS);
+      // Seconds: most come up in ten, and once in a while one that is emulated takes more than a minute.
+      const node = await cluster.readyNode(180, TEST_COUNTS);
       console.log(`${headingOf(round)}, kubelet ${node.version}, configured in ${elapsed()} s`);
       recorded.push(JSON.stringify({ round, version: node.version, host }));
       // A round has its own numbers, so that it draws the same pods whichever others are played.
