@@ -1,13 +1,13 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
-import { join, resolve } from 'node:path';
+import { join } from 'node:path';
 import { createInterface } from 'node:readline';
+import { dist, root } from '../../test/support/bundles.ts';
+import { endsWithUs } from '../../test/support/children.ts';
 
-export const root = join(import.meta.dirname, '../..');
+export { root };
 
-const dist = resolve(root, process.env['PLUMBLINE_DIST'] ?? 'dist');
-
-/** A bundle of the build that is measured, by its file name: of dist/, or of what PLUMBLINE_DIST names, as for the build. */
+/** A bundle of the build that is measured, by its file name. */
 export const bundle = (file: string): string => join(dist, file);
 
 /** A program under measurement. */
@@ -24,10 +24,7 @@ export function run(command: string, args: readonly string[], env: Record<string
     env: { ...process.env, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
-  // Also where a measurement fails.
-  const end = () => void child.kill('SIGKILL');
-  process.once('exit', end);
-  child.once('exit', () => process.off('exit', end));
+  endsWithUs(child);
   const lines: Record<string, unknown>[] = [];
   const waiting = new Set<() => void>();
   for (const stream of [child.stdout, child.stderr]) {

@@ -1,4 +1,5 @@
-import { mkdtemp, rm } from 'node:fs/promises';
+import { rmSync } from 'node:fs';
+import { mkdtemp } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { buildConsole } from '../../build-console.ts';
@@ -37,7 +38,7 @@ let built: Promise<string> | undefined;
 export function pageFiles(): Promise<string> {
   built ??= (async () => {
     const folder = await mkdtemp(join(tmpdir(), 'plumbline-console-'));
-    process.once('exit', () => void rm(folder, { recursive: true, force: true }));
+    process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
     await buildConsole(folder);
     return folder;
   })();

@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { closeSync, openSync, readFileSync } from 'node:fs';
 import { createServer } from 'node:net';
+import { endsWithUs } from '../support/children.ts';
 
 /** A program of the control plane; what it prints goes to a file. */
 export interface Program {
@@ -20,14 +21,9 @@ export function startProgram(name: string, path: string, args: readonly string[]
   const out = openSync(logFile, 'a');
   const child: ChildProcess = spawn(path, [...args], { stdio: ['ignore', out, out] });
   closeSync(out);
-  // A run that is broken off leaves nothing behind.
-  const kill = () => void child.kill('SIGKILL');
-  process.once('exit', kill);
+  endsWithUs(child);
   const ended = new Promise<void>((resolve) => {
-    child.once('exit', () => {
-      process.off('exit', kill);
-      resolve();
-    });
+    child.once('exit', () => resolve());
     child.once('error', () => resolve());
   });
   const running = () => child.exitCode === null && child.signalCode === null;

@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { closeSync, openSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import { endsWithUs } from '../../support/children.ts';
 
 /** A daemon that is started again whenever it ends, as a kubelet would. */
 export interface Supervised {
@@ -38,12 +39,6 @@ export interface SupervisedOptions {
 const RESTART = 300;
 const GRACE = 8000;
 
-/** A run that is broken off leaves no process behind. */
-const left = new Set<() => void>();
-process.once('exit', () => {
-  for (const kill of left) kill();
-});
-
 export function supervise(options: SupervisedOptions): Supervised {
   const { name, program, args, nodeArgs = [], env = {}, directory, port, probePort } = options;
   const crashes: string[] = [];
@@ -62,6 +57,7 @@ export function supervise(options: SupervisedOptions): Supervised {
       env: { ...process.env, ...env },
     });
     closeSync(out);
+    endsWithUs(child);
     ended = new Promise((resolve) => {
       child.once('exit', (code, signal) => {
         resolve();
@@ -72,8 +68,6 @@ export function supervise(options: SupervisedOptions): Supervised {
     });
   };
   start();
-  const kill = () => void child.kill('SIGKILL');
-  left.add(kill);
   const running = () => child.exitCode === null && child.signalCode === null;
 
   return {
@@ -108,7 +102,6 @@ export function supervise(options: SupervisedOptions): Supervised {
     async stop() {
       stopping = true;
       clearTimeout(restart);
-      left.delete(kill);
       if (!running()) return;
       child.kill('SIGTERM');
       const timer = setTimeout(() => child.kill('SIGKILL'), GRACE);

@@ -10,6 +10,7 @@ import type { NodeTopologyStatus } from '../../../kube/node-topology.ts';
 import { kubeconfig as kubeconfigText } from '../../../sandbox/api-server/kubeconfig.ts';
 import { createCertificateAuthority } from '../../../sandbox/certificates.ts';
 import { root } from '../../support/bundles.ts';
+import { endsWithUs } from '../../support/children.ts';
 import { pathOf } from '../../support/parts.ts';
 import { shippedNodeOptions } from '../../support/shipped.ts';
 import { type ControlPlane, type KubernetesObject, startControlPlane } from '../control-plane.ts';
@@ -283,10 +284,7 @@ async function startReplica(directory: string, number: number, args: readonly st
     { env: { ...process.env, ...shippedNodeOptions('scheduler-plugin') }, stdio: ['ignore', out, out] },
   );
   closeSync(out);
-  // A run that is broken off leaves nothing behind.
-  const kill = () => void child.kill('SIGKILL');
-  process.once('exit', kill);
-  child.once('exit', () => process.off('exit', kill));
+  endsWithUs(child);
   const ended = new Promise<number | null>((resolve) => child.once('exit', (status) => resolve(status)));
   const probe = (path: string) => fetch(`http://127.0.0.1:${probePort}${path}`, { signal: AbortSignal.timeout(1000) });
   const metric = async (name: string, labels: Readonly<Record<string, string>> = {}): Promise<number> => {
