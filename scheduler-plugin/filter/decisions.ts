@@ -31,8 +31,8 @@ export interface Decisions {
 
 const KEPT = 1000;
 /**
- * Nodes that a decision keeps: as many as a pod with CPUs of its own is answered. One without may have any of the cluster's
- * nodes, and a thousand times those would be more memory than all else.
+ * Nodes that a decision keeps: as many as a pod with CPUs of its own is answered by default. One without may have any of
+ * the cluster's nodes, and a thousand times those would be more memory than all else.
  */
 const NODES_KEPT = 16;
 

@@ -6,9 +6,11 @@ const NODES = 2000;
 const MEGABYTE = 1000 * 1000;
 
 describe('the decisions that are kept', () => {
+  const names = Array.from({ length: NODES }, (_, i) => `n${i}`);
+  const cluster = () => extenderOf({ nodes: Object.fromEntries(names.map((name) => [name, statusOf()])) });
+
   it('say how many nodes may have the pod, and name the first of them', () => {
-    const names = Array.from({ length: NODES }, (_, i) => `n${i}`);
-    const { filter, decisions } = extenderOf({ nodes: Object.fromEntries(names.map((name) => [name, statusOf()])) });
+    const { filter, decisions } = cluster();
     assert.equal(filter(podOf('500m'), names).NodeNames.length, NODES);
     const [decision] = decisions.list();
     assert.deepEqual([decision?.offered, decision?.passed, decision?.answered.length], [NODES, NODES, 16]);
@@ -21,8 +23,7 @@ describe('the decisions that are kept', () => {
   });
 
   it('take no more memory for a pod that any node may have', () => {
-    const names = Array.from({ length: NODES }, (_, i) => `n${i}`);
-    const { filter, decisions } = extenderOf({ nodes: Object.fromEntries(names.map((name) => [name, statusOf()])) });
+    const { filter, decisions } = cluster();
     const ask = (from: number, to: number) => {
       for (let i = from; i < to; i++) filter(withUid(podOf('500m'), `p${i}`), names);
       collectGarbage();
