@@ -67,6 +67,10 @@ export function createLeaderElection(options: LeaderElectionOptions): LeaderElec
 
   const isLeader = () => now() < deadline;
 
+  /**
+   * Asked before each renewal counts as well: a lease that ran out is lost even if it is won again at once, since
+   * others may have acted in between.
+   */
   const tell = () => {
     if (leading === isLeader()) return;
     leading = !leading;
@@ -127,6 +131,7 @@ export function createLeaderElection(options: LeaderElectionOptions): LeaderElec
     try {
       if (held === undefined) await client.create(collection, objectOf(held), request);
       else await client.replace(path, objectOf(held), request);
+      tell();
       deadline = begun + duration * (1 - MARGIN);
     } catch (error) {
       // Somebody was quicker.
@@ -146,7 +151,6 @@ export function createLeaderElection(options: LeaderElectionOptions): LeaderElec
     },
     async run(signal) {
       while (!signal.aborted && !ended) {
-        // A lease that ran out is lost even if it is won again at once: others may have acted in between.
         tell();
         try {
           underWay = round(signal);

@@ -1,4 +1,5 @@
 import type { PodNeeds } from '../cluster/pod-needs.ts';
+import { createRecheckChoice, type RecheckChoiceOptions } from './recheck-choice.ts';
 
 /**
  * Makes kube-scheduler look again at pods that were refused here. A change of a lease or of a custom resource wakes no
@@ -21,135 +22,80 @@ export interface Recheck {
   stop(): void;
 }
 
-export interface RecheckOptions {
-  /** Whether the node would take such a pod now. */
-  readonly wouldFit: (needs: PodNeeds, node: string) => boolean;
+export interface RecheckOptions extends RecheckChoiceOptions {
   /** Whether this replica is the one that writes. */
   readonly active: () => boolean;
   /** Changes the node's annotation, and says whether it was done; tried again where it was not. */
   readonly touch: (node: string) => Promise<boolean>;
-  /** Monotonic seconds. */
-  readonly now: () => number;
 }
 
 /** Seconds between two writes. One wakes every pod that waits, so there need not be more in the whole cluster. */
 const INTERVAL = 1;
 /** Seconds in which changes are gathered, and in which a pod that was refused on one node may pass on others. */
 const GATHER = 0.1;
-/**
- * What a node looks good for may be kept off it by what is not seen here (taints, selectors). So each touch for the
- * same pod and node waits twice as long as the one before, until the scheduler's own retry comes sooner (300 s); where
- * the scheduler stops early, only once it has gone round.
- */
-const LONGEST = 300;
-/** Kinds of waiting pods that are asked about for one improved node. */
-const MOST_ASKED = 200;
-
-interface Waiting {
-  readonly needs: PodNeeds;
-  readonly touched: Map<string, { times: number; last: number }>;
-}
 
 export function createRecheck({ wouldFit, active, touch, now }: RecheckOptions): Recheck {
-  const waiting = new Map<string, Waiting>();
-  const improved = new Set<string>();
-  /** By pod: the node that was never offered. */
-  const missed = new Map<string, { readonly node: string; readonly rounds: number }>();
+  const choice = createRecheckChoice({ wouldFit, now });
   let timer: NodeJS.Timeout | undefined;
+  let timerAt = Number.POSITIVE_INFINITY;
   let last = Number.NEGATIVE_INFINITY;
   let writing = false;
+  let stopped = false;
 
-  const isDue = ({ touched }: Waiting, node: string, free = 0): boolean => {
-    const before = touched.get(node);
-    if (before === undefined || before.times < free) return true;
-    const wait = 2 ** (before.times - free - 1);
-    return wait <= LONGEST && now() - before.last >= wait;
-  };
-
-  /** The waiting pods that a node would take now. Pods alike are asked about once. */
-  const servedBy = (node: string): Waiting[] => {
-    const fits = new Map<string, boolean>();
-    return [...waiting.values()].filter((pod) => {
-      if (!isDue(pod, node)) return false;
-      const kind = `${pod.needs.key} ${pod.needs.dpu}`;
-      const fit = fits.get(kind) ?? (fits.size < MOST_ASKED && wouldFit(pod.needs, node));
-      fits.set(kind, fit);
-      return fit;
-    });
-  };
-
-  /** A node whose touch would serve some waiting pod. */
-  const choose = (): { readonly node: string; readonly pods: readonly Waiting[] } | undefined => {
-    for (const [uid, { node, rounds }] of missed) {
-      const pod = waiting.get(uid);
-      missed.delete(uid);
-      if (pod && isDue(pod, node, rounds) && wouldFit(pod.needs, node)) return { node, pods: [pod] };
-    }
-    for (const node of improved) {
-      improved.delete(node);
-      const pods = servedBy(node);
-      if (pods.length > 0) return { node, pods };
-    }
-    return undefined;
+  const stopTimer = (): void => {
+    clearTimeout(timer);
+    timer = undefined;
+    timerAt = Number.POSITIVE_INFINITY;
   };
 
   const look = async (): Promise<void> => {
-    timer = undefined;
+    stopTimer();
     if (!active()) {
-      improved.clear();
-      missed.clear();
+      choice.forgetNodes();
       return;
     }
-    const chosen = choose();
-    if (chosen === undefined) return;
+    const { chosen, askAt } = choice.next();
+    if (chosen === undefined) {
+      schedule(askAt);
+      return;
+    }
     last = now();
     writing = true;
     const done = await touch(chosen.node);
     writing = false;
-    if (!done) improved.add(chosen.node);
-    else {
-      for (const { touched } of chosen.pods) {
-        const times = (touched.get(chosen.node)?.times ?? 0) + 1;
-        touched.set(chosen.node, { times, last: now() });
-      }
-    }
+    if (done) choice.touched(chosen);
+    else choice.improved(chosen.node);
     schedule();
   };
 
-  function schedule(): void {
-    if (timer !== undefined || writing || waiting.size === 0) return;
-    if (improved.size === 0 && missed.size === 0) return;
-    const wait = Math.max(GATHER, last + INTERVAL - now());
-    timer = setTimeout(() => void look(), wait * 1000);
+  /** Looks for a node to touch at a time, and no sooner than a second after the last write. */
+  function schedule(at = now()): void {
+    if (stopped || writing || !choice.pending || at === Number.POSITIVE_INFINITY) return;
+    const wanted = Math.max(at, now() + GATHER, last + INTERVAL);
+    if (wanted >= timerAt) return;
+    stopTimer();
+    timerAt = wanted;
+    timer = setTimeout(() => void look(), (wanted - now()) * 1000);
     timer.unref();
   }
 
   return {
-    waits(uid, needs) {
-      if (waiting.has(uid)) return;
-      waiting.set(uid, { needs, touched: new Map() });
-    },
-    settled(uid) {
-      waiting.delete(uid);
-      missed.delete(uid);
-    },
+    waits: choice.waits,
+    settled: choice.settled,
     improved(node) {
-      if (waiting.size === 0) return;
-      improved.add(node);
+      choice.improved(node);
       schedule();
     },
     neverOffered(uid, needs, node, rounds) {
-      if (!waiting.has(uid)) waiting.set(uid, { needs, touched: new Map() });
-      missed.set(uid, { node, rounds });
+      choice.neverOffered(uid, needs, node, rounds);
       schedule();
     },
     get waiting() {
-      return waiting.size;
+      return choice.waiting;
     },
     stop() {
-      clearTimeout(timer);
-      timer = undefined;
-      waiting.clear();
+      stopped = true;
+      stopTimer();
     },
   };
 }

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { setTimeout as delay } from 'node:timers/promises';
+import type { KubeClient } from '../../kube/client.ts';
 import { createLeaderElection, type LeaderElection } from '../../kube/leader-election.ts';
 import { silent } from '../support/logger.ts';
 import { type ApiFixture, startApi } from './api-fixture.ts';
@@ -27,12 +28,12 @@ describe('leader election', function () {
     await api.stop();
   });
 
-  const candidate = (identity: string): Candidate => {
+  const candidate = (identity: string, client: KubeClient = api.client): Candidate => {
     const signal = new AbortController();
     const told: boolean[] = [];
     const clock = { skip: 0 };
     const election = createLeaderElection({
-      client: api.client,
+      client,
       namespace: 'default',
       name: 'leader',
       identity,
@@ -74,7 +75,7 @@ describe('leader election', function () {
     ((await api.client.get(PATH)) as { spec: { holderIdentity: string; leaseTransitions: number } }).spec;
 
   it('chooses one of several, and all of them know', async () => {
-    const all = ['a', 'b', 'c'].map(candidate);
+    const all = ['a', 'b', 'c'].map((identity) => candidate(identity));
     await eventually('all to be settled', () => all.every(({ settled }) => settled));
     const leads = (await holder()).holderIdentity;
     await eventually('all to name the same holder', () => all.every((one) => one.holder === leads));
@@ -88,6 +89,20 @@ describe('leader election', function () {
     await eventually('the first to lead', () => first.isLeader());
     first.clock.skip += DURATION;
     assert.ok(!first.isLeader());
+  });
+
+  it('a lease that runs out while its renewal is under way is lost and won anew', async () => {
+    let suspended = 0;
+    const first: Candidate = candidate('a', {
+      ...api.client,
+      async get(path, options) {
+        if (suspended++ === 2) first.clock.skip += DURATION;
+        return api.client.get(path, options);
+      },
+    });
+    await eventually('the renewal to have been late', () => suspended > 4);
+    assert.deepEqual(first.told, [true, false, true]);
+    assert.ok(first.isLeader());
   });
 
   it('passes on when the holder has vanished, after its duration and no sooner', async () => {
@@ -128,7 +143,7 @@ describe('leader election', function () {
   });
 
   it('a Lease that is deleted under its holder is made anew, and at no time do two lead', async () => {
-    const all = ['a', 'b', 'c'].map(candidate);
+    const all = ['a', 'b', 'c'].map((identity) => candidate(identity));
     await eventually('all to be settled', () => all.every(({ settled }) => settled));
     await eventually('one to lead', () => all.some((one) => one.isLeader()));
     for (let i = 0; i < 5; i++) {

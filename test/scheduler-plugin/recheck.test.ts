@@ -1,15 +1,19 @@
 import assert from 'node:assert/strict';
-import { setTimeout as delay } from 'node:timers/promises';
+import { mock } from 'node:test';
 import { createNeedsReader } from '../../scheduler-plugin/cluster/pod-needs.ts';
 import { createRecheck } from '../../scheduler-plugin/upkeep/recheck.ts';
 import { podOf } from './extender-fixture.ts';
 
 const needs = createNeedsReader('all').read(podOf('4'));
-/** Longer than changes are gathered. */
-const SOON = 250;
+/** Longer than changes are gathered, seconds. */
+const SOON = 0.25;
+/** Of the clock, seconds. */
+const STEP = 0.05;
 
 function recheckOf(fits: (node: string) => boolean = () => true) {
   const touched: string[] = [];
+  /** Seconds at which nodes were touched. */
+  const times: number[] = [];
   const clock = { now: 0 };
   const state = { active: true, writes: true };
   const recheck = createRecheck({
@@ -17,91 +21,136 @@ function recheckOf(fits: (node: string) => boolean = () => true) {
     active: () => state.active,
     async touch(node) {
       touched.push(node);
+      times.push(Math.round(clock.now * 10) / 10);
       return state.writes;
     },
     now: () => clock.now,
   });
-  return { recheck, touched, clock, state };
+  const pass = async (seconds: number) => {
+    for (let steps = Math.round(seconds / STEP); steps > 0; steps--) {
+      clock.now += STEP;
+      mock.timers.tick(STEP * 1000);
+      // The write is answered before time goes on.
+      for (let i = 0; i < 3; i++) await Promise.resolve();
+    }
+  };
+  return { recheck, touched, times, state, pass };
 }
 
 describe('recheck', () => {
+  beforeEach(() => mock.timers.enable({ apis: ['setTimeout'] }));
+  afterEach(() => mock.timers.reset());
+
   it('touches a node that turned good for a pod that waits', async () => {
-    const { recheck, touched } = recheckOf((node) => node === 'good');
+    const { recheck, touched, pass } = recheckOf((node) => node === 'good');
     recheck.waits('a', needs);
     recheck.improved('bad');
     recheck.improved('good');
-    await delay(SOON);
+    await pass(SOON);
     assert.deepEqual(touched, ['good']);
-    recheck.stop();
   });
 
   it('touches nothing where nobody waits, where nothing turned good, and while another replica is active', async () => {
-    const { recheck, touched, state } = recheckOf();
+    const { recheck, touched, state, pass } = recheckOf();
     recheck.improved('n1');
     recheck.waits('a', needs);
-    await delay(SOON);
+    await pass(10);
     assert.deepEqual(touched, []);
     state.active = false;
     recheck.improved('n1');
-    await delay(SOON);
+    await pass(10);
     assert.deepEqual(touched, []);
-    recheck.stop();
   });
 
-  it('tries a touch again that failed', async () => {
-    const { recheck, touched, clock, state } = recheckOf();
+  it('tries a touch again that failed, and no more once it is stopped', async () => {
+    const { recheck, times, state, pass } = recheckOf();
     state.writes = false;
     recheck.waits('a', needs);
     recheck.improved('n1');
-    await delay(SOON);
+    await pass(SOON);
     state.writes = true;
-    clock.now += 2;
-    await delay(1200);
-    assert.deepEqual(touched, ['n1', 'n1']);
+    await pass(5);
+    assert.deepEqual(times, [0.1, 1.1]);
+    recheck.improved('n2');
     recheck.stop();
+    await pass(10);
+    assert.equal(times.length, 2);
   });
 
-  it('forgets pods that found a node', async () => {
-    const { recheck, touched } = recheckOf();
+  it('forgets pods that found a node, and what nodes they waited for', async () => {
+    const { recheck, touched, pass } = recheckOf();
     recheck.waits('a', needs);
     recheck.improved('n1');
     recheck.settled('a');
-    await delay(SOON);
-    assert.deepEqual([touched, recheck.waiting], [[], 0]);
-    recheck.stop();
+    recheck.waits('b', needs);
+    await pass(10);
+    assert.deepEqual([touched, recheck.waiting], [[], 1]);
   });
 
-  it('writes at most once a second, and ever more seldom for the same pod and node', async () => {
-    const { recheck, touched, clock } = recheckOf();
+  it('writes at most once a second, one node after the other', async () => {
+    const { recheck, touched, times, pass } = recheckOf();
     recheck.waits('a', needs);
-    const improveAt = async (now: number) => {
-      clock.now = now;
-      recheck.improved('n1');
-      await delay(SOON);
-    };
-    const writes: number[] = [];
-    for (const now of [0, 1.1, 2.2, 3.3, 5, 7.5, 9, 12, 15.6]) {
-      const before = touched.length;
-      await improveAt(now);
-      if (touched.length > before) writes.push(now);
-    }
-    // After 1, 2, 4 and 8 seconds.
-    assert.deepEqual(writes, [0, 1.1, 3.3, 7.5, 15.6]);
-    recheck.stop();
+    for (const node of ['n1', 'n2', 'n3']) recheck.improved(node);
+    await pass(10);
+    assert.deepEqual(
+      [touched, times],
+      [
+        ['n1', 'n2', 'n3'],
+        [0.1, 1.1, 2.1],
+      ],
+    );
   });
 
-  it('goes on at once where the scheduler has not gone round yet', async () => {
-    const { recheck, touched, clock } = recheckOf();
-    for (let i = 0; i < 6; i++) {
-      clock.now += 1.1;
-      recheck.neverOffered('a', needs, 'far', 4);
-      await delay(SOON);
+  it('touches one node for the same pod ever more seldom, and puts off what comes too soon', async () => {
+    const { recheck, times, pass } = recheckOf();
+    recheck.waits('a', needs);
+    for (let seconds = 0; seconds < 1200; seconds += 0.5) {
+      recheck.improved('n1');
+      await pass(0.5);
     }
-    assert.equal(touched.length, 6, 'four rounds, then after one and after one more second');
-    clock.now += 1.1;
-    recheck.neverOffered('a', needs, 'far', 4);
-    await delay(SOON);
-    assert.equal(touched.length, 6);
-    recheck.stop();
+    const waits = times.slice(1).map((time, i) => time - times[i]!);
+    assert.deepEqual(
+      waits.map((wait) => Math.round(wait)),
+      [1, 2, 4, 8, 16, 32, 64, 128, 256],
+    );
+  });
+
+  it('makes good for a change that came too soon after the last touch, once', async () => {
+    const { recheck, times, pass } = recheckOf();
+    recheck.waits('a', needs);
+    for (let change = 0; change < 4; change++) {
+      recheck.improved('n1');
+      await pass(SOON);
+    }
+    await pass(600);
+    assert.deepEqual(times, [0.1, 1.1]);
+  });
+
+  it('a pod that was not put off yet does not wait for one that was', async () => {
+    const { recheck, times, pass } = recheckOf();
+    recheck.waits('a', needs);
+    for (let change = 0; change < 3; change++) {
+      recheck.improved('n1');
+      await pass(2);
+    }
+    recheck.waits('b', needs);
+    recheck.improved('n1');
+    await pass(SOON);
+    assert.equal(times.at(-1), 6.1);
+  });
+
+  it('goes on at once where the scheduler has not gone round yet, and then ever more seldom', async () => {
+    const { recheck, times, pass } = recheckOf();
+    // As the scheduler would: it looks again at each touch and passes the node over each time.
+    let seen = -1;
+    for (let steps = 0; steps < 1400 / STEP; steps++) {
+      if (times.length > seen) {
+        seen = times.length;
+        recheck.neverOffered('a', needs, 'far', 4);
+      }
+      await pass(STEP);
+    }
+    const waits = times.slice(1).map((time, i) => Math.round(time - times[i]!));
+    assert.deepEqual(waits, [1, 1, 1, 1, 1, 2, 4, 8, 16, 32, 64, 128, 256]);
   });
 });
