@@ -49,7 +49,6 @@ await build({
   outExtension: { '.js': '.cjs' },
   external: ['koffi'],
   minifySyntax: true,
-  keepNames: true,
   legalComments: 'none',
   plugins: [dropUnusedModels],
   logLevel: 'warning',

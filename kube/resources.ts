@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { resourceList, textMap } from './maps.ts';
 
 /**
  * The parts of Kubernetes objects that Plumbline reads, checked where they enter. Unknown fields pass by unread: these
@@ -17,8 +18,8 @@ export const objectMeta = z.object({
   uid: z.string().optional(),
   resourceVersion: z.string().optional(),
   deletionTimestamp: z.string().optional(),
-  labels: z.record(z.string(), z.string()).nullish().transform(nullToUndefined),
-  annotations: z.record(z.string(), z.string()).nullish().transform(nullToUndefined),
+  labels: textMap,
+  annotations: textMap,
   ownerReferences: z
     .array(
       z.object({
@@ -34,18 +35,13 @@ export const objectMeta = z.object({
     .transform(nullToUndefined),
 });
 
-/** JSON allows a bare number where Kubernetes documents a quantity; the API server normalises it to a string. */
-const quantity = z.union([z.string(), z.number().transform(String)]);
-
-export const resourceList = z.record(z.string(), quantity);
-
 export const container = z.object({
   name: z.string(),
   restartPolicy: z.string().optional(),
   resources: z
     .object({
-      requests: resourceList.nullish().transform(nullToUndefined),
-      limits: resourceList.nullish().transform(nullToUndefined),
+      requests: resourceList,
+      limits: resourceList,
     })
     .nullish()
     .transform(nullToUndefined),
@@ -90,12 +86,12 @@ export const pod = z.object({
     initContainers: z.array(container).nullish().transform(nullToUndefined),
     resources: z
       .object({
-        requests: resourceList.nullish().transform(nullToUndefined),
-        limits: resourceList.nullish().transform(nullToUndefined),
+        requests: resourceList,
+        limits: resourceList,
       })
       .nullish()
       .transform(nullToUndefined),
-    nodeSelector: z.record(z.string(), z.string()).nullish().transform(nullToUndefined),
+    nodeSelector: textMap,
     affinity: affinity.nullish().transform(nullToUndefined),
   }),
   status: z
@@ -119,7 +115,7 @@ export const node = z.object({
   spec: z.object({ unschedulable: z.boolean().optional() }).nullish().transform(nullToUndefined),
   status: z
     .object({
-      allocatable: resourceList.nullish().transform(nullToUndefined),
+      allocatable: resourceList,
       conditions: z
         .array(z.object({ type: z.string(), status: z.string() }))
         .nullish()
@@ -147,7 +143,7 @@ export const lease = z.object({
 export const virtualMachineInstance = z.object({
   metadata: objectMeta,
   spec: z.object({
-    nodeSelector: z.record(z.string(), z.string()).nullish().transform(nullToUndefined),
+    nodeSelector: textMap,
     affinity: affinity.nullish().transform(nullToUndefined),
     domain: z.object({
       cpu: z
@@ -171,8 +167,8 @@ export const virtualMachineInstance = z.object({
         .transform(nullToUndefined),
       resources: z
         .object({
-          requests: resourceList.nullish().transform(nullToUndefined),
-          limits: resourceList.nullish().transform(nullToUndefined),
+          requests: resourceList,
+          limits: resourceList,
         })
         .nullish()
         .transform(nullToUndefined),

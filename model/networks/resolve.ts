@@ -86,10 +86,12 @@ function classOf({ ref }: NetworkInterface, request: ResolveRequest): NetworkCla
 }
 
 function wishFor({ name, ref }: NetworkInterface, wishes: AffinityWishes): Affinity | undefined {
+  if (wishes.size === 0) return undefined;
   return wishes.get(name) ?? (ref && (wishes.get(refText(ref)) ?? wishes.get(ref.name)));
 }
 
 function unknownWishes(wishes: AffinityWishes, interfaces: readonly NetworkInterface[]): NetworkFinding[] {
+  if (wishes.size === 0) return [];
   const known = new Set(interfaces.flatMap(({ name, ref }) => (ref ? [name, refText(ref), ref.name] : [name])));
   const names = interfaces.map(({ name }) => name).join(', ') || 'none';
   return [...wishes.keys()]
