@@ -7,31 +7,22 @@ import { NATIVE_BENCHES } from './native/index.ts';
 import { NODE_AGENT_BENCHES } from './node-agent/index.ts';
 import { SCHEDULER_PLUGIN_BENCHES } from './scheduler-plugin/index.ts';
 import { besideRealScheduler } from './scheduler-plugin/real-scheduler.ts';
-import { type BenchSettings, DEFAULTS } from './support/settings.ts';
+import { type BenchGroup, type BenchSettings, DEFAULTS } from './support/settings.ts';
 import type { BenchResult } from './support/timing.ts';
 import { writeTable } from './table.ts';
 import { VM_PINNING_BENCHES } from './vm-pinning/index.ts';
 import { WEBHOOK_BENCHES } from './webhook/index.ts';
 
-type Bench = (settings: BenchSettings) => BenchResult | BenchResult[] | Promise<BenchResult | BenchResult[]>;
-
-interface Group {
-  readonly names: readonly string[];
-  readonly benches: readonly Bench[];
-  /** Only when a prefix asks for it. */
-  readonly onRequest?: true;
-}
-
 /** What each group's names begin with, so that a prefix runs no more than it must. */
-const GROUPS: readonly Group[] = [
+const GROUPS: readonly BenchGroup[] = [
   { names: ['model.'], benches: MODEL_BENCHES },
   ...WEBHOOK_BENCHES,
-  { names: ['scheduler-plugin.'], benches: SCHEDULER_PLUGIN_BENCHES },
+  ...SCHEDULER_PLUGIN_BENCHES,
   { names: ['kube-scheduler.'], benches: [besideRealScheduler], onRequest: true },
   ...CONSOLE_BENCHES,
   { names: ['cli.'], benches: CLI_BENCHES },
   { names: ['native.'], benches: NATIVE_BENCHES },
-  { names: ['node-agent.'], benches: NODE_AGENT_BENCHES },
+  ...NODE_AGENT_BENCHES,
   { names: ['vm-pinning.'], benches: VM_PINNING_BENCHES },
   { names: START_UP_NAMES, benches: [startUpAndMemory] },
 ];

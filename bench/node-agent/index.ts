@@ -1,5 +1,4 @@
-import type { BenchSettings } from '../support/settings.ts';
-import type { BenchResult } from '../support/timing.ts';
+import type { BenchGroup } from '../support/settings.ts';
 import { affinityOverC } from './affinity.ts';
 import { renameToSubscriber } from './assignments.ts';
 import { longRun } from './long-run.ts';
@@ -8,13 +7,13 @@ import { ovsReaction } from './ovs-reaction.ts';
 import { parsing } from './parsing.ts';
 import { renameToPublished } from './published.ts';
 
-/** Every measurement of node-agent/, in the order in which it is printed. */
-export const NODE_AGENT_BENCHES: readonly ((settings: BenchSettings) => Promise<BenchResult | BenchResult[]>)[] = [
-  affinityOverC,
-  renameToSubscriber,
-  renameToPublished,
-  parsing,
-  longRun,
-  ovsReaction,
-  ovsIdle,
+/** Every measurement of node-agent/ with what its names begin with, in the order in which they are printed. */
+export const NODE_AGENT_BENCHES: readonly BenchGroup[] = [
+  { names: ['node-agent.affinity'], benches: [affinityOverC] },
+  { names: ['node-agent.rename-to-subscriber'], benches: [renameToSubscriber] },
+  { names: ['node-agent.rename-to-published'], benches: [renameToPublished] },
+  { names: ['node-agent.parse'], benches: [parsing] },
+  { names: ['node-agent.private-megabytes', 'node-agent.idle-percent'], benches: [longRun] },
+  { names: ['node-agent.ovs-reaction'], benches: [ovsReaction] },
+  { names: ['node-agent.ovs-idle'], benches: [ovsIdle] },
 ];

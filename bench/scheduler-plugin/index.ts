@@ -5,6 +5,7 @@ import { build } from 'esbuild';
 import { shippedNodeOptions } from '../../test/support/shipped.ts';
 import { type Client, createClient, quantile } from '../support/http-load.ts';
 import { type Running, root, run, runScript } from '../support/process.ts';
+import type { BenchGroup } from '../support/settings.ts';
 import { type BenchResult, summary } from '../support/timing.ts';
 import { filterBody } from './nodes.ts';
 import { reportUpdates } from './updates.ts';
@@ -55,7 +56,6 @@ async function bundle(): Promise<string> {
     bundle: true,
     platform: 'node',
     format: 'cjs',
-    keepNames: true,
     minifySyntax: true,
     logLevel: 'error',
   });
@@ -140,10 +140,10 @@ export async function filterTail(): Promise<BenchResult[]> {
   }
 }
 
-/** Every measurement of scheduler-plugin/, in the order in which it is printed. */
-export const SCHEDULER_PLUGIN_BENCHES: readonly (() => BenchResult | Promise<BenchResult[]>)[] = [
-  reportUpdates,
-  filterOverOthers,
-  filterGrowth,
-  filterTail,
+/** Every measurement of scheduler-plugin/ with what its names begin with, in the order in which they are printed. */
+export const SCHEDULER_PLUGIN_BENCHES: readonly BenchGroup[] = [
+  { names: ['scheduler-plugin.share-of-a-core'], benches: [reportUpdates] },
+  { names: ['scheduler-plugin.filter-5000-names', 'scheduler-plugin.bytes-per-node'], benches: [filterOverOthers] },
+  { names: ['scheduler-plugin.filter-15000'], benches: [filterGrowth] },
+  { names: ['scheduler-plugin.filter-p99'], benches: [filterTail] },
 ];

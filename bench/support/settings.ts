@@ -1,3 +1,5 @@
+import type { BenchResult } from './timing.ts';
+
 /** What a caller may choose of the measurements that take long. */
 export interface BenchSettings {
   /** On the real kube-scheduler: nodes of the cluster, pods that wait for each start of it, and such turns. */
@@ -12,3 +14,14 @@ export interface BenchSettings {
 
 /** What the figures of docs/benchmarks.md were measured with. */
 export const DEFAULTS = { nodes: 5000, pods: 1000, rounds: 5, idle: 30 } as const;
+
+type Bench = (settings: BenchSettings) => BenchResult | BenchResult[] | Promise<BenchResult | BenchResult[]>;
+
+/** Measurements that are made together. */
+export interface BenchGroup {
+  /** What the names of its results begin with. */
+  readonly names: readonly string[];
+  readonly benches: readonly Bench[];
+  /** Only when a prefix asks for it. */
+  readonly onRequest?: true;
+}

@@ -1,13 +1,10 @@
-import type { BenchResult } from '../support/timing.ts';
+import type { BenchGroup } from '../support/settings.ts';
 import { memoryOfCaches, memoryOverReviews } from './memory.ts';
 import { PEPR_NAMES, peerPepr } from './pepr.ts';
 import { reviewsOverExpress } from './speed.ts';
 
 /** Every measurement of webhook/ with the names it gives, in the order in which they are printed. */
-export const WEBHOOK_BENCHES: readonly {
-  readonly names: readonly string[];
-  readonly benches: readonly (() => Promise<BenchResult | BenchResult[]>)[];
-}[] = [
+export const WEBHOOK_BENCHES: readonly BenchGroup[] = [
   { names: ['webhook.reviews-over-express'], benches: [reviewsOverExpress] },
   { names: PEPR_NAMES, benches: [peerPepr] },
   { names: ['webhook.rss-over-pepr', 'webhook.private-memory-growth-in-100k-reviews'], benches: [memoryOverReviews] },
