@@ -47,6 +47,9 @@ export interface LeaderElectionOptions {
   readonly wallClock?: () => number;
 }
 
+/** Stands for the version of a Lease that has changed and could not be read since. */
+const UNREAD = '';
+
 /** Of the duration, how much the holder stops earlier than others may begin. */
 const MARGIN = 0.25;
 
@@ -62,8 +65,7 @@ export function createLeaderElection(options: LeaderElectionOptions): LeaderElec
   let ended = false;
   let underWay: Promise<void> = Promise.resolve();
   let holder: string | undefined;
-  /** The Lease as it was last seen to have changed, when, and how long its holder may lead from then on. */
-  let observed: { readonly version: string; readonly at: number; readonly lasts: number } | undefined;
+  const others = createObservation({ identity, duration, now });
 
   const isLeader = () => now() < deadline;
 
@@ -106,23 +108,12 @@ export function createLeaderElection(options: LeaderElectionOptions): LeaderElec
     }
   };
 
-  /** Whether nobody else may think that it leads. A Lease that was deleted still has its holder. */
-  const isFree = (held: Lease | undefined): boolean => {
-    if (held !== undefined) {
-      const version = held.metadata.resourceVersion ?? '';
-      const { holderIdentity, leaseDurationSeconds = duration } = held.spec ?? {};
-      const isNobodys = holderIdentity === undefined || holderIdentity === '' || holderIdentity === identity;
-      const lasts = isNobodys ? 0 : leaseDurationSeconds;
-      if (observed?.version !== version) observed = { version, at: now(), lasts };
-    }
-    return observed === undefined || now() - observed.at >= observed.lasts;
-  };
-
   const round = async (signal: AbortSignal): Promise<void> => {
     const held = await read(signal);
     settled = true;
     holder = held?.spec?.holderIdentity;
-    if (!isFree(held)) {
+    others.saw(held);
+    if (!others.haveStopped()) {
       deadline = Number.NEGATIVE_INFINITY;
       return;
     }
@@ -134,8 +125,8 @@ export function createLeaderElection(options: LeaderElectionOptions): LeaderElec
       tell();
       deadline = begun + duration * (1 - MARGIN);
     } catch (error) {
-      // Somebody was quicker.
       if (!isConflict(error) && !isAlreadyExists(error)) throw error;
+      others.wereQuicker();
       deadline = Number.NEGATIVE_INFINITY;
     }
   };
@@ -180,5 +171,35 @@ export function createLeaderElection(options: LeaderElectionOptions): LeaderElec
         log.warn({ err, lease: name }, 'could not give the lease up; another replica waits for its end');
       }
     },
+  };
+}
+
+/**
+ * How long somebody else may think that it leads: from when the Lease was last seen to have changed, for its duration.
+ * A Lease that was deleted still has its holder, who may have renewed it after it was last seen: so that it is gone
+ * counts as a change, and so does that another was quicker to write it.
+ */
+function createObservation({
+  identity,
+  duration,
+  now,
+}: Required<Pick<LeaderElectionOptions, 'identity' | 'duration' | 'now'>>) {
+  let observed: { readonly version: string; readonly at: number; readonly lasts: number } | undefined;
+  return {
+    saw(held: Lease | undefined): void {
+      if (held === undefined) {
+        if (observed !== undefined && observed.version !== UNREAD)
+          observed = { ...observed, version: UNREAD, at: now() };
+        return;
+      }
+      const version = held.metadata.resourceVersion ?? UNREAD;
+      const { holderIdentity, leaseDurationSeconds = duration } = held.spec ?? {};
+      const isNobodys = holderIdentity === undefined || holderIdentity === '' || holderIdentity === identity;
+      if (observed?.version !== version) observed = { version, at: now(), lasts: isNobodys ? 0 : leaseDurationSeconds };
+    },
+    wereQuicker(): void {
+      observed = { version: UNREAD, at: now(), lasts: duration };
+    },
+    haveStopped: () => observed === undefined || now() - observed.at >= observed.lasts,
   };
 }

@@ -142,6 +142,54 @@ describe('leader election', function () {
     }
   });
 
+  it('who finds the Lease deleted waits for the duration, since its holder may have renewed it unseen', async () => {
+    const first = candidate('a');
+    await eventually('the first to lead', () => first.isLeader());
+    let looks = 0;
+    const second: Candidate = candidate('b', {
+      ...api.client,
+      async get(path, options) {
+        looks++;
+        // For longer than the duration nothing was seen; meanwhile the holder has renewed, and the Lease was deleted.
+        if (looks === 3) second.clock.skip += DURATION;
+        if (looks === 3) await api.client.delete(PATH);
+        return api.client.get(path, options);
+      },
+    });
+    while (looks < 8) {
+      assert.ok(!(first.isLeader() && second.isLeader()));
+      await delay(10);
+    }
+    assert.ok(first.isLeader());
+    await first.stop();
+    await api.client.delete(PATH);
+    await eventually('the second to lead', () => second.isLeader());
+  });
+
+  it('who was too slow to make the Lease waits for the duration, though it never reads it', async () => {
+    let first: Candidate | undefined;
+    const second: Candidate = candidate('b', {
+      ...api.client,
+      async create(path, body, options) {
+        if (first === undefined) {
+          first = candidate('a');
+          await eventually('the first to lead', () => first?.isLeader() === true);
+        }
+        return api.client.create(path, body, options);
+      },
+      async get(path, options) {
+        if (first !== undefined) await api.client.delete(PATH).catch(() => undefined);
+        return api.client.get(path, options);
+      },
+    });
+    const end = performance.now() + DURATION * 600;
+    while (performance.now() < end) {
+      assert.ok(!(first?.isLeader() && second.isLeader()));
+      await delay(10);
+    }
+    assert.ok(!second.isLeader());
+  });
+
   it('a Lease that is deleted under its holder is made anew, and at no time do two lead', async () => {
     const all = ['a', 'b', 'c'].map((identity) => candidate(identity));
     await eventually('all to be settled', () => all.every(({ settled }) => settled));
