@@ -22,6 +22,15 @@ const AGAINST: Readonly<Record<string, string>> = {
   'scheduler-plugin.share-of-a-core-for-500-reports-a-second': 'processor time for 500 reports a second; one core',
   'kube-scheduler.':
     'pods a second of a real kube-scheduler, 5,000 nodes, 1,000 pods; with an extender that echoes the names',
+  'races.vms-rejected-per-1000':
+    'VMs that a kubelet rejected, since the other scheduler was there first; 50 nearly full nodes',
+  'races.ordinary-pods-rejected-per-1000': 'Guaranteed pods of the cluster’s own scheduler, in the same run',
+  'races.rejections-in-a-row': 'most rejections of one owner before its pod ran',
+  'outage.ordinary-pods-over-no-plumbline':
+    'pods a second of the cluster’s own kube-scheduler while the extender hangs; without Plumbline',
+  'takeover.longest-task-ms': 'milliseconds of the event loop after a takeover, 5,000 full nodes and 1,000 waiting VMs',
+  'takeover.first-answer-ms': 'milliseconds until the first call after a takeover is answered, in the same cluster',
+  'scheduler-plugin.loopback-http-over-tls': 'a filter call over plain HTTP; over TLS',
   'kube-scheduler.default-profile-unmatched':
     'pods for a second of kube-scheduler’s processor time; without any extender',
   'kube-scheduler.all-nodes-profile-unmatched':
@@ -54,6 +63,8 @@ const AGAINST: Readonly<Record<string, string>> = {
   'model.prediction-over-sets': 'predictions a second; the same algorithm on JavaScript Sets',
   'model.guest-cells-32-rooms-over-16': 'fitting guest cells on 32 NUMA nodes; on 16',
   'model.guest-cells': 'fitting one guest cell more on 16 NUMA nodes; one less',
+  'hostile.': 'time per byte of the worst input that is accepted; of a typical one',
+  'hostile.ms-': 'milliseconds of processor time for the worst input that is accepted',
   'webhook.start-up': 'from the start of the process until it serves; a bare node:http server',
   'scheduler-plugin.start-up': 'from the start of the process until it serves; a bare node:http server',
   'node-agent.start-up': 'from the start of the process until it serves; a bare node:http server',

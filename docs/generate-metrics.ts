@@ -5,6 +5,8 @@ import { createAgentMetrics } from '../node-agent/metrics.ts';
 import { registerDatapathMetrics } from '../node-agent/ovs-affinity/datapath-metrics.ts';
 import { createLogger } from '../runtime/log.ts';
 import { Registry } from '../runtime/metrics.ts';
+import { createRequestBodies } from '../runtime/request-bodies.ts';
+import { registerServerMetrics } from '../runtime/server-metrics.ts';
 import { createExtenderMetrics } from '../scheduler-plugin/metrics.ts';
 import { createWebhookMetrics } from '../webhook/metrics.ts';
 
@@ -21,11 +23,19 @@ const PAGE = join(DIRECTORY, 'metrics.md');
 const RULES = join(DIRECTORY, '../manifests/components/monitoring/rules.yaml');
 const [BEGIN, END] = ['<!-- begin: npm run docs:metrics -->', '<!-- end -->'];
 
+/** A server without callers. */
+const IDLE = {
+  bodies: createRequestBodies({ largest: 0 }),
+  server: { connections: { open: 0, evicted: 0 }, expiries: new Map() },
+};
+
 /** Every metric of Plumbline's own, by the daemon that has it. */
 export function describedMetrics(): Readonly<Record<string, readonly DescribedMetric[]>> {
   const registries = { webhook: new Registry(), 'scheduler-plugin': new Registry(), 'node-agent': new Registry() };
   createWebhookMetrics(registries.webhook);
+  registerServerMetrics(registries.webhook, 'plumbline_webhook', IDLE);
   createExtenderMetrics(registries['scheduler-plugin']);
+  registerServerMetrics(registries['scheduler-plugin'], 'plumbline_extender', IDLE);
   createAgentMetrics(registries['node-agent']);
   registerDatapathMetrics(registries['node-agent'], { rundir: '/none', log: createLogger('docs', 'silent') });
   return Object.fromEntries(

@@ -15,6 +15,9 @@ export interface NicPlace {
   readonly unknown: readonly string[];
 }
 
+/** Interfaces below one that are looked at. */
+const MOST = 1024;
+
 const ABSENT: NicPlace = { kind: 'absent', cells: CpuSet.EMPTY, unknown: [] };
 const VIRTUAL: NicPlace = { kind: 'virtual', cells: CpuSet.EMPTY, unknown: [] };
 
@@ -27,14 +30,19 @@ const VIRTUAL: NicPlace = { kind: 'virtual', cells: CpuSet.EMPTY, unknown: [] };
  * Source: Documentation/ABI/testing/sysfs-class-net, sysfs-bus-pci of the kernel.
  * @param root where sysfs is, usually `/sys`
  */
-export function placeOfNic(root: string, name: string, seen: ReadonlySet<string> = new Set()): NicPlace {
-  const directory = join(root, 'class/net', name);
+export function placeOfNic(root: string, name: string): NicPlace {
+  return placeOnce(root, name, new Set());
+}
+
+/** Each interface is looked at once: of a stack in which many lead to the same ones there are more ways than interfaces. */
+function placeOnce(root: string, name: string, seen: Set<string>): NicPlace {
+  const directory = directoryOf(root, name);
   const entries = list(directory);
   if (entries === undefined) return ABSENT;
-  const members = lowerNames(directory, entries).filter((lower) => !seen.has(lower));
-  if (members.length > 0) {
-    const below = new Set([...seen, name]);
-    return together(members.map((lower) => placeOfNic(root, lower, below)));
+  seen.add(name);
+  const lower = lowerNames(directory, entries);
+  if (lower.length > 0) {
+    return together(lower.map((one) => (seen.has(one) || seen.size >= MOST ? VIRTUAL : placeOnce(root, one, seen))));
   }
   return entries.includes('device') ? placeOfDevice(join(directory, 'device'), root, name) : VIRTUAL;
 }
@@ -45,9 +53,9 @@ export function placeOfPci(root: string, address: string): NicPlace {
   return list(directory) === undefined ? ABSENT : placeOfDevice(directory, root, address);
 }
 
-/** Whether an interface carries somebody's traffic rather than the host's: a veth, a tap, a VF's representor. */
+/** Whether an interface carries a guest's traffic rather than the host's: a veth, a tap, a VF's representor. */
 export function isGuestSide(root: string, name: string): boolean {
-  const directory = join(root, 'class/net', name);
+  const directory = directoryOf(root, name);
   if (read(join(directory, 'tun_flags')) !== undefined) return true;
   if (/^(?:c\d+)?pf\d+(?:vf|sf)\d+$/.test(read(join(directory, 'phys_port_name')) ?? '')) return true;
   const [own, peer] = [read(join(directory, 'ifindex')), read(join(directory, 'iflink'))];
@@ -59,10 +67,16 @@ export function isGuestSide(root: string, name: string): boolean {
  * the kernel answers a read of its `carrier` with an error.
  */
 export function hasCarrier(root: string, name: string): boolean | undefined {
-  const directory = join(root, 'class/net', name);
+  const directory = directoryOf(root, name);
   const carrier = read(join(directory, 'carrier'));
   if (carrier !== undefined) return carrier === '1';
   return read(join(directory, 'operstate')) === 'down' ? false : undefined;
+}
+
+/** The switch names interfaces, too: a name that leads elsewhere is one that is not there. */
+function directoryOf(root: string, name: string): string {
+  const isName = name !== '' && name !== '.' && name !== '..' && !name.includes('/') && !name.includes('\0');
+  return join(root, 'class/net', isName ? name : ' ');
 }
 
 /** What an interface is made of. A bond lists its slaves in a file of its own, too. */

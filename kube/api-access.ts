@@ -18,6 +18,8 @@ export interface ApiAccess {
   readonly key: string | Buffer | undefined;
   /** The bearer token; read anew each time, as the kubelet replaces it every hour. Undefined: there is none. */
   readonly token: () => string | undefined;
+  /** Where that is read from, if a kubeconfig names a file. */
+  readonly tokenFile?: string | undefined;
 }
 
 /** What a pod has of its service account. */
@@ -105,7 +107,8 @@ function fromKubeconfig(file: string): ApiAccess {
     if (data !== undefined) return Buffer.from(data, 'base64');
     return path === undefined ? undefined : readGiven(resolve(dirname(file), path));
   };
-  const { token, tokenFile } = user;
+  const { token } = user;
+  const tokenFile = user.tokenFile === undefined ? undefined : resolve(dirname(file), user.tokenFile);
   return {
     server: cluster.server.replace(/\/+$/, ''),
     ca: content(cluster['certificate-authority'], cluster['certificate-authority-data']),
@@ -113,12 +116,8 @@ function fromKubeconfig(file: string): ApiAccess {
     serverName: cluster['tls-server-name'],
     cert: content(user['client-certificate'], user['client-certificate-data']),
     key: content(user['client-key'], user['client-key-data']),
-    token: () =>
-      tokenFile === undefined
-        ? token
-        : readGiven(resolve(dirname(file), tokenFile))
-            .toString()
-            .trim(),
+    token: () => (tokenFile === undefined ? token : readGiven(tokenFile).toString().trim()),
+    tokenFile,
   };
 }
 

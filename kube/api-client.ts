@@ -2,8 +2,9 @@ import { Agent as HttpAgent, request as httpRequest, type IncomingMessage } from
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
 import { underSignals } from '../runtime/signals.ts';
 import type { ApiAccess } from './api-access.ts';
-import { type Content, callsOver, decode, queryString, statusError, unreachable } from './calls.ts';
+import { ACCEPT, type Content, callsOver, decode, queryString, readText, statusError, unreachable } from './calls.ts';
 import type { KubeClient, RequestOptions } from './client.ts';
+import { KubeError } from './errors.ts';
 
 /** Seconds for a whole exchange. */
 const TIMEOUT = 10;
@@ -39,7 +40,7 @@ export function createApiClient(access: ApiAccess, userAgent: string, connection
           agent,
           method,
           headers: {
-            accept: 'application/json',
+            accept: ACCEPT,
             'user-agent': userAgent,
             ...(token !== undefined && { authorization: `Bearer ${token}` }),
             ...(content !== undefined && { 'content-type': content.type, 'content-length': body?.length }),
@@ -63,10 +64,10 @@ export function createApiClient(access: ApiAccess, userAgent: string, connection
       answer = await underSignals([options.signal], options.timeout ?? TIMEOUT, async (signal) => {
         const response = await open(method, path, { ...options, signal }, content);
         const { statusCode: status = 0, headers } = response;
-        return { status, type: headers['content-type'], text: await readText(response) };
+        return { status, type: headers['content-type'], text: await readText(response, options.largest) };
       });
     } catch (error) {
-      if (options.signal?.aborted) throw error;
+      if (options.signal?.aborted || error instanceof KubeError) throw error;
       throw unreachable(method, path, error);
     }
     if (answer.status >= 400) throw statusError(method, path, answer.status, answer.text);
@@ -83,10 +84,4 @@ export function createApiClient(access: ApiAccess, userAgent: string, connection
     },
     close: async () => agent.destroy(),
   };
-}
-
-async function readText(response: IncomingMessage): Promise<string> {
-  const chunks: Buffer[] = [];
-  for await (const chunk of response) chunks.push(chunk as Buffer);
-  return Buffer.concat(chunks).toString('utf8');
 }

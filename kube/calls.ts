@@ -10,7 +10,18 @@ export interface Content {
 /** One call: resolves to what its answer's body says, undefined where it is empty. @throws KubeError */
 export type Exchange = (method: string, path: string, options: RequestOptions, content?: Content) => Promise<unknown>;
 
+/** Bytes of an answer. The largest object that the API server stores is 1.5 MiB, and it takes 3 MiB in a request. */
+export const LARGEST_ANSWER = 16 * 1024 * 1024;
+/** Characters of what a server says in a refusal that go into an error. */
+const LONGEST_REASON = 64;
+const LONGEST_TEXT = 512;
+
 const JSON_TYPE = 'application/json';
+/**
+ * What client-go sends. Aggregated APIs that declare no produced type (KubeVirt's subresources) answer 406 to a client
+ * that accepts JSON alone.
+ */
+export const ACCEPT = 'application/json, */*';
 
 /** The calls that are answered once, over whatever carries them. */
 export function callsOver(exchange: Exchange): Pick<KubeClient, 'get' | 'create' | 'replace' | 'patch' | 'delete'> {
@@ -46,9 +57,9 @@ export function statusError(method: string, path: string, status: number, text: 
   let reason = `HTTP${status}`;
   let message = '';
   try {
-    const body = JSON.parse(text) as { reason?: string; message?: string };
-    reason = body.reason ?? reason;
-    message = body.message ? `: ${body.message}` : '';
+    const body = JSON.parse(text) as { reason?: unknown; message?: unknown };
+    if (typeof body.reason === 'string') reason = body.reason.slice(0, LONGEST_REASON);
+    if (typeof body.message === 'string' && body.message !== '') message = `: ${body.message.slice(0, LONGEST_TEXT)}`;
   } catch {
     // What stands between here and the server may answer with plain text: the status says enough.
   }
@@ -58,4 +69,16 @@ export function statusError(method: string, path: string, status: number, text: 
 /** Nobody answered. */
 export function unreachable(method: string, path: string, error: unknown): KubeError {
   return new KubeError(0, 'Unreachable', `${method} ${path}: ${(error as Error).message}`, { cause: error });
+}
+
+/** @throws KubeError `TooLarge`; the rest is not read */
+export async function readText(body: AsyncIterable<Uint8Array>, largest = LARGEST_ANSWER): Promise<string> {
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  for await (const chunk of body) {
+    size += chunk.length;
+    if (size > largest) throw new KubeError(0, 'TooLarge', `the answer is larger than ${largest} bytes`);
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString('utf8');
 }

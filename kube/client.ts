@@ -2,7 +2,17 @@ import { KubeConfig } from '@kubernetes/client-node';
 import { Agent, type Dispatcher, request } from 'undici';
 import { ConfigError } from '../runtime/config.ts';
 import { underSignals } from '../runtime/signals.ts';
-import { type Content, callsOver, decode, type Exchange, queryString, statusError, unreachable } from './calls.ts';
+import {
+  ACCEPT,
+  type Content,
+  callsOver,
+  decode,
+  type Exchange,
+  queryString,
+  readText,
+  statusError,
+  unreachable,
+} from './calls.ts';
 import { KubeError } from './errors.ts';
 
 export type PatchType = 'application/json-patch+json' | 'application/merge-patch+json' | 'application/apply-patch+yaml';
@@ -12,6 +22,8 @@ export interface RequestOptions {
   readonly signal?: AbortSignal | undefined;
   /** Seconds for the whole exchange. Default 10. A watch has none. */
   readonly timeout?: number;
+  /** Bytes of the longest answer that is read; of a longer one a KubeError `TooLarge`. Default LARGEST_ANSWER. */
+  readonly largest?: number;
 }
 
 /** The API server, by path: `/api/v1/nodes/worker-0`. Bodies are decoded JSON; check them with a schema. */
@@ -33,6 +45,8 @@ export interface KubeClientOptions {
   readonly userAgent: string;
 }
 
+/** What the library falls back to where it finds nothing. */
+const NO_CLUSTER = 'http://localhost:8080';
 const TIMEOUT = 10;
 /** Sockets to the API server. Watches hold one each. */
 const CONNECTIONS = 32;
@@ -84,7 +98,7 @@ export function createKubeClient({ kubeconfig, userAgent }: KubeClientOptions): 
       headersTimeout: 0,
       bodyTimeout: 0,
       headers: {
-        accept: 'application/json',
+        accept: ACCEPT,
         'user-agent': userAgent,
         ...(authorization === undefined ? {} : { authorization }),
         ...(content === undefined ? {} : { 'content-type': content.type }),
@@ -96,10 +110,15 @@ export function createKubeClient({ kubeconfig, userAgent }: KubeClientOptions): 
   const exchange: Exchange = async (method, path, options, content) => {
     const answered = underSignals([options.signal], options.timeout ?? TIMEOUT, async (signal) => {
       const { statusCode, headers, body } = await send(method, path, { ...options, signal }, content);
-      return { statusCode, type: String(headers['content-type'] ?? 'no content type'), text: await body.text() };
+      return {
+        statusCode,
+        type: String(headers['content-type'] ?? 'no content type'),
+        text: await readText(body, options.largest),
+      };
     });
     const { statusCode, type, text } = await answered.catch((error) => {
-      throw options.signal?.aborted ? error : unreachable(method, path, error);
+      if (options.signal?.aborted || error instanceof KubeError) throw error;
+      throw unreachable(method, path, error);
     });
     if (statusCode >= 400) throw statusError(method, path, statusCode, text);
     return text === '' ? undefined : decode(path, text, type);
@@ -111,7 +130,7 @@ export function createKubeClient({ kubeconfig, userAgent }: KubeClientOptions): 
       try {
         const { statusCode, body } = await send('GET', path, { ...options, query: { ...options.query, watch: true } });
         if (statusCode < 400) return body;
-        throw statusError('WATCH', path, statusCode, await body.text());
+        throw statusError('WATCH', path, statusCode, await readText(body));
       } catch (error) {
         if (error instanceof KubeError || options.signal?.aborted) throw error;
         throw unreachable('WATCH', path, error);
@@ -131,6 +150,11 @@ function loadConfig(file: string | undefined): KubeConfig {
   } catch (error) {
     const where = file ?? 'the default kubeconfig';
     throw new ConfigError(`cannot read ${where}: ${(error as Error).message}; give --kubeconfig`);
+  }
+  if (file === undefined && config.getCurrentCluster()?.server === NO_CLUSTER) {
+    throw new ConfigError(
+      'this is not a pod (KUBERNETES_SERVICE_HOST is not set), and there is no kubeconfig: give --kubeconfig',
+    );
   }
   return config;
 }

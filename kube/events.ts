@@ -18,7 +18,10 @@ export interface EventText {
   readonly message: string;
 }
 
-/** Writes Kubernetes Events. Never throws and never waits for the caller: an Event is a courtesy, not a duty. */
+/**
+ * Writes Kubernetes Events. Never throws and never waits for the caller: an Event is a courtesy, not a duty. How many there
+ * are is bounded, for each object and for the process, since what they tell of can be a tenant's doing.
+ */
 export interface EventRecorder {
   record(target: EventTarget, event: EventText): void;
   /** Resolves when all Events recorded so far are written or given up. */
@@ -30,6 +33,13 @@ const LONGEST_MESSAGE = 1024;
 /** The same Event on the same object within this many seconds is written once. */
 const SAME_WITHIN = 60;
 const REMEMBERED = 1000;
+/** Events of one object at once, and seconds for each one after those; as client-go's spam filter has it. */
+const BURST = 25;
+const SECONDS_EACH = 300;
+/** Writes that are under way at a time; what comes meanwhile is dropped. */
+const MOST_PENDING = 64;
+/** Seconds between two log lines about Events that were dropped. */
+const SAID_AGAIN = 60;
 
 export interface EventRecorderOptions {
   readonly client: KubeClient;
@@ -45,6 +55,17 @@ export function createEventRecorder({ client, component, host, log, now }: Event
   const recent = new Map<string, number>();
   const pending = new Set<Promise<void>>();
   let sequence = 0;
+
+  const budgets = createBudgets(now);
+  let dropped = 0;
+  let saidAt = Number.NEGATIVE_INFINITY;
+
+  const drop = (why: string): void => {
+    dropped++;
+    if (now() - saidAt < SAID_AGAIN) return;
+    saidAt = now();
+    log.warn({ dropped, why }, 'dropping Events');
+  };
 
   const isRepeated = (key: string): boolean => {
     const last = recent.get(key);
@@ -87,11 +108,31 @@ export function createEventRecorder({ client, component, host, log, now }: Event
     record(target, event) {
       if (isRepeated([target.kind, target.namespace, target.name, target.uid, event.reason, event.message].join('\0')))
         return;
+      if (pending.size >= MOST_PENDING) return drop('too many writes are under way');
+      if (!budgets.take([target.kind, target.namespace, target.name, target.uid].join('\0'))) {
+        return drop('too many Events of one object');
+      }
       const writing = write(target, event).finally(() => pending.delete(writing));
       pending.add(writing);
     },
     async flush() {
       await Promise.all(pending);
+    },
+  };
+}
+
+/** A token bucket for each object; those of the objects that had no Event for longest are forgotten. */
+function createBudgets(now: () => number) {
+  const budgets = new Map<string, { tokens: number; at: number }>();
+  return {
+    take(object: string): boolean {
+      const { tokens: left, at } = budgets.get(object) ?? { tokens: BURST, at: now() };
+      const tokens = Math.min(BURST, left + (now() - at) / SECONDS_EACH);
+      budgets.delete(object);
+      budgets.set(object, { tokens: tokens < 1 ? tokens : tokens - 1, at: now() });
+      const [oldest] = budgets.keys();
+      if (budgets.size > REMEMBERED && oldest !== undefined) budgets.delete(oldest);
+      return tokens >= 1;
     },
   };
 }

@@ -1,13 +1,27 @@
+import { KubeError } from './errors.ts';
+
+const NEWLINE = 0x0a;
+
 /**
- * Decodes a stream of JSON objects, one a line, as the API server sends watch events. A line split over chunks is put
- * together again; a last line without its end is dropped, since the stream was cut there.
+ * The lines of a stream, as the API server sends watch events: one JSON object each. A last line without its end is
+ * dropped, since the stream was cut there. Each byte is looked at once, however many chunks a line is split over.
+ *
+ * @param longest bytes of a line
+ * @throws KubeError `TooLarge`
  */
-export async function* jsonLines(stream: AsyncIterable<Uint8Array>): AsyncGenerator<unknown> {
-  const decoder = new TextDecoder();
-  let rest = '';
+export async function* lines(stream: AsyncIterable<Uint8Array>, longest: number): AsyncGenerator<string> {
+  let parts: Uint8Array[] = [];
+  let size = 0;
   for await (const chunk of stream) {
-    const lines = (rest + decoder.decode(chunk, { stream: true })).split('\n');
-    rest = lines.pop() ?? '';
-    for (const line of lines) if (line !== '') yield JSON.parse(line);
+    let from = 0;
+    for (let end = chunk.indexOf(NEWLINE); end >= 0; end = chunk.indexOf(NEWLINE, from)) {
+      parts.push(chunk.subarray(from, end));
+      const line = Buffer.concat(parts).toString('utf8');
+      [parts, size, from] = [[], 0, end + 1];
+      if (line !== '') yield line;
+    }
+    parts.push(chunk.subarray(from));
+    size += chunk.length - from;
+    if (size > longest) throw new KubeError(0, 'TooLarge', `a watch event is larger than ${longest} bytes`);
   }
 }

@@ -28,6 +28,14 @@ export interface LeaderElection {
   release(): Promise<void>;
 }
 
+export interface LeaseRecord {
+  readonly annotation: string;
+  /** At most 256 KiB, the API server's bound on annotations; undefined: no annotation. */
+  write(): string | undefined;
+  /** Called before onChange with what the last leader wrote, which is that leader's word. */
+  read(text: string | undefined): void;
+}
+
 export interface LeaderElectionOptions {
   readonly client: KubeClient;
   readonly namespace: string;
@@ -38,6 +46,8 @@ export interface LeaderElectionOptions {
   readonly duration?: number;
   /** Seconds between renewals, and between looks. Default 2. */
   readonly interval?: number;
+  /** What the leader writes into an annotation of the Lease with each renewal, for who leads next. */
+  readonly record?: LeaseRecord;
   /** Called when this replica has become the leader, and when it is one no more. */
   readonly onChange: (leads: boolean) => void;
   readonly log: Logger;
@@ -50,11 +60,13 @@ export interface LeaderElectionOptions {
 /** Stands for the version of a Lease that has changed and could not be read since. */
 const UNREAD = '';
 
+/** Upper bound, in seconds, of another holder's lease duration, whatever its Lease says: a forged one must not end elections. */
+const LONGEST = 60;
 /** Of the duration, how much the holder stops earlier than others may begin. */
 const MARGIN = 0.25;
 
 export function createLeaderElection(options: LeaderElectionOptions): LeaderElection {
-  const { client, namespace, name, identity, duration = 8, interval = 2, onChange, log, now } = options;
+  const { client, namespace, name, identity, duration = 8, interval = 2, record, onChange, log, now } = options;
   const { wallClock = Date.now } = options;
   const collection = `/apis/coordination.k8s.io/v1/namespaces/${namespace}/leases`;
   const path = `${collection}/${name}`;
@@ -92,10 +104,15 @@ export function createLeaderElection(options: LeaderElectionOptions): LeaderElec
     };
   };
 
-  const objectOf = (held: Lease | undefined) => ({
+  const objectOf = (held: Lease | undefined, leads = leading) => ({
     apiVersion: 'coordination.k8s.io/v1',
     kind: 'Lease',
-    metadata: { name, namespace, ...(held && { resourceVersion: held.metadata.resourceVersion }) },
+    metadata: {
+      name,
+      namespace,
+      ...(held && { resourceVersion: held.metadata.resourceVersion }),
+      ...annotationsOf(record, held, leads),
+    },
     spec: specOf(held?.spec),
   });
 
@@ -123,6 +140,7 @@ export function createLeaderElection(options: LeaderElectionOptions): LeaderElec
       if (held === undefined) await client.create(collection, objectOf(held), request);
       else await client.replace(path, objectOf(held), request);
       tell();
+      if (!leading) record?.read(held?.metadata.annotations?.[record.annotation]);
       deadline = begun + duration * (1 - MARGIN);
     } catch (error) {
       if (!isConflict(error) && !isAlreadyExists(error)) throw error;
@@ -166,12 +184,19 @@ export function createLeaderElection(options: LeaderElectionOptions): LeaderElec
         const held = leaseSchema.parse(await client.get(path, { timeout: interval }));
         if (held.spec?.holderIdentity !== identity) return;
         const spec = { ...specOf(held.spec), holderIdentity: '', leaseDurationSeconds: 1 };
-        await client.replace(path, { ...objectOf(held), spec });
+        await client.replace(path, { ...objectOf(held, true), spec });
       } catch (err) {
         log.warn({ err, lease: name }, 'could not give the lease up; another replica waits for its end');
       }
     },
   };
+}
+
+/** A candidate that does not lead yet hands on what is there. */
+function annotationsOf(record: LeaseRecord | undefined, held: Lease | undefined, leads: boolean) {
+  if (record === undefined) return {};
+  const text = leads ? record.write() : held?.metadata.annotations?.[record.annotation];
+  return text === undefined ? {} : { annotations: { [record.annotation]: text } };
 }
 
 /**
@@ -195,7 +220,10 @@ function createObservation({
       const version = held.metadata.resourceVersion ?? UNREAD;
       const { holderIdentity, leaseDurationSeconds = duration } = held.spec ?? {};
       const isNobodys = holderIdentity === undefined || holderIdentity === '' || holderIdentity === identity;
-      if (observed?.version !== version) observed = { version, at: now(), lasts: isNobodys ? 0 : leaseDurationSeconds };
+      if (observed?.version !== version) {
+        const lasts = isNobodys ? 0 : Math.min(Math.max(leaseDurationSeconds, 1), LONGEST);
+        observed = { version, at: now(), lasts };
+      }
     },
     wereQuicker(): void {
       observed = { version: UNREAD, at: now(), lasts: duration };

@@ -38,6 +38,20 @@ export const pinningState = z.object({
   message: z.string().optional(),
 });
 
+/** Most containers that a report says were kept from starting, and characters of why, as the CRD bounds them. */
+export const MAX_REFUSALS = 64;
+export const MAX_REFUSAL_MESSAGE = 512;
+
+/** A container that the agent kept from starting, since its CPUs are not those it was promised. */
+export const claimRefusal = z.object({
+  /** Undefined where the pod could not be read. */
+  podUID: z.string().optional(),
+  namespace: z.string(),
+  podName: z.string(),
+  container: z.string(),
+  message: z.string(),
+});
+
 export const nodeTopologyStatus = z.object({
   kubeletVersion: z.string().optional(),
   /** NUMA nodes and their online CPUs. */
@@ -89,6 +103,7 @@ export const nodeTopologyStatus = z.object({
   pmdCPUs: cpuList.optional(),
   /** VMs with a CPU mask, by launcher pod: whether their vCPU threads are where the mask says. */
   pinning: z.array(pinningState).optional(),
+  refusals: z.array(claimRefusal).optional(),
   conditions: z
     .array(
       z.object({
@@ -110,5 +125,6 @@ export const nodeTopology = z.object({
 });
 
 export type NodeTopologyStatus = z.infer<typeof nodeTopologyStatus>;
+export type ClaimRefusal = z.infer<typeof claimRefusal>;
 export type PinningState = z.infer<typeof pinningState>;
 export type NodeTopology = z.infer<typeof nodeTopology>;

@@ -1,9 +1,11 @@
 import * as z from 'zod';
 import type { Logger } from '../runtime/log.ts';
+import { createSlices } from '../runtime/slices.ts';
 import { Backoff, sleep } from '../runtime/time.ts';
 import type { KubeClient } from './client.ts';
 import { isNotFound, KubeError } from './errors.ts';
-import { jsonLines } from './json-lines.ts';
+import { lines } from './json-lines.ts';
+import { pagesOf } from './list-pages.ts';
 import type { ObjectMeta } from './resources.ts';
 
 /**
@@ -13,7 +15,11 @@ import type { ObjectMeta } from './resources.ts';
  *
  * Invariants: the copy never shows an older state of an object after a newer one of the same watch; a failed list or
  * watch leaves the last copy in place (its age is told by `lastHeard`); a new list removes what is gone and tells the
- * listener. An object that does not fit the schema is logged and treated as absent.
+ * listener. An object that does not fit the schema, or that `project` or the listener fails on, is logged and treated as
+ * absent: one object never keeps the others away.
+ *
+ * Bounds: a page is asked for again with fewer objects when it is large, so that memory does not grow
+ * with the size of objects; objects are taken up in slices, so that no number of them holds up other work.
  */
 export interface Reflector<T> {
   /** Lists and watches until the signal is aborted; never rejects. */
@@ -58,15 +64,15 @@ export interface ReflectorOptions<S extends z.ZodType, T> {
 }
 
 const PAGE = 500;
+/** Bytes of one watch event. */
+const EVENT_BYTES = 16 * 1024 * 1024;
+/** Characters of what a log line says of an object's shape. */
+const LONGEST_ISSUES = 300;
 /** Seconds between looks for an optional kind that is not installed. */
 const ABSENT_SECONDS = 30;
 /** Seconds a watch lasts before it is opened anew, plus up to half as much at random so that daemons spread. */
 const WATCH_SECONDS = 290;
 
-const listPage = z.object({
-  metadata: z.object({ resourceVersion: z.string(), continue: z.string().optional() }),
-  items: z.array(z.unknown()).nullish(),
-});
 /** Loose: what is not named here still goes on to the schema of the kind. */
 const watchEvent = z.object({
   type: z.enum(['ADDED', 'MODIFIED', 'DELETED', 'BOOKMARK', 'ERROR']),
@@ -100,6 +106,8 @@ export function createReflector<S extends z.ZodType<{ metadata: object }>, T>(
     announce = resolve;
   });
 
+  const slices = createSlices();
+
   const put = (key: string, after: T | undefined): void => {
     const before = items.get(key);
     if (after === undefined) items.delete(key);
@@ -110,27 +118,33 @@ export function createReflector<S extends z.ZodType<{ metadata: object }>, T>(
   const decode = (key: string, object: unknown): T | undefined => {
     const result = schema.safeParse(object);
     if (result.success) return project(result.data);
-    log.warn({ path, object: key, issues: z.prettifyError(result.error) }, 'passed over an object of unexpected shape');
+    const issues = z.prettifyError(result.error).slice(0, LONGEST_ISSUES);
+    log.warn({ path, object: key, issues }, 'ignored an object of unexpected shape');
     return undefined;
+  };
+
+  /** @param object undefined: it is gone */
+  const take = (key: string, object: unknown): void => {
+    try {
+      put(key, object === undefined ? undefined : decode(key, object));
+    } catch (err) {
+      log.error({ err, path, object: key }, 'ignored an object that could not be taken up');
+      items.delete(key);
+    }
   };
 
   const list = async (signal: AbortSignal): Promise<string> => {
     const seen = new Set<string>();
-    let token: string | undefined;
     let version = '';
-    do {
-      const found = listPage.parse(
-        await client.get(path, { query: { ...query, limit: page, continue: token }, signal, timeout: 60 }),
-      );
+    for await (const found of pagesOf({ client, path, query, page, signal })) {
       for (const object of found.items ?? []) {
         const key = objectKey(metadataOf(object));
         seen.add(key);
-        put(key, decode(key, object));
+        await slices.run(() => take(key, object));
       }
-      token = found.metadata.continue === '' ? undefined : found.metadata.continue;
       version = found.metadata.resourceVersion;
-    } while (token !== undefined);
-    for (const key of [...items.keys()]) if (!seen.has(key)) put(key, undefined);
+    }
+    for (const key of [...items.keys()]) if (!seen.has(key)) await slices.run(() => take(key, undefined));
     return version;
   };
 
@@ -142,8 +156,8 @@ export function createReflector<S extends z.ZodType<{ metadata: object }>, T>(
       signal,
     });
     let version = from;
-    for await (const line of jsonLines(stream)) {
-      const { type, object } = watchEvent.parse(line);
+    for await (const line of lines(stream, EVENT_BYTES)) {
+      const { type, object } = await slices.run(() => watchEvent.parse(JSON.parse(line)));
       lastHeard = now();
       if (type === 'ERROR') {
         if (object.code === 410) return undefined;
@@ -152,7 +166,7 @@ export function createReflector<S extends z.ZodType<{ metadata: object }>, T>(
       version = object.metadata?.resourceVersion ?? version;
       if (type === 'BOOKMARK') continue;
       const key = objectKey(object.metadata ?? {});
-      put(key, type === 'DELETED' ? undefined : decode(key, object));
+      await slices.run(() => take(key, type === 'DELETED' ? undefined : object));
     }
     return version;
   };
@@ -174,7 +188,7 @@ export function createReflector<S extends z.ZodType<{ metadata: object }>, T>(
       return listed;
     } catch (error) {
       if (!optional || !isNotFound(error)) throw error;
-      for (const key of [...items.keys()]) put(key, undefined);
+      for (const key of [...items.keys()]) take(key, undefined);
       heardAll();
       await sleep(ABSENT_SECONDS, signal);
       return undefined;

@@ -53,10 +53,18 @@ const nodeRequirement = z.object({
   values: z.array(z.string()).nullish().transform(nullToUndefined),
 });
 
-/** The required part of a node affinity. */
+/** A wish among nodes that fit. Of one in a shape that is not known nothing follows. */
+const preferredNodes = z
+  .array(z.object({ preference: z.object({ matchExpressions: z.array(nodeRequirement).nullish() }) }))
+  .nullish()
+  .transform(nullToUndefined)
+  .catch(undefined);
+
+/** Node affinity. */
 export const affinity = z.object({
   nodeAffinity: z
     .object({
+      preferredDuringSchedulingIgnoredDuringExecution: preferredNodes,
       requiredDuringSchedulingIgnoredDuringExecution: z
         .object({
           nodeSelectorTerms: z
@@ -115,6 +123,7 @@ export const node = z.object({
   spec: z.object({ unschedulable: z.boolean().optional() }).nullish().transform(nullToUndefined),
   status: z
     .object({
+      capacity: resourceList,
       allocatable: resourceList,
       conditions: z
         .array(z.object({ type: z.string(), status: z.string() }))

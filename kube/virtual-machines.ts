@@ -6,6 +6,7 @@ import { objectMeta, virtualMachineInstance } from './resources.ts';
 /** A VMI's spec with what decides how it starts, which is read where VMIs are made and nowhere else. */
 export const startingSpec = virtualMachineInstance.shape.spec.extend({
   startStrategy: z.string().nullish(),
+  schedulerName: z.string().nullish(),
   livenessProbe: z.object({}).nullish(),
 });
 export const startingInstance = z.object({ metadata: objectMeta, spec: startingSpec });
@@ -31,6 +32,14 @@ export const virtualMachinePool = z.object({
   spec: z.object({ virtualMachineTemplate: z.object({ spec: z.object({ template, instancetype }) }) }),
 });
 
+/** A condition of a VMI, without its message, whose length KubeVirt does not bound. */
+export const instanceCondition = z.object({
+  type: z.string(),
+  status: z.string(),
+  reason: z.string().nullish(),
+  lastTransitionTime: z.string().nullish(),
+});
+
 /** A VMI with how far its start is. */
 export const startedInstance = z.object({
   metadata: objectMeta,
@@ -41,16 +50,7 @@ export const startedInstance = z.object({
       nodeName: z.string().optional(),
       /** Node by uid of the launcher; two while it migrates. */
       activePods: z.record(z.string(), z.string()).nullish(),
-      conditions: z
-        .array(
-          z.object({
-            type: z.string(),
-            status: z.string(),
-            reason: z.string().nullish(),
-            lastTransitionTime: z.string().nullish(),
-          }),
-        )
-        .nullish(),
+      conditions: z.array(instanceCondition).nullish(),
     })
     .nullish(),
 });

@@ -5,8 +5,15 @@ import { ParseError, quote } from './errors.ts';
  * the bound keeps `0-999999999` from costing memory before anybody has looked at it.
  */
 export const MAX_CPUS = 65_536;
+/** Characters of the longest list: every other one of all CPUs, with room to spare. */
+export const LONGEST_LIST = 524_288;
 
 const WORD = 32;
+const FULL = 0xffffffff;
+/** Ranges that are written one by one. */
+const FEW_RANGES = 64;
+/** Ranges that a message shows. */
+const BRIEF_RANGES = 12;
 
 /**
  * An immutable set of logical CPU ids.
@@ -51,15 +58,29 @@ export class CpuSet implements Iterable<number> {
   /**
    * Reads the kernel's list form, as in `/sys/devices/system/cpu/online` or `cpuset.cpus`: `0-3,8,10-11`. Empty text is
    * the empty set. White space around the whole is passed over (sysfs ends its lines).
-   * @throws ParseError if the text is not of that form or names a CPU beyond 65535
+   * @param limit one more than the highest id that is allowed
+   * @throws ParseError if the text is not of that form, is longer than LONGEST_LIST or names a CPU beyond the limit
    */
-  static parse(text: string): CpuSet {
+  static parse(text: string, limit = MAX_CPUS): CpuSet {
+    if (text.length > LONGEST_LIST) {
+      throw new ParseError('CPU list', text, `it is longer than ${LONGEST_LIST} characters`);
+    }
     const trimmed = text.trim();
     if (trimmed === '') return CpuSet.EMPTY;
-    const ranges = trimmed.split(',').map((part) => parseRange(part, text));
-    const highest = ranges.reduce((most, [, last]) => Math.max(most, last), 0);
+    const { bounds, highest } = scanRanges(trimmed, text, limit);
     const words = new Uint32Array((highest + WORD) >>> 5);
-    for (const [first, last] of ranges) setRange(words, first, last);
+    if (bounds.length <= 2 * FEW_RANGES) {
+      for (let i = 0; i < bounds.length; i += 2) setRange(words, bounds[i]!, bounds[i + 1]!);
+    } else if (bounds.length < words.length) setSortedRanges(words, bounds);
+    else setManyRanges(words, bounds, highest);
+    return new CpuSet(words);
+  }
+
+  /** The union of any number of sets, in one pass over their words. */
+  static union(sets: Iterable<CpuSet>): CpuSet {
+    const all = [...sets];
+    const words = new Uint32Array(all.reduce((most, set) => Math.max(most, set.#words.length), 0));
+    for (const set of all) for (let i = 0; i < set.#words.length; i++) words[i]! |= set.#words[i]!;
     return new CpuSet(words);
   }
 
@@ -69,6 +90,9 @@ export class CpuSet implements Iterable<number> {
    * @throws ParseError if a character is no hexadecimal digit or the mask reaches beyond CPU 65535
    */
   static fromMask(text: string): CpuSet {
+    if (text.length > LONGEST_LIST) {
+      throw new ParseError('CPU mask', text, `it is longer than ${LONGEST_LIST} characters`);
+    }
     const digits = text.trim().replace(/^0x/i, '');
     if (!/^(?:[0-9a-f]+(?:,[0-9a-f]{1,8})*)?$/i.test(digits)) {
       throw new ParseError('CPU mask', text, 'only hexadecimal digits are allowed, as in 0xc or ff,ffffffff');
@@ -102,6 +126,11 @@ export class CpuSet implements Iterable<number> {
     let count = 0;
     for (const word of this.#words) count += popCount(word);
     return count;
+  }
+
+  /** Ids up to the highest, in steps of 32: what the set takes in memory, in bits. */
+  get span(): number {
+    return this.#words.length * WORD;
   }
 
   get isEmpty(): boolean {
@@ -173,22 +202,33 @@ export class CpuSet implements Iterable<number> {
     return [...this];
   }
 
-  /** The kernel's list form, canonical: ascending, ranges joined. The empty set is ''. */
+  /** The kernel's list form, canonical: ascending, ranges joined. The empty set is ''. Costs its words and its ranges. */
   toString(): string {
+    return this.#format(Number.POSITIVE_INFINITY);
+  }
+
+  /**
+   * The list form for a message: whole if it has few ranges, else its first ones and how many CPUs there are. Sets can come
+   * from tenants and nodes, and a message must not grow with them. The empty set is 'none'.
+   */
+  get brief(): string {
+    if (this.isEmpty) return 'none';
+    const shown = this.#format(BRIEF_RANGES + 1);
+    const cut = shown.split(',', BRIEF_RANGES + 1);
+    return cut.length <= BRIEF_RANGES ? shown : `${cut.slice(0, BRIEF_RANGES).join(',')},… (${this.size} CPUs)`;
+  }
+
+  /** At most so many ranges. */
+  #format(most: number): string {
     const parts: string[] = [];
-    let first = -1;
-    let last = -1;
-    const close = () => {
-      if (first >= 0) parts.push(first === last ? `${first}` : `${first}-${last}`);
-    };
-    for (const id of this) {
-      if (id !== last + 1 || first < 0) {
-        close();
-        first = id;
-      }
-      last = id;
+    const words = this.#words;
+    const end = words.length * WORD;
+    let at = nextBit(words, 0, end, 0);
+    while (at < end && parts.length < most) {
+      const after = nextBit(words, at, end, FULL);
+      parts.push(after === at + 1 ? `${at}` : `${at}-${after - 1}`);
+      at = nextBit(words, after, end, 0);
     }
-    close();
     return parts.join(',');
   }
 
@@ -206,19 +246,75 @@ export class CpuSet implements Iterable<number> {
 
 /** The union of any number of sets. */
 export function unionOf(sets: Iterable<CpuSet>): CpuSet {
-  let all = CpuSet.EMPTY;
-  for (const set of sets) all = all.union(set);
-  return all;
+  return CpuSet.union(sets);
 }
 
-function parseRange(part: string, whole: string): [number, number] {
-  const match = /^([0-9]+)(?:-([0-9]+))?$/.exec(part);
-  if (!match) throw new ParseError('CPU list', whole, 'expected numbers and ranges separated by commas, as in 0-3,8');
-  const first = Number(match[1]);
-  const last = match[2] === undefined ? first : Number(match[2]);
-  if (last < first) throw new ParseError('CPU list', whole, `the range ${quote(part)} runs backwards`);
-  if (last >= MAX_CPUS) throw new ParseError('CPU list', whole, `CPU ids end at ${MAX_CPUS - 1}`);
-  return [first, last];
+const COMMA = 0x2c;
+const DASH = 0x2d;
+const ZERO = 0x30;
+const NINE = 0x39;
+
+/** First and last id of each range in turn, in one pass over the text. @throws ParseError */
+function scanRanges(list: string, whole: string, limit: number): { bounds: number[]; highest: number } {
+  const bounds: number[] = [];
+  let highest = 0;
+  let at = 0;
+  const readNumber = (): number => {
+    const begin = at;
+    let value = 0;
+    for (let code = list.charCodeAt(at); code >= ZERO && code <= NINE; code = list.charCodeAt(++at)) {
+      // Any larger number is beyond every limit, so its digits need not be exact.
+      value = Math.min(value * 10 + code - ZERO, MAX_CPUS);
+    }
+    if (at === begin) throw malformed(whole);
+    return value;
+  };
+  for (;;) {
+    const begin = at;
+    const first = readNumber();
+    const hasLast = list.charCodeAt(at) === DASH;
+    if (hasLast) at++;
+    const last = hasLast ? readNumber() : first;
+    if (last < first) {
+      throw new ParseError('CPU list', whole, `the range ${quote(list.slice(begin, at))} runs backwards`);
+    }
+    if (last >= limit) throw new ParseError('CPU list', whole, `CPU ids end at ${limit - 1}`);
+    if (last > highest) highest = last;
+    bounds.push(first, last);
+    if (at === list.length) return { bounds, highest };
+    if (list.charCodeAt(at++) !== COMMA) throw malformed(whole);
+  }
+}
+
+function malformed(whole: string): ParseError {
+  return new ParseError('CPU list', whole, 'expected numbers and ranges separated by commas, as in 0-3,8');
+}
+
+/** Ranges in ascending order, so that no word is filled twice however much they overlap. */
+function setSortedRanges(words: Uint32Array, bounds: readonly number[]): void {
+  const ranges = new Float64Array(bounds.length / 2);
+  for (let i = 0; i < ranges.length; i++) ranges[i] = bounds[2 * i]! * MAX_CPUS + bounds[2 * i + 1]!;
+  let next = 0;
+  for (const range of ranges.sort()) {
+    const last = range % MAX_CPUS;
+    if (last < next) continue;
+    setRange(words, Math.max(Math.floor(range / MAX_CPUS), next), last);
+    next = last + 1;
+  }
+}
+
+/** Many ranges at the cost of their number and of the highest id, however much they overlap. */
+function setManyRanges(words: Uint32Array, bounds: readonly number[], highest: number): void {
+  const changes = new Int32Array(highest + 2);
+  for (let i = 0; i < bounds.length; i += 2) {
+    changes[bounds[i]!]!++;
+    changes[bounds[i + 1]! + 1]!--;
+  }
+  let depth = 0;
+  for (let id = 0; id <= highest; id++) {
+    depth += changes[id]!;
+    if (depth > 0) words[id >>> 5]! |= 1 << (id & 31);
+  }
 }
 
 /** By words, not ids: text with many wide ranges costs no more than its length. */
@@ -234,6 +330,21 @@ function setRange(words: Uint32Array, first: number, last: number): void {
   words[from]! |= head;
   words.fill(0xffffffff, from + 1, to);
   words[to]! |= tail;
+}
+
+/**
+ * The first id at or after `from` whose bit differs from that of `same`: 0 finds the next member, FULL the next id that is
+ * none. Words that hold nothing else are skipped whole.
+ */
+function nextBit(words: Uint32Array, from: number, end: number, same: 0 | typeof FULL): number {
+  if (from >= end) return end;
+  let at = from >>> 5;
+  let differs = ((words[at]! ^ same) & (0xffffffff << (from & 31))) >>> 0;
+  while (differs === 0) {
+    if (++at === words.length) return end;
+    differs = (words[at]! ^ same) >>> 0;
+  }
+  return at * WORD + (31 - Math.clz32(differs & -differs));
 }
 
 function popCount(word: number): number {

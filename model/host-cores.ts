@@ -23,5 +23,7 @@ export function isWholeCores(host: Host, cpus: CpuSet): boolean {
 export function assertOnline(host: Host, cpus: CpuSet, what: string): void {
   const missing = cpus.minus(host.online).first;
   if (missing === undefined) return;
-  throw new HostError(`${what} ${cpus} name CPU ${missing}, which is not online; the host has CPUs ${host.online}`);
+  throw new HostError(
+    `${what} ${cpus.brief} name CPU ${missing}, which is not online; the host has CPUs ${host.online.brief}`,
+  );
 }

@@ -48,36 +48,57 @@ export class HostError extends PlumblineError {
   }
 }
 
+/** One more than the highest CPU id of a host: the kernel's CONFIG_NR_CPUS on the largest builds. */
+export const MAX_CPU_ID = 8192;
+/** Most online CPUs of a host: the largest servers that run Linux have 1,920. */
+export const MAX_HOST_CPUS = 2048;
+/** One more than the highest NUMA node id: the kernel's MAX_NUMNODES with CONFIG_NODES_SHIFT=10. */
+export const MAX_CELL_ID = 1024;
+/** Most hardware threads of one core: SMT8 of POWER. */
+export const MAX_THREADS = 8;
+/** Most NUMA nodes of a host. */
+export const MAX_CELLS = 32;
+
 /**
- * Builds a host from its description.
+ * Builds a host from its description. Costs its text and its CPUs: groups that name more CPUs than a host can have are
+ * refused before any CPU is looked at.
  * @throws HostError if a CPU is in two cells, two cores, or in a core but in no cell, or if a core is in two cells
  * @throws ParseError if a list is no CPU list
  */
 export function createHost(description: HostDescription): Host {
-  const cells = description.cells.map(({ id, cpus }) => ({ id, cpus: CpuSet.parse(cpus) })).sort((a, b) => a.id - b.id);
-  const cores = description.cores.map((text) => CpuSet.parse(text)).sort((a, b) => (a.first ?? 0) - (b.first ?? 0));
+  if (description.cells.length > MAX_CELLS) {
+    throw new HostError(`${description.cells.length} NUMA nodes: at most ${MAX_CELLS} are supported`);
+  }
+  if (description.cores.length > MAX_HOST_CPUS) {
+    throw new HostError(`${description.cores.length} cores: a host has at most ${MAX_HOST_CPUS}`);
+  }
+  const cells = parsed('NUMA nodes', description.cells).sort((a, b) => a.id - b.id);
+  const wide = cells.find(({ id }) => id >= MAX_CELL_ID);
+  if (wide !== undefined) throw new HostError(`NUMA node ${wide.id}: ids end at ${MAX_CELL_ID - 1}`);
+  const cores = parseCores(description.cores);
   const cellOf = ownerIndex('cell', cells);
   const coreOf = ownerIndex(
     'core',
     cores.map((cpus) => ({ id: cpus.first ?? 0, cpus })),
   );
-  const socketOf = description.sockets ? ownerIndex('socket', parsed(description.sockets)) : cellOf;
-  const uncoreOf = description.uncores ? ownerIndex('uncore cache', parsed(description.uncores)) : socketOf;
+  const socketOf = description.sockets ? ownerIndex('socket', parsed('sockets', description.sockets)) : cellOf;
+  const uncoreOf = description.uncores
+    ? ownerIndex('uncore cache', parsed('uncore caches', description.uncores))
+    : socketOf;
   const online = unionOf(cells.map(({ cpus }) => cpus));
-  for (const cpu of unionOf(cores)) {
-    if (!online.has(cpu)) throw new HostError(`CPU ${cpu} belongs to a core but to no NUMA node`);
-  }
+  const homeless = unionOf(cores).minus(online).first;
+  if (homeless !== undefined) throw new HostError(`CPU ${homeless} belongs to a core but to no NUMA node`);
   const cpus = [...online].map((id) => {
-    const core = coreOf.get(id);
-    if (core === undefined) throw new HostError(`CPU ${id} belongs to NUMA node ${cellOf.get(id)} but to no core`);
-    const socket = socketOf.get(id);
+    const core = coreOf(id);
+    if (core === undefined) throw new HostError(`CPU ${id} belongs to NUMA node ${cellOf(id)} but to no core`);
+    const socket = socketOf(id);
     if (socket === undefined) throw new HostError(`CPU ${id} belongs to no socket`);
-    const cell = cellOf.get(id) ?? 0;
-    if (cellOf.get(core) !== cell) {
-      const cells = `NUMA node ${cellOf.get(core)} and CPU ${id} to NUMA node ${cell}`;
+    const cell = cellOf(id) ?? 0;
+    if (cellOf(core) !== cell) {
+      const cells = `NUMA node ${cellOf(core)} and CPU ${id} to NUMA node ${cell}`;
       throw new HostError(`CPU ${id} shares a core with CPU ${core}, but CPU ${core} belongs to ${cells}`);
     }
-    return Object.freeze({ id, core, socket, cell, uncore: uncoreOf.get(id) ?? socket });
+    return Object.freeze({ id, core, socket, cell, uncore: uncoreOf(id) ?? socket });
   });
   const threadsPerCore = Math.max(1, Math.floor(cpus.length / Math.max(1, cores.length)));
   return Object.freeze({ cpus, online, cells, cores, threadsPerCore });
@@ -110,19 +131,53 @@ export function wholeCoresWithin(host: Host, cpus: CpuSet): CpuSet {
   return unionOf(host.cores.filter((core) => core.isSubsetOf(cpus)));
 }
 
-function parsed(groups: readonly { readonly id: number; readonly cpus: string }[]) {
-  return groups.map(({ id, cpus }) => ({ id, cpus: CpuSet.parse(cpus) }));
+interface CpuGroup {
+  readonly id: number;
+  readonly cpus: CpuSet;
 }
 
-function ownerIndex(what: string, groups: readonly { readonly id: number; readonly cpus: CpuSet }[]) {
-  const owners = new Map<number, number>();
+/** The groups of one kind. Together they name no more CPUs than a host can have, or some CPU is in two of them. */
+function parsed(what: string, groups: HostDescription['cells']): CpuGroup[] {
+  let named = 0;
+  return groups.map(({ id, cpus: text }) => {
+    const cpus = CpuSet.parse(text, MAX_CPU_ID);
+    named += cpus.size;
+    if (named > MAX_HOST_CPUS) throw tooMany(what);
+    return { id, cpus };
+  });
+}
+
+function tooMany(what: string): HostError {
+  return new HostError(`${what} name more than ${MAX_HOST_CPUS} CPUs: that is no host, or some CPU is in two of them`);
+}
+
+/** Ordered by their lowest CPU. */
+function parseCores(texts: readonly string[]): CpuSet[] {
+  let named = 0;
+  const cores = texts.map((text) => {
+    const core = CpuSet.parse(text, MAX_CPU_ID);
+    if (core.size > MAX_THREADS) {
+      throw new HostError(`core ${core.brief} has ${core.size} CPUs: a core has at most ${MAX_THREADS}`);
+    }
+    named += core.size;
+    if (named > MAX_HOST_CPUS) throw tooMany('cores');
+    return { core, first: core.first ?? 0 };
+  });
+  return cores.sort((a, b) => a.first - b.first).map(({ core }) => core);
+}
+
+/** The group of each CPU by id. @throws HostError if a CPU is in two */
+function ownerIndex(what: string, groups: readonly CpuGroup[]): (cpu: number) => number | undefined {
+  const owners = new Float64Array(MAX_CPU_ID).fill(-1);
   for (const { id, cpus } of groups) {
     for (const cpu of cpus) {
-      const other = owners.get(cpu);
-      if (other !== undefined && other !== id)
-        throw new HostError(`CPU ${cpu} is in ${what} ${other} and in ${what} ${id}`);
-      owners.set(cpu, id);
+      const other = owners[cpu]!;
+      if (other !== -1 && other !== id) throw new HostError(`CPU ${cpu} is in ${what} ${other} and in ${what} ${id}`);
+      owners[cpu] = id;
     }
   }
-  return owners;
+  return (cpu) => {
+    const owner = owners[cpu]!;
+    return owner === -1 ? undefined : owner;
+  };
 }

@@ -31,7 +31,15 @@ export const PHYSNET_RESOURCE_PREFIX = 'physnet.plumbline.dev/';
 export const TUNNEL_RESOURCE = 'plumbline.dev/tunnel';
 /** Opts an ordinary pod into the scheduler extender. */
 export const PLACED_RESOURCE = 'plumbline.dev/placed';
+/** The scheduler asks the extender about pods that request one of these: managedResources in manifests/scheduler. */
+export const MANAGED_RESOURCES: readonly string[] = [
+  'devices.kubevirt.io/kvm',
+  'devices.kubevirt.io/tun',
+  PLACED_RESOURCE,
+];
 
+/** Pods of these namespaces go to nodes whose DPU is dead, and the CNI gate lets them pass: they repair such nodes. */
+export const DPU_EXEMPT_NAMESPACES: readonly string[] = ['kube-system', 'ovn-kubernetes', NAMESPACE];
 /** The Lease that a DPU renews while it is alive is DPU_LEASE_PREFIX + node name. */
 export const DPU_LEASE_PREFIX = 'ovn-dpu-';
 export const DPU_LEASE_NAMESPACE = 'ovn-kubernetes';

@@ -1,4 +1,6 @@
 import { connect, type Socket } from 'node:net';
+import { createLineReader } from './lines.ts';
+import { isThreadOf, peerOf } from './peer.ts';
 
 /** QEMU's monitor could not be asked, or said no. */
 export class QmpError extends Error {
@@ -20,7 +22,11 @@ export interface Qmp {
   execute(command: string, args?: Readonly<Record<string, unknown>>): Promise<unknown>;
   /** What the guest is doing: `prelaunch` after -S, `inmigrate`, `running`, `paused`, … @throws QmpError */
   status(): Promise<string>;
-  /** The vCPU threads in the order in which QEMU tells them. @throws QmpError */
+  /**
+   * The vCPU threads in QEMU's order. Each is a thread of the process that listens at the monitor: a QEMU that its guest
+   * has taken over may name any thread of the machine.
+   * @throws QmpError
+   */
   cpus(): Promise<readonly QmpCpu[]>;
   close(): void;
 }
@@ -30,13 +36,19 @@ export interface QmpOptions {
   readonly deadline?: number;
 }
 
-/** Longest line that is read, in characters; QEMU's own are a few thousand. */
-const LONGEST = 4 * 1024 * 1024;
+/** Bytes of a line, and of all that is said until an answer; QEMU's own lines have a few thousand. */
+const LONGEST_LINE = 1024 * 1024;
+const MOST_BYTES = 8 * 1024 * 1024;
+/** Messages that are kept while none is waited for; the greeting is one. */
+const MOST_KEPT = 64;
+/** vCPUs of a machine, and characters of what QEMU says in an error. */
+const MOST_CPUS = 8192;
+const LONGEST_TEXT = 200;
 
 type Message = Readonly<Record<string, unknown>>;
 
 /**
- * Connects to a monitor's Unix socket and leaves its negotiation mode. Events are passed over.
+ * Connects to a monitor's Unix socket and leaves its negotiation mode. Events are ignored.
  * Source: QEMU, docs/interop/qmp-spec.
  * @throws QmpError
  */
@@ -49,8 +61,8 @@ export async function connectQmp(path: string, { deadline = 5 }: QmpOptions = {}
     lines.write(`${JSON.stringify({ execute: command, ...(args && { arguments: args }), id })}\n`);
     const answer = await lines.next((message) => message['id'] === id || 'error' in message, `an answer to ${command}`);
     if ('return' in answer) return answer['return'];
-    const error = answer['error'] as { readonly desc?: unknown } | undefined;
-    throw new QmpError(`${path}: ${command}: ${String(error?.desc ?? 'refused')}`);
+    const { desc } = (answer['error'] ?? {}) as { readonly desc?: unknown };
+    throw new QmpError(`${path}: ${command}: ${typeof desc === 'string' ? desc.slice(0, LONGEST_TEXT) : 'refused'}`);
   };
 
   try {
@@ -63,81 +75,114 @@ export async function connectQmp(path: string, { deadline = 5 }: QmpOptions = {}
   return {
     execute,
     async status() {
-      const { status } = (await execute('query-status')) as { readonly status?: unknown };
-      if (typeof status !== 'string') throw new QmpError(`${path}: query-status tells no status`);
+      const { status } = ((await execute('query-status')) ?? {}) as { readonly status?: unknown };
+      if (typeof status !== 'string' || status.length > LONGEST_TEXT) {
+        throw new QmpError(`${path}: query-status names no status`);
+      }
       return status;
     },
     async cpus() {
-      const found = await execute('query-cpus-fast');
-      if (!Array.isArray(found)) throw new QmpError(`${path}: query-cpus-fast tells no list`);
-      return found.map((cpu: Message) => {
-        const { 'cpu-index': index, 'thread-id': tid } = cpu;
-        if (!Number.isInteger(index) || !Number.isInteger(tid)) {
-          throw new QmpError(`${path}: query-cpus-fast tells a vCPU without an index and a thread`);
-        }
-        return { index: index as number, tid: tid as number };
-      });
+      const cpus = cpusOf(path, await execute('query-cpus-fast'));
+      const foreign = cpus.find(({ tid }) => lines.peer === undefined || !isThreadOf(lines.peer, tid));
+      if (foreign !== undefined) throw new QmpError(`${path}: ${foreignText(foreign, lines.peer)}`);
+      return cpus;
     },
     close: lines.close,
   };
 }
 
+/** @throws QmpError */
+function cpusOf(path: string, found: unknown): QmpCpu[] {
+  if (!Array.isArray(found)) throw new QmpError(`${path}: query-cpus-fast gives no list`);
+  if (found.length > MOST_CPUS) throw new QmpError(`${path}: query-cpus-fast names ${found.length} vCPUs`);
+  return found.map((cpu: unknown) => {
+    const { 'cpu-index': index, 'thread-id': tid } = (cpu ?? {}) as Message;
+    if (!isIdBelow(index, MOST_CPUS) || !isIdBelow(tid, 2 ** 22 + 1) || tid === 0) {
+      throw new QmpError(`${path}: query-cpus-fast names a vCPU without an index and a thread`);
+    }
+    return { index, tid };
+  });
+}
+
+function isIdBelow(value: unknown, end: number): value is number {
+  return Number.isInteger(value) && (value as number) >= 0 && (value as number) < end;
+}
+
+function foreignText({ index, tid }: QmpCpu, peer: number | undefined): string {
+  return peer === undefined
+    ? 'the process at the monitor is not visible here: run this on the host, in its PID namespace'
+    : `vCPU ${index} is said to be thread ${tid}, which is none of process ${peer} at the monitor`;
+}
+
 interface Lines {
+  /** The process at the other end. */
+  readonly peer: number | undefined;
   write(text: string): void;
   /** The next message that is wanted; others are dropped. */
   next(isWanted: (message: Message) => boolean, what: string): Promise<Message>;
   close(): void;
 }
 
+/** Who waits for a message. */
+interface Waiting {
+  readonly isWanted: (message: Message) => boolean;
+  readonly settle: (answer: Message | QmpError) => void;
+}
+
 async function openLines(path: string, deadline: number): Promise<Lines> {
   const socket = await open(path);
-  const messages: Message[] = [];
-  let rest = '';
+  const reader = createLineReader(LONGEST_LINE);
+  const kept: Message[] = [];
+  let bytes = 0;
   let ended: QmpError | undefined;
-  let wake = () => {};
+  let waiting: Waiting | undefined;
 
   const end = (why: string, cause?: Error) => {
     ended ??= new QmpError(`${path}: ${why}`, { cause });
-    wake();
+    socket.destroy();
+    waiting?.settle(ended);
   };
-  socket.setEncoding('utf8');
-  socket.on('data', (chunk: string) => {
-    rest += chunk;
-    const lines = rest.split('\n');
-    rest = lines.pop() ?? '';
-    if (rest.length > LONGEST) {
-      end('a line without end');
-      socket.destroy();
+  const take = (message: Message) => {
+    if (waiting === undefined) kept.push(message);
+    else if (waiting.isWanted(message)) waiting.settle(message);
+    if (kept.length > MOST_KEPT) end('it says more than it is asked');
+  };
+  socket.on('data', (chunk: Buffer) => {
+    bytes += chunk.length;
+    if (bytes > MOST_BYTES) return end(`it says more than ${MOST_BYTES} bytes`);
+    try {
+      for (const line of reader.read(chunk)) {
+        const message = parse(line);
+        if (message === undefined) return end('this is no monitor that speaks QMP');
+        take(message);
+      }
+    } catch (error) {
+      end((error as Error).message, error as Error);
     }
-    for (const line of lines) {
-      const message = parse(line);
-      if (message === undefined) end('this is no monitor that speaks QMP');
-      else messages.push(message);
-    }
-    wake();
   });
   socket.on('error', (error) => end(error.message, error));
   socket.on('close', () => end('QEMU has closed the connection'));
 
   return {
+    peer: peerOf(socket),
     write: (text) => void socket.write(text),
     close: () => void socket.destroy(),
-    async next(isWanted, what) {
-      const until = performance.now() + deadline * 1000;
-      for (;;) {
-        const wanted = messages.splice(0).find(isWanted);
-        if (wanted !== undefined) return wanted;
-        if (ended !== undefined) throw ended;
-        const left = until - performance.now();
-        if (left <= 0) throw new QmpError(`${path}: within ${deadline} s there was not ${what}`);
-        await new Promise<void>((resolve) => {
-          const timer = setTimeout(resolve, left);
-          wake = () => {
-            clearTimeout(timer);
-            resolve();
-          };
-        });
-      }
+    next(isWanted, what) {
+      bytes = 0;
+      const early = kept.splice(0).find(isWanted);
+      if (early !== undefined) return Promise.resolve(early);
+      if (ended !== undefined) return Promise.reject(ended);
+      return new Promise((resolve, reject) => {
+        const settle = (answer: Message | QmpError) => {
+          clearTimeout(timer);
+          waiting = undefined;
+          if (answer instanceof QmpError) reject(answer);
+          else resolve(answer);
+        };
+        const late = new QmpError(`${path}: within ${deadline} s there was not ${what}`);
+        const timer = setTimeout(() => settle(late), deadline * 1000);
+        waiting = { isWanted, settle };
+      });
     },
   };
 }

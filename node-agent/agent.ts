@@ -31,7 +31,7 @@ export function createAgent(config: NodeAgentConfig, log: Logger, program: strin
   const registry = createAgentRegistry();
   const metrics = createAgentMetrics(registry);
   const failures = createFailures();
-  const { token } = access;
+  const { token, tokenFile } = access;
   const agent = createDuties({
     config,
     client,
@@ -39,6 +39,7 @@ export function createAgent(config: NodeAgentConfig, log: Logger, program: strin
     metrics,
     log,
     token,
+    tokenFile,
     failures,
     pluginProgram: pluginProgram(program),
   });

@@ -1,6 +1,8 @@
 import { CpuSet } from '../model/cpu-set.ts';
+import { monotonicSeconds } from '../runtime/time.ts';
 import { type Assignments, createAssignments } from './assignments/assignments.ts';
 import { createDevicePluginDuty } from './device-plugin/duty.ts';
+import { createRefusals } from './device-plugin/refusals.ts';
 import { createDpuLeaseDuties } from './dpu-lease/duties.ts';
 import type { Duty } from './duty.ts';
 import { createGateDuties } from './gate/duties.ts';
@@ -62,9 +64,11 @@ function hostDuties(parts: AgentParts): AgentDuties & { duties: Duty[] } {
   });
   networks.subscribe(() => metrics.networksProblems.set(networks.view().problems.length));
   const kubeletConfig = createKubeletConfigReader(kubeletConfigSources(parts), log);
-  const ovs = mode === 'full' ? createOvsDuty(parts, { facts, assignments, networks, kubeletConfig }) : undefined;
+  const refusals = createRefusals(monotonicSeconds);
+  const known = { facts, assignments, networks, refusals, kubeletConfig };
+  const ovs = mode === 'full' ? createOvsDuty(parts, known) : undefined;
   const vms = config.vmPinning === 'on' ? createVmPinningDuty(parts, { facts, assignments }) : undefined;
-  const host = { facts, assignments, networks, ovs, vms, kubeletConfig };
+  const host = { ...known, ovs, vms };
   const report = createReportDuty(parts, host);
 
   const duties: Duty[] = [

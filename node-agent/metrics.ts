@@ -1,5 +1,6 @@
 import { collectDefaultMetrics } from 'prom-client';
 import { Counter, Gauge, Histogram, Registry } from '../runtime/metrics.ts';
+import { createBoundedLabel } from './bounded-label.ts';
 
 /** Seconds; from a thousandth, which moving a few threads takes, to the two seconds a vacate may take. */
 const MOVE_BUCKETS = [0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 1, 2];
@@ -33,6 +34,8 @@ export function createAgentMetrics(registry: Registry) {
   const gauge = <Label extends string>(name: string, help: string, labelNames: Label[] = []) =>
     new Gauge({ name: `plumbline_${name}`, help, labelNames, registers });
   return {
+    /** The label `resource`, which is made of a physnet’s name. */
+    resourceLabel: createBoundedLabel(),
     dutyRunning: gauge('duty_running', 'Whether a duty of the agent runs (1) or waits to be run again (0)', ['duty']),
     dutyFailures: counter('duty_failures_total', 'Failures of a duty', ['duty']),
     podResourcesFailures: counter('pod_resources_failures_total', 'Rounds the kubelet did not answer', ['code']),
@@ -74,6 +77,11 @@ export function createAgentMetrics(registry: Registry) {
     dpuState: gauge('dpu_lease_state', 'What the DPU’s Lease says: the state that is 1', ['state']),
     dpuRenewalAge: onceKnown(
       gauge('dpu_lease_renewal_age_seconds', 'Seconds since a renewal of the DPU’s Lease was last seen'),
+    ),
+    dpuTokenExpiry: onceKnown(gauge('dpu_token_expiry_seconds', 'Seconds until the token of the DPU’s agent expires')),
+    dpuTokenFailures: counter(
+      'dpu_token_renewal_failures_total',
+      'Tries to renew the token of the DPU’s agent that failed',
     ),
     gateCalls: counter('gate_calls_total', 'Calls of the CNI gate, by what became of them', ['verb', 'outcome']),
     gateSeconds: new Histogram({

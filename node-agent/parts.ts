@@ -3,6 +3,7 @@ import type { EventRecorder } from '../kube/events.ts';
 import type { Logger } from '../runtime/log.ts';
 import type { Assignments } from './assignments/assignments.ts';
 import type { NodeAgentConfig } from './config.ts';
+import type { Refusals } from './device-plugin/refusals.ts';
 import type { Failures } from './failures.ts';
 import type { HostFactsReader } from './host/host-facts.ts';
 import type { KubeletConfigReading } from './host/kubelet-config-reader.ts';
@@ -20,6 +21,8 @@ export interface AgentParts {
   readonly log: Logger;
   /** The bearer token of the API server, which the kubelet accepts too. */
   readonly token: () => string | undefined;
+  /** The file that it is read from, if the kubeconfig names one. */
+  readonly tokenFile: string | undefined;
   /** The program of the device plugin's thread. */
   readonly pluginProgram: string;
   /** Which duties failed and wait to be run again. */
@@ -34,5 +37,7 @@ export interface HostParts {
   readonly ovs: OvsAffinity | undefined;
   /** Undefined where it is turned off. */
   readonly vms: VmPinning | undefined;
+  /** Containers that were kept from starting. */
+  readonly refusals: Refusals;
   readonly kubeletConfig: () => Promise<KubeletConfigReading>;
 }

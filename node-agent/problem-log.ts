@@ -1,4 +1,8 @@
+import { cut } from '../model/brief.ts';
 import type { Logger } from '../runtime/log.ts';
+
+/** Characters of a problem: an API server, a switch or a kubelet may have written it. */
+const LONGEST = 500;
 
 /** Logs a problem that a loop meets in every round once: when it begins and when it changes. */
 export interface ProblemLog {
@@ -12,10 +16,10 @@ export function createProblemLog(log: Logger): ProblemLog {
   let last: string | undefined;
   return {
     met(err, text) {
-      const problem = err instanceof Error ? err.message : String(err);
+      const problem = cut(err instanceof Error ? err.message : String(err), LONGEST);
       if (problem === last) return;
       last = problem;
-      log.warn({ err }, text);
+      log.warn({ problem }, text);
     },
     gone() {
       if (last !== undefined) log.info({ was: last }, 'works again');

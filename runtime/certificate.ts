@@ -11,6 +11,8 @@ export interface CertificateFiles {
   readonly keyFile: string;
   /** When given, clients must present a certificate of this CA. */
   readonly clientCaFile?: string | undefined;
+  /** Names of which a client's certificate must have one. Empty or absent: any certificate of the CA will do. */
+  readonly clientNames?: ReadonlySet<string> | undefined;
 }
 
 export class CertificateError extends PlumblineError {

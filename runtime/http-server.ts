@@ -1,7 +1,11 @@
 import { createServer, IncomingMessage, type RequestListener, type Server, ServerResponse } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
-import type { AddressInfo } from 'node:net';
+import type { AddressInfo, Socket } from 'node:net';
+import type { PeerCertificate } from 'node:tls';
 import { type CertificateFiles, loadCertificate, watchCertificate } from './certificate.ts';
+import { type Expiries, endOf, readExpiries } from './certificate-expiry.ts';
+import { admitClients } from './client-admission.ts';
+import { type ConnectionLimit, limitConnections } from './connection-limit.ts';
 import type { Logger } from './log.ts';
 import { sleep } from './time.ts';
 
@@ -10,8 +14,15 @@ import { sleep } from './time.ts';
  * connection turns out closed, so the server must be the more patient side.
  */
 const KEEP_ALIVE = 120_000;
-/** Must exceed KEEP_ALIVE, or Node.js closes the connection on the next request's first bytes. */
-const HEADERS_TIMEOUT = 125_000;
+/** Milliseconds for a TLS handshake, for a request's headers, and for the whole of a request; and how often that is checked. */
+const HANDSHAKE = 5000;
+const HEADERS = 5000;
+const REQUEST = 10_000;
+const CHECK = 1000;
+/** Milliseconds without any progress after which a caller that does not read its answer is given up. */
+const STALLED_ANSWER = 20_000;
+/** Connections at a time. The API server and the scheduler keep a few dozen. */
+const CONNECTIONS = 256;
 
 export interface HttpServerOptions {
   readonly handler: RequestListener;
@@ -19,6 +30,12 @@ export interface HttpServerOptions {
   /** 0 takes a free port; `port` of the started server tells which. */
   readonly port: number;
   readonly certificate?: CertificateFiles | undefined;
+  /** With a CA for clients, whether those without a certificate are refused or left to the handler. Default: refused. */
+  readonly anonymousClients?: boolean;
+  /** Connections at a time. Default 256. */
+  readonly connections?: number;
+  /** Answers are streams that may be silent for long. Default false. */
+  readonly streams?: boolean;
   readonly log: Logger;
 }
 
@@ -31,29 +48,57 @@ export interface HttpServer {
   stop(seconds?: number): Promise<void>;
   /** The port in use, once started. */
   readonly port: number;
+  readonly connections: ConnectionLimit;
+  /** When the certificates end; empty without TLS. */
+  readonly expiries: Expiries;
+  /** Whether the client of a connection may call: it has shown a valid certificate, or none is required. */
+  isKnown(socket: Socket): boolean;
 }
 
 /** An HTTP server, or an HTTPS one that follows its certificate as it is renewed. Nothing listens before `start`. */
-export function createHttpServer({ handler, host, port, certificate, log }: HttpServerOptions): HttpServer {
+export function createHttpServer(options: HttpServerOptions): HttpServer {
+  const { handler, host, port, certificate, connections = CONNECTIONS, streams = false, log } = options;
+  const { anonymousClients = false } = options;
   let server: Server | undefined;
   let unwatch: (() => void) | undefined;
   let draining = false;
+  let limit: ConnectionLimit = { open: 0, evicted: 0 };
+  let isKnown: (socket: Socket) => boolean = () => true;
+  let expiries: Expiries = new Map();
 
   const answer: RequestListener = (request, response) => {
     if (draining) response.setHeader('connection', 'close');
+    if (!streams) response.setTimeout(STALLED_ANSWER, () => request.socket.destroy());
     handler(request, response);
   };
 
   const build = async (): Promise<Server> => {
-    if (certificate === undefined) return createServer(messagesOf(handler), answer);
+    if (certificate === undefined) return createServer({ ...LIMITS, ...messagesOf(handler) }, answer);
     const requestCert = certificate.clientCaFile !== undefined;
     const context = await loadCertificate(certificate);
     const tls = createTlsServer(
-      { ...context, ...messagesOf(handler), minVersion: 'TLSv1.2', requestCert, rejectUnauthorized: requestCert },
+      {
+        ...LIMITS,
+        ...context,
+        ...messagesOf(handler),
+        handshakeTimeout: HANDSHAKE,
+        minVersion: 'TLSv1.2',
+        requestCert,
+        rejectUnauthorized: requestCert && !anonymousClients,
+      },
       answer,
     );
+    const ends = await readExpiries(String(context.cert), certificate);
+    expiries = ends;
+    if (requestCert) {
+      const onKnown = ({ valid_to }: PeerCertificate) => void ends.set('client', endOf(valid_to));
+      isKnown = admitClients(tls, certificate.clientNames ?? new Set(), onKnown, log);
+    }
     unwatch = watchCertificate(certificate, log, (renewed) => {
       tls.setSecureContext(renewed);
+      void readExpiries(String(renewed.cert), certificate).then((read) => {
+        for (const [which, end] of read) ends.set(which, end);
+      });
       log.info({ certFile: certificate.certFile }, 'serving a renewed certificate');
     });
     return tls;
@@ -63,7 +108,7 @@ export function createHttpServer({ handler, host, port, certificate, log }: Http
     async start() {
       const built = await build();
       built.keepAliveTimeout = KEEP_ALIVE;
-      built.headersTimeout = HEADERS_TIMEOUT;
+      limit = limitConnections(built, connections);
       await new Promise<void>((resolve, reject) => {
         built.once('error', reject);
         built.listen(port, host, () => {
@@ -92,11 +137,23 @@ export function createHttpServer({ handler, host, port, certificate, log }: Http
       await closed;
     },
 
+    get connections() {
+      return limit;
+    },
+
+    get expiries() {
+      return expiries;
+    },
+
+    isKnown: (socket) => isKnown(socket),
+
     get port() {
       return (server?.address() as AddressInfo | null)?.port ?? 0;
     },
   };
 }
+
+const LIMITS = { headersTimeout: HEADERS, requestTimeout: REQUEST, connectionsCheckingInterval: CHECK } as const;
 
 /**
  * Constructors of messages that have the prototypes which express gives each of them: it then has none to exchange, at

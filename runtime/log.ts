@@ -26,8 +26,15 @@ export function createLogger(component: string, level: LogLevel = 'info'): Logge
 
 /** An error as it stands in a log line: message, code and the messages of its causes; no stack below warn. */
 export function describeError(error: unknown): Record<string, unknown> {
-  if (!(error instanceof Error)) return { message: String(error) };
+  if (!(error instanceof Error)) return { message: cut(String(error)) };
   const code = 'code' in error ? { code: error.code } : {};
   const cause = error.cause === undefined ? {} : { cause: describeError(error.cause) };
-  return { name: error.name, message: error.message, ...code, ...cause };
+  return { name: error.name, message: cut(error.message), ...code, ...cause };
+}
+
+/** Characters of a message in a log line: others write some of them. */
+const LONGEST = 1024;
+
+function cut(text: string): string {
+  return text.length <= LONGEST ? text : `${text.slice(0, LONGEST)}…`;
 }

@@ -1,4 +1,11 @@
-import { createHash, generateKeyPairSync, type KeyObject, randomBytes, sign } from 'node:crypto';
+import {
+  createHash,
+  generateKeyPairSync,
+  type KeyObject,
+  type KeyPairKeyObjectResult,
+  randomBytes,
+  sign,
+} from 'node:crypto';
 import { isIP } from 'node:net';
 import { bits, boolean, explicit, implicit, integer, octets, oid, sequence, set, utcTime, utf8 } from './der.ts';
 
@@ -14,9 +21,12 @@ export interface CertificateAuthority {
   /**
    * Issues a serving certificate (EC P-256, usable for client authentication too).
    * @param names DNS names and IP addresses, at least one; the first is the common name
+   * @param options default: the lifetime of the authority
    * @throws RangeError if there is no name
    */
-  issue(names: readonly string[]): KeyedCertificate;
+  issue(names: readonly string[], options?: CertificateOptions): KeyedCertificate;
+  /** The same authority with a certificate of a new lifetime: name and key stay. */
+  renew(options?: CertificateOptions): CertificateAuthority;
 }
 
 export interface CertificateOptions {
@@ -47,13 +57,18 @@ const CLIENT_AUTH = oid('1.3.6.1.5.5.7.3.2');
 
 /** Makes a self-signed certificate authority whose key never leaves this process. */
 export function createCertificateAuthority(commonName: string, options: CertificateOptions = {}): CertificateAuthority {
-  const now = options.now ?? Date.now();
-  const validity = sequence(utcTime(new Date(now - SKEW_MS)), utcTime(new Date(now + (options.days ?? 30) * DAY_MS)));
-  const ca = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+  return authorityOf(commonName, generateKeyPairSync('ec', { namedCurve: 'P-256' }), validityOf(options));
+}
+
+function validityOf({ now = Date.now(), days = 30 }: CertificateOptions): Buffer {
+  return sequence(utcTime(new Date(now - SKEW_MS)), utcTime(new Date(now + days * DAY_MS)));
+}
+
+function authorityOf(commonName: string, ca: KeyPairKeyObjectResult, ownValidity: Buffer): CertificateAuthority {
   const issuer = distinguishedName(commonName);
   const keyId = keyIdentifier(ca.publicKey);
 
-  const certify = (subject: Subject): string => {
+  const certify = (subject: Subject, validity: Buffer): string => {
     const toBeSigned = sequence(
       explicit(0, integer(Buffer.from([2]))), // version 3
       integer(serialNumber()),
@@ -69,29 +84,36 @@ export function createCertificateAuthority(commonName: string, options: Certific
   };
 
   return {
-    cert: certify({
-      commonName,
-      publicKey: ca.publicKey,
-      extensions: [
-        extension(BASIC_CONSTRAINTS, sequence(boolean(true)), true),
-        extension(KEY_USAGE, bits(Buffer.from([0b0000_0110]), 1), true), // keyCertSign, cRLSign
-      ],
-    }),
-    issue(names) {
+    cert: certify(
+      {
+        commonName,
+        publicKey: ca.publicKey,
+        extensions: [
+          extension(BASIC_CONSTRAINTS, sequence(boolean(true)), true),
+          extension(KEY_USAGE, bits(Buffer.from([0b0000_0110]), 1), true), // keyCertSign, cRLSign
+        ],
+      },
+      ownValidity,
+    ),
+    renew: (options = {}) => authorityOf(commonName, ca, validityOf(options)),
+    issue(names, options) {
       const [first] = names;
       if (first === undefined) throw new RangeError('a certificate needs at least one DNS name or IP address');
       const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
-      const cert = certify({
-        commonName: first,
-        publicKey,
-        extensions: [
-          extension(BASIC_CONSTRAINTS, sequence(), true),
-          extension(KEY_USAGE, bits(Buffer.from([0b1000_0000]), 7), true), // digitalSignature
-          extension(EXTENDED_KEY_USAGE, sequence(SERVER_AUTH, CLIENT_AUTH)),
-          extension(SUBJECT_ALT_NAME, sequence(...names.map(generalName))),
-          extension(AUTHORITY_KEY_ID, sequence(implicit(0, keyId))),
-        ],
-      });
+      const cert = certify(
+        {
+          commonName: first,
+          publicKey,
+          extensions: [
+            extension(BASIC_CONSTRAINTS, sequence(), true),
+            extension(KEY_USAGE, bits(Buffer.from([0b1000_0000]), 7), true), // digitalSignature
+            extension(EXTENDED_KEY_USAGE, sequence(SERVER_AUTH, CLIENT_AUTH)),
+            extension(SUBJECT_ALT_NAME, sequence(...names.map(generalName))),
+            extension(AUTHORITY_KEY_ID, sequence(implicit(0, keyId))),
+          ],
+        },
+        options === undefined ? ownValidity : validityOf(options),
+      );
       return { cert, key: privateKey.export({ type: 'pkcs8', format: 'pem' }).toString() };
     },
   };

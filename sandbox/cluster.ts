@@ -39,10 +39,12 @@ export interface Sandbox {
   /** Says what stands behind a Service, for webhooks and extenders that are addressed by it. Undefined takes it away. */
   route(namespace: string, service: string, endpoint: Endpoint | undefined): void;
   /**
-   * Goes on with another scheduler configuration: how extenders that start later get in.
+   * Replaces the configuration of the cluster's own scheduler: how extenders that start later get in.
    * @throws SchedulerConfigurationError
    */
   reconfigureScheduler(configuration: unknown): Promise<void>;
+  /** Starts one more scheduler, for pods that name it. @throws SchedulerConfigurationError */
+  addScheduler(configuration: unknown): Promise<void>;
   start(): Promise<void>;
   stop(): Promise<void>;
 }
@@ -80,6 +82,7 @@ export function createSandbox(options: SandboxOptions): Sandbox {
       ...(configuration !== undefined && { configuration: parseSchedulerConfiguration(configuration) }),
     });
   let scheduler = newScheduler(options.schedulerConfiguration);
+  const others: Scheduler[] = [];
   let running = false;
 
   return {
@@ -108,18 +111,23 @@ export function createSandbox(options: SandboxOptions): Sandbox {
       const next = newScheduler(configuration);
       await scheduler.stop();
       scheduler = next;
-      if (running) scheduler.start();
+      if (running) await scheduler.start();
+    },
+    async addScheduler(configuration) {
+      const added = newScheduler(configuration);
+      others.push(added);
+      if (running) await added.start();
     },
     async start() {
       await server.start();
       running = true;
       for (const node of nodes) await node.start();
       virtController.start();
-      scheduler.start();
+      for (const one of [scheduler, ...others]) await one.start();
     },
     async stop() {
       running = false;
-      await scheduler.stop();
+      await Promise.all([scheduler, ...others].map((one) => one.stop()));
       await virtController.stop();
       await Promise.all(nodes.map((node) => node.stop()));
       await server.stop();

@@ -17,8 +17,10 @@ export function userOf(identity: Identity): User {
     case 'admin':
       return { username: 'kubernetes-admin', groups: ['system:masters', 'system:authenticated'] };
     case 'webhook':
+      return serviceAccount('plumbline-webhook');
+    // The extender runs in the scheduler's pod.
     case 'scheduler-plugin':
-      return serviceAccount(`plumbline-${identity.kind}`);
+      return serviceAccount('plumbline-scheduler');
     case 'node-agent':
       return { ...serviceAccount('plumbline-node-agent'), extra: { [NODE_NAME]: [identity.node] } };
     case 'dpu':

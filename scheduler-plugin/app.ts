@@ -3,29 +3,39 @@ import type { Socket } from 'node:net';
 import express, { type ErrorRequestHandler, type Express, type RequestHandler } from 'express';
 import { PlumblineError } from '../model/errors.ts';
 import type { UnpredictablePolicy } from '../model/placement/verdict.ts';
+import { createBufferPool, type Lent, lentFree } from '../runtime/buffer-pool.ts';
 import type { Logger } from '../runtime/log.ts';
+import { BodyError, createRequestBodies, type RequestBodies } from '../runtime/request-bodies.ts';
 import type { Explainer } from './explain.ts';
 import { type Extender, NotNow } from './extender.ts';
 import type { ExtenderMetrics } from './metrics.ts';
 import { answerPreempt } from './preempt.ts';
-import { BodyTooLarge, readBody } from './wire/body.ts';
-import { createBufferPool, type Lent, lentFree } from './wire/buffer-pool.ts';
+import { pooledSink } from './wire/pooled-sink.ts';
 import { encodeFilterError, encodeFilterReply, encodePriorities } from './wire/reply.ts';
 import { ArgsDecoder } from './wire/wire.ts';
 
 type Verb = 'filter' | 'prioritize' | 'preempt';
 
+/** Bytes of the largest body: a pod of 3 MiB and 15,000 node names of 63 characters. */
+export const LARGEST_BODY = 5 * 1024 * 1024;
+
 export interface ExtenderAppOptions {
   readonly extender: Extender;
+  /** Default: bodies of up to LARGEST_BODY bytes. */
+  readonly bodies?: RequestBodies;
   readonly explainer: Explainer;
+  /** Waited for before each verdict. Default: nothing. */
+  readonly called?: () => Promise<void>;
   readonly unpredictable: UnpredictablePolicy;
   readonly metrics: ExtenderMetrics;
+  /** Asked before anything of a request is read. Default: every caller may ask for everything. */
+  readonly guard?: RequestHandler;
   readonly log: Logger;
 }
 
 export interface ExtenderApp {
   readonly handler: Express;
-  /** Ends connections, so that callers look for the active replica anew. */
+  /** Ends connections, so that callers connect to the active replica. */
   closeSockets(): void;
 }
 
@@ -34,7 +44,8 @@ export interface ExtenderApp {
  * other status the scheduler's message would say nothing of the cause. No failure is ever answered with "all nodes fit".
  */
 export function createExtenderApp(options: ExtenderAppOptions): ExtenderApp {
-  const { extender, explainer, unpredictable, metrics, log } = options;
+  const { extender, explainer, called, unpredictable, metrics, log } = options;
+  const bodies = options.bodies ?? createRequestBodies({ largest: LARGEST_BODY });
   const decoder = new ArgsDecoder(extender.state.fleet.names);
   const pool = createBufferPool();
   const sockets = new Set<Socket>();
@@ -55,13 +66,14 @@ export function createExtenderApp(options: ExtenderAppOptions): ExtenderApp {
     async (request, response) => {
       const counts = verb === 'filter' ? 1 : 0;
       waiting += counts;
-      const body = await readBody(request, pool).finally(() => {
+      const body = await bodies.read(request, pooledSink(pool, LARGEST_BODY)).finally(() => {
         waiting -= counts;
       });
       try {
         const observe = metrics.seconds.startTimer({ verb });
+        await called?.();
         const reply = verbs[verb](body.bytes);
-        // Asked again after the work: the process may have been stopped in the midst of it.
+        // Checked again after the work: the process may have been suspended in the middle of it.
         extender.assertActive();
         send(response, 200, 'application/json', reply);
         metrics.calls.inc({ verb, outcome: 'ok' });
@@ -72,7 +84,7 @@ export function createExtenderApp(options: ExtenderAppOptions): ExtenderApp {
     };
 
   const explainBody: RequestHandler = async (request, response) => {
-    const body = await readBody(request, pool);
+    const body = await bodies.read(request, pooledSink(pool, LARGEST_BODY));
     try {
       send(response, 200, 'application/json', lentFree(written(explainer.ofBody(body.bytes))));
     } finally {
@@ -88,6 +100,7 @@ export function createExtenderApp(options: ExtenderAppOptions): ExtenderApp {
     track(sockets, socket);
     next();
   });
+  if (options.guard !== undefined) app.use(options.guard);
   for (const verb of ['filter', 'prioritize', 'preempt'] as const) {
     app.post(`/${verb}`, calling(verb), answerError(verb, metrics, log));
   }
@@ -101,7 +114,7 @@ export function createExtenderApp(options: ExtenderAppOptions): ExtenderApp {
     .post(explainBody);
   app.use(({ method, path }, response) => {
     const expected = 'expected POST /filter, /prioritize or /preempt, or GET or POST /explain';
-    sendText(response, 404, `${method} ${path}: ${expected}`);
+    sendText(response, 404, `${method} ${path.slice(0, 80)}: ${expected}`);
   });
   app.use(answerError('explain', metrics, log));
   return {
@@ -131,7 +144,7 @@ function answerError(verb: string, metrics: ExtenderMetrics, log: Logger): Error
     else if (error instanceof NotNow) log.warn({ verb, message }, 'gave no verdict');
     else log.error({ verb, err: error }, 'a call failed');
     // Whoever is not the active replica is not to be asked again over this connection.
-    if (error instanceof NotNow) response.setHeader('Connection', 'close');
+    if (error instanceof NotNow || error instanceof BodyError) response.setHeader('Connection', 'close');
     if (verb === 'filter')
       send(response, 200, 'application/json', lentFree(encodeFilterError(`plumbline: ${message}`)));
     else sendText(response, status, `plumbline: ${message}`);
@@ -139,7 +152,7 @@ function answerError(verb: string, metrics: ExtenderMetrics, log: Logger): Error
 }
 
 function problem(error: unknown): { malformed: boolean; status: number; message: string } {
-  if (error instanceof BodyTooLarge) return { malformed: true, status: 413, message: error.message };
+  if (error instanceof BodyError) return { malformed: true, status: error.status, message: error.message };
   if (error instanceof PlumblineError) {
     const isOurs = error.code !== 'kube';
     return { malformed: isOurs, status: isOurs ? 400 : 502, message: error.message };

@@ -4,25 +4,35 @@ import { hostname } from 'node:os';
 import { dirname, join } from 'node:path';
 import { createKubeClient, type KubeClient } from '../kube/client.ts';
 import { createEventRecorder } from '../kube/events.ts';
+import { parseNames } from '../runtime/client-names.ts';
 import type { Daemon } from '../runtime/daemon.ts';
 import { createHttpServer } from '../runtime/http-server.ts';
 import type { Logger } from '../runtime/log.ts';
 import { createRegistry } from '../runtime/metrics.ts';
+import { createRequestBodies } from '../runtime/request-bodies.ts';
+import { registerServerMetrics } from '../runtime/server-metrics.ts';
 import { createServingDaemon } from '../runtime/serving-daemon.ts';
 import { monotonicSeconds, sleep } from '../runtime/time.ts';
 import { VERSION } from '../runtime/version.ts';
-import { type ActiveReplica, createActiveReplica } from './active-replica.ts';
-import { createExtenderApp } from './app.ts';
-import type { SchedulerPluginConfig } from './config.ts';
+import { createGuard } from './access/guard.ts';
+import { createTokenAccess } from './access/token-access.ts';
+import { createExtenderApp, type ExtenderApp, LARGEST_BODY } from './app.ts';
+import { type SchedulerPluginConfig, SERVICE, SIDECAR } from './config.ts';
 import { createDecider, type Decider } from './decider.ts';
 import { createExplainer } from './explain.ts';
+import { createExplainServer } from './explain-server.ts';
 import { createDecisions, type Decisions } from './filter/decisions.ts';
 import { createExtenderMetrics, type ExtenderMetrics } from './metrics.ts';
+import { createElectedReplica } from './replica/elected.ts';
+import type { Replica } from './replica/replica.ts';
+import { createSchedulerLeaseReplica } from './replica/scheduler-lease.ts';
 import { parseConsoleAddress } from './web-console/address.ts';
 import { createFeed } from './web-console/feed.ts';
 import { type Console, createConsole } from './web-console/server.ts';
 
 const COMPONENT = 'plumbline-scheduler-plugin';
+/** Connections at a time: schedulers have a few. */
+const CONNECTIONS = 64;
 /** Seconds that a replica on its way out waits for the pods it has promised room to be bound. */
 const PROMISES_KEPT = 4;
 
@@ -34,36 +44,56 @@ export function createSchedulerPlugin(config: SchedulerPluginConfig, log: Logger
   const metrics = createExtenderMetrics(registry);
   const events = createEventRecorder({ client, component: COMPONENT, log, now });
   const decisions = createDecisions(Date.now);
-  const isActive = () => active.isActive();
-  const decider = createDecider({ config, client, events, decisions, metrics, isActive, log, now });
+  const isActive = () => replica.isActive();
+  const mayAnswer = () => replica.mayAnswer();
+  const decider = createDecider({ config, client, events, decisions, metrics, isActive, mayAnswer, log, now });
   const { extender, cluster } = decider;
   const explainer = createExplainer({ extender, decisions, client, isActive });
-  const app = createExtenderApp({ extender, explainer, unpredictable: config.unpredictable, metrics, log });
-  const { certFile, keyFile, clientCaFile, host, port } = config;
-  const certificate = { certFile, keyFile, clientCaFile };
-  const server = createHttpServer({ handler: app.handler, host, port, certificate, log });
+  const bodies = createRequestBodies({ largest: LARGEST_BODY });
+  const { unpredictable } = config;
+  const called = () => replica.called();
+  const routes = { extender, explainer, called, unpredictable, bodies, metrics, log };
+  const access = createTokenAccess({ client, log, now });
+  const guard = createGuard({ isKnown: (socket) => server.isKnown(socket), access });
+  const app = createExtenderApp({ ...routes, guard });
+  const listening = { ...addressOf(config), certificate: certificateOf(config), connections: CONNECTIONS };
+  const server = createHttpServer({ handler: app.handler, ...listening, anonymousClients: true, log });
+  registerServerMetrics(registry, 'plumbline_extender', { bodies, server });
   const identity = `${config.podName ?? hostname()}_${randomBytes(4).toString('hex')}`;
-  const active = createActiveReplica({
-    config,
+  const shared = {
     client,
-    identity,
-    port: () => server.port,
-    catchUp: (signal) => cluster.catchUp(signal),
     onActive: () => decider.becameActive(),
     onPassive: () => app.closeSockets(),
     log,
     now,
-  });
+  };
+  const replica =
+    config.mode === 'sidecar'
+      ? createSchedulerLeaseReplica({
+          ...shared,
+          lease: config.schedulerLease,
+          hostName: config.podName ?? hostname(),
+          // A kube-scheduler that no longer leads binds nothing, so what it was promised is off.
+          catchUp: (signal) => cluster.catchUp(signal),
+        })
+      : createElectedReplica({
+          ...shared,
+          config,
+          identity,
+          port: () => server.port,
+          record: decider.promises,
+          catchUp: (signal) => cluster.catchUp(signal, decider.promises.restore),
+        });
 
   const daemon = createServingDaemon({
     server,
     probes: { host: config.probeHost, port: config.probePort },
-    notReady: () => cluster.missing ?? (active.settled ? undefined : 'it is not known yet which replica is active'),
+    notReady: () => cluster.missing ?? (replica.settled ? undefined : 'the active replica is not known yet'),
     registry,
     async run(signal) {
       const watching = Promise.all([cluster.run(signal), decider.masks.run(signal)]);
       while (cluster.missing !== undefined && !signal.aborted) await sleep(0.02, signal).catch(() => undefined);
-      await Promise.all([watching, keepGauges(decider, active, metrics, now, signal), active.run(signal)]);
+      await Promise.all([watching, keepGauges(decider, replica, metrics, now, signal), replica.run(signal)]);
     },
     async close() {
       decider.stop();
@@ -72,22 +102,45 @@ export function createSchedulerPlugin(config: SchedulerPluginConfig, log: Logger
     },
     log,
   });
-  const page = consoleOf(config, decider, decisions, { active, identity, client, log });
+  const explaining = explainServerOf(config, createExtenderApp(routes), log);
+  const page = consoleOf(config, decider, decisions, { replica, identity, client, log });
   return {
     async start() {
+      if (config.mode === 'service' && config.clientCaFile === '')
+        log.warn('every caller is served: --client-ca-file is empty');
       await daemon.start();
+      await explaining?.start();
       await page?.start();
     },
     async stop() {
       await page?.stop();
-      await handOver(decider, active, now);
+      await explaining?.stop();
+      if (config.mode === 'service') await handOver(decider, replica, now);
       await daemon.stop();
     },
   };
 }
 
+/** A sidecar is reached from its own pod alone, so it serves plain HTTP on loopback. */
+function addressOf({ mode, host, port }: SchedulerPluginConfig) {
+  const defaults = mode === 'sidecar' ? SIDECAR : SERVICE;
+  return { host: host ?? defaults.host, port: port ?? defaults.port };
+}
+
+function certificateOf({ mode, certFile, keyFile, clientCaFile, clientNames }: SchedulerPluginConfig) {
+  if (mode === 'sidecar') return undefined;
+  const clients = clientCaFile === '' ? {} : { clientCaFile, clientNames: parseNames(clientNames) };
+  return { certFile, keyFile, ...clients };
+}
+
+/** A sidecar serves /explain with the rest. */
+function explainServerOf({ mode, explainAddress }: SchedulerPluginConfig, app: ExtenderApp, log: Logger) {
+  const address = parseConsoleAddress(explainAddress);
+  return mode === 'sidecar' || address === undefined ? undefined : createExplainServer({ address, app, log });
+}
+
 interface ConsoleParts {
-  readonly active: ActiveReplica;
+  readonly replica: Replica;
   readonly identity: string;
   readonly client: KubeClient;
   readonly log: Logger;
@@ -98,7 +151,7 @@ function consoleOf(
   { consoleAddress }: SchedulerPluginConfig,
   { state, cluster, dpuHealth, extender }: Decider,
   decisions: Decisions,
-  { active, identity, client, log }: ConsoleParts,
+  { replica, identity, client, log }: ConsoleParts,
 ): Console | undefined {
   const address = parseConsoleAddress(consoleAddress);
   if (address === undefined) return undefined;
@@ -108,8 +161,8 @@ function consoleOf(
     dpuHealth,
     decisions,
     status: () => ({
-      active: active.isActive(),
-      holder: active.holder,
+      active: replica.isActive(),
+      holder: replica.holder,
       missing: cluster.missing,
       identity,
       version: VERSION,
@@ -120,20 +173,20 @@ function consoleOf(
 }
 
 /** No new promises; then, once those given are kept or withdrawn, another replica may begin. */
-async function handOver({ extender, state }: Decider, active: ActiveReplica, now: () => number): Promise<void> {
+async function handOver({ extender, state }: Decider, replica: Replica, now: () => number): Promise<void> {
   extender.stopPromising();
   const deadline = now() + PROMISES_KEPT;
   while (state.ledger.unbound > 0 && now() < deadline) {
     state.ledger.expire(now());
     await sleep(0.05);
   }
-  await active.release();
+  await replica.release();
 }
 
 /** Ends promises whose time is over even if nobody calls, and says once a second how things stand. */
 async function keepGauges(
   { state: { ledger }, recheck }: Decider,
-  active: ActiveReplica,
+  replica: Replica,
   metrics: ExtenderMetrics,
   now: () => number,
   signal: AbortSignal,
@@ -142,7 +195,7 @@ async function keepGauges(
     ledger.expire(now());
     metrics.claims.set({ kind: 'unbound' }, ledger.unbound);
     metrics.claims.set({ kind: 'all' }, ledger.size);
-    metrics.active.set(active.isActive() ? 1 : 0);
+    metrics.active.set(replica.isActive() ? 1 : 0);
     metrics.waiting.set(recheck.waiting);
     await sleep(1, signal).catch(() => undefined);
   }

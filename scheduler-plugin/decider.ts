@@ -1,5 +1,6 @@
 import type { KubeClient } from '../kube/client.ts';
 import type { EventRecorder } from '../kube/events.ts';
+import { renewalsBeyondRestarts } from '../model/lease/crash-loop.ts';
 import type { Logger } from '../runtime/log.ts';
 import { type Cluster, createCluster } from './cluster/cluster.ts';
 import { ClusterState } from './cluster/cluster-state.ts';
@@ -13,8 +14,11 @@ import { createMaskKeeper, type MaskKeeper } from './mask-keeper.ts';
 import type { ExtenderMetrics } from './metrics.ts';
 import { createEvictions } from './upkeep/evictions.ts';
 import { createNodeWriter } from './upkeep/node-writer.ts';
+import { createPromiseRecord, type PromiseRecord } from './upkeep/promise-record.ts';
+import { createQuarantine } from './upkeep/quarantine.ts';
 import { createRecheck, type Recheck } from './upkeep/recheck.ts';
 import { createStuckPods } from './upkeep/stuck-pods.ts';
+import { createTakeover } from './upkeep/takeover.ts';
 
 /** What decides, and what acts on its own account while this replica is the active one. */
 export interface Decider {
@@ -24,6 +28,7 @@ export interface Decider {
   readonly recheck: Recheck;
   readonly dpuHealth: Pick<DpuHealth, 'verdict'>;
   readonly masks: MaskKeeper;
+  readonly promises: PromiseRecord;
   /** This replica has become the active one: whatever another has left undone is looked at. */
   becameActive(): void;
   stop(): void;
@@ -35,8 +40,10 @@ export interface DeciderOptions {
   readonly events: EventRecorder;
   readonly decisions: Decisions;
   readonly metrics: ExtenderMetrics;
-  /** Whether this replica is the one that decides and writes. */
+  /** Whether this replica may write to the cluster. */
   readonly isActive: () => boolean;
+  /** Whether this replica may give verdicts. */
+  readonly mayAnswer: () => boolean;
   readonly log: Logger;
   /** Monotonic seconds. */
   readonly now: () => number;
@@ -44,7 +51,7 @@ export interface DeciderOptions {
 
 /** Puts the watches, the state that they feed, and those who answer and act on it together. Nothing runs yet. */
 export function createDecider(options: DeciderOptions): Decider {
-  const { config, client, events, decisions, metrics, isActive, log, now } = options;
+  const { config, client, events, decisions, metrics, isActive, mayAnswer, log, now } = options;
   const { dpuLeaseNamespace } = config;
   const active = isActive;
   const reader = createNeedsReader(config.dpuScope);
@@ -52,31 +59,38 @@ export function createDecider(options: DeciderOptions): Decider {
     {
       improved: (node) => recheck.improved(node),
       settled: (uid) => recheck.settled(uid),
-      waiting: ({ uid, needs }) => recheck.waits(uid, needs),
+      waiting: (pod) => takeover.waiting(pod),
       starting: (pod) => stuck.consider(pod, evictions),
       rejected: (pod) => heldOwners.rejected(pod),
       claimEnded: (_, end) => metrics.claimEnds.inc({ end }),
-      nodeFacts: (node) => writer.look(node),
+      nodeFacts(node) {
+        dpuHealth.nodeChanged(node);
+        writer.look(node);
+      },
+      quarantined: (node, fault) => quarantine.changed(node, fault),
     },
-    config.claimTimeout,
     log,
   );
   const dpuHealth = createDpuHealth({
     client,
     namespace: dpuLeaseNamespace,
     whenUnknown: config.dpuUnknown,
-    proof: config.dpuLease === 'own' ? 1 : 2,
+    proof: config.dpuLease === 'own' ? () => 1 : renewalsBeyondRestarts,
+    isDpuHost: (node) => isDpuHost(node),
+    recorded: (node) => cluster.nodes.get(node)?.dpuReady,
     onChange: (node, { ready, state: lease }) => {
       state.setFlag(node, 'dpuDead', !ready);
       writer.look(node);
       if (lease === 'dead') considerAllOn(node);
     },
+    onForgotten: (node) => state.setFlag(node, 'dpuDead', false),
     log,
     now,
   });
   const dpuLeaseChanged = dpuHealth.changed;
-  const { fleet, breaker } = state;
-  const masks = createMaskKeeper({ client, events, fleet, metrics, active, log, now });
+  const { fleet, breaker, faults, owners } = state;
+  const quarantine = createQuarantine({ faults, events, active, metrics });
+  const masks = createMaskKeeper({ client, events, fleet, owners, metrics, active, log, now });
   const { pinningReported } = masks;
   const fed = { dpuLeaseNamespace, dpuLeaseChanged, pinningReported };
   const cluster = createCluster({ client, state, reader, ...fed, log, now });
@@ -91,15 +105,23 @@ export function createDecider(options: DeciderOptions): Decider {
     },
     now,
   });
-  const { unpredictable, answers } = config;
+  const takeover = createTakeover({ recheck, pods: () => cluster.pods.values(), active, now });
+  const { unpredictable, answers, claimTimeout } = config;
   const notSynced = () => cluster.missing;
-  const judging = { state, dpuHealth, recheck, reader, decisions, unpredictable, answers };
-  const extender = createExtender({ ...judging, metrics, notSynced, isActive, now });
-  const heldOwners = createHeldOwners({ breaker, events, active, onFree: lookAgain, log, now });
+  const judging = { state, dpuHealth, recheck, reader, decisions, unpredictable, answers, claimTimeout };
+  const extender = createExtender({ ...judging, metrics, notSynced, mayAnswer, now });
+  const heldOwners = createHeldOwners({ breaker, owners, events, active, onFree: lookAgain, log, now });
   const isDpuHost = (node: string) => nodes.get(node)?.dpuHost === true;
   const stuck = createStuckPods({ state, isDpuHost, dpuHealth });
-  const { isStuck } = stuck;
-  const evictions = createEvictions({ client, events, policy: config.eviction, stillStands: isStuck, active, log });
+  const evictions = createEvictions({
+    client,
+    events,
+    policy: config.eviction,
+    stuck: stuck.stuck,
+    active,
+    onAttempt: (outcome) => metrics.evictions.inc({ outcome }),
+    log,
+  });
 
   function considerAllOn(node: string): void {
     for (const pod of state.startingOn(node)) stuck.consider(pod, evictions);
@@ -115,9 +137,12 @@ export function createDecider(options: DeciderOptions): Decider {
     recheck,
     dpuHealth,
     masks,
+    promises: createPromiseRecord(state.ledger, claimTimeout, now),
     becameActive() {
       writer.lookAtAll();
       masks.lookAtAll();
+      quarantine.lookAtAll();
+      takeover.begin();
       lookAgain();
       for (const node of nodes.keys()) considerAllOn(node);
     },

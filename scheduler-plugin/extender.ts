@@ -1,6 +1,7 @@
 import type { Pod } from '../kube/resources.ts';
 import type { Place } from '../model/claims/claim.ts';
 import { answersFor } from '../model/claims/crowd.ts';
+import { promiseSeconds } from '../model/claims/promise-time.ts';
 import type { CpuSet } from '../model/cpu-set.ts';
 import { LOWEST, type NodeVerdict, type UnpredictablePolicy } from '../model/placement/verdict.ts';
 import type { ClusterState } from './cluster/cluster-state.ts';
@@ -14,6 +15,7 @@ import { Filter, type FilterOutcome } from './filter/filter.ts';
 import { createPredictions } from './filter/prediction-cache.ts';
 import type { ExtenderMetrics } from './metrics.ts';
 import type { Recheck } from './upkeep/recheck.ts';
+import { softTopologyKeys, waitsToBind } from './wire/asked-pod.ts';
 import { UNKNOWN } from './wire/name-index.ts';
 import type { HostPriority } from './wire/reply.ts';
 import { nameAt } from './wire/scanned-names.ts';
@@ -59,15 +61,18 @@ export interface ExtenderOptions {
   readonly metrics: ExtenderMetrics;
   /** Why no verdict can be given, or undefined. */
   readonly notSynced: () => string | undefined;
-  readonly isActive: () => boolean;
+  /** Whether this replica may give verdicts. */
+  readonly mayAnswer: () => boolean;
   /** Monotonic seconds. */
   readonly now: () => number;
   /** Most nodes answered for a pod with exclusive CPUs. */
   readonly answers: number;
+  /** Most seconds that a node stays promised to a pod that is not bound. */
+  readonly claimTimeout: number;
 }
 
 /** When a verdict may be given. */
-function gateOf(notSynced: () => string | undefined, isActive: () => boolean) {
+function gateOf(notSynced: () => string | undefined, mayAnswer: () => boolean) {
   let stopping = false;
   const assertSynced = () => {
     const missing = notSynced();
@@ -78,7 +83,7 @@ function gateOf(notSynced: () => string | undefined, isActive: () => boolean) {
     assertActive() {
       assertSynced();
       if (stopping) throw new NotNow('this replica is stopping; another takes over');
-      if (!isActive()) throw new NotNow('another replica is the active one, or this one’s lease has run out');
+      if (!mayAnswer()) throw new NotNow('another replica is the active one, or this one’s lease has run out');
     },
     stopPromising() {
       stopping = true;
@@ -88,15 +93,15 @@ function gateOf(notSynced: () => string | undefined, isActive: () => boolean) {
 
 /** Answers the scheduler's calls from the state of the cluster, and enters what it promises into the ledger. */
 export function createExtender(options: ExtenderOptions): Extender {
-  const { state, dpuHealth, recheck, reader, decisions, unpredictable, metrics, notSynced, isActive, now } = options;
-  const { fleet, ledger, hostRefusals, breaker } = state;
+  const { state, dpuHealth, recheck, reader, decisions, unpredictable, metrics, notSynced, mayAnswer, now } = options;
+  const { fleet, ledger, hostRefusals, breaker, owners } = state;
 
   const heldNeeds = (id: number, needs: PodNeeds): PodNeeds[] =>
     ledger.heldOn(fleet.names.nameOf(id) ?? '', needs.request.uid).map(({ pod }) => pod);
   const filter = new Filter(
     fleet,
     {
-      judge: createPredictions(fleet, unpredictable, heldNeeds),
+      judge: createPredictions(fleet, unpredictable, heldNeeds, (id) => state.lostPlaces.goneFrom(id)),
       heldNeeds,
       dpuRefusal: (id) => dpuRefusal(dpuHealth.verdict(fleet.names.nameOf(id) ?? '')),
       anyRefusedOnHost: () => hostRefusals.any,
@@ -105,12 +110,14 @@ export function createExtender(options: ExtenderOptions): Extender {
     unpredictable,
   );
 
-  const { assertSynced, assertActive, stopPromising } = gateOf(notSynced, isActive);
+  const { assertSynced, assertActive, stopPromising } = gateOf(notSynced, mayAnswer);
 
   /** Why an owner's pods are held back. Without the seconds: the scheduler counts by text. */
   const heldBack = (pod: Pod): string | undefined => {
-    const owner = ownerOf(pod);
-    if (owner === undefined || breaker.heldFor(owner.uid, now()) === 0) return undefined;
+    const controller = ownerOf(pod);
+    if (controller === undefined) return undefined;
+    const { key, owner } = owners.makerOf(pod.metadata.namespace ?? '', controller);
+    if (breaker.heldFor(key, now()) === 0) return undefined;
     return `held back: kubelets have refused the last pods of ${owner.kind} ${owner.name}`;
   };
 
@@ -142,18 +149,22 @@ export function createExtender(options: ExtenderOptions): Extender {
       const needs = reader.read(pod);
       const { uid } = needs.request;
       ledger.expire(now());
+      if (needs.exclusive && ledger.unbound >= MOST_PROMISES)
+        throw new NotNow('too many pods are in flight; try again');
       ledger.withdraw(uid);
       const others = crowd + ledger.unbound;
       const outcome = filter.decide({
         needs,
         names,
+        softKeys: softTopologyKeys(pod),
         heldBack: heldBack(pod),
         answersFor: (candidates) => answersFor(options.answers, candidates, others),
       });
       if (needs.exclusive) {
         const places = new Map<string, Place>();
         for (const answer of outcome.answered) places.set(answer.node, answer);
-        ledger.promise(uid, needs, places, pod.metadata.resourceVersion ?? '', now());
+        const expires = now() + promiseSeconds(waitsToBind(pod), options.claimTimeout);
+        ledger.promise({ uid, pod: needs, places, version: pod.metadata.resourceVersion ?? '', expires });
       }
       remember(pod, needs, outcome);
       return outcome;
@@ -191,6 +202,9 @@ export function createExtender(options: ExtenderOptions): Extender {
     },
   };
 }
+
+/** Pods that may be promised room at a time: more than a scheduler has in flight. */
+const MOST_PROMISES = 10_000;
 
 /** Tries in which a scheduler that offers so many nodes at a time comes to each. */
 function roundsOver(nodes: number, offered: number): number {

@@ -5,6 +5,7 @@ import type { Logger } from '../runtime/log.ts';
 import type { Fleet } from './cluster/fleet.ts';
 import { createMaskedVms } from './cluster/masked-vms.ts';
 import { createNodeLabels } from './cluster/node-labels.ts';
+import type { PodOwners } from './cluster/pod-owners.ts';
 import type { ExtenderMetrics } from './metrics.ts';
 import { createMaskSurvey } from './upkeep/mask-survey.ts';
 import { createPausedStarts } from './upkeep/paused-starts.ts';
@@ -23,6 +24,8 @@ export interface MaskKeeperOptions {
   readonly client: KubeClient;
   readonly events: EventRecorder;
   readonly fleet: Fleet;
+  /** Learns from the same watch who makes VMIs. */
+  readonly owners: Pick<PodOwners, 'learn'>;
   readonly metrics: ExtenderMetrics;
   readonly active: () => boolean;
   readonly log: Logger;
@@ -30,7 +33,8 @@ export interface MaskKeeperOptions {
   readonly now: () => number;
 }
 
-export function createMaskKeeper({ client, events, fleet, metrics, active, log, now }: MaskKeeperOptions): MaskKeeper {
+export function createMaskKeeper(options: MaskKeeperOptions): MaskKeeper {
+  const { client, events, fleet, owners, metrics, active, log, now } = options;
   const starts = createPausedStarts({
     writer: createStartWriter(client),
     events,
@@ -39,7 +43,13 @@ export function createMaskKeeper({ client, events, fleet, metrics, active, log, 
     log,
     now,
   });
-  const vms = createMaskedVms({ client, onInstance: starts.changed, log, now });
+  const vms = createMaskedVms({
+    client,
+    onInstance: starts.changed,
+    onOwner: (uid, owner) => owners.learn(uid, owner),
+    log,
+    now,
+  });
   const labels = createNodeLabels({ client, log, now });
   const survey = createMaskSurvey({
     fleet,

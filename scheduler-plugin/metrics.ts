@@ -9,6 +9,8 @@ export interface ExtenderMetrics {
   readonly active: Gauge;
   readonly rechecks: Counter;
   readonly waiting: Gauge;
+  readonly evictions: Counter<'outcome'>;
+  readonly quarantinedReports: Gauge;
   readonly maskedVms: Gauge;
   readonly maskedVmsWithoutNode: Gauge;
   readonly pausedStarts: Gauge;
@@ -61,7 +63,18 @@ export function createExtenderMetrics(registry: Registry): ExtenderMetrics {
     }),
     waiting: new Gauge({
       name: 'plumbline_extender_waiting_pods',
-      help: 'Pods that were refused everywhere and wait',
+      help: 'Pods that the scheduler asked about, that were refused everywhere, and wait',
+      registers,
+    }),
+    evictions: new Counter({
+      name: 'plumbline_extender_evictions_total',
+      help: 'Attempts to remove a pod that cannot start on its node, by outcome (evicted, deleted, gone, changed, refused, failed)',
+      labelNames: ['outcome'],
+      registers,
+    }),
+    quarantinedReports: new Gauge({
+      name: 'plumbline_extender_quarantined_reports',
+      help: 'Node reports that are ignored because they contradict themselves or their Node',
       registers,
     }),
     ...createMaskMetrics(registers),

@@ -50,8 +50,14 @@ export interface RefusedAnswer {
 /** Decides one kind of request. What it throws is answered as a failure (500), never as half a patch. */
 export type Review = (request: AdmissionRequest) => Promise<AdmissionAnswer>;
 
+/** Characters of a message, of a place where something is wrong, and of one key in it. Reviews come before validation. */
+const LONGEST_MESSAGE = 1024;
+const LONGEST_ISSUES = 300;
+const LONGEST_KEY = 80;
+
 export function refused(code: number, message: string, warnings: readonly string[] = []): RefusedAnswer {
-  return { allowed: false, code, message: `plumbline: ${message}`, ...(warnings.length === 0 ? {} : { warnings }) };
+  const text = cut(`plumbline: ${message}`, LONGEST_MESSAGE);
+  return { allowed: false, code, message: text, ...(warnings.length === 0 ? {} : { warnings }) };
 }
 
 /** A request that is no AdmissionReview v1: answered with an HTTP error status, in the form of an AdmissionReview. */
@@ -75,20 +81,22 @@ export function decodeReview(body: unknown): AdmissionRequest {
   throw new ReviewError(400, `the body is no admission.k8s.io/v1 AdmissionReview: ${issuesText(result.error)}`);
 }
 
-/** The first few places where a value did not fit its schema, on one line. */
+/** The first few places where a value did not fit its schema, on one line. Keys in a path are the caller's. */
 export function issuesText(error: z.ZodError): string {
-  return error.issues
-    .slice(0, 3)
-    .map((issue) => `${issue.path.join('.') || 'the whole'}: ${issue.message}`)
-    .join('; ');
+  const issues = error.issues.slice(0, 3).map(({ path, message }) => {
+    const where = path.map((part) => cut(String(part), LONGEST_KEY)).join('.');
+    return `${where || 'the whole'}: ${cut(message, LONGEST_KEY)}`;
+  });
+  return cut(issues.join('; '), LONGEST_ISSUES);
 }
 
 /** The API server cuts warnings off at 256 characters once they pass 4,096 in all: keep each within that. */
 const LONGEST_WARNING = 256;
+const MOST_WARNINGS = 16;
 
 /** The reply, ready to be sent as JSON: `patch` and `patchType` both or neither. */
 export function encodeReview(uid: string, answer: AdmissionAnswer): object {
-  const warnings = [...new Set(answer.warnings)].map((text) => cut(text, LONGEST_WARNING));
+  const warnings = [...new Set(answer.warnings)].slice(0, MOST_WARNINGS).map((text) => cut(text, LONGEST_WARNING));
   return {
     apiVersion: 'admission.k8s.io/v1',
     kind: 'AdmissionReview',

@@ -1,13 +1,14 @@
 import type { ServerResponse } from 'node:http';
 import express, { type ErrorRequestHandler, type Express, type RequestHandler } from 'express';
 import type { Logger } from '../runtime/log.ts';
+import { BodyError, createRequestBodies, type RequestBodies } from '../runtime/request-bodies.ts';
 import { type AdmissionAnswer, decodeReview, encodeReview, type Review, ReviewError } from './admission-review.ts';
-import { readBody } from './body.ts';
 import type { Outcome, WebhookMetrics } from './metrics.ts';
 
 /** Where each kind of review is answered. */
 export const PATHS = {
   mutatePods: '/mutate-pods',
+  routePods: '/route-pods',
   validatePods: '/validate-pods',
   mutateVmis: '/mutate-vmis',
   validateVms: '/validate-vms',
@@ -15,8 +16,15 @@ export const PATHS = {
 
 export type Reviews = Readonly<Record<keyof typeof PATHS, Review>>;
 
+/**
+ * Bytes of the largest body. The API server takes objects of up to 3 MiB, and a review of an update carries two of them.
+ */
+export const LARGEST_BODY = 7 * 1024 * 1024;
+
 export interface WebhookAppOptions {
   readonly reviews: Reviews;
+  /** Default: bodies of up to LARGEST_BODY bytes. */
+  readonly bodies?: RequestBodies;
   readonly metrics: WebhookMetrics;
   readonly log: Logger;
 }
@@ -38,7 +46,8 @@ export async function answerReview(body: Uint8Array, review: Review): Promise<Ht
 }
 
 /** The webhook's routes. Bodies are read as bytes: decoding them is the review's, as is saying what is wrong with them. */
-export function createWebhookApp({ reviews, metrics, log }: WebhookAppOptions): Express {
+export function createWebhookApp({ reviews, bodies: given, metrics, log }: WebhookAppOptions): Express {
+  const bodies = given ?? createRequestBodies({ largest: LARGEST_BODY });
   const app = express();
   app.disable('x-powered-by');
   app.disable('etag');
@@ -47,12 +56,16 @@ export function createWebhookApp({ reviews, metrics, log }: WebhookAppOptions): 
   const reviewing = (name: keyof typeof PATHS): RequestHandler => {
     const review = reviews[name];
     return async (request, response) => {
-      const body = await readBody(request);
-      const begun = performance.now();
-      const answer = await answerReview(body, review);
-      metrics.seconds.observe({ review: name }, (performance.now() - begun) / 1000);
-      metrics.reviews.inc({ review: name, outcome: answer.outcome });
-      send(response, answer);
+      const body = await bodies.read(request);
+      try {
+        const begun = performance.now();
+        const answer = await answerReview(body.bytes, review);
+        metrics.seconds.observe({ review: name }, (performance.now() - begun) / 1000);
+        metrics.reviews.inc({ review: name, outcome: answer.outcome });
+        send(response, answer);
+      } finally {
+        body.release();
+      }
     };
   };
   /** Four parameters are how express tells an error handler. */
@@ -60,6 +73,8 @@ export function createWebhookApp({ reviews, metrics, log }: WebhookAppOptions): 
     (name: string): ErrorRequestHandler =>
     (error: unknown, _request, response, _next) => {
       const { status, message } = problem(error);
+      // What is left of a body that was not taken would be in the way of the next request.
+      if (error instanceof BodyError) response.setHeader('connection', 'close');
       metrics.reviews.inc({ review: name, outcome: status < 500 ? 'malformed' : 'failed' });
       if (status < 500) log.warn({ status, message }, 'refused a request');
       else log.error({ err: error }, 'a review failed');
@@ -76,7 +91,7 @@ export function createWebhookApp({ reviews, metrics, log }: WebhookAppOptions): 
 
 const unknown: RequestHandler = ({ method, path }, _response, next) => {
   const known = Object.values(PATHS).map((one) => `POST ${one}`);
-  next(new ReviewError(404, `${method} ${path}: this webhook answers ${known.join(', ')}`));
+  next(new ReviewError(404, `${method} ${path.slice(0, 80)}: this webhook answers ${known.join(', ')}`));
 };
 
 function send(response: ServerResponse, { status, body }: HttpAnswer): void {
@@ -89,7 +104,7 @@ function send(response: ServerResponse, { status, body }: HttpAnswer): void {
 
 /** Of anything but a malformed request the caller learns only that it failed. */
 function problem(error: unknown): { status: number; message: string } {
-  if (error instanceof ReviewError) return error;
+  if (error instanceof ReviewError || error instanceof BodyError) return error;
   return { status: 500, message: 'the webhook failed to decide; its log says why' };
 }
 

@@ -3,6 +3,9 @@ import { ALIGNMENT_POLICIES } from '../model/launcher/policy.ts';
 import { type ConfigDefinition, parseConfig } from '../runtime/config.ts';
 import { LOG_LEVELS } from '../runtime/log.ts';
 
+/** An object's name, since the scheduler's Lease has it too; empty: none. */
+const SCHEDULER = /^(?:[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?)?$/;
+
 const schema = z.object({
   host: z.string().default('0.0.0.0'),
   port: z.coerce.number().int().min(0).max(65_535).default(8443),
@@ -14,8 +17,13 @@ const schema = z.object({
   apiHost: z.string().optional(),
   apiPort: z.coerce.number().int().min(1).max(65_535).default(443),
   clientCaFile: z.string().optional(),
+  clientNames: z.string().default('kube-apiserver'),
   lookupTimeout: z.coerce.number().positive().max(12).default(2),
   alignment: z.enum(ALIGNMENT_POLICIES).default('annotated'),
+  schedulerName: z
+    .string()
+    .regex(SCHEDULER, 'expected the name of a scheduler, or nothing')
+    .default('plumbline-scheduler'),
   networkContext: z.string().optional(),
   fullPcpusOnly: z.stringbool('expected true or false').default(true),
   logLevel: z.enum(LOG_LEVELS).default('info'),
@@ -36,6 +44,10 @@ const definition: ConfigDefinition<typeof schema> = {
     certFile: { flag: '--cert-file <path>', help: 'serving certificate, PEM; followed as it is renewed' },
     keyFile: { flag: '--key-file <path>', help: 'its private key, PEM' },
     clientCaFile: { flag: '--client-ca-file <path>', help: 'CA of the only clients to be served, PEM; default: any' },
+    clientNames: {
+      flag: '--client-names <names>',
+      help: 'with --client-ca-file: common or alternative names of which callers must have one, separated by commas; "" takes any (default: kube-apiserver)',
+    },
     kubeconfig: {
       flag: '--kubeconfig <path>',
       help: 'kubeconfig with a token or a certificate; default: the pod’s service account',
@@ -58,6 +70,11 @@ const definition: ConfigDefinition<typeof schema> = {
       flag: '--alignment <policy>',
       help: 'whose launchers get whole cores: annotated, always, or auto (all, to what their nodes are)',
       env: 'PLUMBLINE_ALIGNMENT',
+    },
+    schedulerName: {
+      flag: '--scheduler-name <name>',
+      help: 'scheduler that launchers and pods that opt in are given where they name none; "": they keep theirs (default: plumbline-scheduler)',
+      env: 'PLUMBLINE_SCHEDULER_NAME',
     },
     networkContext: {
       flag: '--network-context <path>',

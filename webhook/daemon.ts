@@ -2,19 +2,26 @@ import { apiAccess } from '../kube/api-access.ts';
 import { createApiClient } from '../kube/api-client.ts';
 import { createEventRecorder } from '../kube/events.ts';
 import type { ConfiguredContext } from '../model/networks/context-file.ts';
+import type { ReportFault } from '../model/report/check.ts';
+import { parseNames } from '../runtime/client-names.ts';
 import type { Daemon } from '../runtime/daemon.ts';
 import { createHttpServer } from '../runtime/http-server.ts';
 import type { Logger } from '../runtime/log.ts';
 import { createRegistry } from '../runtime/metrics.ts';
+import { createRequestBodies } from '../runtime/request-bodies.ts';
+import { registerServerMetrics } from '../runtime/server-metrics.ts';
 import { createServingDaemon } from '../runtime/serving-daemon.ts';
 import { monotonicSeconds } from '../runtime/time.ts';
 import { VERSION } from '../runtime/version.ts';
-import { createWebhookApp } from './app.ts';
+import { createWebhookApp, LARGEST_BODY } from './app.ts';
 import { createClusterView } from './cluster/cluster-view.ts';
+import { createSchedulerLease } from './cluster/scheduler-lease.ts';
 import type { WebhookConfig } from './config.ts';
-import { createWebhookMetrics } from './metrics.ts';
+import { createWebhookMetrics, type WebhookMetrics } from './metrics.ts';
+import { createAnnouncements } from './pods/announcements.ts';
 import { createPodMutation } from './pods/mutate-pod.ts';
 import { createNadFetch } from './pods/nad-fetch.ts';
+import { createPodRouting } from './pods/route-pod.ts';
 import { createPodValidation } from './pods/validate-pod.ts';
 import { createVmiLookup } from './pods/vmi-lookup.ts';
 import { createVmiMutation } from './vms/mutate-vmi.ts';
@@ -30,39 +37,68 @@ export function createWebhook(config: WebhookConfig, context: ConfiguredContext,
   const access = apiAccess({ kubeconfig, serviceHost, servicePort });
   const client = createApiClient(access, `plumbline-webhook/${VERSION}`, CONNECTIONS);
   const registry = createRegistry();
-  const view = createClusterView(context, { client, log, now });
+  const metrics = createWebhookMetrics(registry);
+  const onQuarantined = quarantineLog(metrics, log);
+  const view = createClusterView(context, { client, log, now, onQuarantined });
+  const scheduler = createSchedulerLease(config.schedulerName, { client, log, now });
   const events = createEventRecorder({ client, component: 'plumbline-webhook', log, now });
+  const callersAreKnown = config.clientCaFile !== undefined;
+  const announcements = createAnnouncements({ client, events, callersAreKnown, log });
   const options = {
     lookUpVmi: createVmiLookup({ client, timeout: config.lookupTimeout, find: view.findVmi }),
     fetchNad: createNadFetch(client, config.lookupTimeout, log),
     view,
-    events,
+    announcements,
     gate: config.fullPcpusOnly,
     policy: config.alignment,
+    route: { schedulerName: config.schedulerName, schedulerAway: scheduler.away },
   };
   const reviews = {
     mutatePods: createPodMutation(options),
+    routePods: createPodRouting(options),
     validatePods: createPodValidation(options),
     mutateVmis: createVmiMutation(),
     validateVms: createVmValidation(options),
   };
+  const bodies = createRequestBodies({ largest: LARGEST_BODY });
   const server = createHttpServer({
-    handler: createWebhookApp({ reviews, metrics: createWebhookMetrics(registry), log }),
+    handler: createWebhookApp({ reviews, bodies, metrics, log }),
     host: config.host,
     port: config.port,
-    certificate: { certFile: config.certFile, keyFile: config.keyFile, clientCaFile: config.clientCaFile },
+    certificate: {
+      certFile: config.certFile,
+      keyFile: config.keyFile,
+      clientCaFile: config.clientCaFile,
+      clientNames: parseNames(config.clientNames),
+    },
     log,
   });
+  registerServerMetrics(registry, 'plumbline_webhook', { bodies, server });
   return createServingDaemon({
     server,
     probes: { host: config.probeHost, port: config.probePort },
     notReady: () => (view.synced ? undefined : 'the caches are not synced yet'),
     registry,
-    run: (signal) => view.run(signal),
+    run: async (signal) => void (await Promise.all([view.run(signal), scheduler.run(signal)])),
     async close() {
+      announcements.stop();
       await events.flush();
       await client.close();
     },
     log,
   });
+}
+
+/** Counts the reports that are ignored, and says which they are when that changes. */
+function quarantineLog(metrics: WebhookMetrics, log: Logger) {
+  let said = '';
+  return (faults: ReadonlyMap<string, ReportFault>): void => {
+    metrics.quarantinedReports.set(faults.size);
+    const [first] = faults;
+    const nodes = [...faults.keys()].slice(0, 10).join(',');
+    if (nodes === said) return;
+    said = nodes;
+    if (first === undefined) log.info('every node report counts again');
+    else log.warn({ nodes, count: faults.size, fault: first[1].message }, 'ignoring node reports that cannot be true');
+  };
 }

@@ -1,4 +1,4 @@
-import { Counter, Histogram, type Registry } from '../runtime/metrics.ts';
+import { Counter, Gauge, Histogram, type Registry } from '../runtime/metrics.ts';
 
 /** What a review can end in. */
 export const OUTCOMES = ['patched', 'unchanged', 'denied', 'malformed', 'failed'] as const;
@@ -7,14 +7,20 @@ export type Outcome = (typeof OUTCOMES)[number];
 export interface WebhookMetrics {
   readonly reviews: Counter<'review' | 'outcome'>;
   readonly seconds: Histogram<'review'>;
+  readonly quarantinedReports: Gauge;
 }
 
 export function createWebhookMetrics(registry: Registry): WebhookMetrics {
   return {
     reviews: new Counter({
       name: 'plumbline_webhook_reviews_total',
-      help: 'Admission reviews by kind (mutatePods, validatePods, mutateVmis, validateVms, none) and outcome',
+      help: 'Admission reviews by kind (mutatePods, routePods, validatePods, mutateVmis, validateVms, none) and outcome',
       labelNames: ['review', 'outcome'],
+      registers: [registry],
+    }),
+    quarantinedReports: new Gauge({
+      name: 'plumbline_webhook_quarantined_reports',
+      help: 'Node reports that are ignored because they contradict themselves, their Node or the other nodes',
       registers: [registry],
     }),
     seconds: new Histogram({

@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { copyFileSync, mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { cpus, tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { formatGateSettings, GATE_SETTINGS } from '../../model/cni/conflist.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { createAffinity } from '../../native/affinity.ts';
 import { procThreads } from '../../node-agent/processes/threads.ts';
@@ -34,6 +35,7 @@ export async function gateCalls(): Promise<BenchResult[]> {
   mkdirSync(binDir);
   execFileSync('make', ['-s', '-C', join(root, 'native/cni'), `OUT=${binDir}`]);
   copyFileSync(delegate.path, join(binDir, 'delegate'));
+  writeFileSync(join(binDir, GATE_SETTINGS), formatGateSettings({ ...places, whenAbsent: 'open' }));
   writeFileSync(join(directory, 'enable'), '1');
   const ovs = await startManyThreads(['ovs-vswitchd', 'ovsdb-server'], THREADS);
   const [vswitchd = 0] = ovs.pids;

@@ -185,7 +185,13 @@ async function openReviews(webhook: { port: number; ca: string }, stage: Stage):
 
 async function openFilter(stage: Stage, port: number, nodes: number): Promise<(seed: number) => Promise<void>> {
   const bodies = Array.from({ length: 8 }, (_, seed) => filterBody(nodes, seed));
-  const client = createClient({ port, path: '/filter', ca: stage.ca, servername: SERVER_NAME });
+  const client = createClient({
+    port,
+    path: '/filter',
+    ca: stage.ca,
+    servername: SERVER_NAME,
+    ...stage.clientCertificate,
+  });
   const call = async (seed: number) => {
     await client.load({ calls: 1, concurrency: 1, body: bodies[seed % bodies.length]! });
   };

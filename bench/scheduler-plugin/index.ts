@@ -2,9 +2,11 @@ import { mkdtemp } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { build } from 'esbuild';
+import { createCertificateAuthority } from '../../sandbox/certificates.ts';
 import { shippedNodeOptions } from '../../test/support/shipped.ts';
 import { type Client, createClient, quantile } from '../support/http-load.ts';
 import { type Running, root, run, runScript } from '../support/process.ts';
+import { type Certificate, serving } from '../support/serving.ts';
 import type { BenchGroup } from '../support/settings.ts';
 import { type BenchResult, summary } from '../support/timing.ts';
 import { filterBody } from './nodes.ts';
@@ -31,9 +33,9 @@ interface Server {
   stop(): Promise<void>;
 }
 
-async function serve(running: Running, path: string): Promise<Server> {
+async function serve(running: Running, path: string, ca?: string): Promise<Server> {
   const line = await running.line((found) => typeof found['port'] === 'number');
-  const client = createClient({ port: Number(line['port']), path });
+  const client = createClient({ port: Number(line['port']), path, ...(ca !== undefined && { ca }) });
   return {
     line,
     running,
@@ -62,10 +64,11 @@ async function bundle(): Promise<string> {
   return outfile;
 }
 
-async function extender(nodes: number, updates = 0): Promise<Server> {
+async function extender(nodes: number, updates = 0, certificate?: Certificate & { ca: string }): Promise<Server> {
   bundled ??= bundle();
   const args = ['--expose-gc', await bundled, String(nodes), String(updates)];
-  return serve(run(process.execPath, args, shippedNodeOptions('scheduler-plugin')), '/filter');
+  const env = { ...shippedNodeOptions('scheduler-plugin'), ...(certificate && serving(certificate)) };
+  return serve(run(process.execPath, args, env), '/filter', certificate?.ca);
 }
 
 async function load({ client }: Server, bodies: readonly Buffer[], calls: number): Promise<number[]> {
@@ -111,6 +114,19 @@ export async function filterOverOthers(): Promise<BenchResult[]> {
   }
 }
 
+/** What the sidecar's plain HTTP saves, in turns in one run. */
+export async function loopbackOverTls(): Promise<BenchResult[]> {
+  const authority = createCertificateAuthority('plumbline-bench');
+  const plain = await extender(NAMES);
+  const tls = await extender(NAMES, 0, { ...authority.issue(['127.0.0.1']), ca: authority.cert });
+  try {
+    const bodies = bodiesOf(NAMES);
+    return [await compare('scheduler-plugin.loopback-http-over-tls', 1, plain, tls, [bodies, bodies])];
+  } finally {
+    await Promise.all([plain.stop(), tls.stop()]);
+  }
+}
+
 /** Three times the names in about three times the time. */
 export async function filterGrowth(): Promise<BenchResult[]> {
   const many = await extender(MANY_NAMES);
@@ -146,4 +162,5 @@ export const SCHEDULER_PLUGIN_BENCHES: readonly BenchGroup[] = [
   { names: ['scheduler-plugin.filter-5000-names', 'scheduler-plugin.bytes-per-node'], benches: [filterOverOthers] },
   { names: ['scheduler-plugin.filter-15000'], benches: [filterGrowth] },
   { names: ['scheduler-plugin.filter-p99'], benches: [filterTail] },
+  { names: ['scheduler-plugin.loopback'], benches: [loopbackOverTls] },
 ];

@@ -1,3 +1,6 @@
+import { mkdtempSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import type { NodeTopologyStatus } from '../../kube/node-topology.ts';
 import { createHttpServer } from '../../runtime/http-server.ts';
 import { createLogger } from '../../runtime/log.ts';
@@ -9,6 +12,7 @@ import { createExplainer } from '../../scheduler-plugin/explain.ts';
 import { createExtender } from '../../scheduler-plugin/extender.ts';
 import { createDecisions } from '../../scheduler-plugin/filter/decisions.ts';
 import { createExtenderMetrics } from '../../scheduler-plugin/metrics.ts';
+import { givenCertificate } from '../support/serving.ts';
 import { nodeName, nodeStatus } from './nodes.ts';
 
 /**
@@ -27,6 +31,7 @@ const listeners = {
   rejected: nothing,
   claimEnded: nothing,
   nodeFacts: nothing,
+  quarantined: () => undefined,
 };
 // What the reflector would have decoded: every report a text of its own.
 const decoded = (status: NodeTopologyStatus) => JSON.parse(JSON.stringify(status)) as NodeTopologyStatus;
@@ -35,7 +40,7 @@ const used = () => {
   return process.memoryUsage().heapUsed + process.memoryUsage().arrayBuffers;
 };
 
-const state = new ClusterState(listeners, 60, log);
+const state = new ClusterState(listeners, log);
 const before = used();
 for (let index = 0; index < count; index++) {
   const name = JSON.parse(JSON.stringify(nodeName(index))) as string;
@@ -53,15 +58,16 @@ const extender = createExtender({
   unpredictable: 'refuse',
   metrics: createExtenderMetrics(createRegistry()),
   notSynced: nothing,
-  isActive: () => true,
+  mayAnswer: () => true,
   now: () => performance.now() / 1000,
   answers: 16,
+  claimTimeout: 600,
 });
 const decisions = createDecisions(Date.now);
 const explainer = createExplainer({ extender, decisions, client: { get: async () => ({}) }, isActive: () => true });
 const metrics = createExtenderMetrics(createRegistry());
 const { handler } = createExtenderApp({ extender, explainer, unpredictable: 'refuse', metrics, log });
-const server = createHttpServer({ handler, host: '127.0.0.1', port: 0, log });
+const server = createHttpServer({ handler, host: '127.0.0.1', port: 0, certificate: certificateFiles(), log });
 
 if (updates > 0) {
   let next = 0;
@@ -77,3 +83,14 @@ if (updates > 0) {
   }, 5);
 }
 void server.start().then(() => process.stdout.write(`${JSON.stringify({ port: server.port, bytesPerNode })}\n`));
+
+/** The given certificate, as the files that a daemon is given; undefined: plain HTTP. */
+function certificateFiles() {
+  const given = givenCertificate();
+  if (given === undefined) return undefined;
+  const directory = mkdtempSync(join(tmpdir(), 'plumbline-bench-tls-'));
+  const [certFile, keyFile] = [join(directory, 'tls.crt'), join(directory, 'tls.key')];
+  writeFileSync(certFile, given.cert);
+  writeFileSync(keyFile, given.key, { mode: 0o600 });
+  return { certFile, keyFile };
+}

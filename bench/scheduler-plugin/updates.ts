@@ -25,8 +25,9 @@ export function reportUpdates(): BenchResult {
     rejected: nothing,
     claimEnded: nothing,
     nodeFacts: nothing,
+    quarantined: () => undefined,
   };
-  const state = new ClusterState(listeners, 60, createLogger('bench', 'warn'));
+  const state = new ClusterState(listeners, createLogger('bench', 'warn'));
   const lines = Array.from({ length: NODES * 8 }, (_, i) => {
     const metadata = { name: nodeName(i % NODES), resourceVersion: String(i), labels: {}, annotations: {} };
     const { apiVersion, kind } = NODE_TOPOLOGY_API;

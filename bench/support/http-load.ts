@@ -9,6 +9,9 @@ export interface Target {
   readonly ca?: string;
   /** The name that the certificate is for, where that is not the address. */
   readonly servername?: string;
+  /** The client's own certificate, PEM, where the target asks for one. */
+  readonly cert?: string;
+  readonly key?: string;
 }
 
 export interface LoadOptions {
@@ -25,10 +28,10 @@ export interface Client {
 }
 
 /** A client over kept connections. */
-export function createClient({ port, path, ca, servername }: Target): Client {
+export function createClient({ port, path, ca, servername, cert, key }: Target): Client {
   const options = { keepAlive: true, maxSockets: 64 };
-  const agent =
-    ca === undefined ? new HttpAgent(options) : new HttpsAgent({ ...options, ca, ...(servername && { servername }) });
+  const tls = { ca, ...(servername && { servername }), ...(cert && { cert, key }) };
+  const agent = ca === undefined ? new HttpAgent(options) : new HttpsAgent({ ...options, ...tls });
   const send = ca === undefined ? httpRequest : httpsRequest;
 
   const call = (body: Buffer) =>

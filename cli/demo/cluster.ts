@@ -25,7 +25,7 @@ export interface DemoCluster {
   prepare(): Promise<void>;
   /** Writes a kubeconfig file and returns its path. */
   kubeconfig(identity: Identity): Promise<string>;
-  /** Has the API server call the webhook and the scheduler ask the extender, as the shipped manifests say. */
+  /** Has the API server call the webhook and a kube-scheduler ask the extender, as the shipped manifests say. */
   wire(ports: { readonly webhook: number; readonly extender: number }): Promise<void>;
   stop(): Promise<void>;
 }
@@ -36,12 +36,17 @@ export interface ClusterOptions {
   readonly nodes: readonly NodeDescription[];
   /** Where manifests/ is. */
   readonly packageRoot: string;
+  /**
+   * sidecar: launchers are routed to a kube-scheduler of Plumbline's own, which asks the extender over plain HTTP; own: the
+   * cluster's kube-scheduler asks it over TLS. Default: sidecar.
+   */
+  readonly scheduler?: 'sidecar' | 'own';
   /** Told of errors that no answer of the API carries. */
   readonly onFault: (error: unknown) => void;
 }
 
 /** The embedded cluster: it needs nothing but Node.js. */
-export function createEmbeddedCluster({ packageRoot, ...options }: ClusterOptions): DemoCluster {
+export function createEmbeddedCluster({ packageRoot, scheduler = 'sidecar', ...options }: ClusterOptions): DemoCluster {
   const sandbox = createSandbox(options);
   return {
     client: sandbox.client,
@@ -59,22 +64,38 @@ export function createEmbeddedCluster({ packageRoot, ...options }: ClusterOption
       sandbox.route(NAMESPACE, SERVICES.extender, { host: '127.0.0.1', port: extender });
       const caBundle = Buffer.from(sandbox.authority.cert).toString('base64');
       const configuration = (await readManifest(packageRoot, 'base/webhook/mutating-webhook.yaml')) as KubeObject & {
-        webhooks: { clientConfig: { caBundle?: string }; matchConditions?: unknown }[];
+        webhooks: { name: string; clientConfig: { caBundle?: string }; matchConditions?: unknown }[];
       };
+      if (scheduler === 'own') {
+        configuration.webhooks = configuration.webhooks.filter(({ name }) => name !== 'scheduler.plumbline.dev');
+      }
       for (const one of configuration.webhooks) {
         one.clientConfig.caBundle = caBundle;
         // The embedded API server has no CEL and refuses conditions; without them the webhook is only asked more often.
         delete one.matchConditions;
       }
       await sandbox.client.create(MUTATING_WEBHOOKS, configuration);
-      const scheduler = (await readManifest(packageRoot, 'scheduler/kube-scheduler-config.yaml')) as {
+      if (scheduler === 'sidecar') {
+        await sandbox.addScheduler(await sidecarConfiguration(packageRoot, extender));
+        return;
+      }
+      const own = (await readManifest(packageRoot, 'scheduler/kube-scheduler-config.yaml')) as {
         extenders: { tlsConfig?: { caData?: string } }[];
       };
-      for (const one of scheduler.extenders) one.tlsConfig = { caData: caBundle };
-      await sandbox.reconfigureScheduler(scheduler);
+      for (const one of own.extenders) one.tlsConfig = { caData: caBundle };
+      await sandbox.reconfigureScheduler(own);
     },
     stop: () => sandbox.stop(),
   };
+}
+
+/** The shipped configuration of Plumbline's kube-scheduler, with the port that the extender has here. */
+export async function sidecarConfiguration(packageRoot: string, port: number): Promise<Record<string, unknown>> {
+  const configuration = (await readManifest(packageRoot, 'base/scheduler/config.yaml')) as {
+    extenders: { urlPrefix: string }[];
+  };
+  for (const one of configuration.extenders) one.urlPrefix = `http://127.0.0.1:${port}`;
+  return configuration as unknown as Record<string, unknown>;
 }
 
 /** One YAML document below manifests/. */

@@ -30,15 +30,20 @@ export interface DaemonOptions {
   readonly program: string;
   readonly args: readonly string[];
   readonly directory: string;
+  /** Added to the environment of this process. */
+  readonly env?: Readonly<Record<string, string>>;
 }
 
 /** Seconds between SIGTERM and SIGKILL. */
 const GRACE = 8;
 
-export function startDaemon({ name, program, args, directory }: DaemonOptions): DaemonProcess {
+export function startDaemon({ name, program, args, directory, env = {} }: DaemonOptions): DaemonProcess {
   const logFile = join(directory, `${name}.log`);
   const out = openSync(logFile, 'a');
-  const child = spawn(process.execPath, [program, ...args], { stdio: ['ignore', out, out] });
+  const child = spawn(process.execPath, [program, ...args], {
+    stdio: ['ignore', out, out],
+    env: { ...process.env, ...env },
+  });
   closeSync(out);
   const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()));
   const log = () => readLog(logFile);

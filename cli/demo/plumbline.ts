@@ -70,7 +70,7 @@ export async function install(options: InstallOptions): Promise<Installed> {
     ...['--kubeconfig', await cluster.kubeconfig({ kind: 'webhook' })],
   ]);
   const schedulerPlugin = start('scheduler-plugin', 'scheduler-plugin', [
-    ...(await serve('scheduler-plugin', SERVICES.extender)),
+    ...['--mode', 'sidecar', '--port', '0', '--probe-host', '127.0.0.1', '--probe-port', '0'],
     ...['--kubeconfig', await cluster.kubeconfig({ kind: 'scheduler-plugin' })],
     ...['--console-address', '127.0.0.1:0'],
   ]);

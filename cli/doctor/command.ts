@@ -3,7 +3,7 @@ import type { KubeClient } from '../../kube/client.ts';
 import { KubeError } from '../../kube/errors.ts';
 import { type DpuDiagnosis, diagnoseDpu } from '../../model/lease/diagnose.ts';
 import { DPU_HOST_LABEL, DPU_LEASE_NAMESPACE, DPU_LEASE_PREFIX } from '../../model/names.ts';
-import { type ClusterFlags, usingCluster, withCluster } from '../support/cluster.ts';
+import { type ClusterAccess, type ClusterFlags, usingCluster, withCluster } from '../support/cluster.ts';
 import { EXIT } from '../support/exit-status.ts';
 import { type OutputFormat, print, withOutput } from '../support/output.ts';
 import { createProgress } from '../support/progress.ts';
@@ -68,17 +68,17 @@ export function doctorCommand(): Command {
     .option('--json', 'the same as -o json')
     .addHelpText('after', EXAMPLES)
     .action((areas: readonly Area[], flags: DoctorFlags) =>
-      usingCluster(flags, ({ client }) => run(client, areas, flags)),
+      usingCluster(flags, (cluster) => run(cluster, areas, flags)),
     );
   return withOutput(withCluster(command), ['json', 'yaml', 'name']);
 }
 
-async function run(client: KubeClient, areas: readonly Area[], flags: DoctorFlags): Promise<void> {
+async function run(cluster: ClusterAccess, areas: readonly Area[], flags: DoctorFlags): Promise<void> {
   const wanted = (area: Area) => areas.length === 0 || areas.includes(area);
   const onlyDpus = areas.length === 1 && areas[0] === 'dpu';
-  const facts = onlyDpus ? undefined : await readFacts(client, Date.now());
+  const facts = onlyDpus ? undefined : await readFacts(cluster, Date.now());
   const reports = facts ? AREAS.filter(wanted).flatMap((area) => (area === 'dpu' ? [] : [CHECKS[area](facts)])) : [];
-  const dpus = wanted('dpu') ? await lookAtLeases(client, facts, flags) : undefined;
+  const dpus = wanted('dpu') ? await lookAtLeases(cluster.client, facts, flags) : undefined;
   if (wanted('dpu')) reports.push(checkDpus(dpus, flags.watch));
   const findings = reports.flatMap((report) => report.findings);
   const data = { ok: findings.length === 0, findings, areas: reports.map(({ findings: _, ...rest }) => rest), dpus };

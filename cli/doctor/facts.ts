@@ -1,14 +1,24 @@
-import type { KubeClient } from '../../kube/client.ts';
 import { KubeError } from '../../kube/errors.ts';
 import { type NodeTopology, nodeTopology } from '../../kube/node-topology.ts';
-import { lease, type NetworkAttachmentDefinition, networkAttachmentDefinition } from '../../kube/resources.ts';
+import { type NetworkAttachmentDefinition, networkAttachmentDefinition } from '../../kube/resources.ts';
 import { NAMESPACE } from '../../model/names.ts';
-import { EXTENDER_PROXY } from '../explain/ask-extender.ts';
-import { type ExplainedNode, type ExplainedPod, explainedNode, explainedPod } from '../explain/objects.ts';
+import {
+  type ExplainedNode,
+  type ExplainedPod,
+  explainedNode,
+  explainedPod,
+  type Occurrence,
+  occurrence,
+} from '../explain/objects.ts';
+import { askInCluster } from '../extender/ask.ts';
+import { type Election, readElection, SCHEDULER, SERVICE } from '../extender/election.ts';
 import { type AgentLeases, readAgentLeases } from '../support/agents.ts';
-import { kubeLine } from '../support/errors.ts';
+import type { ClusterAccess } from '../support/cluster.ts';
 import { NODE_TOPOLOGIES_PATH, readAll, readOne } from '../support/lists.ts';
 import {
+  apiVersion,
+  type Deployment,
+  deployment,
   type EndpointSlice,
   type ExtenderState,
   endpointSlice,
@@ -39,8 +49,14 @@ export interface Facts {
   readonly endpoints: Read<readonly EndpointSlice[]>;
   readonly webhookSecret: Read<TlsSecret>;
   readonly extenderSecret: Read<TlsSecret>;
-  /** The Lease by which the extender's replicas agree on one: seconds since its last renewal. */
-  readonly extenderLeaseAge: Read<number>;
+  /** Of plumbline-system. */
+  readonly deployments: Read<readonly Deployment[]>;
+  /** Of the extender's replicas behind their Service. */
+  readonly extenderElection: Read<Election>;
+  /** Of the kube-schedulers of the Deployment plumbline-scheduler. */
+  readonly schedulerElection: Read<Election>;
+  /** `v1.36.2` */
+  readonly apiVersion: Read<string>;
   /** What the extender says of itself. */
   readonly extender:
     | Read<ExtenderState>
@@ -48,37 +64,49 @@ export interface Facts {
   readonly schedulers: Read<readonly SchedulerPod[]>;
   readonly nads: Read<readonly NetworkAttachmentDefinition[]>;
   readonly launchers: Read<readonly ExplainedPod[]>;
+  /** Events of pods that the extender cannot evict, of the last hour. */
+  readonly cannotEvict: Read<readonly Occurrence[]>;
 }
 
 const SECRETS = `/api/v1/namespaces/${NAMESPACE}/secrets`;
 const ADMISSION = '/apis/admissionregistration.k8s.io/v1';
 
 /** Reads everything side by side. Only the nodes have to be readable. @throws KubeError */
-export async function readFacts(client: KubeClient, now: number): Promise<Facts> {
+export async function readFacts(cluster: ClusterAccess, now: number): Promise<Facts> {
+  const { client } = cluster;
   const list = <T>(path: string, schema: Parameters<typeof readAll<T>>[2], query = {}) =>
     tolerant(readAll(client, path, schema, query));
   const one = <T>(path: string, schema: Parameters<typeof readOne<T>>[2]) => tolerant(readOne(client, path, schema));
-  const [nodes, topologies, agents, mutating, validating, endpoints, webhookSecret, extenderSecret, ...rest] =
-    await Promise.all([
-      readAll(client, '/api/v1/nodes', explainedNode),
-      list(NODE_TOPOLOGIES_PATH, nodeTopology),
-      tolerant(readAgentLeases(client, now)),
-      list(`${ADMISSION}/mutatingwebhookconfigurations`, webhookConfiguration),
-      list(`${ADMISSION}/validatingwebhookconfigurations`, webhookConfiguration),
-      list(`/apis/discovery.k8s.io/v1/namespaces/${NAMESPACE}/endpointslices`, endpointSlice),
-      one(`${SECRETS}/plumbline-webhook-tls`, tlsSecret),
-      one(`${SECRETS}/plumbline-scheduler-plugin-tls`, tlsSecret),
-      tolerant(leaseAge(client, now)),
-      extenderSays(client),
-      list('/api/v1/namespaces/kube-system/pods', schedulerPod, { labelSelector: 'component=kube-scheduler' }),
-      list('/apis/k8s.cni.cncf.io/v1/network-attachment-definitions', networkAttachmentDefinition),
-      list('/api/v1/pods', explainedPod, { labelSelector: 'kubevirt.io=virt-launcher' }),
-    ]);
-  const [extenderLeaseAge, extender, schedulers, nads, launchers] = rest;
-  return {
-    ...{ now, nodes, topologies, agents, mutating, validating, endpoints, webhookSecret, extenderSecret },
-    ...{ extenderLeaseAge, extender, schedulers, nads, launchers },
+  const facts = {
+    nodes: readAll(client, '/api/v1/nodes', explainedNode),
+    topologies: list(NODE_TOPOLOGIES_PATH, nodeTopology),
+    agents: tolerant(readAgentLeases(client, now)),
+    mutating: list(`${ADMISSION}/mutatingwebhookconfigurations`, webhookConfiguration),
+    validating: list(`${ADMISSION}/validatingwebhookconfigurations`, webhookConfiguration),
+    endpoints: list(`/apis/discovery.k8s.io/v1/namespaces/${NAMESPACE}/endpointslices`, endpointSlice),
+    webhookSecret: one(`${SECRETS}/plumbline-webhook-tls`, tlsSecret),
+    extenderSecret: one(`${SECRETS}/plumbline-scheduler-plugin-tls`, tlsSecret),
+    deployments: list(`/apis/apps/v1/namespaces/${NAMESPACE}/deployments`, deployment),
+    extenderElection: tolerant(readElection(client, SERVICE, now)),
+    schedulerElection: tolerant(readElection(client, SCHEDULER, now)),
+    apiVersion: tolerant(readOne(client, '/version', apiVersion).then((version) => version?.gitVersion)),
+    extender: extenderSays(cluster),
+    schedulers: list('/api/v1/namespaces/kube-system/pods', schedulerPod, {
+      labelSelector: 'component=kube-scheduler',
+    }),
+    nads: list('/apis/k8s.cni.cncf.io/v1/network-attachment-definitions', networkAttachmentDefinition),
+    launchers: list('/api/v1/pods', explainedPod, { labelSelector: 'kubevirt.io=virt-launcher' }),
+    cannotEvict: list('/api/v1/events', occurrence, { fieldSelector: 'reason=CannotEvict' }),
   };
+  return { now, ...(await settled(facts)) };
+}
+
+/** Waits for every part. */
+async function settled<T extends Record<string, Promise<unknown>>>(
+  parts: T,
+): Promise<{ [K in keyof T]: Awaited<T[K]> }> {
+  const entries = Object.entries(parts).map(async ([name, part]) => [name, await part] as const);
+  return Object.fromEntries(await Promise.all(entries)) as { [K in keyof T]: Awaited<T[K]> };
 }
 
 /** Who may not look, or where there is nothing to look at, is told so; what else goes wrong ends the command. */
@@ -93,21 +121,10 @@ async function tolerant<T>(reading: Promise<T | undefined>): Promise<Read<T>> {
   }
 }
 
-async function leaseAge(client: KubeClient, now: number): Promise<number | undefined> {
-  const path = `/apis/coordination.k8s.io/v1/namespaces/${NAMESPACE}/leases/plumbline-scheduler-plugin`;
-  const renewed = Date.parse((await readOne(client, path, lease))?.spec?.renewTime ?? '');
-  return Number.isNaN(renewed) ? undefined : (now - renewed) / 1000;
-}
-
-/** Through the API server, as the scheduler's own way there cannot be tried from here. */
-async function extenderSays(client: KubeClient): Promise<Facts['extender']> {
-  try {
-    const value = extenderState.safeParse(await client.get(`${EXTENDER_PROXY}/explain`, { timeout: 5 }));
-    return value.success ? { value: value.data } : { missing: 'silent', why: 'it answers something else' };
-  } catch (error) {
-    if (!(error instanceof KubeError)) throw error;
-    if (error.status === 403) return { missing: 'forbidden' };
-    if (error.status === 404) return { missing: 'absent' };
-    return { missing: 'silent', why: error.status === 0 ? kubeLine(error) : error.message };
-  }
+/** What the extender says of itself, by the way that `explain` asks it. */
+async function extenderSays(cluster: ClusterAccess): Promise<Facts['extender']> {
+  const asked = await askInCluster(cluster, {});
+  if ('missing' in asked) return asked;
+  const found = extenderState.safeParse(asked.answer);
+  return found.success ? { value: found.data } : { missing: 'silent', why: 'it answers something else' };
 }

@@ -55,6 +55,20 @@ export const schedulerPod = z.object({
 });
 export type SchedulerPod = z.infer<typeof schedulerPod>;
 
+/** Of plumbline-system. */
+export const deployment = z.object({
+  metadata: objectMeta,
+  spec: z.object({
+    replicas: z.number().nullish(),
+    template: z.object({ spec: z.object({ containers: z.array(z.object({ name: z.string(), image: text })) }) }),
+  }),
+  status: z.object({ readyReplicas: z.number().nullish() }).nullish(),
+});
+export type Deployment = z.infer<typeof deployment>;
+
+/** What /version answers. */
+export const apiVersion = z.object({ gitVersion: z.string() });
+
 export const extenderState = z.object({
   active: z.boolean(),
   decisions: z.array(z.object({ pod: z.string() })),

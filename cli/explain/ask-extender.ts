@@ -2,10 +2,9 @@ import { readFileSync } from 'node:fs';
 import { request as httpRequest } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 import * as z from 'zod';
-import type { KubeClient } from '../../kube/client.ts';
-import { KubeError } from '../../kube/errors.ts';
-import { NAMESPACE } from '../../model/names.ts';
 import type { RefusalKind } from '../../model/placement/verdict.ts';
+import { askInCluster } from '../extender/ask.ts';
+import type { ClusterAccess } from '../support/cluster.ts';
 import { CliError, EXIT, usageError } from '../support/exit-status.ts';
 import type { NodeOpinion, Opinions } from './opinion.ts';
 
@@ -22,10 +21,7 @@ const verdict = z.union([
 ]);
 const answer = z.object({ active: z.boolean(), nodes: z.array(verdict) });
 
-/** The extender's Service as the API server proxies it. */
-export const EXTENDER_PROXY = `/api/v1/namespaces/${NAMESPACE}/services/https:plumbline-scheduler-plugin:https/proxy`;
-
-/** Seconds: it answers in a few hundred milliseconds, and without it there is another way. */
+/** Seconds: it answers in a few hundred milliseconds. */
 const DEADLINE = 5;
 
 export interface ExtenderChoice {
@@ -41,28 +37,21 @@ export type Asked = { readonly opinions: Opinions } | { readonly whyNot: string 
  * Asks the extender about a pod. Where it cannot be asked through the API server this says why; an address that the
  * user gave has to answer.
  * @param pod namespace/name
- * @throws CliError if the address that was given does not answer
+ * @throws CliError if the address that was given does not answer; KubeError
  */
-export async function askExtender(client: KubeClient, pod: string, choice: ExtenderChoice): Promise<Asked> {
+export async function askExtender(cluster: ClusterAccess, pod: string, choice: ExtenderChoice): Promise<Asked> {
   if (choice.extender !== undefined) {
     const url = addressOf(choice.extender, pod);
     return { opinions: opinionsOf(await fetchJson(url, choice.extenderCa), choice.extender) };
   }
+  const asked = await askInCluster(cluster, { pod });
+  if ('missing' in asked) return { whyNot: asked.why };
   try {
-    const path = `${EXTENDER_PROXY}/explain`;
-    return { opinions: opinionsOf(await client.get(path, { query: { pod }, timeout: DEADLINE }), 'the extender') };
+    return { opinions: opinionsOf(asked.answer, 'the extender') };
   } catch (error) {
     if (error instanceof CliError) return { whyNot: error.message };
-    if (error instanceof KubeError) return { whyNot: whyNot(error) };
     throw error;
   }
-}
-
-function whyNot({ status, message }: KubeError): string {
-  if (status === 403) return 'you may not ask the extender (services/proxy in plumbline-system)';
-  if (status === 404) return 'the extender is not reached through the API server';
-  if (status === 503) return 'the extender does not answer (no active replica behind its Service)';
-  return `the extender did not answer (${message})`;
 }
 
 function opinionsOf(document: unknown, who: string): Opinions {

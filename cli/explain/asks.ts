@@ -1,8 +1,10 @@
 import { wantsFullPcpus } from '../../model/launcher/annotation.ts';
 import { recognizeLauncher } from '../../model/launcher/recognize.ts';
-import { DECISION_ANNOTATION, PLACED_RESOURCE } from '../../model/names.ts';
+import { DECISION_ANNOTATION, MANAGED_RESOURCES, PLACED_RESOURCE } from '../../model/names.ts';
 import { isExclusive, placementNeedsOf } from '../../model/placement/pod-needs.ts';
+import { SCHEDULER } from '../extender/election.ts';
 import type { ExplainedPod } from './objects.ts';
+import { schedulerOf } from './scheduler.ts';
 
 /** What a pod asks for, in words, with what Plumbline's webhook made of it. */
 export function asksOf(pod: ExplainedPod): string[] {
@@ -28,16 +30,17 @@ function paddingOf({ metadata }: ExplainedPod): number {
   }
 }
 
-/** What the shipped scheduler configuration has the extender asked about. */
-const MANAGED = ['devices.kubevirt.io/kvm', 'devices.kubevirt.io/tun', PLACED_RESOURCE];
-
 export interface Bypass {
   readonly cause: string;
   readonly help: string;
 }
 
-/** What shows that a part of Plumbline never saw the pod. */
-export function bypassesOf(pod: ExplainedPod): Bypass[] {
+/**
+ * What shows that a part of Plumbline never saw the pod.
+ * @param sidecar whether a scheduler of Plumbline's own runs, which asks the extender about each of its pods. The
+ * cluster's own scheduler, where it is configured to ask, does so for pods that request a managed resource.
+ */
+export function bypassesOf(pod: ExplainedPod, sidecar?: boolean): Bypass[] {
   const found: Bypass[] = [];
   const needs = placementNeedsOf(pod);
   const launcher = recognizeLauncher(pod).kind === 'launcher';
@@ -53,15 +56,7 @@ export function bypassesOf(pod: ExplainedPod): Bypass[] {
       });
     }
   }
-  const asked = [...pod.spec.containers, ...(pod.spec.initContainers ?? [])].some(({ resources }) =>
-    MANAGED.some((name) => resources?.requests?.[name] !== undefined || resources?.limits?.[name] !== undefined),
-  );
-  if (exclusive && !asked) {
-    found.push({
-      cause: 'kube-scheduler does not ask Plumbline about this pod: it requests none of the managed resources',
-      help: `have it request ${PLACED_RESOURCE}: 1`,
-    });
-  }
+  if (exclusive) found.push(...unasked(pod, sidecar));
   if (pod.metadata.labels?.['kubevirt.io'] === 'virt-launcher' && !exclusive) {
     found.push({
       cause: 'this VM has no dedicated CPUs, so Plumbline neither pads nor places it',
@@ -69,4 +64,26 @@ export function bypassesOf(pod: ExplainedPod): Bypass[] {
     });
   }
   return found;
+}
+
+/** The scheduler of the pod does not ask the extender. */
+function unasked(pod: ExplainedPod, sidecar: boolean | undefined): Bypass[] {
+  const scheduler = schedulerOf(pod);
+  if (scheduler === SCHEDULER) return [];
+  if (sidecar === true) {
+    if (pod.spec.nodeName) return [];
+    const launcher = recognizeLauncher(pod).kind === 'launcher';
+    const help = launcher ? 'start the VM again' : `create the pod again with schedulerName: ${SCHEDULER}`;
+    return [
+      { cause: `its scheduler is ${scheduler}, which does not ask the extender unless you configured it to`, help },
+    ];
+  }
+  const asked = [...pod.spec.containers, ...(pod.spec.initContainers ?? [])].some(({ resources }) =>
+    MANAGED_RESOURCES.some(
+      (name) => resources?.requests?.[name] !== undefined || resources?.limits?.[name] !== undefined,
+    ),
+  );
+  if (asked) return [];
+  const cause = 'kube-scheduler does not ask Plumbline about this pod: it requests none of the managed resources';
+  return [{ cause, help: `have it request ${PLACED_RESOURCE}: 1` }];
 }

@@ -35,9 +35,10 @@ export function explainCommand(): Command {
     .option('--extender-ca <file>', 'check the extender’s certificate with this CA; default: it is not checked')
     .addHelpText('after', EXAMPLES)
     .action((kind: string, name: string, flags: ExplainFlags) =>
-      usingCluster(flags, async ({ client, namespace }) => {
+      usingCluster(flags, async (cluster) => {
+        const { client, namespace } = cluster;
         const read = kind === 'pod' ? readPodSubject : readVmSubject;
-        const explanation = await explain(client, await read(client, namespace, name), flags, Date.now());
+        const explanation = await explain(cluster, await read(client, namespace, name), flags, Date.now());
         const terminal = terminalOf(process.stdout);
         await print(flags.output, explanation, {
           text: () => explanationLines(explanation, terminal),

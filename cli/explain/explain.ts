@@ -1,12 +1,14 @@
 import type { KubeClient } from '../../kube/client.ts';
 import { isNotFound } from '../../kube/errors.ts';
 import { type NodeTopology, nodeTopology } from '../../kube/node-topology.ts';
+import type { ClusterAccess } from '../support/cluster.ts';
 import { NODE_TOPOLOGIES_PATH, readOne } from '../support/lists.ts';
 import type { ExtenderChoice } from './ask-extender.ts';
 import { asksOf, bypassesOf } from './asks.ts';
 import type { Explanation, Finding } from './explanation.ts';
 import { type ExplainedPod, explainedNode, timeOf } from './objects.ts';
 import { runningPod } from './running.ts';
+import { NOT_SEEN, readScheduler, type SchedulerSeen } from './scheduler.ts';
 import { beforeScheduling, endedPod, startingPod, withoutPod } from './stages.ts';
 import type { Subject } from './subject.ts';
 import { unscheduledPod } from './unscheduled.ts';
@@ -21,14 +23,15 @@ const RECENT = 3600;
  * @throws CliError, KubeError
  */
 export async function explain(
-  client: KubeClient,
+  cluster: ClusterAccess,
   subject: Subject,
   choice: ExtenderChoice,
   now: number,
 ): Promise<Explanation> {
   const { kind, namespace, name, pod } = subject;
-  const finding = pod === undefined ? withoutPod(subject) : await ofPod(client, subject, pod, choice, now);
-  const bypasses = pod === undefined || finding.stage === 'succeeded' ? [] : bypassesOf(pod);
+  const scheduler = pod === undefined ? NOT_SEEN : await readScheduler(cluster.client, now);
+  const finding = pod === undefined ? withoutPod(subject) : await ofPod(cluster, subject, pod, choice, scheduler, now);
+  const bypasses = pod === undefined || finding.stage === 'succeeded' ? [] : bypassesOf(pod, scheduler.leads);
   const { help = [], causes = [], nodes = [], notes = [] } = finding;
   return {
     kind,
@@ -50,19 +53,21 @@ export async function explain(
 }
 
 async function ofPod(
-  client: KubeClient,
+  cluster: ClusterAccess,
   { events }: Subject,
   pod: ExplainedPod,
   choice: ExtenderChoice,
+  scheduler: SchedulerSeen,
   now: number,
 ): Promise<Finding> {
+  const { client } = cluster;
   const { phase = 'Pending' } = pod.status ?? {};
   const node = pod.spec.nodeName ?? '';
   if (phase === 'Failed' || phase === 'Succeeded') return endedPod(pod, events);
   if (pod.metadata.deletionTimestamp !== undefined) {
     return { stage: 'deleting', why: `it is being deleted${node === '' ? '' : ` on ${node}`}` };
   }
-  if (node === '') return beforeScheduling(pod) ?? unscheduledPod(client, pod, choice, now);
+  if (node === '') return beforeScheduling(pod) ?? unscheduledPod(cluster, pod, choice, scheduler, now);
   if (phase === 'Running') return runningPod(pod, await topologyOf(client, node));
   const path = `/api/v1/nodes/${encodeURIComponent(node)}`;
   return startingPod(pod, await readOne(client, path, explainedNode).catch(() => undefined), events);

@@ -71,6 +71,7 @@ export const explainedNode = nodeSchema.extend({
     .transform(absent),
   status: z
     .object({
+      capacity: z.record(z.string(), z.string()).nullish().transform(absent),
       allocatable: z.record(z.string(), z.string()).nullish().transform(absent),
       conditions,
     })

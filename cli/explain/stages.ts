@@ -2,6 +2,7 @@ import { wantsFullPcpus } from '../../model/launcher/annotation.ts';
 import { DPU_READY_CONDITION, FULL_PCPUS_ANNOTATION, FULL_PCPUS_ONLY } from '../../model/names.ts';
 import type { Finding } from './explanation.ts';
 import type { ExplainedNode, ExplainedPod, ExplainedVm, ExplainedVmi, Occurrence } from './objects.ts';
+import { schedulerOf } from './scheduler.ts';
 import type { Subject } from './subject.ts';
 
 /** Stages at which no node has to be looked at: what the objects themselves say is the answer. */
@@ -67,7 +68,7 @@ export function endedPod(pod: ExplainedPod, events: readonly Occurrence[]): Find
     SMTAlignmentError: smtHelp(pod, message),
     TopologyAffinityError: [
       'no NUMA nodes held all that it asks for: plumbline top shows where room is',
-      'have kube-scheduler ask the extender, so that it goes where it fits (plumbline doctor)',
+      `check that the extender was asked: its scheduler is ${schedulerOf(pod)} (plumbline doctor extender)`,
     ],
     UnexpectedAdmissionError: [
       'something that it asks for was given to another pod first: it is tried again',
@@ -108,7 +109,14 @@ export function beforeScheduling(pod: ExplainedPod): Finding | undefined {
 }
 
 /** How the kubelet words the agent's refusal before a container starts. */
-const CLAIM = /PreStartContainer rpc failed.*code = FailedPrecondition desc = (.*)/s;
+const BEFORE_START = 'PreStartContainer rpc failed';
+const REFUSED = 'code = FailedPrecondition desc = ';
+
+function claimIn(message = ''): string | undefined {
+  if (!message.includes(BEFORE_START)) return undefined;
+  const at = message.lastIndexOf(REFUSED);
+  return at < 0 ? undefined : message.slice(at + REFUSED.length);
+}
 
 /** On a node, not running yet. */
 export function startingPod(
@@ -120,7 +128,7 @@ export function startingPod(
   const waiting = [...(pod.status?.initContainerStatuses ?? []), ...(pod.status?.containerStatuses ?? [])]
     .map(({ state }) => state?.waiting)
     .filter((one) => one != null);
-  const claim = waiting.map(({ message }) => CLAIM.exec(message ?? '')?.[1]).find((one) => one !== undefined);
+  const claim = waiting.map(({ message }) => claimIn(message ?? '')).find((one) => one !== undefined);
   if (claim !== undefined) {
     const help = ['the extender evicts it, so that its owner makes another one; if it stays: plumbline doctor'];
     return { stage: 'starting', why: `the agent on ${at} refused its CPUs: ${claim}`, help };

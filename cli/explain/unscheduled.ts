@@ -1,6 +1,7 @@
 import type { KubeClient } from '../../kube/client.ts';
 import { isExclusive, placementNeedsOf } from '../../model/placement/pod-needs.ts';
 import { readAgentLeases } from '../support/agents.ts';
+import type { ClusterAccess } from '../support/cluster.ts';
 import { readAll, readIfAllowed, readTopologies } from '../support/lists.ts';
 import { askExtender, type ExtenderChoice } from './ask-extender.ts';
 import type { Finding } from './explanation.ts';
@@ -9,6 +10,7 @@ import { groupNodes, type NodeGroup } from './groups.ts';
 import { type ExplainedNode, type ExplainedPod, explainedNode, explainedPod } from './objects.ts';
 import type { NodeOpinion, Opinions, Refused } from './opinion.ts';
 import { remediesOf } from './remedies.ts';
+import { type SchedulerSeen, schedulerAway, schedulerOf } from './scheduler.ts';
 import { schedulerRefusal, shortOf } from './scheduler-view.ts';
 
 /** Of nodes that nothing else rules out, so many have the requests of their pods summed up: that is a list for each. */
@@ -16,24 +18,27 @@ const SUMMED = 8;
 
 /** A pod that waits for a node: node by node, why. @throws CliError, KubeError */
 export async function unscheduledPod(
-  client: KubeClient,
+  cluster: ClusterAccess,
   pod: ExplainedPod,
   choice: ExtenderChoice,
+  scheduler: SchedulerSeen,
   now: number,
 ): Promise<Finding> {
+  const { client } = cluster;
   const name = `${pod.metadata.namespace ?? ''}/${pod.metadata.name ?? ''}`;
   const [nodes, asked] = await Promise.all([
     readAll(client, '/api/v1/nodes', explainedNode),
-    askExtender(client, name, choice),
+    askExtender(cluster, name, choice),
   ]);
   const opinions = 'opinions' in asked ? asked.opinions : await ownOpinions(client, pod, nodes, asked.whyNot, now);
   const all = await withScheduler(client, pod, nodes, opinions.nodes);
   const groups = groupNodes(all);
+  const away = schedulerAway(pod, scheduler);
   const scheduled = pod.status?.conditions.find(({ type }) => type === 'PodScheduled');
   return {
     stage: 'unscheduled',
-    why: whyOf(groups, all.length),
-    help: helpOf(pod, groups, scheduled !== undefined),
+    why: away?.why ?? whyOf(groups, all.length),
+    help: away === undefined ? helpOf(pod, groups, scheduled !== undefined) : [away.help],
     scheduler: scheduled?.status === 'False' ? scheduled.message : undefined,
     source: opinions.source,
     nodes: groups,
@@ -117,8 +122,7 @@ function whyOf(groups: readonly NodeGroup[], total: number): string {
 }
 
 function helpOf(pod: ExplainedPod, groups: readonly NodeGroup[], tried: boolean): string[] {
-  const { schedulerName = 'default-scheduler' } = pod.spec;
-  if (!tried) return [`check the scheduler: ${schedulerName} has not looked at it yet`];
+  if (!tried) return [`check the scheduler: ${schedulerOf(pod)} has not looked at it yet`];
   const fits = groups.find(({ kind }) => kind === 'fits');
   if (!fits) return remediesOf(groups);
   return [

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { Command, InvalidArgumentError } from 'commander';
-import { type CpuMask, formatMask, parseMask } from '../../model/cpu-mask/mask.ts';
+import { briefMask, type CpuMask, parseMask } from '../../model/cpu-mask/mask.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { ParseError } from '../../model/errors.ts';
 import { createAffinity } from '../../native/affinity.ts';
@@ -75,7 +75,7 @@ function outcomeLines(mask: CpuMask, { vcpus, fellBack, resumed, status }: Pinne
   const rows = vcpus.map(({ index, tid, cpus }) => [String(index), String(tid), cpus.toString()]);
   return [
     ...tableLines(['VCPU', 'THREAD', 'CPUS'], rows),
-    ...(fellBack ? [`this host lacks CPUs of the mask ${formatMask(mask)}: nothing was pinned`] : []),
+    ...(fellBack ? [`this host lacks CPUs of the mask ${briefMask(mask)}: nothing was pinned`] : []),
     resumed ? 'the guest runs' : `the guest was left as it is: ${status}`,
   ];
 }

@@ -1,5 +1,5 @@
 import { checkCount, maskForHost } from '../../model/cpu-mask/check.ts';
-import { type CpuMask, entryOf, formatMask, pinsNothing } from '../../model/cpu-mask/mask.ts';
+import { briefMask, type CpuMask, entryOf, pinsNothing } from '../../model/cpu-mask/mask.ts';
 import { planPins } from '../../model/cpu-mask/plan.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { PlumblineError } from '../../model/errors.ts';
@@ -88,7 +88,7 @@ function plan(mask: CpuMask, cpus: readonly QmpCpu[], { mask: asked, vcpus, onli
     expected,
     online,
   );
-  if (answer.kind === 'refused') throw new NotPinned(`the CPU mask ${formatMask(asked)}: ${answer.message}`);
+  if (answer.kind === 'refused') throw new NotPinned(`the CPU mask ${briefMask(asked)}: ${answer.message}`);
   const byIndex = new Map(answer.pins.map((pin) => [pin.vcpu, pin.cpus]));
   if (pinsNothing(mask)) return [];
   return cpus.map(({ index, tid }) => {

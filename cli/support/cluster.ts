@@ -26,7 +26,8 @@ export interface ClusterFlags {
 
 export interface ClusterAccess {
   readonly client: KubeClient;
-  readonly server: string;
+  /** For what goes over other connections than the client's. */
+  readonly access: ApiAccess;
   /** What -n says, else the context, else `default`. */
   readonly namespace: string;
 }
@@ -57,7 +58,7 @@ export async function usingCluster<T>(flags: ClusterFlags, use: (access: Cluster
   const { access, namespace } = findAccess(flags);
   const client = withTimeout(createApiClient(access, `plumbline/${packageJson.version}`, CONNECTIONS), flags);
   try {
-    return await use({ client, server: access.server, namespace: flags.namespace ?? namespace ?? 'default' });
+    return await use({ client, access, namespace: flags.namespace ?? namespace ?? 'default' });
   } finally {
     await client.close();
   }

@@ -26,14 +26,14 @@ export function hostsOf(topologies: readonly NodeTopology[]): Hosts {
     const { name = '' } = metadata;
     if (status === undefined) continue;
     try {
-      const { assignments, conditions: _, ...lasting } = status;
+      const { assignments, conditions: _, pinning: __, refusals: ___, ...lasting } = status;
       const key = JSON.stringify(lasting);
       const make = makes.get(key) ?? { id: makes.size, empty: preparedHost({ ...lasting, assignments: [] }) };
       makes.set(key, make);
       const host = assignments.length === 0 ? make.empty : withAssignments(make.empty, assignments);
       hosts.push({ name, status, host, alike: `${make.id} ${host.owned}` });
     } catch (error) {
-      if (!(error instanceof PlumblineError)) throw error;
+      if (!(error instanceof PlumblineError || error instanceof RangeError)) throw error;
       unusable.set(name, error.message);
     }
   }

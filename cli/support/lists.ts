@@ -1,16 +1,12 @@
 import * as z from 'zod';
 import type { KubeClient, RequestOptions } from '../../kube/client.ts';
 import { isNotFound, KubeError } from '../../kube/errors.ts';
+import { pagesOf } from '../../kube/list-pages.ts';
 import { NODE_TOPOLOGY_API, type NodeTopology, nodeTopology } from '../../kube/node-topology.ts';
 import { CliError, EXIT } from './exit-status.ts';
 
 /** What the API server gives at a time: large clusters come in pages, so that no answer takes long. */
 const PAGE = 500;
-
-const page = z.object({
-  metadata: z.object({ continue: z.string().nullish() }).nullish(),
-  items: z.array(z.unknown()).nullish(),
-});
 
 /**
  * Every object of a collection, page by page. One that does not fit the schema is passed over: a single odd object of
@@ -24,16 +20,17 @@ export async function readAll<Item>(
   query: RequestOptions['query'] = {},
 ): Promise<Item[]> {
   const found: Item[] = [];
-  let next: string | undefined;
-  do {
-    const answer = page.safeParse(await client.get(path, { query: { ...query, limit: PAGE, continue: next } }));
-    if (!answer.success) throw new KubeError(0, 'BadAnswer', `${path}: the answer is no list`);
-    for (const item of answer.data.items ?? []) {
-      const parsed = schema.safeParse(item);
-      if (parsed.success) found.push(parsed.data);
+  try {
+    for await (const { items } of pagesOf({ client, path, query, page: PAGE })) {
+      for (const item of items ?? []) {
+        const parsed = schema.safeParse(item);
+        if (parsed.success) found.push(parsed.data);
+      }
     }
-    next = answer.data.metadata?.continue || undefined;
-  } while (next !== undefined);
+  } catch (error) {
+    if (error instanceof z.ZodError) throw new KubeError(0, 'BadAnswer', `${path}: the answer is no list`);
+    throw error;
+  }
   return found;
 }
 

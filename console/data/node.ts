@@ -8,7 +8,7 @@ export const Paint = { free: 0, reserved: 1, polled: 2, held: 3, owner: 4 } as c
 const MOST_OWNERS = 250;
 
 /** Something about a node that somebody should look at. */
-export type Problem = 'dpu-dead' | 'silent' | 'no-report' | 'dra-cpu' | 'no-node';
+export type Problem = 'dpu-dead' | 'silent' | 'quarantined' | 'no-report' | 'dra-cpu' | 'no-node';
 
 export interface NodeItem {
   readonly id: number;
@@ -73,7 +73,8 @@ function problemsOf({ flags, shape }: NodeParts): Problem[] {
   return [
     ...(has(Flag.dpuHost) && has(Flag.dpuDead) ? (['dpu-dead'] as const) : []),
     ...(has(Flag.stale) ? (['silent'] as const) : []),
-    ...(shape === undefined ? (['no-report'] as const) : []),
+    ...(has(Flag.quarantined) ? (['quarantined'] as const) : []),
+    ...(shape === undefined && !has(Flag.quarantined) ? (['no-report'] as const) : []),
     ...(has(Flag.draCpu) ? (['dra-cpu'] as const) : []),
     ...(has(Flag.node) ? [] : (['no-node'] as const)),
   ];
@@ -82,6 +83,10 @@ function problemsOf({ flags, shape }: NodeParts): Problem[] {
 export const PROBLEM_TEXT: Readonly<Record<Problem, { readonly short: string; readonly long: string }>> = {
   'dpu-dead': { short: 'DPU dead', long: 'Its DPU has stopped renewing its lease: pods that need it go elsewhere.' },
   silent: { short: 'agent silent', long: 'Its agent has not been heard of for too long: what is shown here is old.' },
+  quarantined: {
+    short: 'quarantined',
+    long: 'Its report contradicts its Node object, so it is ignored: see its Events.',
+  },
   'no-report': { short: 'no report', long: 'No agent has reported this node: its CPUs are not known.' },
   'dra-cpu': { short: 'dra.cpu', long: 'The dra.cpu driver hands out its CPUs beside the kubelet.' },
   'no-node': { short: 'no Node', long: 'It is reported, but the API server has no Node of this name.' },

@@ -95,4 +95,4 @@ export interface Explanation {
 }
 
 /** What is true of a node, as bits. */
-export const Flag = { node: 1, dpuHost: 2, dpuDead: 4, draCpu: 8, stale: 16 } as const;
+export const Flag = { node: 1, dpuHost: 2, dpuDead: 4, draCpu: 8, stale: 16, quarantined: 32 } as const;

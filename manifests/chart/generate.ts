@@ -6,7 +6,7 @@ import { parse, parseAllDocuments, stringify } from 'yaml';
 import { emit } from './emit.ts';
 import { valuesSchema } from './schema.ts';
 import { applySettings, type Draft } from './settings.ts';
-import { type Condition, type Json, type MapNode, merge, or } from './tree.ts';
+import { type Condition, type Json, type MapNode, merge, not, or } from './tree.ts';
 
 /**
  * Makes the Helm chart of the manifests, so that there is one source of both: the base, with each component as what is
@@ -26,7 +26,11 @@ export const COMPONENTS: Readonly<Record<string, Condition>> = {
   [`${AGENT}/selinux`]: '.Values.nodeAgent.selinux',
   [`${AGENT}/openshift`]: '.Values.nodeAgent.openshift',
   'components/monitoring': '.Values.monitoring.enabled',
-  'components/fixed-cluster-ip': '.Values.schedulerPlugin.clusterIP',
+  'components/own-scheduler': 'eq .Values.scheduler.mode "own"',
+  'components/fixed-cluster-ip': 'and (eq .Values.scheduler.mode "own") .Values.schedulerPlugin.clusterIP',
+  // Also where the flag is given by itself, as it would do nothing alone.
+  'components/align-all':
+    'or (ne .Values.webhook.alignment "annotated") (has (toString .Values.webhook.flags.alignment) (list "auto" "always"))',
 };
 
 interface KubernetesObject {
@@ -82,7 +86,10 @@ function draftOf(
     return undefined;
   const others = variants.map(({ when, value }) => ({ when, value: value as Json | undefined }));
   const tree = merge(found as unknown as Json, others) as MapNode;
-  const draft: Draft = { kind, name: metadata.name, tree, when: base ? [] : [or(present.map(({ when }) => when))] };
+  const absent = variants.filter(({ value }) => value === undefined).map(({ when }) => when);
+  const draft: Draft = { kind, name: metadata.name, tree, when: [] };
+  if (base === undefined) draft.when.push(or(present.map(({ when }) => when)));
+  else if (absent.length > 0) draft.when.push(not(or(absent)));
   if (kind.startsWith('ValidatingAdmissionPolicy') || metadata.name.startsWith('plumbline-cpu-mask')) {
     draft.when.push('.Values.policies.enabled');
   }
@@ -110,7 +117,8 @@ function filesOf(drafts: readonly Draft[]): Map<string, string> {
 function fileOf(kind: string, name: string): string {
   if (kind.startsWith('ValidatingAdmissionPolicy') || name.startsWith('plumbline-cpu-mask')) return 'policies';
   if (/^plumbline-(webhook|opt-in)$/.test(name)) return 'webhook';
-  if (/^plumbline-scheduler-plugin(-leases)?$/.test(name)) return 'scheduler-plugin';
+  if (/^plumbline-scheduler-(plugin(-service|-auth-delegator)?|client)$/.test(name)) return 'scheduler-plugin';
+  if (/^plumbline-scheduler(-|$)/.test(name)) return 'scheduler';
   if (/^plumbline-node-agent(-dpu-host|-scc)?$/.test(name)) return 'node-agent';
   if (name === 'plumbline-dpu') return 'dpu';
   if (/-metrics$/.test(name) || ['ServiceMonitor', 'PrometheusRule', 'ConfigMap'].includes(kind)) return 'monitoring';

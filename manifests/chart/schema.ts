@@ -3,7 +3,9 @@ import type { Json } from './tree.ts';
 /** Values that are handed on as they are, so whatever Kubernetes takes. */
 const HANDED_ON = ['resources', 'nodeSelector', 'affinity', 'updateStrategy'];
 const CHOICES: Readonly<Record<string, readonly string[]>> = {
+  'scheduler.mode': ['sidecar', 'own'],
   'dpu.lease': ['none', 'own', 'observe'],
+  'webhook.alignment': ['annotated', 'always', 'auto'],
   'images.pullPolicy': ['', 'Always', 'IfNotPresent', 'Never'],
 };
 

@@ -26,6 +26,7 @@ const yaml = (value: string): Raw => ({ kind: 'raw', block: true, text: `{{- toY
 /** The daemons by their part of values.yaml. */
 const DAEMONS: Readonly<Record<string, string>> = {
   'plumbline-webhook': 'webhook',
+  'plumbline-scheduler': 'scheduler',
   'plumbline-scheduler-plugin': 'schedulerPlugin',
   'plumbline-node-agent': 'nodeAgent',
   'plumbline-node-agent-dpu-host': 'nodeAgent',
@@ -35,23 +36,39 @@ const DAEMONS: Readonly<Record<string, string>> = {
 export function applySettings(draft: Draft): void {
   const { kind, name, tree, when } = draft;
   const part = DAEMONS[name];
+  const condition = CONDITIONS[kind] ?? CONDITIONS[`${kind}/${name}`];
+  if (condition !== undefined) when.push(condition);
   if (part !== undefined && (kind === 'Deployment' || kind === 'DaemonSet')) workload(tree, kind, part);
-  if (kind === 'Certificate' || kind === 'Issuer') when.push('.Values.certManager.enabled');
-  if (kind === 'NetworkPolicy') when.push('.Values.networkPolicy.enabled');
-  if (kind === 'PodDisruptionBudget') when.push('.Values.podDisruptionBudget.enabled');
-  if (kind === 'ConfigMap' && name === 'plumbline-dashboard') when.push('.Values.monitoring.dashboard');
   if (kind.endsWith('WebhookConfiguration')) webhooks(tree);
   if (name === 'plumbline-metrics') set(tree, MONITORED, raw('{{ .Values.monitoring.namespace }}'));
   if (kind === 'NetworkPolicy' && part !== undefined) {
     set(tree, ['spec', 'egress', 0, 'ports'], yaml('.Values.networkPolicy.egressPorts'));
   }
   if (name === 'plumbline-cpu-mask-kubevirt') {
-    set(tree, ['subjects', 0, 'name'], raw('system:serviceaccounts:{{ .Values.kubevirt.namespace }}'));
+    set(tree, ['subjects', 0, 'namespace'], raw('{{ .Values.kubevirt.namespace }}'));
   }
-  const address = raw('{{ .Values.schedulerPlugin.clusterIP }}');
-  if (kind === 'Service' && name === 'plumbline-scheduler-plugin') set(tree, ['spec', 'clusterIP'], address);
-  if (kind === 'Certificate' && name === 'plumbline-scheduler-plugin') set(tree, ['spec', 'ipAddresses', 0], address);
+  ONE_OBJECT[`${kind}/${name}`]?.(tree);
 }
+
+/** When the objects of a kind, or one object, are there. */
+const CONDITIONS: Readonly<Record<string, Condition>> = {
+  Certificate: '.Values.certManager.enabled',
+  Issuer: '.Values.certManager.enabled',
+  NetworkPolicy: '.Values.networkPolicy.enabled',
+  PodDisruptionBudget: '.Values.podDisruptionBudget.enabled',
+  'ConfigMap/plumbline-dashboard': '.Values.monitoring.dashboard',
+};
+
+const ADDRESS = raw('{{ .Values.schedulerPlugin.clusterIP }}');
+
+/** What is set in one object alone. */
+const ONE_OBJECT: Readonly<Record<string, (tree: MapNode) => void>> = {
+  'Deployment/plumbline-scheduler': (tree) => sidecar(tree),
+  'Deployment/plumbline-webhook': (tree) =>
+    set(tree, [...CONTAINER, 'env', 'PLUMBLINE_ALIGNMENT', 'value'], raw('{{ .Values.webhook.alignment }}')),
+  'Service/plumbline-scheduler-plugin': (tree) => set(tree, ['spec', 'clusterIP'], ADDRESS),
+  'Certificate/plumbline-scheduler-plugin': (tree) => set(tree, ['spec', 'ipAddresses', 0], ADDRESS),
+};
 
 const MONITORED = [
   ...['spec', 'ingress', 0, 'from', 0, 'namespaceSelector', 'matchLabels'],
@@ -67,7 +84,8 @@ function workload(tree: MapNode, kind: string, part: string): void {
   const container = at(tree, CONTAINER) as MapNode;
   set(tree, [...CONTAINER, 'image'], raw(`{{ include "plumbline.image" (list . ${values}.image) }}`));
   set(tree, [...CONTAINER, 'resources'], yaml(`${values}.resources`));
-  addArguments(container, `${values}.flags`);
+  // kube-scheduler is configured by its file.
+  if (part !== 'scheduler') addArguments(container, `${values}.flags`);
   insert(container, 'imagePullPolicy', raw('{{ .Values.images.pullPolicy }}'), '.Values.images.pullPolicy');
   insert(pod, 'imagePullSecrets', yaml('.Values.images.pullSecrets'), '.Values.images.pullSecrets');
   if (kind === 'DaemonSet') {
@@ -77,6 +95,18 @@ function workload(tree: MapNode, kind: string, part: string): void {
   }
   for (const key of ['nodeSelector', 'tolerations', 'affinity'])
     insert(pod, key, yaml(`${values}.${key}`), `${values}.${key}`);
+}
+
+const EXTENDER = ['spec', 'template', 'spec', 'initContainers', 0];
+
+/** The pod of a kube-scheduler, whose version follows the cluster, with the extender in it. */
+function sidecar(tree: MapNode): void {
+  set(tree, [...CONTAINER, 'image'], raw('{{ include "plumbline.kubeScheduler" . }}'));
+  set(tree, [...EXTENDER, 'image'], raw('{{ include "plumbline.image" (list . .Values.schedulerPlugin.image) }}'));
+  set(tree, [...EXTENDER, 'resources'], yaml('.Values.schedulerPlugin.resources'));
+  const extender = at(tree, EXTENDER) as MapNode;
+  addArguments(extender, '.Values.schedulerPlugin.flags');
+  insert(extender, 'imagePullPolicy', raw('{{ .Values.images.pullPolicy }}'), '.Values.images.pullPolicy');
 }
 
 /** Flags of values.yaml come last, so that they go over what the manifests have. */
@@ -118,12 +148,19 @@ function entryAt(tree: Tree, path: Path): { value: Tree; when?: Condition | unde
       members?.kind === 'map'
         ? members.entries.find((entry: Entry) => entry.key === step)
         : members?.kind === 'seq'
-          ? members.items[Number(step)]
+          ? memberOf(members, step)
           : undefined;
     if (next === undefined) throw new Error(`the manifests have no ${path.join('.')} (at ${step})`);
     found = next;
   }
   return found;
+}
+
+/** A member of a list by its place, or by its name, which is its first entry. */
+function memberOf({ items }: SeqNode, step: string | number): SeqNode['items'][number] | undefined {
+  if (typeof step === 'number') return items[step];
+  const isNamed = ({ key, value }: Entry) => key === 'name' && value === step;
+  return items.find(({ value }) => (value as MapNode).entries.some(isNamed));
 }
 
 const at = (tree: Tree, path: Path): Tree => entryAt(tree, path).value;

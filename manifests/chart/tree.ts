@@ -45,7 +45,9 @@ export interface Variant {
 }
 
 export const or = (conditions: readonly Condition[]): Condition => {
-  const unique = [...new Set(conditions)];
+  // `a and b` adds nothing to `a`.
+  const adds = (one: Condition) => !conditions.some((other) => one.startsWith(`and (${other}) `));
+  const unique = [...new Set(conditions)].filter(adds);
   return unique.length === 1 ? (unique[0] ?? '') : `or ${unique.map((one) => `(${one})`).join(' ')}`;
 };
 export const not = (condition: Condition): Condition => `not (${condition})`;
@@ -87,8 +89,11 @@ function mergeMap(
 }
 
 function mergeSeq(value: readonly Json[], variants: readonly (Variant & { value: readonly Json[] })[]): SeqNode {
-  // Kubernetes tells members of a list by their names, where they have any.
-  const idOf = (one: Json) => (isMap(one) && typeof one['name'] === 'string' ? one['name'] : JSON.stringify(one));
+  // By what Kubernetes merges a list: mounts by their paths, as a volume may have several, others by their names.
+  const idOf = (one: Json) => {
+    const id = isMap(one) ? (one['mountPath'] ?? one['name']) : undefined;
+    return typeof id === 'string' ? id : JSON.stringify(one);
+  };
   const members = (of: readonly Json[]): Members => of.map((one) => ({ id: idOf(one), value: one }));
   const items = mergeMembers(
     members(value),

@@ -10,6 +10,8 @@ const WINDOW = 60;
 /** Seconds that the first hold lasts; each that follows lasts twice as long, up to LONGEST. */
 const FIRST_HOLD = 30;
 const LONGEST = 600;
+/** Owners that are known at a time; of more, the one that failed longest ago is forgotten. */
+const MOST_OWNERS = 5000;
 
 interface Owner {
   failures: readonly number[];
@@ -28,6 +30,7 @@ export class Breaker {
   failed(owner: string, now: number): number | undefined {
     const before = this.#owners.get(owner) ?? { failures: [], until: Number.NEGATIVE_INFINITY, hold: 0 };
     const failures = [...before.failures.filter((time) => now - time < WINDOW), now];
+    this.#forget(owner);
     if (failures.length < FAILURES || now < before.until) {
       this.#owners.set(owner, { ...before, failures });
       return undefined;
@@ -35,6 +38,13 @@ export class Breaker {
     const hold = Math.min(LONGEST, before.hold === 0 ? FIRST_HOLD : before.hold * 2);
     this.#owners.set(owner, { failures: [], until: now + hold, hold });
     return hold;
+  }
+
+  /** Takes the owner out, to be put in as the newest, and makes room. */
+  #forget(owner: string): void {
+    this.#owners.delete(owner);
+    const [oldest] = this.#owners.keys();
+    if (this.#owners.size >= MOST_OWNERS && oldest !== undefined) this.#owners.delete(oldest);
   }
 
   /** Seconds for which this owner's pods are still held back; 0 if they are not. */

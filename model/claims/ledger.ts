@@ -1,13 +1,23 @@
 import { type Claim, type ClaimEnd, isLater, type Place, type PodSight } from './claim.ts';
 
 export interface LedgerOptions<P> {
-  /** Seconds that a promise to an unbound pod lasts at the most. */
-  readonly promiseSeconds: number;
   /** Whether a node's report shows the pod: then its CPUs are counted there. */
   readonly isShown: (node: string, uid: string) => boolean;
   /** What is held on a node has changed. */
   readonly onHeld?: (node: string) => void;
   readonly onEnd?: (claim: Claim<P>, end: ClaimEnd) => void;
+}
+
+/** What a filter call has answered. */
+export interface NewPromise<P> {
+  readonly uid: string;
+  readonly pod: P;
+  /** Empty: every node refused the pod. */
+  readonly places: ReadonlyMap<string, Place>;
+  /** The pod's resourceVersion as the scheduler knows it. */
+  readonly version: string;
+  /** When the promise ends by itself: not before the scheduler has bound the pod or given up on it. */
+  readonly expires: number;
 }
 
 /**
@@ -19,7 +29,9 @@ export interface LedgerOptions<P> {
  * Invariants
  * - A pod has at most one claim, and each claim ends exactly once.
  * - A bound pod that is not terminal and that its node's report has never shown holds a claim there.
- * - What a report has shown once is the report's to tell from then on.
+ * - A report speaks for its own node alone: it ends what is held there and nothing that is held elsewhere. A claim ends
+ *   as a whole only once the API server says that the pod is bound to the node whose report shows it.
+ * - What the report of a pod's own node has shown once is that report's to say from then on.
  * - News older than a promise never ends it: a refusal that was written before the filter call is of an earlier try.
  *
  * No clock and no I/O: times are seconds of the caller's monotonic clock.
@@ -29,6 +41,8 @@ export class Ledger<P> {
   readonly #claims = new Map<string, Claim<P>>();
   /** Claims that end by themselves, oldest first. */
   readonly #promised = new Map<string, Claim<P>>();
+  /** No promise ends before; the promise that it was taken from may be gone. */
+  #firstEnd = Number.POSITIVE_INFINITY;
   /** By node, oldest first. */
   readonly #held = new Map<string, readonly Claim<P>[]>();
   /** Bound pods by node. */
@@ -51,8 +65,18 @@ export class Ledger<P> {
     return this.#claims.size;
   }
 
+  /** Claims of pods that may still come to any of several nodes, or to none. */
+  promises(): Iterable<Claim<P>> {
+    return this.#promised.values();
+  }
+
   claimOf(uid: string): Claim<P> | undefined {
     return this.#claims.get(uid);
+  }
+
+  /** Whether the API server says that the pod is bound to the node and has not ended. */
+  isBoundTo(uid: string, node: string): boolean {
+    return this.#nodeOf.get(uid) === node;
   }
 
   /** What is held on a node, oldest first, without the claim of one pod. */
@@ -62,16 +86,16 @@ export class Ledger<P> {
   }
 
   /**
-   * A filter call has answered: the pod may come to any of these nodes and to no other.
-   * @param places empty: it was refused everywhere, and whatever it was promised before is off
-   * @param version the pod's resourceVersion as the scheduler knows it
+   * A filter call has answered: the pod may come to any of these nodes and to no other. It replaces whatever the pod was
+   * promised before.
    */
-  promise(uid: string, pod: P, places: ReadonlyMap<string, Place>, version: string, now: number): void {
+  promise({ uid, ...made }: NewPromise<P>): void {
     // The scheduler's cache is behind: nothing it decides about a pod that has a node can take effect.
     if (this.#claims.get(uid)?.kind === 'bound' || this.#settled.has(uid)) return;
     this.withdraw(uid);
-    if (places.size === 0) return;
-    this.#open({ uid, kind: 'promised', pod, places, version, expires: now + this.#options.promiseSeconds });
+    if (made.places.size === 0) return;
+    this.#open({ uid, kind: 'promised', ...made });
+    this.#firstEnd = Math.min(this.#firstEnd, made.expires);
   }
 
   /** The pod is asked about again, so what it was promised before is off: it must not stand in its own way. */
@@ -98,25 +122,22 @@ export class Ledger<P> {
   reported(node: string, shown: Iterable<string>): void {
     for (const uid of shown) {
       const claim = this.#claims.get(uid);
-      if (claim === undefined) {
-        if (this.#nodeOf.get(uid) === node) this.#settled.add(uid);
-        continue;
-      }
-      // The report may be ahead of the pod's own watch: the kubelet has it, so it is bound.
-      this.#settled.add(uid);
-      this.#bind(uid, node);
-      this.#end(claim, 'shown');
+      if (this.#nodeOf.get(uid) === node) {
+        this.#settled.add(uid);
+        if (claim) this.#end(claim, 'shown');
+      } else if (claim && claim.kind !== 'bound' && claim.places.has(node)) this.#leave(claim, node);
     }
   }
 
-  /** Ends promises whose time is over, and says when the next one's is. */
-  expire(now: number): number | undefined {
+  /** Ends promises whose time is over. All are looked at only when one may be: filter calls ask each time. */
+  expire(now: number): void {
+    if (now < this.#firstEnd) return;
+    this.#firstEnd = Number.POSITIVE_INFINITY;
     for (const claim of this.#promised.values()) {
       const { expires = 0 } = claim;
-      if (expires > now) return expires;
-      this.#end(claim, 'expired');
+      if (expires > now) this.#firstEnd = Math.min(this.#firstEnd, expires);
+      else this.#end(claim, 'expired');
     }
-    return undefined;
   }
 
   #sawBound({ uid, pod, version }: PodSight<P>, node: string): void {
@@ -186,6 +207,34 @@ export class Ledger<P> {
     this.#add({ ...claim, kind, places: new Map([[node, claim.places.get(node)]]), expires: undefined });
   }
 
+  /**
+   * The same claim without one of its nodes, whose report shows the pod: its CPUs are counted there. The report may be
+   * ahead of the pod's own watch, or it may be false: then only its own node is without the claim.
+   */
+  #leave(claim: Claim<P>, node: string): void {
+    const places = new Map(claim.places);
+    places.delete(node);
+    const next = { ...claim, places };
+    // Set in place: the order of promises stays.
+    this.#claims.set(claim.uid, next);
+    if (this.#promised.has(claim.uid)) this.#promised.set(claim.uid, next);
+    for (const other of places.keys()) {
+      const there = this.#held.get(other) ?? [];
+      this.#held.set(
+        other,
+        there.map((one) => (one === claim ? next : one)),
+      );
+    }
+    this.#release(claim, node);
+  }
+
+  #release({ uid }: Claim<P>, node: string): void {
+    const left = this.#held.get(node)?.filter((one) => one.uid !== uid) ?? [];
+    if (left.length === 0) this.#held.delete(node);
+    else this.#held.set(node, left);
+    this.#options.onHeld?.(node);
+  }
+
   #end(claim: Claim<P>, end: ClaimEnd): void {
     this.#remove(claim);
     this.#options.onEnd?.(claim, end);
@@ -204,11 +253,6 @@ export class Ledger<P> {
   #remove(claim: Claim<P>): void {
     this.#claims.delete(claim.uid);
     this.#promised.delete(claim.uid);
-    for (const node of claim.places.keys()) {
-      const left = this.#held.get(node)?.filter(({ uid }) => uid !== claim.uid) ?? [];
-      if (left.length === 0) this.#held.delete(node);
-      else this.#held.set(node, left);
-      this.#options.onHeld?.(node);
-    }
+    for (const node of claim.places.keys()) this.#release(claim, node);
   }
 }

@@ -5,13 +5,16 @@ export interface CniPod {
   readonly uid: string | undefined;
 }
 
-/** Reads CNI_ARGS: `KEY=value` pairs with semicolons between them. What is no pair is passed over; the last one wins. */
+/**
+ * Reads CNI_ARGS: `KEY=value` pairs with semicolons between them. What is no pair is ignored. Of two with one key the first
+ * counts, which is the runtime's own: what a meta-plugin adds comes after it.
+ */
 export function parseCniArgs(text: string | undefined): ReadonlyMap<string, string> {
   const pairs = (text ?? '').split(';').flatMap((pair): [string, string][] => {
     const at = pair.indexOf('=');
     return at > 0 ? [[pair.slice(0, at), pair.slice(at + 1)]] : [];
   });
-  return new Map(pairs);
+  return new Map(pairs.reverse());
 }
 
 /** The pod that a call is for; a runtime that is no kubelet's names none. */

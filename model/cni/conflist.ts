@@ -1,4 +1,4 @@
-import { PlumblineError } from '../errors.ts';
+import { PlumblineError, quote } from '../errors.ts';
 
 /** The plugin's name: the shim's file and the `type` that calls it. */
 export const GATE_PLUGIN = 'plumbline-gate';
@@ -17,6 +17,9 @@ export const GATE_FILES = {
 
 export type GateFile = (typeof GATE_FILES)[keyof typeof GATE_FILES];
 
+/** Characters of the longest configuration that is read; the gate itself takes a MiB. */
+export const MOST_CONF = 1024 * 1024;
+
 /** CNI versions that the gate speaks, the oldest first. */
 export const CNI_VERSIONS = ['0.3.0', '0.3.1', '0.4.0', '1.0.0', '1.1.0'] as const;
 
@@ -25,10 +28,21 @@ export type GateForm = 'chained' | 'wrapper';
 
 export interface ConflistOptions {
   readonly form: GateForm;
-  /** Goes into the gate's own entry. */
+}
+
+/** The gate's settings file, in the directory of the program: a network configuration cannot set any of this. */
+export const GATE_SETTINGS = `${GATE_PLUGIN}.conf`;
+
+/** What the node's administrator sets. native/cni/settings.h is the other side of it. */
+export interface GateSettings {
   readonly socket: string;
   readonly stateFile: string;
   readonly whenAbsent: 'open' | 'closed';
+}
+
+/** The text of the settings file. The gate takes the paths out as they stand: nothing in them may need an escape. */
+export function formatGateSettings({ socket, stateFile, whenAbsent }: GateSettings): string {
+  return print({ socket, stateFile, whenAbsent });
 }
 
 type Json = Readonly<Record<string, unknown>>;
@@ -54,7 +68,7 @@ export function gateConflist(file: string, text: string, options: ConflistOption
   const { cniVersion, name } = primary;
   if (!CNI_VERSIONS.some((version) => version === cniVersion)) {
     const spoken = `${CNI_VERSIONS[0]} to ${CNI_VERSIONS.at(-1)}`;
-    throw new ConflistError(file, `cniVersion ${JSON.stringify(cniVersion)}: the gate speaks ${spoken}`);
+    throw new ConflistError(file, `cniVersion ${shown(cniVersion)}: the gate speaks ${spoken}`);
   }
   if (typeof name !== 'string' || name === '') throw new ConflistError(file, 'it has no name');
   const { plugins: listed, ...list } = Array.isArray(primary['plugins']) ? primary : asList(primary);
@@ -62,9 +76,9 @@ export function gateConflist(file: string, text: string, options: ConflistOption
   const [first, ...others] = plugins;
   if (first === undefined) throw new ConflistError(file, 'it has no plugins');
   if (others.length === 0 && Object.keys(list).every((key) => key === 'cniVersion' || key === 'name')) {
-    return { name: GATE_FILES.plugin, text: print({ cniVersion, name, ...wrap(first, options) }) };
+    return { name: GATE_FILES.plugin, text: print({ cniVersion, name, ...wrap(first) }) };
   }
-  const gated = options.form === 'chained' ? [entry(options), first, ...others] : [wrap(first, options), ...others];
+  const gated = options.form === 'chained' ? [ENTRY, first, ...others] : [wrap(first), ...others];
   return { name: GATE_FILES.list, text: print({ ...list, plugins: gated }) };
 }
 
@@ -78,13 +92,11 @@ function asList(plugin: Json): Json {
   return { cniVersion, name, plugins: [rest] };
 }
 
-function entry({ socket, stateFile, whenAbsent }: ConflistOptions): Json {
-  return { type: GATE_PLUGIN, socket, stateFile, whenAbsent };
-}
+const ENTRY: Json = { type: GATE_PLUGIN };
 
 /** Capabilities move outwards: the runtime gives what they ask for to the plugin that it calls. */
-function wrap({ capabilities, ...delegate }: Json, options: ConflistOptions): Json {
-  return { ...entry(options), ...(capabilities === undefined ? {} : { capabilities }), delegate };
+function wrap({ capabilities, ...delegate }: Json): Json {
+  return { ...ENTRY, ...(capabilities === undefined ? {} : { capabilities }), delegate };
 }
 
 function withoutGate(plugin: Json): Json[] {
@@ -99,7 +111,13 @@ function asPlugin(file: string, plugin: unknown): Json {
   throw new ConflistError(file, 'a plugin in it has no type');
 }
 
+/** A value of the configuration in a message. */
+function shown(value: unknown): string {
+  return typeof value === 'string' ? quote(value) : typeof value === 'object' ? 'no text' : String(value);
+}
+
 function parse(file: string, text: string): Json {
+  if (text.length > MOST_CONF) throw new ConflistError(file, `longer than ${MOST_CONF} characters`);
   let value: unknown;
   try {
     value = JSON.parse(text);

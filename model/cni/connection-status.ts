@@ -1,5 +1,12 @@
+import { cut } from '../brief.ts';
+
 const DETAILS = 'k8s.ovn.org/dpu.connection-details';
 const STATUS = 'k8s.ovn.org/dpu.connection-status';
+
+/** Characters of an annotation that is read, networks of a pod, and characters of a name or reason that is handed on. */
+const LONGEST = 64 * 1024;
+const MOST_NETWORKS = 64;
+const LONGEST_TEXT = 120;
 
 /** How far the DPU has got with one network of a pod; absent: it has not answered. */
 export interface DpuConnection {
@@ -13,23 +20,27 @@ export interface DpuConnection {
 /**
  * The networks of a pod that OVN-Kubernetes' host side has asked the DPU to connect, and what the DPU said. Both
  * annotations are objects by network; older releases wrote the one network's fields without a key. Annotations that
- * are no JSON name no network.
+ * are no JSON name no network, nor do those of more than 64 KiB: their author may be a tenant.
  * Source: ovn-kubernetes go-controller/pkg/util/dpu_annotations.go.
  */
 export function dpuConnections(annotations: Readonly<Record<string, string>>): DpuConnection[] {
   const statuses = byNetwork(annotations[STATUS], ['Status', 'status']);
-  return Object.keys(byNetwork(annotations[DETAILS], ['pfId', 'vfId', 'sandboxId'])).map((network) => {
-    const { Status, status = Status, Reason, reason = Reason } = statuses[network] ?? {};
+  const asked = Object.keys(byNetwork(annotations[DETAILS], ['pfId', 'vfId', 'sandboxId']));
+  return asked.slice(0, MOST_NETWORKS).map((name) => {
+    const { Status, status = Status, Reason, reason = Reason } = statuses[name] ?? {};
+    const network = cut(name, LONGEST_TEXT);
     if (status === undefined) return { network, state: 'absent', reason: '' };
-    const text = typeof reason === 'string' ? reason : '';
+    const text = typeof reason === 'string' ? cut(reason, LONGEST_TEXT) : '';
     if (status === 'Ready') return { network, state: 'Ready', reason: text };
-    return { network, state: 'not ready', reason: text || String(status) };
+    const said = typeof status === 'string' ? cut(status, LONGEST_TEXT) : 'a status that is no text';
+    return { network, state: 'not ready', reason: text || said };
   });
 }
 
 /** @param fields of which one of the older form has at least one at its top */
 function byNetwork(text: string | undefined, fields: readonly string[]): Record<string, Record<string, unknown>> {
   let value: unknown;
+  if (text !== undefined && text.length > LONGEST) return {};
   try {
     value = JSON.parse(text ?? '{}');
   } catch {

@@ -8,7 +8,7 @@ export interface GateState {
   /** `none`: this node has no DPU. */
   readonly dpu: 'ready' | 'not-ready' | 'none';
   readonly reason: string;
-  /** Whether STATUS tells of the DPU. */
+  /** Whether STATUS reports the DPU. */
   readonly status: boolean;
   readonly scope: GateScope;
   readonly exempt: readonly string[];
@@ -32,8 +32,13 @@ export interface ObservedLease {
   readonly changes: number;
 }
 
+/** Characters of a reason, and of a renewTime that is kept: the shim reads files of less than 16 KiB. */
+const LONGEST_REASON = 512;
+const LONGEST_TIME = 64;
+
 /** The shim takes the reason out as it stands: nothing in it may need an escape. */
-export function formatGateState(state: GateState): string {
-  const plain = state.reason.replaceAll(/["\\\p{Cc}]/gu, ' ');
-  return `${JSON.stringify({ ...state, reason: plain })}\n`;
+export function formatGateState({ lease, ...state }: GateState): string {
+  const plain = state.reason.slice(0, LONGEST_REASON).replaceAll(/["\\\p{Cc}]/gu, ' ');
+  const kept = lease !== undefined && lease.renewTime.length <= LONGEST_TIME ? { lease } : {};
+  return `${JSON.stringify({ ...state, reason: plain, ...kept })}\n`;
 }

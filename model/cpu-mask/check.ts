@@ -1,5 +1,5 @@
-import { type CpuSet, unionOf } from '../cpu-set.ts';
-import { ALL, type CpuMask, formatMask } from './mask.ts';
+import type { CpuSet } from '../cpu-set.ts';
+import { ALL, briefMask, type CpuMask, summaryOf } from './mask.ts';
 
 /** Why a mask does not fit a VM or a host. */
 export interface MaskFault {
@@ -16,7 +16,7 @@ export function checkCount(mask: CpuMask, vcpus: number): MaskFault | undefined 
   if (length <= 1 || length === vcpus) return undefined;
   return {
     code: 'count',
-    message: `the CPU mask ${formatMask(mask)} has entries for ${length} vCPUs, but the VM has ${vcpus}: give one entry for all of them, or ${vcpus}`,
+    message: `the CPU mask ${briefMask(mask)} has entries for ${length} vCPUs, but the VM has ${vcpus}: give one entry for all of them, or ${vcpus}`,
   };
 }
 
@@ -25,17 +25,17 @@ export function checkCount(mask: CpuMask, vcpus: number): MaskFault | undefined 
  * and have CPU 7. To be asked at each start and for each target of a migration.
  */
 export function checkHost(mask: CpuMask, online: CpuSet): MaskFault | undefined {
+  if (cpusOf(mask).isSubsetOf(online)) return undefined;
   const absent = cpusOf(mask).minus(online);
-  if (absent.isEmpty) return undefined;
   return {
     code: 'host-cpus',
-    message: `the CPU mask ${formatMask(mask)} names CPU ${absent}, which is not online on this host (it has ${online.isEmpty ? 'none' : online})`,
+    message: `the CPU mask ${briefMask(mask)} names CPU ${absent.brief}, which is not online on this host (it has ${online.brief})`,
   };
 }
 
 /** All host CPUs that the mask names; `all` names none. */
-export function cpusOf({ entries }: CpuMask): CpuSet {
-  return unionOf(entries.filter((entry): entry is CpuSet => entry !== 'all'));
+export function cpusOf(mask: CpuMask): CpuSet {
+  return summaryOf(mask).cpus;
 }
 
 /**

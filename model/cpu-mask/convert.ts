@@ -1,7 +1,7 @@
 import { CpuSet } from '../cpu-set.ts';
 import { PlumblineError } from '../errors.ts';
 import { checkCount } from './check.ts';
-import { type CpuMask, entryOf, formatMask, type MaskEntry, pinsNothing } from './mask.ts';
+import { briefMask, type CpuMask, entryOf, type MaskEntry, pinsNothing } from './mask.ts';
 import { within } from './plan.ts';
 
 /** A mask that a format has no way to say. */
@@ -51,12 +51,12 @@ export function toLxc(mask: CpuMask, vcpus: number): string | undefined {
   const [entry, ...more] = mask.entries;
   if (!(entry instanceof CpuSet) || more.length > 0) {
     throw new MaskFormError(
-      `CPU mask ${formatMask(mask)}: a container has no vCPUs, give one list of CPUs for all of it`,
+      `CPU mask ${briefMask(mask)}: a container has no vCPUs, give one list of CPUs for all of it`,
     );
   }
   if (entry.size !== vcpus) {
     throw new MaskFormError(
-      `CPU mask ${formatMask(mask)}: a container needs exactly as many CPUs as it has vCPUs, ${vcpus}; these are ${entry.size}`,
+      `CPU mask ${briefMask(mask)}: a container needs exactly as many CPUs as it has vCPUs, ${vcpus}; these are ${entry.size}`,
     );
   }
   return entry.toString();

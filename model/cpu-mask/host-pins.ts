@@ -1,6 +1,6 @@
 import type { CpuSet } from '../cpu-set.ts';
 import { maskForHost } from './check.ts';
-import { type CpuMask, formatMask } from './mask.ts';
+import { briefMask, type CpuMask } from './mask.ts';
 import { planPins, type VcpuPin } from './plan.ts';
 
 /** A running VM as its host sees it. */
@@ -34,7 +34,7 @@ export function hostPins({ mask, fixMismatch, indexes, online, container, withhe
   const { length } = mask.entries;
   const plan = planPins(chosen.mask, indexes, length > 1 ? length : indexes.length, container.minus(withheld));
   if (plan.kind === 'refused') {
-    const message = plan.code === 'threads' ? `the CPU mask ${formatMask(mask)}: ${plan.message}` : plan.message;
+    const message = plan.code === 'threads' ? `the CPU mask ${briefMask(mask)}: ${plan.message}` : plan.message;
     return { kind: 'refused', reason: REASONS[plan.code], message };
   }
   return { kind: 'pin', pins: plan.pins, fellBack: chosen.fellBack };

@@ -1,4 +1,4 @@
-import { CpuSet } from '../cpu-set.ts';
+import { CpuSet, unionOf } from '../cpu-set.ts';
 import { ParseError } from '../errors.ts';
 
 /**
@@ -27,8 +27,16 @@ export type MaskEntry = 'all' | CpuSet;
 export const ALL: CpuMask = Object.freeze({ entries: Object.freeze(['all' as const]) });
 
 const WHAT = 'CPU mask';
-const LONGEST = 65_536;
+/** Characters. The admission policies on the annotation hold it to the same. */
+export const LONGEST_MASK = 16_384;
 const MOST_ENTRIES = 4096;
+/**
+ * CPU ids up to the highest, added up over the different entries: what a mask takes in memory. A thousand vCPUs on a host of
+ * a thousand CPUs take that much.
+ */
+const MOST_SPAN = 1_048_576;
+/** Characters of a mask that a message shows. */
+const BRIEF = 80;
 
 /**
  * Reads a mask. Empty text is a mask without entries.
@@ -36,15 +44,69 @@ const MOST_ENTRIES = 4096;
  */
 export function parseMask(text: string): CpuMask {
   if (text === '') return { entries: [] };
-  if (text.length > LONGEST) throw new ParseError(WHAT, text, `it is longer than ${LONGEST} characters`);
+  if (text.length > LONGEST_MASK) throw new ParseError(WHAT, text, `it is longer than ${LONGEST_MASK} characters`);
   const parts = text.split(':');
   if (parts.length > MOST_ENTRIES) throw new ParseError(WHAT, text, `it has more than ${MOST_ENTRIES} entries`);
-  return { entries: parts.map((part, vcpu) => parseEntry(part, vcpu, parts.length, text)) };
+  const known = new Map<string, MaskEntry>();
+  let span = 0;
+  const entries = parts.map((part, vcpu) => {
+    const found = known.get(part);
+    if (found !== undefined) return found;
+    const entry = parseEntry(part, vcpu, parts.length, text);
+    span += entry === 'all' ? 0 : entry.span;
+    if (span > MOST_SPAN) throw new ParseError(WHAT, text, 'it has too many different entries with high CPU ids');
+    known.set(part, entry);
+    return entry;
+  });
+  return { entries };
 }
 
 /** The canonical text: ids ascending, ranges joined, entries as many as there were. parseMask reads it back. */
 export function formatMask({ entries }: CpuMask): string {
-  return entries.map(formatEntry).join(':');
+  const texts = new Map([...new Set(entries)].map((entry) => [entry, `${entry}`]));
+  return entries.map((entry) => texts.get(entry)).join(':');
+}
+
+/** What follows from a mask on any host, worked out once for each mask. */
+export interface MaskSummary {
+  /** Every host CPU that it names. */
+  readonly cpus: CpuSet;
+  /** Its entries, each once. */
+  readonly distinct: readonly MaskEntry[];
+  /** The canonical text for messages: whole if it is short, else its beginning and the number of entries. */
+  readonly brief: string;
+}
+
+const summaries = new WeakMap<CpuMask, MaskSummary>();
+
+export function summaryOf(mask: CpuMask): MaskSummary {
+  let summary = summaries.get(mask);
+  if (summary === undefined) {
+    const distinct = [...new Set(mask.entries)];
+    const cpus = unionOf(distinct.filter((entry): entry is CpuSet => entry !== 'all'));
+    summary = { cpus, distinct, brief: shortened(mask) };
+    summaries.set(mask, summary);
+  }
+  return summary;
+}
+
+/** The mask as a message shows it. */
+export function briefMask(mask: CpuMask): string {
+  return summaryOf(mask).brief;
+}
+
+function shortened({ entries }: CpuMask): string {
+  const shown: string[] = [];
+  let length = 0;
+  for (const entry of entries) {
+    if (length > BRIEF) break;
+    const text = entry === 'all' ? entry : entry.brief;
+    length += text.length + 1;
+    shown.push(text);
+  }
+  const text = shown.join(':');
+  if (shown.length === entries.length && text.length <= BRIEF) return text;
+  return `${text.slice(0, BRIEF)}… (${entries.length} entries)`;
 }
 
 /** Whether the mask leaves every vCPU where it was. */
@@ -65,8 +127,4 @@ function parseEntry(part: string, vcpu: number, of: number, text: string): MaskE
     throw new ParseError(WHAT, text, `${where}must be "all", or CPU ids and ranges separated by commas, as in 0-3,8`);
   }
   return CpuSet.parse(part);
-}
-
-function formatEntry(entry: MaskEntry): string {
-  return entry === 'all' ? entry : entry.toString();
 }

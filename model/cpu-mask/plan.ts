@@ -1,6 +1,6 @@
 import type { CpuSet } from '../cpu-set.ts';
 import { checkCount } from './check.ts';
-import { type CpuMask, entryOf, formatMask, type MaskEntry, pinsNothing } from './mask.ts';
+import { briefMask, type CpuMask, entryOf, type MaskEntry, pinsNothing } from './mask.ts';
 
 /** A vCPU's host CPUs as they are on a host. */
 export interface VcpuPin {
@@ -37,7 +37,7 @@ export function planPins(mask: CpuMask, indexes: readonly number[], vcpus: numbe
   if (empty === undefined) return { kind: 'pin', pins };
   return refused(
     'empty',
-    `the CPU mask ${formatMask(mask)} leaves vCPU ${empty.vcpu} no CPU: the VM may use ${allowed.isEmpty ? 'none' : allowed}`,
+    `the CPU mask ${briefMask(mask)} leaves vCPU ${empty.vcpu} no CPU: the VM may use ${allowed.brief}`,
   );
 }
 

@@ -55,6 +55,46 @@ export function podRequestOf(pod: Pod, uid = pod.metadata?.uid ?? ''): PodReques
   };
 }
 
+/** Containers of a pod that are counted one by one. Real pods have a few; a tenant may make one of thousands. */
+export const MAX_CONTAINERS = 128;
+
+/**
+ * The same request with a bounded number of containers, to be kept: without exclusive CPUs none is needed, since nothing
+ * is predicted for it; of too many, the rest is one container of each kind that asks for all of theirs.
+ */
+export function reducedRequest(request: PodRequest): PodRequest {
+  const { containers } = request;
+  if (containers.every(({ cpus }) => cpus === 0)) return { ...request, containers: [] };
+  if (containers.length <= MAX_CONTAINERS) return request;
+  const kept = containers.slice(0, MAX_CONTAINERS);
+  const rest = containers.slice(MAX_CONTAINERS);
+  const kinds: readonly ContainerKind[] = ['init', 'sidecar', 'app'];
+  const sums = kinds.flatMap((kind) => {
+    const those = rest.filter((container) => container.kind === kind);
+    return those.length === 0 ? [] : [sumOf(kind, those)];
+  });
+  return { ...request, containers: [...kept, ...sums] };
+}
+
+/** Init containers run one after the other: of them the largest counts. */
+function sumOf(kind: ContainerKind, containers: readonly ContainerRequest[]): ContainerRequest {
+  const add = kind === 'init' ? Math.max : (a: number, b: number) => a + b;
+  const amounts = (of: (container: ContainerRequest) => ReadonlyMap<string, number>) => {
+    const sum = new Map<string, number>();
+    for (const container of containers) {
+      for (const [name, amount] of of(container)) sum.set(name, add(sum.get(name) ?? 0, amount));
+    }
+    return sum;
+  };
+  return {
+    name: `${containers.length} more`,
+    kind,
+    cpus: containers.reduce((sum, { cpus }) => add(sum, cpus), 0),
+    devices: amounts(({ devices }) => devices),
+    memory: amounts(({ memory }) => memory),
+  };
+}
+
 /**
  * The exclusive CPUs of a whole pod at its busiest: pod scope asks for one hint for so many.
  * Source: pkg/kubelet/cm/cpumanager/policy_static.go, podGuaranteedCPUs.

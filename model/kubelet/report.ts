@@ -1,5 +1,5 @@
 import { CpuSet } from '../cpu-set.ts';
-import { createHost, type Host } from '../host.ts';
+import { createHost, type Host, HostError, MAX_CELL_ID, MAX_CPU_ID } from '../host.ts';
 import { PHYSNET_RESOURCE_PREFIX, physnetResource, TUNNEL_RESOURCE } from '../names.ts';
 import type { DevicePool, DevicePools } from './devices.ts';
 import { createKubelet, type Kubelet, type Unpredictable } from './kubelet.ts';
@@ -71,21 +71,43 @@ export function stateOfReport(kubelet: Kubelet, report: HostReport): KubeletStat
   return kubelet.initialState(networkPools(report), assignmentsOf(report.assignments));
 }
 
-/** @throws ParseError if a list is no CPU list */
+/** Characters of all assignments' CPU lists: several times what the largest host needs with each CPU named by itself. */
+const MOST_ASSIGNED = 65_536;
+
+/**
+ * The CPUs of each assignment.
+ * @throws HostError if the lists together are too long; ParseError if one is no CPU list
+ */
+export function assignedCpus(assignments: readonly { readonly cpus: string }[]): CpuSet[] {
+  const characters = assignments.reduce((sum, { cpus }) => sum + cpus.length, 0);
+  if (characters > MOST_ASSIGNED) {
+    throw new HostError(`its assignments are ${characters} characters of CPU lists: at most ${MOST_ASSIGNED} are read`);
+  }
+  return assignments.map(({ cpus }) => CpuSet.parse(cpus, MAX_CPU_ID));
+}
+
+/** By pod and container. @throws as assignedCpus */
 export function assignmentsOf(assignments: HostReport['assignments']): Map<string, Map<string, CpuSet>> {
   const byPod = new Map<string, Map<string, CpuSet>>();
-  for (const { podUID, container, cpus } of assignments) {
+  const sets = assignedCpus(assignments);
+  assignments.forEach(({ podUID, container }, i) => {
     const ofPod = byPod.get(podUID) ?? new Map<string, CpuSet>();
-    byPod.set(podUID, ofPod.set(container, CpuSet.parse(cpus)));
-  }
+    byPod.set(podUID, ofPod.set(container, sets[i]!));
+  });
   return byPod;
 }
 
 /** The device resources that stand for the node's networks. One device each: it is a place, and never used up. */
-export function networkPools({ physnets = [], tunnel }: Pick<HostReport, 'physnets' | 'tunnel'>): DevicePools {
+export function networkPools({
+  physnets = [],
+  tunnel,
+  cells: known,
+}: Pick<HostReport, 'physnets' | 'tunnel' | 'cells'>): DevicePools {
   const pools = new Map<string, DevicePool>();
+  const ids = CpuSet.of(known.map(({ id }) => id));
   const add = (resource: string, cells: string) => {
-    const nodes = CpuSet.parse(cells).toArray();
+    // A NUMA node that the host does not have is none that the kubelet could align to.
+    const nodes = CpuSet.parse(cells, MAX_CELL_ID).intersect(ids).toArray();
     const device = nodes.length === 0 ? { id: '0', healthy: true } : { id: '0', healthy: true, nodes };
     pools.set(resource, { devices: [device], endless: true });
   };

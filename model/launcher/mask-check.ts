@@ -1,5 +1,5 @@
 import { checkCount } from '../cpu-mask/check.ts';
-import { formatMask, parseMask } from '../cpu-mask/mask.ts';
+import { briefMask, parseMask } from '../cpu-mask/mask.ts';
 import { ParseError } from '../errors.ts';
 import { CPU_MASK_ANNOTATION } from '../names.ts';
 import { guestVcpus } from './cpus.ts';
@@ -20,7 +20,7 @@ export function maskRefusals({ metadata, spec, instancetype }: MaskedTemplate): 
   try {
     const mask = parseMask(text);
     if (spec.domain.cpu?.dedicatedCpuPlacement === true) {
-      const why = `annotation ${CPU_MASK_ANNOTATION} (${formatMask(mask)}) and dedicatedCpuPlacement exclude each other: dedicated CPUs are pinned by KubeVirt. Take one of them away`;
+      const why = `annotation ${CPU_MASK_ANNOTATION} (${briefMask(mask)}) and dedicatedCpuPlacement exclude each other: dedicated CPUs are pinned by KubeVirt. Take one of them away`;
       return [why];
     }
     const fault = instancetype ? undefined : checkCount(mask, guestVcpus({ metadata, spec }));

@@ -10,17 +10,44 @@ export interface MaskWish {
 }
 
 /**
- * The wish of a template, a VMI or a launcher; undefined without a mask, and for one that pins nothing.
+ * The wish of a template, a VMI or a launcher; undefined without a mask, and for one that pins nothing. It keeps the mask as
+ * text, since thousands of VMs have one and a tenant chooses how large it is.
  * @throws ParseError if the mask cannot be read
  */
 export function maskWishOf({ annotations }: Pick<MetaShape, 'annotations'>): MaskWish | undefined {
   const text = annotations?.[CPU_MASK_ANNOTATION];
   if (text === undefined) return undefined;
   const mask = parseMask(text);
-  return pinsNothing(mask) ? undefined : { mask, fixMismatch: annotations?.[FIX_CPU_MISMATCH_ANNOTATION] === 'true' };
+  if (pinsNothing(mask)) return undefined;
+  return new KeptWish(formatMask(mask), annotations?.[FIX_CPU_MISMATCH_ANNOTATION] === 'true');
 }
 
 /** The same text for wishes that come to the same. */
-export function wishKey({ mask, fixMismatch }: MaskWish): string {
-  return fixMismatch ? `${formatMask(mask)} or all` : formatMask(mask);
+export function wishKey(wish: MaskWish): string {
+  const text = wish instanceof KeptWish ? wish.text : formatMask(wish.mask);
+  return wish.fixMismatch ? `${text} or all` : text;
+}
+
+/** Masks that are kept as sets; the one that was not asked for longest goes first. */
+const READ = 64;
+const read = new Map<string, CpuMask>();
+
+class KeptWish implements MaskWish {
+  readonly fixMismatch: boolean;
+  /** Canonical. */
+  readonly text: string;
+
+  constructor(text: string, fixMismatch: boolean) {
+    this.text = text;
+    this.fixMismatch = fixMismatch;
+  }
+
+  get mask(): CpuMask {
+    const mask = read.get(this.text) ?? parseMask(this.text);
+    read.delete(this.text);
+    const [oldest] = read.keys();
+    if (read.size >= READ && oldest !== undefined) read.delete(oldest);
+    read.set(this.text, mask);
+    return mask;
+  }
 }

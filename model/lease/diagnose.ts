@@ -1,6 +1,8 @@
+import { few } from '../brief.ts';
 import type { DpuConnection } from '../cni/connection-status.ts';
 import { parseMicroTime } from './renew-time.ts';
 import { type LeaseFault, type LeaseShape, repairLease } from './repair.ts';
+import { LEAST_LEASE_SECONDS, leaseSeconds, MOST_LEASE_SECONDS } from './timing.ts';
 import { renewalWriters, type WriterSample } from './writers.ts';
 
 /** One look at a DPU's lease. */
@@ -38,17 +40,16 @@ const FAULTS: Readonly<Record<LeaseFault, string>> = {
   'foreign-owner': 'is owned by something else than this very Node object, so it may be deleted under a live node',
   'owner-fields': 'has an ownerReference that holds up the node’s deletion or lacks a field',
   holder: 'names a foreign holder',
-  duration: 'has no duration',
+  duration: `has no duration of ${LEAST_LEASE_SECONDS} to ${MOST_LEASE_SECONDS} s`,
 };
-/** Where a lease does not say how long a renewal counts, in seconds. */
-const DEFAULT_DURATION = 40;
 /** Seconds between two clocks that are worth a word. */
 const NOTABLE_SKEW = 60;
-/** Pods that are named; the rest is counted. */
+/** Pods or writers that are named; the rest is counted. */
 const NAMED = 5;
+const LONGEST_WRITER = 80;
 
 /**
- * What can be told of a DPU's lease by looking at it for a while.
+ * What can be said of a DPU's lease by looking at it for a while.
  * @param lease the lease's name
  */
 export function diagnoseDpu(lease: string, { node, uid, dpuHost, looks, waiting }: DpuSighting): DpuDiagnosis {
@@ -76,22 +77,21 @@ interface Seen {
 
 function ofLease(name: string, { node, uid, last, looks, writers, renewals }: Seen): string[] {
   const problems: string[] = [];
+  const duration = leaseSeconds(last.lease.spec?.leaseDurationSeconds);
   if (writers.length > 1) {
     problems.push(
-      `lease ${name} has ${writers.length} writers, ${writers.join(' and ')}: one of them can hide that the other’s DPU is dead; ` +
+      `lease ${name} has ${writers.length} writers, ${few(writers, NAMED, LONGEST_WRITER).join(' and ')}: one of them can hide that the other’s DPU is dead; ` +
         'start Plumbline with --dpu-lease observe, or turn OVN-Kubernetes’ lease off (--dpu-node-lease-renew-interval=0)',
     );
   }
   if (uid === undefined) {
     problems.push(`lease ${name} is there and node ${node} is not; delete the lease`);
   } else {
-    const duration = last.lease.spec?.leaseDurationSeconds ?? DEFAULT_DURATION;
     const repair = repairLease(last.lease, { nodeName: node, nodeUid: uid, duration });
     const faults = repair.kind === 'repair' ? repair.faults : [];
     for (const fault of faults) problems.push(`lease ${name} ${FAULTS[fault]}; the agent on the host puts that right`);
   }
   const watched = (last.at - (looks[0]?.at ?? last.at)) / 1000;
-  const duration = last.lease.spec?.leaseDurationSeconds ?? DEFAULT_DURATION;
   if (renewals === 0 && watched >= duration / 2) {
     const since =
       last.renewTime === undefined ? 'has never been renewed' : `was not renewed in ${Math.round(watched)} s`;

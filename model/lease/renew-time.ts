@@ -1,9 +1,11 @@
 const MICRO_TIME = /^(\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2})(?:\.(\d{1,9}))?(Z|[+-]\d{2}:\d{2})$/;
+/** Characters of the longest: `2026-01-01T00:00:00.000000000+00:00`. */
+const LONGEST = 35;
 
 /**
  * The renewTime to write: now, or one microsecond after the previous one if the clock does not say later. So every
  * renewal is a change that an observer can see, whatever is done to the clock.
- * @param previous the renewTime that the lease has; passed over if it is no time
+ * @param previous the renewTime that the lease has; ignored if it is no time
  * @param nowMicros microseconds since 1970, UTC
  * @returns a Kubernetes MicroTime: RFC 3339 in UTC with six digits
  */
@@ -14,6 +16,7 @@ export function nextRenewTime(previous: string | null | undefined, nowMicros: bi
 
 /** Microseconds since 1970 of an RFC 3339 time, further digits dropped; undefined if it is none. */
 export function parseMicroTime(text: string): bigint | undefined {
+  if (text.length > LONGEST) return undefined;
   const match = MICRO_TIME.exec(text);
   if (!match) return undefined;
   const [, seconds, fraction = '', zone] = match;

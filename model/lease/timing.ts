@@ -7,6 +7,21 @@ export interface LeaseTiming {
   readonly duration: number;
 }
 
+/** Seconds that a renewal counts where a Lease does not say; the default of --dpu-node-lease-duration. */
+export const DEFAULT_LEASE_SECONDS = 40;
+/** Bounds of what a Lease may say, in seconds. Above them a dead DPU would pass for alive, and a timer would overflow. */
+export const LEAST_LEASE_SECONDS = 1;
+export const MOST_LEASE_SECONDS = 600;
+
+/**
+ * The seconds that one renewal of a Lease counts, whatever its writer put into leaseDurationSeconds.
+ * @param value as it stands in the object; no number: the default
+ */
+export function leaseSeconds(value: number | null | undefined): number {
+  if (typeof value !== 'number' || Number.isNaN(value)) return DEFAULT_LEASE_SECONDS;
+  return Math.min(MOST_LEASE_SECONDS, Math.max(LEAST_LEASE_SECONDS, value));
+}
+
 /** Flags that contradict each other; the message names both. */
 export class LeaseTimingError extends PlumblineError {
   constructor(message: string) {
@@ -16,7 +31,7 @@ export class LeaseTimingError extends PlumblineError {
 
 /**
  * Checks the two flags.
- * @throws LeaseTimingError if the interval is negative, the duration not positive, or no longer than the interval
+ * @throws LeaseTimingError if the interval is negative, the duration not positive, above what a Lease counts, or no longer than the interval
  */
 export function checkLeaseTiming({ renewInterval, duration }: LeaseTiming): void {
   if (!Number.isFinite(renewInterval) || renewInterval < 0) {
@@ -26,6 +41,11 @@ export function checkLeaseTiming({ renewInterval, duration }: LeaseTiming): void
   }
   if (!Number.isFinite(duration) || duration <= 0) {
     throw new LeaseTimingError(`--dpu-node-lease-duration ${duration}: expected a number of seconds above 0`);
+  }
+  if (duration > MOST_LEASE_SECONDS) {
+    throw new LeaseTimingError(
+      `--dpu-node-lease-duration ${duration}: expected at most ${MOST_LEASE_SECONDS}, which is all that a lease counts`,
+    );
   }
   if (duration <= renewInterval) {
     throw new LeaseTimingError(

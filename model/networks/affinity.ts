@@ -9,6 +9,10 @@ import { NUMA_AFFINITY_ANNOTATION } from '../names.ts';
 export const AFFINITIES = ['required', 'preferred', 'none'] as const;
 export type Affinity = (typeof AFFINITIES)[number];
 
+/** Characters of the annotation, and names in it: a tenant writes it, and each name may be spoken of. */
+const LONGEST = 16 * 1024;
+const MOST_WISHES = 256;
+
 /** By interface or network name, in the order written. */
 export type AffinityWishes = ReadonlyMap<string, Affinity>;
 
@@ -21,6 +25,7 @@ const wishes = z.record(z.string(), z.unknown());
  * @throws ParseError if it is not JSON of that form, naming the entry that is wrong
  */
 export function parseAffinityWishes(text: string): AffinityWishes {
+  if (text.length > LONGEST) throw new ParseError(WHAT, text, `it has more than ${LONGEST} characters`);
   if (text.trim() === '') return new Map();
   let data: unknown;
   try {
@@ -30,8 +35,10 @@ export function parseAffinityWishes(text: string): AffinityWishes {
   }
   const parsed = wishes.safeParse(data);
   if (!parsed.success) throw new ParseError(WHAT, text, EXAMPLE);
+  const entries = Object.entries(parsed.data);
+  if (entries.length > MOST_WISHES) throw new ParseError(WHAT, text, `it has more than ${MOST_WISHES} names`);
   return new Map(
-    Object.entries(parsed.data).map(([name, value]) => {
+    entries.map(([name, value]) => {
       const affinity = AFFINITIES.find((known) => known === value);
       if (affinity !== undefined) return [name, affinity];
       const shown = typeof value === 'string' ? quote(value) : quote(JSON.stringify(value));

@@ -17,13 +17,23 @@ export interface Attachment extends NetworkRef {
   readonly interface?: string;
 }
 
+/** Characters of an annotation, and attachments in it: a tenant writes it, and each is looked up and spoken of. */
+const LONGEST = 64 * 1024;
+export const MOST_ATTACHMENTS = 128;
+/** Characters of names as the API server has them. */
+const LONGEST_NAME = 253;
+const LONGEST_NAMESPACE = 63;
 /** Linux's IFNAMSIZ without the terminating zero. */
 const LONGEST_INTERFACE = 15;
 const SHORT_NAME = /^[a-z0-9](?:[-a-z0-9]*[a-z0-9])?$/;
 const WHAT = `annotation ${NETWORKS_ANNOTATION}`;
 
 const jsonForm = z.array(
-  z.object({ name: z.string(), namespace: z.string().optional(), interface: z.string().optional() }),
+  z.object({
+    name: z.string().max(LONGEST_NAME),
+    namespace: z.string().max(LONGEST_NAMESPACE).optional(),
+    interface: z.string().optional(),
+  }),
 );
 
 /**
@@ -32,14 +42,16 @@ const jsonForm = z.array(
  *
  * An item without a name is kept (`net1,` ends with one): multus will look for it and fail, so it must be seen.
  * @param namespace the pod's, for items that name none
- * @throws ParseError naming the item
+ * @throws ParseError naming the item; also for more items, or characters, than a pod can have networks
  * Source: Network Plumbing Working Group, Multi-Network De-facto Standard 1.3; multus-cni, pkg/k8sclient.
  */
 export function parseAttachments(text: string, namespace: string): readonly Attachment[] {
+  if (text.length > LONGEST) throw new ParseError(WHAT, text, `it has more than ${LONGEST} characters`);
   if (text.trim() === '') return [];
-  return /[[{"]/.test(text)
-    ? parseJson(text, namespace)
-    : text.split(',').map((item) => parseItem(item, text, namespace));
+  if (/[[{"]/.test(text)) return parseJson(text, namespace);
+  const items = text.split(',', MOST_ATTACHMENTS + 1);
+  if (items.length > MOST_ATTACHMENTS) throw tooMany(text);
+  return items.map((item) => parseItem(item, text, namespace));
 }
 
 /** The reference as people write it: `namespace/name`. */
@@ -65,6 +77,7 @@ function parseJson(text: string, namespace: string): readonly Attachment[] {
       { cause },
     );
   }
+  if (Array.isArray(data) && data.length > MOST_ATTACHMENTS) throw tooMany(text);
   const parsed = jsonForm.safeParse(data);
   if (!parsed.success) {
     const issue = parsed.error.issues[0];
@@ -95,6 +108,10 @@ function parseItem(item: string, text: string, namespace: string): Attachment {
   }
   checkInterface(interfaceName, text);
   return attachment(itsNamespace || namespace, name, interfaceName);
+}
+
+function tooMany(text: string): ParseError {
+  return new ParseError(WHAT, text, `it has more than ${MOST_ATTACHMENTS} items`);
 }
 
 function checkInterface(name: string | undefined, text: string): void {

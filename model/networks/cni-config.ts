@@ -3,7 +3,14 @@ import * as z from 'zod';
 /** Plugins that work on an interface that another plugin of the list has made. */
 const CHAINED = new Set(['dpu-gate', 'plumbline-gate', 'tuning', 'sbr', 'portmap', 'bandwidth', 'firewall', 'vrf']);
 
-const text = z.string().optional().catch(undefined);
+/** Characters of a configuration that is read; multus and the API server take more. */
+const LONGEST = 256 * 1024;
+/** Plugins of a list that is read; real lists have up to five. */
+const MOST_PLUGINS = 64;
+/** Characters of a field that is kept: no name of a network, bridge or interface has more. */
+const LONGEST_FIELD = 253;
+
+const text = z.string().max(LONGEST_FIELD).optional().catch(undefined);
 const plugin = z.object({
   type: text,
   name: text,
@@ -21,7 +28,7 @@ const plugin = z.object({
 const wrapping = plugin.extend({ delegate: z.unknown().optional() });
 const config = wrapping.extend({ plugins: z.array(wrapping).optional().catch(undefined) });
 
-/** What is read of one plugin's configuration; fields of another type than expected count as absent. */
+/** What is read of one plugin's configuration; fields of another type or length than expected count as absent. */
 export type Plugin = z.infer<typeof plugin>;
 
 /**
@@ -29,6 +36,7 @@ export type Plugin = z.infer<typeof plugin>;
  * can be named.
  */
 export function mainPlugin(json: string): Plugin | 'invalid-json' | 'no-config' {
+  if (json.length > LONGEST) return 'invalid-json';
   if (json.trim() === '') return 'no-config';
   let data: unknown;
   try {
@@ -36,12 +44,19 @@ export function mainPlugin(json: string): Plugin | 'invalid-json' | 'no-config' 
   } catch {
     return 'invalid-json';
   }
+  if (pluginsIn(data) > MOST_PLUGINS) return 'invalid-json';
   const parsed = config.safeParse(data);
   if (!parsed.success) return 'invalid-json';
   const { plugins, ...single } = parsed.data;
   if (plugins === undefined) return unwrapped(single);
   const main = plugins.map(unwrapped).find(({ type }) => type !== undefined && !CHAINED.has(type));
   return main === undefined ? 'no-config' : { ...main, name: single.name ?? main.name };
+}
+
+/** Before anything of them is read. */
+function pluginsIn(data: unknown): number {
+  const plugins = (data as { readonly plugins?: unknown } | null)?.plugins;
+  return Array.isArray(plugins) ? plugins.length : 0;
 }
 
 /** A wrapping gate's delegate in its place, keeping the name of the whole if the delegate has none. */

@@ -1,3 +1,4 @@
+import { few } from '../brief.ts';
 import type { CpuSet } from '../cpu-set.ts';
 import type { ResolvedNetwork } from './resolve.ts';
 
@@ -38,16 +39,20 @@ function shareOne(sets: readonly CpuSet[]): boolean {
   return first === undefined || !rest.reduce((common, set) => common.intersect(set), first).isEmpty;
 }
 
+/** Networks that are named in the finding, and characters of each. */
+const NAMED = 8;
+const LONGEST_NAME = 200;
+
 /** What to say where required networks have no NUMA node in common, or no node has them all; else undefined. */
 export function apartFinding(networks: readonly ResolvedNetwork[], nodes: Iterable<NodeNetworks>): string | undefined {
   const all = [...nodes];
   const found = all.length === 0 ? 'together' : togetherness(networks, all);
   if (found === 'together') return undefined;
-  const names = networks
+  const required = networks
     .filter(({ affinity }) => affinity === 'required')
     .filter(isLocated)
-    .map((one) => `${one.name} (${one.kind === 'tunnel' ? 'the tunnel' : `physnet ${one.physnet}`})`)
-    .join(', ');
+    .map((one) => `${one.name} (${one.kind === 'tunnel' ? 'the tunnel' : `physnet ${one.physnet}`})`);
+  const names = few(required, NAMED, LONGEST_NAME).join(', ');
   return found === 'nowhere'
     ? `no node that it can go to has all its required networks: ${names}`
     : `the kubelet cannot split: on no node that it can go to do its required networks share a NUMA node: ${names}`;

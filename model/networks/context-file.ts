@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { cut } from '../brief.ts';
 import { PlumblineError } from '../errors.ts';
 import { type NetworkContext, parseBridgeMappings, physnetsByBridge } from './context.ts';
 
@@ -10,6 +11,9 @@ export class NetworkContextError extends PlumblineError {
     super('network-context', message, options);
   }
 }
+
+/** Characters of a place, and of what is wrong there. */
+const LONGEST = 200;
 
 const schema = z.strictObject({
   /** As in `ovs-vsctl get Open_vSwitch . external_ids:ovn-bridge-mappings`. */
@@ -32,7 +36,9 @@ export function parseConfiguredContext(data: unknown): ConfiguredContext {
   if (!parsed.success) {
     const issue = parsed.error.issues[0];
     const where = issue?.path.map(String).join('.') || 'the whole';
-    throw new NetworkContextError(`network context: ${where}: ${issue?.message ?? 'malformed'}`);
+    throw new NetworkContextError(
+      `network context: ${cut(where, LONGEST)}: ${cut(issue?.message ?? 'malformed', LONGEST)}`,
+    );
   }
   const { bridgeMappings = '', interfacePhysnets = {} } = parsed.data;
   return {

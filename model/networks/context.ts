@@ -40,19 +40,28 @@ export interface BridgeMapping {
 }
 
 /**
- * Reads `physnet:br-ex,tenant-a:br-data`. Pairs that lack a side are passed over, as ovn-controller does, and of two
- * pairs for one physnet the first holds.
+ * Reads `physnet:br-ex,tenant-a:br-data`. Pairs that lack a side are ignored, as ovn-controller does, and of two pairs
+ * for one physnet the first holds.
  * Source: ovn-controller(8), ovn-bridge-mappings.
+ * @param ignored called with each pair that does not count, and why
  */
-export function parseBridgeMappings(text: string): readonly BridgeMapping[] {
+export function parseBridgeMappings(
+  text: string,
+  ignored: (pair: string, why: 'maps nothing' | 'is the second for its physnet') => void = () => undefined,
+): readonly BridgeMapping[] {
   const seen = new Set<string>();
   return text.split(',').flatMap((pair) => {
+    if (pair.trim() === '') return [];
     const colon = pair.indexOf(':');
     const physnet = pair.slice(0, colon).trim();
     const bridge = pair.slice(colon + 1).trim();
-    if (colon < 0 || physnet === '' || bridge === '' || seen.has(physnet)) return [];
-    seen.add(physnet);
-    return [{ physnet, bridge }];
+    if (colon < 0 || physnet === '' || bridge === '') ignored(pair, 'maps nothing');
+    else if (seen.has(physnet)) ignored(pair, 'is the second for its physnet');
+    else {
+      seen.add(physnet);
+      return [{ physnet, bridge }];
+    }
+    return [];
   });
 }
 

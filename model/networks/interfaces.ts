@@ -1,6 +1,8 @@
+import { ParseError } from '../errors.ts';
 import {
   type Attachment,
   DEFAULT_NETWORK_ANNOTATION,
+  MOST_ATTACHMENTS,
   NETWORKS_ANNOTATION,
   type NetworkRef,
   parseAttachments,
@@ -70,13 +72,16 @@ export type PrimaryNetwork =
  * from the VMI is not in it). KubeVirt writes the attachments in the order of the VMI's networks but under hashed
  * interface names; so the n-th attachment of a definition is the n-th VMI network on it. What others have injected
  * keeps its name in the pod.
- * @throws ParseError if the networks annotation is malformed
+ * @throws ParseError if the networks annotation is malformed, or there are more networks than a VM can have
  */
 export function interfacesOf(sources: InterfaceSources): readonly NetworkInterface[] {
   const { namespace, pod, vmi } = sources;
   if (pod?.spec.hostNetwork === true) return [];
   const annotations = pod?.metadata.annotations ?? {};
   const networks = vmi?.spec.networks ?? [];
+  if (networks.length > MOST_ATTACHMENTS) {
+    throw new ParseError('networks of the VM', networks[0]?.name ?? '', `there are more than ${MOST_ATTACHMENTS}`);
+  }
   const secondary = networks.flatMap(({ name, multus }) =>
     multus && multus.default !== true ? [{ name, ref: parseRef(multus.networkName, namespace) }] : [],
   );

@@ -13,6 +13,8 @@ export interface NadShape {
 
 /** On a NetworkAttachmentDefinition of a plugin that Plumbline does not know: the physnet its traffic uses. */
 export const NAD_PHYSNET_ANNOTATION = 'plumbline.dev/physnet';
+/** Characters of an annotation's value that is kept, as those of a qualified name. */
+const LONGEST_VALUE = 253 + 1 + 63;
 const RESOURCE_NAME_ANNOTATION = 'k8s.v1.cni.cncf.io/resourceName';
 
 /** What classifying needs of a definition: small, so that ten thousand of them can be kept. */
@@ -42,10 +44,15 @@ export type NadWarning = 'invalid-json' | 'no-config' | 'unknown-topology';
 export function nadFacts(nad: NadShape): NadFacts {
   const annotations = nad.metadata.annotations ?? {};
   return {
-    physnet: annotations[NAD_PHYSNET_ANNOTATION] || undefined,
-    resourceName: annotations[RESOURCE_NAME_ANNOTATION],
+    physnet: bounded(annotations[NAD_PHYSNET_ANNOTATION]) || undefined,
+    resourceName: bounded(annotations[RESOURCE_NAME_ANNOTATION]),
     main: mainPlugin(nad.spec?.config ?? ''),
   };
+}
+
+/** Undefined for what is longer than any name. */
+function bounded(value: string | undefined): string | undefined {
+  return value === undefined || value.length > LONGEST_VALUE ? undefined : value;
 }
 
 /**

@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { cut } from '../brief.ts';
 import { CpuSet } from '../cpu-set.ts';
 import { PlumblineError } from '../errors.ts';
 import type { NodeNetworks } from './common-cell.ts';
@@ -15,6 +16,9 @@ import type { NodeNetworks } from './common-cell.ts';
  */
 export type NetworkMap = readonly NetworkMapEntry[];
 export type NetworkMapEntry = z.infer<typeof entry>;
+
+/** Characters of a name or a place in a message. */
+const LONGEST = 200;
 
 /** A map that cannot be used: as a whole, or on one node. */
 export class NetworkMapError extends PlumblineError {
@@ -61,7 +65,8 @@ export function networkMapFor(
   let tunnel: CpuSet | undefined;
   for (const one of chosen) {
     for (const [name, { numaNodes: ids }] of Object.entries(one.physnets ?? {})) {
-      if (physnets.has(name)) throw new NetworkMapError(`network map: two entries for this node name physnet ${name}`);
+      if (physnets.has(name))
+        throw new NetworkMapError(`network map: two entries for this node name physnet ${cut(name, LONGEST)}`);
       physnets.set(name, cellsOf(`physnet ${name}`, ids, numaNodes));
     }
     if (one.tunnel === undefined) continue;
@@ -104,7 +109,9 @@ export function overlayNetworkMap(
 function cellsOf(what: string, ids: readonly number[], host: CpuSet): CpuSet {
   const foreign = ids.find((id) => !host.has(id));
   if (foreign !== undefined) {
-    throw new NetworkMapError(`network map: NUMA node ${foreign} of ${what} is not on this host, which has ${host}`);
+    throw new NetworkMapError(
+      `network map: NUMA node ${foreign} of ${cut(what, LONGEST)} is not on this host, which has ${host}`,
+    );
   }
   return CpuSet.of(ids);
 }
@@ -112,5 +119,5 @@ function cellsOf(what: string, ids: readonly number[], host: CpuSet): CpuSet {
 function firstIssue(error: z.ZodError): string {
   const issue = error.issues[0];
   if (issue === undefined) return 'it is malformed';
-  return `${issue.path.map(String).join('.') || 'the whole'}: ${issue.message}`;
+  return `${cut(issue.path.map(String).join('.'), LONGEST) || 'the whole'}: ${cut(issue.message, LONGEST)}`;
 }

@@ -1,3 +1,4 @@
+import { cut, few } from '../brief.ts';
 import { quote } from '../errors.ts';
 import { NUMA_AFFINITY_ANNOTATION } from '../names.ts';
 import type { Affinity, AffinityWishes } from './affinity.ts';
@@ -15,6 +16,10 @@ export type ResolvedNetwork = NetworkClass & {
   readonly network: string;
   readonly affinity: Affinity;
 };
+
+/** Names in one finding, unknown names of wishes that have a finding each, and characters of a name in it. */
+const NAMED = 8;
+const LONGEST_NAME = 100;
 
 /** What stands in `network` for the cluster's own pod network. */
 export const POD_NETWORK = 'pod';
@@ -73,7 +78,7 @@ export function resolveNetworks(request: ResolveRequest): Resolution {
     const affinity = wish ?? (located && exclusive && one.role === 'secondary' ? 'required' : 'none');
     const network = one.ref === undefined ? POD_NETWORK : refText(one.ref);
     const resolved = { ...found, name: one.name, role: one.role, network, affinity };
-    findings.push(...networkFindings(resolved), ...wishFindings(resolved, located, exclusive));
+    findings.push(...networkFindings(shown(resolved)), ...wishFindings(shown(resolved), located, exclusive));
     return resolved;
   });
   return { networks, missing: [...missing.values()], findings };
@@ -93,14 +98,25 @@ function wishFor({ name, ref }: NetworkInterface, wishes: AffinityWishes): Affin
 function unknownWishes(wishes: AffinityWishes, interfaces: readonly NetworkInterface[]): NetworkFinding[] {
   if (wishes.size === 0) return [];
   const known = new Set(interfaces.flatMap(({ name, ref }) => (ref ? [name, refText(ref), ref.name] : [name])));
-  const names = interfaces.map(({ name }) => name).join(', ') || 'none';
-  return [...wishes.keys()]
-    .filter((name) => !known.has(name))
-    .map((name) => ({
-      code: 'unknown-interface',
-      interface: name,
-      message: `annotation ${NUMA_AFFINITY_ANNOTATION} names ${quote(name)}, which is no interface or network of this VM (it has: ${names})`,
-    }));
+  const names = few(
+    interfaces.map(({ name }) => name),
+    NAMED,
+    LONGEST_NAME,
+  );
+  const unknown = [...wishes.keys()].filter((name) => !known.has(name));
+  const found = unknown.slice(0, NAMED).map((name): NetworkFinding => {
+    const has = names.join(', ') || 'none';
+    const message = `annotation ${NUMA_AFFINITY_ANNOTATION} names ${quote(name)}, which is no interface or network of this VM (it has: ${has})`;
+    return { code: 'unknown-interface', interface: cut(name, LONGEST_NAME), message };
+  });
+  if (unknown.length <= NAMED) return found;
+  const message = `annotation ${NUMA_AFFINITY_ANNOTATION} names ${unknown.length - NAMED} more that are no interface or network of this VM`;
+  return [...found, { code: 'unknown-interface', message }];
+}
+
+/** As it stands in messages: a tenant chooses the names. */
+function shown<One extends ResolvedNetwork>(one: One): One {
+  return { ...one, name: cut(one.name, LONGEST_NAME), network: cut(one.network, LONGEST_NAME) };
 }
 
 function networkFindings(one: ResolvedNetwork): NetworkFinding[] {

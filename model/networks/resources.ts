@@ -1,3 +1,4 @@
+import { cut } from '../brief.ts';
 import { physnetResource, TUNNEL_RESOURCE } from '../names.ts';
 import type { NetworkFinding, ResolvedNetwork } from './resolve.ts';
 
@@ -48,21 +49,27 @@ export function preferredResources(networks: readonly ResolvedNetwork[]): readon
   return [...new Set(preferred.map((one) => resourceOf(one, EVERY_NETWORK)).filter((one) => typeof one === 'string'))];
 }
 
+/** Characters of a name in a finding, and of why it is none. */
+const LONGEST_NAME = 100;
+const LONGEST_WHY = 300;
+
 function resourceOf(one: ResolvedNetwork, reported: ReportedNetworks): string | NetworkFinding | undefined {
+  const [name, network] = [cut(one.name, LONGEST_NAME), cut(one.network, LONGEST_NAME)];
   if (one.kind === 'tunnel') {
     if (reported.tunnel) return TUNNEL_RESOURCE;
-    const message = `interface ${one.name}: no node reports a tunnel endpoint; ${one.network} gets no NUMA affinity`;
-    return { code: 'unknown-tunnel', interface: one.name, message };
+    const message = `interface ${name}: no node reports a tunnel endpoint; ${network} gets no NUMA affinity`;
+    return { code: 'unknown-tunnel', interface: name, message };
   }
   if (one.kind !== 'physnet') return undefined;
   if (!reported.physnets.has(one.physnet)) {
-    const message = `interface ${one.name}: no node reports the physnet ${one.physnet} of ${one.network}; it gets no NUMA affinity`;
-    return { code: 'unknown-physnet', interface: one.name, message };
+    const message = `interface ${name}: no node reports the physnet ${cut(one.physnet, LONGEST_NAME)} of ${network}; it gets no NUMA affinity`;
+    return { code: 'unknown-physnet', interface: name, message };
   }
   try {
     return physnetResource(one.physnet);
   } catch (error) {
     if (!(error instanceof RangeError)) throw error;
-    return { code: 'physnet-name-too-long', interface: one.name, message: `interface ${one.name}: ${error.message}` };
+    const message = `interface ${name}: ${cut(error.message, LONGEST_WHY)}`;
+    return { code: 'physnet-name-too-long', interface: name, message };
   }
 }

@@ -1,7 +1,6 @@
 import { maskForHost } from '../cpu-mask/check.ts';
-import { type CpuMask, entryOf, formatMask } from '../cpu-mask/mask.ts';
-import { within } from '../cpu-mask/plan.ts';
-import type { CpuSet } from '../cpu-set.ts';
+import { briefMask, type CpuMask, type MaskEntry, summaryOf } from '../cpu-mask/mask.ts';
+import { CpuSet } from '../cpu-set.ts';
 import type { MaskWish } from '../launcher/mask-wish.ts';
 import type { PlacementHost } from './needs.ts';
 
@@ -34,15 +33,16 @@ export function fitMask({ mask, fixMismatch }: MaskWish, { online, usable }: Mas
   if ('fault' in chosen) {
     return { fits: false, reason: 'host-cpus', short: 'node lacks CPUs of the CPU mask', text: chosen.fault.message };
   }
-  const vcpu = chosen.mask.entries.findIndex((entry) => within(entry, usable).isEmpty);
-  if (vcpu < 0) return { fits: true, ...chosen };
+  const leavesNone = (entry: MaskEntry) => (entry === 'all' ? usable.isEmpty : !entry.intersects(usable));
+  const empty = summaryOf(chosen.mask).distinct.find(leavesNone);
+  if (empty === undefined) return { fits: true, ...chosen };
+  const vcpu = chosen.mask.entries.indexOf(empty);
   const whose = chosen.mask.entries.length === 1 ? 'every vCPU' : `vCPU ${vcpu}`;
-  const entry = entryOf(chosen.mask, vcpu);
   return {
     fits: false,
     reason: 'no-usable-cpus',
     short: 'CPU mask names no CPU that may be used on the node',
-    text: `the CPU mask ${formatMask(chosen.mask)} leaves ${whose} no CPU: of ${entry} none is free of reservation and of other pods (free: ${usable.isEmpty ? 'none' : usable})`,
+    text: `the CPU mask ${briefMask(chosen.mask)} leaves ${whose} no CPU: of ${empty instanceof CpuSet ? empty.brief : empty} none is free of reservation and of other pods (free: ${usable.brief})`,
   };
 }
 

@@ -1,9 +1,16 @@
 import { CpuSet, unionOf } from '../cpu-set.ts';
-import type { Host } from '../host.ts';
+import { type Host, MAX_CELL_ID } from '../host.ts';
 import { assertOnline } from '../host-cores.ts';
 import type { Kubelet, Unpredictable } from '../kubelet/kubelet.ts';
 import type { PodRequest } from '../kubelet/pod-request.ts';
-import { assignmentsOf, type HostReport, hostOfReport, kubeletOfReport, stateOfReport } from '../kubelet/report.ts';
+import {
+  assignedCpus,
+  assignmentsOf,
+  type HostReport,
+  hostOfReport,
+  kubeletOfReport,
+  stateOfReport,
+} from '../kubelet/report.ts';
 import { type KubeletState, ownedCpus } from '../kubelet/state.ts';
 import { type MaskWish, wishKey } from '../launcher/mask-wish.ts';
 
@@ -91,16 +98,24 @@ export function preparedHost(report: HostReport): PlacementHost {
     kubelet,
     state: 'unpredictable' in kubelet ? undefined : stateOfReport(kubelet, report),
     reserved,
-    owned: unionOf(report.assignments.map(({ cpus }) => CpuSet.parse(cpus))),
+    owned: unionOf(assignedCpus(report.assignments)),
     shown: new Set(report.assignments.map(({ podUID }) => podUID)),
     wholeCoresOnly: report.cpuManager.options?.['full-pcpus-only'] === 'true',
     alignment: report.topologyManager?.policy ?? '',
     polled: CpuSet.parse(report.pmdCPUs ?? ''),
     networks: {
-      physnets: new Map((report.physnets ?? []).map(({ name, cells }) => [name, CpuSet.parse(cells)])),
-      tunnel: report.tunnel && CpuSet.parse(report.tunnel.cells),
+      physnets: new Map((report.physnets ?? []).map(({ name, cells }) => [name, CpuSet.parse(cells, MAX_CELL_ID)])),
+      tunnel: report.tunnel && CpuSet.parse(report.tunnel.cells, MAX_CELL_ID),
     },
   });
+}
+
+/**
+ * Whether the kubelet refuses a pod that it cannot align (restricted, single-numa-node). With any other policy, room that
+ * comes free never costs a pod its place.
+ */
+export function alignsOrRefuses({ alignment }: PlacementHost): boolean {
+  return alignment === 'restricted' || alignment === 'single-numa-node';
 }
 
 /** Who owns which CPUs of a node, as a report has it. */

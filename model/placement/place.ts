@@ -77,7 +77,12 @@ interface Judged {
 }
 
 /** Predicts, then holds what would be given against what was promised. */
-function judge(needs: PlacementNeeds, node: PlacementHost, kubelet: Kubelet, state: KubeletState): Judged | Refusal {
+export function judge(
+  needs: PlacementNeeds,
+  node: PlacementHost,
+  kubelet: Kubelet,
+  state: KubeletState,
+): Judged | Refusal {
   const admission = kubelet.admit(state, needs.request);
   if (!admission.admitted) return refusedByKubelet(needs, node, kubelet, state, admission);
   const given = admission.containers.filter(({ kind, cpus }) => kind !== 'init' && !cpus.isEmpty);

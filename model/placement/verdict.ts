@@ -13,6 +13,7 @@ export type RefusalKind =
   | 'unknown-node'
   | 'no-report'
   | 'stale-report'
+  | 'quarantined'
   | 'unpredictable'
   | 'dpu'
   | 'no-such-network'
@@ -45,6 +46,9 @@ export type NodeVerdict =
     };
 
 export type Refused = Extract<NodeVerdict, { fits: false }>;
+
+/** How each refusal for a DPU begins: what the scheduler has written into a pod's condition is recognized by it. */
+export const DPU_REFUSAL = 'DPU not ready';
 
 /** What becomes of nodes that cannot be predicted: refused, or passed with the lowest score if the CPUs suffice by count. */
 export type UnpredictablePolicy = 'refuse' | 'count-check';

@@ -153,29 +153,31 @@ static enum frame take_frame(struct agent *agent, struct verdict *verdict)
     return FRAME_VERDICT;
 }
 
-static void await_verdict(struct agent *agent, long long deadline, int wait_ms, struct verdict *verdict)
+/* `last`: the end of all waiting, however often the agent asks for more. */
+static void await_verdict(struct agent *agent, long long deadline, long long last, struct verdict *verdict)
 {
-    for (;;) {
+    /* Looked at in each turn: poll(2) does not say that the time is up while there is something to read. */
+    while (left_ms(deadline) > 0) {
         enum frame frame = take_frame(agent, verdict);
         if (frame == FRAME_VERDICT || frame == FRAME_BAD)
             return;
         if (frame == FRAME_WAIT)
-            deadline = now_ms() + wait_ms;
+            deadline = last;
         else if (await(agent->fd, POLLIN, deadline) || read_more(agent))
             return;
     }
 }
 
-void agent_ask(struct agent *agent, const struct call *call, int first_ms, int wait_ms, struct verdict *verdict)
+void agent_ask(struct agent *agent, const struct call *call, int first_ms, int whole_ms, struct verdict *verdict)
 {
-    long long deadline = now_ms() + first_ms;
+    long long start = now_ms(), deadline = start + first_ms;
     verdict->kind = NO_VERDICT;
     agent->length = 0;
-    agent->fd = open_socket(call->socket);
+    agent->fd = open_socket(call->settings.socket);
     if (agent->fd < 0)
         return;
     if (send_question(agent, call, deadline) == 0)
-        await_verdict(agent, deadline, wait_ms, verdict);
+        await_verdict(agent, deadline, start + whole_ms, verdict);
     if (verdict->kind != ALLOW)
         agent_close(agent);
 }
@@ -184,8 +186,11 @@ void agent_heard(struct agent *agent, struct verdict *verdict)
 {
     verdict->kind = NO_VERDICT;
     int ended = read_more(agent);
-    enum frame frame = take_frame(agent, verdict);
-    if (frame == FRAME_VERDICT && verdict->kind == DENY)
+    enum frame frame;
+    do
+        frame = take_frame(agent, verdict);
+    while (frame == FRAME_WAIT || (frame == FRAME_VERDICT && verdict->kind == ALLOW));
+    if (frame == FRAME_VERDICT)
         return;
     /* Without the agent the delegate goes on as it would without a gate. */
     if (ended || frame == FRAME_BAD)

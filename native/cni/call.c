@@ -8,17 +8,13 @@
 
 #define GATE_TYPE "plumbline-gate"
 
-#ifndef SOCKET_PATH
-#define SOCKET_PATH "/run/plumbline/gate.sock"
-#endif
-#ifndef STATE_PATH
-#define STATE_PATH "/run/plumbline/gate.state"
-#endif
+/* Bytes of a wrong value that a message shows: it may be a tenant's, and as long as the whole configuration. */
+#define SHOWN 80
 
 const char *const VERBS[] = {"ADD", "DEL", "CHECK", "GC", "STATUS", "VERSION", 0};
 const char *const FORMS[] = {"chained", "wrapper", "interposer"};
 
-/* What each verb must be given beside CNI_COMMAND, as libcni's own plugins insist on. */
+/* What each verb must be given besides CNI_COMMAND, as libcni's own plugins insist on. */
 static const struct {
     const char *variable;
     unsigned verbs;
@@ -29,14 +25,15 @@ static const struct {
     {"CNI_PATH", 1 << ADD | 1 << DEL | 1 << CHECK | 1 << GC | 1 << STATUS},
 };
 
-/* Fails with a message of three parts; the middle one is the value that was wrong. */
+/* Fails with a message of three parts; the middle one is the value that was wrong, cut if it is long. */
 static int fail(const struct call *call, struct text *answer, unsigned code, const char *before, struct slice value,
                 const char *after)
 {
     static char buffer[MESSAGE_MAX];
     struct text message = TEXT(buffer);
     text_string(&message, before);
-    text_bytes(&message, value);
+    text_bytes(&message, (struct slice){value.at, value.length > SHOWN ? SHOWN : value.length});
+    text_string(&message, value.length > SHOWN ? "..." : "");
     text_string(&message, after);
     return answer_error(answer, call->version, code, (struct slice){message.at, message.length});
 }
@@ -102,24 +99,6 @@ static struct slice base_name(const char *program)
     return slice_of(slash ? slash + 1 : program);
 }
 
-/* A path of the configuration, ended by NUL in a buffer of its own; null if it is too long or none. */
-static const char *path_of(struct slice value, char *buffer, size_t size)
-{
-    struct slice path = json_plain(value);
-    if (path.length == 0 || path.length >= size)
-        return 0;
-    memcpy(buffer, path.at, path.length);
-    buffer[path.length] = 0;
-    return buffer;
-}
-
-/* The variables are for tests and win over the configuration, which wins over what is compiled in. */
-static const char *choose(const char *variable, const char *configured, const char *otherwise)
-{
-    const char *given = getenv(variable);
-    return given && *given ? given : configured ? configured : otherwise;
-}
-
 /* The form, and the plugin that is to be executed. */
 static int find_form(struct call *call, struct slice type, const char *program, struct text *answer)
 {
@@ -146,15 +125,13 @@ static int find_form(struct call *call, struct slice type, const char *program, 
 
 static int read_conf(struct call *call, const char *program, struct text *answer)
 {
-    static char socket[108], state[1024];
-    enum { TYPE, CNI_VERSION, NAME, PREV, RUNTIME, ARGS, VALID, DELEGATE, DEVICE, SOCKET, STATE, ABSENT, COUNT };
+    enum { TYPE, CNI_VERSION, NAME, PREV, RUNTIME, ARGS, VALID, DELEGATE, DEVICE, COUNT };
     struct json_field field[COUNT] = {
         [TYPE] = {"type", {0, 0}},           [CNI_VERSION] = {"cniVersion", {0, 0}},
         [NAME] = {"name", {0, 0}},           [PREV] = {"prevResult", {0, 0}},
         [RUNTIME] = {"runtimeConfig", {0, 0}}, [ARGS] = {"args", {0, 0}},
         [VALID] = {"cni.dev/valid-attachments", {0, 0}}, [DELEGATE] = {"delegate", {0, 0}},
-        [DEVICE] = {"deviceID", {0, 0}},     [SOCKET] = {"socket", {0, 0}},
-        [STATE] = {"stateFile", {0, 0}},     [ABSENT] = {"whenAbsent", {0, 0}},
+        [DEVICE] = {"deviceID", {0, 0}},
     };
     struct json_field device[] = {{"deviceID", {0, 0}}};
     if (json_object(call->conf, field, COUNT))
@@ -172,11 +149,6 @@ static int read_conf(struct call *call, const char *program, struct text *answer
     struct slice type = json_plain(field[TYPE].value);
     if (field[TYPE].value.length > 0 && type.length == 0)
         return fail(call, answer, CODE_CONFIG, "\"type\" must be the name of a plugin", SLICE(""), "");
-    int own = slice_is(type, GATE_TYPE);
-    call->socket = choose("PLUMBLINE_GATE_SOCKET", own ? path_of(field[SOCKET].value, socket, sizeof socket) : 0,
-                          SOCKET_PATH);
-    call->state = choose("PLUMBLINE_GATE_STATE", own ? path_of(field[STATE].value, state, sizeof state) : 0, STATE_PATH);
-    call->closed_when_absent = own && slice_is(json_plain(field[ABSENT].value), "closed");
     return find_form(call, type, program, answer);
 }
 
@@ -185,6 +157,7 @@ int call_read(struct call *call, const char *program, struct slice conf, struct 
     int status;
     memset(call, 0, sizeof *call);
     call->conf = conf;
+    settings_read(&call->settings);
     if ((status = read_verb(call, answer)))
         return status;
     /* A runtime may ask for the versions with nothing on stdin. */

@@ -1,12 +1,13 @@
 #ifndef PLUMBLINE_CALL_H
 #define PLUMBLINE_CALL_H
 
+#include "settings.h"
 #include "text.h"
 
 enum verb { ADD, DEL, CHECK, GC, STATUS, VERSION };
 
 /*
- * How the gate stands to the plugin that does the work, told by the configuration:
+ * How the gate stands to the plugin that does the work, as the configuration says:
  * - chained: `"type": "plumbline-gate"` in a list, before the others; the runtime calls those itself.
  * - wrapper: the same with a `"delegate": {…}`, which the gate executes.
  * - interposer: any other type; the gate was found under that name on CNI_PATH and executes the next of the name.
@@ -30,11 +31,7 @@ struct call {
     struct slice plugin;
     /* Whether the attachment says that it has a device of its own. */
     int has_device;
-    /* Where the agent listens and where it leaves what it last knew. */
-    const char *socket;
-    const char *state;
-    /* Whether an ADD is refused when there is neither agent nor state. */
-    int closed_when_absent;
+    struct settings settings;
 };
 
 extern const char *const VERBS[];
@@ -46,7 +43,10 @@ extern const char *const FORMS[];
  */
 int call_read(struct call *call, const char *program, struct slice conf, struct text *answer);
 
-/* The pod's namespace, from CNI_ARGS; no bytes if it is not told. */
+/*
+ * The pod's namespace, from CNI_ARGS; no bytes if it is not there. Of two the first counts, which is the runtime's own:
+ * what a meta-plugin adds comes after it.
+ */
 struct slice call_namespace(void);
 
 #endif

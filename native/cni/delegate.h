@@ -31,7 +31,7 @@ int delegate_depth(void);
 /*
  * Runs the delegate with this configuration and collects what it prints. Its standard error is ours.
  * `verb`: in the place of CNI_COMMAND, and its standard error goes nowhere; null: the call as it came. `deadline`: of the monotonic clock in ms; 0: none.
- * `agent`: whose word may abort it; null: nobody's.
+ * `agent`: whose word may abort it; null: none.
  */
 struct outcome delegate_run(const char *path, const char *verb, struct slice conf, long long deadline,
                             struct agent *agent, struct verdict *verdict, struct text *output);

@@ -1,10 +1,11 @@
 /*
  * Feeds the gate random calls under the address and undefined-behaviour sanitizers. What it answers is printed for
- * somebody else to judge: for each call a line `<exit status> <bytes>`, the bytes, and a newline.
+ * the caller to judge: for each call a line `<exit status> <bytes>`, the bytes, and a newline.
  *
- * Usage: fuzz-gate <seed> <calls> <directory>. The directory gets the agent's socket, the state file and bin/ with two
- * delegates, the only ones that a call can reach: names are random. An agent that says anything at all listens in a
- * thread. What the calls are is told by the seed alone.
+ * Usage: fuzz-gate <seed> <calls> <directory>. The directory is that of this program, since the settings file is
+ * looked for there; it gets the agent's socket, the state file, the settings and bin/ with two delegates, the only ones
+ * that a call can reach: names are random. An agent that says anything at all listens in a thread. The seed alone
+ * decides what the calls are.
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -59,7 +60,10 @@ static const char *const STATES[] = {
     "{\"dpu\":\"not-ready\",\"reason\":\"its lease ran out\",\"status\":true,\"exempt\":[\"kube-system\"],\"at\":1}",
     "{\"dpu\":\"ready\",\"at\":1,\"staleAfter\":5,\"whenStale\":\"closed\"}",
     "{\"dpu\":\"not-ready\",\"scope\":\"device\",\"at\":1}", "{\"dpu\":3,\"at\":99999999999999999999}", "{", ""};
-static const char *const ANSWERS[] = {"allow\n", "allow\n", "deny 11 17\nDPU Not Ready: no", "wait\nallow\n",
+static const char *const SETTINGS[] = {
+    "{\"socket\":\"%s/agent\",\"stateFile\":\"%s/state\",\"whenAbsent\":\"closed\"}",
+    "{\"socket\":\"%s/agent\",\"socket\":\"agent\",\"stateFile\":\"%s\"}", "{\"socket\":\"%s/\\u0000\",\"whenAbsent\":1}"};
+static const char *const ANSWERS[] = {"wait\nwait\nwait\nallow\nwait\nallow\ndeny 11 2\nno","allow\n", "allow\n", "deny 11 17\nDPU Not Ready: no", "wait\nallow\n",
                                       "wait\ndeny 50 0\n", "allow\ndeny 11 2\nno", "deny 99999999 1\nx", "deny 11 5000\n",
                                       "deny 11 3\nab", "\n\n\n", "deny -1 -1\n", ""};
 
@@ -151,26 +155,43 @@ static void set_environment(const char *directory)
         /* Mostly what a runtime would give, so that the call gets beyond the first checks. */
         setenv(NAMES[i], random_below(6) ? (strcmp(NAMES[i], "CNI_PATH") ? "x" : plugins) : ONE_OF(VALUES), 1);
     }
-    snprintf(path, sizeof path, "%s/%s", directory, random_below(2) ? "agent" : "nobody");
-    setenv("PLUMBLINE_GATE_SOCKET", path, 1);
+    snprintf(path, sizeof path, "%s/%s", directory, random_below(2) ? "agent" : "absent");
+    setenv("PLUMBLINE_GATE_SOCKET", random_below(4) ? path : "", 1);
     snprintf(path, sizeof path, "%s/%s", directory, random_below(4) ? "state" : "nothing");
-    setenv("PLUMBLINE_GATE_STATE", path, 1);
+    setenv("PLUMBLINE_GATE_STATE", random_below(4) ? path : "", 1);
+}
+
+static void write_file(const char *directory, const char *name, const char *bytes, size_t length)
+{
+    char path[512];
+    snprintf(path, sizeof path, "%s/%s", directory, name);
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    if (fd < 0 || write(fd, bytes, length) < 0)
+        exit(3);
+    close(fd);
+}
+
+static void write_settings(const char *directory)
+{
+    char bytes[4096];
+    size_t length = put_random_tokens(bytes, sizeof bytes);
+    if (random_below(3)) {
+        length = (size_t)snprintf(bytes, sizeof bytes, SETTINGS[random_below(3)], directory, directory);
+        length = random_below(2) ? length : mutate(bytes, length, sizeof bytes);
+    }
+    write_file(directory, "plumbline-gate.conf", bytes, length);
 }
 
 static void write_state(const char *directory)
 {
-    char path[512], bytes[4096];
+    char bytes[4096];
     size_t length = random_below(4) ? 0 : put_random_tokens(bytes, sizeof bytes);
     if (length == 0) {
         const char *content = ONE_OF(STATES);
         length = strlen(content);
         memcpy(bytes, content, length);
     }
-    snprintf(path, sizeof path, "%s/state", directory);
-    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
-    if (fd < 0 || write(fd, bytes, length) < 0)
-        exit(3);
-    close(fd);
+    write_file(directory, "state", bytes, length);
 }
 
 /* Its own order of answers, so that the calls stay the seed's alone. */
@@ -232,6 +253,8 @@ int main(int argc, char **argv)
         struct text answer = TEXT(output);
         if (left % 16 == 0)
             write_state(argv[3]);
+        if (left % 16 == 8)
+            write_settings(argv[3]);
         set_environment(argv[3]);
         size_t length = put_conf(conf);
         /* Of exactly its size, so that a byte read past its end is seen. */

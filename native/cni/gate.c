@@ -16,7 +16,7 @@
 
 /* Milliseconds. An agent that works answers in one or two; one that vacates CPUs says `wait` and has 2 s for it. */
 #define ADD_FIRST 1000
-#define ADD_WAIT 2500
+#define ADD_WHOLE 2500
 /* All of STATUS stays below a second, which a runtime may wait for without a limit of its own. */
 #define STATUS_FIRST 250
 #define STATUS_WHOLE 600
@@ -140,7 +140,7 @@ int gate_run(const char *program, struct slice conf, struct text *answer)
         deadline = now_ms() + STATUS_WHOLE;
     if (is_asked_about(&call)) {
         int is_add = call.verb == ADD;
-        agent_ask(&agent, &call, is_add ? ADD_FIRST : STATUS_FIRST, is_add ? ADD_WAIT : STATUS_FIRST, &verdict);
+        agent_ask(&agent, &call, is_add ? ADD_FIRST : STATUS_FIRST, is_add ? ADD_WHOLE : STATUS_FIRST, &verdict);
         if (verdict.kind == NO_VERDICT)
             state_judge(&call, &verdict);
         if (verdict.kind == DENY)

@@ -98,7 +98,7 @@ static int skip_word(struct cursor *c, const char *word)
     return 0;
 }
 
-/* One `"name": value`; both are told. */
+/* One `"name": value`; both are handed back. */
 static int skip_member(struct cursor *c, int depth, struct slice *name, struct slice *value)
 {
     skip_space(c);

@@ -43,7 +43,7 @@ int main(int argc, char **argv)
     struct text answer = TEXT(output);
     ssize_t length = read_input();
     int status;
-    /* A delegate or a runtime that has gone is told by the write that fails. */
+    /* A delegate or a runtime that has gone shows in the write that fails. */
     signal(SIGPIPE, SIG_IGN);
     if (length < 0)
         status = answer_error(&answer, SLICE(""), CODE_IO, SLICE("the configuration on stdin cannot be read or is larger than a MiB"));

@@ -1,32 +1,8 @@
 #include "state.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <unistd.h>
-
 #include "clock.h"
+#include "file.h"
 #include "json.h"
-
-static struct slice read_file(const char *path, char *buffer, size_t size)
-{
-    struct slice content = {buffer, 0};
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return content;
-    for (;;) {
-        ssize_t count = read(fd, buffer + content.length, size - content.length);
-        if (count < 0 && errno == EINTR)
-            continue;
-        if (count > 0)
-            content.length += (size_t)count;
-        if (count < 0 || content.length == size)
-            content.length = 0;
-        if (count <= 0 || content.length == 0)
-            break;
-    }
-    close(fd);
-    return content;
-}
 
 /* A whole number of at most fifteen digits; -1 if it is none. */
 static long long number_of(struct slice value)
@@ -62,12 +38,12 @@ void state_judge(const struct call *call, struct verdict *verdict)
         [EXEMPT] = {"exempt", {0, 0}}, [AT] = {"at", {0, 0}},
         [STALE_AFTER] = {"staleAfter", {0, 0}}, [WHEN_STALE] = {"whenStale", {0, 0}},
     };
-    struct slice content = read_file(call->state, buffer, sizeof buffer);
+    struct slice content = read_file(call->settings.state, buffer, sizeof buffer);
     int readable = json_object(content, field, COUNT) == 0;
     long long at = number_of(field[AT].value), age = now_ms() - at;
     verdict->kind = ALLOW;
     if (!readable || at < 0 || age < 0) {
-        if (call->verb == ADD && call->closed_when_absent)
+        if (call->verb == ADD && call->settings.closed_when_absent)
             deny(call, verdict, "DPU Not Ready: the node agent does not answer and has left no state", SLICE(""));
         return;
     }

@@ -1,8 +1,9 @@
-import { readFileSync, type Stats, statSync } from 'node:fs';
+import { type Stats, statSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Logger } from '../../runtime/log.ts';
+import { readBounded } from '../bounded-file.ts';
 import { watchDirectory } from '../watch-directory.ts';
-import { CHECKPOINT_FILE, type Checkpoint, parseCheckpoint } from './checkpoint.ts';
+import { CHECKPOINT_FILE, type Checkpoint, MOST_CHECKPOINT, parseCheckpoint } from './checkpoint.ts';
 import type { Reading } from './view.ts';
 
 /** Seconds between looks at the file in case an event was lost. */
@@ -42,7 +43,7 @@ export function followCheckpoint({ directory, log, onReading }: CheckpointSource
     let text: string;
     try {
       lastStats = statSync(file);
-      text = readFileSync(file, 'utf8');
+      text = readBounded(file, MOST_CHECKPOINT);
     } catch (error) {
       lastStats = undefined;
       lastText = undefined;

@@ -1,9 +1,15 @@
 import * as z from 'zod';
 import { CpuSet, unionOf } from '../../model/cpu-set.ts';
 import { PlumblineError } from '../../model/errors.ts';
+import { MAX_CPU_ID } from '../../model/host.ts';
 
 /** The kubelet's CPU manager state, a file in its root directory. */
 export const CHECKPOINT_FILE = 'cpu_manager_state';
+
+/** Bytes of the largest file that is read; a container with its CPUs takes a hundred or so. */
+export const MOST_CHECKPOINT = 1024 * 1024;
+/** Containers with CPUs of their own, at most: as many as a report can name. A node has a few hundred pods. */
+export const MOST_ENTRIES = 2048;
 
 /** Characters of a place's name that a message shows. */
 const LONGEST_PLACE = 120;
@@ -15,8 +21,8 @@ const LONGEST_PLACE = 120;
 const checkpoint = z.object({
   policyName: z.string().min(1),
   defaultCpuSet: z.string(),
-  entries: z.record(z.string(), z.record(z.string(), z.string())).nullish(),
-  podEntries: z.record(z.string(), z.union([z.string(), z.record(z.string(), z.unknown())])).nullish(),
+  entries: z.record(z.string(), z.unknown()).nullish(),
+  podEntries: z.record(z.string(), z.unknown()).nullish(),
 });
 
 /** CPUs that one container, or a pod as a whole (container ''), holds exclusively. */
@@ -53,15 +59,14 @@ export function parseCheckpoint(text: string): Checkpoint {
     throw new CheckpointError(`unknown form at ${shown(issue?.path.join('.') || 'the top')}: ${issue?.message}`);
   }
   const { policyName, defaultCpuSet, entries, podEntries } = result.data;
-  const found: CheckpointEntry[] = [];
-  for (const [podUID, containers] of Object.entries(entries ?? {})) {
-    for (const [container, cpus] of Object.entries(containers)) {
-      found.push({ podUID, container, cpus: parseCpus(cpus, `entries.${podUID}.${container}`) });
-    }
+  // All of them before the first set is made: one of few characters may take kilobytes.
+  const written = [...containersOf(entries ?? {}), ...podsOf(podEntries ?? {})];
+  if (written.length > MOST_ENTRIES) {
+    throw new CheckpointError(`${written.length} containers with CPUs, at most ${MOST_ENTRIES} are read`);
   }
-  for (const [podUID, entry] of Object.entries(podEntries ?? {})) {
-    found.push({ podUID, container: '', cpus: parsePodEntry(entry, `podEntries.${podUID}`) });
-  }
+  const found = written.map(({ podUID, container, text, where }) => {
+    return { podUID, container, cpus: parseCpus(text, where) };
+  });
   const held = found.filter(({ cpus }) => !cpus.isEmpty).sort(byPodAndContainer);
   return {
     policy: policyName,
@@ -80,17 +85,46 @@ function parseJson(text: string): unknown {
   }
 }
 
+/** An entry as it is written. */
+interface Written {
+  readonly podUID: string;
+  readonly container: string;
+  /** Its CPUs. */
+  readonly text: string;
+  /** Its place in the file, for messages. */
+  readonly where: string;
+}
+
+/** @throws CheckpointError at the first that is of another form */
+function* containersOf(entries: Readonly<Record<string, unknown>>): Generator<Written> {
+  for (const [podUID, containers] of Object.entries(entries)) {
+    const place = `entries.${podUID}`;
+    if (!isObject(containers)) throw new CheckpointError(`unknown form at ${shown(place)}: no containers in it`);
+    for (const [container, text] of Object.entries(containers)) {
+      const where = `${place}.${container}`;
+      if (typeof text !== 'string') throw new CheckpointError(`unknown form at ${shown(where)}: no CPU set`);
+      yield { podUID, container, text, where };
+    }
+  }
+}
+
 /** The field's name has changed its case between versions of the kubelet; its meaning has not. */
-function parsePodEntry(entry: string | Record<string, unknown>, where: string): CpuSet {
-  if (typeof entry === 'string') return parseCpus(entry, where);
-  const cpus = Object.entries(entry).find(([key]) => key.toLowerCase() === 'cpuset')?.[1];
-  if (typeof cpus !== 'string') throw new CheckpointError(`unknown form at ${shown(where)}: no CPU set in it`);
-  return parseCpus(cpus, where);
+function* podsOf(entries: Readonly<Record<string, unknown>>): Generator<Written> {
+  for (const [podUID, entry] of Object.entries(entries)) {
+    const where = `podEntries.${podUID}`;
+    const found = isObject(entry) ? Object.entries(entry).find(([key]) => key.toLowerCase() === 'cpuset')?.[1] : entry;
+    if (typeof found !== 'string') throw new CheckpointError(`unknown form at ${shown(where)}: no CPU set in it`);
+    yield { podUID, container: '', text: found, where };
+  }
+}
+
+function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 function parseCpus(text: string, where: string): CpuSet {
   try {
-    return CpuSet.parse(text);
+    return CpuSet.parse(text, MAX_CPU_ID);
   } catch (error) {
     throw new CheckpointError(`${shown(where)}: ${(error as Error).message}`, { cause: error });
   }

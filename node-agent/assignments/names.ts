@@ -21,18 +21,21 @@ export interface ListedPod {
   readonly containers: readonly { readonly name: string; readonly cpuIds: readonly number[] }[];
 }
 
-/** The containers of a List that hold exclusive CPUs. @throws RangeError if an id is no CPU id */
-export function listedContainers(pods: readonly ListedPod[]): ListedContainer[] {
-  return pods.flatMap(({ namespace, name, containers }) =>
-    containers
-      .filter(({ cpuIds }) => cpuIds.length > 0)
-      .map((container) => ({
-        namespace,
-        podName: name,
-        container: container.name,
-        cpus: CpuSet.of(container.cpuIds),
-      })),
+/**
+ * The containers of a List that hold exclusive CPUs.
+ * @throws RangeError if an id is no CPU id, or there are more containers than `most`
+ */
+export function listedContainers(pods: readonly ListedPod[], most: number): ListedContainer[] {
+  const holders = pods.flatMap(({ namespace, name: podName, containers }) =>
+    containers.filter(({ cpuIds }) => cpuIds.length > 0).map((container) => ({ namespace, podName, container })),
   );
+  // Before any set is made: one of few bytes may take kilobytes.
+  if (holders.length > most) {
+    throw new RangeError(`the kubelet lists ${holders.length} containers with CPUs, at most ${most} are read`);
+  }
+  return holders.map(({ namespace, podName, container: { name: container, cpuIds } }) => {
+    return { namespace, podName, container, cpus: CpuSet.of(cpuIds) };
+  });
 }
 
 /**

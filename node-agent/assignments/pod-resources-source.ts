@@ -1,10 +1,12 @@
 import { dirname } from 'node:path';
 import type { PodResourcesClient } from '../../kube/kubelet-api/pod-resources-client.ts';
+import { cut } from '../../model/brief.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { PlumblineError } from '../../model/errors.ts';
 import type { Logger } from '../../runtime/log.ts';
 import { Backoff } from '../../runtime/time.ts';
 import { watchDirectory } from '../watch-directory.ts';
+import { MOST_ENTRIES } from './checkpoint.ts';
 import { listedContainers } from './names.ts';
 import type { PodResourcesAnswer, Reading } from './view.ts';
 
@@ -13,6 +15,8 @@ const LEAST_INTERVAL = 0.05;
 /** Seconds until the next round where the kubelet's answer is good, but lacks something that may still come. */
 const LATER = 60;
 const DEADLINE = 5;
+/** Characters of what the kubelet says is wrong. */
+const LONGEST_PROBLEM = 300;
 
 /**
  * `done`: nothing will change but with the checkpoint, so the kubelet is not asked again until that does; `later`: good,
@@ -85,10 +89,11 @@ export function followPodResources(deps: PodResourcesSourceDeps): PodResourcesSo
 
   const fail = (error: Error) => {
     deps.onFailure(error instanceof PlumblineError ? error.code : 'failed');
-    if (error.message === last.problem) return;
+    const problem = cut(error.message, LONGEST_PROBLEM);
+    if (problem === last.problem) return;
     if (error.message.includes('GetAllocatableResources')) log.warn({ socketPath }, 'GetAllocatableResources failed');
-    log.warn({ socketPath, err: error }, 'the kubelet cannot be asked, keeping what was last known; trying again');
-    publish({ value: last.value, problem: error.message });
+    log.warn({ socketPath, problem }, 'the kubelet cannot be asked, keeping what was last known; trying again');
+    publish({ value: last.value, problem });
   };
 
   const refresh = () => {
@@ -107,5 +112,5 @@ async function ask(client: PodResourcesClient, signal: AbortSignal): Promise<Pod
   const limits = { signal, deadlineSeconds: DEADLINE };
   const { cpuIds } = await client.allocatable(limits);
   const pods = await client.list(limits);
-  return { allocatable: CpuSet.of(cpuIds), listed: listedContainers(pods) };
+  return { allocatable: CpuSet.of(cpuIds), listed: listedContainers(pods, MOST_ENTRIES) };
 }

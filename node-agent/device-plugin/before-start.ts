@@ -1,4 +1,5 @@
 import type { PodResourcesClient } from '../../kube/kubelet-api/pod-resources-client.ts';
+import { few } from '../../model/brief.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import type { Host } from '../../model/host.ts';
 import type { Logger } from '../../runtime/log.ts';
@@ -14,6 +15,9 @@ import type { AdvertisedResource } from './resources.ts';
 const ASK_DEADLINE = 2;
 const ASK_TRIES = 3;
 const ASK_PAUSE = 0.1;
+/** Devices that a log line names, and characters of an id. */
+const NAMED = 8;
+const LONGEST_ID = 80;
 
 export interface BeforeStartDeps {
   readonly podResources: Pick<PodResourcesClient, 'list'>;
@@ -55,7 +59,10 @@ export function createBeforeStart({ podResources, host, policy, answerWithin, lo
         return holderOf(await podResources.list({ signal, deadlineSeconds: ASK_DEADLINE }), resource, ids);
       } catch (err) {
         if (tries === ASK_TRIES || signal.aborted) {
-          log.warn({ err, resource, ids }, 'the kubelet does not say whose devices these are: no claim');
+          log.warn(
+            { err, resource, ids: few(ids, NAMED, LONGEST_ID) },
+            'the kubelet does not say whose devices these are: no claim',
+          );
           return undefined;
         }
         await sleep(ASK_PAUSE * tries, signal);
@@ -99,7 +106,7 @@ export function createBeforeStart({ podResources, host, policy, answerWithin, lo
       const passed = answer === undefined ? 'unanswered' : 'passed';
       post({ kind: 'pre-start', resource, outcome: refusal === undefined ? passed : 'refused' });
       if (refusal === undefined) return;
-      log.warn({ resource, ids: deviceIds, refusal }, 'a container is kept from starting');
+      log.warn({ resource, ids: few(deviceIds, NAMED, LONGEST_ID), refusal }, 'a container is kept from starting');
       throw new Error(refusal);
     },
   };

@@ -1,7 +1,12 @@
+import { few } from '../../model/brief.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import type { Host } from '../../model/host.ts';
 import { isWholeCores } from '../../model/host-cores.ts';
 import { physnetOfResource } from '../../model/names.ts';
+
+/** Cores that a message names, and characters of one. */
+const NAMED = 8;
+const LONGEST_CORE = 64;
 
 /** CPUs that a container with a network's device was given, and what they are held to. */
 export interface Claim {
@@ -32,12 +37,13 @@ export function judgeClaim({ host, resource, cells, cpus, wholeCores, spansCells
   const touched = CpuSet.of(host.cells.filter((cell) => cell.cpus.intersects(cpus)).map(({ id }) => id));
   const near = spansCells ? touched.intersects(cells) : touched.isSubsetOf(cells);
   if (!cells.isEmpty && !near) {
-    const given = `the kubelet gave CPUs ${cpus} on NUMA node ${touched}`;
-    return { reason: 'NetworkElsewhere', message: `${networkText(resource)} is on NUMA node ${cells}, ${given}` };
+    const given = `the kubelet gave CPUs ${cpus.brief} on NUMA node ${touched.brief}`;
+    return { reason: 'NetworkElsewhere', message: `${networkText(resource)} is on NUMA node ${cells.brief}, ${given}` };
   }
   if (!wholeCores || isWholeCores(host, cpus)) return undefined;
   const split = host.cores.filter((core) => core.intersects(cpus) && !core.isSubsetOf(cpus));
-  const given = `the kubelet gave CPUs ${cpus}, which split core ${split.join(' and ')}`;
+  const cores = few(split.map(String), NAMED, LONGEST_CORE).join(' and ');
+  const given = `the kubelet gave CPUs ${cpus.brief}, which split core ${cores}`;
   return { reason: 'SplitCores', message: `whole cores were promised, ${given} (device of ${networkText(resource)})` };
 }
 

@@ -10,6 +10,7 @@ import type { Logger } from '../../runtime/log.ts';
 import type { AgentMetrics } from '../metrics.ts';
 import { type Claim, judgeClaim, type RefusedClaim } from './claim.ts';
 import type { DeviceHolder } from './holder.ts';
+import type { Refusals } from './refusals.ts';
 
 /** What becomes of a refused claim: the container is kept from starting, or an Event says what is wrong. */
 export const CLAIM_POLICIES = ['enforce', 'warn'] as const;
@@ -22,6 +23,8 @@ export interface ClaimsDeps {
   readonly client: KubeClient;
   readonly events: EventRecorder;
   readonly policy: ClaimPolicy;
+  /** Where refusals are kept for the report. */
+  readonly refusals: Pick<Refusals, 'add'>;
   readonly log: Logger;
   readonly metrics: AgentMetrics;
 }
@@ -43,7 +46,7 @@ export interface Claims {
   check(request: ClaimRequest, signal: AbortSignal): Promise<string | undefined>;
 }
 
-export function createClaims({ client, events, policy, log, metrics }: ClaimsDeps): Claims {
+export function createClaims({ client, events, policy, refusals, log, metrics }: ClaimsDeps): Claims {
   const readPod = async ({ namespace, podName }: DeviceHolder, signal: AbortSignal): Promise<Pod | undefined> => {
     try {
       return podSchema.parse(
@@ -80,10 +83,13 @@ export function createClaims({ client, events, policy, log, metrics }: ClaimsDep
   return {
     async check(request, signal) {
       const { refused, pod } = await judge(request, signal);
-      metrics.claims.inc({ resource: request.resource, outcome: refused === undefined ? 'granted' : refused.reason });
+      const labels = { resource: metrics.resourceLabel(request.resource) };
+      metrics.claims.inc({ ...labels, outcome: refused === undefined ? 'granted' : refused.reason });
       if (refused === undefined) return undefined;
       tell(refused, request.holder, pod?.metadata.uid);
-      return policy === 'enforce' ? refused.message : undefined;
+      if (policy !== 'enforce') return undefined;
+      refusals.add(request.holder, pod?.metadata.uid, refused.message);
+      return refused.message;
     },
   };
 }

@@ -13,10 +13,10 @@ const ANSWER_WITHIN = 5;
 /** The device plugin: what it advertises, and what a container with its devices waits for. */
 export function createDevicePluginDuty(
   { config, client, events, pluginProgram, log, metrics }: AgentParts,
-  { facts, assignments, networks, ovs, kubeletConfig }: HostParts,
+  { facts, assignments, networks, ovs, kubeletConfig, refusals }: HostParts,
 ) {
   const { kubeletDir, claim: policy, logLevel } = config;
-  const claims = createClaims({ client, events, policy, log, metrics });
+  const claims = createClaims({ client, events, policy, refusals, log, metrics });
 
   const wholeCoresOnly = async () => {
     const { config: found } = await kubeletConfig();

@@ -19,12 +19,11 @@ export function holderOf(
   resource: string,
   deviceIds: readonly string[],
 ): DeviceHolder | undefined {
+  const wanted = new Set(deviceIds);
   for (const { name: podName, namespace, containers } of pods) {
     for (const { name: container, devices, cpuIds } of containers) {
-      const held = devices
-        .filter(({ resourceName }) => resourceName === resource)
-        .flatMap((device) => device.deviceIds);
-      if (deviceIds.some((id) => held.includes(id))) {
+      const own = devices.filter(({ resourceName }) => resourceName === resource);
+      if (own.some((device) => device.deviceIds.some((id) => wanted.has(id)))) {
         return { namespace, podName, container, cpus: CpuSet.of(cpuIds) };
       }
     }

@@ -7,6 +7,7 @@ import {
 } from '../../kube/kubelet-api/gen/device-plugin.ts';
 import { RpcError, unaryHandler } from '../../kube/kubelet-api/handlers.ts';
 import { bindUnix, closeServer, SERVER_OPTIONS } from '../../kube/kubelet-api/transport.ts';
+import { quote } from '../../model/errors.ts';
 import { type AdvertisedResource, devicesOf, slotOf } from './resources.ts';
 
 /**
@@ -14,6 +15,10 @@ import { type AdvertisedResource, devicesOf, slotOf } from './resources.ts';
  * message reaches the user as an Event of the pod, and the kubelet asks again.
  */
 export type BeforeStart = (resource: string, deviceIds: readonly string[], signal: AbortSignal) => Promise<void>;
+
+/** Devices of one request, and connections that watch: a kubelet asks for a few, and watches once. */
+const MOST_DEVICES = 1024;
+const MOST_WATCHERS = 16;
 
 export interface PluginServerDeps {
   readonly socketPath: string;
@@ -43,6 +48,11 @@ export function createPluginServer({ socketPath, resource: first, beforeStart }:
   const plugin: DevicePluginServer = {
     getDevicePluginOptions: unaryHandler(() => optionsOf(resource)),
     listAndWatch(call) {
+      if (watchers.size >= MOST_WATCHERS) {
+        const details = `more than ${MOST_WATCHERS} watch this plugin`;
+        call.emit('error', { code: status.RESOURCE_EXHAUSTED, details });
+        return;
+      }
       watchers.add(call);
       call.on('cancelled', () => watchers.delete(call));
       call.on('error', () => watchers.delete(call));
@@ -56,6 +66,7 @@ export function createPluginServer({ socketPath, resource: first, beforeStart }:
       return { containerResponses: containerRequests.map(() => NOTHING_TO_MOUNT) };
     }),
     preStartContainer: unaryHandler(async ({ devicesIds }, signal) => {
+      assertFew(devicesIds);
       await beforeStart(name, devicesIds, signal).catch((error: unknown) => {
         const message = error instanceof Error ? error.message : String(error);
         throw new RpcError(status.FAILED_PRECONDITION, message, { cause: error });
@@ -94,7 +105,14 @@ export function optionsOf({ preStart }: AdvertisedResource) {
 
 const NOTHING_TO_MOUNT = { envs: {}, mounts: [], devices: [] as never[], annotations: {}, cdiDevices: [] };
 
+function assertFew(ids: readonly string[]): void {
+  if (ids.length > MOST_DEVICES) {
+    throw new RpcError(status.INVALID_ARGUMENT, `${ids.length} devices at once, at most ${MOST_DEVICES}`);
+  }
+}
+
 function assertKnown(resource: string, slots: number, ids: readonly string[]): void {
+  assertFew(ids);
   const unknown = ids.find((id) => (slotOf(resource, id) ?? slots) >= slots);
-  if (unknown !== undefined) throw new RpcError(status.NOT_FOUND, `${resource} has no device ${unknown}`);
+  if (unknown !== undefined) throw new RpcError(status.NOT_FOUND, `${resource} has no device ${quote(unknown)}`);
 }

@@ -71,9 +71,9 @@ export function createPluginThread(deps: PluginThreadDeps) {
 
       worker.on('message', (message: FromPluginThread) => {
         if (message.kind === 'registered') {
-          metrics.registrations.inc({ resource: message.resource, outcome: message.outcome });
+          metrics.registrations.inc({ resource: metrics.resourceLabel(message.resource), outcome: message.outcome });
         } else if (message.kind === 'pre-start') {
-          metrics.preStarts.inc({ resource: message.resource, outcome: message.outcome });
+          metrics.preStarts.inc({ resource: metrics.resourceLabel(message.resource), outcome: message.outcome });
         } else {
           const { call, resource, holder } = message;
           const found = holder && { ...holder, cpus: CpuSet.parse(holder.cpus) };

@@ -5,6 +5,9 @@ import type { CpuSet } from '../../model/cpu-set.ts';
 import { PLACED_RESOURCE, physnetOfResource, physnetResource, TUNNEL_RESOURCE } from '../../model/names.ts';
 import type { NodeNetworks } from '../../model/networks/common-cell.ts';
 
+/** Slots of a resource, whatever a kubelet or a Node object says of its pods: each is a device in every list. */
+const MOST_SLOTS = 10_000;
+
 /** One resource that the agent advertises: as many slots as pods may want it, all in the same place. */
 export interface AdvertisedResource {
   readonly name: string;
@@ -19,13 +22,15 @@ export interface AdvertisedResource {
 
 /**
  * The resources of a node: one for each physnet, one for the tunnel, one that opts ordinary pods into placement.
+ * @param wanted slots of each
  * @param down networks without a carrier, the tunnel being undefined
  */
 export function advertisedResources(
   { physnets, tunnel }: NodeNetworks,
-  slots: number,
+  wanted: number,
   down: ReadonlySet<string | undefined> = new Set(),
 ): AdvertisedResource[] {
+  const slots = Math.min(MOST_SLOTS, Math.max(0, Math.floor(wanted) || 0));
   const network = (name: string, cells: CpuSet, healthy: boolean) => ({
     name,
     cells: cells.toArray(),

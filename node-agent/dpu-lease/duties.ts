@@ -1,5 +1,7 @@
+import { renewalsBeyondRestarts } from '../../model/lease/crash-loop.ts';
 import { isLeaseEnabled } from '../../model/lease/timing.ts';
 import { DPU_LEASE_PREFIX } from '../../model/names.ts';
+import { monotonicSeconds } from '../../runtime/time.ts';
 import type { Duty } from '../duty.ts';
 import { readObservedLease } from '../gate/state-file.ts';
 import type { AgentParts } from '../parts.ts';
@@ -9,6 +11,7 @@ import { createDpuLease } from './dpu.ts';
 import { createDpuHostLease } from './dpu-host.ts';
 import { createDpuHealth, type DpuHealth } from './health.ts';
 import { createOvsProbe } from './probe.ts';
+import { createTokenRenewal } from './token-renewal.ts';
 
 export interface DpuLeaseDuties {
   readonly duties: readonly Duty[];
@@ -19,9 +22,10 @@ export interface DpuLeaseDuties {
 /**
  * What a mode does with the DPU's lease: nothing (full), create it and watch it (dpu-host), renew it (dpu). Where
  * OVN-Kubernetes keeps the lease (`--dpu-lease observe`) it is watched and nothing is ever written; its host side
- * renews it once at each start, so that one renewal alone says nothing of the DPU.
+ * renews it once at each start, so that a few renewals say nothing of the DPU.
  */
-export function createDpuLeaseDuties({ config, client, events, metrics, log }: AgentParts): DpuLeaseDuties {
+export function createDpuLeaseDuties(parts: AgentParts): DpuLeaseDuties {
+  const { config, client, events, metrics, log } = parts;
   const { mode, nodeName, dpuLeaseInterval: renewInterval, dpuLeaseDuration: duration } = config;
   const timing = { renewInterval, duration };
   if (mode === 'full' || !isLeaseEnabled(timing)) return { duties: [], health: undefined };
@@ -30,13 +34,13 @@ export function createDpuLeaseDuties({ config, client, events, metrics, log }: A
   if (mode === 'dpu') {
     const probe = createOvsProbe(config.ovsRundir);
     const renewing = createDpuLease({ client, lease, timing, probe, log, metrics, wallClock: Date.now });
-    return { duties: owns ? [{ name: 'dpu-lease', run: renewing.run }] : [], health: undefined };
+    return { duties: owns ? [{ name: 'dpu-lease', run: renewing.run }, ...tokenDuties(parts)] : [], health: undefined };
   }
   const health = createDpuHealth({
     client,
     lease,
     timing,
-    proof: owns ? 1 : 2,
+    proof: owns ? 1 : renewalsBeyondRestarts(duration),
     whenUnknown: config.dpuUnknown,
     before: readObservedLease(config.gateState, bootId()),
     now: machineSeconds,
@@ -47,4 +51,17 @@ export function createDpuLeaseDuties({ config, client, events, metrics, log }: A
     duties.push({ name: 'dpu-lease', run: createDpuHostLease({ client, nodeName, lease, timing, log }).run });
   }
   return { duties, health };
+}
+
+/** A DPU has no kubelet that would renew its token. */
+function tokenDuties({ client, metrics, log, token, tokenFile }: AgentParts): readonly Duty[] {
+  if (tokenFile === undefined) {
+    if (token() !== undefined)
+      log.warn(
+        'the kubeconfig has its token in it, which cannot be renewed: put it into a file and name that as tokenFile',
+      );
+    return [];
+  }
+  const renewal = createTokenRenewal({ client, tokenFile, metrics, log, wallClock: Date.now, now: monotonicSeconds });
+  return [{ name: 'dpu-token', run: renewal.run }];
 }

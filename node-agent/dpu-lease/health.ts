@@ -20,7 +20,7 @@ export interface DpuHealthDeps {
   readonly client: KubeClient;
   readonly lease: LeaseName;
   readonly timing: LeaseTiming;
-  /** Renewals in a row before the DPU counts as alive: 2 where somebody else's host side writes the lease as well. */
+  /** Renewals in a row before the DPU counts as alive: more than 1 where OVN-Kubernetes' host side writes the lease too. */
   readonly proof: number;
   /** Whether the DPU counts as ready while the API server cannot be asked. */
   readonly whenUnknown: 'ready' | 'not-ready';

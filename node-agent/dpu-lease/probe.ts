@@ -1,7 +1,6 @@
-import { readFileSync } from 'node:fs';
 import { createConnection } from 'node:net';
 import { join } from 'node:path';
-import { findDaemons, isMissing } from '../ovs-affinity/daemons.ts';
+import { findDaemons, isMissing, readPid } from '../ovs-affinity/daemons.ts';
 
 /** Whether the DPU can do its work: undefined, or why not. */
 export type Probe = (signal: AbortSignal) => Promise<string | undefined>;
@@ -23,7 +22,7 @@ export function createOvsProbe(rundir: string, answerWithin = ANSWER_WITHIN): Pr
       return problem === undefined ? undefined : `${name} does not answer on ${path}: ${problem}`;
     };
     try {
-      const pid = readFileSync(join(rundir, 'ovs-vswitchd.pid'), 'utf8').trim();
+      const pid = readPid(join(rundir, 'ovs-vswitchd.pid'));
       const answers = await Promise.all([
         ask('ovsdb-server', 'db.sock', 'list_dbs'),
         ask('ovs-vswitchd', `ovs-vswitchd.${pid}.ctl`, 'version'),

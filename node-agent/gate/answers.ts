@@ -27,7 +27,7 @@ export interface AnswersDeps {
   readonly cpusOf: (podUid: string) => CpuSet;
   /** Moves OVS off the CPUs. @throws Error when it is still there after 2 s */
   readonly vacate: (cpus: CpuSet, signal: AbortSignal) => Promise<void>;
-  /** Whether the pod holds a device of the DPU; undefined if that cannot be told. */
+  /** Whether the pod holds a device of the DPU; undefined if that is not known. */
   readonly hasDevice: (pod: CniPod) => Promise<boolean | undefined>;
   readonly metrics: AgentMetrics;
 }
@@ -38,7 +38,7 @@ interface InFlight {
 }
 
 /**
- * What the gate is told. Nothing here waits for the API server: the DPU's health is what was last seen, the CPUs are in
+ * What the gate hears. Nothing here waits for the API server: the DPU's health is what was last seen, the CPUs are in
  * the kubelet's own file, and the kubelet itself is asked only where the scope needs it, for half a second at most.
  */
 export function createAnswers({ policy, dpu, cpusOf, vacate, hasDevice, metrics }: AnswersDeps) {
@@ -46,7 +46,8 @@ export function createAnswers({ policy, dpu, cpusOf, vacate, hasDevice, metrics 
 
   const add = async (question: Question, asker: Asker): Promise<Refusal | undefined> => {
     const pod = podOf(parseCniArgs(question.environment.get('CNI_ARGS')));
-    let known: boolean | undefined = deviceInConf(question.conf) || undefined;
+    // Up to a MiB of JSON: not read where it decides nothing.
+    let known: boolean | undefined = (policy.scope === 'device' && deviceInConf(question.conf)) || undefined;
     const common = { scope: policy.scope, exempt: policy.exempt, namespace: pod.namespace };
     if (known === undefined && policy.scope === 'device' && dependsOnDpu({ ...common, hasDevice: known, dpu: dpu() })) {
       known = await patiently(asker, hasDevice(pod));
@@ -59,7 +60,10 @@ export function createAnswers({ policy, dpu, cpusOf, vacate, hasDevice, metrics 
       try {
         await patiently(asker, vacate(cpus, asker.gone));
       } catch (error) {
-        return { code: CNI_CODES.tryAgainLater, message: `OVS is still on CPUs ${cpus}: ${(error as Error).message}` };
+        return {
+          code: CNI_CODES.tryAgainLater,
+          message: `OVS is still on CPUs ${cpus.brief}: ${(error as Error).message}`,
+        };
       }
     }
     // It may have died while the CPUs were cleared.
@@ -113,10 +117,10 @@ export function createAnswers({ policy, dpu, cpusOf, vacate, hasDevice, metrics 
   };
 }
 
-/** Milliseconds after which a shim is told to wait; by itself it does so for a second. */
+/** Milliseconds after which a shim is asked to wait; by itself it does so for a second. */
 const SOON = 200;
 
-/** Tells the shim to wait if the work takes longer; most often it does not, and a word less wakes nobody. */
+/** Asks the shim to wait if the work takes longer; most often it does not, and a word less wakes no process. */
 async function patiently<T>(asker: Asker, work: Promise<T>): Promise<T> {
   const timer = setTimeout(() => asker.say(WAIT), SOON);
   try {

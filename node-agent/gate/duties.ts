@@ -127,8 +127,8 @@ function installer({ config, log, metrics }: AgentParts, confDir: string) {
     ...placesOf(config, confDir),
     shim: config.gateShim,
     atEnd: config.gateAtEnd,
-    conflist: {
-      form: config.gateForm,
+    conflist: { form: config.gateForm },
+    settings: {
       socket: config.gateSocket,
       stateFile: config.gateState,
       whenAbsent: config.gateWhenAbsent,

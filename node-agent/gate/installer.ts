@@ -1,7 +1,15 @@
-import { readdirSync } from 'node:fs';
+import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { type ConflistOptions, GATE_FILES, GATE_PLUGIN } from '../../model/cni/conflist.ts';
-import { type ConfFile, planConflist } from '../../model/cni/primary.ts';
+import {
+  type ConflistOptions,
+  formatGateSettings,
+  GATE_FILES,
+  GATE_PLUGIN,
+  GATE_SETTINGS,
+  type GateSettings,
+  MOST_CONF,
+} from '../../model/cni/conflist.ts';
+import { type ConfFile, choosePrimary, planConflist } from '../../model/cni/primary.ts';
 import type { Logger } from '../../runtime/log.ts';
 import { createGuard, untilAborted } from '../duty.ts';
 import type { AgentMetrics } from '../metrics.ts';
@@ -10,8 +18,10 @@ import { contentOf, placeFile, removeFile } from './place-file.ts';
 
 /** Seconds between looks in case an event was lost. */
 const SAFETY = 5;
-/** Seconds between two writes: somebody who takes the gate's file away each time must not be fought at full speed. */
+/** Seconds between two writes: a program that takes the gate's file away each time must not be fought at full speed. */
 const PACE = 1;
+/** Bytes; the shim has 40 kB. */
+const MOST_SHIM = 16 * 1024 * 1024;
 
 /** Where the gate is put. */
 export interface GatePlaces {
@@ -26,6 +36,8 @@ export interface InstallerDeps extends GatePlaces {
   /** The shim in the agent's own image. */
   readonly shim: string;
   readonly conflist: ConflistOptions;
+  /** What the shim goes by, in a file in its own directory. */
+  readonly settings: GateSettings;
   /** What becomes of the configuration when the duty ends in order. */
   readonly atEnd: 'remove' | 'keep';
   readonly log: Logger;
@@ -36,24 +48,30 @@ export interface InstallerDeps extends GatePlaces {
 
 /**
  * Puts the gate in front of the runtime's primary network, and keeps it there: the shim in the plugins' directory, and
- * a configuration of its own that sorts first, made anew whenever the primary changes and taken away when the primary
- * is.
+ * a configuration of its own that sorts first, made again whenever the primary changes and taken away when the primary
+ * is. What the shim goes by is in a file in its own directory: who can write there can replace the shim as well, and no
+ * author of a network configuration can.
  *
  * When the duty ends in order the configuration goes, unless it is to be kept for the next agent, and the runtime is back
  * at its primary: an agent that is stopped for good leaves nothing that only it could undo. The shim stays, because
- * runtimes call the plugins that a sandbox was made with to take it down again; without its configuration it is called
- * by nobody else.
+ * runtimes call the plugins that a sandbox was made with to take it down again; without its configuration nothing else
+ * calls it.
  */
-export function createInstaller({ shim, conflist, atEnd, log, metrics, pace = PACE, ...places }: InstallerDeps) {
-  const { binDir, confDir } = places;
+export function createInstaller(deps: InstallerDeps) {
+  const { shim, conflist, settings, atEnd, log, metrics, pace = PACE, ...places } = deps;
+  const { confDir } = places;
   let lastProblem: string | undefined;
   let writtenAt = Number.NEGATIVE_INFINITY;
 
   const placeShim = () => {
-    const program = contentOf(shim);
+    const program = contentOf(shim, MOST_SHIM);
     if (program === undefined) throw new Error(`${shim} cannot be read: the image of the agent has no shim`);
-    const paths = [join(binDir, GATE_PLUGIN), ...interposed(places)];
-    for (const path of paths) if (placeFile(path, program, 0o755)) log.info({ path }, 'put the gate in place');
+    const own = Buffer.from(formatGateSettings(settings));
+    // Before the program, which would go by other settings until then.
+    for (const path of settingsFiles(places))
+      if (placeFile(path, own, 0o644)) log.info({ path }, 'wrote the settings of the gate');
+    for (const path of [...programs(places), ...interposed(places)])
+      if (placeFile(path, program, 0o755)) log.info({ path }, 'put the gate in place');
   };
 
   const say = (problem: string | undefined) => {
@@ -77,7 +95,7 @@ export function createInstaller({ shim, conflist, atEnd, log, metrics, pace = PA
     if (plan.kind !== 'keep') for (const name of plan.remove) removeFile(join(confDir, name));
     const problem = plan.kind === 'keep' ? plan.problem : undefined;
     say(problem);
-    const inPlace = problem === undefined && ownFiles(confDir).some((path) => contentOf(path) !== undefined);
+    const inPlace = problem === undefined && ownFiles(confDir).some((path) => existsSync(path));
     metrics.gateInstalled.set(inPlace ? 1 : 0);
     return undefined;
   };
@@ -103,7 +121,8 @@ export function createInstaller({ shim, conflist, atEnd, log, metrics, pace = PA
         clearTimeout(putOff);
       }
       if (atEnd === 'keep') return;
-      const removed = [...ownFiles(confDir), ...interposed(places)].filter((path) => removeFile(path));
+      const [, ...inFront] = settingsFiles(places);
+      const removed = [...ownFiles(confDir), ...interposed(places), ...inFront].filter((path) => removeFile(path));
       if (removed.length > 0) log.info({ removed }, 'took the gate away from before the primary network');
       metrics.gateInstalled.set(0);
     },
@@ -112,7 +131,7 @@ export function createInstaller({ shim, conflist, atEnd, log, metrics, pace = PA
 
 /** Takes away what an installer has put in place, the shim included. @returns the paths that were there */
 export function uninstall(places: GatePlaces): string[] {
-  const paths = [...ownFiles(places.confDir), ...interposed(places), join(places.binDir, GATE_PLUGIN)];
+  const paths = [...ownFiles(places.confDir), ...interposed(places), ...programs(places), ...settingsFiles(places)];
   return paths.filter((path) => removeFile(path));
 }
 
@@ -124,12 +143,28 @@ function interposed({ interpose: { dir, plugins } }: GatePlaces): string[] {
   return plugins.map((plugin) => join(dir, plugin));
 }
 
+function programs({ binDir }: GatePlaces): string[] {
+  return [join(binDir, GATE_PLUGIN)];
+}
+
+/** One in each directory that has the program in it, the runtime's own first. */
+function settingsFiles({ binDir, interpose: { dir, plugins } }: GatePlaces): string[] {
+  return [binDir, ...(plugins.length > 0 ? [dir] : [])].map((directory) => join(directory, GATE_SETTINGS));
+}
+
+/** The primary and the gate's own files; what else is there decides nothing, and is not read. */
 function readConfFiles(directory: string): ConfFile[] {
+  let names: string[];
   try {
-    const files = readdirSync(directory, { withFileTypes: true }).filter((entry) => !entry.isDirectory());
-    return files.map(({ name }) => ({ name, text: contentOf(join(directory, name))?.toString('utf8') }));
+    const entries = readdirSync(directory, { withFileTypes: true }).filter((entry) => !entry.isDirectory());
+    names = entries.map(({ name }) => name);
   } catch {
     // No directory, no network.
     return [];
   }
+  const primary = choosePrimary(names.map((name) => ({ name, text: undefined })))?.name;
+  const own: readonly string[] = Object.values(GATE_FILES);
+  return names
+    .filter((name) => name === primary || own.includes(name))
+    .map((name) => ({ name, text: contentOf(join(directory, name), MOST_CONF)?.toString('utf8') }));
 }

@@ -1,10 +1,11 @@
-import { chmodSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { readBoundedBytes } from '../bounded-file.ts';
 
-/** The content of a file; undefined if it cannot be read. */
-export function contentOf(path: string): Buffer | undefined {
+/** The content of a file; undefined if it cannot be read, is no regular file or has more than `most` bytes. */
+export function contentOf(path: string, most: number): Buffer | undefined {
   try {
-    return readFileSync(path);
+    return readBoundedBytes(path, most);
   } catch {
     return undefined;
   }
@@ -17,7 +18,7 @@ export function contentOf(path: string): Buffer | undefined {
  * @throws Error of the system
  */
 export function placeFile(path: string, content: Buffer, mode: number): boolean {
-  if (contentOf(path)?.equals(content)) return false;
+  if (contentOf(path, content.length)?.equals(content)) return false;
   const directory = dirname(path);
   mkdirSync(directory, { recursive: true, mode: 0o755 });
   // The name has no extension that a runtime looks for.
@@ -35,7 +36,7 @@ export function placeFile(path: string, content: Buffer, mode: number): boolean 
 
 /** Takes a file away. @returns whether it was there @throws Error of the system */
 export function removeFile(path: string): boolean {
-  if (contentOf(path) === undefined) return false;
+  if (!existsSync(path)) return false;
   rmSync(path, { force: true });
   return true;
 }

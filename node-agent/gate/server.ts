@@ -3,7 +3,8 @@ import { createServer, type Socket } from 'node:net';
 import { dirname } from 'node:path';
 import type { Logger } from '../../runtime/log.ts';
 import { untilAborted } from '../duty.ts';
-import { ProtocolError, type Question, readQuestion } from './protocol.ts';
+import { createProblemLog } from '../problem-log.ts';
+import { createQuestionReader, ProtocolError, type Question } from './protocol.ts';
 
 /** One shim that waits for its answer. */
 export interface Asker {
@@ -14,24 +15,58 @@ export interface Asker {
   readonly gone: AbortSignal;
 }
 
+/** What the server holds at most. A shim beyond it is closed at once, and decides by the state file. */
+export interface GateLimits {
+  /** Connections, also of ADDs whose delegate runs. */
+  readonly connections: number;
+  /** Questions that are being answered. */
+  readonly questions: number;
+  /** Bytes of questions that are being read or answered. */
+  readonly bytes: number;
+  /** Seconds within which a shim must have put its question, from the connection on. */
+  readonly questionWithin: number;
+}
+
+/** A node has a few hundred pods, and a question a few kilobytes. */
+const LIMITS: GateLimits = { connections: 1024, questions: 512, bytes: 32 * 1024 * 1024, questionWithin: 2 };
+
 export interface GateServerDeps {
   readonly socketPath: string;
   /** Answers a question; what it throws closes the connection, and the shim decides by the state file. */
   readonly answer: (question: Question, asker: Asker) => void | Promise<void>;
   readonly log: Logger;
+  readonly limits?: Partial<GateLimits>;
 }
-
-/** Seconds within which a shim must have put its question. */
-const QUESTION_WITHIN = 2;
 
 /** One for all: making it costs more than all else that ending a connection does. */
 const GONE = new Error('the CNI plugin has gone');
 
 /** The agent's side of the gate: a unix socket that only root may connect to. */
-export function createGateServer({ socketPath, answer, log }: GateServerDeps) {
+export function createGateServer({ socketPath, answer, log, limits }: GateServerDeps) {
+  const { connections, questions, bytes, questionWithin } = { ...LIMITS, ...limits };
+  const problems = createProblemLog(log);
+  const sockets = new Set<Socket>();
+  let answering = 0;
+  let held = 0;
+
+  const reply = async (question: Question, asker: Asker): Promise<void> => {
+    answering++;
+    try {
+      await answer(question, asker);
+    } finally {
+      answering--;
+    }
+  };
+
   const serve = (socket: Socket) => {
     const gone = new AbortController();
-    let bytes: Buffer = Buffer.alloc(0);
+    const reader = createQuestionReader();
+    let own = 0;
+    /** Counts what this connection holds, which is never less than before until it is released. */
+    const hold = (size: number) => {
+      held += size - own;
+      own = size;
+    };
     const asker: Asker = {
       say: (frame) => void (socket.writable && socket.write(frame)),
       end: (frame) => void (socket.writable && socket.end(frame)),
@@ -41,22 +76,35 @@ export function createGateServer({ socketPath, answer, log }: GateServerDeps) {
       log.error({ err }, 'the gate cannot answer; its state file decides');
       socket.destroy();
     };
-    socket.setTimeout(QUESTION_WITHIN * 1000, () => socket.destroy());
+    const refuse = (problem: string) => {
+      problems.met(problem, 'closed a connection of the gate; its state file decides');
+      socket.destroy();
+    };
+    // From the connection on, not from the last byte: who sends one byte at a time has no more time for it.
+    const deadline = setTimeout(() => socket.destroy(), questionWithin * 1000);
     socket.on('error', () => socket.destroy());
-    socket.on('close', () => gone.abort(GONE));
+    socket.on('close', () => {
+      clearTimeout(deadline);
+      gone.abort(GONE);
+      hold(0);
+    });
     const read = (chunk: Buffer) => {
-      bytes = bytes.length === 0 ? chunk : Buffer.concat([bytes, chunk]);
       try {
-        const question = readQuestion(bytes);
+        const question = reader.read(chunk);
+        hold(reader.size);
+        if (held > bytes) return refuse(`questions of more than ${bytes} bytes at once`);
         if (question === undefined) return;
         socket.off('data', read);
         // The shim says no more; its end of the connection is how it is heard to have gone.
         socket.resume();
-        socket.setTimeout(0);
-        void Promise.resolve(answer(question, asker)).catch(failed);
+        clearTimeout(deadline);
+        if (answering >= questions) return refuse(`more than ${questions} questions at once`);
+        void reply(question, asker)
+          .catch(failed)
+          .finally(() => hold(0));
       } catch (err) {
         if (!(err instanceof ProtocolError)) return failed(err);
-        log.warn({ problem: err.message }, 'passed over what is no question of the gate');
+        problems.met(err.message, 'ignored malformed gate request');
         socket.destroy();
       }
     };
@@ -69,8 +117,14 @@ export function createGateServer({ socketPath, answer, log }: GateServerDeps) {
       mkdirSync(dirname(socketPath), { recursive: true, mode: 0o755 });
       // A socket that a killed agent left behind can be neither listened on nor connected to.
       rmSync(socketPath, { force: true });
-      const sockets = new Set<Socket>();
       const server = createServer((socket) => {
+        if (sockets.size >= connections) {
+          problems.met(
+            `more than ${connections} connections at once`,
+            'closed a connection of the gate; its state file decides',
+          );
+          return socket.destroy();
+        }
         sockets.add(socket);
         socket.on('close', () => sockets.delete(socket));
         serve(socket);

@@ -1,14 +1,23 @@
 import * as z from 'zod';
 import { GATE_PLUGIN } from '../../model/cni/conflist.ts';
+import { quote } from '../../model/errors.ts';
+import { DPU_EXEMPT_NAMESPACES } from '../../model/names.ts';
 
 const absolute = z.string().startsWith('/', 'expected an absolute path');
+/** One that the CNI plugin takes out of its settings as it stands. */
+const plain = absolute.regex(/^[^"\\\p{Cc}]*$/u, 'a quote, a backslash or a control character does not belong');
+
+/** Members of a list, at most: the state file holds the namespaces, and the CNI plugin reads 16 KiB of it. */
+const MOST_MEMBERS = 128;
 
 /** A list with commas between its members; empty text is an empty list. */
 const list = (member: z.ZodType<string>) =>
   z.string().transform((text, context): readonly string[] => {
-    const members = text.split(',').flatMap((one) => one.trim() || []);
+    const members = text.split(',', MOST_MEMBERS + 1).flatMap((one) => one.trim() || []);
+    if (members.length > MOST_MEMBERS)
+      context.addIssue({ code: 'custom', message: `more than ${MOST_MEMBERS} members` });
     const wrong = members.find((one) => !member.safeParse(one).success);
-    if (wrong !== undefined) context.addIssue({ code: 'custom', message: `${JSON.stringify(wrong)} does not belong` });
+    if (wrong !== undefined) context.addIssue({ code: 'custom', message: `${quote(wrong)} does not belong` });
     return members;
   });
 const namespaces = list(z.string().regex(/^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$|^[a-z0-9][-a-z0-9]{0,61}\*$/));
@@ -27,12 +36,12 @@ const STATE = '/run/plumbline/gate.state';
 /** The gate's part of the agent's settings. */
 export const gateSettings = {
   gate: z.enum(['on', 'off', 'remove']).default('off'),
-  gateSocket: absolute.max(107, 'a socket’s path has at most 107 bytes').default(SOCKET),
-  gateState: absolute.default(STATE),
+  gateSocket: plain.max(107, 'a socket’s path has at most 107 bytes').default(SOCKET),
+  gateState: plain.max(1023, 'a path of at most 1023 bytes').default(STATE),
   gateStatus: z.enum(['on', 'off']).default('off'),
   gateScope: z.enum(['all', 'device']).default('all'),
   gateDevices: resources.prefault(''),
-  gateExempt: namespaces.prefault('kube-system,ovn-kubernetes,plumbline-system'),
+  gateExempt: namespaces.prefault(DPU_EXEMPT_NAMESPACES.join()),
   gateStaleAfter: z.coerce.number().min(1).max(86_400).default(60),
   gateWhenStale: z.enum(['last-known', 'open', 'closed']).default('last-known'),
   gateWhenAbsent: z.enum(['open', 'closed']).default('open'),
@@ -97,17 +106,12 @@ export const gateFlags = {
 
 interface GateChoice {
   readonly gate: 'on' | 'off' | 'remove';
-  readonly gateSocket: string;
-  readonly gateState: string;
-  readonly gateInterpose: readonly string[];
   readonly cniConfDir?: string | undefined;
 }
 
 /** Rules between the gate's settings. @returns what is wrong */
-export function checkGate({ gate, gateSocket, gateState, gateInterpose, cniConfDir }: GateChoice): string | undefined {
+export function checkGate({ gate, cniConfDir }: GateChoice): string | undefined {
   if (gate === 'remove' && cniConfDir === undefined)
     return '--gate remove needs --cni-conf-dir: without it nothing is known of where the gate was put';
-  if (gateInterpose.length > 0 && (gateSocket !== SOCKET || gateState !== STATE))
-    return `--gate-interpose needs --gate-socket ${SOCKET} and --gate-state ${STATE}: the configuration of a plugin that is stood before cannot name others`;
   return undefined;
 }

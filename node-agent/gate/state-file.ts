@@ -1,8 +1,10 @@
-import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { mkdirSync, renameSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import * as z from 'zod';
 import { formatGateState, type GateState, type ObservedLease } from '../../model/cni/state.ts';
 import type { LeaseObservation } from '../../model/lease/observer.ts';
+import { readBounded } from '../bounded-file.ts';
+import { machineSeconds } from '../dpu-lease/clock.ts';
 
 /** Replaces the state file in one step: a reader sees the old one or the new one, whole. @throws Error of the system */
 export function writeGateState(path: string, state: GateState): void {
@@ -12,10 +14,13 @@ export function writeGateState(path: string, state: GateState): void {
   renameSync(temporary, path);
 }
 
+/** Bytes; the shim reads less than 16 KiB of it. */
+const MOST_STATE = 64 * 1024;
+
 const stored = z.object({
   lease: z.object({
     bootId: z.string(),
-    renewTime: z.string(),
+    renewTime: z.string().max(64),
     changedAt: z.number().nonnegative(),
     readAt: z.number().nonnegative(),
     changes: z.number().int().nonnegative(),
@@ -25,16 +30,23 @@ const stored = z.object({
 /**
  * What an earlier process of this agent saw of the lease, if the machine has not been started again since. So an agent
  * that is restarted does not take a DPU that lives for one that was never seen alive.
+ * @param now seconds of CLOCK_MONOTONIC
  */
-export function readObservedLease(path: string, bootId: string | undefined): LeaseObservation | undefined {
+export function readObservedLease(
+  path: string,
+  bootId: string | undefined,
+  now = machineSeconds(),
+): LeaseObservation | undefined {
   let lease: ObservedLease;
   try {
-    lease = stored.parse(JSON.parse(readFileSync(path, 'utf8'))).lease;
+    lease = stored.parse(JSON.parse(readBounded(path, MOST_STATE))).lease;
   } catch {
     return undefined;
   }
   if (lease.bootId !== bootId) return undefined;
   const { renewTime, changedAt, readAt, changes } = lease;
+  // A moment that has not come yet would make a dead DPU alive until then.
+  if (changedAt > now * 1000 || readAt > now * 1000) return undefined;
   return { since: changedAt / 1000, renewTime, changedAt: changedAt / 1000, changes, answeredAt: readAt / 1000 };
 }
 

@@ -1,6 +1,13 @@
-import { readdir, readFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { opendir } from 'node:fs/promises';
+import { join, relative } from 'node:path';
+import { readBoundedAsync } from '../bounded-file.ts';
+import { MOST_YAML } from '../bounded-yaml.ts';
 import { isKubeconfig, type KubeletConfig, KubeletConfigError, kubeletConfigOf, parseYaml } from './kubelet-config.ts';
+
+/** Bytes of a file: as many as characters are read of YAML. */
+const MOST_CONFIG = MOST_YAML;
+/** Files and directories below the kubelet's --config-dir. */
+const MOST_ENTRIES = 256;
 
 /** What became of one candidate file. */
 export type KubeletConfigFinding =
@@ -9,7 +16,7 @@ export type KubeletConfigFinding =
   | { readonly kind: 'invalid'; readonly file: string; readonly error: Error };
 
 /**
- * Looks at the candidates in order up to the first KubeletConfiguration; tells what each of them was.
+ * Looks at the candidates in order up to the first KubeletConfiguration; says what each of them was.
  * @param dropIns the kubelet's --config-dir, whose files change what the file says
  */
 export async function findKubeletConfig(
@@ -27,7 +34,7 @@ export async function findKubeletConfig(
 
 async function examine(file: string, dropIns: string | undefined): Promise<KubeletConfigFinding> {
   try {
-    const document = parseYaml(file, await readFile(file, 'utf8'));
+    const document = parseYaml(file, await readBoundedAsync(file, MOST_CONFIG));
     if (isKubeconfig(document)) return { kind: 'kubeconfig', file };
     const base = kubeletConfigOf(file, document);
     if (dropIns === undefined) return { kind: 'found', config: base };
@@ -46,14 +53,10 @@ async function examine(file: string, dropIns: string | undefined): Promise<Kubel
  * patch (RFC 7386). Source: https://kubernetes.io/docs/tasks/administer-cluster/kubelet-config-file/.
  */
 async function withDropIns(document: unknown, directory: string): Promise<{ merged: unknown; files: string[] }> {
-  const names = await readdir(directory, { recursive: true });
-  const files = names
-    .filter((name) => name.endsWith('.conf'))
-    .sort(byWalk)
-    .map((name) => join(directory, name));
+  const files = (await dropInNames(directory)).sort(byWalk).map((name) => join(directory, name));
   let merged = document;
   for (const file of files) {
-    const patch = parseYaml(file, await readFile(file, 'utf8'));
+    const patch = parseYaml(file, await readBoundedAsync(file, MOST_CONFIG));
     // A drop-in that is no KubeletConfiguration stops the kubelet; here it makes the whole unusable.
     if (!isObject(patch) || patch['kind'] !== 'KubeletConfiguration') {
       throw new KubeletConfigError(file, 'a drop-in must be a KubeletConfiguration by its kind');
@@ -61,6 +64,17 @@ async function withDropIns(document: unknown, directory: string): Promise<{ merg
     merged = mergeOver(merged, patch);
   }
   return { merged, files };
+}
+
+/** Read one by one, so that a directory of millions costs no more than the limit. @throws KubeletConfigError */
+async function dropInNames(directory: string): Promise<string[]> {
+  const names: string[] = [];
+  let entries = 0;
+  for await (const entry of await opendir(directory, { recursive: true })) {
+    if (++entries > MOST_ENTRIES) throw new KubeletConfigError(directory, `more than ${MOST_ENTRIES} drop-ins`);
+    if (entry.name.endsWith('.conf')) names.push(relative(directory, join(entry.parentPath, entry.name)));
+  }
+  return names;
 }
 
 /** The order of Go's WalkDir: by the name of each directory on the way, then of the file. */

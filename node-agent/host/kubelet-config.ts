@@ -1,23 +1,43 @@
-import { parse } from 'yaml';
 import * as z from 'zod';
+import { cut } from '../../model/brief.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { PlumblineError } from '../../model/errors.ts';
 import { parseQuantity, wholeValue } from '../../model/quantity.ts';
+import { parseBoundedYaml } from '../bounded-yaml.ts';
 
-const options = z.record(z.string(), z.union([z.string(), z.boolean(), z.number()]).transform(String)).nullish();
-const quantity = z.union([z.string(), z.number().transform(String)]);
+/** Characters of a name, a value or a quantity; NUMA nodes, resources and options that a kubelet can have. */
+const LONGEST_TEXT = 120;
+const MOST_CELLS = 1024;
+const MOST_OPTIONS = 32;
+
+const text = z.string().max(LONGEST_TEXT);
+const few = (size: number) => `expected at most ${size}`;
+const options = z
+  .record(text, z.union([text, z.boolean(), z.number()]).transform(String))
+  .refine((all) => Object.keys(all).length <= MOST_OPTIONS, few(MOST_OPTIONS))
+  .nullish();
+const quantity = z.union([text, z.number().transform(String)]);
+const limits = z.record(text, quantity).refine((all) => Object.keys(all).length <= MOST_OPTIONS, few(MOST_OPTIONS));
+
+/** Characters of a CPU list. */
+const LONGEST_LIST = 32 * 1024;
+/** Pods of a node; each network has a device for each of them. */
+const MOST_PODS = 10_000;
 
 /** What a KubeletConfiguration says about CPUs and memory; the kubelet's own defaults fill what it does not say. */
 const kubeletConfiguration = z.object({
   kind: z.literal('KubeletConfiguration'),
-  cpuManagerPolicy: z.string().nullish(),
+  cpuManagerPolicy: text.nullish(),
   cpuManagerPolicyOptions: options,
-  topologyManagerPolicy: z.string().nullish(),
-  topologyManagerScope: z.string().nullish(),
+  topologyManagerPolicy: text.nullish(),
+  topologyManagerScope: text.nullish(),
   topologyManagerPolicyOptions: options,
-  memoryManagerPolicy: z.string().nullish(),
-  reservedMemory: z.array(z.object({ numaNode: z.number().int(), limits: z.record(z.string(), quantity) })).nullish(),
-  reservedSystemCPUs: z.string().nullish(),
+  memoryManagerPolicy: text.nullish(),
+  reservedMemory: z
+    .array(z.object({ numaNode: z.number().int(), limits }))
+    .max(MOST_CELLS)
+    .nullish(),
+  reservedSystemCPUs: z.string().max(LONGEST_LIST).nullish(),
   maxPods: z.number().int().nullish(),
 });
 
@@ -66,7 +86,8 @@ export function kubeletConfigOf(source: string, document: unknown): KubeletConfi
   const result = kubeletConfiguration.safeParse(document);
   if (!result.success) {
     const issue = result.error.issues[0];
-    throw new KubeletConfigError(source, `no usable KubeletConfiguration: ${issue?.path.join('.')}: ${issue?.message}`);
+    const why = `${cut(issue?.path.join('.') ?? '', LONGEST_TEXT)}: ${cut(issue?.message ?? '', LONGEST_TEXT)}`;
+    throw new KubeletConfigError(source, `no usable KubeletConfiguration: ${why}`);
   }
   const config = result.data;
   return {
@@ -80,16 +101,16 @@ export function kubeletConfigOf(source: string, document: unknown): KubeletConfi
     memoryManager: { policy: config.memoryManagerPolicy || 'None' },
     reservedMemory: parseReservedMemory(source, config.reservedMemory ?? []),
     reserved: parseReserved(source, config.reservedSystemCPUs ?? ''),
-    maxPods: config.maxPods || DEFAULT_MAX_PODS,
+    maxPods: Math.min(MOST_PODS, Math.max(0, config.maxPods ?? 0) || DEFAULT_MAX_PODS),
   };
 }
 
 /** @throws KubeletConfigError */
 export function parseYaml(file: string, text: string): unknown {
   try {
-    return parse(text);
+    return parseBoundedYaml(text);
   } catch (error) {
-    throw new KubeletConfigError(file, `not YAML: ${(error as Error).message.split('\n')[0]}`, { cause: error });
+    throw new KubeletConfigError(file, `not YAML: ${(error as Error).message}`, { cause: error });
   }
 }
 

@@ -1,13 +1,14 @@
 import { X509Certificate } from 'node:crypto';
-import { readFile } from 'node:fs/promises';
 import { request } from 'node:http';
 import { join } from 'node:path';
 import { connect, type TLSSocket } from 'node:tls';
 import * as z from 'zod';
+import { cut } from '../../model/brief.ts';
 import { PlumblineError } from '../../model/errors.ts';
+import { readBoundedAsync } from '../bounded-file.ts';
 import { type KubeletConfig, kubeletConfigOf } from './kubelet-config.ts';
 
-/** The kubelet's /configz could not be read: it is not allowed, or nobody (or somebody else) answers there. */
+/** The kubelet's /configz could not be read: it is not allowed, or another program, or none, answers there. */
 export class ConfigzError extends PlumblineError {
   constructor(endpoint: string, why: string, options?: ErrorOptions) {
     super('configz', `https://${endpoint}/configz: ${why}`, options);
@@ -18,7 +19,14 @@ export class ConfigzError extends PlumblineError {
 const CERTIFICATES = ['pki/kubelet-server-current.pem', 'pki/kubelet.crt'];
 /** Seconds. */
 const DEADLINE = 3;
-const LARGEST = 1024 * 1024;
+/** Characters of what is wrong. */
+const LONGEST_WHY = 300;
+/** Bytes of the answer, and of a file with a certificate. */
+const LARGEST = 256 * 1024;
+const LARGEST_PEM = 64 * 1024;
+
+const BEGIN = '-----BEGIN CERTIFICATE-----';
+const END = '-----END CERTIFICATE-----';
 
 const answer = z.object({ kubeletconfig: z.record(z.string(), z.unknown()) });
 
@@ -31,8 +39,8 @@ export interface ConfigzOptions {
 }
 
 /**
- * Asks the running kubelet for its configuration: defaults, file, drop-ins and flags together. The token goes to nobody
- * but a server that shows the very certificate which lies in the kubelet's directory.
+ * Asks the running kubelet for its configuration: defaults, file, drop-ins and flags together. The token goes to no
+ * server but one that shows the very certificate which lies in the kubelet's directory.
  *
  * Needs `get` on `nodes/configz` (nodes/proxy before Kubernetes 1.33, which is too much to give).
  * @throws ConfigzError
@@ -59,16 +67,17 @@ export async function readConfigz({ endpoint, kubeletDir, token }: ConfigzOption
     }
   } catch (error) {
     if (error instanceof PlumblineError) throw error;
-    throw new ConfigzError(endpoint, (error as Error).message, { cause: error });
+    throw new ConfigzError(endpoint, cut((error as Error).message, LONGEST_WHY), { cause: error });
   }
 }
 
 async function knownCertificates(kubeletDir: string): Promise<X509Certificate[]> {
   const found: X509Certificate[] = [];
   for (const name of CERTIFICATES) {
-    const pem = await readFile(join(kubeletDir, name), 'utf8').catch(() => '');
-    const [first] = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/.exec(pem) ?? [];
-    if (first !== undefined) found.push(new X509Certificate(first));
+    const pem = await readBoundedAsync(join(kubeletDir, name), LARGEST_PEM).catch(() => '');
+    const begin = pem.indexOf(BEGIN);
+    const end = pem.indexOf(END, begin);
+    if (begin >= 0 && end > begin) found.push(new X509Certificate(pem.slice(begin, end + END.length)));
   }
   return found;
 }
@@ -87,14 +96,17 @@ function ask(socket: TLSSocket, token: string, signal: AbortSignal): Promise<{ s
   return new Promise((resolve, reject) => {
     const headers = { authorization: `Bearer ${token}`, connection: 'close', host: 'localhost' };
     const sent = request({ createConnection: () => socket, path: '/configz', headers, signal }, (response) => {
-      let text = '';
-      response.setEncoding('utf8');
-      response.on('data', (part: string) => {
-        text += part;
-        if (text.length > LARGEST) response.destroy(new Error('the answer is too long'));
+      const parts: Buffer[] = [];
+      let size = 0;
+      response.on('data', (part: Buffer) => {
+        size += part.length;
+        if (size > LARGEST) response.destroy(new Error('the answer is too long'));
+        else parts.push(part);
       });
       response.on('error', reject);
-      response.on('end', () => resolve({ status: response.statusCode ?? 0, text }));
+      response.on('end', () => {
+        resolve({ status: response.statusCode ?? 0, text: Buffer.concat(parts).toString('utf8') });
+      });
     });
     sent.on('error', reject);
     sent.end();

@@ -1,3 +1,4 @@
+import { cut, few } from '../../model/brief.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import type { Host } from '../../model/host.ts';
 import { physnetResource } from '../../model/names.ts';
@@ -22,7 +23,19 @@ export interface NetworksView {
   readonly unpolled: readonly string[];
 }
 
-export type NetworksProblem = 'InvalidMap' | 'SwitchUnreachable' | 'NodeUnknown' | 'NotFound' | 'InvalidName';
+/** Physnets that a node can report: each is a resource of the kubelet with a socket of its own. */
+export const MOST_PHYSNETS = 256;
+/** Texts of one kind in a view, and characters of each: names in them are the switch's and the map's. */
+const MOST_TEXTS = 32;
+const LONGEST_TEXT = 400;
+
+export type NetworksProblem =
+  | 'TooMany'
+  | 'InvalidMap'
+  | 'SwitchUnreachable'
+  | 'NodeUnknown'
+  | 'NotFound'
+  | 'InvalidName';
 
 export const UNKNOWN_NETWORKS: NetworksView = {
   networks: NO_NETWORKS,
@@ -55,7 +68,7 @@ export function combineNetworks(sources: NetworkSources): NetworksView {
   const unfit = (reason: NetworksProblem, message: string): NetworksView => ({
     ...UNKNOWN_NETWORKS,
     pmdCpus,
-    problems: [{ reason, message }],
+    problems: [{ reason, message: cut(message, LONGEST_TEXT) }],
   });
   if (map instanceof Error) return unfit('InvalidMap', map.message);
   if (labels === undefined) return unfit('NodeUnknown', 'the network map selects nodes by labels, not known yet');
@@ -80,26 +93,45 @@ export function combineNetworks(sources: NetworkSources): NetworksView {
     networks: usable,
     down: found?.down ?? new Set(),
     pmdCpus,
-    problems,
-    drift: found === undefined ? [] : drift.map(describeDrift),
-    unpolled: found === undefined || pmdCpus.isEmpty ? [] : unpolledNetworks(usable, found.polled, pmdCpus, host),
+    problems: fewProblems(problems),
+    drift: found === undefined ? [] : few(drift.map(describeDrift), MOST_TEXTS, LONGEST_TEXT),
+    unpolled:
+      found === undefined || pmdCpus.isEmpty
+        ? []
+        : few(unpolledNetworks(usable, found.polled, pmdCpus, host), MOST_TEXTS, LONGEST_TEXT),
   };
+}
+
+function fewProblems(problems: NetworksView['problems']): NetworksView['problems'] {
+  const shown = problems
+    .slice(0, MOST_TEXTS)
+    .map(({ reason, message }) => ({ reason, message: cut(message, LONGEST_TEXT) }));
+  const [first] = problems;
+  if (first === undefined || problems.length <= MOST_TEXTS) return shown;
+  return [...shown, { reason: first.reason, message: `and ${problems.length - MOST_TEXTS} more` }];
 }
 
 function isMapped(map: NodeNetworks | undefined, network: NetworkName): boolean {
   return network === undefined ? map?.tunnel !== undefined : map?.physnets.has(network) === true;
 }
 
-/** A physnet whose name no resource can have cannot be asked for. */
+/** A physnet whose name no resource can have cannot be asked for; more than can be reported are left out. */
 function withResourceNames(networks: NodeNetworks, problems: NetworksView['problems'][number][]): NodeNetworks {
   const physnets = new Map<string, CpuSet>();
+  const leftOut: string[] = [];
   for (const [name, cells] of networks.physnets) {
     try {
       physnetResource(name);
-      physnets.set(name, cells);
+      if (physnets.size < MOST_PHYSNETS) physnets.set(name, cells);
+      else leftOut.push(name);
     } catch (error) {
       problems.push({ reason: 'InvalidName', message: (error as Error).message });
     }
+  }
+  if (leftOut.length > 0) {
+    const names = few(leftOut, 3, 63).join(', ');
+    const message = `${leftOut.length} physnets more than the ${MOST_PHYSNETS} of a report are left out: ${names}`;
+    problems.unshift({ reason: 'TooMany', message });
   }
   return { physnets, tunnel: networks.tunnel };
 }

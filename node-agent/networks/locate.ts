@@ -1,10 +1,15 @@
 import { hasCarrier, isGuestSide, type NicPlace, placeOfNic, placeOfPci } from '../../hardware/nic-cells.ts';
+import { few } from '../../model/brief.ts';
 import { CpuSet, unionOf } from '../../model/cpu-set.ts';
 import type { NodeNetworks } from '../../model/networks/common-cell.ts';
 import type { SwitchConfig, SwitchInterface } from './switch-config.ts';
 
 /** A physnet by its name; the tunnel is undefined. */
 export type NetworkName = string | undefined;
+
+/** Devices that a doubt names. */
+const NAMED = 8;
+const LONGEST_NAME = 63;
 
 /** Where a node's networks were found, and how they are. */
 export interface FoundNetworks {
@@ -13,7 +18,7 @@ export interface FoundNetworks {
   readonly down: ReadonlySet<NetworkName>;
   /** Physnets that a poll mode driver must poll. */
   readonly polled: ReadonlySet<NetworkName>;
-  /** For people: what could not be told of a network, and why. */
+  /** For people: what is not known of a network, and why. */
   readonly doubts: readonly Doubt[];
 }
 
@@ -45,7 +50,13 @@ export function locateNetworks(config: SwitchConfig, parts: LocateParts): FoundN
   const doubts: Doubt[] = [];
   const down = new Set<NetworkName>();
   const polled = new Set<NetworkName>();
-  const uplinksOf = (bridge: string) => bridgeUplinks(config.bridges.get(bridge)?.interfaces ?? [], parts);
+  /** Each bridge's once, however many physnets lead to it: every port is several reads of sysfs. */
+  const known = new Map<string, readonly Uplink[]>();
+  const uplinksOf = (bridge: string): readonly Uplink[] => {
+    const uplinks = known.get(bridge) ?? bridgeUplinks(config.bridges.get(bridge)?.interfaces ?? [], parts);
+    known.set(bridge, uplinks);
+    return uplinks;
+  };
 
   const settle = (network: NetworkName, uplinks: readonly Uplink[]): CpuSet => {
     const what = network === undefined ? 'the tunnel' : `physnet ${network}`;
@@ -53,7 +64,7 @@ export function locateNetworks(config: SwitchConfig, parts: LocateParts): FoundN
     if (uplinks.some(({ dpdk }) => dpdk)) polled.add(network);
     const unknown = uplinks.flatMap(({ place }) => place.unknown);
     if (unknown.length > 0) {
-      const text = `${what}: the NUMA node of ${unknown.join(', ')} is not known to the kernel`;
+      const text = `${what}: the NUMA node of ${few(unknown, NAMED, LONGEST_NAME).join(', ')} is not known to the kernel`;
       doubts.push({ network, text });
     }
     const found = unionOf(uplinks.map(({ place }) => place.cells));

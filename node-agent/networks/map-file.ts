@@ -1,7 +1,13 @@
-import { readFileSync } from 'node:fs';
-import { parse } from 'yaml';
+import { cut } from '../../model/brief.ts';
 import { physnetResource } from '../../model/names.ts';
 import { type NetworkMap, NetworkMapError, parseNetworkMap } from '../../model/networks/network-map.ts';
+import { readBounded } from '../bounded-file.ts';
+import { parseBoundedYaml } from '../bounded-yaml.ts';
+
+/** Bytes; a ConfigMap has a MiB at most, and a map a line for each network. */
+const MOST_MAP = 256 * 1024;
+/** Characters of what is wrong, where it may quote the file. */
+const LONGEST_WHY = 300;
 
 /**
  * Reads the operator's network map.
@@ -10,7 +16,7 @@ import { type NetworkMap, NetworkMapError, parseNetworkMap } from '../../model/n
 export function readNetworkMap(file: string): NetworkMap {
   let text: string;
   try {
-    text = readFileSync(file, 'utf8');
+    text = readBounded(file, MOST_MAP);
   } catch (cause) {
     throw new NetworkMapError(`${file} cannot be read: ${(cause as Error).message}`, { cause });
   }
@@ -33,9 +39,11 @@ export function hasNodeSelectors(map: NetworkMap): boolean {
 
 function parseYaml(text: string): unknown {
   try {
-    return parse(text);
+    return parseBoundedYaml(text);
   } catch (cause) {
-    throw new NetworkMapError(`not YAML: ${(cause as Error).message.split('\n')[0]}`, { cause });
+    throw new NetworkMapError(`not YAML: ${(cause as Error).message}`, {
+      cause,
+    });
   }
 }
 
@@ -43,6 +51,6 @@ function named<Value>(file: string, read: () => Value): Value {
   try {
     return read();
   } catch (cause) {
-    throw new NetworkMapError(`${file}: ${(cause as Error).message}`, { cause });
+    throw new NetworkMapError(`${file}: ${cut((cause as Error).message, LONGEST_WHY)}`, { cause });
   }
 }

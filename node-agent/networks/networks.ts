@@ -7,6 +7,8 @@ import type { Logger } from '../../runtime/log.ts';
 import { sleep } from '../../runtime/time.ts';
 import { createGuard, untilAborted } from '../duty.ts';
 import { followOvsdb } from '../ovsdb/follow.ts';
+import type { Tables } from '../ovsdb/replica.ts';
+import { createPaced } from '../paced.ts';
 import { watchDirectory } from '../watch-directory.ts';
 import { combineNetworks, type NetworksView, UNKNOWN_NETWORKS } from './combine.ts';
 import { type FoundNetworks, locateNetworks } from './locate.ts';
@@ -18,6 +20,8 @@ export const OVSDB_SOCKET = 'db.sock';
 
 /** Seconds in which changes of the switch's configuration become one look. A bridge is set up in several. */
 const SETTLE = 0.05;
+/** Parts of the time that a look took which pass until changes make the next: a busy switch must not keep the agent busy. */
+const REST = 10;
 /** Seconds between looks at what nobody tells: carriers of interfaces outside the switch, drivers that come and go. */
 const LOOK = 2;
 /** Seconds between looks at the node's labels, where the map asks for them. */
@@ -54,6 +58,8 @@ export function createNetworks(deps: NetworksDeps): Networks {
   let view = UNKNOWN_NETWORKS;
   let shown = '';
   let known = false;
+  /** What the database holds now, and what was made of it at the last look after a change. */
+  let tables: Tables | undefined;
   let config: SwitchConfig | undefined;
   let found: FoundNetworks | undefined;
   let switchProblem: string | undefined;
@@ -61,6 +67,8 @@ export function createNetworks(deps: NetworksDeps): Networks {
   let labels: Readonly<Record<string, string>> | undefined;
 
   const look = (host: Host) => {
+    if (tables !== undefined) config = switchConfig(tables);
+    tables = undefined;
     if (ovsRundir !== undefined && config === undefined && switchProblem === undefined) return;
     if (config !== undefined && switchProblem === undefined) {
       const cells = CpuSet.of(host.cells.map(({ id }) => id));
@@ -122,14 +130,7 @@ export function createNetworks(deps: NetworksDeps): Networks {
     async run(signal) {
       const host = await deps.host();
       const guard = createGuard();
-      const looks = guard(() => look(host));
-      let settling: NodeJS.Timeout | undefined;
-      const soon = () => {
-        settling ??= setTimeout(() => {
-          settling = undefined;
-          looks();
-        }, SETTLE * 1000);
-      };
+      const looks = createPaced({ work: guard(() => look(host)), settle: SETTLE, rest: REST });
       const file = deps.networkMap;
       if (file !== undefined) {
         const path = dirname(file);
@@ -137,32 +138,33 @@ export function createNetworks(deps: NetworksDeps): Networks {
           // A mounted ConfigMap is replaced by renaming the directory that the file's link leads through.
           if (name !== undefined && name !== basename(file) && !name.startsWith('..')) return;
           readMap();
-          soon();
+          looks.soon();
         };
         watchDirectory({ path, signal, onChange: guard(onChange) });
         if (map === undefined) readMap();
       }
-      void followLabels(looks, signal);
+      void followLabels(looks.now, signal);
       if (ovsRundir !== undefined) {
-        const onTables = guard((tables: Parameters<typeof switchConfig>[0]) => {
-          config = switchConfig(tables);
+        const onTables = guard((now: Tables) => {
+          tables = now;
           switchProblem = undefined;
-          soon();
+          looks.soon();
         });
         const onProblem = guard((error: Error) => {
-          if (error.message !== switchProblem) log.warn({ err: error }, 'Open vSwitch cannot be asked, trying on');
+          if (error.message !== switchProblem)
+            log.warn({ problem: error.message }, 'Open vSwitch cannot be asked, trying on');
           switchProblem = error.message;
-          soon();
+          looks.soon();
         });
         void followOvsdb({ socketPath: join(ovsRundir, OVSDB_SOCKET), onTables, onProblem }, signal);
       }
-      const timer = setInterval(looks, LOOK * 1000);
-      looks();
+      const timer = setInterval(looks.now, LOOK * 1000);
+      looks.now();
       try {
         await Promise.race([untilAborted(signal), guard.failed]);
       } finally {
         clearInterval(timer);
-        clearTimeout(settling);
+        looks.cancel();
       }
     },
   };

@@ -1,4 +1,7 @@
+import { cut, few } from '../../model/brief.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
+import { quote } from '../../model/errors.ts';
+import { parseBridgeMappings } from '../../model/networks/context.ts';
 import { type Row, rowsOf, type Tables } from '../ovsdb/replica.ts';
 import { mapOf, setOf, textOf } from '../ovsdb/values.ts';
 
@@ -19,6 +22,23 @@ export interface SwitchBridge {
   readonly internal: ReadonlySet<string>;
   readonly interfaces: readonly SwitchInterface[];
 }
+
+/** What of a configuration is looked at. What is beyond is left out, and a problem says so. */
+const MOST_BRIDGES = 1024;
+/** Ports of a bridge that may be uplinks: each is asked for in sysfs. */
+const MOST_PORTS = 256;
+const MOST_PHYSNETS = 256;
+const MOST_ADDRESSES = 16;
+/** Characters of `ovn-bridge-mappings` and of `ovn-encap-ip`; a mask of the most CPUs there can be. */
+const LONGEST_LIST = 32 * 1024;
+const LONGEST_MASK = 20_000;
+/** Characters of a name (dpdk ports have longer ones than the kernel's) and of a device's arguments. */
+const LONGEST_NAME = 63;
+const LONGEST_DEVARGS = 1024;
+/** The highest id of a NUMA node that DPDK can have found. */
+const HIGHEST_CELL = 1023;
+/** Faulty pairs that are named. */
+const NAMED = 4;
 
 /** What Open vSwitch's configuration says about networks and polling threads. */
 export interface SwitchConfig {
@@ -41,65 +61,95 @@ export function switchConfig(tables: Tables): SwitchConfig {
   const externalIds = mapOf(root['external_ids']);
   const otherConfig = mapOf(root['other_config']);
   const bridges = new Map<string, SwitchBridge>();
+  const problems: string[] = [];
+  const seen = new Set<string>();
   let userspace = false;
   for (const bridge of rowsOf(tables, 'Bridge').values()) {
     userspace ||= textOf(bridge['datapath_type']) === 'netdev';
-    bridges.set(textOf(bridge['name']), bridgeOf(tables, bridge));
+    if (bridges.size === MOST_BRIDGES) {
+      problems.push(`the switch has more than ${MOST_BRIDGES} bridges, the rest is not looked at`);
+      break;
+    }
+    bridges.set(textOf(bridge['name']), bridgeOf(tables, bridge, seen, problems));
   }
-  const problems: string[] = [];
   const polls = userspace || !['', 'false'].includes(otherConfig.get('dpdk-init') ?? '');
   return {
     bridges,
     mappings: parseMappings(externalIds.get('ovn-bridge-mappings') ?? '', problems),
-    encapIps: commaList(externalIds.get('ovn-encap-ip') ?? ''),
+    encapIps: commaList((externalIds.get('ovn-encap-ip') ?? '').slice(0, LONGEST_LIST)).slice(0, MOST_ADDRESSES),
     polls,
     pmdCpus: polls ? parsePmdMask(otherConfig.get('pmd-cpu-mask') ?? '', problems) : CpuSet.EMPTY,
     problems,
   };
 }
 
-function bridgeOf(tables: Tables, bridge: Row): SwitchBridge {
+/**
+ * @param seen rows that were looked at: a port is in one bridge and an interface in one port, so that the work is bounded
+ *   by the number of rows whatever the lists say
+ */
+function bridgeOf(tables: Tables, bridge: Row, seen: Set<string>, problems: string[]): SwitchBridge {
   const internal = new Set<string>();
   const interfaces: SwitchInterface[] = [];
-  for (const portId of setOf(bridge['ports'])) {
-    const port = rowsOf(tables, 'Port').get(String(portId));
-    for (const id of setOf(port?.['interfaces'])) {
-      const row = rowsOf(tables, 'Interface').get(String(id));
-      if (row === undefined) continue;
-      const type = textOf(row['type']);
-      if (type === 'internal') internal.add(textOf(row['name']));
-      else if (type === '' || type === 'system' || type === 'dpdk') interfaces.push(interfaceOf(row, type));
-    }
+  for (const row of interfaceRows(tables, bridge, seen)) {
+    const type = textOf(row['type']);
+    const name = textOf(row['name']);
+    if (name.length > LONGEST_NAME) continue;
+    if (type === 'internal') internal.add(name);
+    else if (type === '' || type === 'system' || type === 'dpdk') interfaces.push(interfaceOf(name, row, type));
   }
-  return { internal, interfaces };
+  if (interfaces.length <= MOST_PORTS) return { internal, interfaces };
+  const name = cut(textOf(bridge['name']), LONGEST_NAME);
+  problems.push(`bridge ${name} has ${interfaces.length} ports, of which ${MOST_PORTS} are looked at for uplinks`);
+  return { internal, interfaces: interfaces.slice(0, MOST_PORTS) };
 }
 
-function interfaceOf(row: Row, type: string): SwitchInterface {
+function* interfaceRows(tables: Tables, bridge: Row, seen: Set<string>): Generator<Row> {
+  const rowOf = (table: string, id: unknown): Row | undefined => {
+    const row = seen.has(String(id)) ? undefined : rowsOf(tables, table).get(String(id));
+    if (row !== undefined) seen.add(String(id));
+    return row;
+  };
+  for (const portId of setOf(bridge['ports'])) {
+    const port = rowOf('Port', portId);
+    for (const id of setOf(port?.['interfaces'])) {
+      const row = rowOf('Interface', id);
+      if (row !== undefined) yield row;
+    }
+  }
+}
+
+function interfaceOf(name: string, row: Row, type: string): SwitchInterface {
   const numaId = Number.parseInt(mapOf(row['status']).get('numa_id') ?? '', 10);
   const link = textOf(row['link_state']);
+  const devargs = mapOf(row['options']).get('dpdk-devargs');
   return {
-    name: textOf(row['name']),
+    name,
     kind: type === 'dpdk' ? 'dpdk' : 'system',
-    devargs: mapOf(row['options']).get('dpdk-devargs'),
-    numaId: numaId >= 0 ? numaId : undefined,
+    devargs: devargs !== undefined && devargs.length <= LONGEST_DEVARGS ? devargs : undefined,
+    numaId: numaId >= 0 && numaId <= HIGHEST_CELL ? numaId : undefined,
     linkUp: link === '' ? undefined : link === 'up',
   };
 }
 
-/** `physnet:bridge,…`; a name may hold no colon, as in OVN itself. */
+/** `physnet:bridge,…`, as far as a node can have physnets. */
 function parseMappings(text: string, problems: string[]): ReadonlyMap<string, string> {
-  const mappings = new Map<string, string>();
-  for (const pair of commaList(text)) {
-    const [physnet = '', bridge = ''] = pair.split(':');
-    if (physnet === '' || bridge === '') problems.push(`ovn-bridge-mappings: ${JSON.stringify(pair)} maps nothing`);
-    else mappings.set(physnet, bridge);
+  const faults: string[] = [];
+  const whole = text.length <= LONGEST_LIST ? text : text.slice(0, Math.max(0, text.lastIndexOf(',', LONGEST_LIST)));
+  if (whole.length < text.length) {
+    problems.push(`ovn-bridge-mappings: it has ${text.length} characters, of which ${whole.length} are read`);
   }
-  return mappings;
+  const mappings = parseBridgeMappings(whole, (pair, why) => faults.push(`ovn-bridge-mappings: ${quote(pair)} ${why}`));
+  problems.push(...few(faults, NAMED, LONGEST_NAME * 4));
+  if (mappings.length > MOST_PHYSNETS) {
+    problems.push(`ovn-bridge-mappings: it has ${mappings.length} physnets, of which ${MOST_PHYSNETS} are read`);
+  }
+  return new Map(mappings.slice(0, MOST_PHYSNETS).map(({ physnet, bridge }) => [physnet, bridge]));
 }
 
 /** Hexadecimal digits of any length; a mask of nothing is as good as none, as in Open vSwitch. */
 export function parsePmdMask(text: string, problems: string[]): CpuSet {
   try {
+    if (text.length > LONGEST_MASK) throw new Error(`it has ${text.length} characters`);
     return CpuSet.fromMask(text);
   } catch (error) {
     problems.push(`other_config:pmd-cpu-mask: ${(error as Error).message}`);

@@ -1,7 +1,12 @@
 import type { EventRecorder, EventText } from '../../kube/events.ts';
+import { cut } from '../../model/brief.ts';
 
 /** Seconds in which the same is told once, whatever numbers are in it: a node in trouble must not trouble etcd. */
 const SAME_WITHIN = 600;
+
+/** Different Events that are remembered, and characters of one. The oldest is forgotten first. */
+const REMEMBERED = 128;
+const LONGEST = 1024;
 
 /** Tells the node's Events what became of Open vSwitch's affinity. */
 export interface AffinityEvents {
@@ -27,11 +32,13 @@ export function createAffinityEvents({ recorder, nodeName, now }: AffinityEvents
   // Events on nodes carry the node's name for its uid, as the kubelet's do: `kubectl describe node` looks for that.
   const node = { apiVersion: 'v1', kind: 'Node', name: nodeName, uid: nodeName };
 
-  const warn = (reason: string, message: string) => {
+  const warn = (reason: string, whole: string) => {
+    const message = cut(whole, LONGEST);
     const key = `${reason} ${message.replaceAll(/\d+/g, '#')}`;
     for (const [known, at] of told) if (now() - at >= SAME_WITHIN) told.delete(known);
     if (told.has(key)) return;
     told.set(key, now());
+    if (told.size > REMEMBERED) told.delete(told.keys().next().value ?? '');
     recorder.record(node, { type: 'Warning', reason, message });
   };
   const note = (event: Omit<EventText, 'type'>) => recorder.record(node, { type: 'Normal', ...event });

@@ -1,3 +1,4 @@
+import { few } from '../../model/brief.ts';
 import { type CpuSet, unionOf } from '../../model/cpu-set.ts';
 import { PlumblineError } from '../../model/errors.ts';
 import { sleep } from '../../runtime/time.ts';
@@ -12,10 +13,13 @@ import { notManaged, nowhereToGo, type Problem, refusals } from './problems.ts';
 const VACATE_DEADLINE = 2;
 const VACATE_PAUSE = 0.02;
 
+/** Threads that a message names. */
+const NAMED = 8;
+
 /** Threads that stayed on CPUs they had to leave, for longer than a container's start may be held back. */
 export class VacateError extends PlumblineError {
   constructor(cpus: CpuSet, staying: readonly string[]) {
-    super('vacate', `Open vSwitch does not leave CPUs ${cpus}: ${staying.join(', ')}`);
+    super('vacate', `Open vSwitch does not leave CPUs ${cpus.brief}: ${staying.join(', ')}`);
   }
 }
 
@@ -194,5 +198,5 @@ function leave(keeper: Keeper, cpus: CpuSet, otherwise: CpuSet): string[] {
   if (keeper.threadsOn(cpus).length === 0) return [];
   keeper.apply({ avoid: cpus, otherwise });
   const tids = keeper.threadsOn(cpus);
-  return tids.length === 0 ? [] : [`${keeper.process.name} threads ${tids.join(' ')}`];
+  return tids.length === 0 ? [] : [`${keeper.process.name} threads ${few(tids.map(String), NAMED, 16).join(' ')}`];
 }

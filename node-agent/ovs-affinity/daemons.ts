@@ -1,5 +1,7 @@
-import { readFileSync, type Stats, statSync } from 'node:fs';
+import { type Stats, statSync } from 'node:fs';
 import { join } from 'node:path';
+import { quote } from '../../model/errors.ts';
+import { readBounded } from '../bounded-file.ts';
 import { commandLineOf, commOf, identityOf, parentOf, startOf } from '../processes/proc.ts';
 
 /** The daemons whose threads are managed, by the names of their pidfiles and of their main threads. */
@@ -100,19 +102,32 @@ function createLookup(file: string, name: OvsDaemonName): DaemonFinder {
   };
 }
 
+/** Bytes of a pidfile; it lies in a directory that Open vSwitch's own user writes to. */
+const MOST_PIDFILE = 64;
+
+/**
+ * The process id in a pidfile.
+ * @throws Error if there is none, or the system's
+ */
+export function readPid(file: string): number {
+  const text = readBounded(file, MOST_PIDFILE).trim();
+  if (!/^[1-9]\d{0,6}$/.test(text)) throw new Error(`${file} holds no process id`);
+  return Number(text);
+}
+
 function readPidfile(file: string, name: OvsDaemonName): OvsProcess[] | MissingDaemon {
-  let text: string;
+  let pid: number;
   try {
-    text = readFileSync(file, 'utf8').trim();
+    pid = readPid(file);
   } catch (error) {
-    const code = (error as NodeJS.ErrnoException).code === 'ENOENT' ? 'absent' : 'unreadable';
-    return { name, code, message: `${file}: ${(error as Error).message}; is the daemon running (--ovs-rundir)?` };
+    const { code: cause, message: why } = error as NodeJS.ErrnoException;
+    const code = cause === 'ENOENT' ? 'absent' : 'unreadable';
+    const hint = cause === undefined ? '' : '; is the daemon running (--ovs-rundir)?';
+    return { name, code, message: `${cause === undefined ? '' : `${file}: `}${why}${hint}` };
   }
-  if (!/^[1-9]\d{0,6}$/.test(text)) return { name, code: 'unreadable', message: `${file} holds no process id` };
-  const pid = Number(text);
   const comm = commOf(pid);
   if (comm === undefined) return { name, code: 'absent', message: `${file} says ${pid}, but there is no such process` };
-  if (comm !== name) return { name, code: 'stale', message: `${file} says ${pid}, but that process is ${comm}` };
+  if (comm !== name) return { name, code: 'stale', message: `${file} says ${pid}, but that process is ${quote(comm)}` };
   const monitor = monitorOf(name, pid);
   const daemon: OvsProcess = { name, role: 'daemon', pid, start: startOf(pid) ?? 0 };
   if (monitor === undefined) return [daemon];

@@ -20,15 +20,23 @@ interface Reading {
   dropped: { rx: number; tx: number };
 }
 
+/** Characters that are read: a node of a thousand ports has half a million. The beginning is read of more. */
+const MOST_CHARACTERS = 4 * 1024 * 1024;
+/** Datapaths, each a label of metrics: a host has one, or two. And characters of a name, and digits of a number. */
+const MOST_DATAPATHS = 8;
+const LONGEST_NAME = 64;
+const MOST_DIGITS = 15;
+
 /**
- * Reads what `dpctl/show -s` says; lines that are not known are passed over.
+ * Reads what `dpctl/show -s` says, each character once; lines of another form are ignored.
  * Source: show_dpif in lib/dpctl.c of Open vSwitch.
  */
 export function parseDatapaths(text: string): DatapathCounters[] {
   const found: Reading[] = [];
-  for (const line of text.split('\n')) {
-    const name = /^(\S+@\S+):$/.exec(line)?.[1];
+  for (const line of text.slice(0, MOST_CHARACTERS).split('\n')) {
+    const name = datapathIn(line);
     if (name !== undefined) {
+      if (found.length === MOST_DATAPATHS) break;
       const none = { upcalls: undefined, lost: undefined, flows: undefined };
       found.push({ datapath: name, ...none, dropped: { rx: 0, tx: 0 } });
     }
@@ -38,21 +46,37 @@ export function parseDatapaths(text: string): DatapathCounters[] {
   return found;
 }
 
+/** `system@ovs-system:` */
+function datapathIn(line: string): string | undefined {
+  if (line.length > LONGEST_NAME || !line.endsWith(':') || line.includes(' ')) return undefined;
+  const at = line.indexOf('@');
+  return at > 0 && at < line.length - 2 ? line.slice(0, -1) : undefined;
+}
+
 function readLine(line: string, into: Reading): void {
   if (line.startsWith('lookups:')) {
-    into.upcalls = numberIn(line, 'missed');
-    into.lost = numberIn(line, 'lost');
+    into.upcalls = numberIn(line, ' missed:');
+    into.lost = numberIn(line, ' lost:');
   } else if (line.startsWith('flows:')) {
-    into.flows = numberIn(line, 'flows');
+    into.flows = numberIn(line, 'flows:');
   } else if (line.startsWith('RX packets:')) {
-    into.dropped.rx += numberIn(line, 'dropped') ?? 0;
+    into.dropped.rx += numberIn(line, ' dropped:') ?? 0;
   } else if (line.startsWith('TX packets:')) {
-    into.dropped.tx += numberIn(line, 'dropped') ?? 0;
+    into.dropped.tx += numberIn(line, ' dropped:') ?? 0;
   }
 }
 
-/** What follows `name:`; a question mark stands for a number that the datapath does not know. */
+/** The digits behind a name; a question mark stands for a number that the datapath does not know. */
 function numberIn(line: string, name: string): number | undefined {
-  const digits = new RegExp(`\\b${name}: ?(\\d+)`).exec(line)?.[1];
-  return digits === undefined ? undefined : Number(digits);
+  const at = line.indexOf(name);
+  if (at < 0) return undefined;
+  let end = at + name.length;
+  if (line[end] === ' ') end++;
+  const begin = end;
+  while (end - begin < MOST_DIGITS && isDigit(line.charCodeAt(end))) end++;
+  return end === begin ? undefined : Number(line.slice(begin, end));
+}
+
+function isDigit(code: number): boolean {
+  return code >= 0x30 && code <= 0x39;
 }

@@ -1,10 +1,10 @@
-import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Logger } from '../../runtime/log.ts';
 import { Counter, Gauge, type Registry } from '../../runtime/metrics.ts';
 import { underSignals } from '../../runtime/signals.ts';
 import { connectOvsdb } from '../ovsdb/connection.ts';
 import { createProblemLog } from '../problem-log.ts';
+import { readPid } from './daemons.ts';
 import { type DatapathCounters, parseDatapaths } from './datapath-counters.ts';
 
 /** Seconds that a scrape waits for ovs-vswitchd, whose main thread answers when it has time. */
@@ -78,7 +78,7 @@ export function registerDatapathMetrics(registry: Registry, deps: DatapathMetric
  * @throws OvsdbError, or the error of the pidfile
  */
 export async function askDatapaths(rundir: string): Promise<DatapathCounters[]> {
-  const pid = readFileSync(join(rundir, 'ovs-vswitchd.pid'), 'utf8').trim();
+  const pid = readPid(join(rundir, 'ovs-vswitchd.pid'));
   return underSignals([], DEADLINE, async (signal) => {
     const socketPath = join(rundir, `ovs-vswitchd.${pid}.ctl`);
     const connection = connectOvsdb({ socketPath, onNotification: () => undefined, signal });

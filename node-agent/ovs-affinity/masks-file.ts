@@ -1,10 +1,14 @@
-import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import * as z from 'zod';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { PlumblineError } from '../../model/errors.ts';
+import { readBounded } from '../bounded-file.ts';
 import { OVS_DAEMONS, type OvsProcess } from './daemons.ts';
 import type { Originals } from './originals.ts';
+
+/** Bytes; a thread that is not where its main thread was takes a hundred or so. */
+const MOST_MASKS = 4 * 1024 * 1024;
 
 /** A file that holds no masks that could be written back. */
 export class MasksFileError extends PlumblineError {
@@ -52,7 +56,7 @@ export function createMasksFile(path: string, bootId: string): MasksFile {
     load() {
       let text: string;
       try {
-        text = readFileSync(path, 'utf8');
+        text = readBounded(path, MOST_MASKS);
       } catch (error) {
         if ((error as NodeJS.ErrnoException).code === 'ENOENT') return [];
         throw new MasksFileError(path, `cannot be read: ${(error as Error).message}`, { cause: error });

@@ -32,12 +32,12 @@ export function refusals(name: string, results: readonly PassResult[]): Problem[
 export function nowhereToGo(only: CpuSet): Problem {
   const text = only.isEmpty
     ? 'no CPU is free: the threads stay where they are'
-    : `none of the free CPUs (${only}) is on this machine: the threads stay where they are`;
+    : `none of the free CPUs (${only.brief}) is on this machine: the threads stay where they are`;
   return { cause: 'no-cpu', text };
 }
 
 /** Poll mode drivers are where their mask puts them, whatever the kubelet gives away. */
 export function pollsOwned(cpus: CpuSet): Problem {
-  const text = `poll mode drivers run on CPUs ${cpus}, which containers own: reserve the CPUs of pmd-cpu-mask (reservedSystemCPUs)`;
+  const text = `poll mode drivers run on CPUs ${cpus.brief}, which containers own: reserve the CPUs of pmd-cpu-mask (reservedSystemCPUs)`;
   return { cause: 'pmd-on-owned', text };
 }

@@ -1,6 +1,7 @@
 import { createConnection } from 'node:net';
 import * as z from 'zod';
-import { PlumblineError } from '../../model/errors.ts';
+import { cut } from '../../model/brief.ts';
+import { PlumblineError, quote } from '../../model/errors.ts';
 import { createJsonStream } from './json-stream.ts';
 
 /** A database that cannot be reached, does not answer or answers with an error. */
@@ -10,8 +11,15 @@ export class OvsdbError extends PlumblineError {
   }
 }
 
+/** Bytes of an echo that is answered, and bytes that may wait to be sent: a server that asks must also read. */
+const LONGEST_ECHO = 4096;
+const MOST_UNSENT = 1024 * 1024;
+
 /** Seconds in which a request is answered by a server that works. */
 const DEADLINE = 5;
+
+/** Characters of a reason. */
+const LONGEST_WHY = 300;
 
 const id = z.union([z.string(), z.number(), z.null()]).optional();
 /** A request has a method, a notification has one and no id, a reply has neither. */
@@ -52,26 +60,37 @@ export function connectOvsdb({ socketPath, onNotification, signal }: ConnectionO
   const ended = new Promise<never>((_resolve, reject) => {
     end = reject;
   });
-  // Whoever only calls is told by the calls.
+  // Who only calls hears of it from the calls.
   ended.catch(() => undefined);
 
   const send = (value: object) => void socket.write(JSON.stringify(value));
 
+  const answerEcho = (number: unknown, params: readonly unknown[]) => {
+    const answer = { id: number ?? null, result: params, error: null };
+    // Measured before anything is sent: what comes back must not be what fills the memory.
+    if (JSON.stringify(answer).length > LONGEST_ECHO) throw new OvsdbError(socketPath, 'an echo of more than 4 KiB');
+    if (socket.writableLength > MOST_UNSENT) throw new OvsdbError(socketPath, 'the server does not read its answers');
+    send(answer);
+  };
+
   const receive = (value: unknown) => {
-    const { id: number, method, params = [], result, error } = message.parse(value);
-    if (method === 'echo') return send({ id: number ?? null, result: params, error: null });
+    const { success, data } = message.safeParse(value);
+    if (!success) throw new OvsdbError(socketPath, 'what the server says is no JSON-RPC message');
+    const { id: number, method, params = [], result, error } = data;
+    if (method === 'echo') return answerEcho(number, params);
     if (method !== undefined) return onNotification(method, params);
     const call = typeof number === 'number' ? waiting.get(number) : undefined;
     if (call === undefined) return;
     waiting.delete(number as number);
     if (error === null || error === undefined) call.resolve(result);
-    else call.reject(new OvsdbError(socketPath, `the server answers ${JSON.stringify(error)}`));
+    else call.reject(new OvsdbError(socketPath, `the server answers ${quote(JSON.stringify(error))}`));
   };
 
   const close = (cause: Error) => {
     socket.destroy();
     signal.removeEventListener('abort', abort);
-    const error = cause instanceof PlumblineError ? cause : new OvsdbError(socketPath, cause.message, { cause });
+    const error =
+      cause instanceof PlumblineError ? cause : new OvsdbError(socketPath, cut(cause.message, LONGEST_WHY), { cause });
     for (const { reject } of waiting.values()) reject(error);
     waiting.clear();
     end(error);

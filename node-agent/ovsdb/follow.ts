@@ -1,15 +1,17 @@
 import { basename, dirname } from 'node:path';
 import { underSignals } from '../../runtime/signals.ts';
-import { Backoff, sleep } from '../../runtime/time.ts';
+import { Backoff, monotonicSeconds, sleep } from '../../runtime/time.ts';
 import { watchDirectory } from '../watch-directory.ts';
 import { connectOvsdb } from './connection.ts';
-import { applyUpdates, NO_TABLES, type Tables } from './replica.ts';
+import { createReplica, type Tables } from './replica.ts';
 
 const DATABASE = 'Open_vSwitch';
 const MONITOR = 'plumbline';
+/** Seconds that a connection must last before its end counts as the first: one that breaks over what it says does not. */
+const STEADY = 30;
 
 /** What is read of Open vSwitch's configuration. Statistics and the like, which change all the time, are not. */
-const COLUMNS: Readonly<Record<string, readonly string[]>> = {
+export const COLUMNS: Readonly<Record<string, readonly string[]>> = {
   Open_vSwitch: ['external_ids', 'other_config'],
   Bridge: ['name', 'ports', 'datapath_type'],
   Port: ['name', 'interfaces'],
@@ -19,15 +21,15 @@ const COLUMNS: Readonly<Record<string, readonly string[]>> = {
 export interface FollowOptions {
   /** `db.sock` in Open vSwitch's run directory. */
   readonly socketPath: string;
-  /** Told of the whole configuration, at first and after each change. */
+  /** Called with the whole configuration, at first and after each change: the same tables, changed in place. */
   readonly onTables: (tables: Tables) => void;
-  /** Told once each time the database cannot be read any more. */
+  /** Called once each time the database cannot be read any more. */
   readonly onProblem: (error: Error) => void;
 }
 
 /**
- * Follows the configuration of Open vSwitch until the signal aborts: connects, asks for everything once and is told of
- * each change. A connection that ends is made anew with growing pauses, at once when the socket is re-created.
+ * Follows the configuration of Open vSwitch until the signal aborts: connects, asks for everything once and hears of
+ * each change. A connection that ends is made again with growing pauses, at once when the socket is re-created.
  */
 export async function followOvsdb({ socketPath, onTables, onProblem }: FollowOptions, signal: AbortSignal) {
   const backoff = new Backoff({ first: 0.2, most: 10 });
@@ -43,21 +45,23 @@ export async function followOvsdb({ socketPath, onTables, onProblem }: FollowOpt
     wake = new AbortController();
     try {
       await underSignals([signal], undefined, async (connected) => {
-        let tables: Tables = NO_TABLES;
+        const replica = createReplica(COLUMNS);
         const connection = connectOvsdb({
           socketPath,
           signal: connected,
           onNotification(method, [name, updates]) {
             if (method !== 'update' || name !== MONITOR) return;
-            tables = applyUpdates(tables, updates);
-            onTables(tables);
+            replica.apply(updates);
+            onTables(replica.tables);
           },
         });
         const initial = await connection.call('monitor', [DATABASE, MONITOR, monitorRequests()]);
-        tables = applyUpdates(tables, initial);
-        onTables(tables);
-        backoff.reset();
-        await connection.ended;
+        replica.apply(initial);
+        onTables(replica.tables);
+        const since = monotonicSeconds();
+        await connection.ended.finally(() => {
+          if (monotonicSeconds() - since >= STEADY) backoff.reset();
+        });
       });
     } catch (error) {
       if (!signal.aborted) onProblem(error as Error);

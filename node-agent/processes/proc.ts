@@ -1,13 +1,28 @@
-import { readFileSync, statSync } from 'node:fs';
+import { statSync } from 'node:fs';
+import { readHead } from '../bounded-file.ts';
 
-/** What /proc tells of whole processes. Everything here is undefined for a process that is gone. */
+/** Bytes of a file that are read; a command line is as long as a process likes. */
+const MOST = 2048;
 
-/** The name of a process (of its main thread). */
+/** What /proc says of whole processes. Everything here is undefined for a process that is gone. */
+
+/** The name of a process (of its main thread), which the process chose: blanks, brackets and line ends may be in it. */
 export function commOf(pid: number): string | undefined {
-  return read(`/proc/${pid}/comm`)?.trimEnd();
+  return nameIn(`/proc/${pid}/comm`);
 }
 
-/** The command line, as the process shows it now, its arguments separated by blanks. */
+/** The name of a thread. */
+export function threadNameOf(pid: number, tid: number): string | undefined {
+  return nameIn(`/proc/${pid}/task/${tid}/comm`);
+}
+
+/** The kernel ends a name with one line end, and what is before that is the name's own. */
+function nameIn(file: string): string | undefined {
+  const text = read(file);
+  return text?.endsWith('\n') === true ? text.slice(0, -1) : text;
+}
+
+/** The beginning of the command line, as the process shows it now, its arguments separated by blanks. */
 export function commandLineOf(pid: number): string | undefined {
   return read(`/proc/${pid}/cmdline`)?.replaceAll('\0', ' ').trim();
 }
@@ -50,7 +65,7 @@ function statFields(file: string): readonly number[] | undefined {
 
 function read(file: string): string | undefined {
   try {
-    return readFileSync(file, 'utf8');
+    return readHead(file, MOST);
   } catch {
     return undefined;
   }

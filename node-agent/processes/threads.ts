@@ -1,10 +1,18 @@
-import { readdirSync, readFileSync, statSync } from 'node:fs';
-import { startOf } from './proc.ts';
+import { existsSync, opendirSync, readdirSync, statSync } from 'node:fs';
+import { startOf, threadNameOf } from './proc.ts';
+
+/**
+ * Threads of a process that are listed, the oldest first. A process starts as many as it likes, and each costs a few
+ * calls at every look; QEMU has one for each vCPU and a few dozen more.
+ */
+export const MOST_THREADS = 4096;
 
 /** The threads of processes, as far as those who keep them need to know. */
 export interface Threads {
-  /** Thread ids of a process, the main thread's included; empty if it is gone. */
+  /** Thread ids of a process, the main thread's included, at most MOST_THREADS; empty if it is gone. */
   list(pid: number): number[];
+  /** Whether a thread is one of the process's at this moment: an id is given out again when a thread ends. */
+  has(pid: number, tid: number): boolean;
   /** How many there are, and a number that another process of the same id would not have. One call. */
   glance(pid: number): { readonly count: number; readonly identity: number };
   /** A thread's name; undefined if it is gone. */
@@ -17,25 +25,42 @@ export interface Threads {
 const LINKS_OF_NONE = 2;
 
 /** Threads as /proc shows them. */
-export const procThreads: Threads = {
-  list(pid) {
-    try {
-      return readdirSync(`/proc/${pid}/task`).map(Number);
-    } catch {
-      return [];
-    }
-  },
-  glance(pid) {
+export const procThreads: Threads = createProcThreads(MOST_THREADS);
+
+/** @param most threads of a process that are listed */
+export function createProcThreads(most: number): Threads {
+  const glance = (pid: number) => {
     // The kernel adds the number of threads to the links of this directory (proc_task_getattr in fs/proc/base.c).
     const found = statSync(`/proc/${pid}/task`, { throwIfNoEntry: false });
     return { count: (found?.nlink ?? LINKS_OF_NONE) - LINKS_OF_NONE, identity: found?.ino ?? 0 };
-  },
-  name(pid, tid) {
-    try {
-      return readFileSync(`/proc/${pid}/task/${tid}/comm`, 'utf8').trimEnd();
-    } catch {
-      return undefined;
+  };
+  return {
+    list(pid) {
+      const directory = `/proc/${pid}/task`;
+      try {
+        return (glance(pid).count <= most ? readdirSync(directory) : firstEntries(directory, most)).map(Number);
+      } catch {
+        return [];
+      }
+    },
+    glance,
+    has: (pid, tid) => existsSync(`/proc/${pid}/task/${tid}`),
+    name: threadNameOf,
+    start: startOf,
+  };
+}
+
+function firstEntries(path: string, most: number): string[] {
+  const directory = opendirSync(path);
+  try {
+    const names: string[] = [];
+    while (names.length < most) {
+      const entry = directory.readSync();
+      if (entry === null) break;
+      names.push(entry.name);
     }
-  },
-  start: startOf,
-};
+    return names;
+  } finally {
+    directory.closeSync();
+  }
+}

@@ -4,13 +4,15 @@ import { createReport } from './report.ts';
 /** The report of a node with a kubelet: what it takes from the other duties, and whose changes it follows. */
 export function createReportDuty(
   { client, config: { nodeName }, failures, log, metrics }: AgentParts,
-  { facts, assignments, networks, ovs, vms, kubeletConfig }: HostParts,
+  { facts, assignments, networks, ovs, vms, refusals, kubeletConfig }: HostParts,
 ) {
   return createReport({
     client,
     nodeName,
     subscribe(listener) {
-      const ends = [assignments, networks, failures, ...(vms ? [vms] : [])].map((source) => source.subscribe(listener));
+      const ends = [assignments, networks, failures, refusals, ...(vms ? [vms] : [])].map((source) =>
+        source.subscribe(listener),
+      );
       return () => {
         for (const end of ends) end();
       };
@@ -29,6 +31,7 @@ export function createReportDuty(
         networks: view,
         pmdCpus: ovs === undefined ? view.pmdCpus : view.pmdCpus.union(ovs.pmdCpus()),
         pinning: vms?.pinning() ?? [],
+        refusals: refusals.current(),
         failedDuties: [...failures.current].sort(),
       };
     },

@@ -6,6 +6,7 @@ import { Backoff, sleep } from '../../runtime/time.ts';
 import type { AgentMetrics } from '../metrics.ts';
 import { type NodeIdentity, readNode } from '../node-object.ts';
 import { createProblemLog } from '../problem-log.ts';
+import { fitReport } from './limits.ts';
 import { buildStatus, type ReportInputs } from './status.ts';
 import { createTopologyStore } from './topology-store.ts';
 
@@ -47,14 +48,13 @@ export function createReport({ client, nodeName, inputs, subscribe, log, metrics
   /** When the last write was sent, in monotonic seconds. */
   let wroteAt = Number.NEGATIVE_INFINITY;
 
-  /** @throws KubeError */
+  /** @throws KubeError, ReportLimitError */
   const publish = async (node: NodeIdentity, signal: AbortSignal): Promise<void> => {
-    const status = buildStatus(
-      { ...(await inputs()), kubeletVersion: node.kubeletVersion },
-      store.published,
-      `${new Date().toISOString().slice(0, 19)}Z`,
-    );
-    if (status === undefined || !store.differs(status)) return;
+    const now = `${new Date().toISOString().slice(0, 19)}Z`;
+    const built = buildStatus({ ...(await inputs()), kubeletVersion: node.kubeletVersion }, store.published, now);
+    if (built === undefined) return;
+    const status = fitReport(built, store.published?.conditions, now);
+    if (!store.differs(status)) return;
     wroteAt = performance.now() / 1000;
     await store.write(status, signal);
     metrics.reportWrites.inc({ outcome: 'written' });

@@ -1,5 +1,5 @@
 import type { HostMemory } from '../../hardware/memory.ts';
-import type { NodeTopologyStatus, PinningState } from '../../kube/node-topology.ts';
+import type { ClaimRefusal, NodeTopologyStatus, PinningState } from '../../kube/node-topology.ts';
 import type { CpuSet } from '../../model/cpu-set.ts';
 import type { HostDescription } from '../../model/host.ts';
 import type { AssignmentsView } from '../assignments/view.ts';
@@ -22,6 +22,8 @@ export interface ReportInputs {
   readonly pmdCpus: CpuSet;
   /** What became of the VMs' CPU masks. */
   readonly pinning: readonly PinningState[];
+  /** Containers that were kept from starting. */
+  readonly refusals: readonly ClaimRefusal[];
   /** Duties of the agent that failed and wait to be run again. */
   readonly failedDuties: readonly string[];
 }
@@ -60,6 +62,7 @@ export function buildStatus(
     ...(tunnel === undefined ? {} : { tunnel: { cells: tunnel.toString() } }),
     ...(pmdCpus.isEmpty ? {} : { pmdCPUs: pmdCpus.toString() }),
     ...(inputs.pinning.length === 0 ? {} : { pinning: [...inputs.pinning] }),
+    ...(inputs.refusals.length === 0 ? {} : { refusals: [...inputs.refusals] }),
     conditions: withTimes(conditionsOf(inputs), before?.conditions ?? [], now),
   };
 }

@@ -1,6 +1,7 @@
-import { closeSync, existsSync, openSync, readdirSync, readFileSync, writeSync } from 'node:fs';
+import { closeSync, existsSync, openSync, readdirSync, writeSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { CpuSet } from '../../model/cpu-set.ts';
+import { readHead } from '../bounded-file.ts';
 
 /**
  * The cgroups of pods, of version 1 or 2, with either cgroup driver of the kubelet. Reads, and writes the cpuset of a
@@ -10,7 +11,7 @@ export interface CgroupTree {
   readonly version: 1 | 2;
   /** The cgroup of a container's processes; undefined while there is none. */
   container(podUID: string, containerId: string): string | undefined;
-  /** Ids of the processes in a container, in cgroups below it too; undefined if it is gone. */
+  /** Ids of the first processes in a container, in cgroups below it too; undefined if it is gone. */
   processes(container: string): number[] | undefined;
   /** The CPUs that a container may use now; undefined if it is gone. */
   cpuset(container: string): CpuSet | undefined;
@@ -24,6 +25,9 @@ export interface CgroupTree {
 const HOUSEKEEPING = 'housekeeping';
 /** A level that crun adds below the container's cgroup. */
 const CRUN_LEVEL = 'container';
+/** Bytes of a file of a cgroup that are read, and processes of a container: a container starts as many as it likes. */
+const MOST_BYTES = 32 * 1024;
+const MOST_PROCESSES = 256;
 const KUBEPODS = /^(?:.+-)?kubepods(?:\.slice)?$/;
 
 /** @param root where cgroups are mounted: /sys/fs/cgroup of the host */
@@ -58,7 +62,7 @@ export function createCgroupTree(root: string): CgroupTree {
       if (own === undefined) return undefined;
       // Version 1 lists a process where any of its threads is; version 2 has those of threaded cgroups above them.
       const below = version === 1 ? (ids(join(container, HOUSEKEEPING, 'cgroup.procs')) ?? []) : [];
-      return [...new Set([...own, ...below])];
+      return [...new Set([...own.slice(0, MOST_PROCESSES), ...below.slice(0, MOST_PROCESSES)])];
     },
 
     cpuset(container) {
@@ -125,18 +129,22 @@ function directories(path: string): string[] {
   }
 }
 
+/** Where the file is longer, the last id may be a part of one. */
 function ids(file: string): number[] | undefined {
-  return read(file)?.split('\n').filter(Boolean).map(Number);
+  const text = read(file);
+  const whole = text !== undefined && text.length >= MOST_BYTES ? text.slice(0, text.lastIndexOf('\n')) : text;
+  return whole?.split('\n').filter(Boolean).map(Number);
 }
 
+/** A list that cannot be read whole is none. */
 function cpus(file: string): CpuSet | undefined {
   const text = read(file);
-  return text === undefined ? undefined : CpuSet.parse(text);
+  return text === undefined || text.length >= MOST_BYTES ? undefined : CpuSet.parse(text);
 }
 
 function read(file: string): string | undefined {
   try {
-    return readFileSync(file, 'utf8');
+    return readHead(file, MOST_BYTES);
   } catch {
     return undefined;
   }

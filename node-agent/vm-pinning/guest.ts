@@ -17,7 +17,7 @@ export interface GuestThread {
 /** What a guest is looked at with. */
 export interface GuestParts {
   readonly affinity: Affinity;
-  readonly threads: Pick<Threads, 'list' | 'name'>;
+  readonly threads: Pick<Threads, 'list' | 'name' | 'has'>;
   /** A process's name and the time it was started; undefined if it is gone. */
   readonly processes: { name(pid: number): string | undefined; start(pid: number): number | undefined };
   /** Monotonic milliseconds. */
@@ -28,8 +28,12 @@ export const procProcesses: GuestParts['processes'] = { name: commOf, start: (pi
 
 /** Milliseconds after which a thread has the name it will keep: it is born with its parent's and sets its own at once. */
 const NAMED_AFTER = 1000;
+/** Processes of a launcher that may be its QEMU: libvirt has one or two at a time. */
+const MOST_GUESTS = 4;
 /** Milliseconds within which a name is not read twice: a guest that is found is looked at once more. */
 const JUST_NOW = 100;
+
+const ESRCH = 3;
 
 /** One QEMU process; another one is another guest, even if it has the same id. */
 export interface Guest {
@@ -37,6 +41,8 @@ export interface Guest {
   /** When it was started; with its id it names one process for ever. */
   readonly start: number;
   isAlive(): boolean;
+  /** Changes the affinity of its own threads only: an id may have gone to another process since it was listed. */
+  readonly affinity: Affinity;
   /** Whether it had vCPU threads at the last look. */
   isReady(): boolean;
   /** Its threads now, by id. */
@@ -50,6 +56,7 @@ export interface Guest {
 export function findGuest(pids: readonly number[], parts: GuestParts): Guest | undefined {
   const guests = pids
     .filter((pid) => parts.processes.name(pid)?.startsWith('qemu') === true)
+    .slice(0, MOST_GUESTS)
     .map((pid) => createGuest(pid, parts))
     .filter((guest) => guest !== undefined);
   for (const guest of guests) {
@@ -81,11 +88,20 @@ function createGuest(pid: number, { affinity, threads, processes, now }: GuestPa
     return thread;
   };
 
+  const isAlive = () => processes.start(pid) === start;
+
   return {
     pid,
     start,
+    affinity: {
+      get: affinity.get,
+      set(tid, words) {
+        if (!isAlive() || !threads.has(pid, tid)) throw new SyscallError('sched_setaffinity', tid, ESRCH);
+        affinity.set(tid, words);
+      },
+    },
     isReady: () => isReady,
-    isAlive: () => processes.start(pid) === start,
+    isAlive,
     look() {
       const at = now();
       const tids = threads.list(pid);

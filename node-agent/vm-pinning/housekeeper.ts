@@ -61,7 +61,7 @@ export function createHousekeeper({ affinity, tree }: HousekeeperParts) {
       tree.setHousekeeping(path, free);
       return undefined;
     } catch (error) {
-      return `the cgroup housekeeping cannot be given CPUs ${free}: ${(error as Error).message}`;
+      return `the cgroup housekeeping cannot be given CPUs ${free.brief}: ${(error as Error).message}`;
     }
   };
 
@@ -101,7 +101,7 @@ export function createHousekeeper({ affinity, tree }: HousekeeperParts) {
     const held = moves.filter(({ tid }) => !moveTo(affinity, tid, wanted.get(tid) ?? goal.emulator));
     const [first] = held;
     const heldText =
-      first && `${held.length} threads are kept from their CPUs, as ${first.tid} from ${wanted.get(first.tid)}`;
+      first && `${held.length} threads are kept from their CPUs, as ${first.tid} from ${wanted.get(first.tid)?.brief}`;
     return {
       cgroup: free,
       emulator: goal.emulator,

@@ -69,7 +69,8 @@ export function createLauncherKeeper(parts: KeeperParts): LauncherKeeper {
     const guest = findGuest(tree.processes(path) ?? [], parts);
     if (guest === undefined) running = undefined;
     else if (running?.guest.pid !== guest.pid || running.guest.start !== guest.start) {
-      running = { guest, masks: createMaskKeeper(parts), keepHouse: createHousekeeper(parts) };
+      const own = { ...parts, affinity: guest.affinity };
+      running = { guest, masks: createMaskKeeper(own), keepHouse: createHousekeeper(own) };
     }
     return running;
   };

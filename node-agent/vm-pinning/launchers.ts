@@ -19,7 +19,7 @@ export interface Launcher {
   readonly wish: MaskWish | undefined;
   /** Why its mask cannot be read. */
   readonly problem: string | undefined;
-  /** Of the container that runs QEMU; undefined until the kubelet has told. */
+  /** Of the container that runs QEMU; undefined until the kubelet says. */
   readonly containerId: string | undefined;
 }
 
@@ -43,9 +43,15 @@ export function launcherOf(pod: z.infer<typeof launcherPod>): Launcher | undefin
     podName: name,
     vmi: recognized.vmi,
     ...wishOf(pod.metadata),
-    // containerd://<id>, cri-o://<id>
-    containerId: status?.containerID?.split('://')[1] || undefined,
+    containerId: idOf(status?.containerID ?? ''),
   };
+}
+
+/** `containerd://<id>`, `cri-o://<id>`. It names a directory: what is no plain name is none. */
+const CONTAINER_ID = /^[a-z0-9-]{1,32}:\/\/([A-Za-z0-9][A-Za-z0-9_.-]{0,127})$/;
+
+function idOf(text: string): string | undefined {
+  return CONTAINER_ID.exec(text)?.[1];
 }
 
 function wishOf(meta: z.infer<typeof objectMeta>): Pick<Launcher, 'wish' | 'problem'> {

@@ -1,15 +1,12 @@
-import { MAX_PINNING, MAX_PINNING_MESSAGE, type PinningState } from '../../kube/node-topology.ts';
-import { entryOf, formatMask } from '../../model/cpu-mask/mask.ts';
+import { MAX_PINNING_MESSAGE, type PinningState } from '../../kube/node-topology.ts';
+import { briefMask, entryOf } from '../../model/cpu-mask/mask.ts';
 import { type Overlap, overlaps } from '../../model/cpu-mask/overlap.ts';
 import { unionOf } from '../../model/cpu-set.ts';
 import type { LauncherView } from './launcher-keeper.ts';
 
 /** What the report says of the VMs with a mask, by pod uid. */
 export function pinningStates(views: readonly LauncherView[]): PinningState[] {
-  return views
-    .flatMap((view) => stateOf(view) ?? [])
-    .sort((a, b) => (a.podUID < b.podUID ? -1 : 1))
-    .slice(0, MAX_PINNING);
+  return views.flatMap((view) => stateOf(view) ?? []).sort((a, b) => (a.podUID < b.podUID ? -1 : 1));
 }
 
 function stateOf({ launcher, mask, threads }: LauncherView): PinningState | undefined {
@@ -42,7 +39,7 @@ export function maskOverlaps(views: readonly LauncherView[]): readonly Overlap<L
 /** `vCPU 0 on 1-2, vCPU 1 on 3`, for people. */
 export function pinsText({ launcher, mask }: LauncherView): string {
   if (mask === undefined || launcher.wish === undefined) return '';
-  const text = `CPU mask ${formatMask(launcher.wish.mask)}`;
+  const text = `CPU mask ${briefMask(launcher.wish.mask)}`;
   if (mask.pins.length === 0) return `${text}: ${mask.message ?? 'nothing is pinned'}`;
   return `${text}: ${mask.pins.map(({ vcpu, cpus }) => `vCPU ${vcpu} on ${cpus}`).join(', ')}`;
 }

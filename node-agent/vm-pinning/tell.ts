@@ -1,4 +1,5 @@
 import type { EventRecorder } from '../../kube/events.ts';
+import { cut } from '../../model/brief.ts';
 import type { Overlap } from '../../model/cpu-mask/overlap.ts';
 import type { Logger } from '../../runtime/log.ts';
 import type { AgentMetrics } from '../metrics.ts';
@@ -14,6 +15,8 @@ export interface TellerDeps {
 }
 
 const STATES = ['pinned', 'unpinned', 'refused'] as const;
+/** Characters of a message: it is kept, compared at each look, logged and sent. */
+const LONGEST = 1024;
 /** Overlaps that one Event names. */
 const NAMED = 8;
 
@@ -45,9 +48,9 @@ export function createTeller({ events, nodeName, log, metrics }: TellerDeps) {
     const { launcher, mask } = view;
     if (mask === undefined) return;
     const { state, reason, message = '' } = mask;
-    const text = state === 'pinned' ? pinsText(view) : message;
+    const text = cut(state === 'pinned' ? pinsText(view) : message, LONGEST);
     if (!isNews(`${launcher.uid} mask`, `${state} ${reason} ${text}`)) return;
-    if (reason === 'FellBack') record(launcher, 'Warning', 'CPUMaskFellBack', message);
+    if (reason === 'FellBack') record(launcher, 'Warning', 'CPUMaskFellBack', cut(message, LONGEST));
     else record(launcher, state === 'pinned' ? 'Normal' : 'Warning', REASONS[state], text);
   };
 
@@ -58,7 +61,7 @@ export function createTeller({ events, nodeName, log, metrics }: TellerDeps) {
       const { namespace, vmi } = launcher;
       log.info({ namespace, vmi: vmi.name, emulator }, 'CPUs of the emulator');
     }
-    const text = problems.join('; ');
+    const text = cut(problems.join('; '), LONGEST);
     if (isNews(`${launcher.uid} housekeeping`, text) && text !== '') {
       record(launcher, 'Warning', 'HousekeepingIncomplete', text);
     }
@@ -85,7 +88,7 @@ export function createTeller({ events, nodeName, log, metrics }: TellerDeps) {
     overlaps(found: readonly Overlap<LauncherView>[]): void {
       metrics.vmMaskOverlaps.set(found.length);
       const nameOf = ({ launcher: { namespace, vmi } }: LauncherView) => `${namespace}/${vmi.name}`;
-      const texts = found.slice(0, NAMED).map(({ a, b, cpus }) => `${nameOf(a)} and ${nameOf(b)} on ${cpus}`);
+      const texts = found.slice(0, NAMED).map(({ a, b, cpus }) => `${nameOf(a)} and ${nameOf(b)} on ${cpus.brief}`);
       const text = texts.join('; ') + (found.length > NAMED ? `; and ${found.length - NAMED} more` : '');
       if (text === overlapsTold) return;
       overlapsTold = text;

@@ -3,6 +3,7 @@ import type { Host } from '../../model/host.ts';
 import { COMPUTE } from '../../model/launcher/shapes.ts';
 import type { Assignments } from '../assignments/assignments.ts';
 import { createGuard, untilAborted } from '../duty.ts';
+import { createPaced } from '../paced.ts';
 import { allowedOf } from './guest.ts';
 import {
   createLauncherKeeper,
@@ -15,6 +16,22 @@ import type { Launcher } from './launchers.ts';
 import { maskOverlaps, pinningStates } from './states.ts';
 import { statusOf, type VmStatus } from './status.ts';
 import { createTeller, type TellerDeps } from './tell.ts';
+
+/**
+ * A look that takes longer than DEAR milliseconds is of a launcher that has far more processes or threads than a VM needs.
+ * It is looked at again after REST times as long: what it takes is from its own share, and the others' threads are kept as
+ * ever. A pass as a whole is followed by PASS_REST times as long without one.
+ */
+const DEAR = 20;
+const REST = 50;
+const PASS_REST = 3;
+
+/** A launcher's last look, and until when it must do (monotonic milliseconds). */
+interface Looked {
+  readonly launcher: Launcher;
+  readonly view: LauncherView;
+  readonly until: number;
+}
 
 export interface VmPinningDeps extends KeeperParts, TellerDeps {
   /** Follows the launchers of this node until the signal aborts. */
@@ -53,6 +70,7 @@ export function createVmPinning(deps: VmPinningDeps): VmPinning {
   const keepers = new Map<string, LauncherKeeper>();
   const listeners = new Set<() => void>();
   const tell = createTeller(deps);
+  const looked = new Map<string, Looked>();
   let views: readonly LauncherView[] = [];
   let states: readonly PinningState[] = [];
   let statesText = '[]';
@@ -88,8 +106,23 @@ export function createVmPinning(deps: VmPinningDeps): VmPinning {
       // A pod that is still there has lost its mask.
       keeper.release();
       keepers.delete(uid);
+      looked.delete(uid);
       tell.forget(uid);
     }
+  };
+
+  const look = (launcher: Launcher, node: NodeCpus): LauncherView => {
+    const { uid } = launcher;
+    const last = looked.get(uid);
+    const begun = performance.now();
+    if (last?.launcher === launcher && begun < last.until) return unchanged(last.view);
+    const keeper = keepers.get(uid) ?? createLauncherKeeper(deps);
+    keepers.set(uid, keeper);
+    const view = keeper.look(launcher, node);
+    const ended = performance.now();
+    const cost = ended - begun;
+    looked.set(uid, { launcher, view, until: cost > DEAR ? ended + REST * cost : 0 });
+    return view;
   };
 
   /** @returns whether there is anything that needs looking at again */
@@ -98,11 +131,7 @@ export function createVmPinning(deps: VmPinningDeps): VmPinning {
     const present = [...launchers].filter((launcher) => launcher !== undefined);
     const kept = present.filter((launcher) => isKept(launcher, node));
     forgetOthers(new Set(kept.map(({ uid }) => uid)));
-    views = kept.map((launcher) => {
-      const keeper = keepers.get(launcher.uid) ?? createLauncherKeeper(deps);
-      keepers.set(launcher.uid, keeper);
-      return keeper.look(launcher, node);
-    });
+    views = kept.map((launcher) => look(launcher, node));
     tell.views(views);
     tellOverlaps();
     publish();
@@ -112,6 +141,7 @@ export function createVmPinning(deps: VmPinningDeps): VmPinning {
   const end = () => {
     if (pinsAtEnd === 'restore') for (const keeper of keepers.values()) keeper.release();
     keepers.clear();
+    looked.clear();
     views = [];
     tellOverlaps();
     publish();
@@ -128,30 +158,34 @@ export function createVmPinning(deps: VmPinningDeps): VmPinning {
     async run(signal) {
       const guard = createGuard();
       let timer: NodeJS.Timeout | undefined;
-      const look = guard(() => {
+      const work = guard(() => {
         clearTimeout(timer);
         timer = undefined;
-        if (!signal.aborted && pass(watched.items.values())) timer = setTimeout(look, checkInterval * 1000);
+        if (!signal.aborted && pass(watched.items.values())) timer = setTimeout(paced.soon, checkInterval * 1000);
       });
-      let soon: NodeJS.Immediate | undefined;
       // A list of pods comes as one change for each of them.
-      const lookSoon = () => {
-        soon ??= setImmediate(() => {
-          soon = undefined;
-          look();
-        });
-      };
-      const watched = deps.watch(lookSoon);
-      const unsubscribe = assignments.subscribe(lookSoon);
-      lookSoon();
+      const paced = createPaced({ work, settle: 0, rest: PASS_REST });
+      const watched = deps.watch(paced.soon);
+      const unsubscribe = assignments.subscribe(paced.soon);
+      paced.soon();
       try {
         await Promise.race([watched.run(signal), untilAborted(signal), guard.failed]);
       } finally {
         unsubscribe();
         clearTimeout(timer);
-        clearImmediate(soon);
+        paced.cancel();
         end();
       }
     },
+  };
+}
+
+/** The view of a look that was not repeated: what it did is not done again. */
+function unchanged(view: LauncherView): LauncherView {
+  const { mask, housekeeping } = view;
+  return {
+    ...view,
+    mask: mask && { ...mask, moved: 0 },
+    housekeeping: housekeeping && { ...housekeeping, repairs: 0 },
   };
 }

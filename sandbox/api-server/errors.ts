@@ -95,6 +95,8 @@ export const badRequest = (message: string, options?: ErrorOptions) =>
 export const internal = (message: string, options?: ErrorOptions) =>
   new ApiError(500, 'InternalError', `Internal error occurred: ${message}`, undefined, options);
 
+export const notAcceptable = () => new ApiError(406, 'NotAcceptable', '406: Not Acceptable');
+
 export const expired = (message: string) => new ApiError(410, 'Expired', message);
 
 export const unauthorized = () => new ApiError(401, 'Unauthorized', 'Unauthorized');

@@ -7,7 +7,7 @@ import { bindPod, evictPod } from './pod-subresources.ts';
 import type { Target } from './registry.ts';
 import { type Exchange, type HandlerDeps, readDeleteOptions } from './request-options.ts';
 import type { Store } from './store.ts';
-import { unpauseInstance } from './vmi-subresources.ts';
+import { assertAcceptsAnything, unpauseInstance } from './vmi-subresources.ts';
 
 export interface Answer {
   readonly status: number;
@@ -36,6 +36,7 @@ export async function handleObject(deps: HandlerDeps, exchange: Exchange, target
   }
   if (type.kind === 'VirtualMachineInstance' && subresource === 'unpause') {
     if (request.method !== 'PUT') throw methodNotAllowed();
+    assertAcceptsAnything(request);
     await unpauseInstance(registry, { ...target, subresource: '' }, call);
     return { status: 202, body: success() };
   }

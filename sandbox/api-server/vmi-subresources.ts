@@ -1,6 +1,7 @@
+import type { IncomingMessage } from 'node:http';
 import { draftOf, type VirtualMachineInstance } from '../objects.ts';
 import type { Call } from './calls.ts';
-import { conflict } from './errors.ts';
+import { conflict, notAcceptable } from './errors.ts';
 import type { Registry, Target } from './registry.ts';
 
 /** Where KubeVirt's own API server serves what is done to VMIs. */
@@ -21,4 +22,13 @@ export async function unpauseInstance(registry: Registry, target: Target, call: 
     vmi.status.conditions = conditions.filter(({ type }) => type !== 'Paused');
     return vmi;
   });
+}
+
+/**
+ * KubeVirt's route declares no type that it produces, so go-restful lets in only clients that accept any.
+ * @throws ApiError 406
+ */
+export function assertAcceptsAnything({ headers: { accept = '*/*' } }: IncomingMessage): void {
+  const types = accept.split(',').map((type) => type.split(';')[0]?.trim());
+  if (!types.includes('*/*')) throw notAcceptable();
 }

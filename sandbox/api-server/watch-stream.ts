@@ -47,7 +47,8 @@ export function streamWatch(deps: HandlerDeps, exchange: Exchange, matches: Pred
     },
     (event) => {
       if (event.type === 'ERROR') failed = true;
-      response.write(`${JSON.stringify(encode(event))}\n`);
+      // Changes go on to come between the end of the watch and the close of its connection.
+      if (!response.writableEnded && !response.destroyed) response.write(`${JSON.stringify(encode(event))}\n`);
     },
   );
   const seconds = Number(query.get('timeoutSeconds') || DEFAULT_SECONDS);

@@ -40,10 +40,21 @@ const extender = z.strictObject({
   ignorable: z.boolean().default(false),
 });
 
+const leaderElection = z.strictObject({
+  leaderElect: z.boolean().default(true),
+  resourceNamespace: z.string().default('kube-system'),
+  resourceName: z.string().default('kube-scheduler'),
+  resourceLock: z.literal('leases').default('leases'),
+  leaseDuration: duration.default(15_000),
+  renewDeadline: duration.default(10_000),
+  retryPeriod: duration.default(2000),
+});
+
 /** The real scheduler decodes strictly too: an unknown field in an extender is a configuration it does not start with. */
 const configuration = z.object({
   apiVersion: z.literal('kubescheduler.config.k8s.io/v1'),
   kind: z.literal('KubeSchedulerConfiguration'),
+  leaderElection: leaderElection.optional(),
   profiles: z.array(z.looseObject({ schedulerName: z.string().default('default-scheduler') })).optional(),
   extenders: z
     .array(
@@ -58,6 +69,7 @@ const configuration = z.object({
 });
 
 export type SchedulerConfiguration = Readonly<z.infer<typeof configuration>>;
+export type LeaderElectionSettings = Readonly<z.infer<typeof leaderElection>>;
 export type ExtenderConfiguration = Readonly<z.infer<typeof extender>>;
 
 export class SchedulerConfigurationError extends PlumblineError {

@@ -8,6 +8,7 @@ import { decide } from './decision.ts';
 import { createExtender } from './extender.ts';
 import { COMPONENT, reportFailure } from './failure-report.ts';
 import { fitErrorMessage } from './fit-error.ts';
+import { createLeaderLease } from './leader-lease.ts';
 import { createSchedulingQueue } from './scheduling-queue.ts';
 import { nodeWakes, podChangedItself, podWakes } from './signals.ts';
 
@@ -25,7 +26,8 @@ export interface SchedulerOptions {
 }
 
 export interface Scheduler {
-  start(): void;
+  /** Resolves once it leads, where it elects. */
+  start(): Promise<void>;
   /** Waits for the attempt and the bindings under way. */
   stop(): Promise<void>;
 }
@@ -48,6 +50,10 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
   const view = createClusterView();
   const bindings = new Set<Promise<void>>();
   const ends: (() => void)[] = [];
+  const { leaderElection } = configuration;
+  const lease = leaderElection?.leaderElect
+    ? createLeaderLease({ client, settings: leaderElection, now, onFault })
+    : undefined;
   let timer: NodeJS.Timeout | undefined;
   let loop: Promise<void> | undefined;
   let running = false;
@@ -130,7 +136,8 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
   };
 
   return {
-    start() {
+    async start() {
+      await lease?.start();
       running = true;
       ends.push(client.follow(NODES, onNode), client.follow(PODS, onPod));
     },
@@ -140,6 +147,7 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
       for (const end of ends.splice(0)) end();
       await loop;
       await Promise.all(bindings);
+      await lease?.stop();
       for (const extender of extenders) extender.close();
     },
   };

@@ -68,7 +68,8 @@ export function instanceStatusOf(vmi: VirtualMachineInstance, phase: string, pod
   const { nodeName } = pod?.spec ?? {};
   if (nodeName) status.nodeName = nodeName;
   if (nodeName && pod?.metadata.uid) status.activePods = { [pod.metadata.uid]: nodeName };
-  const conditions = [...(status.conditions ?? [])];
+  // That it could not be created is said until it is.
+  const conditions = (status.conditions ?? []).filter(({ type }) => pod === undefined || type !== 'Synchronized');
   setCondition(conditions, { type: 'Ready', status: phase === 'Running' ? 'True' : 'False' }, time);
   const begins = phase === 'Running' && vmi.status?.phase !== 'Running';
   if (begins && at(vmi, 'spec', 'startStrategy') === 'Paused') setCondition(conditions, PAUSED, time);

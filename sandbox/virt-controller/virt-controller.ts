@@ -97,6 +97,12 @@ export function createVirtController({
       if (!(error instanceof ApiError)) throw error;
       const message = `Error creating pod: ${error.message}`;
       await client.record(COMPONENT, vmi, { type: 'Warning', reason: 'FailedCreate', message });
+      const failed = { type: 'Synchronized', status: 'False', reason: 'FailedCreate', message } as const;
+      await client.edit(VIRTUAL_MACHINE_INSTANCES, vmi, (draft) => {
+        const conditions = [...(draft.status?.conditions ?? [])];
+        setCondition(conditions, failed, timestamp(now()));
+        draft.status = { ...draft.status, conditions };
+      });
       // The webhook may be back, or the quota raised, without anything here changing.
       const { namespace = 'default', name } = vmi.metadata;
       turns.takeLater(`vmi/${namespace}/${name}`, RETRY_SECONDS, () => syncInstance(namespace, name));

@@ -1,8 +1,8 @@
 import { type LeaseObservation, NOTHING_OBSERVED, observeLease } from '../../model/lease/observer.ts';
+import { leaseSeconds } from '../../model/lease/timing.ts';
 
 /** The Lease by which a node's agent says that it lives is this and the node's name. */
 export const AGENT_LEASE_PREFIX = 'plumbline-agent-';
-const DEFAULT_DURATION = 40;
 
 export interface AgentLease {
   readonly node: string;
@@ -13,21 +13,24 @@ export interface AgentLease {
 
 /**
  * Whether reports are still kept: by the lease of each node's agent, which has to change within its duration as seen
- * from here. A node whose agent has no lease is not judged. Times are seconds of one monotonic clock.
+ * from here. A node whose agent never had a lease is not judged. Times are seconds of one monotonic clock.
  */
 export class AgentHealth {
   readonly #agents = new Map<string, { observation: LeaseObservation; duration: number; heard: number }>();
 
   changed({ node, renewTime, duration }: AgentLease, now: number): void {
     const before = this.#agents.get(node);
-    const lasts = duration ?? DEFAULT_DURATION;
+    const said = leaseSeconds(duration);
     const reading = { kind: 'read', renewTime } as const;
-    const observation = observeLease(before?.observation ?? NOTHING_OBSERVED, reading, now, { duration: lasts });
+    const observation = observeLease(before?.observation ?? NOTHING_OBSERVED, reading, now, { duration: said });
     const isNews = before === undefined || observation.changedAt !== before.observation.changedAt;
+    // A renewal counts for as long as the lease said when it was made.
+    const lasts = isNews ? said : Math.min(said, before.duration);
     this.#agents.set(node, { observation, duration: lasts, heard: isNews ? now : before.heard });
   }
 
-  gone(node: string): void {
+  /** Both the node and the lease of its agent are gone. A lease alone that is deleted is one that is not renewed. */
+  forget(node: string): void {
     this.#agents.delete(node);
   }
 

@@ -1,13 +1,15 @@
-import type { NodeTopologyStatus } from '../../kube/node-topology.ts';
+import type { ClaimRefusal, NodeTopologyStatus } from '../../kube/node-topology.ts';
 import { Breaker } from '../../model/claims/breaker.ts';
 import type { Claim, ClaimEnd } from '../../model/claims/claim.ts';
 import { Ledger } from '../../model/claims/ledger.ts';
-import { PlumblineError } from '../../model/errors.ts';
 import { lastingCpus } from '../../model/kubelet/pod-request.ts';
+import { checkReport, faultOfError, type NodeFacts, type ReportFault } from '../../model/report/check.ts';
 import type { Logger } from '../../runtime/log.ts';
 import { Fleet, NodeFlag } from './fleet.ts';
 import { HostRefusals } from './host-refusals.ts';
+import { LostPlaces } from './lost-places.ts';
 import type { PodNeeds } from './pod-needs.ts';
+import { PodOwners } from './pod-owners.ts';
 import type { PodView } from './pod-view.ts';
 
 /** What follows from a change, for those who act on it. Called after the state has changed. */
@@ -16,7 +18,7 @@ export interface StateListeners {
   readonly improved: (node: string) => void;
   /** The pod is bound, gone, or has ended. */
   readonly settled: (uid: string) => void;
-  /** A pod waits for a node. */
+  /** The scheduler has found no node for a pod that an extender may have refused. */
   readonly waiting: (pod: PodView) => void;
   /** A pod is on a node and has not started: changes of it come here too. */
   readonly starting: (pod: PodView) => void;
@@ -25,10 +27,14 @@ export interface StateListeners {
   readonly claimEnded: (claim: Claim<PodNeeds>, end: ClaimEnd) => void;
   /** What a node's labels and conditions should be may have changed. */
   readonly nodeFacts: (node: string) => void;
+  /** A node's report is quarantined, for another reason than before, or no longer (undefined). */
+  readonly quarantined: (node: string, fault: ReportFault | undefined) => void;
 }
 
-export interface NodeView {
+export interface NodeView extends NodeFacts {
   readonly dpuHost: boolean;
+  /** Where it stands, as of `domainsText`. */
+  readonly domains?: string;
 }
 
 /** The cluster as this process knows it, fed by watches and filter calls. No I/O. */
@@ -36,21 +42,26 @@ export class ClusterState {
   readonly fleet = new Fleet();
   readonly ledger: Ledger<PodNeeds>;
   readonly hostRefusals = new HostRefusals();
+  readonly lostPlaces: LostPlaces;
   readonly breaker = new Breaker();
+  readonly owners = new PodOwners();
   /** Pods on a node that have not started, by node. */
   readonly #starting = new Map<string, Map<string, PodView>>();
+  /** What the Node objects say of their machines. */
+  readonly #facts = new Map<string, NodeFacts>();
+  readonly #faults = new Map<string, ReportFault>();
   readonly #listeners: StateListeners;
   readonly #log: Logger;
 
-  constructor(listeners: StateListeners, promiseSeconds: number, log: Logger) {
+  constructor(listeners: StateListeners, log: Logger) {
     this.#listeners = listeners;
     this.#log = log;
     this.ledger = new Ledger({
-      promiseSeconds,
       isShown: (node, uid) => this.fleet.shows(this.fleet.names.find(node), uid),
       onHeld: (node) => this.#heldChanged(node),
       onEnd: listeners.claimEnded,
     });
+    this.lostPlaces = new LostPlaces(this.fleet, this.ledger);
   }
 
   startingOn(node: string): PodView[] {
@@ -64,36 +75,72 @@ export class ClusterState {
     if (before && after && before.uid !== after.uid) this.podChanged(before, undefined, synced);
     if (before?.node !== undefined) this.#starting.get(before.node)?.delete(before.uid);
     if (after === undefined) {
-      this.ledger.deleted(uid);
+      this.ledger.deleted(before?.kubeletUid ?? uid);
       this.#listeners.settled(uid);
       return;
     }
-    if (after.needs.exclusive) this.ledger.observe({ ...after, pod: after.needs });
+    if (after.needs.exclusive) this.ledger.observe({ ...after, uid: after.kubeletUid, pod: after.needs });
     if (after.rejected !== undefined && before?.rejected === undefined && synced) this.#listeners.rejected(after);
     if (after.terminal || after.node !== undefined || after.deleting) this.#listeners.settled(uid);
-    else if (after.unscheduled) this.#listeners.waiting(after);
+    else if (after.mayBeRefused) this.#listeners.waiting(after);
     if (after.node !== undefined && after.pending && !after.terminal && !after.deleting) this.#isStarting(after);
   }
 
-  reportChanged(node: string, status: NodeTopologyStatus | undefined): void {
-    try {
-      if (status === undefined) this.fleet.removeReport(node);
-      else this.fleet.setReport(node, status);
-    } catch (err) {
-      if (!(err instanceof PlumblineError)) throw err;
-      this.#log.warn({ err, node }, 'passed over a report that contradicts itself');
-    }
-    this.hostRefusals.reported(node);
+  /** Reports that are quarantined, by node. */
+  get faults(): ReadonlyMap<string, ReportFault> {
+    return this.#faults;
+  }
+
+  /** @param unreadable why there is a report that cannot be read */
+  reportChanged(node: string, status: NodeTopologyStatus | undefined, unreadable?: Error): void {
+    const fault = this.#takeReport(node, status);
+    this.#setFault(node, unreadable === undefined ? fault : faultOfError(unreadable));
+    this.#takeRefusals(node, fault === undefined ? (status?.refusals ?? []) : []);
     this.ledger.reported(node, this.fleet.shown(node));
+    this.#lookForLostPlaces(node);
     this.#listeners.nodeFacts(node);
     this.#listeners.improved(node);
   }
 
   nodeChanged(node: string, view: NodeView | undefined): void {
     this.fleet.set(node, NodeFlag.dpuHost, view?.dpuHost ?? false);
+    // A node that is gone gives its number back.
+    if (view === undefined) this.fleet.setDomains(node, '');
     this.fleet.set(node, NodeFlag.node, view !== undefined);
+    if (view !== undefined) this.fleet.setDomains(node, view.domains ?? '');
+    if (view === undefined) this.#facts.delete(node);
+    else this.#facts.set(node, { cpus: view.cpus, arch: view.arch });
+    if (this.fleet.shape(this.fleet.names.find(node)) !== undefined) this.#setFault(node, this.#check(node));
     this.#listeners.nodeFacts(node);
     if (view) this.#listeners.improved(node);
+  }
+
+  /** Takes a report up, or forgets the node's report where this one cannot be true. Whatever is wrong stays that node's. */
+  #takeReport(node: string, status: NodeTopologyStatus | undefined): ReportFault | undefined {
+    try {
+      if (status === undefined) this.fleet.removeReport(node);
+      else this.fleet.setReport(node, status);
+      return status && this.#check(node);
+    } catch (error) {
+      this.fleet.removeReport(node);
+      return faultOfError(error);
+    }
+  }
+
+  #check(node: string): ReportFault | undefined {
+    const shape = this.fleet.shape(this.fleet.names.find(node));
+    return shape && checkReport(shape.empty.host, this.#facts.get(node));
+  }
+
+  #setFault(node: string, fault: ReportFault | undefined): void {
+    const before = this.#faults.get(node);
+    if (before?.message === fault?.message) return;
+    if (fault === undefined) this.#faults.delete(node);
+    else this.#faults.set(node, fault);
+    this.fleet.set(node, NodeFlag.quarantined, fault !== undefined);
+    if (fault === undefined) this.#log.info({ node }, 'trusting the report of a node again');
+    else this.#log.warn({ node, code: fault.code, fault: fault.message }, 'quarantined the report of a node');
+    this.#listeners.quarantined(node, fault);
   }
 
   setFlag(node: string, flag: 'dpuDead' | 'draCpu' | 'stale', value: boolean): void {
@@ -105,14 +152,33 @@ export class ClusterState {
     const node = pod.node ?? '';
     const there = this.#starting.get(node) ?? new Map<string, PodView>();
     this.#starting.set(node, there.set(pod.uid, pod));
-    if (pod.refusedOnHost !== undefined) this.hostRefusals.add(node, pod.needs.key);
     this.#listeners.starting(pod);
+  }
+
+  /** A pod that cannot start where it is bound, by the word of that node's own agent. */
+  #takeRefusals(node: string, refusals: readonly ClaimRefusal[]): void {
+    const fresh = this.hostRefusals.reported(node, refusals);
+    if (fresh.size === 0) return;
+    for (const pod of this.startingOn(node)) {
+      if (!fresh.has(`${pod.namespace}/${pod.name}`) || this.hostRefusals.of(node, pod) === undefined) continue;
+      this.hostRefusals.add(node, pod.needs.key);
+      this.#listeners.starting(pod);
+    }
+  }
+
+  /** Pods in flight were promised their places by a report before this one. */
+  #lookForLostPlaces(node: string): void {
+    this.lostPlaces.changed(node);
+    const lost = this.lostPlaces.on(node);
+    if (lost.size === 0) return;
+    for (const pod of this.startingOn(node)) if (lost.has(pod.uid)) this.#listeners.starting(pod);
   }
 
   /** Room comes back when a claim ends, and on the nodes that a claim leaves when it is narrowed to one. */
   #heldChanged(node: string): void {
     const before = this.fleet.held(this.fleet.names.find(node));
     const held = this.ledger.heldOn(node);
+    this.lostPlaces.changed(node);
     const cpus = held.reduce((sum, { pod }) => sum + lastingCpus(pod.request), 0);
     this.fleet.setHeld(node, held.length, cpus);
     if (held.length < before) this.#listeners.improved(node);

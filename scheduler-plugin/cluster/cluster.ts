@@ -1,11 +1,9 @@
 import * as z from 'zod';
 import type { KubeClient } from '../../kube/client.ts';
-import {
-  NODE_TOPOLOGY_API,
-  type NodeTopologyStatus,
-  nodeTopology,
-  type PinningState,
-} from '../../kube/node-topology.ts';
+import { createInterning } from '../../kube/interning.ts';
+import { pagesOf } from '../../kube/list-pages.ts';
+import { factsOfNode } from '../../kube/node-facts.ts';
+import { NODE_TOPOLOGY_API, nodeTopologyStatus, type PinningState } from '../../kube/node-topology.ts';
 import { createReflector } from '../../kube/reflector.ts';
 import { lease, node as nodeSchema, objectMeta } from '../../kube/resources.ts';
 import {
@@ -16,19 +14,25 @@ import {
   NAMESPACE,
   THREADS_PER_CORE_LABEL,
 } from '../../model/names.ts';
+import type { NodeFacts } from '../../model/report/check.ts';
+import { createFairIntake } from '../../runtime/fair-intake.ts';
 import type { Logger } from '../../runtime/log.ts';
+import { createSlices } from '../../runtime/slices.ts';
 import { sleep } from '../../runtime/time.ts';
 import { AGENT_LEASE_PREFIX, AgentHealth } from './agent-health.ts';
 import type { ClusterState } from './cluster-state.ts';
 import type { LeaseView } from './dpu-health.ts';
+import { domainsText } from './node-domains.ts';
 import type { NeedsReader } from './pod-needs.ts';
 import { observedPod, type PodView, podViewOf } from './pod-view.ts';
 
 /** What the Node object says of what is written there. */
-export interface WrittenFacts {
+export interface WrittenFacts extends NodeFacts {
   readonly dpuHost: boolean;
   readonly threadsPerCore: string | undefined;
   readonly fullPcpus: string | undefined;
+  /** As of `domainsText`. */
+  readonly domains: string;
   /** The status of the DPUReady condition. */
   readonly dpuReady: string | undefined;
 }
@@ -47,9 +51,11 @@ export interface Cluster {
   onPod(listener: PodListener | undefined): void;
   /**
    * Reads the pods that have not started anew, past the watch: what another replica promised and the scheduler bound
-   * a moment ago is known after this. @throws KubeError
+   * a moment ago is known after this.
+   * @param before called with each of them, before the ledger sees it
+   * @throws KubeError
    */
-  catchUp(signal: AbortSignal): Promise<void>;
+  catchUp(signal: AbortSignal, before?: (pod: PodView) => void): Promise<void>;
 }
 
 export interface ClusterOptions {
@@ -73,12 +79,15 @@ const resourceSlice = z.object({
 const DRA_CPU_DRIVER = 'dra.cpu';
 /** Seconds between two looks at which agents have fallen silent. */
 const SWEEP = 1;
+/** Pods of one page. */
+const CATCH_UP_PAGE = 500;
 const LEASES = '/apis/coordination.k8s.io/v1/namespaces';
 
 export function createCluster(options: ClusterOptions): Cluster {
   const { client, state, reader, dpuLeaseNamespace, dpuLeaseChanged, log, now } = options;
   const shared = { client, log, now };
   const agents = new AgentHealth();
+  const intern = createInterning();
   let stale: ReadonlySet<string> = new Set();
   let podListener: PodListener | undefined;
 
@@ -91,10 +100,13 @@ export function createCluster(options: ClusterOptions): Cluster {
       dpuHost: metadata.labels?.[DPU_HOST_LABEL] !== undefined,
       threadsPerCore: metadata.labels?.[THREADS_PER_CORE_LABEL],
       fullPcpus: metadata.labels?.[FULL_PCPUS_LABEL],
+      domains: intern(domainsText(metadata.labels)),
       dpuReady: status?.conditions?.find(({ type }) => type === DPU_READY_CONDITION)?.status,
+      ...factsOfNode({ metadata, status }),
     }),
     onChange: ({ key, before, after }) => {
-      if (!before || !after || before.dpuHost !== after.dpuHost) state.nodeChanged(key, after);
+      if (!before || !after || !sameView(before, after)) state.nodeChanged(key, after);
+      if (!after && !agentLeases.items.has(`${NAMESPACE}/${AGENT_LEASE_PREFIX}${key}`)) agents.forget(key);
     },
   });
   const pods = createReflector({
@@ -121,7 +133,7 @@ export function createCluster(options: ClusterOptions): Cluster {
     project: (object) => leaseView(object, AGENT_LEASE_PREFIX),
     onChange: ({ before, after }) => {
       if (after) agents.changed(after, now());
-      else if (before) agents.gone(before.node);
+      else if (before && !nodes.items.has(before.node)) agents.forget(before.node);
     },
   });
   const slices = createReflector({
@@ -170,42 +182,52 @@ export function createCluster(options: ClusterOptions): Cluster {
     onPod(listener) {
       podListener = listener;
     },
-    async catchUp(signal) {
-      const list = z.object({
-        items: z.array(z.unknown()).nullish(),
-        metadata: z.object({ continue: z.string().optional() }),
-      });
-      let token: string | undefined;
-      do {
-        const query = { fieldSelector: 'status.phase=Pending', limit: 500, continue: token };
-        const page = list.parse(await client.get('/api/v1/pods', { query, signal, timeout: 10 }));
-        for (const item of page.items ?? []) {
-          const pod = observedPod.safeParse(item);
-          const view = pod.success ? podViewOf(pod.data, reader) : undefined;
-          if (view?.needs.exclusive) state.ledger.observe({ ...view, pod: view.needs });
+    async catchUp(signal, before) {
+      // Without promises to restore only what is bound counts.
+      const bound = before === undefined ? ',spec.nodeName!=' : '';
+      const query = { fieldSelector: `status.phase=Pending${bound}` };
+      const slices = createSlices();
+      for await (const { items } of pagesOf({ client, path: '/api/v1/pods', query, page: CATCH_UP_PAGE, signal })) {
+        for (const item of items ?? []) {
+          await slices.run(() => {
+            const pod = observedPod.safeParse(item);
+            const view = pod.success ? podViewOf(pod.data, reader) : undefined;
+            if (!view?.needs.exclusive) return;
+            before?.(view);
+            state.ledger.observe({ ...view, uid: view.kubeletUid, pod: view.needs });
+          });
         }
-        token = page.metadata.continue === '' ? undefined : page.metadata.continue;
-      } while (token !== undefined);
+      }
     },
   };
 }
 
-/** Nothing is kept of a report here: what counts goes into the state's arrays at once. */
+function sameView(a: WrittenFacts, b: WrittenFacts): boolean {
+  return a.dpuHost === b.dpuHost && a.cpus === b.cpus && a.arch === b.arch && a.domains === b.domains;
+}
+
+/** A report as it comes: read when it is taken up, since reading is most of what it costs. */
+const rawReport = z.object({ metadata: objectMeta, status: z.unknown() });
+
+/** Nothing is kept of a report here: what counts goes into the state's arrays. */
 function createReports({ client, state, pinningReported, log, now }: ClusterOptions) {
-  const take = (node: string, status: NodeTopologyStatus | undefined): void => {
-    state.reportChanged(node, status);
+  const take = (node: string, raw: unknown): void => {
+    const read = raw == null ? undefined : nodeTopologyStatus.safeParse(raw);
+    const status = read?.success === true ? read.data : undefined;
+    state.reportChanged(node, status, read?.success === false ? read.error : undefined);
     pinningReported(node, status?.pinning ?? []);
   };
+  const intake = createFairIntake(take);
   return createReflector({
     client,
     path: `/apis/${NODE_TOPOLOGY_API.apiVersion}/${NODE_TOPOLOGY_API.plural}`,
-    schema: nodeTopology,
+    schema: rawReport,
     project: ({ metadata, status }) => {
-      take(metadata.name ?? '', status);
+      intake.offer(metadata.name ?? '', status);
       return true;
     },
     onChange: ({ key, after }) => {
-      if (after === undefined) take(key, undefined);
+      if (after === undefined) intake.offer(key, undefined);
     },
     log,
     now,

@@ -10,6 +10,7 @@ import {
   NOTHING_OBSERVED,
   observeLease,
 } from '../../model/lease/observer.ts';
+import { DEFAULT_LEASE_SECONDS, leaseSeconds } from '../../model/lease/timing.ts';
 import { DPU_LEASE_PREFIX } from '../../model/names.ts';
 import type { Logger } from '../../runtime/log.ts';
 
@@ -31,10 +32,16 @@ export interface DpuVerdict {
 /**
  * Whether the DPU of each node is alive, by watching its lease change. The watch brings renewals; silence on a watch
  * proves nothing, so when a lease is due to have been renewed it is read once from the API server before the DPU
- * counts as dead, and again every few seconds while it is not alive.
+ * counts as dead, and again every few seconds while it is not alive. Only leases of nodes that are DPU hosts are read, and
+ * nothing is kept of a lease that is gone and whose node is none.
+ *
+ * A replica that has just started has seen no renewal of any lease. For the duration of a lease it goes by what the
+ * replica before has written into the node's condition: a renewal comes in that time, or the DPU is dead.
  */
 export interface DpuHealth {
   changed(node: string, view: LeaseView | undefined): void;
+  /** The node is there, is gone, or has become a DPU host or ceased to be one. */
+  nodeChanged(node: string): void;
   verdict(node: string): DpuVerdict;
   stop(): void;
 }
@@ -44,55 +51,56 @@ export interface DpuHealthOptions {
   readonly namespace: string;
   /** Whether a DPU counts as alive while the API server cannot be asked. */
   readonly whenUnknown: 'ready' | 'not-ready';
-  /** Renewals in a row before a DPU counts as alive: 2 where somebody else's host side writes the lease as well. */
-  readonly proof: number;
+  /** Renewals in a row before a DPU counts as alive, where one counts for so many seconds. */
+  readonly proof: (duration: number) => number;
+  readonly isDpuHost: (node: string) => boolean;
+  /** The status of the node's condition plumbline.dev/DPUReady. */
+  readonly recorded: (node: string) => string | undefined;
   /** Called with a DPU's first verdict, and whenever its state changes. */
   readonly onChange: (node: string, verdict: DpuVerdict) => void;
+  /** Called when nothing is kept of the node's DPU any more. */
+  readonly onForgotten: (node: string) => void;
   readonly log: Logger;
   /** Monotonic seconds. */
   readonly now: () => number;
 }
 
-/** Where a lease does not say how long a renewal counts. */
-const DEFAULT_DURATION = 40;
-
 interface Watched {
   observation: LeaseObservation;
+  /** Seconds that the last renewal counts. */
   duration: number;
+  renewTime: string | undefined;
   ready: boolean;
-  /** As it was told last. */
+  /** As it was reported last. */
   state: LeaseState | undefined;
   timer: NodeJS.Timeout | undefined;
+  /** The API server said last that there is no such lease. */
+  missing: boolean;
 }
 
-export function createDpuHealth({
-  client,
-  namespace,
-  whenUnknown,
-  proof,
-  onChange,
-  log,
-  now,
-}: DpuHealthOptions): DpuHealth {
+export function createDpuHealth(options: DpuHealthOptions): DpuHealth {
+  const { client, namespace, whenUnknown, isDpuHost, recorded, onChange, onForgotten, log, now } = options;
   const watched = new Map<string, Watched>();
 
-  const verdictOf = ({ observation, duration }: Watched): DpuVerdict => {
-    const { state, age } = judgeLease(observation, now(), { duration, proof });
-    return { state, age, ready: isReady(state, whenUnknown) };
+  const termsOf = ({ duration }: Watched) => ({ duration, proof: options.proof(duration) });
+
+  const verdictOf = (node: string, dpu: Watched): DpuVerdict => {
+    const { state, age, until } = judgeLease(dpu.observation, now(), termsOf(dpu));
+    const isVouchedFor = state === 'unproven' && until !== undefined && recorded(node) === 'True';
+    return { state, age, ready: isReady(state, whenUnknown) || isVouchedFor };
   };
 
   const settle = (node: string, dpu: Watched): void => {
-    const verdict = verdictOf(dpu);
-    if (verdict.ready !== dpu.ready) {
-      dpu.ready = verdict.ready;
+    const verdict = verdictOf(node, dpu);
+    const isNews = verdict.state !== dpu.state || verdict.ready !== dpu.ready;
+    if (verdict.ready !== dpu.ready)
       log.info({ node, ...verdict }, verdict.ready ? 'the DPU is alive' : 'the DPU is not alive');
-    }
-    if (verdict.state !== dpu.state) {
-      dpu.state = verdict.state;
-      onChange(node, verdict);
-    }
+    dpu.ready = verdict.ready;
+    dpu.state = verdict.state;
+    if (isNews) onChange(node, verdict);
     clearTimeout(dpu.timer);
-    const { until } = judgeLease(dpu.observation, now(), { duration: dpu.duration, proof });
+    if (!isDpuHost(node)) return;
+    const { until } = judgeLease(dpu.observation, now(), termsOf(dpu));
     const wait = until === undefined ? Math.max(1, dpu.duration / 4) : until - now() + 0.01;
     dpu.timer = setTimeout(() => void look(node, dpu), wait * 1000);
     dpu.timer.unref();
@@ -100,9 +108,20 @@ export function createDpuHealth({
 
   const look = async (node: string, dpu: Watched): Promise<void> => {
     const reading = await read(node);
-    if (watched.get(node) !== dpu) return;
-    dpu.observation = observeLease(dpu.observation, reading, now(), { duration: dpu.duration, proof });
-    settle(node, dpu);
+    if (watched.get(node) === dpu) take(node, dpu, reading);
+  };
+
+  const take = (node: string, dpu: Watched, reading: LeaseReading): void => {
+    dpu.observation = observeLease(dpu.observation, reading, now(), termsOf(dpu));
+    dpu.missing = reading.kind === 'failed' ? dpu.missing : reading.kind === 'missing';
+    if (dpu.missing && !isDpuHost(node)) forget(node, dpu);
+    else settle(node, dpu);
+  };
+
+  const forget = (node: string, { timer }: Watched): void => {
+    clearTimeout(timer);
+    watched.delete(node);
+    onForgotten(node);
   };
 
   const read = async (node: string): Promise<LeaseReading> => {
@@ -119,27 +138,40 @@ export function createDpuHealth({
     changed(node, view) {
       const dpu = watched.get(node) ?? {
         observation: NOTHING_OBSERVED,
-        duration: DEFAULT_DURATION,
+        duration: DEFAULT_LEASE_SECONDS,
+        renewTime: undefined,
         ready: false,
         state: undefined,
+        missing: false,
         timer: undefined,
       };
       watched.set(node, dpu);
-      dpu.duration = view?.duration ?? dpu.duration;
-      const reading: LeaseReading =
-        view === undefined ? { kind: 'missing' } : { kind: 'read', renewTime: view.renewTime };
-      dpu.observation = observeLease(dpu.observation, reading, now(), { duration: dpu.duration, proof });
-      settle(node, dpu);
+      if (view !== undefined) dpu.duration = durationAfter(dpu, view);
+      take(node, dpu, view === undefined ? { kind: 'missing' } : { kind: 'read', renewTime: view.renewTime });
+    },
+    nodeChanged(node) {
+      const dpu = watched.get(node);
+      if (dpu === undefined) return;
+      if (dpu.missing && !isDpuHost(node)) forget(node, dpu);
+      else settle(node, dpu);
     },
     verdict(node) {
       const dpu = watched.get(node);
       // Without a lease the feature is off for this node, or its agent has not come up: nothing says that the DPU is dead.
       if (dpu === undefined) return { ready: whenUnknown === 'ready', state: 'unknown', age: undefined };
-      return verdictOf(dpu);
+      return verdictOf(node, dpu);
     },
     stop() {
       for (const { timer } of watched.values()) clearTimeout(timer);
       watched.clear();
     },
   };
+}
+
+/** A renewal counts for as long as the lease said when it was made: a longer duration written later revives nothing. */
+function durationAfter(dpu: Watched, { renewTime, duration }: LeaseView): number {
+  const said = leaseSeconds(duration);
+  const isRenewal = renewTime !== dpu.renewTime || renewTime === undefined;
+  dpu.renewTime = renewTime;
+  return isRenewal ? said : Math.min(said, dpu.duration);
 }

@@ -1,9 +1,12 @@
+import { createHash } from 'node:crypto';
 import type { NodeTopologyStatus } from '../../kube/node-topology.ts';
-import { CpuSet, unionOf } from '../../model/cpu-set.ts';
+import { type CpuSet, unionOf } from '../../model/cpu-set.ts';
+import { assignedCpus } from '../../model/kubelet/report.ts';
 import { CoarseFit } from '../../model/placement/coarse.ts';
 import { type PlacementHost, withAssignments } from '../../model/placement/needs.ts';
 import { NameIndex, UNKNOWN } from '../wire/name-index.ts';
 import { ChangeLog } from './change-log.ts';
+import { NodeDomains } from './node-domains.ts';
 import { createNodeShapes, type NodeShape } from './node-shapes.ts';
 
 /** What is kept of a report's assignment. */
@@ -11,6 +14,14 @@ export interface Assignment {
   readonly podUID: string;
   readonly container: string;
   readonly cpus: string;
+}
+
+/** Characters of a load that is kept as it is; of a longer one a digest is, since loads are keys of caches. */
+const LONGEST_LOAD = 128;
+
+function loadOf({ id }: NodeShape, owned: CpuSet): string {
+  const text = `${id} ${owned}`;
+  return text.length <= LONGEST_LOAD ? text : createHash('sha256').update(text).digest('base64');
 }
 
 /** What is true of a node, as bits. */
@@ -25,6 +36,8 @@ export const NodeFlag = {
   draCpu: 8,
   /** Its agent has not been heard of for too long. */
   stale: 16,
+  /** Its report contradicts its Node. */
+  quarantined: 32,
 } as const;
 type Flag = (typeof NodeFlag)[keyof typeof NodeFlag];
 
@@ -40,6 +53,7 @@ const PREPARED = 512;
 export class Fleet {
   readonly names = new NameIndex();
   readonly coarse = new CoarseFit();
+  readonly domains = new NodeDomains();
   /** Nodes of which anything has changed. */
   readonly changes = new ChangeLog(CHANGES);
   readonly #shapes = createNodeShapes();
@@ -82,6 +96,12 @@ export class Fleet {
     if (!value) this.#dropIfUnknown(name, id);
   }
 
+  /** @param text of `domainsText` */
+  setDomains(name: string, text: string): void {
+    const id = this.names.find(name);
+    if (id !== UNKNOWN) this.domains.set(id, text);
+  }
+
   /** The shape of a node that has reported, undefined for any other. */
   shape(id: number): NodeShape | undefined {
     return this.#shape[id];
@@ -92,6 +112,11 @@ export class Fleet {
     return this.#loads[id] ?? '';
   }
 
+  /** The shape of a node whose report counts: there is one, it is fresh, and the Node does not contradict it. */
+  trusted(id: number): NodeShape | undefined {
+    return this.has(id, NodeFlag.stale) || this.has(id, NodeFlag.quarantined) ? undefined : this.#shape[id];
+  }
+
   /** What containers own there. */
   assignments(id: number): readonly Assignment[] {
     return this.#assignments[id] ?? [];
@@ -99,7 +124,7 @@ export class Fleet {
 
   /** CPUs that containers own there, container by container. */
   assigned(id: number): CpuSet[] {
-    return (this.#assignments[id] ?? []).map(({ cpus }) => CpuSet.parse(cpus));
+    return assignedCpus(this.#assignments[id] ?? []);
   }
 
   /** Whether a node's report shows the pod. */
@@ -139,13 +164,13 @@ export class Fleet {
     } else this.coarse.putNode(id, { ...shape.empty, owned });
     if (before) this.#shapes.release(before);
     this.#shape[id] = shape;
-    this.#loads[id] = `${shape.id} ${owned}`;
+    this.#loads[id] = loadOf(shape, owned);
     this.#assignments[id] = status.assignments.map(({ podUID, container, cpus }) => ({ podUID, container, cpus }));
   }
 
   #take(name: string, status: NodeTopologyStatus): { shape: NodeShape; owned: CpuSet } {
     try {
-      const owned = unionOf(status.assignments.map(({ cpus }) => CpuSet.parse(cpus)));
+      const owned = unionOf(assignedCpus(status.assignments));
       return { owned, shape: this.#shapes.take(status) };
     } catch (error) {
       this.removeReport(name);

@@ -1,10 +1,12 @@
 import type { EventRecorder } from '../../kube/events.ts';
 import type { Breaker } from '../../model/claims/breaker.ts';
 import type { Logger } from '../../runtime/log.ts';
+import type { PodOwners } from './pod-owners.ts';
 import type { PodView } from './pod-view.ts';
 
 export interface HeldOwnersOptions {
   readonly breaker: Breaker;
+  readonly owners: Pick<PodOwners, 'makerOf'>;
   readonly events: Pick<EventRecorder, 'record'>;
   readonly active: () => boolean;
   /** Called when a hold is over: nothing else changes then, so the nodes have to be looked at for the pods that wait. */
@@ -15,12 +17,13 @@ export interface HeldOwnersOptions {
 }
 
 /** Holds back the next pods of an owner whose pods kubelets have refused in a burst, and says so in an Event. */
-export function createHeldOwners({ breaker, events, active, onFree, log, now }: HeldOwnersOptions) {
+export function createHeldOwners({ breaker, owners, events, active, onFree, log, now }: HeldOwnersOptions) {
   return {
     /** A kubelet has refused this pod. */
-    rejected({ owner, namespace, rejected: reason }: PodView): void {
-      if (owner === undefined) return;
-      const hold = breaker.failed(owner.uid, now());
+    rejected({ owner: controller, namespace, rejected: reason }: PodView): void {
+      if (controller === undefined) return;
+      const { key, owner } = owners.makerOf(namespace, controller);
+      const hold = breaker.failed(key, now());
       breaker.sweep(now());
       if (hold === undefined || !active()) return;
       const message = `kubelets have refused several pods in a row (the last one with ${reason}): no more are placed for ${hold} s`;

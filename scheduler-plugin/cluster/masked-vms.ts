@@ -6,6 +6,7 @@ import { parsePausedStart, type StartingVmi } from '../../model/launcher/paused-
 import { PAUSED_START_ANNOTATION } from '../../model/names.ts';
 import { type MaskedVm, maskedVmOf } from '../../model/placement/mask-survey.ts';
 import type { Logger } from '../../runtime/log.ts';
+import { ownerOf, type PodOwner } from './pod-view.ts';
 
 /** A VMI that has a CPU mask, or a start that waits. */
 export interface MaskedInstance extends StartingVmi {
@@ -31,13 +32,15 @@ export interface MaskedVms {
 export interface MaskedVmsOptions {
   readonly client: KubeClient;
   readonly onInstance: (key: string, instance: MaskedInstance | undefined) => void;
+  /** Called for every VMI that has not started, with mask or without. */
+  readonly onOwner: (vmiUid: string, owner: PodOwner | undefined) => void;
   readonly log: Logger;
   readonly now: () => number;
 }
 
 const API = '/apis/kubevirt.io/v1';
 
-export function createMaskedVms({ client, onInstance, log, now }: MaskedVmsOptions): MaskedVms {
+export function createMaskedVms({ client, onInstance, onOwner, log, now }: MaskedVmsOptions): MaskedVms {
   const shared = { client, optional: true, log, now };
   const machines = createReflector({
     ...shared,
@@ -50,7 +53,11 @@ export function createMaskedVms({ client, onInstance, log, now }: MaskedVmsOptio
     ...shared,
     path: `${API}/virtualmachineinstances`,
     schema: startedInstance,
-    project: instanceOf,
+    project(instance) {
+      const { metadata, status } = instance;
+      if (isStarting(status?.phase)) onOwner(metadata.uid ?? '', ownerOf(instance));
+      return instanceOf(instance);
+    },
     onChange: ({ key, after }) => onInstance(key, after),
   });
   return {
@@ -62,6 +69,11 @@ export function createMaskedVms({ client, onInstance, log, now }: MaskedVmsOptio
       for (const one of instances.items.values()) if (one?.masked && !one.ofMachine) yield one.masked;
     },
   };
+}
+
+/** VMI phases before the guest runs (KubeVirt's api/core/v1/types.go). */
+function isStarting(phase = ''): boolean {
+  return ['', 'Pending', 'Scheduling', 'Scheduled'].includes(phase);
 }
 
 function instanceOf({ metadata, spec, status }: z.infer<typeof startedInstance>): MaskedInstance | undefined {

@@ -26,7 +26,7 @@ export function createNodeShapes(): NodeShapes {
   let lastId = 0;
   return {
     take(status) {
-      const { assignments: _, conditions: __, pinning: ___, ...lasting } = status;
+      const { assignments: _, conditions: __, pinning: ___, refusals: ____, ...lasting } = status;
       const key = JSON.stringify(lasting);
       let known = shapes.get(key);
       if (known === undefined) {

@@ -1,7 +1,7 @@
 import type { Pod } from '../../kube/resources.ts';
-import type { PodRequest } from '../../model/kubelet/pod-request.ts';
+import { type PodRequest, reducedRequest } from '../../model/kubelet/pod-request.ts';
 import { isNetworkResource } from '../../model/kubelet/report.ts';
-import { PLACED_RESOURCE } from '../../model/names.ts';
+import { DPU_EXEMPT_NAMESPACES, PLACED_RESOURCE } from '../../model/names.ts';
 import { needsKey, type PlacementNeeds } from '../../model/placement/needs.ts';
 import { isExclusive, placementNeedsOf } from '../../model/placement/pod-needs.ts';
 
@@ -27,7 +27,7 @@ export interface NeedsReader {
 }
 
 /** Shapes remembered; beyond that all are forgotten and found again. */
-const REMEMBERED = 2000;
+const REMEMBERED = 512;
 
 export function createNeedsReader(dpuScope: DpuScope): NeedsReader {
   const shared = new Map<string, Omit<PodNeeds, 'request'> & { readonly request: PodRequest }>();
@@ -47,19 +47,21 @@ export function createNeedsReader(dpuScope: DpuScope): NeedsReader {
 }
 
 function needsOf(pod: Pod, dpuScope: DpuScope): PodNeeds {
-  const needs = placementNeedsOf(pod);
+  const whole = placementNeedsOf(pod);
+  const needs = { ...whole, request: reducedRequest(whole.request) };
   return { ...needs, key: needsKey(needs), exclusive: isExclusive(needs), dpu: needsDpu(pod, dpuScope) };
 }
 
 /**
- * Pods on the host's own network start without the DPU, and so must DaemonSet pods, which would otherwise hang on a
- * node that is being repaired.
+ * Pods on the host's own network start without the DPU. DaemonSet pods, which would otherwise hang on a node that is being
+ * repaired, and pods of the system's namespaces are exempt; of the latter the CNI gate makes an exception too.
  */
 function needsDpu(pod: Pod, scope: DpuScope): boolean {
   const isDaemon = pod.metadata.ownerReferences?.some(
     ({ kind, controller }) => controller === true && kind === 'DaemonSet',
   );
   if (pod.spec.hostNetwork === true || isDaemon === true) return false;
+  if (DPU_EXEMPT_NAMESPACES.includes(pod.metadata.namespace ?? '')) return false;
   return scope === 'all' || hasNetworkDevice(pod);
 }
 

@@ -1,25 +1,30 @@
 import * as z from 'zod';
 import { objectMeta, pod as podSchema } from '../../kube/resources.ts';
 import { ParseError } from '../../model/errors.ts';
-import { DECISION_ANNOTATION } from '../../model/names.ts';
+import { isLauncher } from '../../model/launcher/recognize.ts';
+import { DECISION_ANNOTATION, MANAGED_RESOURCES } from '../../model/names.ts';
+import { DPU_REFUSAL } from '../../model/placement/verdict.ts';
 import type { NeedsReader, PodNeeds } from './pod-needs.ts';
 
-const waitingState = z.object({ reason: z.string().optional(), message: z.string().optional() });
-const containerStatus = z.object({ state: z.object({ waiting: waitingState.nullish() }).nullish() });
-
-/** A pod with what its kubelet says of its containers. */
+/** A pod with how far it is. Of its containers' statuses nothing is read: their prose can be a tenant's. */
 export const observedPod = podSchema.extend({
   metadata: objectMeta.extend({ creationTimestamp: z.string().optional() }),
   status: z
     .object({
       phase: z.string().optional(),
       reason: z.string().optional(),
-      message: z.string().optional(),
       nominatedNodeName: z.string().optional(),
       qosClass: z.string().optional(),
-      conditions: z.array(z.object({ type: z.string(), status: z.string() })).nullish(),
-      containerStatuses: z.array(containerStatus).nullish(),
-      initContainerStatuses: z.array(containerStatus).nullish(),
+      conditions: z
+        .array(
+          z.object({
+            type: z.string(),
+            status: z.string(),
+            reason: z.string().optional(),
+            message: z.string().optional(),
+          }),
+        )
+        .nullish(),
     })
     .nullish(),
 });
@@ -35,6 +40,8 @@ export interface PodOwner {
 /** What is kept of a pod that matters here. */
 export interface PodView {
   readonly uid: string;
+  /** The uid by which the kubelet and its node's report know it; of a static pod it is not its mirror's. */
+  readonly kubeletUid: string;
   readonly namespace: string;
   readonly name: string;
   readonly version: string;
@@ -46,12 +53,14 @@ export interface PodView {
   readonly pending: boolean;
   readonly terminal: boolean;
   readonly deleting: boolean;
+  /** It is labelled as one of KubeVirt's. */
+  readonly launcher: boolean;
   /** The scheduler has found no node for it. */
   readonly unscheduled: boolean;
+  /** So it is, and the scheduler asks an extender about it: some replica may have refused it. */
+  readonly mayBeRefused: boolean;
   /** The kubelet's reason, where it was refused at admission. */
   readonly rejected: string | undefined;
-  /** What the node's agent said, where it refused to let a container start. */
-  readonly refusedOnHost: string | undefined;
   /** RFC 3339, of a pod that is on no node yet. */
   readonly since: string | undefined;
   /** CPUs that the webhook added for whole cores, to be shown to people. */
@@ -63,14 +72,8 @@ const TERMINAL = new Set(['Succeeded', 'Failed']);
 const ADMISSION = new Set(['SMTAlignmentError', 'TopologyAffinityError', 'UnexpectedAdmissionError']);
 
 /**
- * How the kubelet words an error of a device plugin before a container starts; FailedPrecondition is the agent's code
- * for a claim that does not hold on the host. Seen on kubelet 1.36.
- */
-const REFUSED_BEFORE_START = /PreStartContainer rpc failed.*code = FailedPrecondition desc = (.*)/s;
-
-/**
  * Undefined for a pod that has nothing to do with this: nearly all pods of a cluster, of which nothing is kept. Kept are
- * those that get CPUs of their own, those that wait for a node, and those that wait on a node for their network.
+ * pods that get CPUs of their own, pods that an extender may have refused, and pods that wait on a node for their network.
  */
 export function podViewOf(pod: ObservedPod, reader: NeedsReader): PodView | undefined {
   const { metadata, spec } = pod;
@@ -81,13 +84,15 @@ export function podViewOf(pod: ObservedPod, reader: NeedsReader): PodView | unde
   if (metadata.uid === undefined || (terminal && rejected === undefined)) return undefined;
   const node = filled(spec.nodeName);
   const pending = phase === 'Pending';
-  const unscheduled = node === undefined && isUnscheduled(status);
+  const condition = node === undefined ? unscheduledCondition(status) : undefined;
+  const mayBeRefused = condition?.reason === 'Unschedulable' && isAskedAbout(pod, condition.message);
   const needs = readNeeds(pod, reader);
-  const counts = needs?.exclusive || unscheduled || (pending && needs?.dpu && node !== undefined);
+  const counts = needs?.exclusive || mayBeRefused || (pending && needs?.dpu && node !== undefined);
   if (needs === undefined || !counts) return undefined;
   const { uid, namespace = '', name = '', resourceVersion = '', deletionTimestamp } = metadata;
   return {
     uid,
+    kubeletUid: staticUid(metadata.annotations) ?? uid,
     namespace,
     name,
     version: resourceVersion,
@@ -97,9 +102,10 @@ export function podViewOf(pod: ObservedPod, reader: NeedsReader): PodView | unde
     pending,
     terminal,
     deleting: deletionTimestamp !== undefined,
-    unscheduled,
+    launcher: isLauncher(metadata),
+    unscheduled: condition !== undefined,
+    mayBeRefused,
     rejected,
-    refusedOnHost: refusedOnHost(status),
     since: node === undefined ? metadata.creationTimestamp : undefined,
     padding: paddingOf(metadata.annotations?.[DECISION_ANNOTATION]),
     needs,
@@ -111,8 +117,28 @@ function filled(text: string | undefined, those?: ReadonlySet<string>): string |
   return text === undefined || text === '' || those?.has(text) === false ? undefined : text;
 }
 
-function isUnscheduled({ conditions }: NonNullable<ObservedPod['status']>): boolean {
-  return (conditions ?? []).some(({ type, status }) => type === 'PodScheduled' && status === 'False');
+/** As the kubelet makes it: an MD5 sum, so that no pod of the API server has the same (pkg/kubelet/config/common.go). */
+const STATIC_UID = /^[0-9a-f]{32}$/;
+
+/** The uid of the static pod whose mirror this is. */
+function staticUid(annotations: Readonly<Record<string, string>> = {}): string | undefined {
+  const uid = annotations['kubernetes.io/config.hash'] ?? '';
+  return 'kubernetes.io/config.mirror' in annotations && STATIC_UID.test(uid) ? uid : undefined;
+}
+
+function unscheduledCondition({ conditions }: NonNullable<ObservedPod['status']>) {
+  return conditions?.find(({ type, status }) => type === 'PodScheduled' && status === 'False');
+}
+
+/**
+ * Whether the scheduler asks an extender about the pod: by what the pod requests, or because the message of its condition
+ * has a refusal for a DPU, which is what pods without such requests are refused for where all pods are asked about.
+ */
+function isAskedAbout({ spec }: ObservedPod, message = ''): boolean {
+  const requests = [...spec.containers, ...(spec.initContainers ?? [])].map(
+    ({ resources }) => resources?.requests ?? {},
+  );
+  return requests.some((amounts) => MANAGED_RESOURCES.some((name) => name in amounts)) || message.includes(DPU_REFUSAL);
 }
 
 export function ownerOf({ metadata }: Pick<ObservedPod, 'metadata'>): PodOwner | undefined {
@@ -140,12 +166,4 @@ function readNeeds(pod: ObservedPod, reader: NeedsReader): PodNeeds | undefined 
     if (error instanceof ParseError) return undefined;
     throw error;
   }
-}
-
-function refusedOnHost({ containerStatuses, initContainerStatuses }: NonNullable<ObservedPod['status']>) {
-  for (const { state } of [...(initContainerStatuses ?? []), ...(containerStatuses ?? [])]) {
-    const said = REFUSED_BEFORE_START.exec(state?.waiting?.message ?? '');
-    if (said) return said[1] ?? '';
-  }
-  return undefined;
 }

@@ -30,6 +30,9 @@ export interface Decisions {
 }
 
 const KEPT = 1000;
+/** Characters of namespace/name and of a uid, as the API server has them. */
+const LONGEST_NAME = 317;
+const LONGEST_UID = 64;
 /**
  * Nodes that a decision keeps: as many as a pod with CPUs of its own is answered by default. One without may have any of
  * the cluster's nodes, and a thousand times those would be more memory than all else.
@@ -45,8 +48,8 @@ export function createDecisions(wallClock: () => number): Decisions {
       // Written out when somebody asks: nearly nobody does.
       ring[count % KEPT] = {
         at: wallClock(),
-        pod,
-        uid,
+        pod: pod.slice(0, LONGEST_NAME),
+        uid: uid.slice(0, LONGEST_UID),
         outcome: {
           offered: names.count,
           passed: answered.length,

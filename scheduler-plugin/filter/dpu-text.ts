@@ -1,5 +1,5 @@
 import type { LeaseState } from '../../model/lease/observer.ts';
-import { type Refused, refuse } from '../../model/placement/verdict.ts';
+import { DPU_REFUSAL, type Refused, refuse } from '../../model/placement/verdict.ts';
 import type { DpuVerdict } from '../cluster/dpu-health.ts';
 
 const WITHOUT_AGE: Readonly<Record<LeaseState, string>> = {
@@ -22,6 +22,6 @@ function steppedAge(seconds: number): number {
 
 /** Why a node with a dead DPU is refused, with the age of the last sign of life. */
 export function dpuRefusal({ state, age }: DpuVerdict): Refused {
-  if (age === undefined) return refuse('dpu', `DPU not ready: ${WITHOUT_AGE[state]}`);
-  return refuse('dpu', `DPU not ready: ${state}, last renewal ${steppedAge(age)} s ago`);
+  if (age === undefined) return refuse('dpu', `${DPU_REFUSAL}: ${WITHOUT_AGE[state]}`);
+  return refuse('dpu', `${DPU_REFUSAL}: ${state}, last renewal ${steppedAge(age)} s ago`);
 }

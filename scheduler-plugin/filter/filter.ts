@@ -9,6 +9,7 @@ import {
   unfitShape,
 } from '../../model/placement/verdict.ts';
 import { type Fleet, NodeFlag } from '../cluster/fleet.ts';
+import type { NodeShape } from '../cluster/node-shapes.ts';
 import type { PodNeeds } from '../cluster/pod-needs.ts';
 import { UNKNOWN } from '../wire/name-index.ts';
 import type { ScannedNames } from '../wire/scanned-names.ts';
@@ -16,6 +17,7 @@ import { type CandidateOrder, createCandidateOrder, LAST_KEY } from './candidate
 import { createMaskRefusals } from './mask-refusal.ts';
 import { RefusalList, type Refusals } from './refusals.ts';
 import { createScreens, LOOK_CLOSER, NO_SCREEN, type Screen } from './screens.ts';
+import { createSpread, type Spread } from './spread.ts';
 import { Texts } from './texts.ts';
 
 /** A node that may have the pod. */
@@ -43,6 +45,8 @@ export interface FilterQuestion {
   readonly names: ScannedNames;
   /** How many nodes to answer at the most, of so many that look as if they could take it. */
   readonly answersFor: (candidates: number) => number;
+  /** Topology keys of which a node in each domain is answered, however few are answered otherwise. */
+  readonly softKeys: readonly string[];
   /** Set where no node at all may take the pod for now. */
   readonly heldBack: string | undefined;
 }
@@ -82,23 +86,32 @@ export class Filter {
     this.#maskRefusalOn = createMaskRefusals(fleet);
   }
 
-  decide({ needs, names, answersFor, heldBack }: FilterQuestion): FilterOutcome {
+  decide({ needs, names, answersFor, softKeys, heldBack }: FilterQuestion): FilterOutcome {
     const texts = new Texts();
     this.#sift(needs, names, heldBack, texts);
     const answered: Answer[] = [];
     const refusals = this.#refusals;
     const order = this.#order;
     const wanted = needs.exclusive ? answersFor(order.count) : Number.POSITIVE_INFINITY;
+    const spread = needs.exclusive ? this.#spreadOver(softKeys) : undefined;
     for (const position of order.positions()) {
-      if (answered.length >= wanted) break;
       const id = names.ids[position]!;
+      if (answered.length >= wanted) {
+        if (spread === undefined || spread.complete) break;
+        if (!spread.wants(id)) continue;
+      }
       const verdict = this.exact(needs, id);
+      spread?.tried(id, verdict.fits);
       if (verdict.fits) {
         const { score, cpus } = verdict;
         answered.push({ node: this.#fleet.names.nameOf(id) ?? '', position, score, cpus });
       } else refusals.add(position, texts.give(verdict.kind, verdict.text));
     }
     return { names, answered, refusals, texts };
+  }
+
+  #spreadOver(keys: readonly string[]): Spread | undefined {
+    return keys.length === 0 ? undefined : createSpread(keys.map((key) => this.#fleet.domains.of(key)));
   }
 
   /** Refuses what can be refused without a prediction, and puts the rest in order. */
@@ -143,7 +156,7 @@ export class Filter {
 
   /** Whether something can be told of the node's CPUs. */
   #isForetold(needs: PodNeeds, id: number): boolean {
-    return needs.exclusive && this.#fleet.shape(id) !== undefined && !this.#fleet.has(id, NodeFlag.stale);
+    return needs.exclusive && this.#fleet.trusted(id) !== undefined;
   }
 
   /**
@@ -169,7 +182,7 @@ export class Filter {
 
   /** The verdict on a node that nothing rules out beforehand. */
   exact(needs: PodNeeds, id: number): NodeVerdict {
-    if (!needs.exclusive || this.#fleet.shape(id) === undefined) return UNCHECKED;
+    if (!needs.exclusive || this.#shapeOf(id) === undefined) return UNCHECKED;
     if (!this.#fleet.has(id, NodeFlag.stale)) return this.#knowledge.judge(needs, id);
     const host = this.#fleet.host(id);
     return host === undefined ? UNCHECKED : judgeByCount(needs, host, this.#knowledge.heldNeeds(id, needs));
@@ -179,7 +192,7 @@ export class Filter {
   #ruledOut(needs: PodNeeds, id: number, heldBack: string | undefined): Refused | undefined {
     if (heldBack !== undefined) return refuse('owner-held', heldBack);
     const flags = id === UNKNOWN ? 0 : this.#fleet.flags(id);
-    const shape = id === UNKNOWN ? undefined : this.#fleet.shape(id);
+    const shape = this.#shapeOf(id);
     if ((flags & NodeFlag.node) === 0 && shape === undefined) {
       return refuse('unknown-node', 'node is not known yet');
     }
@@ -189,7 +202,7 @@ export class Filter {
     if (!needs.exclusive) return this.#maskRefusal(needs, id, flags);
     if ((flags & NodeFlag.draCpu) !== 0) return refuse('dra-cpu', 'dra.cpu hands out the node’s CPUs too');
     if (this.#policy === 'refuse') {
-      if (shape === undefined || (flags & NodeFlag.stale) !== 0) return refuseUnheard(shape === undefined);
+      if (shape === undefined || (flags & NodeFlag.stale) !== 0) return refuseUnheard(flags, shape === undefined);
     }
     if (this.#knowledge.refusedOnHost(id, needs)) {
       return refuse('refused-on-host', 'the node’s agent has refused such a pod');
@@ -200,9 +213,14 @@ export class Filter {
   /** Of a node that does not report, the agent says at start what becomes of the mask. */
   #maskRefusal({ mask }: PodNeeds, id: number, flags: number): Refused | undefined {
     if (mask === undefined) return undefined;
-    const reported = id !== UNKNOWN && this.#fleet.shape(id) !== undefined;
+    const reported = this.#shapeOf(id) !== undefined;
     if (reported && (flags & NodeFlag.stale) === 0) return this.#maskRefusalOn(mask, id);
-    return this.#policy === 'refuse' ? refuseUnheard(!reported) : undefined;
+    return this.#policy === 'refuse' ? refuseUnheard(flags, !reported) : undefined;
+  }
+
+  /** The shape of a node that has reported something that can be true of it. */
+  #shapeOf(id: number): NodeShape | undefined {
+    return id === UNKNOWN || this.#fleet.has(id, NodeFlag.quarantined) ? undefined : this.#fleet.shape(id);
   }
 
   /** Marks of calls before are older than this one's. */
@@ -218,7 +236,8 @@ export class Filter {
   }
 }
 
-function refuseUnheard(neverReported: boolean): Refused {
+function refuseUnheard(flags: number, neverReported: boolean): Refused {
+  if ((flags & NodeFlag.quarantined) !== 0) return refuse('quarantined', 'node’s report contradicts its Node object');
   if (neverReported) return refuse('no-report', 'node does not report its topology');
   return refuse('stale-report', 'node’s agent has stopped reporting');
 }

@@ -5,8 +5,8 @@ import { type Refused, refuse } from '../../model/placement/verdict.ts';
 import type { Fleet } from '../cluster/fleet.ts';
 
 /** Wishes, and node states for each, that are remembered; when there are more all are forgotten. */
-const WISHES = 64;
-const STATES = 8192;
+const WISHES = 32;
+const STATES = 4096;
 
 /**
  * Why a node that has reported cannot keep a VM's CPU mask, or undefined if it can. Nodes of one make whose pods own

@@ -1,3 +1,4 @@
+import { alignsOrRefuses, withoutPods } from '../../model/placement/needs.ts';
 import { judgeHost, type NodeVerdict, type UnpredictablePolicy } from '../../model/placement/verdict.ts';
 import type { Fleet } from '../cluster/fleet.ts';
 import type { PodNeeds } from '../cluster/pod-needs.ts';
@@ -15,17 +16,25 @@ export function createPredictions(
   fleet: Fleet,
   policy: UnpredictablePolicy,
   heldNeeds: (id: number, needs: PodNeeds) => readonly PodNeeds[],
+  goneFrom: (id: number) => ReadonlySet<string>,
 ) {
   const kinds = new Map<string, Map<string, NodeVerdict>>();
 
   const predict = (needs: PodNeeds, id: number, held: readonly PodNeeds[]): NodeVerdict => {
     const host = fleet.host(id);
     if (host === undefined) throw new RangeError(`node ${fleet.names.nameOf(id)} has no report to predict from`);
-    return judgeHost(needs, host, held, policy);
+    const verdict = judgeHost(needs, host, held, policy);
+    if (!verdict.fits || !alignsOrRefuses(host)) return verdict;
+    // The kubelet has let go of these already or is about to, and may give the pod another place then.
+    const gone = goneFrom(id);
+    const after = gone.size === 0 ? verdict : judgeHost(needs, withoutPods(host, gone), held, policy);
+    return after.fits ? verdict : after;
   };
   return (needs: PodNeeds, id: number): NodeVerdict => {
     const held = fleet.held(id) > 0 ? heldNeeds(id, needs) : [];
-    if (held.length > 0 || fleet.shows(id, needs.request.uid)) return predict(needs, id, held);
+    const shape = fleet.shape(id);
+    const depends = shape !== undefined && alignsOrRefuses(shape.empty) && goneFrom(id).size > 0;
+    if (held.length > 0 || depends || fleet.shows(id, needs.request.uid)) return predict(needs, id, held);
     const kept = kinds.get(needs.key) ?? new Map<string, NodeVerdict>();
     if (kept.size === 0) remember(kinds, needs.key, kept, KINDS);
     const load = fleet.load(id);

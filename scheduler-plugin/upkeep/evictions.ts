@@ -1,20 +1,27 @@
 import type { KubeClient } from '../../kube/client.ts';
-import { isConflict, isNotFound } from '../../kube/errors.ts';
 import type { EventRecorder } from '../../kube/events.ts';
 import type { Logger } from '../../runtime/log.ts';
 import type { PodView } from '../cluster/pod-view.ts';
+import { type Removal, type RemovalOutcome, removePod } from './removal.ts';
+import { createRetries } from './retries.ts';
 
 export type EvictionPolicy = 'evict' | 'hold';
 
 /** Why a pod that has not started cannot start where it is. */
 export interface EvictionReason {
-  readonly reason: 'DPUNotReady' | 'ClaimRefused';
+  readonly reason: 'DPUNotReady' | 'ClaimRefused' | 'PlaceLost';
   readonly text: string;
+}
+
+export interface StuckPod {
+  readonly pod: PodView;
+  readonly why: EvictionReason;
 }
 
 /**
  * Sends pods away that were bound to a node and cannot start there, so that their owner makes others, which go
- * elsewhere. Only pods that have not started: what runs may go on running.
+ * elsewhere. Only pods that have not started: what runs may go on running. What fails is tried again, ever later, for as
+ * long as the pod cannot start and this replica is the active one.
  */
 export interface Evictions {
   consider(pod: PodView, why: EvictionReason): void;
@@ -25,40 +32,57 @@ export interface EvictionsOptions {
   readonly client: KubeClient;
   readonly events: EventRecorder;
   readonly policy: EvictionPolicy;
-  /** Whether it is still so, asked right before the pod is evicted. */
-  readonly stillStands: (pod: PodView, why: EvictionReason) => boolean;
+  /** The pod as it is now if it still cannot start, asked right before it is evicted. */
+  readonly stuck: (pod: PodView) => StuckPod | undefined;
   readonly active: () => boolean;
+  readonly onAttempt: (outcome: RemovalOutcome) => void;
   readonly log: Logger;
 }
 
 /** Milliseconds between two evictions: a rack of dead DPUs must not empty a cluster at once. */
 const PACE = 1000;
 const REMEMBERED = 5000;
+/** Failures in a row after which the pod has an Event: an API server may be away for a moment. */
+const FAILURES_SAID = 3;
 
-export function createEvictions({ client, events, policy, stillStands, active, log }: EvictionsOptions): Evictions {
-  const queue = new Map<string, { readonly pod: PodView; readonly why: EvictionReason }>();
-  const told = new Set<string>();
+export function createEvictions(options: EvictionsOptions): Evictions {
+  const { client, events, policy, stuck, active, onAttempt, log } = options;
+  const queue = new Map<string, PodView>();
+  const retries = createRetries();
+  const held = new Set<string>();
   let timer: NodeJS.Timeout | undefined;
+  /** The pod that is being evicted. */
+  let busy: string | undefined;
 
-  const target = ({ namespace, name, uid }: PodView) => ({ apiVersion: 'v1', kind: 'Pod', namespace, name, uid });
+  const say = ({ namespace, name, uid }: PodView, reason: string, message: string): void =>
+    events.record({ apiVersion: 'v1', kind: 'Pod', namespace, name, uid }, { type: 'Warning', reason, message });
 
-  const evict = async (pod: PodView, why: EvictionReason): Promise<void> => {
-    const { namespace, name, uid, node } = pod;
-    // With the uid as a precondition a pod of the same name that came after is never hit.
-    const body = {
-      apiVersion: 'policy/v1',
-      kind: 'Eviction',
-      metadata: { name, namespace },
-      deleteOptions: { preconditions: { uid } },
-    };
-    try {
-      await client.create(`/api/v1/namespaces/${namespace}/pods/${name}/eviction`, body);
-      log.info({ pod: `${namespace}/${name}`, node, reason: why.reason, text: why.text }, 'evicted a pod');
-      events.record(target(pod), { type: 'Warning', reason: 'EvictedBeforeStart', message: why.text });
-    } catch (err) {
-      if (isNotFound(err) || isConflict(err)) return;
-      log.warn({ err, pod: `${namespace}/${name}`, node }, 'could not evict a pod that cannot start');
-    }
+  const done = ({ pod, why }: StuckPod, how: string): void => {
+    retries.forget(pod.uid);
+    const { namespace, name, node } = pod;
+    log.info({ pod: `${namespace}/${name}`, node, reason: why.reason, text: why.text, how }, 'removed a pod');
+    const note = how === 'deleted' ? ' (deleted: KubeVirt denies its eviction)' : '';
+    say(pod, 'EvictedBeforeStart', `${why.text}${note}`);
+  };
+
+  const failed = ({ pod, why }: StuckPod, { outcome, error: err }: Removal): void => {
+    const { uid, namespace, name, node } = pod;
+    const failures = retries.failed(uid, () => enqueue(pod));
+    if (outcome === 'changed') return;
+    log.warn({ err, pod: `${namespace}/${name}`, node, failures }, 'could not evict a pod that cannot start');
+    if (failures !== FAILURES_SAID) return;
+    say(pod, 'CannotEvict', `${why.text}; the pod cannot be evicted: ${(err as Error).message}`);
+  };
+
+  const evict = async (found: StuckPod): Promise<void> => {
+    busy = found.pod.uid;
+    const removal = await removePod(client, found.pod);
+    busy = undefined;
+    onAttempt(removal.outcome);
+    const { outcome } = removal;
+    if (outcome === 'evicted' || outcome === 'deleted') done(found, outcome);
+    else if (outcome === 'gone') retries.forget(found.pod.uid);
+    else failed(found, removal);
   };
 
   const next = async (): Promise<void> => {
@@ -68,29 +92,36 @@ export function createEvictions({ client, events, policy, stillStands, active, l
       queue.clear();
       return;
     }
-    const [uid, { pod, why }] = entry;
+    const [uid, pod] = entry;
     queue.delete(uid);
-    const stands = stillStands(pod, why);
-    if (stands) await evict(pod, why);
-    timer = setTimeout(() => void next(), stands ? PACE : 0);
+    const found = stuck(pod);
+    if (found) await evict(found);
+    else retries.forget(uid);
+    timer = setTimeout(() => void next(), found ? PACE : 0);
     timer.unref();
   };
 
+  function enqueue(pod: PodView): void {
+    if (!active()) {
+      retries.forget(pod.uid);
+      return;
+    }
+    if (busy === pod.uid || retries.isWaiting(pod.uid)) return;
+    queue.set(pod.uid, pod);
+    timer ??= setTimeout(() => void next(), 0);
+  }
+
   return {
     consider(pod, why) {
-      if (!active()) return;
-      if (policy === 'hold') {
-        if (told.has(pod.uid)) return;
-        if (told.size > REMEMBERED) told.clear();
-        told.add(pod.uid);
-        events.record(target(pod), { type: 'Warning', reason: 'CannotStartHere', message: why.text });
-        return;
-      }
-      queue.set(pod.uid, { pod, why });
-      timer ??= setTimeout(() => void next(), 0);
+      if (policy === 'evict') return enqueue(pod);
+      if (!active() || held.has(pod.uid)) return;
+      if (held.size > REMEMBERED) held.clear();
+      held.add(pod.uid);
+      say(pod, 'CannotStartHere', why.text);
     },
     stop() {
       clearTimeout(timer);
+      retries.stop();
       queue.clear();
     },
   };

@@ -1,9 +1,9 @@
-import { setImmediate } from 'node:timers/promises';
 import { unionOf } from '../../model/cpu-set.ts';
 import { wishKey } from '../../model/launcher/mask-wish.ts';
 import { selectionKey } from '../../model/launcher/node-selection.ts';
 import { type MaskHost, maskHostOf } from '../../model/placement/mask-fit.ts';
 import { hasMaskHost, type MaskedVm, type SurveyedNode } from '../../model/placement/mask-survey.ts';
+import { createSlices } from '../../runtime/slices.ts';
 import { sleep } from '../../runtime/time.ts';
 import { type Fleet, NodeFlag } from '../cluster/fleet.ts';
 import type { NodeLabels } from '../cluster/node-labels.ts';
@@ -32,22 +32,39 @@ export interface MaskSurveyOptions {
   readonly onCounted: (counts: MaskCounts) => void;
 }
 
-/** Seconds between two counts. */
+/** Seconds between two counts, and how many times as long as the last count the pause after it is at least. */
 const INTERVAL = 5;
+const PAUSE = 20;
+const NODES_AT_ONCE = 64;
 
 export function createMaskSurvey({ fleet, labels, masked, active, onCounted }: MaskSurveyOptions): MaskSurvey {
+  const slices = createSlices();
+
   /** Those that report, with nodes alike in CPUs sharing what is worked out of them. */
-  const reportingNodes = (): SurveyedNode[] => {
+  const reportingNodes = async (): Promise<SurveyedNode[]> => {
     const hosts = new Map<string, MaskHost>();
-    return [...fleet.ids()].flatMap((id) => {
-      const shape = fleet.shape(id);
-      if (shape === undefined || !fleet.has(id, NodeFlag.node) || fleet.has(id, NodeFlag.stale)) return [];
-      const load = fleet.load(id);
-      const host = hosts.get(load) ?? maskHostOf({ ...shape.empty, owned: unionOf(fleet.assigned(id)) });
-      hosts.set(load, host);
-      const name = fleet.names.nameOf(id) ?? '';
-      return [{ name, host, label: (key: string) => labels.of(name, key) }];
-    });
+    const found: SurveyedNode[] = [];
+    for (const id of [...fleet.ids()]) {
+      await slices.run(() => {
+        const shape = fleet.trusted(id);
+        if (shape === undefined || !fleet.has(id, NodeFlag.node)) return;
+        const load = fleet.load(id);
+        const host = hosts.get(load) ?? maskHostOf({ ...shape.empty, owned: unionOf(fleet.assigned(id)) });
+        hosts.set(load, host);
+        const name = fleet.names.nameOf(id) ?? '';
+        found.push({ name, host, label: (key: string) => labels.of(name, key) });
+      });
+    }
+    return found;
+  };
+
+  /** A mask that fits nowhere is held against every node: calls of the scheduler come in between. */
+  const isHosted = async (vm: MaskedVm, nodes: readonly SurveyedNode[]): Promise<boolean> => {
+    for (let from = 0; from < nodes.length; from += NODES_AT_ONCE) {
+      const some = nodes.slice(from, from + NODES_AT_ONCE);
+      if (await slices.run(() => hasMaskHost(vm, some))) return true;
+    }
+    return false;
   };
 
   const count = async (): Promise<MaskCounts | undefined> => {
@@ -55,18 +72,13 @@ export function createMaskSurvey({ fleet, labels, masked, active, onCounted }: M
     if (vms.length === 0) return NO_MASKS;
     if (vms.some(selects)) labels.need();
     if (!labels.settled) return undefined;
-    const nodes = reportingNodes();
+    const nodes = await reportingNodes();
     const hosted = new Map<string, boolean>();
     let withoutNode = 0;
     for (const vm of vms) {
       const kind = `${vm.wish && wishKey(vm.wish)} ${selectionKey(vm.selection)}`;
-      let has = hosted.get(kind);
-      if (has === undefined) {
-        has = hasMaskHost(vm, nodes);
-        hosted.set(kind, has);
-        // A mask that fits nowhere is held against every node: calls of the scheduler come in between.
-        await setImmediate();
-      }
+      const has = hosted.get(kind) ?? (await isHosted(vm, nodes));
+      hosted.set(kind, has);
       if (!has) withoutNode++;
     }
     return { vms: vms.length, withoutNode };
@@ -76,9 +88,12 @@ export function createMaskSurvey({ fleet, labels, masked, active, onCounted }: M
     count,
     async run(signal) {
       while (!signal.aborted) {
+        const begun = performance.now();
         const counts = active() ? await count() : NO_MASKS;
         if (counts !== undefined) onCounted(counts);
-        await sleep(INTERVAL, signal).catch(() => undefined);
+        // Tenants choose how many masks there are: counting takes a small part of the time, however many.
+        const took = (performance.now() - begun) / 1000;
+        await sleep(Math.max(INTERVAL, took * PAUSE), signal).catch(() => undefined);
       }
     },
   };

@@ -9,7 +9,7 @@ import {
 import type { Logger } from '../../runtime/log.ts';
 import type { WrittenFacts } from '../cluster/cluster.ts';
 import type { DpuVerdict } from '../cluster/dpu-health.ts';
-import type { Fleet } from '../cluster/fleet.ts';
+import { type Fleet, NodeFlag } from '../cluster/fleet.ts';
 
 /**
  * Writes on Node objects what the reports say: labels by which the webhook narrows, the DPUReady condition, and the
@@ -47,7 +47,8 @@ export function createNodeWriter({ client, fleet, nodes, dpu, active, log }: Nod
   let busy = false;
 
   const wantedLabels = (node: string, { threadsPerCore, fullPcpus }: WrittenFacts) => {
-    const shape = fleet.shape(fleet.names.find(node));
+    const id = fleet.names.find(node);
+    const shape = fleet.has(id, NodeFlag.quarantined) ? undefined : fleet.shape(id);
     if (!shape) return undefined;
     const threads = String(shape.empty.host.threadsPerCore);
     const full = String(shape.empty.wholeCoresOnly);

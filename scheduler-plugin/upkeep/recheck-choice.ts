@@ -1,8 +1,15 @@
 import type { PodNeeds } from '../cluster/pod-needs.ts';
+import { createWaitingPods, type WaitingPod } from './waiting-pods.ts';
 
 /** Which node to touch next, for which of the pods that wait. Keeps no time of its own. */
 export interface RecheckChoice {
+  /** The scheduler asked about the pod, and this replica refused it. */
   waits(uid: string, needs: PodNeeds): void;
+  /**
+   * Another replica may have refused the pod. One touch at the most is made for it: a pod that was refused by an
+   * extender is asked about after that, and any other is not this extender's business.
+   */
+  mayWait(uid: string, needs: PodNeeds): void;
   settled(uid: string): void;
   improved(node: string): void;
   neverOffered(uid: string, needs: PodNeeds, node: string, rounds: number): void;
@@ -26,12 +33,8 @@ export interface Choice {
   readonly chosen?: Chosen;
   /** Without a chosen one: when to ask again, in seconds of the clock. */
   readonly askAt: number;
-}
-
-export interface WaitingPod {
-  readonly needs: PodNeeds;
-  /** By node: its touches for this pod, and when the last one was. */
-  readonly touched: Map<string, { times: number; last: number }>;
+  /** Not all nodes were looked at: there is more to do, once others have had their turn. */
+  readonly unfinished?: boolean;
 }
 
 export interface RecheckChoiceOptions {
@@ -50,7 +53,9 @@ export interface RecheckChoiceOptions {
 const LONGEST = 300;
 /** Kinds of waiting pods that are asked about for one improved node. */
 const MOST_ASKED = 200;
-
+/** Predictions, and pairs of pods and nodes, that are looked at in one go: some ten milliseconds. */
+const ASKS_AT_ONCE = 24;
+const PAIRS_AT_ONCE = 20_000;
 const AT_ONCE = Number.NEGATIVE_INFINITY;
 const NEVER = Number.POSITIVE_INFINITY;
 
@@ -63,20 +68,29 @@ function dueAt({ touched }: WaitingPod, node: string, free = 0): number {
 }
 
 export function createRecheckChoice({ wouldFit, now }: RecheckChoiceOptions): RecheckChoice {
-  const waiting = new Map<string, WaitingPod>();
   const improved = new Set<string>();
   /** By node that has improved: when its next touch for some pod that waits is due. */
   const deferred = new Map<string, number>();
   /** By pod: the node that was never offered. */
   const missed = new Map<string, { readonly node: string; readonly rounds: number }>();
 
+  /** What is left of what may be done in one go. */
+  let asks = 0;
+  let pairs = 0;
+
   /** The waiting pods for which a touch of the node is due and that it would take now. Pods alike are asked about once. */
   const servedBy = (node: string): WaitingPod[] => {
     const fits = new Map<string, boolean>();
-    return [...waiting.values()].filter((pod) => {
+    const ask = (needs: PodNeeds): boolean => {
+      if (fits.size >= MOST_ASKED) return false;
+      asks--;
+      return wouldFit(needs, node);
+    };
+    pairs -= waiting.size;
+    return [...waiting.all()].filter((pod) => {
       if (dueAt(pod, node) > now()) return false;
       const kind = `${pod.needs.key} ${pod.needs.dpu}`;
-      const fit = fits.get(kind) ?? (fits.size < MOST_ASKED && wouldFit(pod.needs, node));
+      const fit = fits.get(kind) ?? ask(pod.needs);
       fits.set(kind, fit);
       return fit;
     });
@@ -84,8 +98,9 @@ export function createRecheckChoice({ wouldFit, now }: RecheckChoiceOptions): Re
 
   /** When the first touch of the node is due for a pod for which one is put off. */
   const nextDue = (node: string): number => {
+    pairs -= waiting.size;
     let first = NEVER;
-    for (const pod of waiting.values()) {
+    for (const pod of waiting.all()) {
       const due = dueAt(pod, node);
       if (due > now()) first = Math.min(first, due);
     }
@@ -103,6 +118,7 @@ export function createRecheckChoice({ wouldFit, now }: RecheckChoiceOptions): Re
       }
       missed.delete(uid);
       if (pod && due <= now() && wouldFit(pod.needs, node)) return { chosen: { node, pods: [pod] }, askAt };
+      if (--asks <= 0) return { askAt, unfinished: true };
     }
     return { askAt };
   };
@@ -111,6 +127,7 @@ export function createRecheckChoice({ wouldFit, now }: RecheckChoiceOptions): Re
   const nextImproved = (): Choice => {
     for (const [node, due] of deferred) if (due <= now()) improved.add(node);
     for (const node of improved) {
+      if (asks <= 0 || pairs <= 0) return { askAt: NEVER, unfinished: true };
       improved.delete(node);
       deferred.delete(node);
       const pods = servedBy(node);
@@ -128,17 +145,19 @@ export function createRecheckChoice({ wouldFit, now }: RecheckChoiceOptions): Re
     deferred.clear();
     missed.clear();
   };
-  const waits = (uid: string, needs: PodNeeds): void => {
-    if (!waiting.has(uid)) waiting.set(uid, { needs, touched: new Map() });
+  const isForgotten = (uid: string): void => {
+    missed.delete(uid);
+    if (waiting.size === 0) forgetNodes();
   };
+  const waiting = createWaitingPods(now, isForgotten);
+  const waits = (uid: string, needs: PodNeeds): void => waiting.add(uid, needs, true);
 
   return {
     waits,
-    settled(uid) {
-      waiting.delete(uid);
-      missed.delete(uid);
-      if (waiting.size === 0) forgetNodes();
+    mayWait(uid, needs) {
+      if (waiting.get(uid) === undefined) waiting.add(uid, needs, false);
     },
+    settled: waiting.remove,
     improved(node) {
       if (waiting.size > 0) improved.add(node);
     },
@@ -147,19 +166,25 @@ export function createRecheckChoice({ wouldFit, now }: RecheckChoiceOptions): Re
       missed.set(uid, { node, rounds });
     },
     next() {
+      waiting.forgetOld();
+      [asks, pairs] = [ASKS_AT_ONCE, PAIRS_AT_ONCE];
       const first = nextMissed();
-      if (first.chosen) return first;
+      if (first.chosen || first.unfinished) return first;
       const second = nextImproved();
-      return second.chosen ? second : { askAt: Math.min(first.askAt, second.askAt) };
+      return second.chosen || second.unfinished ? second : { askAt: Math.min(first.askAt, second.askAt) };
     },
     touched({ node, pods }) {
-      for (const { touched } of pods) touched.set(node, { times: (touched.get(node)?.times ?? 0) + 1, last: now() });
+      for (const { uid, asked, touched } of pods) {
+        touched.set(node, { times: (touched.get(node)?.times ?? 0) + 1, last: now() });
+        if (!asked && waiting.get(uid)?.asked === false) waiting.remove(uid);
+      }
     },
     forgetNodes,
     get pending() {
       return improved.size + deferred.size + missed.size > 0;
     },
     get waiting() {
+      waiting.forgetOld();
       return waiting.size;
     },
   };

@@ -5,10 +5,13 @@ import { createRecheckChoice, type RecheckChoiceOptions } from './recheck-choice
  * Makes kube-scheduler look again at pods that were refused here. A change of a lease or of a custom resource wakes no
  * waiting pod, but a change of a Node's annotation wakes all that an extender refused. So when a node turns good for
  * one of them in this process's own view, and only then, that node is touched. In a quiet cluster nothing is written.
+ * Pods that the scheduler does not ask about are none of its business, whatever they wait for.
  */
 export interface Recheck {
-  /** A pod waits: it was refused on every node it was offered, or the scheduler says that it found none. */
+  /** A pod waits: the scheduler asked about it, and it was refused on every node that it was offered. */
   waits(uid: string, needs: PodNeeds): void;
+  /** After a takeover: a pod waits that the replica before may have refused. */
+  mayWait(uid: string, needs: PodNeeds): void;
   /** A pod found a node, or is gone. */
   settled(uid: string): void;
   /** A node may take pods now that it refused before. */
@@ -54,7 +57,13 @@ export function createRecheck({ wouldFit, active, touch, now }: RecheckOptions):
       choice.forgetNodes();
       return;
     }
-    const { chosen, askAt } = choice.next();
+    const { chosen, askAt, unfinished } = choice.next();
+    if (unfinished) {
+      timerAt = now();
+      timer = setTimeout(() => void look(), 1);
+      timer.unref();
+      return;
+    }
     if (chosen === undefined) {
       schedule(askAt);
       return;
@@ -81,6 +90,7 @@ export function createRecheck({ wouldFit, active, touch, now }: RecheckOptions):
 
   return {
     waits: choice.waits,
+    mayWait: choice.mayWait,
     settled: choice.settled,
     improved(node) {
       choice.improved(node);

@@ -1,10 +1,10 @@
 import type { ClusterState } from '../cluster/cluster-state.ts';
 import type { DpuHealth } from '../cluster/dpu-health.ts';
 import type { PodView } from '../cluster/pod-view.ts';
-import type { EvictionReason, Evictions } from './evictions.ts';
+import type { EvictionReason, Evictions, StuckPod } from './evictions.ts';
 
 export interface StuckPodsOptions {
-  readonly state: Pick<ClusterState, 'startingOn'>;
+  readonly state: Pick<ClusterState, 'startingOn' | 'hostRefusals' | 'lostPlaces'>;
   readonly isDpuHost: (node: string) => boolean;
   readonly dpuHealth: Pick<DpuHealth, 'verdict'>;
 }
@@ -14,7 +14,11 @@ export function createStuckPods({ state, isDpuHost, dpuHealth }: StuckPodsOption
   /** Why a pod cannot start on the node that it is bound to, or undefined. */
   const whyStuck = (pod: PodView): EvictionReason | undefined => {
     const node = pod.node ?? '';
-    if (pod.refusedOnHost !== undefined) return { reason: 'ClaimRefused', text: `${node}: ${pod.refusedOnHost}` };
+    // A static pod has no owner that would make it elsewhere: its kubelet makes the mirror again.
+    if (pod.kubeletUid !== pod.uid) return undefined;
+    const refusal = state.hostRefusals.of(node, pod);
+    if (refusal !== undefined) return { reason: 'ClaimRefused', text: `${node}: ${refusal}` };
+    if (state.lostPlaces.on(node).has(pod.uid)) return { reason: 'PlaceLost', text: lostText(node) };
     if (!pod.needs.dpu || !isDpuHost(node)) return undefined;
     const { state: lease, age } = dpuHealth.verdict(node);
     if (lease !== 'dead') return undefined;
@@ -23,13 +27,20 @@ export function createStuckPods({ state, isDpuHost, dpuHealth }: StuckPodsOption
   };
 
   return {
-    /** Whether the pod still has not started and still cannot, asked right before it is evicted. */
-    isStuck: (pod: PodView): boolean =>
-      state.startingOn(pod.node ?? '').some(({ uid }) => uid === pod.uid) && whyStuck(pod) !== undefined,
+    /** The pod as it is now, and why it cannot start; undefined if it has started, or can. */
+    stuck(pod: PodView): StuckPod | undefined {
+      const newest = state.startingOn(pod.node ?? '').find(({ uid }) => uid === pod.uid);
+      const why = newest && whyStuck(newest);
+      return newest && why && { pod: newest, why };
+    },
     /** Hands a pod over to be evicted if it is stuck. */
     consider(pod: PodView, evictions: Evictions): void {
       const why = whyStuck(pod);
       if (why) evictions.consider(pod, why);
     },
   };
+}
+
+function lostText(node: string): string {
+  return `node ${node} can no longer give the pod the CPUs it was promised: its kubelet would refuse the pod`;
 }

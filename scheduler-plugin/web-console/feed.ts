@@ -220,6 +220,8 @@ class Keeping {
       heldOn: (node: string) => ledger.heldOn(node),
     };
     this.records.put(`n${id}`, nodeRecord(id, name, this.#shapeNumber(fleet.shape(id)), inputs));
+    // Its report may say that a pod is kept from starting.
+    for (const { uid } of state.startingOn(name)) this.#writePod(uid);
   }
 
   /** Shapes that look the same on the page (they differ in memory, say) are one here. */
@@ -260,9 +262,10 @@ class Keeping {
     // The scheduler may ask about a pod before the watch has brought it.
     const isNew = pod !== undefined && pod.node === undefined && !this.#decided.has(uid);
     const decision = isNew ? this.#options.decisions.latest(uid) : this.#decided.get(uid);
-    if (pod && waits(pod, decision)) {
+    const refusal = pod && this.#options.state.hostRefusals.of(pod.node ?? '', pod);
+    if (pod && waits(pod, decision, refusal)) {
       if (decision) this.#decided.set(uid, decision);
-      this.records.put(`p${uid}`, podRecord(pod, decision));
+      this.records.put(`p${uid}`, podRecord(pod, decision, refusal));
       return;
     }
     this.records.end(`p${uid}`, podEnd(uid));

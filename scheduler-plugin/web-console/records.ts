@@ -25,7 +25,7 @@ export const WIRE_VERSION = 1;
 export const NO_SHAPE = -1;
 
 /** What a report says of a node apart from its pods. */
-type Lasting = Omit<NodeTopologyStatus, 'assignments' | 'conditions' | 'pinning'>;
+type Lasting = Omit<NodeTopologyStatus, 'assignments' | 'conditions' | 'pinning' | 'refusals'>;
 
 export function shapeContent({ key }: NodeShape): string {
   const { cells, cores, reserved, cpuManager, topologyManager, ...more } = JSON.parse(key) as Lasting;
@@ -76,16 +76,19 @@ export function nodeEnd(id: number): string {
   return JSON.stringify(['n', id]);
 }
 
-/** Whether the page lists a pod among those that wait: it gets CPUs of its own, is a VM's, or was decided about. */
-export function waits(pod: PodView, decision: Decision | undefined): boolean {
+/**
+ * Whether the page lists a pod among those that wait: it gets CPUs of its own, is a VM's, or was decided about.
+ * @param refusal what the agent of its node says, where it keeps the pod from starting
+ */
+export function waits(pod: PodView, decision: Decision | undefined, refusal: string | undefined): boolean {
   if (pod.deleting) return false;
   if (pod.rejected !== undefined) return true;
   if (pod.terminal || !pod.pending) return false;
-  if (pod.node !== undefined) return pod.refusedOnHost !== undefined;
+  if (pod.node !== undefined) return refusal !== undefined;
   return pod.needs.exclusive || isOfVm(pod) || decision !== undefined;
 }
 
-export function podRecord(pod: PodView, decision: Decision | undefined): string {
+export function podRecord(pod: PodView, decision: Decision | undefined, refusal: string | undefined): string {
   const { needs } = pod;
   const content = {
     namespace: pod.namespace,
@@ -96,7 +99,7 @@ export function podRecord(pod: PodView, decision: Decision | undefined): string 
     nominated: pod.nominated,
     unscheduled: pod.unscheduled,
     rejected: pod.rejected,
-    refusedOnHost: pod.refusedOnHost,
+    refusedOnHost: refusal,
     cpus: lastingCpus(needs.request),
     wholeCores: needs.wholeCores === true,
     networks: needs.networks.map(({ kind, physnet, affinity }) => [physnet ?? kind, affinity]),

@@ -95,6 +95,7 @@ export function createConsole({ address, feed, assets, extender, client, log }: 
   };
 
   const server = createHttpServer({
+    streams: true,
     ...address,
     handler: (request, response) => {
       route(request, response).catch((error: unknown) => {

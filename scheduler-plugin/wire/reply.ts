@@ -1,5 +1,5 @@
+import { type BufferPool, type Lent, lentFree } from '../../runtime/buffer-pool.ts';
 import type { FilterOutcome } from '../filter/filter.ts';
-import { type BufferPool, type Lent, lentFree } from './buffer-pool.ts';
 import type { NodeItem } from './wire.ts';
 
 const HEAD = Buffer.from('{"Nodes":null,"NodeNames":["');

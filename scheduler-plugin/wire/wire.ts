@@ -1,6 +1,6 @@
 import * as z from 'zod';
-import { type Pod, pod } from '../../kube/resources.ts';
 import { ArgsError } from './args-error.ts';
+import { type AskedPod, askedPod } from './asked-pod.ts';
 import type { NameIndex } from './name-index.ts';
 import { NameScanner, type ScannedNames } from './scanned-names.ts';
 
@@ -10,7 +10,7 @@ import { NameScanner, type ScannedNames } from './scanned-names.ts';
  */
 const nodeItem = z.looseObject({ metadata: z.looseObject({ name: z.string() }) });
 const extenderArgs = z.object({
-  Pod: pod,
+  Pod: askedPod,
   NodeNames: z.array(z.string()).nullish(),
   Nodes: z.object({ items: z.array(nodeItem).nullish() }).nullish(),
 });
@@ -18,12 +18,14 @@ const extenderArgs = z.object({
 export type NodeItem = z.infer<typeof nodeItem>;
 
 export interface ExtenderArgs {
-  readonly pod: Pod;
+  readonly pod: AskedPod;
   readonly names: ScannedNames;
   /** The whole objects, from a scheduler that keeps no cache of nodes for us (nodeCacheCapable: false). */
   readonly nodes: readonly NodeItem[] | undefined;
 }
 
+/** Characters of what is wrong: keys in it are the caller's. */
+const LONGEST_ISSUES = 300;
 const KEY = Buffer.from('"NodeNames":');
 const OPEN = 0x5b;
 const ENDING = Buffer.from('}');
@@ -80,7 +82,7 @@ function check(body: unknown): z.infer<typeof extenderArgs> {
   return result.data;
 }
 
-function withUid(given: Pod): Pod {
+function withUid(given: AskedPod): AskedPod {
   if (given.metadata.uid === undefined || given.metadata.uid === '') {
     throw new ArgsError('Pod.metadata.uid is missing: a pod is known by its uid');
   }
@@ -103,5 +105,6 @@ export function firstIssues(error: z.ZodError): string {
   return error.issues
     .slice(0, 3)
     .map((issue) => `${issue.path.join('.') || 'the whole'}: ${issue.message}`)
-    .join('; ');
+    .join('; ')
+    .slice(0, LONGEST_ISSUES);
 }

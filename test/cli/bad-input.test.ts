@@ -196,13 +196,13 @@ describe('what is wrong is said in one line, with what to do', function () {
       [
         'no reports',
         ['top'],
-        { status: 200, body: '{"items":[]}' },
+        { status: 200, body: '{"metadata":{"resourceVersion":"1"},"items":[]}' },
         /no node reports its topology: are the agents running\?/,
       ],
       [
         'no reports, simulating',
         ['simulate', '--vm', '4c2t'],
-        { status: 200, body: '{"items":[]}' },
+        { status: 200, body: '{"metadata":{"resourceVersion":"1"},"items":[]}' },
         /no node reports its topology/,
       ],
       [

@@ -11,8 +11,8 @@ import { checkWebhook } from '../../cli/doctor/checks/webhook.ts';
 import type { Facts } from '../../cli/doctor/facts.ts';
 import type { AreaReport } from '../../cli/doctor/finding.ts';
 import { doctorLines } from '../../cli/doctor/lines.ts';
-import { endpointSlice, schedulerPod, tlsSecret, webhookConfiguration } from '../../cli/doctor/objects.ts';
-import { explainedNode, explainedPod } from '../../cli/explain/objects.ts';
+import { deployment, endpointSlice, schedulerPod, tlsSecret, webhookConfiguration } from '../../cli/doctor/objects.ts';
+import { explainedNode, explainedPod, occurrence } from '../../cli/explain/objects.ts';
 import { terminalOf } from '../../cli/support/terminal.ts';
 import { type NodeTopologyStatus, nodeTopology } from '../../kube/node-topology.ts';
 import { networkAttachmentDefinition } from '../../kube/resources.ts';
@@ -26,8 +26,15 @@ const authority = createCertificateAuthority('plumbline-test');
 const other = createCertificateAuthority('somebody-else');
 const base64 = (text: string) => Buffer.from(text).toString('base64');
 
-const secretOf = (service: string, cert = authority.issue([`${service}.plumbline-system.svc`]).cert) =>
-  tlsSecret.parse({ metadata: { name: `${service}-tls` }, data: { 'tls.crt': base64(cert), 'tls.key': 'secret' } });
+const secretOf = (
+  service: string,
+  cert = authority.issue([`${service}.plumbline-system.svc`]).cert,
+  ca?: { readonly cert: string },
+) =>
+  tlsSecret.parse({
+    metadata: { name: `${service}-tls` },
+    data: { 'tls.crt': base64(cert), 'tls.key': 'secret', ...(ca && { 'ca.crt': base64(ca.cert) }) },
+  });
 
 const LAUNCHER = {
   name: 'launcher.plumbline.dev',
@@ -35,6 +42,7 @@ const LAUNCHER = {
   failurePolicy: 'Fail',
   reinvocationPolicy: 'IfNeeded',
 };
+const ROUTE = { name: 'scheduler.plumbline.dev', clientConfig: { caBundle: base64(authority.cert) } };
 const FINAL = { name: 'final.plumbline.dev', clientConfig: { caBundle: base64(authority.cert) } };
 const POD_RULES = [{ operations: ['CREATE'], resources: ['pods'] }];
 
@@ -79,29 +87,52 @@ const nad = (config: string) =>
 const localnet = (physnet: string) =>
   JSON.stringify({ type: 'ovn-k8s-cni-overlay', topology: 'localnet', name: 'data', physicalNetworkName: physnet });
 
-/** A cluster in which nothing is wrong. */
+const scheduler = (image = 'registry.k8s.io/kube-scheduler:v1.36.1@sha256:0a', readyReplicas?: number) =>
+  deployment.parse({
+    metadata: { name: 'plumbline-scheduler' },
+    spec: { template: { spec: { containers: [{ name: 'kube-scheduler', image }] } } },
+    status: { readyReplicas: readyReplicas ?? 2 },
+  });
+const ownDeployment = (replicas: number) =>
+  deployment.parse({
+    metadata: { name: 'plumbline-scheduler-plugin' },
+    spec: { replicas, template: { spec: { containers: [{ name: 'scheduler-plugin', image: 'x' }] } } },
+  });
+const kubeScheduler = (...command: string[]) =>
+  schedulerPod.parse({ metadata: { name: 's' }, spec: { containers: [{ command: ['kube-scheduler', ...command] }] } });
+
+/** A cluster in which nothing is wrong: the base. Its own kube-scheduler knows nothing of Plumbline. */
 const GOOD: Facts = {
   now: NOW,
   nodes: [node('worker-1')],
   topologies: { value: [topology('worker-1')] },
   agents: { value: { ages: new Map([['worker-1', 5]]), silent: new Set() } },
-  mutating: { value: [configuration('plumbline-webhook', LAUNCHER)] },
+  mutating: { value: [configuration('plumbline-webhook', LAUNCHER, ROUTE)] },
   validating: { value: [configuration('plumbline-webhook', FINAL)] },
-  endpoints: { value: [slice('plumbline-webhook'), slice('plumbline-scheduler-plugin')] },
+  endpoints: { value: [slice('plumbline-webhook')] },
   webhookSecret: { value: secretOf('plumbline-webhook') },
-  extenderSecret: { value: secretOf('plumbline-scheduler-plugin') },
-  extenderLeaseAge: { value: 3 },
+  extenderSecret: { missing: 'absent' },
+  deployments: { value: [scheduler()] },
+  schedulerElection: { value: { leader: 'plumbline-scheduler-1', age: 3 } },
+  extenderElection: { missing: 'absent' },
+  apiVersion: { value: 'v1.36.2' },
   extender: { value: { active: true, decisions: [{ pod: 'default/x' }] } },
-  schedulers: {
-    value: [
-      schedulerPod.parse({
-        metadata: { name: 'kube-scheduler-m' },
-        spec: { containers: [{ command: ['kube-scheduler', '--config=/etc/x'] }] },
-      }),
-    ],
-  },
+  schedulers: { value: [kubeScheduler()] },
   nads: { value: [nad(localnet('physnet0'))] },
   launchers: { value: [launcher('fine', { metadata: { annotations: {} } })] },
+  cannotEvict: { value: [] },
+};
+
+/** The second way: the cluster's own kube-scheduler asks the extender behind its Service. */
+const OWN: Facts = {
+  ...GOOD,
+  mutating: { value: [configuration('plumbline-webhook', LAUNCHER)] },
+  endpoints: { value: [slice('plumbline-webhook'), slice('plumbline-scheduler-plugin')] },
+  extenderSecret: { value: secretOf('plumbline-scheduler-plugin') },
+  deployments: { value: [ownDeployment(2)] },
+  schedulerElection: { missing: 'absent' },
+  extenderElection: { value: { leader: 'plumbline-scheduler-plugin-1', age: 3 } },
+  schedulers: { value: [kubeScheduler('--config=/etc/x')] },
 };
 
 const ALL = [
@@ -119,16 +150,155 @@ interface Case {
   readonly title: string;
   readonly check: (facts: Facts) => AreaReport;
   readonly facts: Partial<Facts>;
+  /** What the facts are put into. Default: GOOD */
+  readonly among?: Facts;
   readonly what: RegExp;
   readonly severity?: 'error' | 'warning';
 }
 
 const report = (more: Partial<NodeTopologyStatus>) => ({ topologies: { value: [topology('worker-1', more)] } });
 const mutating = (webhook: object, ...others: ReturnType<typeof configuration>[]) => ({
-  mutating: { value: [configuration('plumbline-webhook', { ...LAUNCHER, ...webhook }), ...others] },
+  mutating: { value: [configuration('plumbline-webhook', { ...LAUNCHER, ...webhook }, ROUTE), ...others] },
 });
 const injector = configuration('sidecar-injector', { name: 'x', clientConfig: {}, rules: POD_RULES });
 const ANNOTATIONS = { 'kubevirt.io/CPUManagerPolicyBetaOptions': 'full-pcpus-only' };
+
+const cannotEvict = (uid: string, message: string) =>
+  occurrence.parse({ involvedObject: { kind: 'Pod', uid }, reason: 'CannotEvict', message, metadata: {} });
+const pending = (name: string, schedulerName?: string) => {
+  const made = launcher(name);
+  return { ...made, spec: { ...made.spec, nodeName: undefined, schedulerName } };
+};
+/** Next to each kube-scheduler: a static pod, and the Deployment is scaled to 0. */
+const LOOPBACK = {
+  deployments: { value: [ownDeployment(0)] },
+  endpoints: { value: [slice('plumbline-webhook')] },
+  extenderElection: { missing: 'absent' },
+  extender: { missing: 'absent' },
+} as const satisfies Partial<Facts>;
+
+const SIDECAR_CASES: readonly Case[] = [
+  {
+    title: 'no replica of the scheduler is ready',
+    check: checkExtender,
+    facts: { deployments: { value: [scheduler(undefined, 0)] } },
+    what: /no replica of plumbline-scheduler is ready/,
+    severity: 'error',
+  },
+  {
+    title: 'its Lease has not been renewed',
+    check: checkExtender,
+    facts: { schedulerElection: { value: { leader: 'plumbline-scheduler-1', age: 600 } } },
+    what: /Lease plumbline-scheduler was last renewed 600 s ago by pod plumbline-scheduler-1/,
+    severity: 'error',
+  },
+  {
+    title: 'no kube-scheduler has ever led',
+    check: checkExtender,
+    facts: { schedulerElection: { missing: 'absent' }, extender: { missing: 'absent' } },
+    what: /no replica of plumbline-scheduler leads/,
+    severity: 'error',
+  },
+  {
+    title: 'the extender in the leader’s pod does not answer',
+    check: checkExtender,
+    facts: { extender: { missing: 'silent', why: 'connection refused' } },
+    what: /the extender in pod plumbline-scheduler-1 does not answer: connection refused/,
+    severity: 'error',
+  },
+  {
+    title: 'the extender in the leader’s pod is not active',
+    check: checkExtender,
+    facts: { extender: { value: { active: false, decisions: [] } } },
+    what: /the extender in pod plumbline-scheduler-1 is not active/,
+    severity: 'warning',
+  },
+  ...(
+    [
+      ['registry.k8s.io/kube-scheduler:v1.37.0', 'error', /v1.37.0 is newer than the API server v1.36.2/],
+      ['localhost:5000/kube-scheduler:v1.34.9', 'warning', /v1.34.9 is 2 minor versions older than/],
+    ] as const
+  ).map(([image, severity, what]) => ({
+    title: `the image ${image}`,
+    check: checkExtender,
+    facts: { deployments: { value: [scheduler(image)] } },
+    what,
+    severity,
+  })),
+  {
+    title: 'the webhook does not route launchers',
+    check: checkExtender,
+    facts: { mutating: { value: [configuration('plumbline-webhook', LAUNCHER)] } },
+    what: /has no webhook scheduler.plumbline.dev/,
+    severity: 'error',
+  },
+  {
+    title: 'a pending launcher that was not routed',
+    check: checkExtender,
+    facts: { launchers: { value: [pending('missed', 'default-scheduler')] } },
+    what: /1 pending launcher for default-scheduler: default\/missed/,
+    severity: 'warning',
+  },
+  {
+    title: 'neither way is installed',
+    check: checkExtender,
+    facts: { deployments: { value: [] }, schedulerElection: { missing: 'absent' } },
+    what: /neither the Deployment plumbline-scheduler nor the Service/,
+    severity: 'error',
+  },
+];
+
+const OWN_ALONE: readonly Omit<Case, 'check' | 'among'>[] = [
+  {
+    title: 'no active replica',
+    facts: { endpoints: { value: [] } },
+    what: /no replica .* is the active one/,
+    severity: 'error',
+  },
+  {
+    title: 'its lease has run out',
+    facts: { extenderElection: { value: { leader: 'x', age: 600 } } },
+    what: /last renewed 600 s ago/,
+    severity: 'error',
+  },
+  {
+    title: 'it does not answer',
+    facts: { extender: { missing: 'silent', why: 'no endpoints' } },
+    what: /does not answer .* no endpoints/,
+    severity: 'error',
+  },
+  {
+    title: 'kube-scheduler without --config',
+    facts: { schedulers: { value: [kubeScheduler()] } },
+    what: /s runs without --config/,
+    severity: 'error',
+  },
+  {
+    title: 'never asked',
+    facts: { extender: { value: { active: true, decisions: [] } } },
+    what: /has not been asked/,
+    severity: 'warning',
+  },
+  {
+    title: 'the webhook routes to a scheduler that is not there',
+    facts: { mutating: { value: [configuration('plumbline-webhook', LAUNCHER, ROUTE)] } },
+    what: /scheduler.plumbline.dev gives launchers to plumbline-scheduler, which is not installed/,
+    severity: 'error',
+  },
+  {
+    title: 'a launcher waits for a scheduler that is not there',
+    facts: { launchers: { value: [pending('stranded', 'plumbline-scheduler')] } },
+    what: /1 pending launcher for plumbline-scheduler, which is not installed: default\/stranded/,
+    severity: 'error',
+  },
+  {
+    title: 'a Lease of the first way is left',
+    facts: { schedulerElection: GOOD.schedulerElection, endpoints: { value: [] } },
+    what: /no replica of plumbline-scheduler-plugin is the active one/,
+    severity: 'error',
+  },
+];
+const OWN_CASES: readonly Case[] = OWN_ALONE.map((one) => ({ ...one, check: checkExtender, among: OWN }));
 
 const CASES: readonly Case[] = [
   {
@@ -201,6 +371,7 @@ const CASES: readonly Case[] = [
     title: 'a certificate for another name',
     check: checkCertificates,
     facts: { extenderSecret: { value: secretOf('x') } },
+    among: OWN,
     what: /not for plumbline-scheduler-plugin.plumbline-system.svc/,
     severity: 'error',
   },
@@ -216,53 +387,30 @@ const CASES: readonly Case[] = [
     severity: 'error',
   },
   {
+    title: 'a CA that is not renewed',
+    check: checkCertificates,
+    among: OWN,
+    facts: {
+      extenderSecret: {
+        value: secretOf(
+          'plumbline-scheduler-plugin',
+          undefined,
+          createCertificateAuthority('plumbline-ca', { days: 60 }),
+        ),
+      },
+    },
+    what: /the CA in secret plumbline-scheduler-plugin-tls expires in \d+ days/,
+    severity: 'warning',
+  },
+  {
     title: 'expired',
     check: checkCertificates,
     facts: { now: NOW + 20 * 365 * 86_400_000 },
     what: /has expired/,
     severity: 'error',
   },
-  {
-    title: 'no active replica',
-    check: checkExtender,
-    facts: { endpoints: { value: [] } },
-    what: /no replica .* is the active one/,
-    severity: 'error',
-  },
-  {
-    title: 'its lease has run out',
-    check: checkExtender,
-    facts: { extenderLeaseAge: { value: 600 } },
-    what: /last renewed 600 s ago/,
-    severity: 'error',
-  },
-  {
-    title: 'it does not answer',
-    check: checkExtender,
-    facts: { extender: { missing: 'silent', why: 'no endpoints' } },
-    what: /does not answer .* no endpoints/,
-    severity: 'error',
-  },
-  {
-    title: 'kube-scheduler without --config',
-    check: checkExtender,
-    facts: {
-      schedulers: {
-        value: [
-          schedulerPod.parse({ metadata: { name: 's' }, spec: { containers: [{ command: ['kube-scheduler'] }] } }),
-        ],
-      },
-    },
-    what: /s runs without --config/,
-    severity: 'error',
-  },
-  {
-    title: 'never asked',
-    check: checkExtender,
-    facts: { extender: { value: { active: true, decisions: [] } } },
-    what: /has not been asked/,
-    severity: 'warning',
-  },
+  ...SIDECAR_CASES,
+  ...OWN_CASES,
   {
     title: 'a node without a report',
     check: checkAgents,
@@ -275,6 +423,23 @@ const CASES: readonly Case[] = [
     check: checkAgents,
     facts: { agents: { value: { ages: new Map([['worker-1', 500]]), silent: new Set(['worker-1']) } } },
     what: /fallen silent: worker-1/,
+    severity: 'error',
+  },
+  {
+    title: 'a report of more CPUs than its Node has',
+    check: checkAgents,
+    facts: {
+      nodes: [node('worker-1', { status: { capacity: { cpu: '2' } } })],
+      topologies: { value: [topology('worker-1')] },
+    },
+    what: /report of node worker-1 is quarantined: the report has \d+ CPUs, and the Node's capacity is 2/,
+    severity: 'error',
+  },
+  {
+    title: 'a report that contradicts itself',
+    check: checkAgents,
+    facts: { topologies: { value: [topology('worker-1', { cores: ['0-1023'] })] } },
+    what: /report of node worker-1 is quarantined: the report contradicts itself: core .* at most 8/,
     severity: 'error',
   },
   {
@@ -365,6 +530,16 @@ const CASES: readonly Case[] = [
     what: /rejected 1 launcher \(SMTAlignmentError\): default\/no/,
   },
   {
+    title: 'a launcher that cannot be evicted',
+    check: checkPods,
+    facts: {
+      launchers: { value: [launcher('stuck', { status: { phase: 'Pending' } })] },
+      cannotEvict: { value: [cannotEvict('stuck', 'Cannot evict pod: disruption budget'), cannotEvict('gone', 'x')] },
+    },
+    what: /1 launcher that cannot start and cannot be evicted: default\/stuck/,
+    severity: 'error',
+  },
+  {
     title: 'a launcher on half a core',
     check: checkPods,
     facts: {
@@ -382,31 +557,37 @@ const CASES: readonly Case[] = [
 ];
 
 describe('plumbline doctor', () => {
-  it('finds nothing where nothing is wrong', () => {
-    const reports = ALL.map((check) => check(GOOD));
-    assert.deepEqual(
-      reports.flatMap(({ findings }) => findings),
-      [],
-    );
-    assert.deepEqual(
-      reports.flatMap(({ unseen }) => unseen),
-      [],
-    );
-    assert.equal(
-      doctorLines(reports, terminalOf({ isTTY: false, columns: 80 } as never, {})).at(-1),
-      'nothing wrong was found',
-    );
-  });
+  for (const [way, facts] of [
+    ['sidecar', GOOD],
+    ['own', OWN],
+    ['own, next to each kube-scheduler', { ...OWN, ...LOOPBACK }],
+  ] as const) {
+    it(`finds nothing where nothing is wrong: ${way}`, () => {
+      const reports = ALL.map((check) => check(facts));
+      assert.deepEqual(
+        reports.flatMap(({ findings }) => findings),
+        [],
+      );
+      assert.deepEqual(
+        reports.flatMap(({ unseen }) => unseen),
+        [],
+      );
+      assert.equal(
+        doctorLines(reports, terminalOf({ isTTY: false, columns: 80 } as never, {})).at(-1),
+        'nothing wrong was found',
+      );
+    });
+  }
 
-  for (const { title, check, facts, what, severity } of CASES) {
+  for (const { title, check, facts, among = GOOD, what, severity } of CASES) {
     it(`finds: ${title}`, () => {
-      const { findings } = check({ ...GOOD, ...facts });
+      const { findings } = check({ ...among, ...facts });
       const found = findings.find((one) => what.test(one.what));
       assert.ok(found, JSON.stringify(findings));
       if (severity) assert.equal(found.severity, severity);
       assert.ok(found.why.length > 0 && found.do.length > 0);
       assert.equal(
-        ALL.flatMap((one) => one({ ...GOOD, ...facts }).findings).filter(
+        ALL.flatMap((one) => one({ ...among, ...facts }).findings).filter(
           (one) => one.severity === 'error' && severity !== 'error',
         ).length,
         0,
@@ -423,6 +604,24 @@ describe('plumbline doctor', () => {
     );
     for (const { area, unseen } of reports) assert.ok(unseen.length > 0, area);
     assert.match(checkDpus(undefined, 5).unseen.join(), /leases of DPUs \(you may not read them\)/);
+  });
+
+  it('says once that a launcher has another scheduler', () => {
+    const { findings, seen } = checkExtender({ ...GOOD, launchers: { value: [pending('other', 'volcano')] } });
+    assert.deepEqual(findings, []);
+    assert.deepEqual(
+      seen.filter((text) => text.includes('another')),
+      ['1 pending launcher for another scheduler (volcano)'],
+    );
+  });
+
+  it('claims no version of an image that has none', () => {
+    const { findings, unseen } = checkExtender({
+      ...GOOD,
+      deployments: { value: [scheduler('kube-scheduler@sha256:0a')] },
+    });
+    assert.deepEqual(findings, []);
+    assert.match(unseen.join(), /the version in the image kube-scheduler@sha256:0a/);
   });
 
   it('keeps no private key of what it reads', () => {

@@ -3,10 +3,13 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Explanation } from '../../cli/explain/explanation.ts';
 import {
+  LEASES,
+  NAMESPACES,
   NODE_TOPOLOGIES,
   VIRTUAL_MACHINE_INSTANCES,
   VIRTUAL_MACHINES,
 } from '../../sandbox/api-server/built-in-types.ts';
+import type { KubeObject } from '../../sandbox/objects.ts';
 import { createFixtureCluster, type FixtureCluster, type PodOptions, REPORT } from './cluster-fixture.ts';
 import { buildCli, plumbline } from './run.ts';
 
@@ -162,6 +165,56 @@ describe('plumbline explain', function () {
     });
   }
 
+  it('Plumbline’s scheduler has no leader', async () => {
+    await cluster.pod('stranded', { cpus: 4, spec: { schedulerName: 'plumbline-scheduler' } });
+    const { stage, why, help, causes } = await explained('pod', 'stranded');
+    assert.equal(stage, 'unscheduled');
+    assert.equal(why, 'no scheduler looks at it: no replica of plumbline-scheduler leads');
+    assert.match(help.join(), /bring plumbline-scheduler back \(plumbline doctor extender; kubectl /);
+    assert.deepEqual(causes, []);
+  });
+
+  describe('where Plumbline has a scheduler of its own', () => {
+    const holder = 'plumbline-scheduler-1_d0330f3f-eaf2-4fbe-8f41-97b5e8dc94df';
+    const lease = (renewTime: string): KubeObject => ({
+      apiVersion: 'coordination.k8s.io/v1',
+      kind: 'Lease',
+      metadata: { name: 'plumbline-scheduler', namespace: 'plumbline-system' },
+      spec: { holderIdentity: holder, renewTime },
+    });
+    const microTime = (at: number) => new Date(at).toISOString().replace('Z', '000Z');
+    let made: KubeObject;
+    before(async () => {
+      const metadata = { name: 'plumbline-system' };
+      await cluster.sandbox.client.create(NAMESPACES, { apiVersion: 'v1', kind: 'Namespace', metadata });
+      made = await cluster.sandbox.client.create(LEASES, lease(microTime(Date.now())));
+    });
+    after(() => cluster.sandbox.client.delete(LEASES, made));
+
+    it('a pod of another scheduler: said, as that one may not ask', async () => {
+      await cluster.pod('elsewhere', { cpus: 4, status: UNSCHEDULABLE, spec: { schedulerName: 'other-scheduler' } });
+      const { causes, help } = await explained('pod', 'elsewhere');
+      assert.match(causes.join(), /its scheduler is other-scheduler, which does not ask the extender/);
+      assert.match(help.join(), /create the pod again with schedulerName: plumbline-scheduler/);
+    });
+
+    it('a pod of it is asked about, whatever it requests', async () => {
+      const spec = { schedulerName: 'plumbline-scheduler', containers: [plain('4')] };
+      await cluster.pod('asked-about', { status: UNSCHEDULABLE, spec });
+      const { causes, why } = await explained('pod', 'asked-about');
+      assert.deepEqual(causes, []);
+      assert.match(why, /would take it/);
+    });
+
+    it('its Lease is no longer renewed', async () => {
+      await cluster.sandbox.client.edit(LEASES, made, (draft) => {
+        draft.spec = { holderIdentity: holder, renewTime: microTime(Date.now() - 600_000) } as never;
+      });
+      const { why } = await explained('pod', 'asked-about');
+      assert.match(why, /^no scheduler looks at it: the Lease plumbline-scheduler was last renewed 60\d s ago$/);
+    });
+  });
+
   it('node by node: each has its own reason, the closest first', async () => {
     await cluster.pod('big', {
       cpus: 16,
@@ -269,7 +322,7 @@ describe('plumbline explain', function () {
 
     it('that runs through the sandbox’s own KubeVirt', async () => {
       const domain = { cpu: { cores: 2, dedicatedCpuPlacement: true }, memory: { guest: '1Gi' } };
-      await vm('launched', { runStrategy: 'Always', template: { spec: { schedulerName: 'nobody', domain } } });
+      await vm('launched', { runStrategy: 'Always', template: { spec: { schedulerName: 'other-scheduler', domain } } });
       const deadline = Date.now() + 10_000;
       let found = await explained('vm', 'launched');
       while (found.pod === undefined && Date.now() < deadline) found = await explained('vm', 'launched');

@@ -1,5 +1,7 @@
 import fc from 'fast-check';
+import type { WorkCounter } from '../support/work-counter.ts';
 import type { Target, Verdict } from './target.ts';
+import { countWork, holdToWork, type Worked, type WorkOptions } from './work.ts';
 
 export interface Played {
   readonly runs: number;
@@ -20,6 +22,10 @@ export interface Playable extends Pick<Target, 'name' | 'about'> {
   play(options: PlayOptions): Promise<Played>;
   /** Judges an input that was kept. @throws Error as before it was mended */
   judgeCase(input: unknown): Promise<Verdict>;
+  /** Holds the work of each input to the target's bound. */
+  countWork(counter: WorkCounter, options: WorkOptions): Promise<Worked>;
+  /** The same for inputs that were kept. @throws Error as before it was mended */
+  holdCases(counter: WorkCounter, inputs: readonly unknown[]): Promise<void>;
 }
 
 export function playable<I>(target: Target<I>): Playable {
@@ -30,6 +36,8 @@ export function playable<I>(target: Target<I>): Playable {
     play: (options) => play(target, options),
     // Cases are inputs that were generated.
     judgeCase: (input) => judgeWithinBounds(target, input as I),
+    countWork: (counter, options) => countWork(target, counter, options),
+    holdCases: (counter, inputs) => holdToWork(target, counter, inputs as readonly I[]),
   };
 }
 

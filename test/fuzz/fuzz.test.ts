@@ -1,12 +1,20 @@
 import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
 import fc from 'fast-check';
 import { collectGarbage } from '../support/garbage.ts';
+import type { WorkCounter } from '../support/work-counter.ts';
 import { casesOf, targetsWithCases } from './cases.ts';
 import { judgeWithinBounds, play } from './engine.ts';
-import type { Target } from './target.ts';
+import { fedText, type Target } from './target.ts';
 import { FOREIGN_TARGETS, TARGETS } from './targets/index.ts';
+import { countWork, holdToWork } from './work.ts';
 
 const RUNS = 1000;
+/** Inputs of which the work is counted, in a process of its own. */
+const WORK_RUNS = 200;
+const TSX = ['--import', 'tsx'];
 /** The same inputs each time, so that a change is judged by itself; `npm run fuzz` looks for new ones. */
 const SEED = 20_231;
 /** Of the inputs, how many at least must be taken, and how many refused: else they reach only a part of the parser. */
@@ -14,6 +22,15 @@ const SHARE = 0.05;
 
 describe('fuzzing', function () {
   this.timeout(60_000);
+
+  // The test runner keeps whole stacks, which of an error deep within a text costs more than the text.
+  const { stackTraceLimit } = Error;
+  before(() => {
+    Error.stackTraceLimit = 10;
+  });
+  after(() => {
+    Error.stackTraceLimit = stackTraceLimit;
+  });
 
   for (const target of TARGETS) {
     it(`${target.name}: ${target.about}`, async () => {
@@ -38,7 +55,22 @@ describe('fuzzing', function () {
     );
   });
 
-  const text: Pick<Target<string>, 'name' | 'about' | 'inputs'> = { name: 't', about: '', inputs: fc.string() };
+  it('no parser works for longer than its bound', async () => {
+    const script = join(import.meta.dirname, 'work-run.ts');
+    const args = [...TSX, script, '--runs', `${WORK_RUNS}`, '--seed', `${SEED}`];
+    const { stdout } = await promisify(execFile)(process.execPath, args).catch((error: unknown) => {
+      throw new Error((error as { stdout?: string }).stdout || String(error));
+    });
+    assert.equal(stdout.match(/work of \d+ inputs/g)?.length, TARGETS.length, stdout);
+  });
+
+  const text: Pick<Target<string>, 'name' | 'about' | 'inputs' | 'fed' | 'work'> = {
+    name: 't',
+    about: '',
+    inputs: fc.string(),
+    fed: fedText(() => undefined),
+    work: { base: 10, each: 1 },
+  };
   it('finds an input that is judged wrong, and makes it small', async () => {
     const wrong: Target<string> = {
       ...text,
@@ -49,6 +81,37 @@ describe('fuzzing', function () {
     };
     const { failure } = await play(wrong, { seed: 1, runs: 10_000 });
     assert.deepEqual(failure, { input: 'a', why: 'an a' });
+  });
+
+  it('notices one input among thousands whose work is above its bound, and makes it small', async () => {
+    let count = 0;
+    const counter: WorkCounter = {
+      take() {
+        const taken = count;
+        count = 0;
+        return taken;
+      },
+      stop: () => undefined,
+    };
+    const squared: Target<string> = {
+      ...text,
+      judge: () => 'accepted',
+      fed: fedText((input) => {
+        count += input.startsWith('ab') ? input.length ** 2 + 10 : input.length / 2;
+      }),
+    };
+    const found = await countWork(squared, counter, { seed: 1, runs: 50_000 });
+    assert.match(String(found.failure?.input), /^ab/);
+    assert.equal(String(found.failure?.input).length, 2, 'four blocks for two bytes, and ten more than allowed');
+    assert.match(found.failure?.why ?? '', /^14 blocks of code for 2 bytes, at most 12/);
+    const even: Target<string> = {
+      ...squared,
+      fed: fedText((input) => {
+        count += input.length;
+      }),
+    };
+    assert.equal((await countWork(even, counter, { seed: 1, runs: 5000 })).failure, undefined);
+    await assert.rejects(holdToWork(squared, counter, ['abc']), /19 blocks of code for 3 bytes, at most 13/);
   });
 
   it('notices time and memory out of proportion', async () => {

@@ -94,3 +94,66 @@ function apply(text: string, { how, at, length, text: other }: Change): string {
       return head;
   }
 }
+
+/** A text that goes on with the same piece for as long as it is made. */
+export interface Repeated {
+  readonly head?: string;
+  /** By its index, where pieces differ. */
+  readonly piece: string | ((index: number) => string);
+  readonly joint?: string;
+  readonly tail?: string;
+  /** What closes each piece again, at the end: nesting. */
+  readonly closing?: string;
+}
+
+/** Long runs of what parsers count, look for or skip: digits, separators, escapes, brackets, quotes, blanks. */
+const RUNS: readonly string[] = [
+  ...'09,:;-^=.@/#[]{}"\'\\ \n\t\0é',
+  '\\"',
+  '\\u0041',
+  '[]',
+  '{}',
+  '{"a":',
+  '"a",',
+  '0-',
+  '- ',
+  '\r\n',
+];
+/** One in so many inputs is a long one. */
+const LONG = 20;
+
+/** Lengths up to the longest, each order of magnitude as often as another. */
+const lengthUpTo = (longest: number): fc.Arbitrary<number> =>
+  fc.integer({ min: 0, max: 1000 }).map((part) => Math.floor(longest ** (part / 1000)));
+
+/**
+ * The given inputs, and among them those of someone who wants the parser to work for long: one piece over and over, alone
+ * or within an input, up to so many characters.
+ */
+export function withLong(
+  inputs: fc.Arbitrary<string>,
+  longest: number,
+  ...repeated: readonly Repeated[]
+): fc.Arbitrary<string> {
+  const grown = fc.tuple(fc.constantFrom(...repeated, ...repeated, { piece: '0' }), lengthUpTo(longest)).map(grow);
+  const within = fc
+    .tuple(inputs, fc.constantFrom(...RUNS), lengthUpTo(longest), fc.nat())
+    .map(([text, piece, length, at]) => {
+      const place = at % (text.length + 1);
+      return text.slice(0, place) + piece.repeat(Math.ceil(length / piece.length)) + text.slice(place);
+    });
+  return fc.oneof(
+    { weight: LONG - 1, arbitrary: inputs },
+    { weight: 1, arbitrary: repeated.length === 0 ? within : fc.oneof(grown, within) },
+  );
+}
+
+function grow([{ head = '', piece, joint = '', tail = '', closing = '' }, length]: [Repeated, number]): string {
+  const pieces: string[] = [];
+  for (let size = 0, i = 0; size < length; i++) {
+    const next = typeof piece === 'string' ? piece : piece(i);
+    pieces.push(next);
+    size += next.length + joint.length + closing.length;
+  }
+  return head + pieces.join(joint) + closing.repeat(pieces.length) + tail;
+}

@@ -4,6 +4,22 @@ import type fc from 'fast-check';
 /** What became of one input: taken, or refused in the way that the parser promises. */
 export type Verdict = 'accepted' | 'refused';
 
+/** What the parser alone gets of an input. */
+export interface Fed {
+  readonly bytes: number;
+  /** Calls the parser and nothing else. What it throws is a refusal. */
+  parse(): unknown;
+}
+
+/**
+ * How much work the parser may have with an input, as the number of blocks of code that it runs: `base` and `each` byte.
+ * Both are three times the most that was seen, of short inputs and of long ones.
+ */
+export interface WorkBound {
+  readonly base: number;
+  readonly each: number;
+}
+
 /** A parser, what it is fed, and how its answers are judged. */
 export interface Target<I = unknown> {
   readonly name: string;
@@ -12,6 +28,9 @@ export interface Target<I = unknown> {
   readonly inputs: fc.Arbitrary<I>;
   /** @throws Error when the parser did what it must not */
   judge(input: I): Verdict | Promise<Verdict>;
+  /** What of an input is counted. */
+  fed(input: I): Fed;
+  readonly work: WorkBound;
 }
 
 /** One that generates and judges by itself, in another process. */
@@ -22,6 +41,11 @@ export interface ForeignTarget {
   missing(): string | undefined;
   play(runs: number, seed: number): { readonly runs: number; readonly problems: readonly string[] };
 }
+
+/** A text that is all that the parser gets. */
+export const fedText =
+  (parse: (text: string) => unknown) =>
+  (text: string): Fed => ({ bytes: Buffer.byteLength(text), parse: () => parse(text) });
 
 /** Characters that a message may have, however long the input is: two quotations of 80, escaped, and the words. */
 const LONGEST_MESSAGE = 1500;

@@ -119,10 +119,11 @@ describe('the images’ files', function () {
       const text = JSON.stringify(documents.map((document) => document.toJS()));
       return /"runAsUser":(\d+)/.exec(text)?.[1];
     };
-    assert.deepEqual(
-      ['webhook/deployment.yaml', 'scheduler-plugin/deployment.yaml', 'node-agent/daemonset.yaml'].map(user),
-      ['65532', '65532', '0'],
-    );
+    assert.deepEqual(['webhook/deployment.yaml', 'scheduler/deployment.yaml', 'node-agent/daemonset.yaml'].map(user), [
+      '65532',
+      '65532',
+      '0',
+    ]);
   });
 
   describe('with a root directory of their own', () => {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { KubeClient } from '../../kube/client.ts';
-import { createLeaderElection, type LeaderElection } from '../../kube/leader-election.ts';
+import { createLeaderElection, type LeaderElection, type LeaseRecord } from '../../kube/leader-election.ts';
 import { silent } from '../support/logger.ts';
 import { type ApiFixture, startApi } from './api-fixture.ts';
 
@@ -28,7 +28,7 @@ describe('leader election', function () {
     await api.stop();
   });
 
-  const candidate = (identity: string, client: KubeClient = api.client): Candidate => {
+  const candidate = (identity: string, client: KubeClient = api.client, record?: LeaseRecord): Candidate => {
     const signal = new AbortController();
     const told: boolean[] = [];
     const clock = { skip: 0 };
@@ -39,6 +39,7 @@ describe('leader election', function () {
       identity,
       duration: DURATION,
       interval: 0.2,
+      ...(record && { record }),
       onChange: (leads) => void told.push(leads),
       log: silent,
       now: () => performance.now() / 1000 + clock.skip,
@@ -90,6 +91,29 @@ describe('leader election', function () {
     first.clock.skip += DURATION;
     assert.ok(!first.isLeader());
   });
+
+  for (const leaves of ['gives the lease up', 'ends without a word']) {
+    it(`what a leader has written is read by the next one before it leads, if the first ${leaves}`, async () => {
+      const log: string[] = [];
+      let text = 'early';
+      const recordOf = (identity: string): LeaseRecord => ({
+        annotation: 'plumbline.dev/record',
+        write: () => (identity === 'a' ? text : undefined),
+        read: (found) => void log.push(`${identity} ${found}`),
+      });
+      const first = candidate('a', api.client, recordOf('a'));
+      await eventually('the first to lead', () => first.isLeader());
+      text = 'late';
+      await delay(500);
+      const second = candidate('b', api.client, recordOf('b'));
+      if (leaves === 'gives the lease up') {
+        text = 'last';
+        await first.release();
+      } else await first.stop();
+      await eventually('the second to lead', () => second.isLeader());
+      assert.deepEqual(log, ['a undefined', leaves === 'gives the lease up' ? 'b last' : 'b late']);
+    });
+  }
 
   it('a lease that runs out while its renewal is under way is lost and won anew', async () => {
     let suspended = 0;

@@ -1,4 +1,7 @@
 import assert from 'node:assert/strict';
+import type { KubeClient, RequestOptions } from '../../kube/client.ts';
+import { KubeError } from '../../kube/errors.ts';
+import { lines } from '../../kube/json-lines.ts';
 import { type Change, createReflector } from '../../kube/reflector.ts';
 import { node as nodeSchema } from '../../kube/resources.ts';
 import { monotonicSeconds, sleep } from '../../runtime/time.ts';
@@ -104,3 +107,118 @@ describe('a reflector', () => {
     assert.equal(reflector.synced, false);
   });
 });
+
+describe('a reflector: hostile sizes', () => {
+  const meta = (name: string) => ({ name, resourceVersion: '1' });
+  /** An API server of a few objects, whose answers are counted in bytes. */
+  const serve = (objects: readonly object[]) => {
+    const asked: number[] = [];
+    const client = {
+      get: async (_path: string, { query = {}, largest = 0 }: RequestOptions = {}) => {
+        const [limit, from] = [Number(query['limit']), Number(query['continue'] ?? 0)];
+        asked.push(limit);
+        const items = objects.slice(from, from + limit);
+        const next = from + limit < objects.length ? String(from + limit) : '';
+        const text = JSON.stringify({ metadata: { resourceVersion: '9', continue: next }, items });
+        if (text.length > largest) throw new KubeError(0, 'TooLarge', 'too large');
+        return JSON.parse(text);
+      },
+      watch: async () =>
+        (async function* () {
+          await new Promise(() => undefined);
+        })(),
+    } as unknown as KubeClient;
+    return { client, asked };
+  };
+
+  const run = async (objects: readonly object[], onChange: () => void = () => undefined) => {
+    const { client, asked } = serve(objects);
+    const reflector = createReflector({
+      client,
+      path: '/api/v1/nodes',
+      schema: nodeSchema,
+      project: ({ metadata }) => metadata.name ?? '',
+      onChange,
+      log: silent,
+      now: monotonicSeconds,
+    });
+    const stop = new AbortController();
+    void reflector.run(stop.signal);
+    await reflector.whenSynced;
+    stop.abort();
+    return { reflector, asked };
+  };
+
+  it('reads a list of large objects in small pages, and grows them again', async () => {
+    const large = (i: number) => ({ metadata: { ...meta(`n${i}`), annotations: { x: 'x'.repeat(1_400_000) } } });
+    const small = (i: number) => ({ metadata: meta(`s${i}`) });
+    const objects = [
+      ...Array.from({ length: 12 }, (_, i) => large(i)),
+      ...Array.from({ length: 200 }, (_, i) => small(i)),
+    ];
+    const { reflector, asked } = await run(objects);
+    assert.equal(reflector.items.size, 212);
+    assert.ok(asked.includes(1) && asked.at(-1)! > 8, `asked for pages of ${asked}`);
+    assert.ok(asked.length < 60, `${asked.length} requests`);
+  });
+
+  it('one object that its listener fails on does not keep the others away', async () => {
+    let calls = 0;
+    const { reflector } = await run([{ metadata: meta('a') }, { metadata: meta('b') }], () => {
+      calls++;
+      if (calls === 1) throw new RangeError('more than 32 NUMA nodes');
+    });
+    assert.deepEqual([...reflector.items.keys()], ['b']);
+  });
+
+  it('takes up thousands of objects in slices', async () => {
+    const objects = Array.from({ length: 5000 }, (_, i) => ({ metadata: meta(`n${i}`) }));
+    let turns = 0;
+    let ended = false;
+    const turn = () => {
+      turns++;
+      if (!ended) setImmediate(turn);
+    };
+    setImmediate(turn);
+    await run(objects, () => {
+      const until = performance.now() + 0.02;
+      while (performance.now() < until);
+    });
+    ended = true;
+    assert.ok(turns >= 8, `others had ${turns} turns`);
+  });
+});
+
+describe('lines of a watch', () => {
+  const chunks = async function* (text: string, size: number) {
+    const bytes = Buffer.from(text);
+    for (let at = 0; at < bytes.length; at += size) yield bytes.subarray(at, at + size);
+  };
+  const all = async (stream: AsyncIterable<Uint8Array>, longest = 1000) => {
+    const found: string[] = [];
+    for await (const line of lines(stream, longest)) found.push(line);
+    return found;
+  };
+
+  it('are put together over chunks, characters of several bytes too', async () => {
+    for (const size of [1, 2, 3, 7, 100]) {
+      assert.deepEqual(await all(chunks('{"a":"ä€"}\n\n{"b":1}\nrest', size)), ['{"a":"ä€"}', '{"b":1}']);
+    }
+  });
+  it('are refused when they are too long', async () => {
+    await assert.rejects(all(chunks('x'.repeat(5000), 100)), /larger than 1000 bytes/);
+  });
+  it('cost their length, however many chunks they are split over', async () => {
+    const read = (length: number) => processorTimeOf(() => all(chunks(`${'x'.repeat(length)}\n`, 16), 1e9));
+    await read(100_000);
+    const [once, tenfold] = [await read(400_000), await read(4_000_000)];
+    assert.ok(tenfold < 40 * Math.max(once, 5), `${once} ms and ${tenfold} ms`);
+  });
+});
+
+async function processorTimeOf(work: () => Promise<unknown>): Promise<number> {
+  const before = process.cpuUsage();
+  await work();
+  const { user, system } = process.cpuUsage(before);
+  return (user + system) / 1000;
+}

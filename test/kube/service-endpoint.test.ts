@@ -33,13 +33,16 @@ describe('the endpoint of a Service without a selector', () => {
   });
   afterEach(() => api.stop());
 
-  const publish = (address: string, port = 9443) =>
-    createEndpointPublisher({
-      client: api.client,
-      namespace: 'default',
-      service: 'extender',
-      log: silent,
-    }).publish({ address, port, portName: 'https', nodeName: 'n1', podName: 'p1' });
+  const publisher = () =>
+    createEndpointPublisher({ client: api.client, namespace: 'default', service: 'extender', log: silent });
+  const endpointAt = (address: string, port = 9443) => ({
+    address,
+    port,
+    portName: 'https',
+    nodeName: 'n1',
+    podName: 'p1',
+  });
+  const publish = (address: string, port = 9443) => publisher().publish(endpointAt(address, port));
   const slice = async () => (await api.client.get(PATH)) as Slice;
 
   it('is made, left alone while it is right, and replaced by the next one', async () => {
@@ -90,11 +93,11 @@ describe('the endpoint of a Service without a selector', () => {
     assert.deepEqual((await slice()).endpoints[0]?.addresses, ['10.244.0.1']);
     assert.deepEqual(
       lines.map(({ msg }) => msg),
-      ['the service leads here', 'the API server cannot proxy to the service'],
+      ['published the endpoint of the service', 'the API server cannot proxy to the service'],
     );
   });
 
-  it('is told anew when another pod has the address', async () => {
+  it('is replaced when another pod has the address', async () => {
     const of = async (podName: string) => {
       const publisher = createEndpointPublisher({
         client: api.client,
@@ -108,6 +111,83 @@ describe('the endpoint of a Service without a selector', () => {
     };
     assert.deepEqual(await of('before'), ['before', 'before']);
     assert.deepEqual(await of('after'), ['after', 'after']);
+  });
+
+  const read = async (path: string) => (await api.client.get(path)) as Record<string, unknown>;
+  /** What the object says, without what the API server counts. */
+  const contentOf = async (path: string) => {
+    const { metadata, ...rest } = (await read(path)) as { metadata: { labels?: object } };
+    return { ...rest, labels: metadata.labels };
+  };
+  const CHANGES: Readonly<Record<string, readonly [path: string, patch: object]>> = {
+    'readiness of the slice': [
+      PATH,
+      { endpoints: [{ addresses: ['10.0.0.9'], conditions: { ready: false }, nodeName: 'n1' }] },
+    ],
+    'a condition that kube-proxy goes by': [
+      PATH,
+      { endpoints: [{ addresses: ['10.0.0.9'], conditions: { ready: true, terminating: true } }] },
+    ],
+    'the Service that the slice belongs to': [
+      PATH,
+      { metadata: { labels: { 'kubernetes.io/service-name': 'another-service' } } },
+    ],
+    'a label by which kube-proxy ignores a slice': [
+      PATH,
+      { metadata: { labels: { 'service.kubernetes.io/headless': '' } } },
+    ],
+    'the name of the port of the slice': [PATH, { ports: [{ name: 'http', port: 9443, protocol: 'TCP' }] }],
+    'the protocol of the slice': [PATH, { ports: [{ name: 'https', port: 9443, protocol: 'UDP' }] }],
+    'readiness of the Endpoints': [
+      ENDPOINTS,
+      { subsets: [{ notReadyAddresses: [{ ip: '10.0.0.9' }], ports: [{ name: 'https', port: 9443 }] }] },
+    ],
+    'the label against mirroring': [
+      ENDPOINTS,
+      { metadata: { labels: { 'endpointslice.kubernetes.io/skip-mirror': null } } },
+    ],
+  };
+  for (const [what, [path, patch]] of Object.entries(CHANGES)) {
+    it(`is repaired after a change of ${what}`, async () => {
+      assert.ok(await publish('10.0.0.9'));
+      const before = await contentOf(path);
+      await api.client.patch(path, 'application/merge-patch+json', patch);
+      assert.notDeepEqual(await contentOf(path), before);
+      assert.ok(await publish('10.0.0.9'));
+      assert.deepEqual(await contentOf(path), before);
+    });
+  }
+
+  it('is withdrawn, and an endpoint of another replica is not', async () => {
+    assert.ok(await publish('10.0.0.9'));
+    await publisher().withdraw(endpointAt('10.0.0.8'));
+    assert.deepEqual((await slice()).endpoints[0]?.addresses, ['10.0.0.9']);
+    await publisher().withdraw(endpointAt('10.0.0.9'));
+    const { subsets } = (await read(ENDPOINTS)) as { subsets?: readonly object[] };
+    assert.deepEqual([(await slice()).endpoints, subsets ?? []], [[], []]);
+    assert.ok(await publish('fd00::1'));
+    await publisher().withdraw(endpointAt('fd00::1'));
+    assert.deepEqual([(await slice()).addressType, (await slice()).endpoints], ['IPv6', []]);
+  });
+
+  it('is not withdrawn from a replica that publishes itself at the same time', async () => {
+    assert.ok(await publish('10.0.0.9'));
+    let other: Promise<boolean> | undefined;
+    const interrupted = new Proxy(api.client, {
+      get: (client, name: keyof KubeClient) =>
+        name === 'get'
+          ? async (path: string) => {
+              const found = await client.get(path);
+              other ??= publish('10.0.0.10');
+              await other;
+              return found;
+            }
+          : client[name],
+    });
+    const { log, lines } = recordingLogger();
+    const late = createEndpointPublisher({ client: interrupted, namespace: 'default', service: 'extender', log });
+    await late.withdraw(endpointAt('10.0.0.9'));
+    assert.deepEqual([(await slice()).endpoints[0]?.addresses, lines], [['10.0.0.10'], []]);
   });
 
   it('may change its address family', async () => {

@@ -10,6 +10,8 @@ export interface AlertCase {
 
 /** A series of 71 minutes. */
 const steady = (value: number) => `${value}x70`;
+/** The end of a certificate so many days after the rules are evaluated; the clock begins at 0. */
+const ending = (days: number) => steady(65 * 60 + days * 86_400);
 const rising = (step: number) => `0+${step}x70`;
 
 const byNode = (metric: string, bad: string, good: string, more: Readonly<Record<string, string>> = {}): AlertCase => {
@@ -48,6 +50,30 @@ export const ALERT_CASES: Readonly<Record<string, AlertCase>> = {
       ['0.05', '1', '3', '+Inf'],
       [5, 9, 9, 9],
     ),
+  },
+  PlumblineCertificateExpires: {
+    fires: {
+      'plumbline_certificate_expiry_timestamp_seconds{job="plumbline-webhook",pod="a",certificate="serving"}':
+        ending(10),
+      'plumbline_certificate_expiry_timestamp_seconds{job="plumbline-webhook",pod="b",certificate="serving"}':
+        ending(80),
+    },
+    labels: { job: 'plumbline-webhook', certificate: 'serving' },
+    silent: {
+      'plumbline_certificate_expiry_timestamp_seconds{job="plumbline-webhook",pod="a",certificate="serving"}':
+        ending(20),
+    },
+  },
+  PlumblineCertificateExpiresSoon: {
+    fires: {
+      'plumbline_certificate_expiry_timestamp_seconds{job="plumbline-scheduler-plugin",certificate="client"}':
+        ending(2),
+    },
+    labels: { job: 'plumbline-scheduler-plugin', certificate: 'client' },
+    silent: {
+      'plumbline_certificate_expiry_timestamp_seconds{job="plumbline-scheduler-plugin",certificate="client"}':
+        ending(15),
+    },
   },
   PlumblineExtenderNotActive: {
     fires: { 'plumbline_extender_active{pod="a"}': steady(0), 'plumbline_extender_active{pod="b"}': steady(0) },

@@ -21,6 +21,7 @@ const SETTINGS: Readonly<Record<string, string>> = {
   [`${AGENT}/openshift`]: 'nodeAgent.openshift=true',
   'components/monitoring': 'monitoring.enabled=true',
   'components/fixed-cluster-ip': 'schedulerPlugin.clusterIP=10.96.0.200',
+  'components/align-all': 'webhook.alignment=auto',
 };
 
 describe('the Helm chart', () => {
@@ -113,6 +114,19 @@ describe('the Helm chart, rendered', function () {
     }
   });
 
+  it('the flag alone sends every launcher too, and KubeVirt’s namespace is where its controller is', () => {
+    for (const policy of ['auto', 'always']) {
+      const objects = rendered(`webhook.flags.alignment=${policy}`);
+      for (const kind of ['MutatingWebhookConfiguration', 'ValidatingWebhookConfiguration']) {
+        const webhooks = JSON.stringify(find(objects, kind, 'plumbline-webhook'));
+        const every = JSON.stringify(find(rendered(`webhook.alignment=${policy}`), kind, 'plumbline-webhook'));
+        assert.equal(webhooks, every, `${kind}: ${policy}`);
+      }
+    }
+    const binding = find(rendered('kubevirt.namespace=cnv'), 'ClusterRoleBinding', 'plumbline-cpu-mask-kubevirt');
+    assert.deepEqual(binding['subjects'], [{ kind: 'ServiceAccount', name: 'kubevirt-controller', namespace: 'cnv' }]);
+  });
+
   it('without cert-manager, policies, network policies: none of their objects, and the authority where it is given', () => {
     const off = ['certManager', 'policies', 'networkPolicy', 'podDisruptionBudget'].map(
       (one) => `${one}.enabled=false`,
@@ -135,6 +149,7 @@ describe('the Helm chart, rendered', function () {
     for (const [setting, message] of [
       ['webhok.replicas=3', /webhok/],
       ['dpu.lease=mine', /lease/],
+      ['webhook.alignment=some', /alignment/],
       ['webhook.replicas=many', /replicas/],
     ] as const) {
       const { status, stderr } = helm([setting]);

@@ -1,12 +1,14 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parse, parseAllDocuments } from 'yaml';
+import { DECISION_ANNOTATION, PLACEMENT_ANNOTATION } from '../../model/names.ts';
 import { parseNodeAgentConfig } from '../../node-agent/config.ts';
 import { parseSchedulerConfiguration } from '../../sandbox/scheduler/configuration.ts';
-import { parseSchedulerPluginConfig } from '../../scheduler-plugin/config.ts';
+import { parseSchedulerPluginConfig, SIDECAR } from '../../scheduler-plugin/config.ts';
 import { parseWebhookConfig } from '../../webhook/config.ts';
+import { ASKING } from '../../webhook/pods/decide-pod.ts';
 import { objectsOf, render } from '../real/install/rendered.ts';
 import { root } from '../support/bundles.ts';
 import { needs, pathOf } from '../support/parts.ts';
@@ -26,11 +28,25 @@ interface Container {
   readonly name: string;
   readonly image: string;
   readonly args?: string[];
+  readonly ports?: { containerPort: number }[];
+  readonly restartPolicy?: string;
+  readonly env?: { name: string; value?: string }[];
   readonly securityContext: {
     readonly readOnlyRootFilesystem?: boolean;
     readonly capabilities?: { drop?: string[]; add?: string[] };
   };
-  readonly volumeMounts?: { name: string; mountPath: string }[];
+  readonly volumeMounts?: { name: string; mountPath: string; readOnly?: boolean }[];
+}
+
+interface CertificateSpec {
+  readonly isCA?: boolean;
+  readonly commonName?: string;
+  readonly secretName: string;
+  readonly issuerRef: { readonly name: string };
+  readonly duration?: string;
+  readonly renewBefore?: string;
+  readonly usages?: readonly string[];
+  readonly privateKey: { readonly rotationPolicy: string };
 }
 
 const manifests = join(root, 'manifests');
@@ -51,22 +67,14 @@ describe('the manifests', () => {
     assert.ok(found, `no ${kind} ${name}`);
     return found;
   };
-  const containersOf = (object: Manifest): Container[] =>
-    (object['spec'] as { template: { spec: { containers: Container[] } } }).template.spec.containers;
+  const containersOf = (object: Manifest): Container[] => podOf(object).containers;
+  const podOf = (object: Manifest) =>
+    (object['spec'] as { template: { spec: { containers: Container[]; initContainers?: Container[] } } }).template.spec;
 
   it('build, everything in plumbline-system that has a namespace', () => {
-    for (const name of ['plumbline-webhook', 'plumbline-scheduler-plugin']) {
-      for (const kind of [
-        'Deployment',
-        'Service',
-        'ServiceAccount',
-        'Certificate',
-        'ClusterRole',
-        'ClusterRoleBinding',
-      ]) {
-        find(kind, name);
-      }
-    }
+    const accounts = ['Deployment', 'ServiceAccount', 'ClusterRoleBinding'];
+    for (const kind of [...accounts, 'Service', 'Certificate', 'ClusterRole']) find(kind, 'plumbline-webhook');
+    for (const kind of accounts) find(kind, 'plumbline-scheduler');
     find('DaemonSet', 'plumbline-node-agent');
     find('CustomResourceDefinition', 'nodetopologies.plumbline.dev');
     for (const { kind, metadata } of objects) {
@@ -99,6 +107,53 @@ describe('the manifests', () => {
     assert.match(JSON.stringify(webhook?.['namespaceSelector']), /NotIn.*plumbline-system/);
   });
 
+  /** The condition by which the API server chooses launchers, of both webhooks. */
+  const conditionsOf = (all: readonly Manifest[]): string[] => {
+    const named = (kind: string, name: string) => {
+      const configuration = all.find((one) => one.kind === kind && one.metadata.name === 'plumbline-webhook');
+      const webhooks = configuration?.['webhooks'] as { name: string; matchConditions: { expression: string }[] }[];
+      return webhooks.find((one) => one.name === name)?.matchConditions.map(({ expression }) => expression) ?? [];
+    };
+    return [
+      ...named('MutatingWebhookConfiguration', 'launcher.plumbline.dev'),
+      ...named('ValidatingWebhookConfiguration', 'final.plumbline.dev'),
+    ];
+  };
+
+  it('send the launchers that the webhook reads a VMI for, and those with what only Plumbline may put there', () => {
+    const [mutating, validating, ...more] = conditionsOf(objects);
+    assert.deepEqual([validating, more], [mutating, []]);
+    const parity = 'alpha.kubevirt.io/EmulatorThreadCompleteToEvenParity';
+    const named = (mutating?.match(/'[^']*\/[^']+'/g) ?? []).map((name) => name.slice(1, -1));
+    assert.deepEqual(
+      new Set(named),
+      new Set([...ASKING, parity, DECISION_ANNOTATION, PLACEMENT_ANNOTATION]),
+      'the annotations of webhook/pods/decide-pod.ts (ASKING) and those of the conditions',
+    );
+  });
+
+  it('send every launcher with a CPU limit where all are aligned, and say so to the webhook', () => {
+    const everywhere = objectsOf(render('base', ['components/align-all'])) as unknown as Manifest[];
+    const [mutating = '', validating, ...more] = conditionsOf(everywhere);
+    assert.deepEqual([validating, more], [mutating, []]);
+    assert.match(mutating, /c\.name == 'compute' && .*'cpu' in c\.resources\.limits\) \|\|/);
+    const webhook = everywhere.find(
+      ({ kind, metadata }) => kind === 'Deployment' && metadata.name === 'plumbline-webhook',
+    );
+    assert.ok(webhook);
+    const [container] = containersOf(webhook);
+    const setting = container?.env?.find(({ name }) => name === 'PLUMBLINE_ALIGNMENT');
+    assert.equal(parseWebhookConfig(['--alignment', setting?.value ?? '']).alignment, 'auto');
+    assert.ok(
+      !containersOf(find('Deployment', 'plumbline-webhook'))[0]?.env?.some(({ name }) => name === setting?.name),
+    );
+  });
+
+  it('give masks to one account of KubeVirt, its controller', () => {
+    const { subjects } = find('ClusterRoleBinding', 'plumbline-cpu-mask-kubevirt') as unknown as { subjects: unknown };
+    assert.deepEqual(subjects, [{ kind: 'ServiceAccount', name: 'kubevirt-controller', namespace: 'kubevirt' }]);
+  });
+
   it('give every container a read-only root and no capability but those it names', () => {
     for (const object of objects.filter(({ kind }) => kind === 'Deployment' || kind === 'DaemonSet')) {
       for (const { name, securityContext } of containersOf(object)) {
@@ -123,10 +178,33 @@ describe('the manifests', () => {
     }
   });
 
+  it('let a DPU renew its token, keep that where it can be written, and speak of no year', function () {
+    this.timeout(60_000);
+    const of = (component: string) => objectsOf(render('base', [`base/node-agent/components/${component}`]));
+    const named = (all: readonly { kind: string; metadata: { name: string } }[]) =>
+      all.filter(({ metadata }) => metadata.name.startsWith('plumbline-dpu')).map(({ kind }) => kind);
+    const found = of('dpu');
+    const role = found.find(({ kind, metadata }) => kind === 'Role' && metadata.namespace === 'plumbline-dpu');
+    assert.deepEqual(role?.['rules'], [{ apiGroups: [''], resources: ['serviceaccounts/token'], verbs: ['create'] }]);
+    assert.equal(named(found).filter((kind) => kind === 'ValidatingAdmissionPolicyBinding').length, 2);
+    assert.deepEqual(named(of('dpu-observe')), [], 'where OVN-Kubernetes renews there are no DPU accounts');
+    const [agent] = objectsOf(render('overlays/dpu')).filter(({ kind }) => kind === 'DaemonSet');
+    const mounts = containersOf(agent as Manifest)[0]?.volumeMounts ?? [];
+    const writable = mounts.filter(({ readOnly }) => readOnly !== true).map(({ mountPath }) => mountPath);
+    assert.deepEqual(writable, ['/var/lib/plumbline']);
+    const files = ['overlays/dpu/plumbline-node-agent.service', 'base/node-agent/components/dpu/dpu-identities.yaml'];
+    const [unit = '', identities = ''] = files.map((file) => readFileSync(join(manifests, file), 'utf8'));
+    assert.match(unit, /^StateDirectory=plumbline$/m);
+    const docs = ['dpu.md', 'dpu-walkthrough.md'].map((file) => readFileSync(join(root, 'docs', file), 'utf8'));
+    for (const text of [identities, ...docs]) {
+      assert.match(text, /create token worker-1 --duration 24h/);
+      assert.doesNotMatch(text, /8760h/);
+    }
+  });
+
   it('start the daemons with settings that they accept', () => {
     const args = (kind: string, name: string) => containersOf(find(kind, name))[0]?.args ?? [];
     parseWebhookConfig(args('Deployment', 'plumbline-webhook'));
-    parseSchedulerPluginConfig(args('Deployment', 'plumbline-scheduler-plugin'));
     parseNodeAgentConfig([...args('DaemonSet', 'plumbline-node-agent'), '--node-name', 'worker-0']);
   });
 
@@ -134,6 +212,59 @@ describe('the manifests', () => {
     const rules = find('ClusterRole', 'plumbline-node-agent')['rules'] as { resources: string[]; verbs: string[] }[];
     const onNodes = rules.filter(({ resources }) => resources.includes('nodes')).flatMap(({ verbs }) => verbs);
     assert.deepEqual(onNodes, ['get']);
+  });
+
+  it('have a kube-scheduler that asks the extender of its own pod, over loopback alone', () => {
+    const pod = podOf(find('Deployment', 'plumbline-scheduler'));
+    const [extender] = pod.initContainers ?? [];
+    const { mode, schedulerLease } = parseSchedulerPluginConfig(extender?.args ?? []);
+    assert.deepEqual([mode, extender?.restartPolicy], ['sidecar', 'Always']);
+    const text = readFileSync(join(manifests, 'base/scheduler/config.yaml'), 'utf8');
+    const [entry] = parseSchedulerConfiguration(text).extenders;
+    assert.equal(entry?.urlPrefix, `http://${SIDECAR.host}:${SIDECAR.port}`);
+    assert.deepEqual([entry?.ignorable, entry?.managedResources], [false, []]);
+    const { profiles, leaderElection } = parse(text) as {
+      profiles: { schedulerName: string; percentageOfNodesToScore: number }[];
+      leaderElection: { resourceNamespace: string; resourceName: string };
+    };
+    assert.equal(schedulerLease, `${leaderElection.resourceNamespace}/${leaderElection.resourceName}`);
+    // The webhook gives pods that scheduler, and both may see its Lease.
+    const { schedulerName } = parseWebhookConfig([]);
+    assert.deepEqual(profiles, [{ schedulerName, percentageOfNodesToScore: 100 }]);
+    for (const role of ['plumbline-scheduler', 'plumbline-webhook']) {
+      const [rule] = find('Role', role)['rules'] as { resourceNames: string[] }[];
+      assert.deepEqual(rule?.resourceNames, [leaderElection.resourceName], role);
+    }
+    // Nothing leads to the extender from outside its pod.
+    const ports = [...pod.containers, extender].flatMap((one) => one?.ports ?? []);
+    assert.ok(ports.every(({ containerPort }) => containerPort !== SIDECAR.port));
+    for (const kind of ['Service', 'EndpointSlice', 'Certificate']) {
+      const those = objects.filter((one) => one.kind === kind).map(({ metadata }) => metadata.name);
+      assert.ok(!those.some((name) => name.includes('scheduler')), `${kind}: ${those.join(', ')}`);
+    }
+  });
+
+  it('have a kube-scheduler of each version that is supported', () => {
+    for (const minor of [32, 33, 34, 35, 36]) {
+      const text = readFileSync(join(manifests, `components/kubernetes-1.${minor}/kustomization.yaml`), 'utf8');
+      const { images } = parse(text) as { images: { name: string; newTag: string }[] };
+      assert.equal(images[0]?.name, 'registry.k8s.io/kube-scheduler');
+      assert.match(images[0]?.newTag ?? '', new RegExp(`^v1\\.${minor}\\.\\d+$`));
+    }
+  });
+
+  it('give the extender a Service where the cluster’s own scheduler asks it, and route no pod then', () => {
+    const built = objectsOf(render('base', ['components/own-scheduler'])) as unknown as Manifest[];
+    const named = (kind: string, name: string) => built.find((one) => one.kind === kind && one.metadata.name === name);
+    for (const kind of ['Deployment', 'Service', 'ServiceAccount', 'Certificate', 'ClusterRole', 'NetworkPolicy'])
+      assert.ok(named(kind, 'plumbline-scheduler-plugin'), kind);
+    assert.equal(named('Deployment', 'plumbline-scheduler'), undefined);
+    const [extender] = containersOf(named('Deployment', 'plumbline-scheduler-plugin') as Manifest);
+    assert.equal(parseSchedulerPluginConfig(extender?.args ?? []).mode, 'service');
+    const webhook = named('MutatingWebhookConfiguration', 'plumbline-webhook')?.['webhooks'] as { name: string }[];
+    assert.ok(!webhook.some(({ name }) => name === 'scheduler.plumbline.dev'));
+    const [container] = containersOf(named('Deployment', 'plumbline-webhook') as Manifest);
+    assert.ok(container?.env?.some(({ name, value }) => name === 'PLUMBLINE_SCHEDULER_NAME' && value === ''));
   });
 
   it('have an extender entry that a scheduler accepts and that ignores other pods', () => {
@@ -149,6 +280,51 @@ describe('the manifests', () => {
     );
     const { profiles } = parse(text) as { profiles: { percentageOfNodesToScore: number }[] };
     assert.equal(profiles[0]?.percentageOfNodesToScore, 100);
+  });
+
+  it('issue every certificate from one authority that outlives them and keeps its key', () => {
+    const built = objectsOf(render('base', ['components/own-scheduler'])) as unknown as Manifest[];
+    const specs = new Map(
+      built.flatMap(({ kind, metadata, spec }) =>
+        kind === 'Certificate' ? [[metadata.name, spec as CertificateSpec] as const] : [],
+      ),
+    );
+    const hours = (duration = '0h') => Number(/^(\d+)h$/.exec(duration)?.[1]);
+    const { 'plumbline-ca': authority, ...leaves } = Object.fromEntries(specs);
+    assert.ok(authority?.isCA);
+    assert.equal(authority.privateKey.rotationPolicy, 'Never');
+    const issuer = built.find(({ kind, metadata }) => kind === 'Issuer' && metadata.name === 'plumbline-ca');
+    assert.deepEqual(issuer?.['spec'], { ca: { secretName: authority.secretName } });
+    assert.deepEqual(Object.keys(leaves).sort(), [
+      'plumbline-scheduler-client',
+      'plumbline-scheduler-plugin',
+      'plumbline-webhook',
+    ]);
+    for (const [name, { issuerRef, duration, renewBefore, isCA = false }] of Object.entries(leaves)) {
+      assert.deepEqual([issuerRef.name, isCA], ['plumbline-ca', false], name);
+      // Alerts are 14 days before the end: renewal comes first, and an authority that was copied along lasts longer.
+      assert.ok(hours(renewBefore) >= 720 && hours(renewBefore) < hours(duration), name);
+      assert.ok(hours(duration) < hours(authority.renewBefore), name);
+    }
+    assert.deepEqual(leaves['plumbline-scheduler-client']?.usages, ['digital signature', 'client auth']);
+    const { clientNames, clientCaFile } = parseSchedulerPluginConfig(['--mode', 'service']);
+    assert.equal(leaves['plumbline-scheduler-client']?.commonName, clientNames);
+    assert.equal(clientCaFile, '/etc/plumbline/tls/ca.crt');
+  });
+
+  it('bound how long an extender call can hold up the only scheduling thread', () => {
+    const folder = join(manifests, 'scheduler');
+    const files = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((file) =>
+      /config.*\.yaml$/.test(file),
+    );
+    assert.equal(files.length, 4);
+    for (const file of files) {
+      const { extenders } = parse(readFileSync(join(folder, file), 'utf8')) as { extenders: { httpTimeout: string }[] };
+      for (const { httpTimeout } of extenders) {
+        const [, milliseconds] = /^(\d+)ms$/.exec(httpTimeout) ?? [];
+        assert.ok(Number(milliseconds) <= 500, `${file}: httpTimeout is ${httpTimeout}`);
+      }
+    }
   });
 
   it('describe every field of a report that the daemons read', async () => {

@@ -5,18 +5,8 @@ import { ConflistError, type ConflistOptions, GATE_FILES, gateConflist } from '.
 import { decideAdd, decideStatus, hasDpuDevice } from '../../model/cni/decide.ts';
 import { choosePrimary, planConflist } from '../../model/cni/primary.ts';
 
-const options: ConflistOptions = {
-  form: 'chained',
-  socket: '/run/plumbline/gate.sock',
-  stateFile: '/run/plumbline/gate.state',
-  whenAbsent: 'open',
-};
-const ENTRY = {
-  type: 'plumbline-gate',
-  socket: '/run/plumbline/gate.sock',
-  stateFile: '/run/plumbline/gate.state',
-  whenAbsent: 'open',
-};
+const options: ConflistOptions = { form: 'chained' };
+const ENTRY = { type: 'plumbline-gate' };
 const OVN = { cniVersion: '1.1.0', name: 'ovn-kubernetes', type: 'ovn-k8s-cni-overlay', ipam: {}, dns: {} };
 const MULTUS = { cniVersion: '0.4.0', name: 'multus-cni-network', type: 'multus', capabilities: { bandwidth: true } };
 const BRIDGE = {
@@ -224,8 +214,8 @@ describe('what the gate decides', () => {
     assert.equal(hasDpuDevice(['openshift.io/dpu'], new Set(['nvidia.com/bf3'])), false);
   });
 
-  it('CNI_ARGS: pairs, the last wins, the rest is passed over', () => {
-    const pod = podOf(parseCniArgs('IgnoreUnknown=1;;=;x;K8S_POD_NAMESPACE=a;K8S_POD_NAMESPACE=b;K8S_POD_UID='));
+  it('CNI_ARGS: pairs, of two the first counts, the rest is ignored', () => {
+    const pod = podOf(parseCniArgs('IgnoreUnknown=1;;=;x;K8S_POD_NAMESPACE=b;K8S_POD_NAMESPACE=a;K8S_POD_UID='));
     assert.deepEqual(pod, { namespace: 'b', name: undefined, uid: undefined });
     assert.deepEqual(podOf(parseCniArgs(undefined)), { namespace: undefined, name: undefined, uid: undefined });
   });

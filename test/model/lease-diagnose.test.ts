@@ -55,6 +55,15 @@ describe('the doctor’s view of a DPU’s lease', () => {
       { looks: looksOf(['a'], { lease: { metadata: {}, spec } }) },
       /no owner, so it stays when the node goes/,
     ],
+    [
+      'a duration that no lease counts',
+      {
+        looks: looksOf(['a'], {
+          lease: { metadata: { ownerReferences }, spec: { ...spec, leaseDurationSeconds: 1e6 } },
+        }),
+      },
+      /has no duration of 1 to 600 s/,
+    ],
     ['never renewed', { looks: looksOf(['a'], { renewTime: undefined, managedFields: [] }) }, /has never been renewed/],
     [
       'not renewed any more',
@@ -111,6 +120,15 @@ describe('D11: connection-status of OVN-Kubernetes pods', () => {
       'default Ready',
       'ns/blue not ready no representor',
     ]);
+  });
+
+  it('a tenant’s annotations of hundreds of kilobytes name little, or nothing', () => {
+    const long = 'x'.repeat(20_000);
+    const many = Object.fromEntries(Array.from({ length: 1000 }, (_, i) => [`n${i}`, {}]));
+    assert.equal(of('{}', JSON.stringify(many)).length, 64);
+    assert.deepEqual(of('{}', JSON.stringify({ [long]: {}, b: long.repeat(4) })), []);
+    const [named] = of(JSON.stringify({ [long]: { Status: long, Reason: long } }), JSON.stringify({ [long]: {} }));
+    assert.ok((named?.length ?? 0) < 300, `${named?.length} characters`);
   });
 
   it('as older releases write it', () => {

@@ -11,7 +11,15 @@ import {
 } from '../../model/lease/observer.ts';
 import { nextRenewTime, parseMicroTime } from '../../model/lease/renew-time.ts';
 import { type LeaseOwner, type LeaseShape, leaseForm, repairLease } from '../../model/lease/repair.ts';
-import { checkLeaseTiming, isLeaseEnabled, LeaseTimingError, observationPeriod } from '../../model/lease/timing.ts';
+import {
+  checkLeaseTiming,
+  DEFAULT_LEASE_SECONDS,
+  isLeaseEnabled,
+  LeaseTimingError,
+  leaseSeconds,
+  MOST_LEASE_SECONDS,
+  observationPeriod,
+} from '../../model/lease/timing.ts';
 
 const D = 40;
 const read = (renewTime: string | undefined): LeaseReading => ({ kind: 'read', renewTime });
@@ -352,6 +360,36 @@ describe('renewTime', () => {
   });
 });
 
+describe('what a Lease may say of its duration', () => {
+  for (const [said, counts] of [
+    [undefined, DEFAULT_LEASE_SECONDS],
+    [null, DEFAULT_LEASE_SECONDS],
+    [Number.NaN, DEFAULT_LEASE_SECONDS],
+    [-2_147_483_648, 1],
+    [0, 1],
+    [1, 1],
+    [40, 40],
+    [600, 600],
+    [601, 600],
+    [1_000_000, 600],
+    [2_147_483_647, 600],
+    [Number.POSITIVE_INFINITY, 600],
+  ] as const) {
+    it(`${said} counts as ${counts} s`, () => assert.equal(leaseSeconds(said), counts));
+  }
+
+  it('a host’s leaseDurationSeconds does not revive a dead DPU, nor overflow a timer', () => {
+    const readings: [number, LeaseReading][] = [
+      [0, read('a')],
+      [10, read('b')],
+      [700, read('b')],
+    ];
+    const options = { duration: leaseSeconds(1_000_000) };
+    assert.deepEqual(states(readings, [500, 700], options), ['alive', 'dead']);
+    assert.ok(leaseSeconds(2_147_483_647) * 1000 < 2 ** 31);
+  });
+});
+
 describe('the lease flags', () => {
   for (const [renewInterval, duration] of [
     [-1, 40],
@@ -361,6 +399,8 @@ describe('the lease flags', () => {
     [20, 10],
     [Number.NaN, 40],
     [10, Number.NaN],
+    [10, MOST_LEASE_SECONDS + 1],
+    [10, 2_147_483_647],
   ] as const) {
     it(`D2: ${renewInterval}/${duration} is an error`, () => {
       assert.throws(() => checkLeaseTiming({ renewInterval, duration }), LeaseTimingError);

@@ -147,6 +147,20 @@ describe('classification of networks', () => {
     );
   });
 
+  it('a configuration, or a field, that is longer than any is not read', () => {
+    const classOf = (config: object, annotations = {}) =>
+      classifyNad({ metadata: { annotations }, spec: { config: JSON.stringify(config) } }, EMPTY_CONTEXT);
+    const long = 'x'.repeat(300_000);
+    const localnet = { type: 'ovn-k8s-cni-overlay', topology: 'localnet', name: 'blue' };
+    assert.deepEqual(classOf({ ...localnet, comment: long }), { kind: 'none', warning: 'invalid-json' });
+    const plugins = (length: number) => [...Array.from({ length }, () => ({ type: 'tuning' })), localnet];
+    assert.deepEqual(classOf({ plugins: plugins(63) }), { kind: 'physnet', physnet: 'blue' });
+    assert.deepEqual(classOf({ plugins: plugins(64) }), { kind: 'none', warning: 'invalid-json' });
+    const field = long.slice(0, 254);
+    assert.deepEqual(classOf({ ...localnet, physicalNetworkName: field }), { kind: 'physnet', physnet: 'blue' });
+    assert.deepEqual(classOf(localnet, { 'plumbline.dev/physnet': long }), { kind: 'physnet', physnet: 'blue' });
+  });
+
   it('reads bridge mappings forwards and backwards', () => {
     const mappings = parseBridgeMappings('physnet0:br-ex, tenant-a:br-data,shared:br-data,physnet0:br-2,:x,y:,z');
     assert.deepEqual(
@@ -177,6 +191,26 @@ describe('multus’s annotation', () => {
   ]) {
     it(`is refused as ${text}`, () => assert.throws(() => parseAttachments(text, 'ns'), ParseError));
   }
+
+  it('of more items, characters or longer names than can be: refused in a short message, before any is looked up', () => {
+    const long = 'x'.repeat(300);
+    for (const text of [
+      'a,'.repeat(128),
+      JSON.stringify(Array.from({ length: 129 }, () => ({ name: 'a' }))),
+      'x'.repeat(70_000),
+      ' '.repeat(70_000),
+      JSON.stringify([{ name: long }]),
+      JSON.stringify([{ name: 'a', namespace: long }]),
+      JSON.stringify(Array.from({ length: 100_000 }, () => 1)).slice(0, 60_000),
+    ]) {
+      assert.throws(
+        () => parseAttachments(text, 'ns'),
+        (error) => error instanceof ParseError && error.message.length < 500,
+        text.slice(0, 20),
+      );
+    }
+    assert.equal(parseAttachments('a,'.repeat(127), 'ns').length, 128);
+  });
 
   it('reads alike in both forms', () => {
     const label = fc.stringMatching(/^[a-z0-9]([-a-z0-9]{0,10}[a-z0-9])?$/);
@@ -278,11 +312,16 @@ describe('affinity', () => {
     ['{"a":"strict"}', /"a" has the value "strict"; expected one of required, preferred, none/],
     ['{"a":true}', /"a" has the value "true"/],
     ['{"a":{"b":1}}', /"a" has the value/],
+    [
+      JSON.stringify(Object.fromEntries(Array.from({ length: 257 }, (_, i) => [`n${i}`, 'none']))),
+      /more than 256 names/,
+    ],
+    [`{"a":"${'x'.repeat(20_000)}"}`, /more than 16384 characters/],
   ] as const) {
-    it(`refuses ${text}`, () =>
+    it(`refuses ${text.slice(0, 40)}`, () =>
       assert.throws(
         () => parseAffinityWishes(text),
-        (error) => error instanceof ParseError && says.test(error.message),
+        (error) => error instanceof ParseError && says.test(error.message) && error.message.length < 500,
       ));
   }
 });
@@ -415,6 +454,29 @@ describe('resolving a VM’s networks', () => {
       );
     });
   }
+
+  it('what is said of a VM does not grow with the names that its author chose', () => {
+    const name = (i: number) => `${i}${'x'.repeat(5000)}`;
+    const wishes = new Map(Array.from({ length: 256 }, (_, i) => [name(i), 'required' as const]));
+    const vmi = { spec: { networks: Array.from({ length: 128 }, (_, i) => ({ name: name(1000 + i), pod: {} })) } };
+    const multus = { spec: { networks: [{ name: name(1), multus: { networkName: name(2) } }] } };
+    for (const guest of [vmi, multus]) {
+      const interfaces = interfacesOf({ namespace: 'ns', vmi: guest });
+      const findNad = () => undefined;
+      const { networks, findings } = resolveNetworks({
+        interfaces,
+        wishes,
+        findNad,
+        context: EMPTY_CONTEXT,
+        exclusive: true,
+      });
+      const { findings: more } = requiredResources(networks, { physnets: new Set(), tunnel: false }, true);
+      const said = JSON.stringify([findings, more]);
+      assert.ok(findings.length > 0 && said.length < 30_000, `${said.length} characters`);
+    }
+    const many = { spec: { networks: Array.from({ length: 129 }, (_, i) => ({ name: `n${i}`, pod: {} })) } };
+    assert.throws(() => interfacesOf({ namespace: 'ns', vmi: many }), ParseError);
+  });
 
   it('names each missing definition once, so that it can be looked up afresh', () => {
     const { missing } = resolve({ annotation: 'absent,other/absent,absent' });

@@ -1,6 +1,17 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { copyFileSync, mkdirSync, readFileSync, rmSync, statSync } from 'node:fs';
+import {
+  chmodSync,
+  copyFileSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { parseNodeAgentConfig } from '../../node-agent/config.ts';
 import { needs } from '../support/parts.ts';
@@ -57,6 +68,105 @@ describe('the CNI plugin', () => {
     it('VERSION names them all', async () => {
       const { code, json } = await gate.call({ verb: 'VERSION', conf: { cniVersion: '1.1.0' } });
       assert.deepEqual([code, json()], [0, { cniVersion: '1.1.0', supportedVersions: VERSIONS }]);
+    });
+  });
+
+  describe('what the author of a network configuration cannot choose', () => {
+    afterEach(() => rmSync(join(gate.binDir, 'plumbline-gate.conf'), { force: true }));
+    const unset = { PLUMBLINE_GATE_SOCKET: undefined, PLUMBLINE_GATE_STATE: undefined };
+
+    it('S13: the socket: root connects to no other than the administrator’s', async () => {
+      let connections = 0;
+      const path = join(gate.directory, 'containerd.sock');
+      const foreign = createServer((socket) => {
+        connections++;
+        socket.end('allow\n');
+      }).listen(path);
+      gate.settings({ socket: gate.socket, stateFile: gate.state });
+      try {
+        for (const conf of [
+          chained('1.0.0', { socket: path }),
+          { ...chained('1.0.0'), delegate: { type: 'none', socket: path } },
+        ])
+          await gate.call({ conf, environment: unset });
+        assert.equal(connections, 0);
+      } finally {
+        foreign.close();
+      }
+    });
+
+    it('the state file: no other is opened, and what it says is not shown', async () => {
+      const path = join(gate.directory, 'secret');
+      writeState(path, { ...DEAD, reason: 'the secret' });
+      gate.settings({ socket: gate.socket, stateFile: gate.state });
+      const { code, stdout } = await gate.call({ conf: chained('1.0.0', { stateFile: path }), environment: unset });
+      assert.deepEqual([code, stdout.includes('secret')], [0, false]);
+    });
+
+    it('the administrator’s settings hold, in the directory of the program whatever its name', async () => {
+      writeState(gate.state, DEAD);
+      const front = join(gate.directory, 'settings-front');
+      mkdirSync(front);
+      copyFileSync(gate.shim, join(front, 'below'));
+      gate.settings({ stateFile: gate.state, socket: gate.socket }, front);
+      const calls = [{ conf: { cniVersion: '1.0.0', name: 'net', type: 'below' }, program: join(front, 'below') }];
+      for (const call of calls) assert.equal((await gate.call({ ...call, environment: unset })).json()['code'], 11);
+    });
+
+    const untrusted: [string, (path: string) => void][] = [
+      ['that others may write', (path) => chmodSync(path, 0o666)],
+      ['that is torn', (path) => writeFileSync(path, '{"whenAbsent":"closed"')],
+      [
+        'of more than 4 KiB',
+        (path) => writeFileSync(path, JSON.stringify({ whenAbsent: 'closed', x: 'x'.repeat(4096) })),
+      ],
+      [
+        'that is a link',
+        (path) => {
+          renameSync(path, `${path}.real`);
+          symlinkSync(`${path}.real`, path);
+        },
+      ],
+    ];
+    for (const [what, spoil] of untrusted) {
+      it(`settings ${what} are none`, async () => {
+        const path = join(gate.binDir, 'plumbline-gate.conf');
+        gate.settings({ whenAbsent: 'closed' });
+        assert.equal((await gate.call({ conf: chained('1.0.0') })).code, 1);
+        spoil(path);
+        assert.equal((await gate.call({ conf: chained('1.0.0') })).code, 0);
+        rmSync(`${path}.real`, { force: true });
+      });
+    }
+
+    it('a state file that is a pipe or a device holds nothing up', async () => {
+      execFileSync('mkfifo', [gate.state]);
+      const pipe = await gate.call({ conf: chained('1.0.0') });
+      rmSync(gate.state);
+      symlinkSync('/dev/zero', gate.state);
+      const device = await gate.call({ conf: chained('1.0.0') });
+      assert.deepEqual([pipe.code, device.code, pipe.millis < 2000, device.millis < 2000], [0, 0, true, true]);
+    });
+
+    it('a value of hundreds of kilobytes is not repeated in the error', async () => {
+      const long = 'x'.repeat(300_000);
+      const calls = [
+        { conf: chained(long) },
+        { conf: chained('1.0.0', { delegate: { type: long } }) },
+        { conf: chained('1.0.0'), verb: long.slice(0, 100_000) },
+      ];
+      for (const call of calls) {
+        const { code, stdout } = await gate.call(call);
+        assert.equal(code, 1);
+        assert.ok(stdout.length < 400, `${stdout.length} bytes`);
+        assert.match(stdout, /x{80}\.\.\./);
+      }
+    });
+
+    it('of two namespaces in CNI_ARGS the first counts, the runtime’s own', async () => {
+      writeState(gate.state, { ...DEAD, exempt: ['kube-system'] });
+      const environment = { CNI_ARGS: 'K8S_POD_NAMESPACE=default;K8S_POD_NAMESPACE=kube-system' };
+      assert.equal((await gate.call({ conf: chained('1.0.0'), environment })).json()['code'], 11);
     });
   });
 
@@ -281,11 +391,13 @@ describe('the CNI plugin', () => {
 
   describe('without the agent, by its state file', () => {
     const add = (environment = {}, more = {}) => gate.call({ conf: chained('1.0.0', more), environment });
-    it('no state: open by default, closed where the configuration says so', async () => {
+    it('no state: open by default, closed where the settings say so', async () => {
       assert.equal((await add()).code, 0);
-      const closed = await add({}, { whenAbsent: 'closed' });
+      gate.settings({ whenAbsent: 'closed' });
+      const closed = await add({}, { whenAbsent: 'open' });
       assert.equal(closed.json()['code'], 11);
       assert.match(String(closed.json()['msg']), /^DPU Not Ready: the node agent does not answer/);
+      rmSync(join(gate.binDir, 'plumbline-gate.conf'));
     });
     const cases: [string, object, number][] = [
       ['ready', { dpu: 'ready' }, 0],

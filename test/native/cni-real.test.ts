@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { gateConflist } from '../../model/cni/conflist.ts';
+import { formatGateSettings, gateConflist } from '../../model/cni/conflist.ts';
 import { DEAD, type GateAgent, READY, startGateAgent } from '../node-agent/gate/agent-stand-in.ts';
 import { eventually } from '../node-agent/support.ts';
 import { needs } from '../support/parts.ts';
@@ -117,11 +117,10 @@ describe('the gate before real plugins, in network namespaces', function () {
 
   describe('driven by libcni', () => {
     needs('libcni');
-    const options = { form: 'chained', whenAbsent: 'open' } as const;
     /** As the installer would have it. */
     const generate = (primary: object, form: 'chained' | 'wrapper') => {
-      const paths = { socket: gate.socket, stateFile: gate.state };
-      const made = gateConflist('10-pods', JSON.stringify(primary), { ...options, ...paths, form });
+      gate.settings(formatGateSettings({ socket: gate.socket, stateFile: gate.state, whenAbsent: 'open' }));
+      const made = gateConflist('10-pods', JSON.stringify(primary), { form });
       const file = join(gate.directory, made.name);
       writeFileSync(file, made.text);
       return file;

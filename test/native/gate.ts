@@ -14,6 +14,8 @@ export interface GateFixture {
   readonly state: string;
   /** Calls it as a runtime does. */
   call(call: GateCall): Promise<GateResult>;
+  /** Writes the settings file into a directory that has the program in it; default: the shim's own. */
+  settings(settings: object | string, directory?: string): void;
   /** A delegate that notes each call and then does what the shell script says. */
   delegate(name: string, script: string): Delegate;
   remove(): void;
@@ -57,6 +59,10 @@ export function createGateFixture(): GateFixture {
     binDir,
     socket,
     state,
+    settings(settings, where = binDir) {
+      const text = typeof settings === 'string' ? settings : JSON.stringify(settings);
+      writeFileSync(join(where, 'plumbline-gate.conf'), text, { mode: 0o644 });
+    },
     remove: () => rmSync(directory, { recursive: true, force: true }),
     call({ verb = 'ADD', conf, environment = {}, program = shim }) {
       const given = {

@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict';
-import { rmSync, writeFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { status } from '@grpc/grpc-js';
 import { RpcError } from '../../kube/kubelet-api/handlers.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { type Assignments, createAssignments } from '../../node-agent/assignments/assignments.ts';
+import { listedContainers } from '../../node-agent/assignments/names.ts';
 import { createFakeKubelet, type FakeKubelet } from './fake-kubelet.ts';
 import { eventually, recordingLogger, tempDirectories } from './support.ts';
 
@@ -44,6 +46,58 @@ const becomes = (expected: string | undefined) =>
 
 describe('assignments from a kubelet’s files and sockets', () => {
   setUp();
+
+  it('thousands of containers with CPUs: refused before any set is made', () => {
+    const containers = Array.from({ length: 100_000 }, (_, i) => ({ name: `c${i}`, cpuIds: [65_535] }));
+    const { of } = CpuSet;
+    let made = 0;
+    CpuSet.of = (ids) => {
+      made++;
+      return of(ids);
+    };
+    try {
+      const pods = [{ name: 'p', namespace: 'n', containers }];
+      assert.throws(() => listedContainers(pods, 2048), /lists 100000 containers with CPUs, at most 2048 are read/);
+      assert.equal(made, 0);
+    } finally {
+      CpuSet.of = of;
+    }
+  });
+
+  it('what the kubelet says is wrong is not repeated whole', async () => {
+    await kubelet.start();
+    kubelet.behaviour = () => {
+      throw new RpcError(status.UNKNOWN, 'x'.repeat(5000));
+    };
+    run();
+    await eventually(() => assignments.view().problems.some((text) => text.includes('xxx')), 'said');
+    assert.ok(assignments.view().problems.join().length < 800);
+    for (const line of logged.lines) assert.ok(JSON.stringify(line).length < 800);
+  });
+
+  it('a checkpoint of more than 1 MiB, a pipe and a device are not read; what was known stays', async () => {
+    kubelet.writeCheckpoint('0-1,4-7', { u: { compute: '2-3' } });
+    await kubelet.start();
+    kubelet.pods = { 'ns/vm': { compute: '2-3' } };
+    run();
+    await becomes('0-1,4-7');
+    const file = join(kubelet.directory, 'cpu_manager_state');
+    const replacements: [() => void, RegExp][] = [
+      [() => writeFileSync(`${file}.new`, Buffer.alloc(2 * 1024 * 1024, 0x20)), /larger than 1048576 bytes/],
+      [() => execFileSync('mkfifo', [`${file}.new`]), /no regular file/],
+      [() => symlinkSync('/dev/zero', `${file}.new`), /no regular file/],
+    ];
+    for (const [make, problem] of replacements) {
+      make();
+      renameSync(`${file}.new`, file);
+      await eventually(() => problem.test(assignments.view().problems.join()), String(problem));
+      assert.equal(free(), '0-1,4-7');
+      assert.equal(assignments.view().owned.toString(), '2-3');
+    }
+    kubelet.writeCheckpoint('0-7', {});
+    kubelet.pods = {};
+    await becomes('0-7');
+  });
 
   it('both sources: assignments with names, reserved, free', async () => {
     kubelet.writeCheckpoint('0-1,4-7', { u: { compute: '2-3' } });

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { CpuSet } from '../../model/cpu-set.ts';
 import { CheckpointError, parseCheckpoint } from '../../node-agent/assignments/checkpoint.ts';
 
 const V2 =
@@ -45,6 +46,40 @@ describe('cpu_manager_state', () => {
       assert.equal(shown.join(' '), expected);
     });
   }
+
+  it('more containers than a report can name: refused before any set of CPUs is made, in a short message', () => {
+    const { parse } = CpuSet;
+    let parsed = 0;
+    CpuSet.parse = (text) => {
+      parsed++;
+      return parse(text);
+    };
+    try {
+      const many = Array.from({ length: 100_000 }, (_, i) => [`u${i}`, { c: '65535' }]);
+      const text = JSON.stringify({ policyName: 'static', defaultCpuSet: '0', entries: Object.fromEntries(many) });
+      assert.throws(() => parseCheckpoint(text), /100000 containers with CPUs, at most 2048 are read/);
+      assert.equal(parsed, 0);
+      const most = JSON.stringify({
+        policyName: 'static',
+        defaultCpuSet: '0',
+        entries: Object.fromEntries(many.slice(0, 2048)),
+      });
+      assert.equal(parseCheckpoint(most).entries.length, 2048);
+    } finally {
+      CpuSet.parse = parse;
+    }
+  });
+
+  it('a wrong form of kilobytes gives a short message', () => {
+    const long = 'x'.repeat(100_000);
+    for (const entries of [{ [long]: 1 }, { u: { [long]: 1 } }, { u: { [long]: long } }]) {
+      const text = JSON.stringify({ policyName: 'static', defaultCpuSet: '0', entries });
+      assert.throws(
+        () => parseCheckpoint(text),
+        (error) => error instanceof CheckpointError && error.message.length < 400,
+      );
+    }
+  });
 
   it('cut off anywhere: refused, never read as fewer entries', () => {
     for (let length = 0; length < V2.length; length++) {

@@ -5,6 +5,7 @@ import { createHost } from '../../model/host.ts';
 import { FULL_PCPUS_ANNOTATION, FULL_PCPUS_ONLY, PLACEMENT_ANNOTATION } from '../../model/names.ts';
 import { judgeClaim } from '../../node-agent/device-plugin/claim.ts';
 import { type ClaimPolicy, createClaims } from '../../node-agent/device-plugin/claims.ts';
+import { createRefusals, type Refusals } from '../../node-agent/device-plugin/refusals.ts';
 import { silent } from '../support/logger.ts';
 import { createFakeApi, type FakeApi } from './fake-api.ts';
 import { testMetrics } from './support.ts';
@@ -65,6 +66,7 @@ describe('claims against the pods of the API server', () => {
   let api: FakeApi;
   let told: { target: EventTarget; event: EventText }[];
   let reads: string[];
+  let refusals: Refusals;
   const holder = { namespace: 'ns', podName: 'vm', container: 'compute', cpus: set('2-5') };
   const request = { holder, resource: PHYSNET, cells: set('1'), host, wholeCoresOnly: false };
 
@@ -72,6 +74,7 @@ describe('claims against the pods of the API server', () => {
     api = createFakeApi('worker-1');
     told = [];
     reads = [];
+    refusals = createRefusals(() => 0);
   });
   const claims = (policy: ClaimPolicy = 'enforce') =>
     createClaims({
@@ -84,6 +87,7 @@ describe('claims against the pods of the API server', () => {
       },
       events: { record: (target, event) => void told.push({ target, event }), flush: async () => {} },
       policy,
+      refusals,
       log: silent,
       metrics: testMetrics(),
     });
@@ -107,12 +111,15 @@ describe('claims against the pods of the API server', () => {
     const { type, reason, message } = told[0]!.event;
     assert.deepEqual([type, reason], ['Warning', 'NetworkElsewhere']);
     assert.match(message, /container compute: .*; it is kept from starting/);
+    const [refusal] = refusals.current();
+    assert.deepEqual([refusal?.podUID, refusal?.namespace, refusal?.podName], ['u1', 'ns', 'vm']);
   });
 
   it('policy warn: an Event and no more', async () => {
     pod();
     assert.equal(await check({}, 'warn'), undefined);
     assert.match(told[0]?.event.message ?? '', /it starts all the same/);
+    assert.deepEqual(refusals.current(), []);
   });
 
   it('a guest that spans NUMA nodes, as the webhook noted', async () => {
@@ -133,5 +140,29 @@ describe('claims against the pods of the API server', () => {
     api.failing = true;
     assert.equal(await check(), undefined, 'it may span');
     assert.match((await check({ holder: { ...holder, cpus: set('2-3') } })) ?? '', /NUMA node 1/);
+  });
+});
+
+describe('refusals for the report', () => {
+  const holder = (podName: string) => ({ namespace: 'ns', podName, container: 'compute', cpus: CpuSet.EMPTY });
+
+  it('are the newest 64, short, and forgotten after ten minutes without a repetition', () => {
+    let now = 0;
+    const refusals = createRefusals(() => now);
+    let changes = 0;
+    const end = refusals.subscribe(() => changes++);
+    for (let i = 0; i < 1000; i++) refusals.add(holder(`vm-${i}`), `u${i}`, 'x'.repeat(10_000));
+    const kept = refusals.current();
+    assert.deepEqual([kept.length, kept[0]?.podName, kept[0]?.message.length], [64, 'vm-936', 512]);
+    now = 500;
+    refusals.add(holder('vm-999'), 'u999', 'again');
+    now = 700;
+    assert.deepEqual(
+      refusals.current().map(({ podName, message }) => [podName, message]),
+      [['vm-999', 'again']],
+    );
+    end();
+    refusals.add(holder('late'), undefined, '');
+    assert.equal(changes, 1001);
   });
 });

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { setMaxListeners } from 'node:events';
 import { readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { KubeletApiError } from '../../kube/kubelet-api/errors.ts';
@@ -73,6 +74,41 @@ describe('device plugin and a kubelet', () => {
     plugin.close();
   });
 
+  it('requests of thousands of devices, names of kilobytes, watchers without end: refused in few words', async () => {
+    await kubelet.start();
+    await registered();
+    const plugin = pluginOf(NAMES[0]!);
+    let asked = 0;
+    beforeStart = async () => void asked++;
+    const many = Array.from({ length: 2000 }, (_, i) => `physnet1-${i}`);
+    const isShort = (says: RegExp) => (error: unknown) =>
+      error instanceof KubeletApiError && says.test(error.message) && error.message.length < 400;
+    await assert.rejects(plugin.preStartContainer(many), isShort(/2000 devices at once, at most 1024/));
+    await assert.rejects(plugin.allocate([many]), isShort(/2000 devices at once/));
+    await assert.rejects(plugin.allocate([['x'.repeat(5000)]]), isShort(/has no device "x{80}"…/));
+    assert.equal(asked, 0);
+
+    const watching = new AbortController();
+    setMaxListeners(0, watching.signal);
+    const outcomes = { lists: 0, refused: 0 };
+    const watch = async () => {
+      try {
+        for await (const _devices of plugin.listAndWatch(watching.signal)) outcomes.lists++;
+      } catch {
+        outcomes.refused++;
+      }
+    };
+    const watches = Array.from({ length: 20 }, watch);
+    await eventually(() => outcomes.lists === 16 && outcomes.refused === 4, 'sixteen watch, the others are refused');
+    watching.abort();
+    await Promise.all(watches);
+    const again = new AbortController();
+    const fresh = plugin.listAndWatch(again.signal)[Symbol.asyncIterator]();
+    assert.equal((await fresh.next()).value?.length, 4, 'who has gone has left its place');
+    again.abort();
+    plugin.close();
+  });
+
   it('lists its devices with their NUMA nodes, and keeps the stream open', async () => {
     await kubelet.start();
     await registered();
@@ -101,7 +137,7 @@ describe('device plugin and a kubelet', () => {
     const answers = await plugin.allocate([['tunnel-0'], ['tunnel-1']]);
     assert.equal(answers.length, 2);
     assert.deepEqual(answers[0]?.devices, []);
-    await assert.rejects(plugin.allocate([['tunnel-99']]), /no device tunnel-99/);
+    await assert.rejects(plugin.allocate([['tunnel-99']]), /no device "tunnel-99"/);
     plugin.close();
   });
 

@@ -57,6 +57,28 @@ describe('a running kubelet’s configuration', () => {
     assert.deepEqual(asked, []);
   });
 
+  it('an answer of megabytes is cut off, and one of wrong forms gives a short error', async () => {
+    writeTree(kubeletDir, { 'pki/kubelet.crt': serving.cert });
+    answer = { status: 200, body: JSON.stringify({ kubeletconfig: { x: 'x'.repeat(8 * 1024 * 1024) } }) };
+    await refused(/the answer is too long/);
+    const long = 'x'.repeat(100_000);
+    for (const body of [long, JSON.stringify({ [long]: long }), JSON.stringify({ kubeletconfig: long })]) {
+      answer = { status: 200, body };
+      await assert.rejects(read(), (error) => error instanceof ConfigzError && error.message.length < 500);
+    }
+  });
+
+  it('certificates: a file of megabytes, or of many beginnings, is none', async () => {
+    const begin = '-----BEGIN CERTIFICATE-----\n';
+    for (const pem of [begin.repeat(100_000), begin.repeat(2000), `${begin}${'A'.repeat(10_000_000)}`]) {
+      writeTree(kubeletDir, { 'pki/kubelet.crt': pem });
+      const before = process.cpuUsage();
+      await assert.rejects(read(), (error) => error instanceof Error && error.message.length < 500);
+      const { user, system } = process.cpuUsage(before);
+      assert.ok(user + system < 2_000_000);
+    }
+  });
+
   it('not allowed, nonsense, nobody there', async () => {
     writeTree(kubeletDir, { 'pki/kubelet.crt': serving.cert });
     answer = { status: 403, body: 'Forbidden' };

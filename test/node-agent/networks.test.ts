@@ -1,9 +1,12 @@
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { createHost } from '../../model/host.ts';
+import { NetworkMapError } from '../../model/networks/network-map.ts';
 import { combineNetworks, type NetworkSources } from '../../node-agent/networks/combine.ts';
 import { type FoundNetworks, locateNetworks } from '../../node-agent/networks/locate.ts';
-import { parseNetworkMapText } from '../../node-agent/networks/map-file.ts';
+import { parseNetworkMapText, readNetworkMap } from '../../node-agent/networks/map-file.ts';
 import { createNetworks } from '../../node-agent/networks/networks.ts';
 import type { SwitchConfig, SwitchInterface } from '../../node-agent/networks/switch-config.ts';
 import { eventually, recordingLogger, replaceFile, tempDirectories, writeTree } from './support.ts';
@@ -140,6 +143,56 @@ describe('where networks are', () => {
   });
 });
 
+describe('what a switch can make the agent do', () => {
+  const temp = tempDirectories();
+
+  it('a bridge of many ports behind many physnets: each port is looked for once', () => {
+    const root = temp();
+    const interfaces = Array.from({ length: 256 }, (_, i) => port(`p${i}`));
+    const many = config(interfaces, { mappings: new Map(Array.from({ length: 256 }, (_, i) => [`n${i}`, 'br-net'])) });
+    const alone = config(interfaces);
+    const parts = { sysfsRoot: root, cells: set('0-1'), interfaceOf: () => undefined };
+    const cost = (one: SwitchConfig) => {
+      const before = process.cpuUsage();
+      locateNetworks(one, parts);
+      const { user, system } = process.cpuUsage(before);
+      return user + system;
+    };
+    cost(alone);
+    const [single, all] = [cost(alone), cost(many)];
+    assert.ok(all < 20 * single + 200_000, `${all} µs for 256 physnets, ${single} µs for one`);
+  });
+
+  it('a device’s name of kilobytes is not repeated in a doubt', () => {
+    const interfaces = Array.from({ length: 100 }, (_, i) => dpdk(`${i}${'x'.repeat(1000)}`, undefined));
+    const { doubts } = locateNetworks(config(interfaces), {
+      sysfsRoot: temp(),
+      cells: set('0-1'),
+      interfaceOf: () => undefined,
+    });
+    assert.ok(doubts.length === 1 && (doubts[0]?.text.length ?? 0) < 800 && doubts[0]?.text.includes('and 92 more'));
+  });
+
+  for (const [what, spoil] of [
+    ['a pipe', (file: string) => execFileSync('mkfifo', [file])],
+    ['a file of megabytes', (file: string) => writeFileSync(file, '#'.repeat(1024 * 1024))],
+    [
+      'a name of kilobytes',
+      (file: string) => writeFileSync(file, `{physnets: {${'x'.repeat(5000)}: {numaNodes: [-1]}}}`),
+    ],
+    ['an alias of kilobytes', (file: string) => writeFileSync(file, `a: *${'x'.repeat(5000)}`)],
+  ] as const) {
+    it(`a network map that is ${what} gives a short error and holds nothing up`, () => {
+      const file = `${temp()}/map.yaml`;
+      spoil(file);
+      assert.throws(
+        () => readNetworkMap(file),
+        (error) => error instanceof NetworkMapError && error.message.length < 700,
+      );
+    });
+  }
+});
+
 describe('networks found and networks mapped', () => {
   const found: FoundNetworks = {
     networks: {
@@ -207,6 +260,32 @@ describe('networks found and networks mapped', () => {
     const never = { found: undefined, switchProblem: 'db.sock: none' };
     assert.equal(combine(never).problems[0]?.reason, 'SwitchUnreachable');
     assert.deepEqual(combine({ ...never, map: map('physnets: {a: {numaNodes: [0]}}') }).problems, []);
+  });
+
+  it('more physnets than a report has room for: the first are kept, and it is said how many are left out', () => {
+    const many = new Map(Array.from({ length: 300 }, (_, i) => [`net${i}`, set('0')]));
+    const view = combine({ found: { ...found, networks: { physnets: many, tunnel: undefined }, doubts: [] } });
+    assert.equal(view.networks.physnets.size, 256);
+    assert.deepEqual(view.problems, [
+      {
+        reason: 'TooMany',
+        message: '44 physnets more than the 256 of a report are left out: net256, net257, net258, and 41 more',
+      },
+    ]);
+  });
+
+  it('thousands of doubts, faults and drifts of long names: few and short texts', () => {
+    const long = (i: number) => `${i}${'x'.repeat(5000)}`;
+    const range = Array.from({ length: 2000 }, (_, i) => i);
+    const physnets = new Map(range.map((i) => [long(i), set('0')]));
+    const doubts = range.map((i) => ({ network: long(i), text: long(i) }));
+    const networks = { physnets, tunnel: undefined };
+    const override = range.slice(0, 100).map((i) => ({ physnets: { [`p${i}`]: { numaNodes: [0] } } }));
+    const view = combine({ found: { ...found, networks, doubts }, map: override, switchFaults: range.map(long) });
+    const { problems, drift, unpolled } = view;
+    const size = JSON.stringify({ problems, drift, unpolled }).length;
+    assert.ok(problems.length > 1 && drift.length > 1 && size < 60_000, `${size} characters`);
+    assert.match(problems.at(-1)?.message ?? '', /^and \d+ more$/);
   });
 
   it('a name that no resource can have is left out and named', () => {

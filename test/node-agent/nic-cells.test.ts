@@ -116,6 +116,25 @@ describe('NUMA nodes of network interfaces', () => {
     ],
   ];
   for (const [name, build, expected] of cases) {
+    it('a stack in which many lead to the same ones costs its interfaces, not its ways', () => {
+      let below = ['near0', 'far0'];
+      for (let level = 0; level < 24; level++) {
+        below = [0, 1].map((side) => tree.stacked(`s${level}-${side}`, below));
+      }
+      const before = process.cpuUsage();
+      const { cells } = placeOfNic(tree.root, 's23-0');
+      const { user, system } = process.cpuUsage(before);
+      assert.equal(cells.toString(), '0-1');
+      assert.ok(user + system < 2_000_000, `${(user + system) / 1000} ms for 48 interfaces`);
+    });
+
+    it('a name that leads out of the directory of interfaces is that of none', () => {
+      for (const name of ['../net/far0', '.', '..', '', 'far0/../far0', 'far0\0']) {
+        assert.equal(placeOfNic(tree.root, name).kind, 'absent', JSON.stringify(name));
+        assert.equal(hasCarrier(tree.root, name), undefined);
+      }
+    });
+
     it(name, () => {
       const { kind, cells, unknown } = placeOfNic(tree.root, build());
       assert.deepEqual([kind, cells.toString(), unknown], expected);

@@ -5,9 +5,9 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { switchConfig } from '../../node-agent/networks/switch-config.ts';
 import { connectOvsdb, OvsdbError } from '../../node-agent/ovsdb/connection.ts';
-import { followOvsdb } from '../../node-agent/ovsdb/follow.ts';
+import { COLUMNS, followOvsdb } from '../../node-agent/ovsdb/follow.ts';
 import { createJsonStream, JsonStreamError } from '../../node-agent/ovsdb/json-stream.ts';
-import { applyUpdates, NO_TABLES, type Tables } from '../../node-agent/ovsdb/replica.ts';
+import { createReplica, ReplicaError, type Tables } from '../../node-agent/ovsdb/replica.ts';
 import { mapOf, setOf, textOf } from '../../node-agent/ovsdb/values.ts';
 import { vector } from '../support/vectors.ts';
 import { eventually, tempDirectories } from './support.ts';
@@ -20,6 +20,12 @@ type Updates = Record<string, { method: string; params: unknown[] }[]>;
 const samples = vector<Exchange[]>('ovsdb-samples.json');
 const updates = vector<Updates[]>('ovsdb-updates.json');
 
+const tablesOf = (updates: unknown): Tables => {
+  const replica = createReplica(COLUMNS);
+  replica.apply(updates);
+  return replica.tables;
+};
+
 /** The recorded initial reply of monitor_cond_since, its rows as a plain monitor would have sent them. */
 function recordedTables(): Tables {
   const reply = samples.find(({ request }) => request?.method === 'monitor_cond_since')!.reply!;
@@ -28,7 +34,7 @@ function recordedTables(): Tables {
     table,
     Object.fromEntries(Object.entries(rows).map(([id, row]) => [id, { new: row.initial }])),
   ]);
-  return applyUpdates(NO_TABLES, Object.fromEntries(plain));
+  return tablesOf(Object.fromEntries(plain));
 }
 
 describe('OVSDB: the stream of messages', () => {
@@ -62,6 +68,45 @@ describe('OVSDB: the stream of messages', () => {
     const text = samples.map((sample) => JSON.stringify(sample)).join('');
     const found = [...Buffer.from(text)].flatMap((byte) => read(Buffer.from([byte])));
     assert.deepEqual(found, samples);
+  });
+
+  it('a MiB in pieces of one byte is held once: no piece is kept, and each byte is copied at most twice', () => {
+    const bytes = Buffer.from(`["${'x'.repeat(1024 * 1024)}"]`);
+    let copied = 0;
+    const { copy } = Buffer.prototype;
+    Buffer.prototype.copy = function (this: Buffer, ...args: Parameters<typeof copy>) {
+      const count = copy.apply(this, args);
+      copied += count;
+      return count;
+    };
+    try {
+      const read = createJsonStream();
+      global.gc?.();
+      const before = process.memoryUsage();
+      let found: unknown[] = [];
+      // Each in a buffer of its own, as the socket hands them out.
+      for (let i = 0; i < bytes.length; i++) found = read(Buffer.from([bytes[i] as number]));
+      const { heapUsed, external } = process.memoryUsage();
+      assert.equal(found.length, 1);
+      assert.ok(copied < 4 * bytes.length, `${copied} bytes copied for ${bytes.length}`);
+      assert.ok(heapUsed + external - before.heapUsed - before.external < 64 * 1024 * 1024);
+    } finally {
+      Buffer.prototype.copy = copy;
+    }
+  });
+
+  it('more levels than a message can have are refused as they open, before anything is parsed', () => {
+    assert.equal(createJsonStream()(Buffer.from('['.repeat(64) + ']'.repeat(64))).length, 1);
+    assert.throws(() => createJsonStream()(Buffer.from('['.repeat(65))), /more than 64 levels/);
+  });
+
+  it('one value of more than 8 MiB is refused before its end', () => {
+    const read = createJsonStream();
+    const chunk = Buffer.alloc(1024 * 1024, 0x78);
+    read(Buffer.from('["'));
+    assert.throws(() => {
+      for (let i = 0; i < 9; i++) read(chunk);
+    }, /larger than 8388608 bytes/);
   });
 
   it('what is no JSON, or too large, is refused', () => {
@@ -125,25 +170,137 @@ describe('OVSDB: values and rows', () => {
     const initial = updates.find((one) => 'plain_monitor_reply' in one) as unknown as {
       plain_monitor_reply: { result: unknown };
     };
-    let tables = applyUpdates(NO_TABLES, initial.plain_monitor_reply.result);
+    const { apply, tables } = createReplica(COLUMNS);
+    apply(initial.plain_monitor_reply.result);
     const externalIds = () => mapOf([...(tables.get('Open_vSwitch')?.values() ?? [])][0]?.['external_ids']);
     assert.equal(externalIds().get('ovn-encap-type'), 'geneve');
-    tables = applyUpdates(tables, named('remove map key')?.params[1]);
+    apply(named('remove map key')?.params[1]);
     assert.equal(externalIds().has('ovn-encap-type'), false);
     assert.equal(externalIds().get('ovn-encap-ip'), '192.168.10.5');
-    tables = applyUpdates(tables, named('change map key')?.params[1]);
+    apply(named('change map key')?.params[1]);
     assert.deepEqual(switchConfig(tables).encapIps, ['10.0.0.9']);
-    tables = applyUpdates(tables, named('add port to set')?.params[1]);
+    apply(named('add port to set')?.params[1]);
     const bridge = [...(tables.get('Bridge')?.values() ?? [])].find((row) => textOf(row['name']) === 'br-data');
     assert.equal(setOf(bridge?.['ports']).length, 4);
     const [id = ''] = tables.get('Bridge')?.keys() ?? [];
-    assert.equal(
-      applyUpdates(tables, { Bridge: { [id]: { old: {} } } })
-        .get('Bridge')
-        ?.has(id),
-      false,
-      'deleted',
+    apply({ Bridge: { [id]: { old: {} } } });
+    assert.equal(tables.get('Bridge')?.has(id), false, 'deleted');
+  });
+
+  it('tables and columns that were not asked for are ignored', () => {
+    const tables = tablesOf({
+      Open_vSwitch: { r: { new: { external_ids: 'x', manager_options: 'y' } } },
+      Secret: { s: { new: {} } },
+    });
+    assert.deepEqual([...tables.keys()], ['Open_vSwitch']);
+    assert.deepEqual(tables.get('Open_vSwitch')?.get('r'), { external_ids: 'x' });
+  });
+
+  it('more rows, or more text in them, than a node can have: refused in a short message', () => {
+    const row = (name: string) => ({ new: { name } });
+    const many = Object.fromEntries(Array.from({ length: 70_000 }, (_, i) => [`u${i}`, row('p')]));
+    assert.throws(() => tablesOf({ Interface: many }), /more than 65536 rows/);
+    const { apply } = createReplica(COLUMNS, { rows: 100, characters: 1000 });
+    apply({ Interface: { a: row('x'.repeat(900)) } });
+    // The same row again is no more than it was, and one that is gone has given its text back.
+    for (let i = 0; i < 10; i++) apply({ Interface: { a: row('y'.repeat(900)) } });
+    apply({ Interface: { a: {} } });
+    apply({ Interface: { b: row('x'.repeat(900)) } });
+    assert.throws(() => apply({ Interface: { c: row('x'.repeat(900)) } }), ReplicaError);
+  });
+
+  it('updates of another form: one short message, however many rows are wrong', () => {
+    const wrong = Object.fromEntries(Array.from({ length: 10_000 }, (_, i) => [`u${i}`, { new: 'x'.repeat(100) }]));
+    for (const updates of [[], 'x', { Bridge: [] }, { Bridge: wrong }]) {
+      assert.throws(
+        () => tablesOf(updates),
+        (error) => error instanceof ReplicaError && error.message.length < 200,
+      );
+    }
+  });
+
+  it('an update costs what it has, however many rows there are: the work on other rows is counted', () => {
+    const { apply, tables } = createReplica(COLUMNS);
+    const names = Object.fromEntries(Array.from({ length: 20_000 }, (_, i) => [`u${i}`, { new: { name: `p${i}` } }]));
+    apply({ Interface: names });
+    let visited = 0;
+    const { set } = Map.prototype;
+    Map.prototype.set = function (this: Map<unknown, unknown>, ...args: [unknown, unknown]) {
+      visited++;
+      return set.apply(this, args);
+    };
+    try {
+      for (let i = 0; i < 100; i++) apply({ Interface: { u7: { new: { name: `q${i}` } } } });
+    } finally {
+      Map.prototype.set = set;
+    }
+    assert.ok(visited <= 400, `${visited} rows were touched by 100 updates of one row`);
+    assert.deepEqual(tables.get('Interface')?.get('u7'), { name: 'q99' });
+  });
+
+  it('lists that name the same ports again and again: each row is looked at once', () => {
+    const refs = ['set', Array.from({ length: 2000 }, () => ['uuid', 'port'])];
+    const bridges = Object.fromEntries(
+      Array.from({ length: 500 }, (_, i) => [`b${i}`, { new: { name: `br${i}`, ports: refs } }]),
     );
+    const interfaces = ['set', Array.from({ length: 2000 }, (_, i) => ['uuid', `i${i % 1000}`])];
+    const tables = tablesOf({
+      Bridge: bridges,
+      Port: { port: { new: { name: 'p', interfaces } } },
+      Interface: Object.fromEntries(Array.from({ length: 1000 }, (_, i) => [`i${i}`, { new: { name: `e${i}` } }])),
+    });
+    let looked = 0;
+    const counting = new Map(tables);
+    for (const table of ['Port', 'Interface']) {
+      const rows = tables.get(table) ?? new Map();
+      const get = (id: string) => {
+        looked++;
+        return rows.get(id);
+      };
+      counting.set(table, { get } as never);
+    }
+    const { bridges: found, problems } = switchConfig(counting);
+    assert.ok(looked <= 2000, `${looked} look-ups`);
+    assert.equal(
+      [...found.values()].reduce((sum, one) => sum + one.interfaces.length, 0),
+      256,
+    );
+    assert.deepEqual(problems, ['bridge br0 has 1000 ports, of which 256 are looked at for uplinks']);
+  });
+
+  it('mappings, addresses, masks and names without bound: the first are read, and the rest is said in few words', () => {
+    const pairs = Array.from({ length: 20_000 }, (_, i) => `net${i}:br${i}`).join();
+    const of = (externalIds: [string, string][], otherConfig: [string, string][] = [], bridges = 1) => {
+      const row = {
+        external_ids: ['map', externalIds],
+        other_config: ['map', [['dpdk-init', 'true'], ...otherConfig]],
+      };
+      const list = Array.from({ length: bridges }, (_, i) => [
+        `b${i}`,
+        { new: { name: `br${i}`, ports: ['set', []] } },
+      ]);
+      return switchConfig(tablesOf({ Open_vSwitch: { r: { new: row } }, Bridge: Object.fromEntries(list) }));
+    };
+    const many = of([['ovn-bridge-mappings', pairs]]);
+    assert.equal(many.mappings.size, 256);
+    assert.match(many.problems.join(), /characters, of which 32\d+ are read.*physnets, of which 256 are read/);
+    const faulty = of([['ovn-bridge-mappings', ':'.repeat(100).concat(',').repeat(300)]]);
+    assert.ok(faulty.problems.join().length < 1000 && faulty.problems.join().includes('and 296 more'));
+    assert.deepEqual([...of([['ovn-bridge-mappings', 'a:x,a:y']]).mappings], [['a', 'x']], 'the first, as in OVN');
+    assert.equal(of([['ovn-encap-ip', '10.0.0.1,'.repeat(100_000)]]).encapIps.length, 16);
+    assert.match(of([], [['pmd-cpu-mask', 'f'.repeat(1_000_000)]]).problems.join(), /it has 1000000 characters/);
+    const bridges = of([], [], 1100);
+    assert.deepEqual([bridges.bridges.size, bridges.problems.length], [1024, 1]);
+  });
+
+  it('a NUMA node that no machine has is none', () => {
+    const dpdk = (numaId: string) => ({
+      Bridge: { b: { new: { name: 'br', ports: ['uuid', 'p'] } } },
+      Port: { p: { new: { name: 'p', interfaces: ['uuid', 'i'] } } },
+      Interface: { i: { new: { name: 'd', type: 'dpdk', status: ['map', [['numa_id', numaId]]] } } },
+    });
+    const found = (numaId: string) => switchConfig(tablesOf(dpdk(numaId))).bridges.get('br')?.interfaces[0]?.numaId;
+    assert.deepEqual([found('1'), found('-1'), found('99999999'), found('1e9')], [1, undefined, undefined, 1]);
   });
 
   const masks: [string, string, boolean][] = [
@@ -168,7 +325,7 @@ describe('OVSDB: values and rows', () => {
           ],
         ],
       };
-      const { pmdCpus, problems } = switchConfig(applyUpdates(NO_TABLES, { Open_vSwitch: { r: { new: row } } }));
+      const { pmdCpus, problems } = switchConfig(tablesOf({ Open_vSwitch: { r: { new: row } } }));
       assert.deepEqual([pmdCpus.toString(), problems.length > 0], [cpus, faulty]);
     });
   }
@@ -179,7 +336,7 @@ describe('OVSDB: values and rows', () => {
       ['ovn-bridge-mappings', 'a:br-a,,b,c:'],
     ];
     const row = { external_ids: ['map', externalIds], other_config: ['map', [['pmd-cpu-mask', '0xc']]] };
-    const config = switchConfig(applyUpdates(NO_TABLES, { Open_vSwitch: { r: { new: row } } }));
+    const config = switchConfig(tablesOf({ Open_vSwitch: { r: { new: row } } }));
     assert.deepEqual(config.encapIps, ['10.0.0.1', '10.0.1.1']);
     assert.deepEqual([...config.mappings], [['a', 'br-a']]);
     assert.equal(config.problems.length, 2);
@@ -255,6 +412,23 @@ describe('OVSDB: a connection', () => {
     await assert.rejects(connection.call('monitor', []), /closed the connection/);
     await assert.rejects(connection.ended, OvsdbError);
     await assert.rejects(connection.call('list_dbs', []), /has ended/);
+  });
+
+  it('an echo of more than 4 KiB is not answered: the connection ends', async () => {
+    answer = (socket) => socket.write(JSON.stringify({ id: 1, method: 'echo', params: ['x'.repeat(100_000)] }));
+    const connection = connect();
+    await assert.rejects(connection.call('list_dbs', []), /an echo of more than 4 KiB/);
+    assert.ok(received.length < 1000, `${received.length} bytes were sent`);
+  });
+
+  it('errors and messages of megabytes give short texts', async () => {
+    const long = 'x'.repeat(1024 * 1024);
+    for (const message of [{ error: long }, { error: { [long]: long } }, { method: 7 }, { params: long }, [long]]) {
+      answer = (socket, { id }) => socket.write(JSON.stringify(Array.isArray(message) ? message : { id, ...message }));
+      await assert.rejects(connect().call('list_dbs', []), (error) => {
+        return error instanceof OvsdbError && error.message.length < 600;
+      });
+    }
   });
 
   it('what is no JSON ends it', async () => {

@@ -45,6 +45,7 @@ const inputs: ReportInputs = {
   networks,
   pmdCpus: CpuSet.EMPTY,
   pinning: [],
+  refusals: [],
   failedDuties: [],
 };
 

@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { stringify } from 'yaml';
 import { createKubeClient, type KubeClient } from '../../kube/client.ts';
+import { KubeError } from '../../kube/errors.ts';
 import { kubeconfig as kubeconfigText } from '../../sandbox/api-server/kubeconfig.ts';
 import { createCertificateAuthority } from '../../sandbox/certificates.ts';
 import { assetDirectories } from '../support/parts.ts';
@@ -38,7 +39,7 @@ export interface ControlPlane {
   /** Creates objects of any kind, in order; one that exists already is left as it is. Kinds are found by discovery. */
   create(...objects: readonly KubernetesObject[]): Promise<void>;
   /** @param configuration a KubeSchedulerConfiguration; the way to the API server is put in */
-  startScheduler(configuration: Readonly<Record<string, unknown>>): Promise<Program>;
+  startScheduler(configuration: Readonly<Record<string, unknown>>, as?: SchedulerIdentity): Promise<Program>;
   /** @param controllers as of --controllers; default all */
   startControllers(controllers?: readonly string[]): Promise<Program>;
   readonly etcd: Program;
@@ -57,6 +58,13 @@ export interface KubernetesObject {
   readonly kind: string;
   readonly metadata: { readonly name: string; readonly namespace?: string; readonly [key: string]: unknown };
   readonly [key: string]: unknown;
+}
+
+/** A kube-scheduler that takes part in an election, under an account of its own. */
+export interface SchedulerIdentity {
+  readonly kubeconfig: string;
+  /** The host name by which it calls itself in the Lease. Default: this machine's. */
+  readonly hostName?: string;
 }
 
 export interface ControlPlaneOptions {
@@ -81,8 +89,13 @@ export async function startControlPlane(options: ControlPlaneOptions = {}): Prom
   const file = (name: string) => join(directory, name);
   const [etcdPort, peerPort, port] = await Promise.all([freePort(), freePort(), freePort()]);
   const programs: Program[] = [];
-  const start = (name: string, args: readonly string[]) => {
-    const program = startProgram(name, binary(name), args, file(`${name}.log`));
+  const start = (name: string, args: readonly string[], hostName?: string) => {
+    // A host name of its own takes a namespace of its own (unshare of util-linux, as root).
+    const [command, before] =
+      hostName === undefined
+        ? [binary(name), []]
+        : ['unshare', ['--uts', 'sh', '-c', 'hostname "$0" && exec "$@"', hostName, binary(name)]];
+    const program = startProgram(name, command, [...before, ...args], file(`${name}.log`));
     programs.push(program);
     return program;
   };
@@ -104,7 +117,9 @@ export async function startControlPlane(options: ControlPlaneOptions = {}): Prom
     ...['--tls-cert-file', file('tls.crt'), '--tls-private-key-file', file('tls.key')],
     ...['--service-account-key-file', file('sa.pub'), '--service-account-signing-key-file', file('sa.key')],
     ...['--service-account-issuer', 'https://kubernetes.default.svc', '--token-auth-file', file('tokens.csv')],
-    ...['--authorization-mode', 'Node,RBAC', '--service-cluster-ip-range', '10.0.0.0/24', '--allow-privileged=true'],
+    // A configuration of authorizers stands in the place of their list.
+    ...(apiServerArgs.includes('--authorization-config') ? [] : ['--authorization-mode', 'Node,RBAC']),
+    ...['--service-cluster-ip-range', '10.0.0.0/24', '--allow-privileged=true'],
     // Without kube-controller-manager nobody makes default service accounts, which this plugin insists on.
     ...(podTokens ? [] : ['--disable-admission-plugins=ServiceAccount']),
     ...apiServerArgs,
@@ -131,16 +146,16 @@ export async function startControlPlane(options: ControlPlaneOptions = {}): Prom
     throw error;
   }
 
-  const configured = (configuration: Readonly<Record<string, unknown>>) => ({
+  const configured = (configuration: Readonly<Record<string, unknown>>, as: SchedulerIdentity | undefined) => ({
     apiVersion: 'kubescheduler.config.k8s.io/v1',
     kind: 'KubeSchedulerConfiguration',
     ...configuration,
-    leaderElection: { leaderElect: false },
+    ...(as === undefined && { leaderElection: { leaderElect: false } }),
     clientConnection: {
       qps: 1000,
       burst: 2000,
       ...(configuration['clientConnection'] as object),
-      kubeconfig: adminKubeconfig,
+      kubeconfig: as?.kubeconfig ?? adminKubeconfig,
     },
   });
 
@@ -170,21 +185,14 @@ export async function startControlPlane(options: ControlPlaneOptions = {}): Prom
       return status.token;
     },
     create: (...objects) => createObjects(client, objects),
-    async startScheduler(configuration) {
+    async startScheduler(configuration, as) {
       // Each has a file of its own, since it reads it some time after it was started.
       const config = file(`scheduler-${++schedulers}.yaml`);
-      await writeFile(config, stringify(configured(configuration)));
+      await writeFile(config, stringify(configured(configuration, as)));
       const own = ['--authentication-kubeconfig', adminKubeconfig, '--authorization-kubeconfig', adminKubeconfig];
       const port = String(await freePort());
-      return start('kube-scheduler', [
-        '--config',
-        config,
-        '--bind-address',
-        '127.0.0.1',
-        '--secure-port',
-        port,
-        ...own,
-      ]);
+      const args = ['--config', config, '--bind-address', '127.0.0.1', '--secure-port', port, ...own];
+      return start('kube-scheduler', args, as?.hostName);
     },
     async startControllers(controllers = ['*']) {
       const own = ['--kubeconfig', adminKubeconfig, '--authentication-kubeconfig', adminKubeconfig];
@@ -251,7 +259,9 @@ async function ready(client: KubeClient, apiServer: Program): Promise<void> {
   for (;;) {
     apiServer.assertAlive();
     try {
-      // Not the probe: it says ok before the namespaces that everything needs are there.
+      // The probe includes the hook that creates the default roles (system:basic-user and so on), but it says ok before
+      // the namespaces exist.
+      await probe(client, '/readyz');
       await client.get('/api/v1/namespaces/default', { timeout: 2 });
       return;
     } catch (error) {
@@ -293,5 +303,14 @@ async function discover(client: KubeClient, { apiVersion, kind }: KubernetesObje
     if (found !== undefined) return found;
     if (performance.now() > deadline) throw new Error(`the API server knows no ${apiVersion} ${kind}`);
     await delay(100);
+  }
+}
+
+/** A probe answers `ok`, which is no JSON. */
+async function probe(client: KubeClient, path: string): Promise<void> {
+  try {
+    await client.get(path, { timeout: 2 });
+  } catch (error) {
+    if (!(error instanceof KubeError && error.reason === 'BadAnswer')) throw error;
   }
 }

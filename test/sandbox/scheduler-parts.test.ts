@@ -168,7 +168,7 @@ describe('scheduler: configuration', () => {
     const [extender] = parseSchedulerConfiguration(text).extenders;
     assert.equal(extender?.filterVerb, 'filter');
     assert.equal(extender.nodeCacheCapable, true);
-    assert.equal(extender.httpTimeout, 5_000);
+    assert.equal(extender.httpTimeout, 500);
   });
   const extender = { urlPrefix: 'http://127.0.0.1:1/x' };
   const wrong: [string, JsonObject, RegExp][] = [

@@ -78,7 +78,7 @@ function useScheduler() {
       });
       const resolveService = () => ({ host: '127.0.0.1', port: listener.port });
       scheduler = createScheduler({ client, configuration, flushSeconds, resolveService });
-      scheduler.start();
+      void scheduler.start();
     },
     node: (name: string, cpu = '4') =>
       client.create(NODES, {

@@ -152,7 +152,8 @@ describe('virt-controller: machines, instances and pods', () => {
     await client.create(VIRTUAL_MACHINES, machine({ running: true, template }));
     await until('there is a pod', () => client.list(PODS).length === 1);
     const path = '/apis/subresources.kubevirt.io/v1/namespaces/default/virtualmachineinstances/vm/unpause';
-    assert.match((await suite.call('PUT', path, {})).body.message ?? '', /VMI is not running/);
+    const ANY = { accept: '*/*' };
+    assert.match((await suite.call('PUT', path, {}, ANY)).body.message ?? '', /VMI is not running/);
     const [pod] = client.list(PODS);
     await client.bind(pod!, 'n1');
     await setPod((one) => {
@@ -162,9 +163,9 @@ describe('virt-controller: machines, instances and pods', () => {
     const status = () => client.get(VIRTUAL_MACHINE_INSTANCES, 'default', 'vm')?.status;
     const pause = () => status()?.conditions?.find(({ type }) => type === 'Paused');
     assert.deepEqual([pause()?.reason, status()?.activePods], ['PausedByUser', { [pod!.metadata.uid!]: 'n1' }]);
-    assert.equal((await suite.call('PUT', path, {})).status, 202);
+    assert.equal((await suite.call('PUT', path, {}, ANY)).status, 202);
     assert.equal(pause(), undefined);
-    const again = await suite.call('PUT', path, {});
+    const again = await suite.call('PUT', path, {}, ANY);
     assert.deepEqual([again.status, again.body.reason], [409, 'Conflict']);
     assert.match(again.body.message ?? '', /VMI is not paused/);
     const wrong = ['kubevirt.io', 'subresources.kubevirt.io'].map((group, at) =>

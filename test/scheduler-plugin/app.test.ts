@@ -63,6 +63,17 @@ describe('the extender over HTTP', () => {
     assert.match((await post('/prioritize', args({ NodeNames: ['n1'] }))).text, /^\[\{"Host":"n1","Score":\d+\}\]$/);
   });
 
+  it('two calls at once for the last four cores, 100 rounds: one passes, whichever comes first', async () => {
+    const lastFour = statusOf({ assignments: [{ podUID: 'other', container: 'compute', cpus: '3-7,11-15' }] });
+    const of = (uid: string) => args({ Pod: withUid(podOf('4'), uid), NodeNames: ['n1'] });
+    for (let round = 0; round < 100; round++) {
+      use(extenderOf({ nodes: { n1: lastFour } }));
+      const replies = await Promise.all(['a', 'b'].map(async (uid) => (await post('/filter', of(uid))).text));
+      const passed = replies.map((text) => (JSON.parse(text) as FilterReply).NodeNames ?? []);
+      assert.equal(passed.flat().length, 1, `round ${round}: ${replies.join(' ')}`);
+    }
+  });
+
   it('takes 5,000 node names', async () => {
     const NodeNames = Array.from({ length: 5000 }, (_, i) => `worker-${i}.east.example.internal`);
     const { text } = await post('/filter', args({ NodeNames }));

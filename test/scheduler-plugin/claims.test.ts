@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import type { NodeTopologyStatus } from '../../kube/node-topology.ts';
+import type { Pod } from '../../kube/resources.ts';
 import { preparedHost } from '../../model/placement/needs.ts';
 import { createNeedsReader } from '../../scheduler-plugin/cluster/pod-needs.ts';
 import { type ExtenderUnderTest, extenderOf, podOf, statusOf, withUid } from './extender-fixture.ts';
@@ -23,7 +24,7 @@ function randomOf(seed: number): (below: number) => number {
 }
 
 describe('claims', () => {
-  it('two filters for the last four cores, 1,000 random rounds: at most one passes', () => {
+  it('two filters in turn for the last four cores, 1,000 random rounds: only the first passes', () => {
     for (let round = 0; round < 1000; round++) {
       const random = randomOf(round);
       const names = Array.from({ length: 1 + random(4) }, (_, i) => `n${i}`);
@@ -82,6 +83,33 @@ describe('claims', () => {
       end(under);
       assert.deepEqual(passed(under, 'b'), ['n1']);
       assert.equal(under.told.filter((line) => line.startsWith('claimEnded a')).length, 1);
+    });
+  }
+
+  const waits: readonly { readonly name: string; readonly spec: object; readonly seconds: number }[] = [
+    { name: 'no volume', spec: {}, seconds: 60 },
+    { name: 'volumes of the node alone', spec: { volumes: [{ name: 'v', emptyDir: {} }] }, seconds: 60 },
+    {
+      name: 'a persistent volume claim',
+      spec: { volumes: [{ name: 'v', persistentVolumeClaim: { claimName: 'disk' } }] },
+      seconds: 660,
+    },
+    {
+      name: 'an ephemeral volume',
+      spec: { volumes: [{ name: 'v', ephemeral: { volumeClaimTemplate: {} } }] },
+      seconds: 660,
+    },
+    { name: 'a resource claim', spec: { resourceClaims: [{ name: 'gpu' }] }, seconds: 660 },
+  ];
+  for (const { name, spec, seconds } of waits) {
+    it(`the promise to a pod with ${name} lasts ${seconds} s without news, as long as it can still be bound`, () => {
+      const under = extenderOf({ nodes: { n1: withFree(4) } });
+      const pod = four('a');
+      assert.deepEqual(under.filter({ ...pod, spec: { ...pod.spec, ...spec } } as Pod).NodeNames, ['n1']);
+      under.clock.now += seconds - 1;
+      assert.deepEqual(passed(under, 'b'), []);
+      under.clock.now += 1;
+      assert.deepEqual(passed(under, 'b'), ['n1']);
     });
   }
 

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import type { RequestListener } from 'node:http';
 import { Agent, type RequestOptions, request } from 'node:https';
 import type { Socket } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -13,8 +14,10 @@ import { extenderOf, podOf } from './extender-fixture.ts';
 
 const BODY = JSON.stringify({ Pod: podOf('4'), Nodes: null, NodeNames: ['n1'] });
 
-/** PLUMBLINE_SLOW_TESTS=1 adds the minute. */
-const PAUSES = process.env['PLUMBLINE_SLOW_TESTS'] === '1' ? [6, 60] : [6];
+/** Seconds: longer than the server gives a request, and than Node.js keeps an idle connection by default. */
+const PAUSE = 12;
+/** Seconds for which kube-scheduler keeps an idle connection (IdleConnTimeout of Go's transport in client-go). */
+const CLIENT_KEEPS = 90;
 
 interface Answer {
   readonly socket: Socket;
@@ -36,8 +39,13 @@ describe('the extender’s connections', () => {
   afterEach(() => server?.stop(0));
   after(() => rm(folder, { recursive: true }));
 
-  const serve = async (more: { clientCaFile?: string } = {}) => {
-    const { handler } = appOf(extenderOf());
+  /** @param sockets where those that have called are entered */
+  const serve = async (more: { clientCaFile?: string } = {}, sockets = new Set<Socket>()) => {
+    const app = appOf(extenderOf());
+    const handler: RequestListener = (request, response) => {
+      sockets.add(request.socket);
+      app.handler(request, response);
+    };
     const certificate = { certFile: join(folder, 'tls.crt'), keyFile: join(folder, 'tls.key'), ...more };
     server = createHttpServer({ handler, host: '127.0.0.1', port: 0, certificate, log: silent });
     await server.start();
@@ -58,19 +66,31 @@ describe('the extender’s connections', () => {
       call.on('error', reject).end(BODY);
     });
 
-  for (const seconds of PAUSES) {
-    it(`outlive ${seconds} seconds between two calls`, async function () {
-      this.timeout((seconds + 30) * 1000);
-      await serve();
-      const agent = new Agent({ keepAlive: true, maxSockets: 1, ca: authority.cert });
-      const first = await filter(agent);
-      await delay(seconds * 1000);
-      const second = await filter(agent);
-      assert.equal(second.socket, first.socket, 'one socket');
-      assert.deepEqual(second.names, ['n1']);
-      agent.destroy();
-    });
-  }
+  it(`outlive ${PAUSE} seconds between two calls`, async function () {
+    this.timeout((PAUSE + 30) * 1000);
+    await serve();
+    const agent = new Agent({ keepAlive: true, maxSockets: 1, ca: authority.cert });
+    const first = await filter(agent);
+    await delay(PAUSE * 1000);
+    const second = await filter(agent);
+    assert.equal(second.socket, first.socket, 'one socket');
+    assert.deepEqual(second.names, ['n1']);
+    agent.destroy();
+  });
+
+  it('are closed by the scheduler and not by the server: their only timer while idle is longer than its own', async () => {
+    const sockets = new Set<Socket>();
+    await serve({}, sockets);
+    const agent = new Agent({ keepAlive: true, maxSockets: 1, ca: authority.cert });
+    for (let call = 0; call < 2; call++) {
+      await filter(agent);
+      await delay(50);
+      const timeouts = [...sockets].map(({ timeout }) => (timeout ?? 0) / 1000);
+      assert.equal(timeouts.length, 1);
+      assert.ok(timeouts[0]! > CLIENT_KEEPS, `the server closes an idle connection after ${timeouts[0]} s`);
+    }
+    agent.destroy();
+  });
 
   it('are those of known callers alone, where a CA for them is given', async () => {
     await serve({ clientCaFile: join(folder, 'clients.crt') });

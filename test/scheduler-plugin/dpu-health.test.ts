@@ -1,5 +1,8 @@
 import assert from 'node:assert/strict';
+import { mock } from 'node:test';
 import type { KubeClient } from '../../kube/client.ts';
+import { KubeError } from '../../kube/errors.ts';
+import { renewalsBeyondRestarts } from '../../model/lease/crash-loop.ts';
 import { createDpuHealth, type DpuHealth, type LeaseView } from '../../scheduler-plugin/cluster/dpu-health.ts';
 import { dpuRefusal } from '../../scheduler-plugin/filter/dpu-text.ts';
 import { recordingLogger } from '../node-agent/support.ts';
@@ -15,7 +18,10 @@ describe('the DPU’s health, seen by the extender', () => {
       client: { get: () => Promise.reject(new Error('not asked here')) } as unknown as KubeClient,
       namespace: 'ovn-kubernetes',
       whenUnknown: 'ready',
-      proof,
+      proof: () => proof,
+      isDpuHost: () => true,
+      recorded: () => undefined,
+      onForgotten: () => undefined,
       onChange: (node, { state }) => void told.push(`${node} ${state}`),
       log: recordingLogger().log,
       now: () => now,
@@ -47,6 +53,44 @@ describe('the DPU’s health, seen by the extender', () => {
     assert.deepEqual(told, ['a unproven', 'a alive']);
   });
 
+  it('a longer duration that is written without a renewal revives nothing, and none is endless', () => {
+    start(1);
+    seen('1');
+    seen('2');
+    now += 41;
+    health.changed('a', { node: 'a', renewTime: '2', duration: 40 });
+    assert.equal(health.verdict('a').state, 'dead');
+    for (const duration of [600, 1_000_000, 2_147_483_647]) {
+      health.changed('a', { node: 'a', renewTime: '2', duration });
+      assert.equal(health.verdict('a').state, 'dead', `${duration}`);
+    }
+    health.changed('a', { node: 'a', renewTime: '3', duration: 2_147_483_647 });
+    assert.equal(health.verdict('a').state, 'alive');
+    now += 601;
+    health.changed('a', { node: 'a', renewTime: '3', duration: 2_147_483_647 });
+    assert.equal(health.verdict('a').state, 'dead', 'ten minutes are all that a renewal counts');
+  });
+
+  it('a duration of 2147483647 s makes no timer that fires at once', async () => {
+    let asked = 0;
+    const busy = createDpuHealth({
+      client: { get: () => Promise.reject(new Error(`${++asked}`)) } as unknown as KubeClient,
+      namespace: 'ovn-kubernetes',
+      whenUnknown: 'ready',
+      proof: () => 1,
+      isDpuHost: () => true,
+      recorded: () => undefined,
+      onForgotten: () => undefined,
+      onChange: () => undefined,
+      log: recordingLogger().log,
+      now: () => performance.now() / 1000,
+    });
+    busy.changed('a', { node: 'a', renewTime: '1', duration: 2_147_483_647 });
+    await new Promise((resolve) => setTimeout(resolve, 200));
+    busy.stop();
+    assert.equal(asked, 0, `${asked} requests in 200 ms`);
+  });
+
   it('a lease that is never renewed is dead after its duration, and the refusal says so', () => {
     start(1);
     seen();
@@ -58,5 +102,161 @@ describe('the DPU’s health, seen by the extender', () => {
     assert.equal(health.verdict('a').state, 'dead');
     assert.deepEqual(told, ['a unproven', 'a dead']);
     assert.match(JSON.stringify(dpuRefusal(health.verdict('a'))), /never seen to renew its lease/);
+  });
+});
+
+describe('the DPU’s health in virtual time', () => {
+  beforeEach(() => mock.timers.enable({ apis: ['setTimeout'] }));
+  afterEach(() => mock.timers.reset());
+
+  /** Of the clock, seconds. */
+  const STEP = 0.5;
+  const DURATION = 40;
+
+  function fleetOf(proof: (duration: number) => number = () => 1) {
+    const state = { now: 1000, gets: 0 };
+    /** What the API server has. */
+    const leases = new Map<string, string>();
+    const hosts = new Set<string>();
+    const recorded = new Map<string, string>();
+    const [changes, forgotten]: string[][] = [[], []];
+    const get = async (path: string) => {
+      state.gets++;
+      const renewTime = leases.get(path.slice(path.lastIndexOf('-') + 1));
+      if (renewTime === undefined) throw new KubeError(404, 'NotFound', 'no such lease');
+      return { metadata: {}, spec: { renewTime, leaseDurationSeconds: DURATION } };
+    };
+    const health = createDpuHealth({
+      client: { get } as unknown as KubeClient,
+      namespace: 'ovn-kubernetes',
+      whenUnknown: 'ready',
+      proof,
+      isDpuHost: (node) => hosts.has(node),
+      recorded: (node) => recorded.get(node),
+      onChange: (node, { ready, state: lease }) => void changes?.push(`${node} ${lease} ${ready}`),
+      onForgotten: (node) => void forgotten?.push(node),
+      log: recordingLogger().log,
+      now: () => state.now,
+    });
+    const renew = (node: string) => {
+      const renewTime = `${state.now} ${leases.get(node)?.length ?? 0}`;
+      leases.set(node, renewTime);
+      health.changed(node, { node, renewTime, duration: DURATION });
+    };
+    const pass = async (seconds: number, each: () => void = () => undefined) => {
+      for (let steps = Math.round(seconds / STEP); steps > 0; steps--) {
+        state.now += STEP;
+        mock.timers.tick(STEP * 1000);
+        for (let i = 0; i < 6; i++) await Promise.resolve();
+        each();
+      }
+    };
+    return { health, state, leases, hosts, recorded, changes, forgotten, renew, pass };
+  }
+
+  it('nothing is asked about the leases of a hundred removed nodes, and nothing is kept of them', async () => {
+    const { health, state, leases, hosts, forgotten, renew, pass } = fleetOf();
+    const nodes = Array.from({ length: 100 }, (_, i) => `n${i}`);
+    for (const node of nodes) {
+      hosts.add(node);
+      renew(node);
+    }
+    await pass(5);
+    // The nodes are deleted; the garbage collector deletes their leases a moment later.
+    for (const node of nodes) hosts.delete(node);
+    for (const node of nodes) health.nodeChanged(node);
+    leases.clear();
+    for (const node of nodes) health.changed(node, undefined);
+    state.gets = 0;
+    await pass(300);
+    console.log(`      ${state.gets} GETs in 300 s`);
+    assert.deepEqual([state.gets, forgotten?.length], [0, 100]);
+    health.stop();
+  });
+
+  it('nor where a lease goes first, or stays for ever', async () => {
+    const { health, state, leases, hosts, forgotten, renew, pass } = fleetOf();
+    for (const node of ['gone', 'stays']) {
+      hosts.add(node);
+      renew(node);
+    }
+    leases.delete('gone');
+    health.changed('gone', undefined);
+    await pass(50);
+    assert.ok(state.gets > 0, 'the lease of a DPU host that is there is looked for');
+    assert.equal(health.verdict('gone').state, 'dead');
+    hosts.clear();
+    for (const node of ['gone', 'stays']) health.nodeChanged(node);
+    state.gets = 0;
+    await pass(300);
+    assert.deepEqual([state.gets, forgotten], [0, ['gone']]);
+    hosts.add('stays');
+    health.nodeChanged('stays');
+    await pass(60);
+    assert.ok(state.gets > 0, 'it is a DPU host again');
+    health.stop();
+  });
+
+  it('a replica that has just started goes by the condition of the one before, for a lease’s duration', async () => {
+    const { health, hosts, recorded, changes, renew, pass } = fleetOf();
+    for (const node of ['lives', 'dies', 'dead', 'new']) {
+      hosts.add(node);
+      renew(node);
+    }
+    // Nodes come in after the leases.
+    for (const node of ['lives', 'dies']) recorded.set(node, 'True');
+    recorded.set('dead', 'False');
+    for (const node of ['lives', 'dies', 'dead', 'new']) health.nodeChanged(node);
+    const ready = () => ['lives', 'dies', 'dead', 'new'].filter((node) => health.verdict(node).ready);
+    assert.deepEqual(ready(), ['lives', 'dies']);
+    assert.ok(changes?.includes('lives unproven true'));
+    await pass(9);
+    renew('lives');
+    renew('new');
+    assert.deepEqual(ready(), ['lives', 'dies', 'new']);
+    await pass(32);
+    assert.deepEqual(ready(), ['lives', 'new'], 'a DPU that died with the replica before is dead after the duration');
+    assert.ok(changes?.includes('dies dead false'));
+    health.stop();
+  });
+
+  it('a host side that crashes in a loop makes no dead DPU alive; a DPU that renews is alive after five renewals', async () => {
+    for (const [proof, bound] of [
+      [renewalsBeyondRestarts, 0],
+      [() => 2, 60],
+    ] as const) {
+      const { health, state, hosts, renew, pass } = fleetOf(proof);
+      hosts.add('a');
+      renew('a');
+      await pass(60);
+      const begun = state.now;
+      // Starts of a container that runs for 1 s, as the kubelet backs off.
+      const starts = [0, 1, 12, 33, 74, 155, 316];
+      let alive = 0;
+      await pass(400, () => {
+        if (starts[0] !== undefined && state.now - begun >= starts[0]) {
+          starts.shift();
+          renew('a');
+        }
+        if (health.verdict('a').ready) alive += STEP;
+      });
+      console.log(`      alive for ${alive} of 400 s with a proof of ${proof(DURATION)} renewals`);
+      assert.ok(bound === 0 ? alive === 0 : alive >= bound, `${alive}`);
+      health.stop();
+    }
+    const { health, hosts, renew, pass } = fleetOf(renewalsBeyondRestarts);
+    hosts.add('b');
+    renew('b');
+    for (let i = 0; i < 5; i++) {
+      await pass(10);
+      renew('b');
+    }
+    assert.equal(health.verdict('b').state, 'alive');
+    health.stop();
+  });
+
+  it('counts the restarts that fit into a row, by the duration', () => {
+    const counts = [5, 10, 20, 40, 120, 300].map(renewalsBeyondRestarts);
+    assert.deepEqual(counts, [3, 3, 4, 5, 7, 8]);
   });
 });

@@ -1,6 +1,7 @@
 import type { NodeTopologyStatus } from '../../kube/node-topology.ts';
 import type { Pod } from '../../kube/resources.ts';
 import type { UnpredictablePolicy } from '../../model/placement/verdict.ts';
+import { createBufferPool } from '../../runtime/buffer-pool.ts';
 import { createRegistry } from '../../runtime/metrics.ts';
 import { ClusterState, type StateListeners } from '../../scheduler-plugin/cluster/cluster-state.ts';
 import type { DpuVerdict } from '../../scheduler-plugin/cluster/dpu-health.ts';
@@ -9,7 +10,6 @@ import { observedPod, podViewOf } from '../../scheduler-plugin/cluster/pod-view.
 import { createExtender, type Extender } from '../../scheduler-plugin/extender.ts';
 import { createDecisions, type Decisions } from '../../scheduler-plugin/filter/decisions.ts';
 import { createExtenderMetrics } from '../../scheduler-plugin/metrics.ts';
-import { createBufferPool } from '../../scheduler-plugin/wire/buffer-pool.ts';
 import { encodeFilterReply } from '../../scheduler-plugin/wire/reply.ts';
 import { ArgsDecoder } from '../../scheduler-plugin/wire/wire.ts';
 import { silent } from '../support/logger.ts';
@@ -63,7 +63,6 @@ export interface ExtenderFixture {
   readonly dpuScope?: DpuScope;
   readonly active?: () => boolean;
   readonly answers?: number;
-  readonly promiseSeconds?: number;
 }
 
 /** A reply as the scheduler reads it. */
@@ -88,7 +87,16 @@ export interface ExtenderUnderTest {
   gone(pod: Pod): void;
 }
 
-const LISTENERS = ['improved', 'settled', 'waiting', 'starting', 'rejected', 'claimEnded', 'nodeFacts'] as const;
+const LISTENERS = [
+  'improved',
+  'settled',
+  'waiting',
+  'starting',
+  'rejected',
+  'claimEnded',
+  'nodeFacts',
+  'quarantined',
+] as const;
 
 export function extenderOf(fixture: ExtenderFixture = {}): ExtenderUnderTest {
   const { nodes = { n1: statusOf() }, bound = [], dpus = {}, flags = {}, policy = 'refuse' } = fixture;
@@ -103,7 +111,7 @@ export function extenderOf(fixture: ExtenderFixture = {}): ExtenderUnderTest {
         told.push(`${event} ${nameOf(what)}${event === 'claimEnded' ? ` ${String(end)}` : ''}`),
     ]),
   ) as unknown as StateListeners;
-  const state = new ClusterState(listeners, fixture.promiseSeconds ?? 60, silent);
+  const state = new ClusterState(listeners, silent);
   const names = new Set([...Object.keys(nodes), ...Object.keys(dpus)]);
   for (const name of names) state.nodeChanged(name, { dpuHost: name in dpus });
   for (const [name, status] of Object.entries(nodes)) if (status) state.reportChanged(name, status);
@@ -133,9 +141,10 @@ export function extenderOf(fixture: ExtenderFixture = {}): ExtenderUnderTest {
     unpredictable: policy,
     metrics: createExtenderMetrics(createRegistry()),
     notSynced: () => fixture.missing,
-    isActive: fixture.active ?? (() => true),
+    mayAnswer: fixture.active ?? (() => true),
     now: () => clock.now,
     answers: fixture.answers ?? 16,
+    claimTimeout: 660,
   });
   const decoder = new ArgsDecoder(state.fleet.names);
   return {

@@ -2,6 +2,8 @@ import assert from 'node:assert/strict';
 import { mock } from 'node:test';
 import { createNeedsReader } from '../../scheduler-plugin/cluster/pod-needs.ts';
 import { createRecheck } from '../../scheduler-plugin/upkeep/recheck.ts';
+import { createRecheckChoice } from '../../scheduler-plugin/upkeep/recheck-choice.ts';
+import { FORGOTTEN_AFTER } from '../../scheduler-plugin/upkeep/waiting-pods.ts';
 import { podOf } from './extender-fixture.ts';
 
 const needs = createNeedsReader('all').read(podOf('4'));
@@ -105,6 +107,8 @@ describe('recheck', () => {
     const { recheck, times, pass } = recheckOf();
     recheck.waits('a', needs);
     for (let seconds = 0; seconds < 1200; seconds += 0.5) {
+      // As the scheduler does within 300 s, whatever happens.
+      if (seconds % 300 === 0) recheck.waits('a', needs);
       recheck.improved('n1');
       await pass(0.5);
     }
@@ -152,5 +156,82 @@ describe('recheck', () => {
     }
     const waits = times.slice(1).map((time, i) => Math.round(time - times[i]!));
     assert.deepEqual(waits, [1, 1, 1, 1, 1, 2, 4, 8, 16, 32, 64, 128, 256]);
+  });
+});
+
+describe('recheck and pods that are none of its business', () => {
+  beforeEach(() => mock.timers.enable({ apis: ['setTimeout'] }));
+  afterEach(() => mock.timers.reset());
+
+  it('forgets a pod that the scheduler does not ask about any more, and with it what it waited for', async () => {
+    const { recheck, touched, pass } = recheckOf();
+    recheck.waits('a', needs);
+    recheck.waits('b', needs);
+    await pass(FORGOTTEN_AFTER - 10);
+    recheck.waits('b', needs);
+    await pass(20);
+    assert.equal(recheck.waiting, 1);
+    await pass(FORGOTTEN_AFTER);
+    assert.equal(recheck.waiting, 0);
+    recheck.improved('n1');
+    await pass(10);
+    assert.deepEqual(touched, []);
+  });
+
+  it('touches one node at the most for a pod that the replica before may have refused, until it is asked about', async () => {
+    const { recheck, touched, pass } = recheckOf();
+    recheck.mayWait('a', needs);
+    for (let i = 0; i < 60; i++) recheck.improved(`n${i}`);
+    await pass(100);
+    assert.deepEqual([touched, recheck.waiting], [['n0'], 0]);
+  });
+
+  it('goes on for such a pod once the scheduler has asked about it', async () => {
+    const { recheck, touched, pass } = recheckOf();
+    recheck.mayWait('a', needs);
+    recheck.improved('n1');
+    await pass(SOON);
+    recheck.waits('a', needs);
+    recheck.improved('n2');
+    await pass(10);
+    assert.deepEqual([touched, recheck.waiting], [['n1', 'n2'], 1]);
+  });
+});
+
+describe('recheck after a takeover', () => {
+  const reader = createNeedsReader('all');
+  /** As many kinds of pods as waiting VMs. */
+  const many = (pods: number) =>
+    Array.from({ length: pods }, (_, i) => ({ uid: `vm-${i}`, needs: reader.read(podOf(`${2 + (i % 40) * 2}`)) }));
+
+  it('asks about a few nodes in one go, whatever waits, and comes to all of them', () => {
+    let asked = 0;
+    const seen = new Set<string>();
+    const choice = createRecheckChoice({
+      wouldFit: (_, node) => {
+        asked++;
+        seen.add(node);
+        return false;
+      },
+      now: () => 0,
+    });
+    for (const { uid, needs: kind } of many(1000)) choice.waits(uid, kind);
+    for (let i = 0; i < 5000; i++) choice.improved(`n${i}`);
+    let turns = 0;
+    let most = 0;
+    for (let unfinished = true; unfinished; turns++) {
+      const before = asked;
+      unfinished = choice.next().unfinished === true;
+      most = Math.max(most, asked - before);
+      assert.ok(turns < 10_000);
+    }
+    assert.ok(most <= 64, `${most} predictions in one go`);
+    assert.equal(seen.size, 5000);
+  });
+
+  it('remembers a bounded number of pods that wait', () => {
+    const choice = createRecheckChoice({ wouldFit: () => false, now: () => 0 });
+    for (let i = 0; i < 50_000; i++) choice.waits(`vm-${i}`, needs);
+    assert.equal(choice.waiting, 5000);
   });
 });

@@ -5,16 +5,20 @@ import { root } from './bundles.ts';
 
 const WORKLOADS = {
   webhook: 'webhook/deployment.yaml',
-  'scheduler-plugin': 'scheduler-plugin/deployment.yaml',
+  'scheduler-plugin': 'scheduler/deployment.yaml',
   'node-agent': 'node-agent/daemonset.yaml',
 } as const;
 
 interface Workload {
   readonly spec?: {
     readonly template?: {
-      readonly spec: { readonly containers: readonly { readonly env?: readonly Variable[] }[] };
+      readonly spec: { readonly containers: readonly Container[]; readonly initContainers?: readonly Container[] };
     };
   };
+}
+
+interface Container {
+  readonly env?: readonly Variable[];
 }
 
 interface Variable {
@@ -31,7 +35,10 @@ interface Variable {
 export function shippedNodeOptions(daemon: keyof typeof WORKLOADS): { readonly NODE_OPTIONS: string } {
   const file = join(root, 'manifests/base', WORKLOADS[daemon]);
   const documents = parseAllDocuments(readFileSync(file, 'utf8')).map((document) => document.toJS() as Workload | null);
-  const containers = documents.flatMap((found) => found?.spec?.template?.spec.containers ?? []);
+  const containers = documents.flatMap((found) => {
+    const pod = found?.spec?.template?.spec;
+    return [...(pod?.initContainers ?? []), ...(pod?.containers ?? [])];
+  });
   const options = containers.flatMap(({ env = [] }) => env).find(({ name }) => name === 'NODE_OPTIONS')?.value;
   if (options === undefined) throw new Error(`${file} sets no NODE_OPTIONS`);
   return { NODE_OPTIONS: options };

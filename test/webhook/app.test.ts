@@ -28,7 +28,13 @@ describe('the webhook over HTTP', () => {
     const review = () => decide();
     const metrics = createWebhookMetrics(createRegistry());
     const handler = createWebhookApp({
-      reviews: { mutatePods: review, validatePods: review, mutateVmis: review, validateVms: review },
+      reviews: {
+        mutatePods: review,
+        routePods: review,
+        validatePods: review,
+        mutateVmis: review,
+        validateVms: review,
+      },
       metrics,
       log: silent,
     });

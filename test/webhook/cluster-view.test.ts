@@ -117,3 +117,114 @@ describe('what the webhook knows of the cluster', () => {
     await until('the network to go', () => view.primaryNetwork('tenant').kind === 'missing');
   });
 });
+
+describe('reports that decide for others', () => {
+  let api: ApiFixture;
+  let view: ClusterView;
+  let faults: ReadonlyMap<string, { readonly code: string }> = new Map();
+  const running = new AbortController();
+  const smt2 = ['0,4', '1,5', '2,6', '3,7'];
+
+  const nodeOf = (name: string, capacity: Record<string, string>, arch: string | undefined = 'amd64') => ({
+    apiVersion: 'v1',
+    kind: 'Node',
+    metadata: { name, labels: arch === undefined ? {} : { 'kubernetes.io/arch': arch } },
+    status: { capacity, allocatable: capacity },
+  });
+  const reportOf = (more: object = {}) => ({
+    cells: [{ id: 0, cpus: '0-7' }],
+    cores: smt2,
+    reserved: '',
+    cpuManager: { policy: 'static', options: { 'full-pcpus-only': 'true' } },
+    assignments: [],
+    ...more,
+  });
+  const put = async (name: string, status: object) => {
+    const meta = { apiVersion: 'plumbline.dev/v1alpha1', kind: 'NodeTopology', metadata: { name } };
+    await api.client.create(TOPOLOGIES, meta).catch(() => undefined);
+    await api.client.patch(`${TOPOLOGIES}/${name}/status`, MERGE, { status });
+  };
+  const settled = async (what: string, holds: () => boolean) => {
+    for (let i = 0; i < 100; i++) {
+      if (holds()) return;
+      await delay(50);
+    }
+    assert.fail(`waited for ${what}`);
+  };
+  const threads = () => view.nodeKinds().map(({ threadsPerCore }) => threadsPerCore);
+
+  before(async () => {
+    api = await startApi();
+    for (const name of ['n1', 'n2', 'n3']) {
+      await api.client.create('/api/v1/nodes', nodeOf(name, { cpu: '8', 'physnet.plumbline.dev/east': '4' }));
+      await put(name, reportOf({ physnets: [{ name: 'east', cells: '0' }] }));
+    }
+    await api.client.create('/api/v1/nodes', nodeOf('bare', { cpu: '8' }, undefined));
+    view = createClusterView(parseConfiguredContext({}), {
+      client: api.client,
+      log: silent,
+      now: () => performance.now() / 1000,
+      onQuarantined: (found) => {
+        faults = found;
+      },
+    });
+    void view.run(running.signal);
+    await settled('the lists', () => view.synced);
+  });
+  after(async () => {
+    running.abort();
+    await api.stop();
+  });
+
+  const lies: [string, string, object, string][] = [
+    ['1,024 CPUs in one core', 'n1', { cells: [{ id: 0, cpus: '0-1023' }], cores: ['0-1023'] }, 'contradiction'],
+    [
+      'more CPUs than its Node',
+      'n1',
+      { cells: [{ id: 0, cpus: '0-15' }], cores: smt2.map((_, i) => `${i * 4}-${i * 4 + 3}`) },
+      'more-cpus',
+    ],
+    ['eight threads per core on amd64', 'n1', { cores: ['0-7'] }, 'threads-per-core'],
+    ['eight threads per core, alone and of no known architecture', 'bare', { cores: ['0-7'] }, 'threads-per-core'],
+  ];
+  for (const [name, node, lie, code] of lies) {
+    it(`${name}: does not decide how far others are padded`, async () => {
+      assert.deepEqual(threads(), [2]);
+      await put(node, reportOf(lie));
+      await settled('the report to be quarantined', () => {
+        threads();
+        return faults.get(node)?.code === code;
+      });
+      assert.deepEqual(threads(), [2]);
+      await put(node, reportOf({ physnets: [{ name: 'east', cells: '0' }] }));
+      await settled('the report to count again', () => {
+        threads();
+        return faults.size === 0;
+      });
+    });
+  }
+
+  it('a network counts where the node’s kubelet advertises its device', async () => {
+    await put(
+      'n2',
+      reportOf({
+        physnets: [
+          { name: 'forged', cells: '0' },
+          { name: 'east', cells: '0' },
+        ],
+        tunnel: { cells: '0' },
+      }),
+    );
+    await put('n3', reportOf({ physnets: [{ name: 'later', cells: '0' }] }));
+    await delay(300);
+    const { physnets, tunnel } = view.reportedNetworks();
+    assert.deepEqual(
+      [physnets.has('east'), physnets.has('forged'), physnets.has('later'), tunnel],
+      [true, false, false, false],
+    );
+    await api.client.patch('/api/v1/nodes/n3/status', MERGE, {
+      status: { capacity: { 'physnet.plumbline.dev/later': '4' } },
+    });
+    await settled('the device', () => view.reportedNetworks().physnets.has('later'));
+  });
+});

@@ -3,6 +3,7 @@ import fc from 'fast-check';
 import jsonPatch from 'fast-json-patch';
 import { type AdmissionRequest, ReviewError } from '../../webhook/admission-review.ts';
 import { answerReview, PATHS, type Reviews } from '../../webhook/app.ts';
+import { createPodRouting } from '../../webhook/pods/route-pod.ts';
 import type { VmiLookup } from '../../webhook/pods/vmi-lookup.ts';
 import { createVmiMutation } from '../../webhook/vms/mutate-vmi.ts';
 import { createVmValidation } from '../../webhook/vms/validate-vm.ts';
@@ -123,6 +124,7 @@ function reviewsFor(lookup: VmiLookup['kind']): Reviews {
   const options = optionsOf({ view, lookUpVmi: async () => LOOKUPS[lookup] });
   return {
     mutatePods: mutationOf(options),
+    routePods: createPodRouting(options),
     validatePods: validationOf(options),
     mutateVmis: createVmiMutation(),
     validateVms: createVmValidation(options),

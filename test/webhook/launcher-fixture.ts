@@ -8,8 +8,10 @@ import { EMPTY_CONTEXT } from '../../model/networks/context.ts';
 import { type NadFacts, nadFacts } from '../../model/networks/nad.ts';
 import type { AdmissionAnswer, AdmissionRequest } from '../../webhook/admission-review.ts';
 import type { ClusterView } from '../../webhook/cluster/cluster-view.ts';
+import { type Announcements, createAnnouncements } from '../../webhook/pods/announcements.ts';
 import { createPodMutation, type MutatePodOptions } from '../../webhook/pods/mutate-pod.ts';
 import { createPodValidation } from '../../webhook/pods/validate-pod.ts';
+import { silent } from '../support/logger.ts';
 import { vector } from '../support/vectors.ts';
 
 export interface TestPod {
@@ -101,12 +103,20 @@ export function recordedEvents(): RecordedEvents {
   return { events, record: (_target, event) => void events.push(event), flush: async () => undefined };
 }
 
+/** Of callers that are known, so that what is said comes at once. */
+export function announcementsOf(events: EventRecorder): Announcements {
+  const client = { get: () => Promise.reject(new Error('not asked here')) };
+  return createAnnouncements({ client, events, callersAreKnown: true, log: silent });
+}
+
 export function optionsOf(options: Partial<MutatePodOptions> = {}): MutatePodOptions {
   return {
     lookUpVmi: async () => ({ kind: 'found', vmi: vmiVector() }),
     fetchNad: async () => undefined,
     view: viewOf(),
-    events: recordedEvents(),
+    announcements: announcementsOf(recordedEvents()),
+    // Tests of what is decided about a pod look at whole patches.
+    route: { schedulerName: '', schedulerAway: () => undefined },
     gate: true,
     policy: 'annotated',
     ...options,

@@ -6,6 +6,7 @@ import type { AdmissionAnswer, AdmissionRequest } from '../../webhook/admission-
 import type { ClusterView } from '../../webhook/cluster/cluster-view.ts';
 import type { VmiLookup } from '../../webhook/pods/vmi-lookup.ts';
 import {
+  announcementsOf,
   computeCpus,
   kindOf,
   localnet,
@@ -177,7 +178,7 @@ describe('review of a launcher pod: its VMI', () => {
 describe('what a VMI is told of its launcher', () => {
   const told = async (view: ClusterView, pod: TestPod, more: Partial<AdmissionRequest> = {}) => {
     const events = recordedEvents();
-    const answer = await mutationOf({ view, events })(requestFor(pod, more));
+    const answer = await mutationOf({ view, announcements: announcementsOf(events) })(requestFor(pod, more));
     return { after: patched(pod, answer), events: events.events.map(({ type, reason }) => `${type} ${reason}`) };
   };
   const onPhysnet = viewOf([kindOf(2, { physnets: { east: '0' } }), kindOf(4)], {

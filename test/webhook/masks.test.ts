@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import {
+  announcementsOf,
   denialOf,
   mutationOf,
   patchOf,
@@ -42,7 +43,7 @@ describe('the launcher of a VM with a CPU mask', () => {
     it(`${what} is refused, and told of on the VMI`, async () => {
       const { pod, lookUpVmi } = launcher(...options);
       const events = recordedEvents();
-      const denial = denialOf(await mutationOf({ lookUpVmi, events })(requestFor(pod)));
+      const denial = denialOf(await mutationOf({ lookUpVmi, announcements: announcementsOf(events) })(requestFor(pod)));
       assert.equal(denial.code, 422);
       assert.match(denial.message, message);
       assert.ok(events.events.some((event) => event.reason === 'LauncherRefused' && message.test(event.message)));

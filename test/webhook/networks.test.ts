@@ -4,6 +4,7 @@ import type { NetworkRef } from '../../model/networks/attachments.ts';
 import { type NadFacts, nadFacts } from '../../model/networks/nad.ts';
 import { formatWishes } from '../../model/placement/wishes.ts';
 import {
+  announcementsOf,
   kindOf,
   localnet,
   mutationOf,
@@ -142,7 +143,7 @@ describe('review of a launcher pod: networks', () => {
     const pod = podVector();
     pod.metadata.annotations[NETWORKS] = 'dpdk-net-east,west';
     const events = recordedEvents();
-    const answer = await mutationOf({ view, events })(requestFor(pod));
+    const answer = await mutationOf({ view, announcements: announcementsOf(events) })(requestFor(pod));
     const says = /the kubelet cannot split: .*dpdk-east \(physnet physnet0\), net2 \(physnet physnet1\)/;
     assert.ok(
       answer.warnings?.some((text) => says.test(text)),
@@ -191,7 +192,7 @@ describe('review of a launcher pod: networks', () => {
     const pod = podVector();
     pod.metadata.annotations[NETWORKS] = '[{"name":';
     const events = recordedEvents();
-    const answer = await mutationOf({ events })(requestFor(pod));
+    const answer = await mutationOf({ announcements: announcementsOf(events) })(requestFor(pod));
     assert.ok(!answer.allowed);
     assert.equal(answer.code, 400);
     assert.deepEqual(

@@ -3,6 +3,7 @@ import type { AlignmentPolicy } from '../../model/launcher/policy.ts';
 import { ALIGN_ANNOTATION, ALIGN_WHOLE_CORES, DECISION_ANNOTATION } from '../../model/names.ts';
 import type { VmiLookup } from '../../webhook/pods/vmi-lookup.ts';
 import {
+  announcementsOf,
   computeCpus,
   denialOf,
   kindOf,
@@ -110,8 +111,8 @@ describe('refusal of pods', () => {
     const pod = podVector();
     pod.spec.containers.push(sidecar({}) as never);
     const [events, none] = [recordedEvents(), recordedEvents()];
-    await mutationOf({ events })(requestFor(pod));
-    await mutationOf({ events: none })(requestFor(pod, { dryRun: true }));
+    await mutationOf({ announcements: announcementsOf(events) })(requestFor(pod));
+    await mutationOf({ announcements: announcementsOf(none) })(requestFor(pod, { dryRun: true }));
     assert.ok(events.events.some(({ reason, message }) => reason === 'LauncherRefused' && /mesh/.test(message)));
     assert.deepEqual(none.events, []);
   });

@@ -9,6 +9,7 @@ import type { ConfiguredContext } from '../../model/networks/context-file.ts';
 import { PRIMARY_NETWORK_LABEL, type PrimaryNetwork } from '../../model/networks/interfaces.ts';
 import type { NadFacts } from '../../model/networks/nad.ts';
 import type { ReportedNetworks } from '../../model/networks/resources.ts';
+import type { ReportFault } from '../../model/report/check.ts';
 import { createNadCache } from './nad-cache.ts';
 import { createNetworkContextCache } from './network-context-cache.ts';
 import { createNodeCache } from './node-cache.ts';
@@ -35,9 +36,14 @@ export interface ClusterView {
 
 const namespaceSchema = z.object({ metadata: objectMeta.pick({ name: true, namespace: true }) });
 
-export function createClusterView(configured: ConfiguredContext, options: CacheOptions): ClusterView {
+export interface ClusterViewOptions extends CacheOptions {
+  /** Told of the node reports that do not count, by node, whenever that is worked out. */
+  readonly onQuarantined?: (faults: ReadonlyMap<string, ReportFault>) => void;
+}
+
+export function createClusterView(configured: ConfiguredContext, options: ClusterViewOptions): ClusterView {
   const nads = createNadCache(options);
-  const nodes = createNodeCache(options);
+  const nodes = createNodeCache({ ...options, onQuarantined: options.onQuarantined ?? (() => undefined) });
   const vmis = createVmiCache(options);
   const context = createNetworkContextCache(configured, options);
   // OVN-Kubernetes has the label set when the namespace is created, so only those that have it are watched.

@@ -1,13 +1,23 @@
 import * as z from 'zod';
 import { createInterning } from '../../kube/interning.ts';
-import { NODE_TOPOLOGY_API, nodeTopologyStatus } from '../../kube/node-topology.ts';
-import { labelIn, packLabels, sameLabels } from '../../kube/packed-labels.ts';
+import { factsOfNode } from '../../kube/node-facts.ts';
+import { NODE_TOPOLOGY_API } from '../../kube/node-topology.ts';
+import { labelIn, type PackedLabels, packLabels, sameLabels } from '../../kube/packed-labels.ts';
 import { createReflector } from '../../kube/reflector.ts';
 import { node as nodeSchema, objectMeta } from '../../kube/resources.ts';
-import { CpuSet } from '../../model/cpu-set.ts';
+import { isNetworkResource } from '../../model/kubelet/report.ts';
 import type { NodeKind } from '../../model/launcher/node-kind.ts';
 import { type SelectingSpec, selectionKey, selectsNode } from '../../model/launcher/node-selection.ts';
 import type { ReportedNetworks } from '../../model/networks/resources.ts';
+import {
+  type ComparedReport,
+  checkReport,
+  type NodeFacts,
+  outliers,
+  type ReportFault,
+} from '../../model/report/check.ts';
+import { createFairIntake } from '../../runtime/fair-intake.ts';
+import { createKindReader, type KindReader, type ReadReport } from './kind-reader.ts';
 import { type CacheOptions, LIST_PAGE } from './options.ts';
 
 /** What the nodes are, from their labels and their agents' reports. */
@@ -21,84 +31,100 @@ export interface NodeCache {
   reportedNetworks(): ReportedNetworks;
 }
 
-/** Selections remembered between two changes of the nodes. */
-const REMEMBERED = 500;
+export interface NodeCacheOptions extends CacheOptions {
+  /** Told of the reports that do not count, by node, whenever that is worked out. */
+  readonly onQuarantined: (faults: ReadonlyMap<string, ReportFault>) => void;
+}
 
-/** A report, reduced to what admission asks. Assignments, which are most of it, are not looked at. */
-const topology = z.object({
-  metadata: objectMeta.pick({ name: true, namespace: true }),
-  status: nodeTopologyStatus
-    .pick({ cells: true, cores: true, cpuManager: true, physnets: true, tunnel: true })
-    .optional(),
+/** Selections remembered between two changes of the nodes, and characters of one: pods choose them. */
+const REMEMBERED = 500;
+const LONGEST_KEY = 4096;
+
+/** A report as it comes: it is read when it is taken up, since reading is most of what it costs. */
+const rawReport = z.object({ metadata: objectMeta.pick({ name: true, namespace: true }), status: z.unknown() });
+const observedNode = z.object({
+  metadata: nodeSchema.shape.metadata.pick({ name: true, namespace: true, labels: true }),
+  status: nodeSchema.shape.status,
 });
-const labelled = z.object({ metadata: nodeSchema.shape.metadata.pick({ name: true, namespace: true, labels: true }) });
+
+/** What is kept of a Node: it says where pods can go, and its report is held against it. */
+interface NodeView {
+  readonly labels: PackedLabels;
+  readonly facts: NodeFacts;
+  /** Plumbline's network resources that its kubelet advertises, ascending; undefined: not known. */
+  readonly networks: string | undefined;
+}
 
 /**
- * Keeps one label list and one kind for each node. Nodes of one make share their kind, and what follows from them all is
- * worked out once between two changes: heartbeats change neither labels nor kinds.
+ * Keeps one view and one kind for each node. Nodes of one make share their kind, and what follows from them all is
+ * worked out once between two changes: heartbeats change neither views nor kinds.
+ *
+ * A report decides for other nodes as well, so one that contradicts its Node or stands alone with what it says counts as
+ * none; and a network counts only where the Node's own kubelet advertises its device.
  */
-export function createNodeCache({ client, log, now }: CacheOptions): NodeCache {
+export function createNodeCache({ client, log, now, onQuarantined }: NodeCacheOptions): NodeCache {
   const intern = createInterning();
-  const shared = new Map<string, NodeKind>();
+  const reader = createKindReader();
   const chosen = new Map<string, readonly NodeKind[]>();
+  let counted: ReadonlyMap<string, NodeKind> | undefined;
   let all: readonly NodeKind[] | undefined;
   let networks: ReportedNetworks | undefined;
   const forget = () => {
     chosen.clear();
+    counted = undefined;
     all = undefined;
     networks = undefined;
-  };
-
-  const kindOf = (status: Status): NodeKind => {
-    const key = JSON.stringify([
-      status.cells.map(({ cpus }) => cpus),
-      status.cores.length,
-      status.cpuManager.options?.['full-pcpus-only'],
-      status.physnets,
-      status.tunnel,
-    ]);
-    const found = shared.get(key);
-    if (found !== undefined) return found;
-    // Reports of nodes that are long gone must not pile up.
-    if (shared.size > 10_000) shared.clear();
-    const kind = readKind(status);
-    shared.set(key, kind);
-    return kind;
   };
 
   const nodes = createReflector({
     client,
     path: '/api/v1/nodes',
-    schema: labelled,
+    schema: observedNode,
     page: LIST_PAGE,
-    project: ({ metadata }) => packLabels(metadata.labels ?? {}, intern),
+    project: ({ metadata, status }): NodeView => ({
+      labels: packLabels(metadata.labels ?? {}, intern),
+      facts: factsOfNode({ metadata, status }),
+      networks: status?.capacity && intern(networkResources(status.capacity)),
+    }),
     onChange: ({ before, after }) => {
-      if (before === undefined || after === undefined || !sameLabels(before, after)) forget();
+      if (before === undefined || after === undefined || !sameView(before, after)) forget();
     },
     log,
     now,
+  });
+  /** What each node reports, as it was read; undefined where its CPUs are not exclusive, so there is nothing to align to. */
+  const read = new Map<string, ReadReport>();
+  const intake = createFairIntake<unknown>((node, raw) => {
+    const report = raw === undefined ? undefined : reader.readRaw(raw);
+    if (read.get(node) === report) return;
+    if (report === undefined) read.delete(node);
+    else read.set(node, report);
+    forget();
   });
   const reports = createReflector({
     client,
     path: `/apis/${NODE_TOPOLOGY_API.apiVersion}/${NODE_TOPOLOGY_API.plural}`,
-    schema: topology,
+    schema: rawReport,
     page: LIST_PAGE,
-    // Without the static policy no CPU is exclusive there, so there is nothing to align to.
     project: ({ metadata, status }) => {
-      if (status?.cpuManager.policy !== 'static') return undefined;
-      try {
-        return kindOf(status);
-      } catch (err) {
-        log.warn({ err, node: metadata.name }, 'passed over a report that contradicts itself');
-        return undefined;
-      }
+      intake.offer(metadata.name ?? '', status);
+      return true;
     },
-    onChange: ({ before, after }) => {
-      if (before !== after) forget();
+    onChange: ({ key, after }) => {
+      if (after === undefined) intake.offer(key, undefined);
     },
     log,
     now,
   });
+
+  /** The kinds of the nodes whose reports count. */
+  const current = (): ReadonlyMap<string, NodeKind> => {
+    if (counted !== undefined) return counted;
+    const { kinds, faults } = countReports(read, nodes.items, reader.narrowed);
+    onQuarantined(faults);
+    counted = kinds;
+    return kinds;
+  };
 
   return {
     async run(signal) {
@@ -112,32 +138,54 @@ export function createNodeCache({ client, log, now }: CacheOptions): NodeCache {
       const known = chosen.get(key);
       if (known !== undefined) return known;
       const kinds = new Set<NodeKind>();
-      for (const [name, kind] of reports.items) {
-        const labels = nodes.items.get(name);
-        if (kind === undefined || labels === undefined || kinds.has(kind)) continue;
-        if (selectsNode(spec, { name, label: (wanted) => labelIn(labels, wanted) })) kinds.add(kind);
+      for (const [name, kind] of current()) {
+        const view = nodes.items.get(name);
+        if (view === undefined || kinds.has(kind)) continue;
+        if (selectsNode(spec, { name, label: (wanted) => labelIn(view.labels, wanted) })) kinds.add(kind);
       }
       if (chosen.size >= REMEMBERED) chosen.clear();
-      chosen.set(key, [...kinds]);
+      if (key.length <= LONGEST_KEY) chosen.set(key, [...kinds]);
       return [...kinds];
     },
-    kinds: () => (all ??= [...new Set([...reports.items.values()].filter((kind) => kind !== undefined))]),
-    reportedNetworks: () => (networks ??= networksOf(reports.items.values())),
+    kinds: () => (all ??= [...new Set(current().values())]),
+    reportedNetworks: () => (networks ??= networksOf(current().values())),
   };
 }
 
-type Status = NonNullable<z.infer<typeof topology>['status']>;
+function sameView(a: NodeView, b: NodeView): boolean {
+  const sameFacts = a.facts.cpus === b.facts.cpus && a.facts.arch === b.facts.arch && a.networks === b.networks;
+  return sameFacts && sameLabels(a.labels, b.labels);
+}
 
-function readKind(status: Status): NodeKind {
-  const cpus = status.cells.reduce((sum, cell) => sum + CpuSet.parse(cell.cpus).size, 0);
-  return Object.freeze({
-    threadsPerCore: Math.max(1, Math.floor(cpus / Math.max(1, status.cores.length))),
-    fullPcpusOnly: status.cpuManager.options?.['full-pcpus-only'] === 'true',
-    networks: {
-      physnets: new Map((status.physnets ?? []).map(({ name, cells }) => [name, CpuSet.parse(cells)])),
-      tunnel: status.tunnel && CpuSet.parse(status.tunnel.cells),
-    },
-  });
+/** As text, since nodes of one make advertise the same. */
+function networkResources(capacity: Readonly<Record<string, string>>): string {
+  return Object.keys(capacity).filter(isNetworkResource).sort().join(' ');
+}
+
+/** The kind of each node whose report counts, and why the others do not. */
+function countReports(
+  reports: ReadonlyMap<string, ReadReport>,
+  nodes: ReadonlyMap<string, NodeView>,
+  narrowed: KindReader['narrowed'],
+): { readonly kinds: Map<string, NodeKind>; readonly faults: Map<string, ReportFault> } {
+  const kinds = new Map<string, NodeKind>();
+  const faults = new Map<string, ReportFault>();
+  const compared = new Map<string, ComparedReport>();
+  for (const [name, report] of reports) {
+    const { facts, networks } = nodes.get(name) ?? {};
+    const fault = 'code' in report ? report : checkReport(report.host, facts);
+    if ('code' in report || fault !== undefined) {
+      if (fault !== undefined) faults.set(name, fault);
+      continue;
+    }
+    kinds.set(name, narrowed(report.kind, networks));
+    compared.set(name, { threadsPerCore: report.kind.threadsPerCore, arch: facts?.arch });
+  }
+  for (const [name, fault] of outliers(compared)) {
+    faults.set(name, fault);
+    kinds.delete(name);
+  }
+  return { kinds, faults };
 }
 
 function networksOf(kinds: Iterable<NodeKind | undefined>): ReportedNetworks {

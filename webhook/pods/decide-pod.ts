@@ -66,8 +66,16 @@ async function decideRead(read: ReadPod, options: DecidePodOptions): Promise<Und
   }
 }
 
-/** Without any of these a launcher is aligned only if all are, has no network that it is held to, and no mask. */
-const ASKING = [FULL_PCPUS_ANNOTATION, CPU_MASK_ANNOTATION, NETWORKS_ANNOTATION, NUMA_AFFINITY_ANNOTATION];
+/**
+ * Without any of these a launcher is aligned only if all are, has no network that it is held to, and no mask. The webhook
+ * configurations name them too, so that no other launcher waits for this webhook.
+ */
+export const ASKING: readonly string[] = [
+  FULL_PCPUS_ANNOTATION,
+  CPU_MASK_ANNOTATION,
+  NETWORKS_ANNOTATION,
+  NUMA_AFFINITY_ANNOTATION,
+];
 
 /** A VMI is not looked up for nothing: a launcher that asks for nothing starts even while no VMI can be read. */
 function asksForSomething({ metadata: { annotations = {} } }: Pod, policy: AlignmentPolicy): boolean {

@@ -1,5 +1,11 @@
 import type { Container, Pod } from '../../kube/resources.ts';
-import { DECISION_ANNOTATION, PHYSNET_RESOURCE_PREFIX, PLACED_RESOURCE, TUNNEL_RESOURCE } from '../../model/names.ts';
+import {
+  DECISION_ANNOTATION,
+  PHYSNET_RESOURCE_PREFIX,
+  PLACED_RESOURCE,
+  PLACEMENT_ANNOTATION,
+  TUNNEL_RESOURCE,
+} from '../../model/names.ts';
 
 /** A container's place in the pod. */
 export interface Place {
@@ -38,6 +44,9 @@ function reservedAmounts({ resources }: Container): [string, string][] {
 export function reservedClaim(pod: Pod): string | undefined {
   if (pod.metadata.annotations?.[DECISION_ANNOTATION] !== undefined) {
     return `the pod has the annotation ${DECISION_ANNOTATION}, which only Plumbline may put there; take it away`;
+  }
+  if (pod.metadata.annotations?.[PLACEMENT_ANNOTATION] !== undefined) {
+    return `the pod has the annotation ${PLACEMENT_ANNOTATION}, which only Plumbline may put there; take it away`;
   }
   return reservedRequest(pod);
 }

@@ -1,15 +1,21 @@
 import { PlumblineError } from '../../model/errors.ts';
 import { checkTemplate, misplacedAnnotations } from '../../model/launcher/template.ts';
 import { type AdmissionAnswer, type AdmissionRequest, type Review, refused } from '../admission-review.ts';
+import { ASKING } from '../pods/decide-pod.ts';
 import type { DecideOptions } from '../pods/launcher.ts';
+import { type SchedulerRoute, schedulerWarning } from '../pods/scheduling.ts';
 import { type ReadTemplate, readTemplate } from './read-template.ts';
 import { networkWarnings } from './vm-networks.ts';
+
+export interface VmValidationOptions extends DecideOptions {
+  readonly route: Pick<SchedulerRoute, 'schedulerName'>;
+}
 
 /**
  * Answers reviews of VMs, VMIs, replica sets and pools: here a user reads the warnings, where those on a launcher reach
  * only virt-controller. An object that cannot be read is admitted with a warning: KubeVirt's own webhook judges it.
  */
-export function createVmValidation(options: DecideOptions): Review {
+export function createVmValidation(options: VmValidationOptions): Review {
   return async (request) => {
     if (request.operation !== 'CREATE' && request.operation !== 'UPDATE') return { allowed: true };
     if (request.subResource !== undefined && request.subResource !== '') return { allowed: true };
@@ -32,7 +38,7 @@ export function createVmValidation(options: DecideOptions): Review {
 async function validate(
   request: AdmissionRequest,
   current: ReadTemplate,
-  options: DecideOptions,
+  options: VmValidationOptions,
 ): Promise<AdmissionAnswer> {
   const old = request.operation === 'UPDATE' ? readTemplate(request.kind.kind, request.oldObject) : undefined;
   const previous = typeof old === 'object' ? old : undefined;
@@ -45,12 +51,22 @@ async function validate(
     current.path === undefined ? [] : misplacedAnnotations(current.outer, current.metadata, current.path);
   const namespace = request.namespace ?? current.outer.namespace ?? 'default';
   const aboutNetworks = await networkWarnings({ namespace, current, previous }, options);
-  return { allowed: true, warnings: [...warnings, ...misplaced, ...aboutNetworks] };
+  const aboutScheduler = schedulerWarnings(current, previous, options.route.schedulerName);
+  return { allowed: true, warnings: [...warnings, ...misplaced, ...aboutNetworks, ...aboutScheduler] };
+}
+
+/** Once, when the name is written, and only for VMs that ask Plumbline for something. */
+function schedulerWarnings(current: ReadTemplate, previous: ReadTemplate | undefined, schedulerName: string): string[] {
+  const own = current.spec.schedulerName ?? undefined;
+  if (own === (previous?.spec.schedulerName ?? undefined)) return [];
+  if (!ASKING.some((name) => current.metadata.annotations?.[name] !== undefined)) return [];
+  const warning = schedulerWarning(own, schedulerName);
+  return warning === undefined ? [] : [warning];
 }
 
 /** Everything that a judgement depends on, as text. */
 function judged({ outer, metadata, spec, instancetype }: ReadTemplate): string {
-  const { domain, networks, nodeSelector, affinity, livenessProbe } = spec;
+  const { domain, networks, nodeSelector, affinity, livenessProbe, schedulerName } = spec;
   return JSON.stringify([
     outer.annotations,
     metadata.annotations,
@@ -59,6 +75,7 @@ function judged({ outer, metadata, spec, instancetype }: ReadTemplate): string {
     nodeSelector,
     affinity,
     livenessProbe,
+    schedulerName,
     instancetype,
   ]);
 }

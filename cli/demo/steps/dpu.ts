@@ -1,4 +1,3 @@
-import { Agent, request } from 'node:https';
 import type { Pod } from '../../../sandbox/objects.ts';
 import type { DemoContext } from '../context.ts';
 import { DPU_LEASE_DURATION } from '../plumbline.ts';
@@ -32,7 +31,7 @@ export async function dpuDies({ cluster, printer, installed }: DemoContext) {
   printer.lines([`VM "${VM}" waits: ${refusal.message}`]);
   const pod = launcherOf(cluster, VM);
   expect(pod?.spec.nodeName === undefined, `expected the VM to wait, but it is on ${pod?.spec.nodeName}`);
-  const direct = pod && (await askExtender(await installed().extenderPort(), cluster.authority.cert, pod));
+  const direct = pod && (await askExtender(await installed().extenderPort(), pod));
   expect(direct?.includes(NODE) !== true, 'the extender itself would still take the node');
   return { noticedAfterSeconds: seconds, reason: refusal.message };
 }
@@ -56,19 +55,8 @@ function extenderSays(log: readonly Readonly<Record<string, unknown>>[], alive: 
 }
 
 /** The node names that pass, straight from the extender's own socket. */
-async function askExtender(port: number, ca: string, pod: Pod): Promise<readonly string[]> {
+async function askExtender(port: number, pod: Pod): Promise<readonly string[]> {
   const body = JSON.stringify({ Pod: pod, Nodes: null, NodeNames: [NODE] });
-  const agent = new Agent({ ca });
-  const text = await new Promise<string>((resolve, reject) => {
-    const call = request({ host: '127.0.0.1', port, path: '/filter', method: 'POST', agent }, (response) => {
-      let received = '';
-      response.setEncoding('utf8').on('data', (chunk: string) => {
-        received += chunk;
-      });
-      response.on('end', () => resolve(received));
-    });
-    call.on('error', reject);
-    call.end(body);
-  });
-  return (JSON.parse(text) as { NodeNames: string[] | null }).NodeNames ?? [];
+  const answer = await fetch(`http://127.0.0.1:${port}/filter`, { method: 'POST', body });
+  return ((await answer.json()) as { NodeNames: string[] | null }).NodeNames ?? [];
 }

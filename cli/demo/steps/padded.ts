@@ -35,14 +35,15 @@ export async function paddedAndPlaced({ cluster, printer }: DemoContext) {
   const cells = host.cells.filter((cell) => cell.cpus.intersects(cpus)).map(({ id }) => id);
   printer.lines([`scheduler: node ${node}; kubelet: CPUs ${cpus} on NUMA node ${cells.join(',')}`, '']);
   printer.lines(drawNode(cluster, node, cpus, printer.color));
-  const padded = eventsOf(cluster, FORWARDER).find(({ reason }) => reason === 'PaddedToWholeCores');
   expect(node === 'numa1', `expected node numa1, which alone has physnet1, saw ${node}`);
   expect(cells.join() === '1', `expected NUMA node 1, where physnet1 is, saw ${cells.join()}`);
   expect(
     host.cores.every((core) => !core.intersects(cpus) || core.isSubsetOf(cpus)),
     `CPUs ${cpus} are not whole cores`,
   );
-  expect(padded !== undefined, 'expected an Event on the VMI that tells of the padding');
+  const padded = await until('an Event on the VMI about the padding', 10, () =>
+    eventsOf(cluster, FORWARDER).find(({ reason }) => reason === 'PaddedToWholeCores'),
+  );
   return { node, cpus: cpus.toString(), cells, event: padded.message, requests };
 }
 

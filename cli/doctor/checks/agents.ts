@@ -1,6 +1,10 @@
+import { factsOfNode } from '../../../kube/node-facts.ts';
+import type { NodeTopology, NodeTopologyStatus } from '../../../kube/node-topology.ts';
+import { preparedHost } from '../../../model/placement/needs.ts';
+import { checkReport, faultOfError } from '../../../model/report/check.ts';
 import type { Facts } from '../facts.ts';
 import { type AreaReport, count, some } from '../finding.ts';
-import { createNotebook } from '../report.ts';
+import { createNotebook, type Notebook } from '../report.ts';
 
 const LOGS =
   'kubectl -n plumbline-system get pods -o wide -l app.kubernetes.io/name=plumbline-node-agent, then its log';
@@ -52,6 +56,7 @@ export function checkAgents({ nodes, topologies, agents }: Facts): AreaReport {
       orphans.map((name) => `nodetopology/${name}`),
     );
   }
+  noteQuarantined(notes, nodes, reports ?? []);
   for (const { metadata, status } of reports ?? []) {
     for (const { type, status: is, reason, message } of status?.conditions ?? []) {
       if (is !== 'False') continue;
@@ -61,4 +66,29 @@ export function checkAgents({ nodes, topologies, agents }: Facts): AreaReport {
     }
   }
   return notes.report;
+}
+
+/** Reports that the webhook and the extender ignore, by their own rules. */
+function noteQuarantined(notes: Notebook, nodes: Facts['nodes'], reports: readonly NodeTopology[]): void {
+  for (const { metadata, status } of reports) {
+    const node = nodes.find((one) => one.metadata.name === metadata.name);
+    const fault = status && faultOf(status, node);
+    if (fault === undefined) continue;
+    const name = metadata.name ?? '';
+    notes.error(
+      `the report of node ${name} is quarantined: ${fault}`,
+      'the node counts as one that does not report, and decides nothing about VMs elsewhere',
+      `look at ${name} and at its agent's log: the agent is broken, or the node is compromised`,
+      [`node/${name}`],
+    );
+  }
+}
+
+function faultOf(status: NodeTopologyStatus, node: Facts['nodes'][number] | undefined): string | undefined {
+  try {
+    const { host } = preparedHost({ ...status, assignments: [] });
+    return checkReport(host, node && factsOfNode(node))?.message;
+  } catch (error) {
+    return faultOfError(error).message;
+  }
 }

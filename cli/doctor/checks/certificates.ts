@@ -4,13 +4,17 @@ import type { Facts, Read } from '../facts.ts';
 import type { AreaReport } from '../finding.ts';
 import type { TlsSecret } from '../objects.ts';
 import { createNotebook, type Notebook } from '../report.ts';
+import { wayOf } from '../way.ts';
 
 const DAY = 86_400;
 /** cert-manager renews long before; so near to the end it has not been able to. */
 const SOON = 7 * DAY;
+/** The CA is renewed years before its end, and callers have copies of it. */
+const CA_SOON = 90 * DAY;
 
 /** Whether the certificates are valid, for the right names, and of the CA that callers are told. */
-export function checkCertificates({ webhookSecret, extenderSecret, mutating, validating, now }: Facts): AreaReport {
+export function checkCertificates(facts: Facts): AreaReport {
+  const { webhookSecret, extenderSecret, mutating, validating, now } = facts;
   const notes = createNotebook('certificates');
   const configurations = [...(mutating.value ?? []), ...(validating.value ?? [])];
   const bundles = new Map(
@@ -37,7 +41,8 @@ export function checkCertificates({ webhookSecret, extenderSecret, mutating, val
       );
     }
   }
-  checkSecret(notes, extenderSecret, 'plumbline-scheduler-plugin', now);
+  // An extender in kube-scheduler's pod serves over loopback without TLS.
+  if (wayOf(facts) === 'own') checkSecret(notes, extenderSecret, 'plumbline-scheduler-plugin', now);
   return notes.report;
 }
 
@@ -82,7 +87,20 @@ function checkSecret(
   } else if (cert.checkHost(host) === undefined) {
     notes.error(`the certificate of ${service} is not for ${host}`, 'its callers refuse it', RENEW(service));
   } else notes.seen(`${service}: valid for ${Math.floor(left / DAY)} more days`);
+  checkAuthority(notes, secret, service, now);
   return cert;
+}
+
+function checkAuthority(notes: Notebook, { data }: TlsSecret, service: string, now: number): void {
+  const ends = certificatesOf(data['ca.crt'] ?? '').map(({ validTo }) => Date.parse(validTo));
+  if (ends.length === 0) return;
+  const left = (Math.max(...ends) - now) / 1000;
+  const what = `the CA in secret ${service}-tls`;
+  if (left <= 0) notes.error(`${what} has expired`, `callers refuse ${service}`, RENEW('plumbline-ca'));
+  else if (left < CA_SOON) {
+    const why = 'callers refuse every certificate of it then';
+    notes.warning(`${what} expires in ${Math.floor(left / DAY)} days`, why, RENEW('plumbline-ca'));
+  }
 }
 
 function isIssuedBy(cert: X509Certificate, ca: X509Certificate): boolean {

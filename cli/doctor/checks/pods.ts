@@ -1,18 +1,17 @@
 import { bypassesOf } from '../../explain/asks.ts';
-import type { ExplainedPod } from '../../explain/objects.ts';
+import { type ExplainedPod, type Occurrence, timeOf } from '../../explain/objects.ts';
 import { runningPod } from '../../explain/running.ts';
 import type { Facts } from '../facts.ts';
 import { type AreaReport, count, some } from '../finding.ts';
-import { createNotebook } from '../report.ts';
+import { createNotebook, type Notebook } from '../report.ts';
 
 const REJECTIONS = ['SMTAlignmentError', 'TopologyAffinityError', 'UnexpectedAdmissionError'];
 
 /** Launchers that Plumbline never saw, that a kubelet rejected, or that run crooked; and nodes that take none. */
-export function checkPods({ launchers, topologies, nodes }: Facts): AreaReport {
+export function checkPods(facts: Facts): AreaReport {
+  const { launchers, topologies, nodes, cannotEvict } = facts;
   const notes = createNotebook('pods');
   const all = notes.value(launchers, 'launchers') ?? [];
-  const named = (pods: readonly ExplainedPod[]) => pods.map(({ metadata }) => `${metadata.namespace}/${metadata.name}`);
-  const objects = (pods: readonly ExplainedPod[]) => named(pods).map((name) => `pod/${name}`);
   const live = all.filter(({ status }) => !['Failed', 'Succeeded'].includes(status?.phase ?? ''));
   const bypassed = live.filter((pod) => bypassesOf(pod).some(({ cause }) => cause.startsWith('the webhook')));
   if (bypassed.length > 0) {
@@ -33,6 +32,7 @@ export function checkPods({ launchers, topologies, nodes }: Facts): AreaReport {
       objects(rejected),
     );
   }
+  noteStuck(notes, live, cannotEvict.value ?? []);
   const reports = new Map((topologies.value ?? []).map((one) => [one.metadata.name ?? '', one]));
   const crooked = live.filter((pod) => {
     const { help = [], causes = [] } =
@@ -59,3 +59,20 @@ export function checkPods({ launchers, topologies, nodes }: Facts): AreaReport {
   }
   return notes.report;
 }
+
+/** Launchers that cannot start where they are bound, and that the API server does not let the extender remove. */
+function noteStuck(notes: Notebook, live: readonly ExplainedPod[], events: readonly Occurrence[]): void {
+  const latest = new Map([...events].sort((a, b) => timeOf(a) - timeOf(b)).map((one) => [one.involvedObject.uid, one]));
+  const stuck = live.filter(({ metadata, status }) => status?.phase !== 'Running' && latest.has(metadata.uid));
+  if (stuck.length === 0) return;
+  const said = latest.get(stuck[0]?.metadata.uid)?.message ?? '';
+  notes.error(
+    `${count(stuck.length, 'launcher')} that cannot start and cannot be evicted: ${some(named(stuck))}`,
+    `they hold their places; the first: ${said}`,
+    'remove what the Event CannotEvict names (a disruption budget, an admission webhook), or delete these pods',
+    objects(stuck),
+  );
+}
+
+const named = (pods: readonly ExplainedPod[]) => pods.map(({ metadata }) => `${metadata.namespace}/${metadata.name}`);
+const objects = (pods: readonly ExplainedPod[]) => named(pods).map((name) => `pod/${name}`);

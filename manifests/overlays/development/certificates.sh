@@ -1,19 +1,22 @@
 #!/bin/sh
-# Makes what cert-manager would: a certificate authority, serving certificates of webhook and extender as
-# Secrets, and the authority in the webhooks' configurations. The authority's key is thrown away, so run it again to renew.
+# Creates what cert-manager would: a certificate authority (Secret plumbline-ca), certificates of the webhook, of the
+# extender and of its caller (Secrets NAME-tls), and the authority in the webhooks' configurations. Run it again to renew the
+# certificates: the authority is kept, and renewed with the same key when it has less than three years left.
 #
 #   certificates.sh [--days N] [--address IP]... [--ca-out FILE]
 #
-# --address adds an address to the extender's certificate (a fixed ClusterIP, 127.0.0.1); --ca-out writes the authority's
-# certificate, for kube-scheduler's caFile. kubectl's current context says which cluster.
+# --days is for the serving certificates (default 90). --address adds an address to the extender's certificate (a fixed
+# ClusterIP, 127.0.0.1). --ca-out writes the authority's certificate. kubectl's current context names the cluster.
 set -eu
 
 namespace=plumbline-system
-days=30
+days=90
+ca_days=3650
+client_days=730
 addresses=""
 ca_out=""
 usage() {
-  sed -n '2,8p' "$0" | cut -c3-
+  sed -n '2,9p' "$0" | cut -c3-
 }
 while [ $# -gt 0 ]; do
   case "$1" in
@@ -63,24 +66,46 @@ key() {
   openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 -out "$1" 2>/dev/null
 }
 
-key ca.key
-openssl req -x509 -new -key ca.key -sha256 -days "$days" -subj "/CN=plumbline-development" -out ca.crt
-
-# serving NAME SUBJECT-ALTERNATIVE-NAMES
-serving() {
-  key "$1.key"
-  openssl req -new -key "$1.key" -subj "/CN=$1" -out "$1.csr"
-  printf 'subjectAltName=%s\nextendedKeyUsage=serverAuth\n' "$2" >"$1.ext"
-  openssl x509 -req -in "$1.csr" -CA ca.crt -CAkey ca.key -CAcreateserial -sha256 -days "$days" \
-    -extfile "$1.ext" -out "$1.crt" 2>/dev/null
-  kubectl -n "$namespace" create secret generic "$1-tls" --type=kubernetes.io/tls --dry-run=client -o yaml \
-    --from-file=tls.crt="$1.crt" --from-file=tls.key="$1.key" --from-file=ca.crt=ca.crt | kubectl apply -f -
+# secret NAME: the Secret NAME of the files NAME.crt and NAME.key, with the authority's certificate
+secret() {
+  kubectl -n "$namespace" create secret generic "$1" --type=kubernetes.io/tls --dry-run=client -o yaml \
+    --from-file=tls.crt="$1.crt" --from-file=tls.key="$1.key" --from-file=ca.crt=plumbline-ca.crt |
+    kubectl apply --server-side --force-conflicts -f -
 }
-serving plumbline-webhook "DNS:plumbline-webhook.$namespace.svc,DNS:plumbline-webhook.$namespace.svc.cluster.local"
-serving plumbline-scheduler-plugin \
-  "DNS:plumbline-scheduler-plugin.$namespace.svc,DNS:plumbline-scheduler-plugin.$namespace.svc.cluster.local$addresses"
+# stored FIELD FILE: writes a field of the authority's Secret; fails if there is none
+stored() {
+  kubectl -n "$namespace" get secret plumbline-ca --ignore-not-found -o "go-template={{index .data \"$1\" | base64decode}}" >"$2"
+  [ -s "$2" ]
+}
 
-bundle=$(openssl base64 -A -in ca.crt)
+if ! stored tls.key plumbline-ca.key; then
+  key plumbline-ca.key
+fi
+if ! stored tls.crt plumbline-ca.crt || ! openssl x509 -in plumbline-ca.crt -noout -checkend $((3 * 365 * 86400)) >/dev/null; then
+  openssl req -x509 -new -key plumbline-ca.key -sha256 -days "$ca_days" -subj "/CN=plumbline-ca" -out plumbline-ca.crt
+  secret plumbline-ca
+fi
+
+# issue NAME DAYS USAGE [SUBJECT-ALTERNATIVE-NAMES]
+issue() {
+  key "$1-tls.key"
+  openssl req -new -key "$1-tls.key" -subj "/CN=$1" -out "$1.csr"
+  printf 'extendedKeyUsage=%s\nbasicConstraints=critical,CA:FALSE\nkeyUsage=critical,digitalSignature\n' "$3" >"$1.ext"
+  if [ -n "${4:-}" ]; then
+    printf 'subjectAltName=%s\n' "$4" >>"$1.ext"
+  fi
+  openssl x509 -req -in "$1.csr" -CA plumbline-ca.crt -CAkey plumbline-ca.key -CAcreateserial -sha256 -days "$2" \
+    -extfile "$1.ext" -out "$1-tls.crt" 2>/dev/null
+  secret "$1-tls"
+}
+names() {
+  echo "DNS:$1.$namespace.svc,DNS:$1.$namespace.svc.cluster.local"
+}
+issue plumbline-webhook "$days" serverAuth "$(names plumbline-webhook)"
+issue plumbline-scheduler-plugin "$days" serverAuth "$(names plumbline-scheduler-plugin)$addresses"
+issue plumbline-scheduler-client "$client_days" clientAuth
+
+bundle=$(openssl base64 -A -in plumbline-ca.crt)
 # inject KIND NAME
 inject() {
   webhooks=$(kubectl get "$1" "$2" -o 'jsonpath={range .webhooks[*]}{.name}{"\n"}{end}')
@@ -97,5 +122,5 @@ inject mutatingwebhookconfiguration plumbline-opt-in
 inject validatingwebhookconfiguration plumbline-webhook
 if [ -n "$ca_out" ]; then
   umask 022
-  cat ca.crt >"$ca_out"
+  cat plumbline-ca.crt >"$ca_out"
 fi

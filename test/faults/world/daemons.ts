@@ -80,13 +80,19 @@ export async function startDaemons(options: DaemonsOptions): Promise<Daemons> {
     servingPair(await folder(directory, 'webhook-tls'), cluster.authority, SERVICES.webhook),
     servingPair(await folder(directory, 'extender-tls'), cluster.authority, SERVICES.extender),
   ]);
-  const webhookConfig = ['--kubeconfig', await through.kubeconfig({ kind: 'webhook' })];
+  const webhookConfig = ['--scheduler-name', '', '--kubeconfig', await through.kubeconfig({ kind: 'webhook' })];
   const extenderConfig = ['--kubeconfig', await through.kubeconfig({ kind: 'scheduler-plugin' })];
   const webhooks: Supervised[] = [];
   for (const i of REPLICAS) {
     webhooks.push(await start(`webhook-${i}`, 'webhook', [...webhookPair.args, ...webhookConfig]));
     const identity = ['--pod-name', `extender-${i}`, '--pod-ip', `${POD_NETWORK}${i}`];
-    await start(`extender-${i}`, 'scheduler-plugin', [...extenderPair.args, ...extenderConfig, ...identity]);
+    const service = ['--mode', 'service', '--client-ca-file', '', '--explain-address', 'off'];
+    await start(`extender-${i}`, 'scheduler-plugin', [
+      ...extenderPair.args,
+      ...extenderConfig,
+      ...service,
+      ...identity,
+    ]);
   }
   const stateDirectory = (node: string) => join(directory, `${node}-state`);
   for (const node of NODES) {

@@ -1,8 +1,7 @@
-import { mkdir, rename, rm, symlink, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
 import type { CertificateAuthority } from '../../../sandbox/certificates.ts';
+import { mountSecret } from '../../support/mounted-secret.ts';
 
-/** A serving certificate in a folder, as a Secret is mounted: files behind a link that is swapped in one step. */
+/** A serving certificate in a folder, as a Secret is mounted. */
 export interface ServingPair {
   readonly args: readonly string[];
   /** Puts a new pair there. */
@@ -14,20 +13,13 @@ export async function servingPair(
   authority: CertificateAuthority,
   service: string,
 ): Promise<ServingPair> {
-  const names = [`${service}.plumbline-system.svc`, 'localhost', '127.0.0.1'];
-  let version = 0;
-  const rotate = async () => {
-    const { cert, key } = authority.issue(names);
-    const before = `..${version}`;
-    const folder = `..${++version}`;
-    await mkdir(join(directory, folder), { recursive: true });
-    await writeFile(join(directory, folder, 'tls.crt'), cert);
-    await writeFile(join(directory, folder, 'tls.key'), key, { mode: 0o600 });
-    await symlink(folder, join(directory, '..data_tmp'));
-    await rename(join(directory, '..data_tmp'), join(directory, '..data'));
-    await rm(join(directory, before), { recursive: true, force: true });
+  const issue = () => {
+    const { cert, key } = authority.issue([`${service}.plumbline-system.svc`, 'localhost', '127.0.0.1']);
+    return { 'tls.crt': cert, 'tls.key': key };
   };
-  await rotate();
-  for (const file of ['tls.crt', 'tls.key']) await symlink(join('..data', file), join(directory, file));
-  return { args: ['--cert-file', join(directory, 'tls.crt'), '--key-file', join(directory, 'tls.key')], rotate };
+  const secret = await mountSecret(directory, issue());
+  return {
+    args: ['--cert-file', secret.path('tls.crt'), '--key-file', secret.path('tls.key')],
+    rotate: () => secret.write(issue()),
+  };
 }

@@ -53,6 +53,7 @@ export async function startWorld(ground: Ground, process?: Process): Promise<Wor
     directory,
     nodes: NODES,
     packageRoot: root,
+    scheduler: 'own',
     onFault: (error) => void (faults.length < 1000 && faults.push(String(error))),
   };
   const real = ground === 'real' ? createRealCluster(options) : undefined;

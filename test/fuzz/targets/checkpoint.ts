@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { CpuSet } from '../../../model/cpu-set.ts';
 import { CheckpointError, parseCheckpoint } from '../../../node-agent/assignments/checkpoint.ts';
-import { almost } from '../mutation.ts';
-import { parsedOrRefused, type Target } from '../target.ts';
+import { almost, withLong } from '../mutation.ts';
+import { fedText, parsedOrRefused, type Target } from '../target.ts';
 import { cpuList } from './cpu-set.ts';
 
 const uid = fc.uuid();
@@ -21,10 +21,22 @@ const file = fc
   )
   .map((content) => JSON.stringify(content));
 
+const HEAD = '{"policyName":"static","defaultCpuSet":"0","entries":{';
+
 export const checkpoint: Target<string> = {
   name: 'cpu-manager-state',
   about: 'the kubelet’s record of CPUs: what is owned is what the entries say, and nothing is made up',
-  inputs: almost(file, ['{"policyName":"static","defaultCpuSet":"0-1","entries":{"a":{"c":"2-3"}},"checksum":1}']),
+  inputs: withLong(
+    almost(file, ['{"policyName":"static","defaultCpuSet":"0-1","entries":{"a":{"c":"2-3"}},"checksum":1}']),
+    200_000,
+    { head: `${HEAD}"a":{`, piece: (i) => `"c${i}":"${i}"`, joint: ',', tail: '}}}' },
+    { head: HEAD, piece: (i) => `"p${i}":{"c":"65535"}`, joint: ',', tail: '}}' },
+    { head: HEAD, piece: (i) => `"p${i}":{}`, joint: ',', tail: '}}' },
+    { head: `${HEAD}"a":{"c":"`, piece: '0-65535', joint: ',', tail: '"}}}' },
+    { head: HEAD, piece: '"a":{', closing: '}', tail: '}}' },
+  ),
+  fed: fedText(parseCheckpoint),
+  work: { base: 400_000, each: 310 },
   judge(text) {
     const parsed = parsedOrRefused(() => parseCheckpoint(text), CheckpointError);
     if (parsed === undefined) return 'refused';

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
-import { formatMask, parseMask } from '../../../model/cpu-mask/mask.ts';
+import { formatMask, parseMask, summaryOf } from '../../../model/cpu-mask/mask.ts';
 import { ParseError } from '../../../model/errors.ts';
-import { almost } from '../mutation.ts';
-import { parsedOrRefused, type Target } from '../target.ts';
-import { cpuList, naiveCpus, sameNumbers } from './cpu-set.ts';
+import { almost, withLong } from '../mutation.ts';
+import { fedText, parsedOrRefused, type Target } from '../target.ts';
+import { cpuList, LONG_LISTS, naiveCpus, sameNumbers } from './cpu-set.ts';
 
 const entry = fc.oneof({ weight: 4, arbitrary: cpuList }, { weight: 1, arbitrary: fc.constant('all') });
 const mask = fc.array(entry, { maxLength: 8 }).map((entries) => entries.join(':'));
@@ -15,7 +15,16 @@ const NAIVELY = 16;
 export const cpuMask: Target<string> = {
   name: 'cpu-mask',
   about: 'Ganeti’s masks: the CPUs of a naive reading for each vCPU, written and read back the same',
-  inputs: almost(mask, ['all', '0-3', '1:3', '0,1:2-3:all']),
+  inputs: withLong(
+    almost(mask, ['all', '0-3', '1:3', '0,1:2-3:all']),
+    16_000,
+    ...LONG_LISTS,
+    ...LONG_LISTS.map((list) => ({ ...list, joint: ':' })),
+    { piece: 'all', joint: ':' },
+    { piece: (i) => `${65_535 - i}`, joint: ':' },
+  ),
+  fed: fedText((text) => summaryOf(parseMask(text))),
+  work: { base: 70_000, each: 1100 },
   judge(text) {
     const parsed = parsedOrRefused(() => parseMask(text), ParseError);
     if (parsed === undefined) return 'refused';

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { CpuSet } from '../../../model/cpu-set.ts';
 import { ParseError } from '../../../model/errors.ts';
-import { almost } from '../mutation.ts';
-import { parsedOrRefused, type Target } from '../target.ts';
+import { almost, type Repeated, withLong } from '../mutation.ts';
+import { fedText, parsedOrRefused, type Target } from '../target.ts';
 
 const id = fc.oneof(fc.nat(70), fc.nat(65_535));
 const part = fc.oneof(
@@ -12,6 +12,14 @@ const part = fc.oneof(
 );
 /** `1,3-5`, as the kernel and the kubelet write it. */
 export const cpuList = fc.array(part, { maxLength: 12 }).map((parts) => parts.join(','));
+
+/** Lists of as many items as there is room for. */
+export const LONG_LISTS: readonly Repeated[] = [
+  { piece: (i) => `${i % 65_536}`, joint: ',' },
+  { piece: (i) => `${(i * 2) % 65_536}`, joint: ',' },
+  { piece: (i) => `${i % 9}-65535`, joint: ',' },
+  { piece: '0', joint: ',', tail: ',65535' },
+];
 
 /** What a list means, read as simply as can be: the ids in order; undefined for what is no list. */
 export function naiveCpus(text: string): number[] | undefined {
@@ -35,7 +43,9 @@ export function sameNumbers(a: readonly number[], b: readonly number[]): boolean
 export const cpuSet: Target<string> = {
   name: 'cpu-set',
   about: 'CPU lists of kernel and kubelet: the members of a naive reading, written and read back the same',
-  inputs: almost(cpuList, ['0-3,8-11', '0', '0-65535', '1,3,5,7']),
+  inputs: withLong(almost(cpuList, ['0-3,8-11', '0', '0-65535', '1,3,5,7']), 520_000, ...LONG_LISTS),
+  fed: fedText((text) => CpuSet.parse(text)),
+  work: { base: 400_000, each: 12 },
   judge(text) {
     const parsed = parsedOrRefused(() => CpuSet.parse(text), ParseError);
     const naive = naiveCpus(text.trim());

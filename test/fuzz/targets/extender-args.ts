@@ -5,7 +5,7 @@ import { NameIndex } from '../../../scheduler-plugin/wire/name-index.ts';
 import { nameAt } from '../../../scheduler-plugin/wire/scanned-names.ts';
 import { ArgsDecoder } from '../../../scheduler-plugin/wire/wire.ts';
 import { podVector } from '../../webhook/launcher-fixture.ts';
-import { almost } from '../mutation.ts';
+import { almost, withLong } from '../mutation.ts';
 import { parsedOrRefused, type Target } from '../target.ts';
 
 const nodeName = fc.oneof(
@@ -32,12 +32,29 @@ const body = fc
   // In the order of Go's structs.
   .map(({ Nodes, NodeNames }) => JSON.stringify({ Pod: pod, Nodes, NodeNames }));
 
+/** The beginning of a call. */
+const HEAD = `{"Pod":${JSON.stringify(pod)}`;
+
 export const extenderArgs: Target<string> = {
   name: 'extender-args',
   about: 'kube-scheduler’s requests: the names that JSON.parse finds, in their order, however they are written',
-  inputs: almost(body, [
-    '{"Pod":{"metadata":{"uid":"u","name":"p"},"spec":{"containers":[]}},"Nodes":null,"NodeNames":["a","b"]}',
-  ]),
+  inputs: withLong(
+    almost(body, [
+      '{"Pod":{"metadata":{"uid":"u","name":"p"},"spec":{"containers":[]}},"Nodes":null,"NodeNames":["a","b"]}',
+    ]),
+    200_000,
+    { head: `${HEAD},"NodeNames":[`, piece: (i) => `"worker-${i}"`, joint: ',', tail: ']}' },
+    { head: `${HEAD},"NodeNames":[`, piece: '""', joint: ' , ', tail: ']}' },
+    { head: `${HEAD},"NodeNames":["`, piece: '\\"', tail: '"]}' },
+    { head: `${HEAD},"Nodes":{"items":[`, piece: '{"metadata":{"name":"a"}}', joint: ',', tail: ']}}' },
+    { head: '{"NodeNames":["a"],"Pod":{"metadata":{},"spec":{"containers":[', piece: '{}', joint: ',', tail: ']}}}' },
+    { piece: '"NodeNames":[' },
+  ),
+  fed(text) {
+    const bytes = Buffer.from(text);
+    return { bytes: bytes.length, parse: () => new ArgsDecoder(new NameIndex()).decode(bytes) };
+  },
+  work: { base: 1000, each: 66 },
   judge(text) {
     const parsed = parsedOrRefused(() => new ArgsDecoder(new NameIndex()).decode(Buffer.from(text)), ArgsError);
     if (parsed === undefined) return 'refused';

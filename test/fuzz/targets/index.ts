@@ -1,23 +1,40 @@
 import { type Playable, playable } from '../engine.ts';
 import type { ForeignTarget } from '../target.ts';
 import { admissionReview } from './admission-review.ts';
+import { affinity, placement } from './annotations.ts';
 import { checkpoint } from './checkpoint.ts';
 import { cpuMask } from './cpu-mask.ts';
 import { cpuSet } from './cpu-set.ts';
 import { extenderArgs } from './extender-args.ts';
 import { gate } from './gate.ts';
+import { gateQuestion } from './gate-question.ts';
+import { kubeletConfig } from './kubelet-config.ts';
+import { lease } from './lease.ts';
 import { multus, nad } from './networks.ts';
+import { nodeReport } from './node-report.ts';
 import { novaConf } from './nova-conf.ts';
+import { observedPod } from './observed-pod.ts';
 import { ovsdbStream } from './ovsdb-stream.ts';
+import { quantity } from './quantity.ts';
+import { reviewBody } from './review-body.ts';
 
 export const TARGETS: readonly Playable[] = [
   playable(cpuSet),
   playable(cpuMask),
+  playable(quantity),
   playable(multus),
+  playable(affinity),
+  playable(placement),
   playable(nad),
+  playable(nodeReport),
+  playable(lease),
+  playable(observedPod),
   playable(ovsdbStream),
   playable(checkpoint),
+  playable(kubeletConfig),
+  playable(gateQuestion),
   playable(admissionReview),
+  playable(reviewBody),
   playable(extenderArgs),
   playable(novaConf),
 ];

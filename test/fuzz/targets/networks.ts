@@ -5,8 +5,8 @@ import { parseAttachments, parseRef, refText } from '../../../model/networks/att
 import { EMPTY_CONTEXT } from '../../../model/networks/context.ts';
 import { classifyNad, nadFacts } from '../../../model/networks/nad.ts';
 import { vector } from '../../support/vectors.ts';
-import { almost } from '../mutation.ts';
-import { parsedOrRefused, type Target } from '../target.ts';
+import { almost, withLong } from '../mutation.ts';
+import { fedText, parsedOrRefused, type Target } from '../target.ts';
 
 const name = fc.stringMatching(/^[a-z0-9]([-a-z0-9]{0,8}[a-z0-9])?$/);
 const item = fc
@@ -23,7 +23,18 @@ const json = fc
 export const multus: Target<string> = {
   name: 'multus',
   about: 'the networks annotation: one attachment for each item, each named as the item says',
-  inputs: almost(short, json, ['a,b/c@d', '[{"name":"a","namespace":"b"}]']),
+  inputs: withLong(
+    almost(short, json, ['a,b/c@d', '[{"name":"a","namespace":"b"}]']),
+    65_000,
+    { piece: 'a', joint: ',' },
+    { piece: 'a/b@c', joint: ',' },
+    { head: 'a', piece: '-', tail: 'a' },
+    { head: '[', piece: '{"name":"a"}', joint: ',', tail: ']' },
+    { head: '[{"name":"a",', piece: (i) => `"${i}":0`, joint: ',', tail: '}]' },
+    { piece: '[', closing: ']' },
+  ),
+  fed: fedText((text) => parseAttachments(text, 'home')),
+  work: { base: 600, each: 8 },
   judge(text) {
     const parsed = parsedOrRefused(() => parseAttachments(text, 'home'), ParseError);
     if (parsed === undefined) return 'refused';
@@ -50,7 +61,17 @@ const KINDS = ['physnet', 'tunnel', 'device', 'none', 'unknown'];
 export const nad: Target<string> = {
   name: 'nad',
   about: 'configurations of network definitions: never an error, always one of the classes, and the same one twice',
-  inputs: almost(CONFIGS, fc.json({ maxDepth: 3 })),
+  inputs: withLong(
+    almost(CONFIGS, fc.json({ maxDepth: 3 })),
+    265_000,
+    ...['{}', '{"type":1}', '{"type":"sbr","delegate":{"type":1}}', '{"type":"ovs","bridge":"b"}'].map((piece) => {
+      return { head: '{"plugins":[', piece, joint: ',', tail: ']}' };
+    }),
+    { piece: '{"type":"sbr","delegate":', tail: '0', closing: '}' },
+    { head: '{"type":"', piece: '\\n', tail: '"}' },
+  ),
+  fed: fedText((config) => classifyNad({ metadata: {}, spec: { config } }, EMPTY_CONTEXT)),
+  work: { base: 600, each: 60 },
   judge(config) {
     const definition = { metadata: { name: 'n', namespace: 'ns' }, spec: { config } };
     const found = classifyNad(definition, EMPTY_CONTEXT);

@@ -3,8 +3,8 @@ import fc from 'fast-check';
 import { ParseError } from '../../../model/errors.ts';
 import { readNovaConf } from '../../../model/nova-conf/nova-conf.ts';
 import { parseOsloConfig } from '../../../model/nova-conf/oslo-config.ts';
-import { almost } from '../mutation.ts';
-import { parsedOrRefused, type Target } from '../target.ts';
+import { almost, withLong } from '../mutation.ts';
+import { fedText, parsedOrRefused, type Target } from '../target.ts';
 import { cpuList } from './cpu-set.ts';
 
 const physnet = fc.stringMatching(/^[a-z][-a-z0-9_]{0,8}$/);
@@ -32,9 +32,19 @@ const file = fc
 export const novaConf: Target<string> = {
   name: 'nova-conf',
   about: 'nova.conf: networks on NUMA nodes that there can be, CPUs of which none is left, or a refusal',
-  inputs: almost(file, [
-    '[neutron]\nphysnets = a, b\n[neutron_physnet_a]\nnuma_nodes = 0\n  ,1\n[compute]\ncpu_dedicated_set=2-15,^8',
-  ]),
+  inputs: withLong(
+    almost(file, [
+      '[neutron]\nphysnets = a, b\n[neutron_physnet_a]\nnuma_nodes = 0\n  ,1\n[compute]\ncpu_dedicated_set=2-15,^8',
+    ]),
+    200_000,
+    { head: '[a]\n', piece: (i) => `o${i}=1\n` },
+    { piece: (i) => `[neutron_physnet_${i}]\nnuma_nodes=0\n` },
+    { head: '[neutron]\nphysnets=', piece: (i) => `p${i}`, joint: ',' },
+    { head: '[neutron_tunnel]\nnuma_nodes=0\n', piece: ' ,1\n' },
+    { head: '[compute]\ncpu_dedicated_set=', piece: (i) => `${i % 2 ? '^' : ''}${i % 9}-65535`, joint: ',' },
+  ),
+  fed: fedText((text) => readNovaConf(parseOsloConfig([{ name: 'nova.conf', text }]))),
+  work: { base: 400_000, each: 20 },
   judge(text) {
     const read = () => readNovaConf(parseOsloConfig([{ name: 'nova.conf', text }]));
     const parsed = parsedOrRefused(read, ParseError);

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { createJsonStream, JsonStreamError } from '../../../node-agent/ovsdb/json-stream.ts';
 import { vector } from '../../support/vectors.ts';
-import { almost } from '../mutation.ts';
+import { almost, withLong } from '../mutation.ts';
 import { parsedOrRefused, type Target } from '../target.ts';
 
 const recorded = [vector('ovsdb-samples.json'), vector('ovsdb-updates.json')].map((value) => JSON.stringify(value));
@@ -37,9 +37,22 @@ export const ovsdbStream: Target<Stream> = {
   name: 'ovsdb-stream',
   about: 'OVSDB’s framing: however the bytes are cut into chunks, the same values, each as JSON.parse reads it',
   inputs: fc.record({
-    text: almost(several, recorded),
+    text: withLong(
+      almost(several, recorded),
+      200_000,
+      { piece: '{}' },
+      { head: '[', piece: '[]', joint: ',', tail: ']' },
+      { head: '["', piece: '\\\\', tail: '"]' },
+      { piece: '[', closing: ']' },
+      { head: '{}', piece: ' ', tail: '{}' },
+    ),
     cuts: fc.array(fc.double({ min: 0, max: 1, noNaN: true }), { maxLength: 8 }),
   }),
+  fed({ text, cuts }) {
+    const bytes = Buffer.from(text);
+    return { bytes: bytes.length, parse: () => feed(bytes, cuts) };
+  },
+  work: { base: 1000, each: 21 },
   judge({ text, cuts }) {
     const bytes = Buffer.from(text);
     const { values, refused } = feed(bytes, cuts);

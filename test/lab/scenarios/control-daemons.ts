@@ -117,7 +117,8 @@ export async function startControlDaemons(scene: Scene): Promise<void> {
     const { spec } = (await cluster.client.create(PODS, ASKING, { query: { dryRun: 'All' } })) as typeof ASKING;
     assert.equal(spec.containers[0]?.resources.limits.cpu, '4');
   });
-  const replica = ['--pod-ip', EXTENDER_ADDRESS, '--pod-name', 'lab', '--console-address', 'off'];
+  const service = ['--mode', 'service', '--client-ca-file', ''];
+  const replica = [...service, '--pod-ip', EXTENDER_ADDRESS, '--pod-name', 'lab', '--console-address', 'off'];
   const extender = await start('scheduler-plugin', ...replica);
   await startScheduler(scene, directory, extender.port, authority.cert);
 }

@@ -3,6 +3,7 @@ import { Breaker } from '../../../model/claims/breaker.ts';
 import { type ClaimEnd, isLater, type Place, type PodSight } from '../../../model/claims/claim.ts';
 import { answersFor } from '../../../model/claims/crowd.ts';
 import { Ledger } from '../../../model/claims/ledger.ts';
+import { DEFAULT_PROMISE, promiseSeconds } from '../../../model/claims/promise-time.ts';
 
 const PLACE: Place = { cpus: undefined, score: 5 };
 const sight = (more: Partial<PodSight<string>> = {}): PodSight<string> => ({
@@ -20,12 +21,17 @@ function ledgerOf(shown: readonly string[] = []) {
   const ends: ClaimEnd[] = [];
   const reports = new Set(shown);
   const ledger = new Ledger<string>({
-    promiseSeconds: 60,
     isShown: (node, uid) => reports.has(`${node} ${uid}`),
     onEnd: (_, end) => ends.push(end),
   });
   const promise = (nodes: readonly string[], version = '10', now = 0) =>
-    ledger.promise('a', 'needs', new Map(nodes.map((node) => [node, PLACE])), version, now);
+    ledger.promise({
+      uid: 'a',
+      pod: 'needs',
+      places: new Map(nodes.map((node) => [node, PLACE])),
+      version,
+      expires: now + 60,
+    });
   const held = () => ['n1', 'n2', 'n3'].filter((node) => ledger.heldOn(node).length > 0);
   return { ledger, ends, promise, held, reports };
 }
@@ -123,11 +129,31 @@ const CASES: readonly { name: string; acts: readonly Act[]; held: readonly strin
     name: 'time ends it',
     acts: [
       ({ promise }) => promise(['n1'], '10', 100),
-      ({ ledger }) => assert.equal(ledger.expire(159), 160),
+      ({ ledger, held }) => {
+        ledger.expire(159);
+        assert.deepEqual(held(), ['n1']);
+      },
       ({ ledger }) => ledger.expire(160),
     ],
     held: [],
     ends: ['expired'],
+  },
+  {
+    name: 'the time of a short promise ends it, though a longer one was made before',
+    acts: [
+      ({ ledger }) =>
+        ledger.promise({ uid: 'b', pod: 'needs', places: new Map([['n2', PLACE]]), version: '10', expires: 700 }),
+      ({ promise }) => promise(['n1']),
+      ({ ledger }) => ledger.expire(60),
+      ({ ledger, held }) => {
+        assert.deepEqual(held(), ['n2']);
+        ledger.expire(699);
+        assert.deepEqual(held(), ['n2']);
+        ledger.expire(700);
+      },
+    ],
+    held: [],
+    ends: ['expired', 'expired'],
   },
   {
     name: 'a report that shows the pod ends it, even before its own watch says that it is bound',
@@ -141,6 +167,71 @@ const CASES: readonly { name: string; acts: readonly Act[]; held: readonly strin
     ],
     held: [],
     ends: ['shown'],
+  },
+  {
+    name: 'a report of another node that shows a bound pod ends nothing',
+    acts: [
+      ({ ledger }) => ledger.observe(sight({ node: 'n1' })),
+      ({ ledger, reports }) => {
+        reports.add('n2 a');
+        ledger.reported('n2', ['a']);
+      },
+    ],
+    held: ['n1'],
+    ends: [],
+  },
+  {
+    name: 'a report that shows a pod which was promised several nodes speaks for its own node',
+    acts: [
+      ({ promise }) => promise(['n1', 'n2', 'n3']),
+      ({ ledger, reports }) => {
+        reports.add('n2 a');
+        ledger.reported('n2', ['a']);
+      },
+    ],
+    held: ['n1', 'n3'],
+    ends: [],
+  },
+  {
+    name: 'and where it was false, the pod still holds the node that it is bound to',
+    acts: [
+      ({ promise }) => promise(['n1', 'n2']),
+      ({ ledger, reports }) => {
+        reports.add('n2 a');
+        ledger.reported('n2', ['a']);
+      },
+      ({ ledger }) => ledger.observe(sight({ node: 'n1' })),
+    ],
+    held: ['n1'],
+    ends: [],
+  },
+  {
+    name: 'a false report keeps no later filter from promising',
+    acts: [
+      ({ promise }) => promise(['n2']),
+      ({ ledger, reports }) => {
+        reports.add('n2 a');
+        ledger.reported('n2', ['a']);
+      },
+      ({ promise }) => promise(['n1', 'n3'], '11'),
+    ],
+    held: ['n1', 'n3'],
+    ends: ['filtered-again'],
+  },
+  {
+    name: 'a promise that a report has made smaller ends in time, before later ones',
+    acts: [
+      ({ promise }) => promise(['n1', 'n2']),
+      ({ ledger }) =>
+        ledger.promise({ uid: 'b', pod: 'needs', places: new Map([['n3', PLACE]]), version: '10', expires: 90 }),
+      ({ ledger, reports }) => {
+        reports.add('n2 a');
+        ledger.reported('n2', ['a']);
+      },
+      ({ ledger }) => ledger.expire(61),
+    ],
+    held: ['n3'],
+    ends: ['expired'],
   },
   {
     name: 'what a report has shown is the report’s to tell: it does not come back',
@@ -186,6 +277,15 @@ describe('model/claims: ledger', () => {
 
   it('compares resourceVersions as numbers', () => {
     assert.ok(isLater('100', '99') && !isLater('99', '100') && !isLater('7', '7') && isLater('x', 'y'));
+  });
+});
+
+describe('model/claims: how long a promise lasts', () => {
+  it('outlasts kube-scheduler’s wait for volumes, and is short for a pod that has none', () => {
+    const bindTimeoutSeconds = 600;
+    assert.ok(promiseSeconds(true, DEFAULT_PROMISE) > bindTimeoutSeconds);
+    assert.equal(promiseSeconds(false, DEFAULT_PROMISE), 60);
+    assert.equal(promiseSeconds(false, 30), 30);
   });
 });
 

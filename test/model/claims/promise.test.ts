@@ -24,7 +24,8 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   { weight: 3, arbitrary: number.map((which) => (world: World) => world.hearReport(which)) },
   { weight: 8, arbitrary: fc.constant((world: World) => world.hearPod()) },
   { weight: 2, arbitrary: number.map((which) => (world: World) => world.end(which)) },
-  { weight: 1, arbitrary: fc.constant((world: World) => world.wait()) },
+  { weight: 2, arbitrary: fc.constantFrom(7, 61, 300, 599).map((seconds) => (world: World) => world.wait(seconds)) },
+  { weight: 1, arbitrary: fc.constant((world: World) => world.restartScheduler()) },
   { weight: 1, arbitrary: fc.constant((world: World) => world.takeOver()) },
 );
 
@@ -33,23 +34,22 @@ const RUNS = Number(process.env['PLUMBLINE_PROPERTY_RUNS'] ?? 400);
 const NODES = ['n0', 'n1'];
 
 /** Promises and admissions over all runs, so that the property is known to have bitten. */
-function check(
-  changes: ConstructorParameters<typeof World>[1],
-  numRuns: number,
-): { promised: number; admissions: number } {
-  const seen = { promised: 0, admissions: 0 };
+function check(changes: ConstructorParameters<typeof World>[1], numRuns: number) {
+  const seen = { promised: 0, admissions: 0, refused: 0, evicted: 0 };
   fc.assert(
     fc.property(fc.array(step, { minLength: 60, maxLength: 240 }), (sequence) => {
       const world = new World(NODES, changes);
       for (const take of sequence) take(world);
       while (world.pods.some(({ assumed }) => assumed)) world.bind(0);
       while (world.pods.some(({ node, admitted, ended }) => node && !admitted && !ended)) world.admit(0);
+      world.giveUpWaiting();
       world.settle();
       for (const [id, ends] of world.ends) assert.equal(ends.length, 1, `claim ${id} ended ${ends.join(' and ')}`);
-      world.wait();
       assert.equal(world.ledger.size, 0, 'nothing is held once every report has come in');
       seen.promised += world.promised;
       seen.admissions += world.admissions;
+      seen.refused += world.refused;
+      seen.evicted += world.evicted;
     }),
     { numRuns },
   );
@@ -71,7 +71,9 @@ describe('model/claims: what was promised fits, whatever order the kubelets admi
   ];
   for (const { name, changes } of cases) {
     it(name, () => {
-      const { promised, admissions } = check({ cpuManager: { policy: 'static', options }, ...changes }, RUNS);
+      const seen = check({ cpuManager: { policy: 'static', options }, ...changes }, RUNS);
+      const { promised, admissions } = seen;
+      console.log(`      ${JSON.stringify(seen)}`);
       assert.ok(promised > RUNS / 2 && admissions > RUNS / 2, `${promised} promised, ${admissions} admitted`);
     });
   }

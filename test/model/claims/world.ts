@@ -1,11 +1,19 @@
 import assert from 'node:assert/strict';
 import type { Claim, ClaimEnd, Place, PodSight } from '../../../model/claims/claim.ts';
 import { Ledger } from '../../../model/claims/ledger.ts';
+import { DEFAULT_PROMISE, promiseSeconds } from '../../../model/claims/promise-time.ts';
 import { isWholeCores } from '../../../model/host-cores.ts';
 import type { Kubelet } from '../../../model/kubelet/kubelet.ts';
 import type { HostReport } from '../../../model/kubelet/report.ts';
 import type { KubeletState } from '../../../model/kubelet/state.ts';
-import { type PlacementHost, type PlacementNeeds, withAssignments } from '../../../model/placement/needs.ts';
+import { lostPlaces } from '../../../model/placement/lost-places.ts';
+import {
+  alignsOrRefuses,
+  type PlacementHost,
+  type PlacementNeeds,
+  withAssignments,
+  withoutPods,
+} from '../../../model/placement/needs.ts';
 import { exclusiveCpus, place } from '../../../model/placement/place.ts';
 import { needs, node as nodeOf, physnet } from '../placement/fixtures.ts';
 
@@ -23,8 +31,14 @@ interface WorldPod {
   readonly needs: PlacementNeeds;
   version: number;
   node?: string;
-  /** Chosen by the scheduler, not bound yet. */
+  /** Its volumes are made ready before it is bound. */
+  readonly slow: boolean;
+  /** In the scheduler's hands: chosen, not bound yet. */
   assumed?: string;
+  /** Since when it is. */
+  assumedAt: number;
+  /** Pods whose end the report showed by which it was promised its node. */
+  endsBefore: number;
   /** The scheduler has written its choice down before it binds. */
   nominated?: string;
   unscheduled: boolean;
@@ -39,9 +53,18 @@ interface WorldNode {
   state: KubeletState;
   /** What the ledger's side last heard of it. */
   heard: PlacementHost;
+  /** Pods that have ended there. */
+  ends: number;
+  /** Of them, those whose end the last report shows. */
+  heardEnds: number;
   /** Reports on their way. */
-  readonly reports: HostReport['assignments'][];
+  readonly reports: { readonly assignments: HostReport['assignments']; readonly ends: number }[];
 }
+
+/** Seconds after which the scheduler has bound a pod that waits for nothing, with the watch's delay. */
+const BINDING = 50;
+/** Seconds after which it gives up on volumes (VolumeBindingArgs.bindTimeoutSeconds). */
+const VOLUMES = 600;
 
 /**
  * A small cluster: an API server whose watches lag, kubelets that admit when they like, agents that report when they
@@ -57,21 +80,26 @@ export class World {
   readonly #events: (() => void)[] = [];
   promised = 0;
   admissions = 0;
+  /** Pods that a kubelet refused since another had ended there after they were promised their place. */
+  refused = 0;
+  /** Pods that were evicted before their kubelet could refuse them. */
+  evicted = 0;
+  readonly #aligns: boolean;
   now = 0;
 
   constructor(names: readonly string[], changes: Partial<HostReport>) {
     this.nodes = names.map((name) => {
       const heard = nodeOf(changes);
       assert.ok(!('unpredictable' in heard.kubelet) && heard.state);
-      return { name, kubelet: heard.kubelet, state: heard.state, heard, reports: [] };
+      return { name, kubelet: heard.kubelet, state: heard.state, heard, ends: 0, heardEnds: 0, reports: [] };
     });
+    this.#aligns = alignsOrRefuses(this.nodes[0]!.heard);
     this.ledger = this.#newLedger();
   }
 
   #newLedger(): Ledger<PlacementNeeds> {
     const replica = ++this.#replicas;
     return new Ledger<PlacementNeeds>({
-      promiseSeconds: 60,
       isShown: (name, uid) => this.#node(name).heard.shown.has(uid),
       onEnd: ({ id }: Claim<PlacementNeeds>, end) => {
         const claim = `${replica} ${id}`;
@@ -83,7 +111,18 @@ export class World {
   create(kind: number): void {
     const uid = `pod-${this.pods.length}`;
     const of = KINDS[kind % KINDS.length]!(uid);
-    this.pods.push({ uid, needs: of, version: 1, unscheduled: false, admitted: false, ended: false });
+    const slow = kind % 2 === 1;
+    this.pods.push({
+      uid,
+      needs: of,
+      slow,
+      version: 1,
+      assumedAt: 0,
+      endsBefore: 0,
+      unscheduled: false,
+      admitted: false,
+      ended: false,
+    });
     this.#tell(this.pods.at(-1)!);
   }
 
@@ -97,30 +136,30 @@ export class World {
       const node = this.nodes[(pick + i) % this.nodes.length]!;
       const held = this.ledger.heldOn(node.name, pod.uid).map((claim) => claim.pod);
       const verdict = place(pod.needs, node.heard, held);
-      if (verdict.outcome === 'admitted') {
+      const gone = this.#goneFrom(node);
+      const after =
+        gone.size > 0 && alignsOrRefuses(node.heard) ? place(pod.needs, withoutPods(node.heard, gone), held) : verdict;
+      if (verdict.outcome === 'admitted' && after.outcome === 'admitted') {
         places.set(node.name, { cpus: exclusiveCpus(verdict.containers), score: 0 });
       }
     }
-    this.ledger.promise(pod.uid, pod.needs, places, String(pod.version), this.now);
+    const expires = this.now + promiseSeconds(pod.slow, DEFAULT_PROMISE);
+    this.ledger.promise({ uid: pod.uid, pod: pod.needs, places, version: String(pod.version), expires });
     const chosen = [...places.keys()][pick % Math.max(1, places.size)];
     if (chosen !== undefined && !fails) {
       this.promised++;
       pod.assumed = chosen;
+      pod.assumedAt = this.now;
+      pod.endsBefore = this.#node(chosen).heardEnds;
       return;
     }
-    pod.unscheduled = true;
-    this.#tell(pod);
+    this.#giveUp(pod);
   }
 
   bind(which: number): void {
     const assumed = this.pods.filter((pod) => pod.assumed !== undefined);
     const pod = assumed[which % Math.max(1, assumed.length)];
-    if (!pod) return;
-    pod.node = pod.assumed!;
-    delete pod.assumed;
-    delete pod.nominated;
-    pod.unscheduled = false;
-    this.#tell(pod);
+    if (pod) this.#bind(pod);
   }
 
   nominate(which: number): void {
@@ -131,27 +170,36 @@ export class World {
     this.#tell(pod);
   }
 
-  /** The binding of a pod that was nominated fails, and the scheduler takes the nomination back. */
+  /** The binding of a pod fails, and the scheduler withdraws the nomination if it has written one. */
   fail(which: number): void {
-    const nominated = this.pods.filter((pod) => pod.nominated !== undefined);
-    const pod = nominated[which % Math.max(1, nominated.length)];
-    if (!pod) return;
-    delete pod.nominated;
-    delete pod.assumed;
-    pod.unscheduled = true;
-    this.#tell(pod);
+    const assumed = this.pods.filter((pod) => pod.assumed !== undefined);
+    const pod = assumed[which % Math.max(1, assumed.length)];
+    if (pod) this.#giveUp(pod);
+  }
+
+  /** The scheduler restarts: it forgets the pods in its hands and writes nothing about them. */
+  restartScheduler(): void {
+    for (const pod of this.pods) delete pod.assumed;
   }
 
   /**
-   * Another replica takes over, with what the API server and the reports that were heard say. A pod in the scheduler's
-   * hands that is written down nowhere would be unknown to it; takeover waits longer than such a pod is there.
+   * Another replica takes over, with what the API server and the reports that were heard say, and with the promises that
+   * the last one handed on. That takes longer than the binding of a pod that waits for nothing.
    */
   takeOver(): void {
-    if (this.pods.some(({ assumed, nominated }) => assumed !== undefined && nominated === undefined)) return;
+    for (const pod of this.pods) if (pod.assumed !== undefined && !pod.slow) this.#bind(pod);
     this.#events.length = 0;
+    const promises = [...this.ledger.promises()];
     this.ledger = this.#newLedger();
     for (const { name, heard } of this.nodes) this.ledger.reported(name, heard.shown);
-    for (const pod of this.pods) if (!pod.ended) this.ledger.observe(this.#sightOf(pod));
+    for (const { uid, pod, version, expires = 0, places } of promises) {
+      const nodes = new Map([...places.keys()].map((node) => [node, { cpus: undefined, score: 0 }]));
+      this.ledger.promise({ uid, pod, version, expires, places: nodes });
+    }
+    for (const pod of this.pods) {
+      if (pod.ended) this.ledger.deleted(pod.uid);
+      else this.ledger.observe(this.#sightOf(pod));
+    }
   }
 
   /** A kubelet admits one of its pods: it has to fit, on CPUs that suit it. */
@@ -161,6 +209,11 @@ export class World {
     if (!pod) return;
     const node = this.#node(pod.node!);
     const admission = node.kubelet.admit(node.state, pod.needs.request);
+    if (!admission.admitted && this.#aligns && node.ends > pod.endsBefore) {
+      this.refused++;
+      this.#end(pod);
+      return;
+    }
     assert.ok(admission.admitted, `${pod.uid} was promised room on ${node.name}: ${JSON.stringify(admission)}`);
     const cpus = exclusiveCpus(admission.containers);
     if (pod.needs.wholeCores) assert.ok(isWholeCores(node.heard.host, cpus), `${pod.uid}: ${cpus}`);
@@ -171,62 +224,95 @@ export class World {
 
   report(which: number): void {
     const node = this.nodes[which % this.nodes.length]!;
-    node.reports.push(
-      [...node.state.assignments].flatMap(([podUID, containers]) =>
-        [...containers].map(([container, cpus]) => ({ podUID, container, cpus: cpus.toString() })),
-      ),
+    const assignments = [...node.state.assignments].flatMap(([podUID, containers]) =>
+      [...containers].map(([container, cpus]) => ({ podUID, container, cpus: cpus.toString() })),
     );
+    node.reports.push({ assignments, ends: node.ends });
   }
 
   hearReport(which: number): void {
     const node = this.nodes[which % this.nodes.length]!;
-    const assignments = node.reports.shift();
-    if (!assignments) return;
-    node.heard = withAssignments(node.heard, assignments);
+    const report = node.reports.shift();
+    if (!report) return;
+    node.heard = withAssignments(node.heard, report.assignments);
+    node.heardEnds = report.ends;
     this.ledger.reported(node.name, node.heard.shown);
+    this.#evictLost();
   }
 
   hearPod(): void {
     this.#events.shift()?.();
+    this.#evictLost();
   }
 
   /**
-   * A pod ends: running or waiting, but not in the scheduler's hands.
+   * A pod ends, wherever it is: the scheduler cannot bind what is deleted.
    *
    * Where the kubelet aligns, more room can be worse: a pod in flight is then put on the NUMA node that came free, and
-   * another that was to be there fits nowhere. Nobody can promise against that, so there only pods leave whose node has
-   * none in flight, and the node's report says so at once.
+   * another that was to be there fits nowhere.
    */
   end(which: number): void {
-    const aligns = this.nodes[0]!.heard.alignment !== 'none' && this.nodes[0]!.heard.alignment !== 'best-effort';
-    const inFlight = new Set(
-      this.pods
-        .filter(({ admitted, ended }) => !admitted && !ended)
-        .flatMap(({ node, assumed }) => node ?? assumed ?? []),
-    );
-    const able = this.pods.filter(
-      ({ ended, assumed, node, admitted }) =>
-        !ended && !assumed && !(aligns && node !== undefined && (!admitted || inFlight.has(node))),
-    );
+    const able = this.pods.filter(({ ended }) => !ended);
     const pod = able[which % Math.max(1, able.length)];
     if (!pod) return;
+    this.#end(pod);
+    if (pod.node !== undefined && which % 2 === 0) this.#reportNow(this.nodes.indexOf(this.#node(pod.node)));
+  }
+
+  /** A pod ends that its kubelet has admitted. */
+  endRunning(which: number): void {
+    const running = this.pods.filter(({ ended, admitted }) => admitted && !ended);
+    const pod = running[which % Math.max(1, running.length)];
+    if (pod) this.#end(pod);
+  }
+
+  /** Events of pods that are on their way. */
+  get backlog(): number {
+    return this.#events.length;
+  }
+
+  #end(pod: WorldPod): void {
     pod.ended = true;
+    delete pod.assumed;
     if (pod.node) {
       const node = this.#node(pod.node);
+      if (pod.admitted) node.ends++;
       node.state = node.kubelet.remove(node.state, pod.uid);
-      if (aligns) this.#reportNow(this.nodes.indexOf(node));
     }
     this.#events.push(() => this.ledger.deleted(pod.uid));
   }
 
-  /**
-   * So much time passes that promises end: never while the scheduler has a pod in hand, nor so that a binding is still
-   * on its way.
-   */
-  wait(): void {
-    if (this.pods.some(({ assumed }) => assumed !== undefined)) return;
+  /** The extender evicts what has lost its place, as far as it has heard. */
+  #evictLost(): void {
+    for (const node of this.nodes) {
+      const { name, heard } = node;
+      const bound = this.ledger.heldOn(name).filter(({ kind, places }) => kind === 'bound' && places.get(name)?.cpus);
+      const needsInOrder = bound.map(({ pod }) => pod);
+      for (const uid of lostPlaces(heard, needsInOrder, this.#goneFrom(node))) {
+        const pod = this.pods.find((one) => one.uid === uid)!;
+        if (pod.ended || pod.admitted) continue;
+        this.evicted++;
+        this.#end(pod);
+      }
+    }
+  }
+
+  /** Every pod that has no node is deleted. */
+  giveUpWaiting(): void {
+    for (const pod of this.pods) if (!pod.node && !pod.ended) this.#end(pod);
+  }
+
+  /** Time passes: the scheduler binds what it has in hand or gives up on it within its limits, and the watch delivers. */
+  wait(seconds: number): void {
+    for (const pod of this.pods) {
+      if (pod.assumed === undefined) continue;
+      const limit = pod.assumedAt + BINDING + (pod.slow ? VOLUMES : 0);
+      if (limit > this.now + seconds) continue;
+      if (pod.version % 2 === 0) this.#bind(pod);
+      else this.#giveUp(pod);
+    }
     while (this.#events.length > 0) this.hearPod();
-    this.now += 61;
+    this.now += seconds;
     this.ledger.expire(this.now);
   }
 
@@ -236,9 +322,28 @@ export class World {
     for (let i = 0; i < this.nodes.length; i++) this.#reportNow(i);
   }
 
+  #goneFrom({ name, heard }: WorldNode): ReadonlySet<string> {
+    return new Set([...heard.shown].filter((uid) => !this.ledger.isBoundTo(uid, name)));
+  }
+
   #reportNow(node: number): void {
     this.report(node);
     while (this.nodes[node]!.reports.length > 0) this.hearReport(node);
+  }
+
+  #bind(pod: WorldPod): void {
+    pod.node = pod.assumed!;
+    delete pod.assumed;
+    delete pod.nominated;
+    pod.unscheduled = false;
+    this.#tell(pod);
+  }
+
+  #giveUp(pod: WorldPod): void {
+    delete pod.assumed;
+    delete pod.nominated;
+    pod.unscheduled = true;
+    this.#tell(pod);
   }
 
   #node(name: string): WorldNode {

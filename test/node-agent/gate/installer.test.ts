@@ -1,5 +1,16 @@
 import assert from 'node:assert/strict';
-import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { createInstaller, type InstallerDeps, uninstall } from '../../../node-agent/gate/installer.ts';
 import { eventually, recordingLogger, replaceFile, tempDirectories, testMetrics } from '../support.ts';
@@ -8,6 +19,7 @@ const OVN = { cniVersion: '1.1.0', name: 'ovn-kubernetes', type: 'ovn-k8s-cni-ov
 const PODS = { cniVersion: '1.0.0', name: 'pods', plugins: [{ type: 'bridge' }, { type: 'portmap' }] };
 const OWN = '00-multus-plumbline-gate.json';
 const OWN_LIST = '00-multus-plumbline-gate.conflist';
+const SETTINGS = { socket: '/s', stateFile: '/f', whenAbsent: 'open' } as const;
 
 describe('the gate’s installer', () => {
   const temp = tempDirectories();
@@ -39,7 +51,8 @@ describe('the gate’s installer', () => {
       ...places,
       shim,
       atEnd: 'remove',
-      conflist: { form: 'chained', socket: '/s', stateFile: '/f', whenAbsent: 'open' },
+      conflist: { form: 'chained' },
+      settings: SETTINGS,
       log: logged.log,
       metrics,
       pace: 0,
@@ -63,6 +76,32 @@ describe('the gate’s installer', () => {
     }
   });
 
+  it('the gate’s settings are in files in the program’s own directories, and in no network configuration', async () => {
+    write('10-ovn.conf', OVN);
+    run();
+    await eventually(() => existsSync(conf(OWN)), 'made');
+    for (const directory of [places.binDir, places.interpose.dir]) {
+      const path = join(directory, 'plumbline-gate.conf');
+      assert.deepEqual(JSON.parse(readFileSync(path, 'utf8')), SETTINGS);
+      assert.equal(statSync(path).mode & 0o777, 0o644);
+    }
+    const { cniVersion, name, type } = OVN;
+    assert.deepEqual(own(), { cniVersion, name, type: 'plumbline-gate', delegate: { type } });
+  });
+
+  it('a pipe, a device’s link and a file of megabytes in the runtime’s directory hold nothing up', async () => {
+    execFileSync('mkfifo', [conf('05-pipe.conf'), conf('20-pipe.conf')]);
+    symlinkSync('/dev/zero', conf('06-zero.conf'));
+    writeFileSync(conf('07-large.conf'), Buffer.alloc(2 * 1024 * 1024, 0x20));
+    run();
+    for (const name of ['05-pipe.conf', '06-zero.conf', '07-large.conf']) {
+      await eventually(() => logged.lines.some(({ problem }) => problem === `${name} cannot be read`), name);
+      rmSync(conf(name));
+    }
+    write('10-ovn.conf', OVN);
+    await eventually(() => existsSync(conf(OWN)), 'made');
+  });
+
   it('leaves a program that is the same alone, and replaces another in one step', () => {
     const path = join(places.binDir, 'plumbline-gate');
     mkdirSync(places.binDir);
@@ -74,7 +113,7 @@ describe('the gate’s installer', () => {
     run();
     assert.equal(readFileSync(path, 'utf8'), 'a newer one');
     assert.notEqual(statSync(path).ino, before, 'who executes the old one goes on with it');
-    assert.deepEqual(readdirSync(places.binDir), ['plumbline-gate']);
+    assert.deepEqual(readdirSync(places.binDir), ['plumbline-gate', 'plumbline-gate.conf']);
   });
 
   it('is there as soon as the primary is, follows it, and goes when it goes', async () => {
@@ -152,7 +191,7 @@ describe('the gate’s installer', () => {
     await stop();
     assert.deepEqual(readdirSync(places.confDir), ['10-ovn.conf']);
     assert.deepEqual(readdirSync(places.interpose.dir), []);
-    assert.deepEqual(readdirSync(places.binDir), ['plumbline-gate']);
+    assert.deepEqual(readdirSync(places.binDir), ['plumbline-gate', 'plumbline-gate.conf']);
   });
 
   it('or is kept for the next agent', async () => {
@@ -172,6 +211,8 @@ describe('the gate’s installer', () => {
       conf(OWN),
       join(places.interpose.dir, 'multus'),
       join(places.binDir, 'plumbline-gate'),
+      join(places.binDir, 'plumbline-gate.conf'),
+      join(places.interpose.dir, 'plumbline-gate.conf'),
     ]);
     assert.deepEqual(readdirSync(places.confDir), ['10-ovn.conf']);
     assert.deepEqual(uninstall(places), []);
@@ -181,7 +222,7 @@ describe('the gate’s installer', () => {
     rmSync(shim);
     const { signal } = new AbortController();
     const deps = { ...places, shim, atEnd: 'remove', log: logged.log, metrics } as const;
-    const conflist = { form: 'chained', socket: '/s', stateFile: '/f', whenAbsent: 'open' } as const;
-    await assert.rejects(createInstaller({ ...deps, conflist }).run(signal), /the image of the agent has no shim/);
+    const what = { conflist: { form: 'chained' }, settings: SETTINGS } as const;
+    await assert.rejects(createInstaller({ ...deps, ...what }).run(signal), /the image of the agent has no shim/);
   });
 });

@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { PodResourcesClient } from '../../../kube/kubelet-api/pod-resources-client.ts';
 import { CpuSet } from '../../../model/cpu-set.ts';
@@ -40,6 +42,7 @@ describe('what the gate knows of a pod: its CPUs', () => {
 });
 
 describe('what the gate knows of a pod: its devices', () => {
+  const temp = tempDirectories();
   const client = (...resources: string[]) => {
     const devices = resources.map((resourceName) => ({ resourceName, deviceIds: ['x'], numaNodes: [] }));
     const list = async () => [{ namespace: 'a', name: 'vm', containers: [{ name: 'main', cpuIds: [], devices }] }];
@@ -52,6 +55,45 @@ describe('what the gate knows of a pod: its devices', () => {
     assert.equal(await ask(client('plumbline.dev/tunnel', 'nvidia.com/bf3')), true);
     assert.equal(await ask(client('plumbline.dev/tunnel', 'physnet.plumbline.dev/a')), false);
     assert.equal(await ask(client('example.com/gpu'), 'vm', ['nvidia.com/bf3']), false);
+  });
+
+  it('hundreds at once: the kubelet is asked by a few, and again when those have their answers', async () => {
+    let asked = 0;
+    let answer = () => {};
+    const answered = new Promise<void>((resolve) => {
+      answer = resolve;
+    });
+    const { list } = client('nvidia.com/bf3');
+    const slow = {
+      list: async () => {
+        asked++;
+        await answered;
+        return list();
+      },
+    };
+    const question = createDeviceQuestion(slow, new Set());
+    const pod = { namespace: 'a', name: 'vm', uid: 'u' };
+    const all = Array.from({ length: 500 }, () => question(pod));
+    await new Promise((resolve) => setImmediate(resolve));
+    assert.equal(asked, 16);
+    answer();
+    const found = await Promise.all(all);
+    assert.deepEqual(
+      [found.filter((one) => one === true).length, found.filter((one) => one === undefined).length],
+      [16, 484],
+    );
+    assert.equal(await question(pod), true);
+  });
+
+  it('a cpu_manager_state of megabytes, or that is a pipe: what was last known', () => {
+    const directory = temp();
+    const path = join(directory, 'cpu_manager_state');
+    const of = createPodCpus(directory, () => [{ podUID: 'uid-1', container: 'main', cpus: CpuSet.parse('7') }]);
+    writeFileSync(path, ' '.repeat(5 * 1024 * 1024));
+    assert.equal(of('uid-1').toString(), '7');
+    rmSync(path);
+    execFileSync('mkfifo', [path]);
+    assert.equal(of('uid-1').toString(), '7');
   });
 
   it('a pod that the kubelet does not know, or a kubelet that does not answer: not known', async () => {

@@ -30,11 +30,8 @@ describe('settings of the gate', () => {
     ['a plugin outside its directory', ['--gate-interpose', '../sh'], /"\.\.\/sh" does not belong/],
     ['a socket with too long a path', ['--gate-socket', `/${'x'.repeat(107)}`], /at most 107 bytes/],
     ['to be removed from nowhere', ['--gate', 'remove'], /--gate remove needs --cni-conf-dir/],
-    [
-      'an interposed plugin and another socket',
-      ['--gate-interpose', 'multus', '--gate-socket', '/run/x.sock'],
-      /--gate-interpose needs --gate-socket \/run\/plumbline\/gate\.sock/,
-    ],
+    ['a path that would need an escape', ['--gate-state', '/run/"x"'], /a quote, a backslash or a control character/],
+    ['more namespaces than the state file holds', ['--gate-exempt', 'a,'.repeat(200)], /more than 128 members/],
     ['a stale state that never is', ['--gate-stale-after', '0'], /--gate-stale-after 0/],
     ['an empty namespace of the lease', ['--dpu-lease-namespace', ''], /--dpu-lease-namespace/],
   ];

@@ -159,6 +159,29 @@ describe('the CNI plugin and the agent', () => {
     agent = await startGateAgent(gate.socket);
   });
 
+  it('S13: an agent that says `wait` again and again has 2.5 s in all, however fast it says so', async () => {
+    await agent.stop();
+    for (const pause of [100, 0]) {
+      let waits = 0;
+      const server = createServer((socket) => {
+        socket.on('error', () => undefined);
+        const timer = setInterval(
+          () => void socket.write(pause === 0 ? 'wait\n'.repeat(400) : 'wait\n', () => waits++),
+          pause,
+        );
+        socket.on('close', () => clearInterval(timer));
+        socket.resume();
+      }).listen(gate.socket);
+      writeState(gate.state, { dpu: 'not-ready', reason: 'as last known' });
+      const add = await gate.call({ conf: chained });
+      assert.equal(add.json()['msg'], 'DPU Not Ready: as last known');
+      assert.ok(waits > 10, `${waits} waits`);
+      assert.ok(add.millis > 2400 && add.millis < 5000, `${add.millis} ms`);
+      await new Promise((resolve) => server.close(resolve));
+    }
+    agent = await startGateAgent(gate.socket);
+  });
+
   it('200 at once', async () => {
     agent.cpus.set('uid-1', CpuSet.parse('1'));
     const results = await Promise.all(Array.from({ length: 200 }, () => gate.call({ conf: chained })));

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { NOTHING_OBSERVED } from '../../../model/lease/observer.ts';
 import { observedLease, readObservedLease, writeGateState } from '../../../node-agent/gate/state-file.ts';
@@ -49,6 +49,25 @@ describe('the gate’s state file', () => {
     assert.equal(observedLease(NOTHING_OBSERVED, 'boot-1'), undefined);
     writeGateState(path, STATE);
     assert.equal(readObservedLease(path, 'boot-1'), undefined);
+  });
+
+  it('a renewal at a moment that has not come yet keeps no dead DPU alive', () => {
+    const now = 100;
+    for (const [more, isTaken] of [
+      [{}, true],
+      [{ changedAt: 99, answeredAt: 1e9 }, false],
+      [{ changedAt: 1e9, answeredAt: 99 }, false],
+    ] as const) {
+      writeGateState(path, { ...STATE, lease: observedLease({ ...SEEN, ...more }, 'boot-1') });
+      assert.equal(readObservedLease(path, 'boot-1', now) !== undefined, isTaken, JSON.stringify(more));
+    }
+  });
+
+  it('stays below what the shim reads, whatever the reason and the renewTime are', () => {
+    const exempt = Array.from({ length: 128 }, () => 'x'.repeat(63));
+    const lease = observedLease({ ...SEEN, renewTime: '2'.repeat(10_000) }, 'boot-1');
+    writeGateState(path, { ...STATE, exempt, reason: '’'.repeat(10_000), lease });
+    assert.ok(statSync(path).size < 16_384, `${statSync(path).size} bytes`);
   });
 
   it('torn, foreign or absent it says nothing', () => {

@@ -1,6 +1,10 @@
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { findDaemons, isMissing } from '../../../node-agent/ovs-affinity/daemons.ts';
 import { parseDatapaths } from '../../../node-agent/ovs-affinity/datapath-counters.ts';
-import { registerDatapathMetrics } from '../../../node-agent/ovs-affinity/datapath-metrics.ts';
+import { askDatapaths, registerDatapathMetrics } from '../../../node-agent/ovs-affinity/datapath-metrics.ts';
 import { Registry } from '../../../runtime/metrics.ts';
 import { recordingLogger, tempDirectories } from '../support.ts';
 
@@ -37,6 +41,27 @@ describe('what dpctl/show -s says', () => {
     ]);
   });
 
+  it('of datapaths and names without end a few, since each is a series of metrics', () => {
+    const many = Array.from({ length: 1000 }, (_, i) => `system@dp${i}:\n  flows: ${i}\n`).join('');
+    assert.equal(parseDatapaths(many).length, 8);
+    assert.deepEqual(parseDatapaths(`${'x'.repeat(100)}@y:\n  flows: 1\n`), []);
+    assert.deepEqual(parseDatapaths(`a@b:\n  flows: ${'9'.repeat(1000)}\n`)[0]?.flows, 999_999_999_999_999);
+  });
+
+  it('lines of whatever form cost what they are long: four times as long, about four times as much', () => {
+    const cost = (text: string) => {
+      const before = process.cpuUsage();
+      parseDatapaths(`a@b:\n${text}`);
+      const { user, system } = process.cpuUsage(before);
+      return (user + system) / 1000;
+    };
+    for (const line of ['@', 'lookups: ', 'lookups: missed', 'flows: 1', 'RX packets: dropped', ' ', ':']) {
+      cost(line.repeat(10_000));
+      const [small, large] = [cost(line.repeat(20_000)), cost(line.repeat(80_000))];
+      assert.ok(large < 10 * small + 50, `${JSON.stringify(line)}: ${small} ms and ${large} ms`);
+    }
+  });
+
   it('nothing that is known: nothing', () => {
     assert.deepEqual(parseDatapaths(''), []);
     assert.deepEqual(parseDatapaths('no datapath\n'), []);
@@ -50,6 +75,22 @@ describe('what dpctl/show -s says', () => {
 
   describe('while there is no Open vSwitch', () => {
     const temp = tempDirectories();
+    it('a pidfile that is a pipe, or leads elsewhere, holds nothing up and opens nothing else', async () => {
+      const rundir = temp();
+      const pidfile = join(rundir, 'ovs-vswitchd.pid');
+      for (const make of [
+        () => execFileSync('mkfifo', [pidfile]),
+        () => symlinkSync('/dev/zero', pidfile),
+        () => writeFileSync(pidfile, '1/../../etc/x'),
+        () => writeFileSync(pidfile, '7'.repeat(100_000)),
+      ]) {
+        make();
+        await assert.rejects(askDatapaths(rundir), /no regular file|no process id|larger than 64 bytes/);
+        assert.ok(findDaemons(rundir).every((found) => isMissing(found) && found.message.length < 300));
+        rmSync(pidfile);
+      }
+    });
+
     it('the metrics are absent, the failure is counted, and said once', async () => {
       const { log, lines } = recordingLogger();
       const registry = new Registry();

@@ -58,6 +58,7 @@ export class FakeKernel {
         affinity: this.affinity,
         threads: {
           list: () => [...this.masks.keys()],
+          has: (_pid, tid) => this.masks.has(tid),
           glance: () => ({ count: this.masks.size, identity: this.identity }),
           name: (_pid, tid) => this.names.get(tid),
           start: (_pid, tid) => (this.masks.has(tid) ? (this.born.get(tid) ?? 0) : undefined),

@@ -37,6 +37,26 @@ describe('what is told of the affinity', () => {
     tell = createTeller({ log: logged.log, metrics, events, assignedAt: () => writtenAt });
   });
 
+  it('problems without end, of different words: a bounded number is remembered, and no Event is longer than 1 KiB', () => {
+    const { events, recorder } = recorded;
+    const affinity = createAffinityEvents({ recorder, nodeName: 'n', now: () => now });
+    const words = Array.from({ length: 1000 }, (_, i) => i.toString(2).replaceAll('0', 'o').replaceAll('1', 'l'));
+    let size = 0;
+    const { set } = Map.prototype;
+    Map.prototype.set = function (this: Map<unknown, unknown>, ...args: [unknown, unknown]) {
+      const map = set.apply(this, args);
+      if (String(args[0]).startsWith('OvsAffinityIncomplete')) size = Math.max(size, map.size);
+      return map;
+    };
+    try {
+      for (const word of words) affinity.incomplete([word, 'x'.repeat(5000)]);
+    } finally {
+      Map.prototype.set = set;
+    }
+    assert.ok(size > 0 && size <= 129, `${size} remembered`);
+    assert.ok(events.length === 1000 && events.every(({ message }) => message.length <= 1024));
+  });
+
   it('problems are counted by cause as they begin, logged as they change', async () => {
     const one = { cause: 'EPERM', text: 'ovsdb-server: the kernel refused 1 threads: EPERM' };
     const more = { cause: 'EPERM', text: 'ovsdb-server: the kernel refused 2 threads: EPERM' };

@@ -171,6 +171,7 @@ export function createScene(root: string, layout: Layout = 'v2 systemd', online 
     threads: {
       list: (pid) => [...(processes.get(pid)?.threads.keys() ?? [])],
       name: (pid, tid) => processes.get(pid)?.threads.get(tid),
+      has: (pid, tid) => processes.get(pid)?.threads.has(tid) === true,
     },
     processes: { name: (pid) => processes.get(pid)?.name, start: (pid) => processes.get(pid)?.start },
     now: () => clock,

@@ -5,7 +5,7 @@ import { buildCli, plumbline } from '../../cli/run.ts';
 import { needs, skipFor } from '../../support/parts.ts';
 import type { KubernetesObject } from '../control-plane.ts';
 import { type Stage, startStage, topologyOf, until } from '../scheduler/stage.ts';
-import { roleOfGuide } from './role-of-guide.ts';
+import { grantRoles } from './role-of-guide.ts';
 
 /** Of TEST-NET-2: the API server's proxy goes to no loopback address. */
 const ADDRESS = '198.51.100.71';
@@ -58,20 +58,16 @@ describe('explain and the extender, through a real API server', function () {
       kind: 'ServiceAccount',
       metadata: { name: 'user', namespace: 'default' },
     });
-    const role = roleOfGuide();
-    await stage.plane.create(role, {
-      apiVersion: 'rbac.authorization.k8s.io/v1',
-      kind: 'ClusterRoleBinding',
-      metadata: { name: 'plumbline-user' },
-      roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: role.metadata.name },
-      subjects: [{ kind: 'ServiceAccount', name: 'user', namespace: 'default' }],
-    });
+    await grantRoles(stage.plane, 'user');
     user = await stage.plane.kubeconfig('user', await stage.plane.serviceAccountToken('default', 'user'));
     await stage.plane.create(POD);
     await stage.plane.client.patch(`/api/v1/namespaces/${SYSTEM}/pods/${POD.metadata.name}/status`, MERGE, {
       status: { podIP: ADDRESS, podIPs: [{ ip: ADDRESS }] },
     });
-    const replica = await stage.startReplica({ args: ['--host', ADDRESS, '--pod-ip', ADDRESS] });
+    const replica = await stage.startReplica({
+      // The API server's proxy has no client certificate for what it leads to.
+      args: ['--host', ADDRESS, '--pod-ip', ADDRESS, '--client-ca-file', ''],
+    });
     await until('the replica to be active', () => replica.isActive());
     await stage.addPod({ name: 'waits', cpu: '4' });
   });
@@ -89,7 +85,7 @@ describe('explain and the extender, through a real API server', function () {
 
   for (const [who, kubeconfig] of [
     ['an administrator', () => stage.plane.adminKubeconfig],
-    ['who has the role of the guide', () => user],
+    ['who has the roles of the guide', () => user],
   ] as const) {
     it(`${who} has the extender’s answer, node by node`, async () => {
       const { source, nodes, notes } = await explained(kubeconfig());

@@ -9,7 +9,7 @@ import { root } from '../../support/bundles.ts';
 import { needs } from '../../support/parts.ts';
 import { type ControlPlane, type KubernetesObject, startControlPlane } from '../control-plane.ts';
 import { FOREIGN_DEFINITIONS } from '../webhook/crds.ts';
-import { roleOfGuide } from './role-of-guide.ts';
+import { grantRoles } from './role-of-guide.ts';
 
 const TOPOLOGIES = '/apis/plumbline.dev/v1alpha1/nodetopologies';
 const MERGE = 'application/merge-patch+json';
@@ -90,16 +90,10 @@ describe('the command on a real API server', function () {
       }
     });
 
-    describe('with the role of the guide', () => {
+    describe('with the roles of the guide', () => {
       before(async () => {
-        const role = roleOfGuide();
-        await plane.create(role, {
-          apiVersion: 'rbac.authorization.k8s.io/v1',
-          kind: 'ClusterRoleBinding',
-          metadata: { name: 'plumbline-user' },
-          roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: role.metadata.name },
-          subjects: [{ kind: 'ServiceAccount', name: 'user', namespace: 'default' }],
-        });
+        await plane.create({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'plumbline-system' } });
+        await grantRoles(plane, 'user');
         const deadline = Date.now() + 30_000;
         while (Date.now() < deadline && (await run(user, 'top')).status === 3) {
           // Roles take effect a moment after they were written.

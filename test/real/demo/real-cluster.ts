@@ -1,4 +1,9 @@
-import { type ClusterOptions, type DemoCluster, readManifest } from '../../../cli/demo/cluster.ts';
+import {
+  type ClusterOptions,
+  type DemoCluster,
+  readManifest,
+  sidecarConfiguration,
+} from '../../../cli/demo/cluster.ts';
 import { createKubeClient, type KubeClient } from '../../../kube/client.ts';
 import { NAMESPACE } from '../../../model/names.ts';
 import {
@@ -23,6 +28,7 @@ import { FOREIGN_DEFINITIONS } from '../webhook/crds.ts';
 import { callOf, isWebhookConfiguration, untilCalled } from './webhook-configurations.ts';
 
 const AGENT = 'plumbline-node-agent';
+const SCHEDULER_ACCOUNT = 'plumbline-scheduler';
 const DPUS = 'plumbline-dpu';
 /** Kinds that cert-manager brings. */
 const FOREIGN = ['Certificate', 'Issuer'];
@@ -46,7 +52,10 @@ interface Parts {
   readonly client: RemoteClient;
   readonly nodes: readonly EmulatedNode[];
   readonly virtController: VirtController;
+  /** The cluster's own. */
   scheduler: Program;
+  /** Plumbline's. */
+  added?: Program;
 }
 
 /**
@@ -82,18 +91,27 @@ export function createRealCluster(options: ClusterOptions): RealCluster {
       parts = await startParts(options);
     },
     async prepare() {
-      shipped = objectsOf(render('base', ['base/node-agent/components/dpu'])).filter(
+      const own = options.scheduler === 'own' ? ['components/own-scheduler'] : [];
+      shipped = objectsOf(render('base', ['base/node-agent/components/dpu', ...own])).filter(
         ({ kind }) => !FOREIGN.includes(kind),
       );
       await started().plane.create(...shipped.filter((object) => !isWebhookConfiguration(object)));
     },
-    kubeconfig: (identity) => kubeconfigOf(started(), identity),
+    kubeconfig: (identity) => kubeconfigOf(started(), identity, options.scheduler),
     async wire({ webhook, extender }) {
       const { plane, scheduler } = started();
       await plane.create(...shipped.filter(isWebhookConfiguration).map((one) => callOf(one, webhook, authority.cert)));
       await untilCalled(plane);
-      await scheduler.stop();
-      started().scheduler = await plane.startScheduler(await configuration(options, extender, authority.cert));
+      if (options.scheduler === 'own') {
+        await scheduler.stop();
+        started().scheduler = await plane.startScheduler(await ownConfiguration(options, extender, authority.cert));
+        return;
+      }
+      // Under the account of the shipped Deployment, which has the rights of the cluster's own scheduler and no more.
+      const token = await plane.serviceAccountToken(NAMESPACE, SCHEDULER_ACCOUNT);
+      const kubeconfig = await plane.kubeconfig(SCHEDULER_ACCOUNT, token);
+      const configuration = await sidecarConfiguration(options.packageRoot, extender);
+      started().added = await plane.startScheduler(configuration, { kubeconfig });
     },
     async stop() {
       if (parts === undefined) return;
@@ -134,13 +152,20 @@ function definitions(): KubernetesObject[] {
   return objectsOf(render('base/crd')).filter(({ metadata }) => metadata.name.startsWith(NODE_TOPOLOGIES.plural));
 }
 
-async function kubeconfigOf({ plane, client }: Parts, identity: Identity): Promise<string> {
+async function kubeconfigOf(
+  { plane, client }: Parts,
+  identity: Identity,
+  scheduler: ClusterOptions['scheduler'],
+): Promise<string> {
   switch (identity.kind) {
     case 'admin':
       return plane.adminKubeconfig;
     case 'webhook':
-    case 'scheduler-plugin':
-      return plane.kubeconfig(identity.kind, await plane.serviceAccountToken(NAMESPACE, `plumbline-${identity.kind}`));
+      return plane.kubeconfig('webhook', await plane.serviceAccountToken(NAMESPACE, 'plumbline-webhook'));
+    case 'scheduler-plugin': {
+      const account = scheduler === 'own' ? 'plumbline-scheduler-plugin' : SCHEDULER_ACCOUNT;
+      return plane.kubeconfig('scheduler-plugin', await plane.serviceAccountToken(NAMESPACE, account));
+    }
     case 'node-agent': {
       const pod = await agentPod(client, identity.node);
       return plane.kubeconfig(`agent-${identity.node}`, await plane.serviceAccountToken(NAMESPACE, AGENT, pod));
@@ -173,8 +198,8 @@ function agentPod(client: RemoteClient, node: string): Promise<{ name: string; u
   });
 }
 
-/** The shipped scheduler configuration with the extender as a process beside the scheduler. */
-async function configuration(
+/** The shipped configuration of the cluster's own scheduler, with the extender as a process on this machine. */
+async function ownConfiguration(
   { packageRoot }: ClusterOptions,
   port: number,
   ca: string,

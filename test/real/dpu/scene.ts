@@ -1,13 +1,10 @@
-import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
-import { readFile } from 'node:fs/promises';
+import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { parse } from 'yaml';
+import { sidecarConfiguration } from '../../../cli/demo/cluster.ts';
 import { type DaemonProcess, startDaemon } from '../../../cli/demo/daemons.ts';
-import { createCertificateAuthority } from '../../../sandbox/certificates.ts';
 import { buildOnce, root } from '../../support/bundles.ts';
 import { type InstalledAgents, installAgents } from '../node-agent/installed.ts';
-import { freePort } from '../processes.ts';
 
 /** Seconds. */
 export const INTERVAL = 1;
@@ -69,7 +66,7 @@ export async function createDpuScene(): Promise<DpuScene> {
   const base = '/api/v1/namespaces/default/pods';
 
   await describeNode();
-  await startExtender();
+  await startScheduler();
   return {
     installed,
     socket,
@@ -126,6 +123,7 @@ export async function createDpuScene(): Promise<DpuScene> {
   async function createPod(name: string, more: object = {}): Promise<string> {
     const resources = { limits: { 'devices.kubevirt.io/kvm': '1' } };
     const spec = {
+      schedulerName: 'plumbline-scheduler',
       containers: [{ name: 'main', image: 'x', resources }],
       tolerations: [{ operator: 'Exists' }],
       ...more,
@@ -154,28 +152,15 @@ export async function createDpuScene(): Promise<DpuScene> {
     await plane.client.patch(`${path}/status`, 'application/merge-patch+json', { status });
   }
 
-  async function startExtender(): Promise<void> {
-    const authority = createCertificateAuthority('plumbline-dpu-test');
-    const { cert, key } = authority.issue(['localhost', '127.0.0.1']);
-    const [certFile, keyFile] = [join(directory, 'tls.crt'), join(directory, 'tls.key')];
-    writeFileSync(certFile, cert);
-    writeFileSync(keyFile, key, { mode: 0o600 });
-    const token = await plane.serviceAccountToken(SYSTEM, 'plumbline-scheduler-plugin');
-    const port = await freePort();
-    await start('extender', 'scheduler-plugin', [
-      ...['--host', '127.0.0.1', '--port', String(port), '--probe-host', '127.0.0.1', '--probe-port', '0'],
-      ...['--cert-file', certFile, '--key-file', keyFile, '--leader-elect', 'false'],
-      ...['--kubeconfig', await plane.kubeconfig('extender', token)],
+  /** As the base has it: a kube-scheduler with the extender in its pod, both under the account of that pod. */
+  async function startScheduler(): Promise<void> {
+    const token = await plane.serviceAccountToken(SYSTEM, 'plumbline-scheduler');
+    const kubeconfig = await plane.kubeconfig('scheduler', token);
+    const extender = await start('extender', 'scheduler-plugin', [
+      ...['--mode', 'sidecar', '--port', '0', '--probe-host', '127.0.0.1', '--probe-port', '0'],
+      ...['--console-address', 'off', '--kubeconfig', kubeconfig],
     ]);
-    const configuration = parse(
-      await readFile(join(root, 'manifests/scheduler/kube-scheduler-config.yaml'), 'utf8'),
-    ) as {
-      extenders: Record<string, unknown>[];
-    };
-    for (const extender of configuration.extenders) {
-      extender['urlPrefix'] = `https://127.0.0.1:${port}`;
-      extender['tlsConfig'] = { caData: Buffer.from(authority.cert).toString('base64') };
-    }
-    await plane.startScheduler(configuration as unknown as Record<string, unknown>);
+    const configuration = await sidecarConfiguration(root, (await extender.ports()).port);
+    await plane.startScheduler(configuration, { kubeconfig });
   }
 }

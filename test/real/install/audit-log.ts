@@ -4,6 +4,8 @@ import { stringify } from 'yaml';
 /** One request to the API server, as authorization sees it. */
 export interface AuditedRequest {
   readonly user: string;
+  /** Which program of that account, by its User-Agent. */
+  readonly agent: string;
   readonly verb: string;
   readonly group: string;
   /** `pods`, `pods/eviction`. */
@@ -18,6 +20,7 @@ export interface AuditedRequest {
 
 interface Event {
   readonly user: { readonly username: string };
+  readonly userAgent?: string;
   readonly verb: string;
   readonly stage: string;
   readonly auditID: string;
@@ -67,12 +70,21 @@ export function readAuditLog(file: string): AuditedRequest[] {
   return events.flatMap((event) => requestOf(event) ?? []);
 }
 
-function requestOf({ user, verb, requestURI: uri, objectRef, responseStatus, requestObject }: Event) {
+function requestOf({
+  user,
+  userAgent: agent = '',
+  verb,
+  requestURI: uri,
+  objectRef,
+  responseStatus,
+  requestObject,
+}: Event) {
   const asked = requestObject?.spec;
   if (asked?.resourceAttributes) {
     const { verb: asksTo, group = '', resource, subresource, name = '' } = asked.resourceAttributes;
     return {
       user: asked.user ?? '',
+      agent,
       verb: asksTo,
       group,
       resource: joined(resource, subresource),
@@ -85,7 +97,17 @@ function requestOf({ user, verb, requestURI: uri, objectRef, responseStatus, req
   if (objectRef === undefined) return undefined;
   const { apiGroup: group = '', resource, subresource, namespace = '', name = '' } = objectRef;
   const status = responseStatus?.code;
-  return { user: user.username, verb, group, resource: joined(resource, subresource), namespace, name, status, uri };
+  return {
+    user: user.username,
+    agent,
+    verb,
+    group,
+    resource: joined(resource, subresource),
+    namespace,
+    name,
+    status,
+    uri,
+  };
 }
 
 const joined = (resource: string, subresource?: string) => (subresource ? `${resource}/${subresource}` : resource);

@@ -1,9 +1,10 @@
 import { execFileSync } from 'node:child_process';
-import { writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type DaemonProcess, startDaemon } from '../../../cli/demo/daemons.ts';
 import type { OpenVswitch } from '../../../cli/demo/open-vswitch.ts';
 import { root } from '../../support/bundles.ts';
+import { shippedNodeOptions } from '../../support/shipped.ts';
 import type { ControlPlane, KubernetesObject } from '../control-plane.ts';
 import { freePort } from '../processes.ts';
 import type { NodeStandIn } from './node-stand-in.ts';
@@ -32,9 +33,16 @@ export function buildImages(directory: string): Images {
   return { dist: env.PLUMBLINE_DIST, path: (image, path) => join(out, image, path) };
 }
 
+interface Arguments {
+  readonly args?: readonly string[];
+  readonly env?: readonly { readonly name: string; readonly value?: string }[];
+}
+
 export interface Workload extends KubernetesObject {
   readonly spec: {
-    readonly template: { readonly spec: { readonly containers: readonly { readonly args?: readonly string[] }[] } };
+    readonly template: {
+      readonly spec: { readonly containers: readonly Arguments[]; initContainers?: readonly Arguments[] };
+    };
   };
 }
 
@@ -67,35 +75,66 @@ export function starter({ plane, objects, images, directory, nodes, ovs, undo }:
   let count = 0;
   const start = async (image: string, args: readonly string[]): Promise<DaemonProcess> => {
     const program = images.path(image, `plumbline/${image}.cjs`);
-    const daemon = startDaemon({ name: `${image}-${++count}`, program, args, directory });
+    const daemon = startDaemon({
+      name: `${image}-${++count}`,
+      program,
+      args,
+      directory,
+      env: { ...shippedNodeOptions(image as Parameters<typeof shippedNodeOptions>[0]), ...settingsOf(image) },
+    });
     undo.push(() => daemon.stop());
     await daemon.ports();
     return daemon;
   };
+  /** What its manifest gives it by its environment: PLUMBLINE_SCHEDULER_NAME and the like. */
+  const settingsOf = (image: string): Record<string, string> => {
+    const found = objects.find(({ kind, metadata }) => kind === 'Deployment' && metadata.name === `plumbline-${image}`);
+    const [container] = (found as Workload | undefined)?.spec.template.spec.containers ?? [];
+    const settings = (container?.env ?? []).flatMap(({ name, value }) => {
+      return name.startsWith('PLUMBLINE_') && value !== undefined ? [[name, value] as const] : [];
+    });
+    return Object.fromEntries(settings);
+  };
   const shipped = ({ spec }: Workload) =>
     (spec.template.spec.containers[0]?.args ?? []).map((arg) => arg.replace('$(PLUMBLINE_HOST_IP)', '127.0.0.1'));
-  const secret = async (name: string): Promise<string[]> => {
+  const secret = async (name: string) => {
     const path = `/api/v1/namespaces/${SYSTEM}/secrets/${name}-tls`;
     const { data } = (await plane.client.get(path)) as { data: Record<string, string> };
-    const files = ['tls.crt', 'tls.key'].map((key) => join(directory, `${name}-${key}`));
-    for (const [index, key] of ['tls.crt', 'tls.key'].entries()) {
-      writeFileSync(files[index] ?? '', Buffer.from(data[key] ?? '', 'base64'), { mode: 0o600 });
+    const file = (key: string) => join(directory, `${name}-${key}`);
+    for (const key of ['tls.crt', 'tls.key', 'ca.crt']) {
+      writeFileSync(file(key), Buffer.from(data[key] ?? '', 'base64'), { mode: 0o600 });
     }
-    return ['--cert-file', files[0] ?? '', '--key-file', files[1] ?? ''];
+    return { certFile: file('tls.crt'), keyFile: file('tls.key'), caFile: file('ca.crt') };
   };
   const serving = async (image: string): Promise<string[]> => {
     const name = `plumbline-${image}`;
     const token = await plane.serviceAccountToken(SYSTEM, name);
+    const { certFile, keyFile, caFile } = await secret(name);
+    // The folder of --client-ca-file's default.
+    const clients = image === 'scheduler-plugin' ? ['--client-ca-file', caFile] : [];
     return [
       ...shipped(workload(objects, name)),
-      ...['--host', '127.0.0.1', '--port', String(await freePort()), ...LOCAL, ...(await secret(name))],
+      ...['--host', '127.0.0.1', '--port', String(await freePort()), ...LOCAL],
+      ...['--cert-file', certFile, '--key-file', keyFile, ...clients],
       ...['--kubeconfig', await plane.kubeconfig(image, token)],
     ];
   };
   return {
+    /** The files that are copied to kube-scheduler. */
+    clientFiles: () => secret('plumbline-scheduler-client'),
     startWebhook: async () => start('webhook', await serving('webhook')),
     startExtender: async (podIp: string) =>
       start('scheduler-plugin', [...(await serving('scheduler-plugin')), '--pod-ip', podIp, '--pod-name', podIp]),
+    async startSidecar(hostName: string) {
+      const { spec } = workload(objects, 'plumbline-scheduler');
+      const [extender] = spec.template.spec.initContainers ?? [];
+      const token = await plane.serviceAccountToken(SYSTEM, 'plumbline-scheduler');
+      return start('scheduler-plugin', [
+        ...(extender?.args ?? []),
+        ...['--port', String(await freePort()), ...LOCAL, '--console-address', 'off', '--pod-name', hostName],
+        ...['--kubeconfig', await plane.kubeconfig(`extender-${hostName}`, token)],
+      ]);
+    },
     async startAgent(name: string) {
       const node = nodes.get(name);
       const pod = (await plane.client.get(`/api/v1/namespaces/${SYSTEM}/pods/agent-${name}`)) as {
@@ -118,10 +157,14 @@ export function starter({ plane, objects, images, directory, nodes, ovs, undo }:
     async startDpu() {
       const account = { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: DPU_WORKER, namespace: DPUS } };
       await plane.create(account);
-      const token = await plane.serviceAccountToken(DPUS, DPU_WORKER);
+      const kubeconfig = await plane.kubeconfig('dpu', 'none');
+      const tokenFile = join(directory, 'dpu.token');
+      // As docs/dpu.md says: the kubeconfig names a file, which the agent replaces.
+      writeFileSync(kubeconfig, readFileSync(kubeconfig, 'utf8').replace('token: none', `tokenFile: ${tokenFile}`));
+      writeFileSync(tokenFile, await plane.serviceAccountToken(DPUS, DPU_WORKER), { mode: 0o600 });
       return start('node-agent', [
         ...shipped(workload(objectsOf(render('overlays/dpu')), 'plumbline-node-agent-dpu')),
-        ...['--node-name', DPU_WORKER, '--kubeconfig', await plane.kubeconfig('dpu', token)],
+        ...['--node-name', DPU_WORKER, '--kubeconfig', kubeconfig],
         ...['--ovs-rundir', ovs.rundir, ...LOCAL, ...LEASE],
       ]);
     },

@@ -56,7 +56,9 @@ const KINDS: readonly Kind[] = [
     version: 'v1',
     kind: 'Issuer',
     plural: 'issuers',
-    schema: { spec: object({ selfSigned: object({ crlDistributionPoints: texts }) }) },
+    schema: {
+      spec: object({ selfSigned: object({ crlDistributionPoints: texts }), ca: object({ secretName: text }) }),
+    },
   },
   {
     group: 'cert-manager.io',
@@ -70,6 +72,11 @@ const KINDS: readonly Kind[] = [
           issuerRef: object({ name: text, kind: text, group: text }, ['name']),
           dnsNames: texts,
           ipAddresses: texts,
+          isCA: flag,
+          commonName: text,
+          duration: text,
+          renewBefore: text,
+          usages: texts,
           privateKey: object({
             algorithm: { type: 'string', enum: ['RSA', 'ECDSA', 'Ed25519'] },
             rotationPolicy: { type: 'string', enum: ['Never', 'Always'] },

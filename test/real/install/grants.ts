@@ -28,26 +28,30 @@ interface Binding extends KubernetesObject {
 /** Everything that the roles among the objects give to a service account, itself or through its namespace's group. */
 export function grantsOf(objects: readonly KubernetesObject[], account: { namespace: string; name: string }): Grant[] {
   const bindings = objects.filter(({ kind }) => kind.endsWith('RoleBinding')) as Binding[];
-  return bindings
-    .filter(({ subjects = [] }) =>
-      subjects.some(
-        ({ kind, name, namespace }) =>
-          (kind === 'ServiceAccount' && name === account.name && namespace === account.namespace) ||
-          (kind === 'Group' && name === `system:serviceaccounts:${account.namespace}`),
-      ),
-    )
-    .flatMap(({ kind, metadata: { namespace }, roleRef }) => {
-      const role = objects.find(
-        (one) =>
-          one.kind === roleRef.kind &&
-          one.metadata.name === roleRef.name &&
-          (roleRef.kind === 'ClusterRole' || one.metadata.namespace === namespace),
-      );
-      if (role === undefined) throw new Error(`${kind} ${roleRef.name} binds a role that is not there`);
-      const where = kind === 'RoleBinding' ? namespace : undefined;
-      const rules = (role['rules'] ?? []) as Rule[];
-      return rules.flatMap((rule) => grantsOfRule(rule, where, `${role.kind} ${role.metadata.name}`));
-    });
+  return (
+    bindings
+      .filter(({ subjects = [] }) =>
+        subjects.some(
+          ({ kind, name, namespace }) =>
+            (kind === 'ServiceAccount' && name === account.name && namespace === account.namespace) ||
+            (kind === 'Group' && name === `system:serviceaccounts:${account.namespace}`),
+        ),
+      )
+      // What Kubernetes gives its own scheduler is not for the manifests to say.
+      .filter(({ roleRef }) => !roleRef.name.startsWith('system:'))
+      .flatMap(({ kind, metadata: { namespace }, roleRef }) => {
+        const role = objects.find(
+          (one) =>
+            one.kind === roleRef.kind &&
+            one.metadata.name === roleRef.name &&
+            (roleRef.kind === 'ClusterRole' || one.metadata.namespace === namespace),
+        );
+        if (role === undefined) throw new Error(`${kind} ${roleRef.name} binds a role that is not there`);
+        const where = kind === 'RoleBinding' ? namespace : undefined;
+        const rules = (role['rules'] ?? []) as Rule[];
+        return rules.flatMap((rule) => grantsOfRule(rule, where, `${role.kind} ${role.metadata.name}`));
+      })
+  );
 }
 
 function grantsOfRule(rule: Rule, namespace: string | undefined, role: string): Grant[] {

@@ -4,12 +4,14 @@ import { readFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { parse } from 'yaml';
+import { sidecarConfiguration } from '../../../cli/demo/cluster.ts';
 import type { DaemonProcess } from '../../../cli/demo/daemons.ts';
 import { openVswitch } from '../../../cli/demo/open-vswitch.ts';
 import type { KubeClient } from '../../../kube/client.ts';
 import { root } from '../../support/bundles.ts';
 import { pathOf } from '../../support/parts.ts';
 import { type ControlPlane, type KubernetesObject, startControlPlane } from '../control-plane.ts';
+import type { Program } from '../processes.ts';
 import { createServiceStandIn, type ServiceStandIn } from '../scheduler/service-stand-in.ts';
 import { type AuditedRequest, auditPolicy, readAuditLog } from './audit-log.ts';
 import { agentOf, buildImages, DPU_WORKER, DPUS, SYSTEM, starter, WORKER, type Workload } from './daemons.ts';
@@ -32,18 +34,33 @@ export interface Installation {
   readonly service: ServiceStandIn;
   /** The authority of the serving certificates, PEM. */
   ca(): string;
+  /** own: what the extender knows kube-scheduler by, PEM. */
+  clientCertificate(): Promise<{ readonly cert: string; readonly key: string }>;
   /** Every request of Plumbline's accounts so far. */
   requests(): AuditedRequest[];
   startWebhook(): Promise<DaemonProcess>;
-  /** @param podIp what it publishes while it is the active one */
+  /** own: @param podIp what it publishes while it is the active one */
   startExtender(podIp: string): Promise<DaemonProcess>;
+  /** sidecar: a pod of the Deployment, which is a kube-scheduler and the extender that it asks. */
+  startPair(hostName: string): Promise<SchedulerPair>;
   startAgent(node: string): Promise<DaemonProcess>;
   startDpu(): Promise<DaemonProcess>;
+  /** own: the cluster's scheduler, with the extender's entry. */
   startScheduler(): Promise<void>;
   stop(): Promise<void>;
 }
 
-export async function install(): Promise<Installation> {
+export interface SchedulerPair {
+  readonly extender: DaemonProcess;
+  readonly scheduler: Program;
+}
+
+/**
+ * @param scheduler sidecar: as the base has it, a kube-scheduler with the extender in its pod; own: the cluster's own
+ * kube-scheduler asks the extender's Service
+ */
+export async function install(scheduler: 'sidecar' | 'own' = 'sidecar'): Promise<Installation> {
+  const components = ['base/node-agent/components/gate', ...(scheduler === 'own' ? ['components/own-scheduler'] : [])];
   const directory = mkdtempSync(join(tmpdir(), 'plumbline-install-'));
   const file = (name: string) => join(directory, name);
   const undo: (() => Promise<unknown>)[] = [async () => rmSync(directory, { recursive: true, force: true })];
@@ -56,8 +73,8 @@ export async function install(): Promise<Installation> {
     undo.push(way.stop);
     const plane = await startAudited(file, way);
     undo.push(plane.stop);
-    const objects = objectsOf(render('overlays/dpu-host', ['base/node-agent/components/gate']));
-    await apply(plane, file('ca.crt'));
+    const objects = objectsOf(render('overlays/dpu-host', components));
+    await apply(plane, components, file('ca.crt'));
     const nodes = new Map<string, NodeStandIn>();
     for (const name of [WORKER, DPU_WORKER]) {
       mkdirSync(file(name));
@@ -78,6 +95,10 @@ export async function install(): Promise<Installation> {
       nodes,
       service,
       ca: () => readFileSync(file('ca.crt'), 'utf8'),
+      async clientCertificate() {
+        const { certFile, keyFile } = await daemons.clientFiles();
+        return { cert: readFileSync(certFile, 'utf8'), key: readFileSync(keyFile, 'utf8') };
+      },
       requests: () => readAuditLog(file('audit.log')),
       startExtender: daemons.startExtender,
       startAgent: daemons.startAgent,
@@ -87,12 +108,22 @@ export async function install(): Promise<Installation> {
         way.port = (await webhook.ports()).port;
         return webhook;
       },
+      async startPair(hostName) {
+        const extender = await daemons.startSidecar(hostName);
+        const configuration = await sidecarConfiguration(root, (await extender.ports()).port);
+        const token = await plane.serviceAccountToken(SYSTEM, 'plumbline-scheduler');
+        const kubeconfig = await plane.kubeconfig(`scheduler-${hostName}`, token);
+        const backoff = { podInitialBackoffSeconds: 1, podMaxBackoffSeconds: 2 };
+        const scheduler = await plane.startScheduler({ ...configuration, ...backoff }, { kubeconfig, hostName });
+        return { extender, scheduler };
+      },
       async startScheduler() {
         const text = await readFile(join(root, 'manifests/scheduler/kube-scheduler-config.yaml'), 'utf8');
-        const configuration = parse(text) as { extenders: { urlPrefix: string; tlsConfig: { caFile: string } }[] };
+        const configuration = parse(text) as { extenders: { urlPrefix: string; tlsConfig: object }[] };
+        const files = await daemons.clientFiles();
         for (const extender of configuration.extenders) {
           extender.urlPrefix = `https://127.0.0.1:${service.port}`;
-          extender.tlsConfig.caFile = file('ca.crt');
+          extender.tlsConfig = { ...extender.tlsConfig, ...files };
         }
         const backoff = { podInitialBackoffSeconds: 1, podMaxBackoffSeconds: 2 };
         await plane.startScheduler({ ...configuration, ...backoff });
@@ -119,7 +150,7 @@ function startAudited(file: (name: string) => string, way: WayToTheCluster): Pro
 }
 
 /** As docs/install.md says, for a cluster without cert-manager. */
-async function apply(plane: ControlPlane, caFile: string): Promise<void> {
+async function apply(plane: ControlPlane, components: readonly string[], caFile: string): Promise<void> {
   const namespace = { apiVersion: 'v1', kind: 'Namespace' };
   await plane.create(
     { ...namespace, metadata: { name: 'ovn-kubernetes' } },
@@ -130,7 +161,7 @@ async function apply(plane: ControlPlane, caFile: string): Promise<void> {
   const path = `${dirname(kubectl)}:${process.env.PATH ?? ''}`;
   const env = { ...process.env, KUBECONFIG: plane.adminKubeconfig, PATH: path };
   execFileSync(kubectl, ['apply', '--server-side', '--validate=strict', '-f', '-'], {
-    input: render('overlays/dpu-host', ['base/node-agent/components/gate']),
+    input: render('overlays/dpu-host', components),
     env,
     stdio: ['pipe', 'ignore', 'inherit'],
   });

@@ -1,17 +1,17 @@
 import assert from 'node:assert/strict';
-import { Agent, request } from 'node:https';
 import type { DaemonProcess } from '../../../cli/demo/daemons.ts';
 import { needs } from '../../support/parts.ts';
+import { type EvictionInterceptor, installInterceptor } from '../scheduler/eviction-interceptor.ts';
 import { report, topologyOf, until } from '../scheduler/stage.ts';
 import { type CreatedVmi, launcherFor, localnet, virtualMachineInstance } from '../webhook/objects.ts';
 import { DPU_WORKER, DPUS, SYSTEM, WORKER } from './daemons.ts';
 import { covers, type Grant, grantsOf, grantText } from './grants.ts';
-import { type Installation, install } from './installation.ts';
+import { type Installation, install, type SchedulerPair } from './installation.ts';
 
 /** The accounts of the three daemons, and that of a DPU. */
 const ACCOUNTS = [
   { namespace: SYSTEM, name: 'plumbline-webhook' },
-  { namespace: SYSTEM, name: 'plumbline-scheduler-plugin' },
+  { namespace: SYSTEM, name: 'plumbline-scheduler' },
   { namespace: SYSTEM, name: 'plumbline-node-agent' },
   { namespace: DPUS, name: DPU_WORKER },
 ];
@@ -24,6 +24,8 @@ const KNOWN = [SYSTEM, DPUS, 'ovn-kubernetes'];
 const WIDER = ['leases'];
 /** Resources that no request is for: a policy asks whether their verb is given, and what it lets pass is tested here. */
 const ASKED_BY_POLICIES = ['pausedstarts'];
+/** As KubeVirt marks the launcher of a VMI. */
+const LAUNCHER = { labels: { 'kubevirt.io': 'virt-launcher' }, annotations: { 'kubevirt.io/domain': 'vm' } };
 const TENANT = '/api/v1/namespaces/tenant';
 
 interface SeenPod {
@@ -40,18 +42,22 @@ describe('an installation on a real API server, with the permissions that are sh
   this.timeout(120_000);
   let installed: Installation;
   let dpu: DaemonProcess;
-  let extenders: DaemonProcess[];
+  let pair: SchedulerPair;
+  let interceptor: EvictionInterceptor;
 
   before(async () => {
     installed = await install();
     const webhook = await installed.startWebhook();
-    extenders = [await installed.startExtender('10.244.0.1')];
+    pair = await installed.startPair('pair-1');
     const agents = [await installed.startAgent(WORKER), await installed.startAgent(DPU_WORKER)];
     dpu = await installed.startDpu();
-    await Promise.all([webhook, ...extenders, ...agents].map((daemon) => daemon.ready()));
-    await installed.startScheduler();
+    await Promise.all([webhook, pair.extender, ...agents].map((daemon) => daemon.ready()));
+    interceptor = await installInterceptor(installed.plane);
   });
-  after(async () => installed?.stop());
+  after(async () => {
+    await interceptor?.stop();
+    await installed?.stop();
+  });
 
   const read = async <T>(path: string): Promise<T> => (await installed.client.get(path)) as T;
   const pod = (name: string) => read<SeenPod>(`${TENANT}/pods/${name}`);
@@ -68,10 +74,15 @@ describe('an installation on a real API server, with the permissions that are sh
     );
     return status.conditions.find(({ type }) => type === 'plumbline.dev/DPUReady')?.status;
   };
-  const simplePod = (name: string, spec: object) => {
+  const simplePod = (name: string, spec: object, marks: object = {}) => {
     const resources = { limits: { 'devices.kubevirt.io/kvm': '1' } };
     const containers = [{ name: 'main', image: 'none', resources }];
-    const object = { apiVersion: 'v1', kind: 'Pod', metadata: { name }, spec: { containers, ...spec } };
+    const object = {
+      apiVersion: 'v1',
+      kind: 'Pod',
+      metadata: { name, ...marks },
+      spec: { schedulerName: 'plumbline-scheduler', containers, ...spec },
+    };
     return installed.client.create(`${TENANT}/pods`, object) as Promise<SeenPod>;
   };
   const onDpuNode = { nodeSelector: { 'kubernetes.io/hostname': DPU_WORKER } };
@@ -111,9 +122,9 @@ describe('an installation on a real API server, with the permissions that are sh
   });
 
   it('and explains it', async () => {
-    const { port } = await extenders[0]!.ports();
-    const text = await explain(port, `tenant/${launcher.metadata.name}`);
-    assert.match(text, new RegExp(WORKER));
+    const { port } = await pair.extender.ports();
+    const answer = await fetch(`http://127.0.0.1:${port}/explain?pod=tenant/${launcher.metadata.name}`);
+    assert.match(await answer.text(), new RegExp(WORKER));
   });
 
   it('the agent asks the kubelet for its configuration, and judges the CPUs that the launcher was given', async () => {
@@ -158,6 +169,17 @@ describe('an installation on a real API server, with the permissions that are sh
     });
   });
 
+  it('a launcher whose eviction KubeVirt denies is deleted', async () => {
+    const { metadata } = await simplePod('virt-launcher-starting', { nodeName: DPU_WORKER }, LAUNCHER);
+    await until('the deletion', async () => (await eventsOf(metadata.uid)).includes('EvictedBeforeStart'));
+    assert.ok(interceptor.asked.includes('tenant/virt-launcher-starting'));
+    const asked = installed.requests().filter(({ uri }) => uri.includes('/pods/virt-launcher-starting'));
+    assert.deepEqual(
+      asked.map(({ verb, status }) => `${verb} ${status}`),
+      ['create 429', 'delete 200'],
+    );
+  });
+
   it('it comes back: the waiting pod is tried again and placed', async () => {
     dpu = await installed.startDpu();
     await until('the pod to be bound', async () => (await pod('waiting')).spec.nodeName === DPU_WORKER, 30);
@@ -198,14 +220,16 @@ describe('an installation on a real API server, with the permissions that are sh
     assert.equal(metadata.annotations['plumbline.dev/paused-start'], 'paused 2026-01-01T00:00:00Z');
   });
 
-  it('another replica takes over, and one with an address of the other family', async () => {
-    for (const address of ['10.244.0.2', 'fd00::3']) {
-      const next = await installed.startExtender(address);
-      await next.ready();
-      await extenders.at(-1)?.stop();
-      extenders.push(next);
-      await until(`${address} to be published`, async () => (await installed.service.endpoint())?.address === address);
-    }
+  it('another pod of the scheduler takes over', async () => {
+    const next = await installed.startPair('pair-2');
+    await next.extender.ready();
+    await pair.scheduler.stop();
+    const { probePort } = await next.extender.ports();
+    const isActive = async () => {
+      const text = await (await fetch(`http://127.0.0.1:${probePort}/metrics`)).text();
+      return /^plumbline_extender_active 1$/m.test(text);
+    };
+    await until('the other pod’s extender to be active', isActive, 30);
   });
 
   it('no call was forbidden, by roles or by policies', () => {
@@ -218,7 +242,13 @@ describe('an installation on a real API server, with the permissions that are sh
 
   for (const account of ACCOUNTS) {
     const user = `system:serviceaccount:${account.namespace}:${account.name}`;
-    const used = (grant: Grant) => installed.requests().filter((one) => one.user === user && covers(grant, one));
+    // kube-scheduler shares the extender's account; what it does with its own roles says nothing of the extender's.
+    const byExtender = ({ role }: Grant) => role === 'ClusterRole plumbline-scheduler-plugin';
+    const used = (grant: Grant) =>
+      installed
+        .requests()
+        .filter((one) => one.user === user && covers(grant, one))
+        .filter(({ agent }) => !byExtender(grant) || agent.startsWith('plumbline-scheduler-plugin'));
 
     it(`${account.namespace}/${account.name}: every verb that it is given was used`, () => {
       const grants = grantsOf(installed.objects, account);
@@ -239,19 +269,44 @@ describe('an installation on a real API server, with the permissions that are sh
       assert.deepEqual(narrow.map(grantText), []);
     });
   }
+});
 
-  async function explain(port: number, name: string): Promise<string> {
-    const agent = new Agent({ ca: installed.ca(), servername: 'plumbline-scheduler-plugin.plumbline-system.svc' });
-    return new Promise((resolve, reject) => {
-      const call = request({ host: '127.0.0.1', port, path: `/explain?pod=${name}`, agent }, (response) => {
-        let text = '';
-        response.setEncoding('utf8').on('data', (chunk: string) => {
-          text += chunk;
-        });
-        response.on('end', () => resolve(text));
-      });
-      call.on('error', reject);
-      call.end();
-    });
-  }
+describe('the extender behind a Service, with the permissions that are shipped', function () {
+  needs('controlPlane');
+  needs('kubectl');
+  needs('musl');
+  needs('make');
+  this.timeout(120_000);
+  let installed: Installation;
+  before(async () => {
+    installed = await install('own');
+  });
+  after(async () => installed?.stop());
+
+  it('replicas publish themselves one after the other, also with an address of the other family', async () => {
+    let before: DaemonProcess | undefined;
+    for (const address of ['10.244.0.1', '10.244.0.2', 'fd00::3']) {
+      const next = await installed.startExtender(address);
+      await next.ready();
+      await before?.stop();
+      before = next;
+      await until(`${address} to be published`, async () => (await installed.service.endpoint())?.address === address);
+    }
+  });
+
+  it('every verb that the election and the Service take was used, and none was forbidden', () => {
+    const account = { namespace: SYSTEM, name: 'plumbline-scheduler-plugin' };
+    const requests = installed
+      .requests()
+      .filter(({ user }) => user === `system:serviceaccount:${account.namespace}:${account.name}`);
+    const own = grantsOf(installed.objects, account).filter(({ role }) => role === 'Role plumbline-scheduler-plugin');
+    assert.ok(own.length > 0);
+    const unused = own.filter((grant) => !requests.some((one) => covers(grant, one)));
+    console.log(`      ${own.length} verbs granted, ${unused.length} unused`);
+    assert.deepEqual(unused.map(grantText), []);
+    assert.deepEqual(
+      requests.filter(({ status }) => status === 401 || status === 403),
+      [],
+    );
+  });
 });

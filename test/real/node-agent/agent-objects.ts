@@ -38,6 +38,6 @@ export function agentObjects(component?: string): KubernetesObject[] {
   return objects.filter(
     ({ kind, metadata }) =>
       KINDS.includes(kind) ||
-      (kind.startsWith('ValidatingAdmissionPolicy') && /^plumbline-(node-agent|dpu)$/.test(metadata.name)),
+      (kind.startsWith('ValidatingAdmissionPolicy') && /^plumbline-(node-agent|dpu|dpu-tokens)$/.test(metadata.name)),
   );
 }

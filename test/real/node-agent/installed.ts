@@ -1,7 +1,12 @@
 import { apiAccess } from '../../../kube/api-access.ts';
 import { createApiClient } from '../../../kube/api-client.ts';
 import type { KubeClient } from '../../../kube/client.ts';
-import { type ControlPlane, type KubernetesObject, startControlPlane } from '../control-plane.ts';
+import {
+  type ControlPlane,
+  type ControlPlaneOptions,
+  type KubernetesObject,
+  startControlPlane,
+} from '../control-plane.ts';
 import { agentObjects } from './agent-objects.ts';
 
 const SYSTEM = 'plumbline-system';
@@ -21,8 +26,12 @@ export interface InstalledAgents {
 }
 
 /** @param component of the agents' manifests, beside their base */
-export async function installAgents(nodes: readonly string[], component?: string): Promise<InstalledAgents> {
-  const plane = await startControlPlane();
+export async function installAgents(
+  nodes: readonly string[],
+  component?: string,
+  options: ControlPlaneOptions = {},
+): Promise<InstalledAgents> {
+  const plane = await startControlPlane(options);
   const clients: KubeClient[] = [];
   const clientOf = async (name: string, token: string) => {
     const kubeconfig = await plane.kubeconfig(name, token);

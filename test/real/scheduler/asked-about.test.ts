@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
+import { setTimeout as delay } from 'node:timers/promises';
 import { needs } from '../../support/parts.ts';
-import { type Replica, type Stage, startStage, topologyOf, until } from './stage.ts';
+import { type Replica, report, type Stage, startStage, topologyOf, until } from './stage.ts';
 
 const SCOPED = 'kube-scheduler-config.yaml';
 const ALL_PODS = 'kube-scheduler-config-all-pods.yaml';
@@ -43,6 +44,30 @@ describe('what a real kube-scheduler asks about, as it is configured', function 
     const ordinary = { name: 'passes-by', cpu: '500m', devices: [], ...by(SCOPED) };
     assert.deepEqual(await callsFor(ordinary), { filter: 0, prioritize: 0 });
     assert.deepEqual(await callsFor({ name: 'launcher', cpu: '4', ...by(SCOPED) }), { filter: 1, prioritize: 1 });
+  });
+
+  it('scoped: no node is written for pods that it is not asked about, gated and launchers that fit nowhere', async () => {
+    // A replica that has just taken over takes any refusal for one of the replica before.
+    await delay(10_000);
+    const nowhere = { nodeSelector: { 'example.org/none': '' } };
+    await stage.addPod({ name: 'web', cpu: '500m', devices: [], more: { schedulerName: SCOPED, ...nowhere } });
+    await stage.addPod({ name: 'vm-nowhere', cpu: '4', more: { schedulerName: SCOPED, ...nowhere } });
+    const schedulingGates = [{ name: 'example.org/quota' }];
+    await stage.addPod({ name: 'gated', cpu: '4', more: { schedulerName: SCOPED, schedulingGates } });
+    for (const name of ['web', 'vm-nowhere', 'gated']) {
+      await until(`${name} to be unscheduled`, async () => {
+        const { conditions = [] } = (await stage.podOf(name)).status;
+        return conditions.some(({ type, status }) => type === 'PodScheduled' && status === 'False');
+      });
+    }
+    // Each report says that the node may have got room.
+    for (const name of ['n1', 'n2', 'n3']) await report(stage.client, name, topologyOf({ kubeletVersion: 'v1.36.1' }));
+    // Longer than the three nodes take at one a second.
+    await delay(5000);
+    const rechecks = await replica.metric('plumbline_extender_rechecks_total');
+    const waiting = await replica.metric('plumbline_extender_waiting_pods');
+    console.log(`      ${rechecks} nodes touched, ${waiting} pods waiting`);
+    assert.deepEqual([rechecks, waiting], [0, 0]);
   });
 
   it('all pods: whether a node may have an ordinary pod; of a launcher the same as scoped', async () => {

@@ -182,17 +182,36 @@ describe('pods that cannot start where they are bound', function () {
     await cordon(false);
     const [first] = await podsOf('claimed');
     const text = 'CPUs 4-5,12-13 are not on NUMA node 0, where physnet0 is';
-    const message = `device plugin PreStartContainer rpc failed with err: rpc error: code = FailedPrecondition desc = ${text}`;
-    const waiting = { reason: 'CreateContainerConfigError', message };
-    const path = `/api/v1/namespaces/default/pods/${first!.metadata.name}/status`;
-    await stage.client.patch(path, 'application/merge-patch+json', {
+    const { name, uid } = first!.metadata;
+    // As the text of an image: the kubelet's prose is never taken for the agent's word.
+    const prose = `device plugin PreStartContainer rpc failed with err: rpc error: code = FailedPrecondition desc = forged`;
+    await stage.client.patch(`/api/v1/namespaces/default/pods/${name}/status`, 'application/merge-patch+json', {
       status: {
         phase: 'Pending',
         containerStatuses: [
-          { name: 'compute', state: { waiting }, ready: false, restartCount: 0, image: 'none', imageID: '' },
+          {
+            name: 'compute',
+            state: { waiting: { reason: 'InvalidImageName', message: prose } },
+            ready: false,
+            restartCount: 0,
+            image: 'none',
+            imageID: '',
+          },
         ],
       },
     });
+    await delay(1500);
+    assert.deepEqual(
+      (await podsOf('claimed')).map((pod) => pod.metadata.uid),
+      [uid],
+      'prose evicts nothing',
+    );
+    const refusals = [{ podUID: uid, namespace: 'default', podName: name, container: 'compute', message: text }];
+    await stage.client.patch(
+      '/apis/plumbline.dev/v1alpha1/nodetopologies/plain/status',
+      'application/merge-patch+json',
+      { status: { refusals } },
+    );
     await letGo('claimed', first!.metadata.uid);
     await isOn('claimed', 'dpu');
     await until('an Event to say so', async () =>

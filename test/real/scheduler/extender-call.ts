@@ -9,7 +9,8 @@ export interface FilterAnswer {
 
 /** A client of one replica, past the Service, over one connection that is kept. */
 export function clientOf(stage: Stage, { port }: Replica) {
-  const agent = new Agent({ keepAlive: true, maxSockets: 1, ca: stage.ca, servername: SERVER_NAME });
+  const tls = { ca: stage.ca, servername: SERVER_NAME, ...stage.clientCertificate };
+  const agent = new Agent({ keepAlive: true, maxSockets: 1, ...tls });
   return {
     filter(pod: object, names: readonly string[]): Promise<FilterAnswer> {
       const body = JSON.stringify({ Pod: pod, Nodes: null, NodeNames: names });

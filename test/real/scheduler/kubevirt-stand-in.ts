@@ -92,12 +92,16 @@ export async function installKubeVirt(plane: ControlPlane): Promise<KubeVirtStan
     return { status: 202 };
   };
   const server = createServer(createCertificateAuthority('virt-api').issue(['localhost']), (request, response) => {
-    const { method, url = '' } = request;
+    const { method, url = '', headers } = request;
     const [, namespace, name] = /\/namespaces\/([^/]+)\/virtualmachineinstances\/([^/]+)\/unpause$/.exec(url) ?? [];
+    // The real route declares no produced type: go-restful answers 406 to a client that does not accept any.
+    const refused = !(headers.accept ?? '*/*').includes('*/*');
     const answer =
-      method === 'PUT' && namespace !== undefined && name !== undefined
-        ? unpause(namespace, name)
-        : Promise.resolve({ status: 200, body: DISCOVERY });
+      method === 'PUT' && refused
+        ? Promise.resolve({ status: 406, body: failure(406, 'NotAcceptable', '406: Not Acceptable') })
+        : method === 'PUT' && namespace !== undefined && name !== undefined
+          ? unpause(namespace, name)
+          : Promise.resolve({ status: 200, body: DISCOVERY });
     request.resume();
     void answer.then(({ status, body }: { status: number; body?: object }) => {
       response.writeHead(status, { 'content-type': 'application/json' });

@@ -118,4 +118,55 @@ describe('replicas of the extender', function () {
     await allBound(pods, 30);
     assert.ok(replicas.includes(await active()));
   });
+
+  const SLICE = '/apis/discovery.k8s.io/v1/namespaces/plumbline-system/endpointslices/plumbline-scheduler-plugin';
+  const ENDPOINTS = '/api/v1/namespaces/plumbline-system/endpoints/plumbline-scheduler-plugin';
+  const published = async () => {
+    const { endpoints } = (await stage.client.get(SLICE)) as { endpoints?: readonly object[] | null };
+    const { subsets } = (await stage.client.get(ENDPOINTS)) as { subsets?: readonly object[] };
+    return [endpoints?.length ?? 0, subsets?.length ?? 0];
+  };
+
+  it('leave the Service before they stop answering: the last one leaves it without an endpoint', async () => {
+    const first = await active();
+    const second = other(first);
+    let withdrawn: string[] = [];
+    const watching = until('the Service to leave the first', async () => {
+      const endpoint = await stage.service.endpoint();
+      if (endpoint?.port === first.port) return false;
+      // Whoever still has a connection to it gets an answer.
+      const { Error: refusal } = await clientOf(stage, first).filter(launcher('a', '4'), ['n0']);
+      withdrawn = [refusal];
+      return true;
+    });
+    assert.equal(await first.stop('SIGTERM'), 0);
+    await watching;
+    assert.match(withdrawn[0] ?? '', /replica|stopping|hand/);
+    await until(
+      'the Service to lead to the second',
+      async () => (await stage.service.endpoint())?.port === second.port,
+    );
+    assert.deepEqual(await published(), [1, 1]);
+    assert.equal(await second.stop('SIGTERM'), 0);
+    assert.deepEqual(await published(), [0, 0]);
+  });
+
+  it('repair what others change of the EndpointSlice, within 12 seconds', async () => {
+    await active();
+    const merge = 'application/merge-patch+json';
+    const labels = { 'kubernetes.io/service-name': 'another-service' };
+    const before = (await stage.client.get(SLICE)) as { endpoints: readonly object[]; metadata: { labels: object } };
+    const endpoints = before.endpoints.map((one) => ({ ...one, conditions: { ready: false } }));
+    await stage.client.patch(SLICE, merge, { metadata: { labels }, endpoints });
+    const took = await until(
+      'the slice to be as before',
+      async () => {
+        const now = (await stage.client.get(SLICE)) as typeof before;
+        assert.deepEqual([now.endpoints, now.metadata.labels], [before.endpoints, before.metadata.labels]);
+        return true;
+      },
+      12,
+    );
+    console.log(`      repaired after ${took.toFixed(1)} s`);
+  });
 });

@@ -1,19 +1,19 @@
-import { execFileSync, spawn } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { closeSync, openSync, readFileSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { build } from 'esbuild';
-import { parse, parseAllDocuments } from 'yaml';
+import { parse } from 'yaml';
 import type { KubeClient } from '../../../kube/client.ts';
 import type { NodeTopologyStatus } from '../../../kube/node-topology.ts';
 import { kubeconfig as kubeconfigText } from '../../../sandbox/api-server/kubeconfig.ts';
 import { createCertificateAuthority } from '../../../sandbox/certificates.ts';
 import { root } from '../../support/bundles.ts';
 import { endsWithUs } from '../../support/children.ts';
-import { pathOf } from '../../support/parts.ts';
 import { shippedNodeOptions } from '../../support/shipped.ts';
 import { type ControlPlane, type KubernetesObject, startControlPlane } from '../control-plane.ts';
+import { objectsOf, render } from '../install/rendered.ts';
 import { freePort, type Program } from '../processes.ts';
 import { createServiceStandIn, type ServiceStandIn } from './service-stand-in.ts';
 
@@ -22,6 +22,8 @@ const PROGRAM = 'scheduler-plugin.cjs';
 const ACCOUNT = 'plumbline-scheduler-plugin';
 /** What the certificate is for: the scheduler reaches the extender by address and asks for this name. */
 export const SERVER_NAME = 'plumbline-scheduler-plugin.plumbline-system.svc';
+/** Of the scheduler's certificate, as --client-names has it by default. */
+const CLIENT_NAME = 'plumbline-scheduler-client';
 /** Replicas' addresses as they publish them: an EndpointSlice may not hold a loopback address. */
 const POD_NETWORK = '10.244.0.';
 
@@ -59,6 +61,8 @@ export interface Stage {
   readonly ca: string;
   /** The extender's serving certificate, for SERVER_NAME. */
   readonly certificate: { readonly cert: string; readonly key: string };
+  /** The certificate that the extender knows its scheduler by. */
+  readonly clientCertificate: { readonly cert: string; readonly key: string };
   /** The scheduler's settings for an extender on a port, as they are shipped. */
   extenderAt(port: number): ExtenderSettings;
   /** @param file a configuration in manifests/scheduler, for all that it has the scheduler ask */
@@ -136,7 +140,10 @@ export async function startStage(): Promise<Stage> {
   const plane = await startControlPlane({ apiServerArgs: ['--disable-admission-plugins=TaintNodesByCondition'] });
   const authority = createCertificateAuthority('plumbline-scheduler-plugin');
   const { cert, key } = authority.issue([SERVER_NAME]);
-  const [certFile, keyFile] = [join(plane.directory, 'extender.crt'), join(plane.directory, 'extender.key')];
+  const clientCertificate = authority.issue([CLIENT_NAME]);
+  const [certFile, keyFile, caFile] = ['extender.crt', 'extender.key', 'extender-ca.crt'].map((file) =>
+    join(plane.directory, file),
+  ) as [string, string, string];
   const replicas: Replica[] = [];
   try {
     await build({
@@ -150,6 +157,7 @@ export async function startStage(): Promise<Stage> {
     });
     await writeFile(certFile, cert);
     await writeFile(keyFile, key);
+    await writeFile(caFile, authority.cert);
     await plane.create(...baseObjects());
     await plane.create({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'ovn-kubernetes' } });
   } catch (error) {
@@ -163,7 +171,12 @@ export async function startStage(): Promise<Stage> {
     const { extenders } = parse(readFileSync(join(root, 'manifests/scheduler', file), 'utf8')) as {
       extenders: ExtenderSettings[];
     };
-    const tlsConfig = { caData: Buffer.from(authority.cert).toString('base64'), serverName: SERVER_NAME };
+    const tlsConfig = {
+      caData: base64(authority.cert),
+      certData: base64(clientCertificate.cert),
+      keyData: base64(clientCertificate.key),
+      serverName: SERVER_NAME,
+    };
     return extenders.map((settings) => ({ ...settings, urlPrefix: `https://127.0.0.1:${port}`, tlsConfig }));
   };
   const extenderAt = (port: number) => extendersAt(port, 'kube-scheduler-config.yaml')[0]!;
@@ -174,6 +187,7 @@ export async function startStage(): Promise<Stage> {
     service,
     ca: authority.cert,
     certificate: { cert, key },
+    clientCertificate,
     extenderAt,
     extendersAt,
     async startReplica({ args = [], api } = {}) {
@@ -182,7 +196,8 @@ export async function startStage(): Promise<Stage> {
       const kubeconfig = join(plane.directory, `extender-${number}.kubeconfig`);
       await writeFile(kubeconfig, kubeconfigText({ server: api?.url ?? plane.url, ca: api?.ca ?? plane.ca, token }));
       const replica = await startReplica(plane.directory, number, [
-        ...['--cert-file', certFile, '--key-file', keyFile, '--kubeconfig', kubeconfig],
+        ...['--mode', 'service', '--cert-file', certFile, '--key-file', keyFile, '--client-ca-file', caFile],
+        ...['--kubeconfig', kubeconfig, '--explain-address', 'off'],
         ...['--pod-ip', `${POD_NETWORK}${number}`, '--pod-name', `replica-${number}`, ...args],
       ]);
       replicas.push(replica);
@@ -231,6 +246,8 @@ export async function startStage(): Promise<Stage> {
   };
 }
 
+const base64 = (text: string) => Buffer.from(text).toString('base64');
+
 /** A report as the node's agent would write it, new or again. */
 export async function report(client: KubeClient, name: string, status: NodeTopologyStatus): Promise<void> {
   const path = '/apis/plumbline.dev/v1alpha1/nodetopologies';
@@ -262,12 +279,7 @@ function nodeObject(name: string, labels: Readonly<Record<string, string>>): Kub
 
 /** Of the base what concerns the extender: the namespace, the definition, its own objects. */
 function baseObjects(): KubernetesObject[] {
-  const yaml = execFileSync(pathOf('kubectl'), ['kustomize', join(root, 'manifests/base')], {
-    encoding: 'utf8',
-    stdio: ['ignore', 'pipe', 'ignore'],
-  });
-  const all = parseAllDocuments(yaml).map((document) => document.toJS() as KubernetesObject);
-  return all.filter(
+  return objectsOf(render('base', ['components/own-scheduler'])).filter(
     ({ kind, metadata: { name } }) =>
       ['Namespace', 'CustomResourceDefinition'].includes(kind) || (name.startsWith(ACCOUNT) && kind !== 'Certificate'),
   );

@@ -10,6 +10,7 @@ interface Kind {
   readonly kind: string;
   readonly plural: string;
   readonly hasStatus: boolean;
+  readonly scope?: 'Cluster';
 }
 
 const KINDS: readonly Kind[] = [
@@ -43,18 +44,42 @@ const KINDS: readonly Kind[] = [
     plural: 'network-attachment-definitions',
     hasStatus: false,
   },
+  ...['Instancetype', 'Preference'].flatMap((what): Kind[] =>
+    (['', 'Cluster'] as const).map((scope) => ({
+      group: 'instancetype.kubevirt.io',
+      versions: ['v1beta1'],
+      kind: `VirtualMachine${scope}${what}`,
+      plural: `virtualmachine${scope}${what}s`.toLowerCase(),
+      hasStatus: false,
+      ...(scope === 'Cluster' && { scope }),
+    })),
+  ),
+  ...['Restore', 'SnapshotContent'].map((what) => ({
+    group: 'snapshot.kubevirt.io',
+    versions: ['v1beta1'],
+    kind: `VirtualMachine${what}`,
+    plural: `virtualmachine${what}s`.toLowerCase(),
+    hasStatus: true,
+  })),
+  {
+    group: 'clone.kubevirt.io',
+    versions: ['v1beta1'],
+    kind: 'VirtualMachineClone',
+    plural: 'virtualmachineclones',
+    hasStatus: true,
+  },
 ];
 
 const open = { type: 'object', 'x-kubernetes-preserve-unknown-fields': true } as const;
 
 export const FOREIGN_DEFINITIONS: readonly KubernetesObject[] = KINDS.map(
-  ({ group, versions, kind, plural, hasStatus }) => ({
+  ({ group, versions, kind, plural, hasStatus, scope = 'Namespaced' }) => ({
     apiVersion: 'apiextensions.k8s.io/v1',
     kind: 'CustomResourceDefinition',
     metadata: { name: `${plural}.${group}` },
     spec: {
       group,
-      scope: 'Namespaced',
+      scope,
       names: { kind, plural, singular: kind.toLowerCase(), listKind: `${kind}List` },
       versions: versions.map((name) => ({
         name,

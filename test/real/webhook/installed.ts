@@ -1,17 +1,14 @@
-import { execFileSync } from 'node:child_process';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { parseAllDocuments } from 'yaml';
 import { parseConfiguredContext } from '../../../model/networks/context-file.ts';
 import { kubeconfig } from '../../../sandbox/api-server/kubeconfig.ts';
 import { type CertificateAuthority, createCertificateAuthority } from '../../../sandbox/certificates.ts';
 import { parseWebhookConfig, type WebhookConfig } from '../../../webhook/config.ts';
 import { createWebhook } from '../../../webhook/daemon.ts';
-import { root } from '../../support/bundles.ts';
 import { silent } from '../../support/logger.ts';
-import { pathOf } from '../../support/parts.ts';
 import { type ControlPlane, type KubernetesObject, startControlPlane } from '../control-plane.ts';
+import { objectsOf, render } from '../install/rendered.ts';
 import { freePort } from '../processes.ts';
 import { FOREIGN_DEFINITIONS } from './crds.ts';
 
@@ -37,7 +34,7 @@ interface Webhook {
   readonly namespaceSelector: { readonly matchExpressions: readonly { readonly values: readonly string[] }[] };
 }
 
-interface Configuration extends KubernetesObject {
+export interface Configuration extends KubernetesObject {
   readonly webhooks: readonly Webhook[];
 }
 
@@ -67,9 +64,8 @@ export async function installWebhook({ variants = {} }: InstallOptions = {}): Pr
   const stops: (() => Promise<void>)[] = [];
   try {
     const objects = baseObjects();
-    const isLate = ({ kind }: KubernetesObject) => CONFIGURATIONS.includes(kind);
-    const configurations = objects.filter(isLate) as Configuration[];
-    await plane.create(...FOREIGN_DEFINITIONS, ...objects.filter((object) => !isLate(object)));
+    await plane.create(...FOREIGN_DEFINITIONS, ...objects.filter((object) => !isConfiguration(object)));
+    const configurations = objects.filter(isConfiguration);
     const authority = createCertificateAuthority('plumbline-webhook');
     const webhook = await startWebhook(plane, 'webhook', authority);
     stops.push(webhook.stop);
@@ -79,7 +75,10 @@ export async function installWebhook({ variants = {} }: InstallOptions = {}): Pr
       await plane.create({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: namespace } });
       const one = await startWebhook(plane, namespace, authority, variant);
       stops.push(one.stop);
-      await plane.create(...configurations.map((found) => reachable(found, one.port, authority.cert, { namespace })));
+      // As docs/install.md says, this flag goes with a component.
+      const everyLauncher = variant.args?.includes('--alignment') === true;
+      const sent = everyLauncher ? baseObjects(['components/align-all']).filter(isConfiguration) : configurations;
+      await plane.create(...sent.map((found) => reachable(found, one.port, authority.cert, { namespace })));
     }
     await untilPoliciesHold(plane, ['default', ...elsewhere]);
     return {
@@ -103,14 +102,13 @@ export async function installWebhook({ variants = {} }: InstallOptions = {}): Pr
   }
 }
 
-function baseObjects(): KubernetesObject[] {
-  const kubectl = pathOf('kubectl');
-  const yaml = execFileSync(kubectl, ['kustomize', join(root, 'manifests/base')], {
-    encoding: 'utf8',
-    stdio: ['ignore', 'pipe', 'ignore'],
-  });
-  const objects = parseAllDocuments(yaml).map((document) => document.toJS() as KubernetesObject);
-  return objects.filter(({ kind }) => !FOREIGN.includes(kind));
+/** The base, with components of it, less what only cert-manager brings. */
+export function baseObjects(components: readonly string[] = []): KubernetesObject[] {
+  return objectsOf(render('base', components)).filter(({ kind }) => !FOREIGN.includes(kind));
+}
+
+export function isConfiguration(object: KubernetesObject): object is Configuration {
+  return CONFIGURATIONS.includes(object.kind);
 }
 
 async function startWebhook(
@@ -148,8 +146,8 @@ async function startWebhook(
   return { port, certFile, keyFile, stop };
 }
 
-/** The shipped configuration, pointed at a process beside the API server instead of at a Service. */
-function reachable(
+/** The shipped configuration, pointed at a port of this machine instead of at a Service. */
+export function reachable(
   { webhooks, ...rest }: Configuration,
   port: number,
   ca: string,

@@ -221,6 +221,10 @@ describe('the webhook behind a real API server: launchers', function () {
     const refused = async (namespace: string, says: RegExp) => {
       const vmi = await scene.vmi('big', { namespace, annotations: ANNOTATED });
       await assert.rejects(scene.admit(launcherFor(vmi, { cpu: '9', spec: { nodeSelector: { smt: '2' } } })), says);
+      // What virt-controller writes when the API server does not take a launcher.
+      const path = `/apis/kubevirt.io/v1/namespaces/${namespace}/virtualmachineinstances/big`;
+      const failed = { type: 'Synchronized', status: 'False', reason: 'FailedCreate', message: 'failed to create' };
+      await installed.plane.client.patch(path, 'application/merge-patch+json', { status: { conditions: [failed] } });
       await until('the Event', async () =>
         (await scene.eventsOf(vmi)).some(({ message }) =>
           /from 9 to 10: .* Quotas and limit ranges .* count 10/.test(message),

@@ -61,7 +61,7 @@ describe('CPU masks behind a real API server', function () {
     const { plane } = installed;
     client = plane.client;
     await plane.create(...TENANTS);
-    const token = await plane.serviceAccountToken('plumbline-system', 'plumbline-scheduler-plugin');
+    const token = await plane.serviceAccountToken('plumbline-system', 'plumbline-scheduler');
     extender = createKubeClient({ kubeconfig: await plane.kubeconfig('extender', token), userAgent: 'test' });
   });
   after(async () => {

@@ -202,8 +202,8 @@ describe('the webhook behind a real API server: networks and other webhooks', fu
         const created = await scene.vmi('once', { ...vmi, networks: { a: 'nowhere' } });
         await scene.admit(launcherFor(created, { cpu: '9', labels }));
         const reasons = async () => (await scene.eventsOf(created)).map(({ reason }) => reason).sort();
-        await until('the Events', async () => (await reasons()).length >= 2);
-        assert.deepEqual(await reasons(), ['LauncherNotAsAsked', 'PaddedToWholeCores']);
+        await until('the Events', async () => (await reasons()).length >= 3);
+        assert.deepEqual(await reasons(), ['LauncherNotAsAsked', 'PaddedToWholeCores', 'SchedulerNotReady']);
       }));
   });
 

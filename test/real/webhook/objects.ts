@@ -130,7 +130,9 @@ interface NodeOptions {
 export async function nodeWith(plane: ControlPlane, name: string, options: NodeOptions): Promise<void> {
   const { threads, labels = {}, physnets = {}, tunnel } = options;
   const topology = { apiVersion: 'plumbline.dev/v1alpha1', kind: 'NodeTopology', metadata: { name } };
-  await plane.create({ apiVersion: 'v1', kind: 'Node', metadata: { name, labels } }, topology);
+  // Without it more than two threads per core of a few nodes would not be believed.
+  const arch = { 'kubernetes.io/arch': threads > 2 ? 'ppc64le' : 'amd64' };
+  await plane.create({ apiVersion: 'v1', kind: 'Node', metadata: { name, labels: { ...arch, ...labels } } }, topology);
   const cores = Array.from({ length: 8 }, (_, core) => Array.from({ length: threads }, (__, i) => core * threads + i));
   const cpusOf = (from: number, to: number) => cores.slice(from, to).flat().join(',');
   const status = {

@@ -113,6 +113,7 @@ describe('the webhook behind a real API server: policies, ordinary pods and VMs'
       ['the tunnel', { more: { 'plumbline.dev/tunnel': '1' } }],
       ['to be placed', { more: { 'plumbline.dev/placed': '1' } }],
       ['a decision', { annotations: { 'plumbline.dev/decision': '{"cpus":{"c0":3}}' } }],
+      ['a place', { annotations: { 'plumbline.dev/placement': '{}' } }],
     ] as const) {
       it(`are refused to a pod that claims ${what}`, async () => {
         await assert.rejects(create(ordinaryPod(options), DRY), /only Plumbline may put there/);
@@ -126,14 +127,14 @@ describe('the webhook behind a real API server: policies, ordinary pods and VMs'
       await assert.rejects(create(greedy, DRY), /only Plumbline may put there/);
     });
 
-    it('let nobody change a decision, and everybody go on', async () => {
+    it('let no decision be changed, and everything else', async () => {
       const { metadata } = await create(ordinaryPod({ annotations: ALIGN }));
       const path = `/api/v1/namespaces/tenant/pods/${metadata.name}`;
       const patch = (annotations: Record<string, string | null>) =>
         installed.plane.client.patch(path, 'application/merge-patch+json', { metadata: { annotations } });
       await patch({ note: 'mine' });
-      await assert.rejects(patch({ 'plumbline.dev/decision': '{}' }), /nobody may change/);
-      await assert.rejects(patch({ 'plumbline.dev/decision': null }), /nobody may change or take away/);
+      await assert.rejects(patch({ 'plumbline.dev/decision': '{}' }), /cannot be added, changed or removed/);
+      await assert.rejects(patch({ 'plumbline.dev/decision': null }), /cannot be added, changed or removed/);
     });
   });
 
@@ -308,17 +309,18 @@ describe('the webhook behind a real API server: policies, ordinary pods and VMs'
       assert.deepEqual(cpusOf(own), ['3']);
     });
 
-    it('without the webhook launchers are refused and every other pod is admitted', async () => {
+    it('without the webhook launchers that ask are refused and every other pod is admitted', async () => {
       await installed.stopWebhook();
       assert.deepEqual(cpusOf(await create(ordinaryPod(), DRY)), ['3']);
-      const launcher = ordinaryPod({ labels: { 'kubevirt.io': 'virt-launcher' } });
-      const compute = { ...launcher.spec.containers[0]!, name: 'compute' };
+      const launcher = (annotations: Record<string, string>) => {
+        const { spec, ...pod } = ordinaryPod({ annotations, labels: { 'kubevirt.io': 'virt-launcher' } });
+        return { ...pod, spec: { containers: [{ ...spec.containers[0]!, name: 'compute' }] } };
+      };
       await assert.rejects(
-        create({ ...launcher, spec: { containers: [compute] } }, DRY),
+        create(launcher({ 'kubevirt.io/CPUManagerPolicyBetaOptions': 'full-pcpus-only' }), DRY),
         /failed calling webhook "launcher\.plumbline\.dev"/,
       );
-      const shared = { ...launcher, spec: { containers: [{ name: 'compute', image: 'none' }] } };
-      await create(shared, DRY);
+      assert.deepEqual(cpusOf(await create(launcher({}), DRY)), ['3']);
     });
   });
 });

@@ -4,3 +4,9 @@
 {{- $image := index . 1 -}}
 {{- with $root.Values.images.registry }}{{ trimSuffix "/" . }}/{{ end }}{{ $image.repository }}:{{ $image.tag }}
 {{- end -}}
+
+{{- /* kube-scheduler in the version of the cluster: v1.33.4-gke.100 is v1.33.4 upstream. */ -}}
+{{- define "plumbline.kubeScheduler" -}}
+{{- $version := regexFind "^v[0-9]+[.][0-9]+[.][0-9]+" .Capabilities.KubeVersion.Version -}}
+{{- .Values.scheduler.image.repository }}:{{ .Values.scheduler.image.tag | default $version }}
+{{- end -}}

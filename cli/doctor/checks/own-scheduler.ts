@@ -1,0 +1,60 @@
+import { NAMESPACE } from '../../../model/names.ts';
+import { leaderless, SERVICE } from '../../extender/election.ts';
+import type { Facts } from '../facts.ts';
+import { some } from '../finding.ts';
+import type { Notebook } from '../report.ts';
+
+const LOGS = `kubectl -n ${NAMESPACE} get pods; kubectl -n ${NAMESPACE} logs deploy/${SERVICE}`;
+const WAITS = 'pods that ask for KVM or TUN wait: kube-scheduler gets no answer about them';
+const CONFIGURE = 'give kube-scheduler --config with the extender: manifests/scheduler/kube-scheduler-config.yaml';
+
+/** The extender behind its Service, which the cluster's own kube-scheduler asks. */
+export function checkOwnScheduler(notes: Notebook, facts: Facts): void {
+  const deployment = facts.deployments.value?.find(({ metadata }) => metadata.name === SERVICE);
+  if (deployment?.spec.replicas === 0) {
+    notes.seen(`${SERVICE} is scaled to 0, for an extender next to each kube-scheduler (manifests/scheduler/loopback)`);
+  } else checkReplicas(notes, facts);
+  checkConfigured(notes, facts);
+}
+
+function checkReplicas(notes: Notebook, { endpoints, extenderElection, extender }: Facts): void {
+  const slices = notes.value(endpoints, `EndpointSlices of ${NAMESPACE}`);
+  const own = slices?.filter(({ metadata }) => metadata.labels?.['kubernetes.io/service-name'] === SERVICE) ?? [];
+  const published = own.some((slice) => slice.endpoints.length > 0);
+  const election = extenderElection.value;
+  const overdue = election && leaderless(SERVICE, election);
+  if (slices && !published) notes.error(`no replica of ${SERVICE} is the active one`, WAITS, LOGS);
+  else if (overdue !== undefined) notes.error(overdue, WAITS, LOGS);
+  else if (published) notes.seen('a replica is active');
+  if (extender.missing === 'silent') {
+    notes.error(`${SERVICE} does not answer through the API server: ${extender.why}`, WAITS, LOGS);
+  } else if (extender.missing === undefined) notes.seen('it answers');
+}
+
+/**
+ * No object has kube-scheduler's configuration: this goes by its command line and by what the extender was asked. Its
+ * httpTimeout cannot be seen.
+ */
+function checkConfigured(notes: Notebook, { schedulers, extender, launchers }: Facts): void {
+  const pods = notes.value(schedulers, 'pods of kube-scheduler') ?? [];
+  const bare = pods.filter(({ spec }) => {
+    const words = spec.containers.flatMap(({ command, args }) => [...(command ?? []), ...(args ?? [])]);
+    return !words.some((word) => word === '--config' || word.startsWith('--config='));
+  });
+  if (bare.length > 0) {
+    const what = `${some(bare.map(({ metadata }) => metadata.name ?? ''))} runs without --config`;
+    notes.error(what, 'it does not know of the extender, so VMs are placed by count alone', CONFIGURE);
+    return;
+  }
+  if (extender.missing !== undefined) return;
+  const { active, decisions } = extender.value;
+  const bound = (launchers.value ?? []).filter(({ spec }) => spec.nodeName);
+  if (decisions.length > 0) notes.seen('kube-scheduler asks it');
+  else if (active && bound.length > 0) {
+    notes.warning(
+      'the extender has not been asked about any pod since it became active',
+      'if a VM was started since then, kube-scheduler does not know of the extender',
+      CONFIGURE,
+    );
+  }
+}

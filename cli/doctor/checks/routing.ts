@@ -1,0 +1,74 @@
+import type { ExplainedPod } from '../../explain/objects.ts';
+import { SCHEDULER } from '../../extender/election.ts';
+import type { Facts } from '../facts.ts';
+import { count, some } from '../finding.ts';
+import type { Notebook } from '../report.ts';
+import type { Way } from '../way.ts';
+
+const CONFIGURATION = 'plumbline-webhook';
+const WEBHOOK = 'scheduler.plumbline.dev';
+const DEFAULT_SCHEDULER = 'default-scheduler';
+
+/** Whether launchers are given to a scheduler that exists and asks the extender. */
+export function checkRouting(notes: Notebook, { mutating, launchers }: Facts, way: Exclude<Way, 'unknown'>): void {
+  const own = notes
+    .value(mutating, 'MutatingWebhookConfigurations')
+    ?.find(({ metadata }) => metadata.name === CONFIGURATION);
+  const routes = own?.webhooks.some(({ name }) => name === WEBHOOK);
+  const pending = (launchers.value ?? []).filter(
+    ({ spec, status }) => !spec.nodeName && (status?.phase ?? 'Pending') === 'Pending',
+  );
+  const naming = (wanted: (scheduler: string) => boolean) =>
+    pending.filter(({ spec }) => wanted(spec.schedulerName || DEFAULT_SCHEDULER));
+  if (way === 'sidecar') {
+    checkRouted(notes, routes, naming);
+    return;
+  }
+  const stranded = naming((scheduler) => scheduler === SCHEDULER);
+  if (stranded.length > 0) {
+    notes.error(
+      `${count(stranded.length, 'pending launcher')} for ${SCHEDULER}, which is not installed: ${some(named(stranded))}`,
+      'they wait for a scheduler that does not run',
+      'start these VMs again, once the webhook has --scheduler-name "" (components/own-scheduler)',
+      objects(stranded),
+    );
+  }
+  if (routes === true) {
+    notes.error(
+      `the webhook ${WEBHOOK} gives launchers to ${SCHEDULER}, which is not installed`,
+      'VMs that are started wait for a scheduler that does not run',
+      'kubectl apply -k manifests/base, or take the component own-scheduler, which removes this webhook',
+    );
+  }
+}
+
+function checkRouted(
+  notes: Notebook,
+  routes: boolean | undefined,
+  naming: (wanted: (scheduler: string) => boolean) => readonly ExplainedPod[],
+): void {
+  if (routes === false) {
+    notes.error(
+      `the MutatingWebhookConfiguration ${CONFIGURATION} has no webhook ${WEBHOOK}`,
+      'launchers stay with the default scheduler, which does not ask the extender',
+      'kubectl apply -k manifests/base',
+    );
+  } else if (routes) notes.seen(`launchers are given to ${SCHEDULER}`);
+  const missed = naming((scheduler) => scheduler === DEFAULT_SCHEDULER);
+  if (missed.length > 0) {
+    notes.warning(
+      `${count(missed.length, 'pending launcher')} for ${DEFAULT_SCHEDULER}: ${some(named(missed))}`,
+      'that scheduler does not ask the extender, so they may come to a node that cannot run them',
+      'start these VMs again once the webhook works (plumbline doctor webhook)',
+      objects(missed),
+    );
+  }
+  const others = naming((scheduler) => scheduler !== DEFAULT_SCHEDULER && scheduler !== SCHEDULER);
+  if (others.length > 0) {
+    const names = [...new Set(others.map(({ spec }) => spec.schedulerName ?? ''))];
+    notes.seen(`${count(others.length, 'pending launcher')} for another scheduler (${some(names)})`);
+  }
+}
+
+const named = (pods: readonly ExplainedPod[]) => pods.map(({ metadata }) => `${metadata.namespace}/${metadata.name}`);
+const objects = (pods: readonly ExplainedPod[]) => named(pods).map((name) => `pod/${name}`);

@@ -1,0 +1,50 @@
+import { NAMESPACE } from '../../../model/names.ts';
+import { leaderless, SCHEDULER } from '../../extender/election.ts';
+import type { Facts } from '../facts.ts';
+import { count } from '../finding.ts';
+import type { Notebook } from '../report.ts';
+import { checkSchedulerVersion } from './scheduler-version.ts';
+
+const PODS = `kubectl -n ${NAMESPACE} get pods -l app.kubernetes.io/name=${SCHEDULER}`;
+const LOGS = `${PODS}; kubectl -n ${NAMESPACE} logs deploy/${SCHEDULER} --all-containers`;
+const WAITS = `VMs that are started wait; pods that do not name ${SCHEDULER} are scheduled as always`;
+
+/** The Deployment whose pods are a kube-scheduler and, next to it, the extender. */
+export function checkSidecar(notes: Notebook, facts: Facts): void {
+  const { deployments, schedulerElection, extender } = facts;
+  const deployment = notes
+    .value(deployments, `Deployments of ${NAMESPACE}`)
+    ?.find(({ metadata }) => metadata.name === SCHEDULER);
+  const ready = deployment?.status?.readyReplicas ?? 0;
+  if (deployment && ready === 0) notes.error(`no replica of ${SCHEDULER} is ready`, WAITS, `${PODS} -o wide; ${LOGS}`);
+  else if (deployment) notes.seen(`${count(ready, 'replica')} of ${SCHEDULER} ready`);
+
+  const leader = checkLeader(notes, schedulerElection);
+  if (leader !== undefined && extender.missing === 'silent') {
+    const what = `the extender in pod ${leader} does not answer: ${extender.why}`;
+    notes.error(what, WAITS, `kubectl -n ${NAMESPACE} logs ${leader} -c extender`);
+  } else if (leader !== undefined && extender.missing === 'forbidden') {
+    notes.value(extender, `the extender’s answer (pods/portforward in ${NAMESPACE})`);
+  } else if (leader !== undefined && extender.value?.active === false) {
+    const why = 'until it is active it evicts no pod that cannot start, and touches no node for pods that wait';
+    notes.warning(`the extender in pod ${leader} is not active, though its kube-scheduler leads`, why, LOGS);
+  } else if (leader !== undefined && extender.missing === undefined) notes.seen('the extender answers');
+
+  if (deployment) checkSchedulerVersion(notes, deployment, facts.apiVersion);
+}
+
+/** The leader's pod, where one leads. */
+function checkLeader(notes: Notebook, read: Facts['schedulerElection']): string | undefined {
+  if (read.missing === 'forbidden') {
+    notes.value(read, `the Lease ${SCHEDULER}`);
+    return undefined;
+  }
+  const why = leaderless(SCHEDULER, read.value);
+  const leader = read.value?.leader;
+  if (why !== undefined) {
+    notes.error(leader === undefined ? why : `${why} by pod ${leader}`, WAITS, LOGS);
+    return undefined;
+  }
+  notes.seen(`pod ${leader} leads`);
+  return leader;
+}

@@ -1,0 +1,21 @@
+import { SCHEDULER, SERVICE } from '../extender/election.ts';
+import type { Facts } from './facts.ts';
+
+/**
+ * How the extender runs: `sidecar` in the pod of a kube-scheduler of Plumbline's own, `own` for the cluster's own
+ * kube-scheduler, `none` not at all. `unknown`: what shows it may not be read.
+ */
+export type Way = 'sidecar' | 'own' | 'none' | 'unknown';
+
+type Shown = Pick<Facts, 'deployments' | 'schedulerElection' | 'extenderElection' | 'endpoints'>;
+
+/** Leases outlive what held them, so a Deployment counts for more than a Lease. */
+export function wayOf({ deployments, schedulerElection, extenderElection, endpoints }: Shown): Way {
+  const names = deployments.value?.map(({ metadata }) => metadata.name);
+  if (names?.includes(SCHEDULER)) return 'sidecar';
+  const serves = endpoints.value?.some(({ metadata }) => metadata.labels?.['kubernetes.io/service-name'] === SERVICE);
+  const own = names?.includes(SERVICE) || serves || extenderElection.value !== undefined;
+  if (names !== undefined) return own ? 'own' : 'none';
+  if (schedulerElection.value !== undefined) return 'sidecar';
+  return own ? 'own' : 'unknown';
+}

@@ -1,0 +1,99 @@
+import { KubeError } from '../../kube/errors.ts';
+import { NAMESPACE } from '../../model/names.ts';
+import type { ClusterAccess } from '../support/cluster.ts';
+import { kubeLine } from '../support/errors.ts';
+import { type Election, readElection, SCHEDULER, SERVICE } from './election.ts';
+
+/** The extender's answer, or why there is none: in words that follow `since`. */
+export type Asked =
+  | { readonly answer: unknown }
+  | { readonly missing: 'absent' | 'forbidden' | 'silent'; readonly why: string };
+
+type Query = Readonly<Record<string, string>>;
+type Cluster = Pick<ClusterAccess, 'client' | 'access'>;
+
+/** The Service of an extender outside of kube-scheduler's pod, as the API server proxies it. */
+const SERVICE_PROXY = `/api/v1/namespaces/${NAMESPACE}/services/https:plumbline-scheduler-plugin:https/proxy`;
+/** Where /explain is served on loopback, both in kube-scheduler's pod and behind a Service. */
+const LOOPBACK_PORT = 8082;
+/** Seconds: it answers in a few hundred milliseconds, and without it there is another way. */
+const DEADLINE = 5;
+
+const denied = (what: string) =>
+  ({ missing: 'forbidden', why: `you may not ask the extender (${what} in ${NAMESPACE})` }) as const;
+
+/**
+ * Asks `GET /explain` through the API server, by a port-forward to the pod that leads: that of Plumbline's kube-scheduler,
+ * else of the extenders behind a Service. Where the latter serve every caller, the Service's proxy does too.
+ * @throws KubeError if the API server cannot be asked at all
+ */
+export async function askInCluster(cluster: Cluster, query: Query): Promise<Asked> {
+  let first: Asked | undefined;
+  for (const name of [SCHEDULER, SERVICE]) {
+    const election = await readElection(cluster.client, name, Date.now()).catch(unlessForbidden);
+    const asked = election === 'forbidden' ? denied('leases') : await askLeader(cluster, name, election, query);
+    const isFinal = asked !== undefined && 'missing' in asked && asked.missing !== 'absent' && name === SCHEDULER;
+    if (asked !== undefined && ('answer' in asked || (isFinal && election !== 'forbidden'))) return asked;
+    // A Lease outlives its Deployment, so the cluster may have the Service now.
+    first ??= asked;
+  }
+  const last = await askService(cluster, query);
+  return 'missing' in last && last.missing === 'absent' ? (first ?? last) : last;
+}
+
+async function askLeader(
+  { access }: Cluster,
+  name: string,
+  election: Election | undefined,
+  query: Query,
+): Promise<Asked | undefined> {
+  if (election === undefined) return undefined;
+  const { leader: pod } = election;
+  if (pod === undefined) return { missing: 'absent', why: `no replica of ${name} leads` };
+  const [{ openPortForward }, { getOver }] = await Promise.all([import('./port-forward.ts'), import('./http-over.ts')]);
+  const signal = AbortSignal.timeout(DEADLINE * 1000);
+  try {
+    const stream = await openPortForward(access, { namespace: NAMESPACE, pod, port: LOOPBACK_PORT }, signal);
+    try {
+      const { status, text } = await getOver(stream, `/explain?${new URLSearchParams(query)}`);
+      if (status === 200) return { answer: JSON.parse(text) };
+      return { missing: 'silent', why: `the extender in pod ${pod} did not answer (${firstLine(text) || status})` };
+    } finally {
+      stream.destroy();
+    }
+  } catch (error) {
+    return whyNotForwarded(error, name, pod, signal);
+  }
+}
+
+function whyNotForwarded(error: unknown, name: string, pod: string, signal: AbortSignal): Asked {
+  const { status = 0, message } = error as Error & { readonly status?: number };
+  if (status === 403) return denied('pods/portforward');
+  if (status === 404) return { missing: 'absent', why: `the pod ${pod}, which leads ${name}, is gone` };
+  const said =
+    status >= 500 ? `${status}: is the kubelet of its node reachable?` : signal.aborted ? 'no answer in time' : message;
+  return { missing: 'silent', why: `the extender in pod ${pod} did not answer (${firstLine(said)})` };
+}
+
+async function askService({ client }: Cluster, query: Query): Promise<Asked> {
+  try {
+    return { answer: await client.get(`${SERVICE_PROXY}/explain`, { query, timeout: DEADLINE }) };
+  } catch (error) {
+    if (!(error instanceof KubeError)) throw error;
+    const { status, message } = error;
+    if (status === 403) return denied('services/proxy');
+    if (status === 404) return { missing: 'absent', why: 'the extender is not reached through the API server' };
+    if (status === 503) {
+      return { missing: 'silent', why: 'the extender does not answer (no active replica behind its Service)' };
+    }
+    const said = status === 0 ? kubeLine(error) : message;
+    return { missing: 'silent', why: `the extender did not answer (${said})` };
+  }
+}
+
+function unlessForbidden(error: unknown): 'forbidden' {
+  if (error instanceof KubeError && error.status === 403) return 'forbidden';
+  throw error;
+}
+
+const firstLine = (text: string) => text.trim().split('\n')[0] ?? '';

@@ -1,0 +1,52 @@
+import type { KubeClient } from '../../kube/client.ts';
+import { type Lease, lease } from '../../kube/resources.ts';
+import { NAMESPACE } from '../../model/names.ts';
+import { readOne } from '../support/lists.ts';
+
+/** Plumbline's kube-scheduler: the name of its Deployment, of its Lease, and the schedulerName of its pods. */
+export const SCHEDULER = 'plumbline-scheduler';
+/** The extender behind a Service: the name of its Deployment, its Service and its Lease. */
+export const SERVICE = 'plumbline-scheduler-plugin';
+
+/** Seconds without a renewal. Holders renew every 1 or 2 s; the rest covers clocks that differ from this machine's. */
+export const OVERDUE = 60;
+
+/** Who leads, as a Lease in plumbline-system says. */
+export interface Election {
+  /** Name of the leader's pod; undefined: the Lease is released, or its holder is no pod. */
+  readonly leader: string | undefined;
+  /** Seconds since the last renewal, by this machine's clock; undefined: never renewed. */
+  readonly age: number | undefined;
+}
+
+const POD_NAME = /^[a-z0-9](?:[-.a-z0-9]{0,251}[a-z0-9])?$/;
+
+/** @param name of the Lease @param now milliseconds since 1970 @returns undefined if there is no such Lease @throws KubeError */
+export async function readElection(
+  client: Pick<KubeClient, 'get'>,
+  name: string,
+  now: number,
+): Promise<Election | undefined> {
+  const path = `/apis/coordination.k8s.io/v1/namespaces/${NAMESPACE}/leases/${name}`;
+  const found = await readOne(client, path, lease);
+  return found && electionOf(found, now);
+}
+
+/** Holders call themselves `<pod name>_<random>`. */
+export function electionOf({ spec }: Lease, now: number): Election {
+  const holder = spec?.holderIdentity ?? '';
+  const pod = holder.slice(0, Math.max(0, holder.lastIndexOf('_')));
+  const renewed = Date.parse(spec?.renewTime ?? '');
+  return {
+    leader: POD_NAME.test(pod) ? pod : undefined,
+    age: Number.isNaN(renewed) ? undefined : (now - renewed) / 1000,
+  };
+}
+
+/** Why nothing leads; undefined: something does. */
+export function leaderless(name: string, election: Election | undefined): string | undefined {
+  if (election?.leader === undefined) return `no replica of ${name} leads`;
+  const { age } = election;
+  if (age === undefined || age <= OVERDUE) return undefined;
+  return `the Lease ${name} was last renewed ${Math.round(age)} s ago`;
+}

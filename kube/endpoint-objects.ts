@@ -1,0 +1,127 @@
+import { isIPv6 } from 'node:net';
+import { isDeepStrictEqual } from 'node:util';
+import * as z from 'zod';
+import { objectMeta } from './resources.ts';
+
+/** The endpoint of a Service without a selector. */
+export interface Endpoint {
+  readonly address: string;
+  readonly port: number;
+  /** The port's name in the Service. */
+  readonly portName: string;
+  readonly nodeName?: string | undefined;
+  /** The pod that has the address, in the Service's namespace: the API server proxies to pods only. */
+  readonly podName?: string | undefined;
+}
+
+/** One of the two objects that publish the endpoints of a Service, of the Service's name. */
+export interface EndpointObject {
+  readonly collection: string;
+  /** The object that publishes this endpoint alone, or none. */
+  object(endpoint: Endpoint | undefined): { readonly metadata: object };
+  /** Whether an object that was read publishes exactly what `wanted` does, labels included. @throws ZodError */
+  isAs(read: unknown, wanted: object): boolean;
+  /** Whether an object that was read publishes this endpoint's address. @throws ZodError */
+  names(read: unknown, endpoint: Endpoint): boolean;
+}
+
+const metadata = objectMeta.transform(({ labels }) => ({ labels }));
+const targetRef = z.object({ kind: z.string().nullish(), name: z.string().nullish() }).nullish();
+const ports = z
+  .array(z.object({ name: z.string().nullish(), port: z.number().nullish(), protocol: z.string().nullish() }))
+  .nullish();
+
+/** What kube-proxy goes by: fields that it does not read are left out. */
+const slice = z.object({
+  metadata,
+  addressType: z.string(),
+  endpoints: z
+    .array(
+      z.object({
+        addresses: z.array(z.string()),
+        conditions: z
+          .object({
+            ready: z.boolean().nullish(),
+            serving: z.boolean().nullish(),
+            terminating: z.boolean().nullish(),
+          })
+          .nullish(),
+        hints: z.unknown().optional(),
+        nodeName: z.string().nullish(),
+        targetRef,
+      }),
+    )
+    .nullish()
+    .transform((list) => list ?? []),
+  ports,
+});
+
+const endpoints = z.object({
+  metadata,
+  subsets: z
+    .array(
+      z.object({
+        addresses: z.array(z.object({ ip: z.string(), nodeName: z.string().nullish(), targetRef })).nullish(),
+        notReadyAddresses: z.array(z.unknown()).nullish(),
+        ports,
+      }),
+    )
+    .nullish()
+    .transform((list) => list ?? []),
+});
+
+export function endpointSliceOf(namespace: string, service: string): EndpointObject {
+  const own = {
+    'kubernetes.io/service-name': service,
+    'endpointslice.kubernetes.io/managed-by': 'plumbline-scheduler-plugin',
+  };
+  return {
+    collection: `/apis/discovery.k8s.io/v1/namespaces/${namespace}/endpointslices`,
+    object: (endpoint) => ({
+      apiVersion: 'discovery.k8s.io/v1',
+      kind: 'EndpointSlice',
+      metadata: { name: service, namespace, labels: own },
+      addressType: endpoint !== undefined && isIPv6(endpoint.address) ? 'IPv6' : 'IPv4',
+      endpoints: listOf(endpoint, ({ address, ...of }) => ({
+        addresses: [address],
+        conditions: { ready: true },
+        ...whose(namespace, of),
+      })),
+      ports: listOf(endpoint, portOf),
+    }),
+    isAs: (read, wanted) => isDeepStrictEqual(slice.parse(read), slice.parse(wanted)),
+    names: (read, { address }) => slice.parse(read).endpoints.some((one) => one.addresses.includes(address)),
+  };
+}
+
+export function endpointsOf(namespace: string, service: string): EndpointObject {
+  // The control plane would mirror the object into a second slice.
+  const own = { 'endpointslice.kubernetes.io/skip-mirror': 'true' };
+  return {
+    collection: `/api/v1/namespaces/${namespace}/endpoints`,
+    object: (endpoint) => ({
+      apiVersion: 'v1',
+      kind: 'Endpoints',
+      metadata: { name: service, namespace, labels: own },
+      subsets: listOf(endpoint, (one) => ({
+        addresses: [{ ip: one.address, ...whose(namespace, one) }],
+        ports: [portOf(one)],
+      })),
+    }),
+    isAs: (read, wanted) => isDeepStrictEqual(endpoints.parse(read), endpoints.parse(wanted)),
+    names: (read, { address }) =>
+      endpoints.parse(read).subsets.some((one) => one.addresses?.some(({ ip }) => ip === address)),
+  };
+}
+
+function listOf<T>(endpoint: Endpoint | undefined, item: (endpoint: Endpoint) => T): T[] {
+  return endpoint === undefined ? [] : [item(endpoint)];
+}
+
+const portOf = ({ port, portName }: Endpoint) => ({ name: portName, port, protocol: 'TCP' });
+
+/** The node and the pod of an address, in the form that both objects have for them. */
+const whose = (namespace: string, { nodeName, podName }: Pick<Endpoint, 'nodeName' | 'podName'>) => ({
+  ...(nodeName !== undefined && { nodeName }),
+  ...(podName !== undefined && { targetRef: { kind: 'Pod', namespace, name: podName } }),
+});

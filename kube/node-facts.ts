@@ -1,0 +1,25 @@
+import { integralCpus } from '../model/quantity.ts';
+import type { NodeFacts } from '../model/report/check.ts';
+import type { Node } from './resources.ts';
+
+const ARCH_LABEL = 'kubernetes.io/arch';
+
+/** What a Node object says of its machine. */
+export function factsOfNode({
+  metadata,
+  status,
+}: {
+  readonly metadata: Pick<Node['metadata'], 'labels'>;
+  readonly status?: Pick<NonNullable<Node['status']>, 'capacity'> | undefined;
+}): NodeFacts {
+  const { cpu } = status?.capacity ?? {};
+  return { cpus: cpu === undefined ? undefined : wholeOrNone(cpu), arch: metadata.labels?.[ARCH_LABEL] };
+}
+
+function wholeOrNone(quantity: string): number | undefined {
+  try {
+    return integralCpus(quantity);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,55 @@
+import type { Kubelet } from '../kubelet/kubelet.ts';
+import type { KubeletState } from '../kubelet/state.ts';
+import { alignsOrRefuses, type PlacementHost, type PlacementNeeds, withoutPods } from './needs.ts';
+import { judge } from './place.ts';
+
+/**
+ * Of pods that are bound to a node and that its report does not show yet: those that its kubelet would refuse now, or
+ * give unsuitable CPUs, if it admits them in the order in which they were bound.
+ *
+ * All of them fitted in every order when they were promised their places. Where the kubelet aligns (restricted,
+ * single-numa-node), a pod that ends can move the place of one in flight, and another no longer fits. Only the order of
+ * binding counts here, since an eviction costs the pod its start: an order that may not come about is no reason for one.
+ *
+ * @param pods in the order of their binding
+ * @param gone of the pods that the report shows: those that have ended since, as far as is known. A place counts as lost
+ * only if it is lost with and without them.
+ */
+export function lostPlaces(
+  node: PlacementHost,
+  pods: readonly PlacementNeeds[],
+  gone: ReadonlySet<string>,
+): ReadonlySet<string> {
+  const { kubelet, state } = node;
+  if ('unpredictable' in kubelet || !state || !alignsOrRefuses(node)) return NONE;
+  const lost = refusedInOrder(node, kubelet, state, pods);
+  if (lost.size === 0 || gone.size === 0) return lost;
+  const after = withoutPods(node, gone);
+  const lostAfter = after.state ? refusedInOrder(after, kubelet, after.state, pods) : NONE;
+  return new Set([...lost].filter((uid) => lostAfter.has(uid)));
+}
+
+const NONE: ReadonlySet<string> = new Set();
+/** Pods that are predicted: on the largest hosts (512 CPUs, 8 NUMA nodes) each takes milliseconds. Later ones have their turn once the report shows the first. */
+const MOST = 8;
+/** The same on a host of more NUMA nodes than FEW: predicting tries their combinations. */
+const MOST_OF_MANY = 2;
+const FEW = 4;
+
+function refusedInOrder(
+  node: PlacementHost,
+  kubelet: Kubelet,
+  start: KubeletState,
+  pods: readonly PlacementNeeds[],
+): ReadonlySet<string> {
+  const refused = new Set<string>();
+  const most = node.host.cells.length > FEW ? MOST_OF_MANY : MOST;
+  let state = start;
+  for (const pod of pods.slice(0, most)) {
+    if (start.assignments.has(pod.request.uid)) continue;
+    const verdict = judge(pod, node, kubelet, state);
+    if ('reason' in verdict) refused.add(pod.request.uid);
+    else state = verdict.admission.state;
+  }
+  return refused;
+}

@@ -1,0 +1,39 @@
+/** Cuts a stream into lines, each of at most so many bytes. Each byte is looked at and copied once. */
+export interface LineReader {
+  /** @returns the lines that the chunk completes @throws RangeError if one is longer; the stream is of no use then */
+  read(chunk: Buffer): string[];
+}
+
+const NEWLINE = 10;
+
+/** @param longest bytes */
+export function createLineReader(longest: number): LineReader {
+  let held: Buffer = Buffer.alloc(0);
+  let size = 0;
+
+  const take = (part: Buffer) => {
+    const needed = size + part.length;
+    if (needed > longest) throw new RangeError(`a line of more than ${longest} bytes`);
+    if (needed > held.length) {
+      const larger = Buffer.allocUnsafe(Math.min(longest, Math.max(needed, held.length * 2)));
+      held.copy(larger, 0, 0, size);
+      held = larger;
+    }
+    size += part.copy(held, size);
+  };
+
+  return {
+    read(chunk) {
+      const lines: string[] = [];
+      let begin = 0;
+      for (let end = chunk.indexOf(NEWLINE); end >= 0; end = chunk.indexOf(NEWLINE, begin)) {
+        take(chunk.subarray(begin, end));
+        lines.push(held.toString('utf8', 0, size));
+        size = 0;
+        begin = end + 1;
+      }
+      take(chunk.subarray(begin));
+      return lines;
+    },
+  };
+}

@@ -1,0 +1,33 @@
+import { existsSync } from 'node:fs';
+import type { Socket } from 'node:net';
+import koffi from 'koffi';
+
+const SOL_SOCKET = 1;
+const SO_PEERCRED = 17;
+/** pid, uid, gid. */
+const CREDENTIALS = 3;
+
+type SocketCall = (fd: number, level: number, option: number, value: Int32Array, length: Uint32Array) => number;
+
+/**
+ * The process that listens at the other end of a Unix socket, as the kernel knows it: its id in this process's PID
+ * namespace. Undefined if it is not in it, or the kernel does not say.
+ * Source: unix(7), SO_PEERCRED.
+ */
+export function peerOf(socket: Socket): number | undefined {
+  const { _handle: handle } = socket as unknown as { _handle?: { fd?: number } | null };
+  if (handle?.fd === undefined || handle.fd < 0) return undefined;
+  const getsockopt: SocketCall = koffi
+    .load(null)
+    .func('int getsockopt(int fd, int level, int option, _Inout_ int32_t *value, _Inout_ uint32_t *length)');
+  const credentials = new Int32Array(CREDENTIALS);
+  const length = new Uint32Array([credentials.byteLength]);
+  if (getsockopt(handle.fd, SOL_SOCKET, SO_PEERCRED, credentials, length) !== 0) return undefined;
+  const [pid = 0] = credentials;
+  return pid > 0 ? pid : undefined;
+}
+
+/** Whether a thread is one of a process's at this moment. */
+export function isThreadOf(pid: number, tid: number): boolean {
+  return existsSync(`/proc/${pid}/task/${tid}`);
+}

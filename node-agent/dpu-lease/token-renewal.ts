@@ -1,0 +1,133 @@
+import { closeSync, fsyncSync, openSync, readFileSync, renameSync, rmSync, writeSync } from 'node:fs';
+import * as z from 'zod';
+import type { KubeClient } from '../../kube/client.ts';
+import type { Logger } from '../../runtime/log.ts';
+import { Backoff, sleep } from '../../runtime/time.ts';
+import type { AgentMetrics } from '../metrics.ts';
+import { createProblemLog } from '../problem-log.ts';
+import { readTokenClaims, type TokenClaims } from './token-claims.ts';
+
+/** Seconds for which a token is requested: a day, the most that the policy plumbline-dpu-tokens allows. */
+export const TOKEN_LIFETIME = 86_400;
+/** Seconds between two looks at the file, at most: clocks are set, and a token may be put there by hand. */
+const LOOK = 60;
+/** Seconds that clocks may differ without being wrong. */
+const CLOCK_SLACK = 300;
+/** Seconds before a renewal that failed is tried again, at first and at most. */
+const RETRY = { first: 5, most: 300 };
+
+export interface TokenRenewalDeps {
+  readonly client: KubeClient;
+  /** The kubeconfig's tokenFile, which the client reads for each request. */
+  readonly tokenFile: string;
+  readonly log: Logger;
+  readonly metrics: AgentMetrics;
+  /** Milliseconds since the epoch. */
+  readonly wallClock: () => number;
+  /** Seconds of a monotonic clock. */
+  readonly now: () => number;
+  /** For tests: seconds to wait. */
+  readonly wait?: (seconds: number, signal: AbortSignal) => Promise<void>;
+}
+
+/** A token that this process requested. Its age is known by the monotonic clock, whatever the DPU's own clock says. */
+interface Obtained {
+  readonly token: string;
+  readonly lifetime: number;
+  readonly at: number;
+}
+
+const tokenRequest = z.object({ status: z.object({ token: z.string().min(1) }) });
+
+/**
+ * Keeps a DPU's credential valid: requests a new token of the same account before the one in the file expires, and
+ * replaces the file in one step. One that this agent requested is replaced when half of its lifetime is left; one that was
+ * put there by hand when less than half a day is left, so that it may be as short-lived as it has to be to get there.
+ */
+export function createTokenRenewal(deps: TokenRenewalDeps) {
+  const { client, tokenFile, log, metrics, wallClock, now, wait = sleep } = deps;
+  const problems = createProblemLog(log);
+  const backoff = new Backoff(RETRY);
+  let obtained: Obtained | undefined;
+
+  /** Seconds that the token is valid for, and how many of them may be left when it is replaced. */
+  const validity = (token: string, { issued, expires }: TokenClaims) => {
+    const own = obtained;
+    if (own?.token === token) return { left: own.lifetime - (now() - own.at), least: own.lifetime / 2 };
+    const clock = wallClock() / 1000;
+    // A clock before the token's issue says nothing of its age.
+    return { left: clock < issued - CLOCK_SLACK ? 0 : expires - clock, least: TOKEN_LIFETIME / 2 };
+  };
+
+  /** @throws KubeError, PlumblineError, Error of the system */
+  const renew = async ({ namespace, account }: TokenClaims, signal: AbortSignal): Promise<void> => {
+    const at = now();
+    const path = `/api/v1/namespaces/${namespace}/serviceaccounts/${account}/token`;
+    const body = {
+      apiVersion: 'authentication.k8s.io/v1',
+      kind: 'TokenRequest',
+      spec: { expirationSeconds: TOKEN_LIFETIME },
+    };
+    const { token } = tokenRequest.parse(await client.create(path, body, { signal })).status;
+    // The API server may give less than was asked for.
+    const { issued, expires } = readTokenClaims(token);
+    replaceToken(tokenFile, token);
+    obtained = { token, lifetime: expires - issued, at };
+    log.info({ account, lifetime: obtained.lifetime }, 'renewed the token of this DPU');
+  };
+
+  /** One look at the file. @returns seconds until the next is due @throws what renewing throws */
+  const look = async (signal: AbortSignal): Promise<number> => {
+    const token = readFileSync(tokenFile, 'utf8').trim();
+    const claims = readTokenClaims(token);
+    const { left, least } = validity(token, claims);
+    metrics.dpuTokenExpiry.set(left);
+    if (left > least) return Math.min(LOOK, Math.max(1, left - least));
+    await renew(claims, signal);
+    metrics.dpuTokenExpiry.set(obtained?.lifetime ?? 0);
+    return LOOK;
+  };
+
+  return {
+    /** The duty. */
+    async run(signal: AbortSignal): Promise<void> {
+      while (!signal.aborted) {
+        let next: number;
+        try {
+          next = await look(signal);
+          backoff.reset();
+          problems.gone();
+        } catch (err) {
+          if (signal.aborted) break;
+          metrics.dpuTokenFailures.inc();
+          problems.met(err, `the token in ${tokenFile} cannot be renewed, trying on until it expires and after`);
+          next = backoff.next();
+        }
+        await wait(next, signal).catch(() => undefined);
+      }
+    },
+  };
+}
+
+/**
+ * Replaces the file in one step, readable for its owner only: a reader sees the old token or the new one, also after a loss
+ * of power.
+ * @throws Error of the system
+ */
+function replaceToken(path: string, token: string): void {
+  const temporary = `${path}.${process.pid}.tmp`;
+  rmSync(temporary, { force: true });
+  try {
+    const file = openSync(temporary, 'wx', 0o600);
+    try {
+      writeSync(file, `${token}\n`);
+      fsyncSync(file);
+    } finally {
+      closeSync(file);
+    }
+    renameSync(temporary, path);
+  } catch (error) {
+    rmSync(temporary, { force: true });
+    throw error;
+  }
+}

@@ -1,0 +1,52 @@
+import { X509Certificate } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import type { CertificateFiles } from './certificate.ts';
+import { Gauge, type Registry } from './metrics.ts';
+
+/**
+ * When certificates end, in seconds since 1970:
+ * - serving: the server's own, as it is in use;
+ * - authority: the CA in the same Secret, which callers trust;
+ * - client: the one that the last known caller has shown.
+ */
+export type Expiries = ReadonlyMap<Certificate, number>;
+type Certificate = 'serving' | 'authority' | 'client';
+
+/** The CA's certificate in a Secret of cert-manager, next to tls.crt. */
+const AUTHORITY = 'ca.crt';
+
+/** Of a serving certificate, and of its CA if there is a file of it. */
+export async function readExpiries(cert: string | Buffer, { certFile, clientCaFile }: CertificateFiles) {
+  const expiries = new Map<Certificate, number>([['serving', endOf(new X509Certificate(cert).validTo)]]);
+  const authority = await readFile(clientCaFile ?? join(dirname(certFile), AUTHORITY), 'utf8').catch(() => '');
+  const ends = certificatesOf(authority).map(({ validTo }) => endOf(validTo));
+  // While a bundle holds an old CA and a new one, the new one counts.
+  if (ends.length > 0) expiries.set('authority', Math.max(...ends));
+  return expiries;
+}
+
+/** @param validTo as OpenSSL prints it */
+export const endOf = (validTo: string) => Date.parse(validTo) / 1000;
+
+function certificatesOf(pem: string): X509Certificate[] {
+  const blocks = pem.match(/-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g) ?? [];
+  try {
+    return blocks.map((block) => new X509Certificate(block));
+  } catch {
+    return [];
+  }
+}
+
+export function registerCertificateMetrics(registry: Registry, server: { readonly expiries: Expiries }): void {
+  new Gauge({
+    name: 'plumbline_certificate_expiry_timestamp_seconds',
+    help: 'When a certificate ends (serving, its authority, the client that called last), in seconds since 1970',
+    labelNames: ['certificate'],
+    registers: [registry],
+    collect() {
+      this.reset();
+      for (const [certificate, end] of server.expiries) this.set({ certificate }, end);
+    },
+  });
+}

@@ -1,0 +1,83 @@
+import type { IncomingMessage, Server } from 'node:http';
+import type { Socket } from 'node:net';
+
+/**
+ * Caps a server's connections. At the cap a new one takes the place of the connection that has done least for longest: one
+ * that never asked anything, then one that is idle, then one whose request is still coming in. Whoever is being answered
+ * stays; if all are, the new connection is closed.
+ */
+export interface ConnectionLimit {
+  readonly open: number;
+  /** Connections that were closed to make room, and new ones that found none. */
+  readonly evicted: number;
+}
+
+type State = 'silent' | 'idle' | 'sending' | 'answered';
+
+interface Connection {
+  readonly socket: Socket;
+  state: State;
+}
+
+/** The order in which connections make room. */
+const EXPENDABLE: readonly State[] = ['silent', 'idle', 'sending'];
+
+export function limitConnections(server: Server, most: number): ConnectionLimit {
+  /** By peer, oldest first: a TLS connection and the TCP connection under it have the same. */
+  const connections = new Map<string, Connection>();
+  let evicted = 0;
+
+  const makeRoom = (): boolean => {
+    for (const state of EXPENDABLE) {
+      for (const [peer, connection] of connections) {
+        if (connection.state !== state) continue;
+        connections.delete(peer);
+        connection.socket.destroy();
+        return true;
+      }
+    }
+    return false;
+  };
+
+  server.on('connection', (socket: Socket) => {
+    const peer = peerOf(socket);
+    // The second time it is the connection after its handshake.
+    if (connections.has(peer)) return;
+    if (connections.size >= most) {
+      evicted++;
+      if (!makeRoom()) {
+        socket.destroy();
+        return;
+      }
+    }
+    connections.set(peer, { socket, state: 'silent' });
+    socket.once('close', () => {
+      if (connections.get(peer)?.socket === socket) connections.delete(peer);
+    });
+  });
+
+  server.on('request', (request: IncomingMessage, response) => {
+    const connection = connections.get(peerOf(request.socket));
+    if (connection === undefined) return;
+    connection.state = 'sending';
+    request.once('end', () => {
+      connection.state = 'answered';
+    });
+    response.once('close', () => {
+      connection.state = 'idle';
+    });
+  });
+
+  return {
+    get open() {
+      return connections.size;
+    },
+    get evicted() {
+      return evicted;
+    },
+  };
+}
+
+function peerOf({ remoteAddress, remotePort }: Socket): string {
+  return `${remoteAddress} ${remotePort}`;
+}

@@ -1,0 +1,47 @@
+import { PlumblineError } from '../model/errors.ts';
+
+/** JSON that would take far more memory than its text. */
+export class JsonTooLarge extends PlumblineError {
+  constructor(message: string) {
+    super('json', message);
+  }
+}
+
+/** Values and nesting of the largest objects that Kubernetes stores stay far below. */
+const MOST_VALUES = 100_000;
+const DEEPEST = 500;
+
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+const COMMA = 0x2c;
+const OPEN_BRACE = 0x7b;
+const CLOSE_BRACE = 0x7d;
+const OPEN_BRACKET = 0x5b;
+const CLOSE_BRACKET = 0x5d;
+
+/**
+ * Refuses JSON of very many values before it is decoded: an empty object is two bytes of text and thirty times that in
+ * memory. One pass over the bytes; whether they are JSON at all is left to the decoder.
+ * @throws JsonTooLarge
+ */
+export function assertBoundedJson(bytes: Uint8Array): void {
+  let values = 0;
+  let depth = 0;
+  for (let at = 0; at < bytes.length; at++) {
+    const byte = bytes[at]!;
+    if (byte === QUOTE) at = endOfString(bytes, at + 1);
+    else if (byte === COMMA) values++;
+    else if (byte === OPEN_BRACE || byte === OPEN_BRACKET) {
+      values++;
+      if (++depth > DEEPEST) throw new JsonTooLarge(`the body is nested deeper than ${DEEPEST} levels`);
+    } else if (byte === CLOSE_BRACE || byte === CLOSE_BRACKET) depth--;
+    if (values > MOST_VALUES) throw new JsonTooLarge(`the body has more than ${MOST_VALUES} values`);
+  }
+}
+
+/** Where the string's closing quote is, or the end. */
+function endOfString(bytes: Uint8Array, from: number): number {
+  let at = from;
+  while (at < bytes.length && bytes[at] !== QUOTE) at += bytes[at] === BACKSLASH ? 2 : 1;
+  return at;
+}

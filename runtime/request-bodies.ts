@@ -1,0 +1,197 @@
+import type { IncomingMessage } from 'node:http';
+import { PlumblineError } from '../model/errors.ts';
+import { type Lent, lentFree } from './buffer-pool.ts';
+import { assertBoundedJson, JsonTooLarge } from './json-bounds.ts';
+
+/** A body that is not taken; `status` is the HTTP status that says so. */
+export class BodyError extends PlumblineError {
+  readonly status: 400 | 408 | 413 | 503;
+
+  constructor(status: 400 | 408 | 413 | 503, message: string, options?: ErrorOptions) {
+    super('request-body', message, options);
+    this.status = status;
+  }
+}
+
+export interface BodyLimits {
+  /** Bytes of one body. */
+  readonly largest: number;
+  /** Bytes of all bodies of the process that are coming in or being worked on. Default 24 MiB. */
+  readonly total?: number;
+  /** Seconds for one body to come in. Default 5: callers are the API server and the scheduler, over a short way. */
+  readonly seconds?: number;
+}
+
+/** Where the bytes of one body go. */
+export interface BodySink {
+  write(chunk: Buffer): void;
+  /** All bytes; to be given back with `release`. */
+  finish(): Lent;
+  /** The body is given up. */
+  drop(): void;
+}
+
+/**
+ * Reads the bodies of a server's requests within limits that hold for the whole process, since callers need not be who
+ * they should be: sizes, a deadline, and the bytes in flight. Where those run out, the oldest large body that is still
+ * coming in is given up: a caller that sends at once is never that one. Only so many bytes are worked on at a time, since
+ * what is made of a body takes many times its size; other bodies wait for their turn.
+ */
+export interface RequestBodies {
+  /**
+   * Resolves when the body is there and it is its turn.
+   * @throws BodyError
+   */
+  read(request: IncomingMessage, sink?: BodySink): Promise<Lent>;
+  /** Bytes in flight. */
+  readonly bytes: number;
+  /** Bodies that were given up because the bytes in flight ran out. */
+  readonly evicted: number;
+}
+
+const TOTAL = 24 * 1024 * 1024;
+const SECONDS = 5;
+/** Bytes of a body that is always taken: what nearly all reviews and calls have. The cap on connections bounds these. */
+const SMALL = 64 * 1024;
+/** Bytes of bodies that are worked on at a time; a larger one is worked on alone. */
+const WORKED_ON = 2 * 1024 * 1024;
+
+interface Coming {
+  size: number;
+  readonly giveUp: () => void;
+}
+
+export function createRequestBodies({ largest, total = TOTAL, seconds = SECONDS }: BodyLimits): RequestBodies {
+  /** Bodies that are coming in, oldest first. */
+  const coming = new Set<Coming>();
+  let bytes = 0;
+  let evicted = 0;
+  const turns = createTurns(WORKED_ON);
+
+  /** Makes room for a body that has grown. @returns whether it may stay */
+  const makeRoom = (grown: Coming): boolean => {
+    if (bytes <= total || grown.size <= SMALL) return true;
+    for (const one of coming) {
+      if (one === grown) break;
+      if (one.size <= SMALL) continue;
+      evicted++;
+      one.giveUp();
+      if (bytes <= total) return true;
+    }
+    return bytes <= total;
+  };
+
+  const receive = (request: IncomingMessage, sink: BodySink): Promise<{ lent: Lent; size: number }> =>
+    new Promise((resolve, reject) => {
+      const settle = (act: () => void) => {
+        request.off('data', onData).off('end', onEnd).off('error', onError);
+        clearTimeout(late);
+        coming.delete(body);
+        act();
+      };
+      const fail = (error: BodyError) =>
+        settle(() => {
+          bytes -= body.size;
+          sink.drop();
+          // A caller that still sends would not read the answer; what it sends is not kept.
+          request.resume();
+          reject(error);
+        });
+      const body: Coming = {
+        size: 0,
+        giveUp: () => fail(new BodyError(503, `more than ${total} bytes of requests are in flight; try again`)),
+      };
+      const onData = (chunk: Buffer) => {
+        if (body.size + chunk.length > largest) {
+          fail(new BodyError(413, `the body is larger than ${largest} bytes`));
+          return;
+        }
+        body.size += chunk.length;
+        bytes += chunk.length;
+        if (!makeRoom(body)) {
+          evicted++;
+          body.giveUp();
+          return;
+        }
+        sink.write(chunk);
+      };
+      const onEnd = () => settle(() => resolve({ lent: sink.finish(), size: body.size }));
+      const onError = (cause: Error) => fail(new BodyError(400, 'the body ended early', { cause }));
+      const late = setTimeout(
+        () => fail(new BodyError(408, `the body did not come in within ${seconds} s`)),
+        seconds * 1000,
+      );
+      late.unref();
+      const announced = Number(request.headers['content-length'] ?? 0);
+      coming.add(body);
+      request.on('data', onData).on('end', onEnd).on('error', onError);
+      if (announced > largest) fail(new BodyError(413, `the body is larger than ${largest} bytes`));
+    });
+
+  return {
+    async read(request, sink = chunkSink()) {
+      const { lent, size } = await receive(request, sink);
+      const release = () => {
+        bytes -= size;
+        lent.release();
+      };
+      const endTurn = await turns.take(size);
+      const end = () => {
+        release();
+        endTurn();
+      };
+      try {
+        if (size > SMALL) assertBoundedJson(lent.bytes);
+      } catch (error) {
+        end();
+        if (error instanceof JsonTooLarge) throw new BodyError(413, error.message, { cause: error });
+        throw error;
+      }
+      return { bytes: lent.bytes, release: end };
+    },
+    get bytes() {
+      return bytes;
+    },
+    get evicted() {
+      return evicted;
+    },
+  };
+}
+
+/** Work by its weight, first come first served: what exceeds the free budget waits. */
+function createTurns(capacity: number) {
+  const waiting: { readonly weight: number; readonly begin: () => void }[] = [];
+  let free = capacity;
+  const next = () => {
+    for (let first = waiting[0]; first !== undefined && first.weight <= free; first = waiting[0]) {
+      waiting.shift();
+      free -= first.weight;
+      first.begin();
+    }
+  };
+  return {
+    /** @returns what ends the turn */
+    async take(size: number): Promise<() => void> {
+      const weight = Math.min(size, capacity);
+      if (waiting.length > 0 || weight > free) {
+        await new Promise<void>((begin) => waiting.push({ weight, begin }));
+      } else free -= weight;
+      return () => {
+        free += weight;
+        next();
+      };
+    },
+  };
+}
+
+/** Keeps the chunks as they come: a body in one piece is not copied. */
+export function chunkSink(): BodySink {
+  let chunks: Buffer[] = [];
+  return {
+    write: (chunk) => void chunks.push(chunk),
+    finish: () => lentFree(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks)),
+    drop: () => {
+      chunks = [];
+    },
+  };
+}

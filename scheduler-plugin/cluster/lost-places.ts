@@ -1,0 +1,62 @@
+import type { Claim } from '../../model/claims/claim.ts';
+import type { Ledger } from '../../model/claims/ledger.ts';
+import { lostPlaces } from '../../model/placement/lost-places.ts';
+import type { Fleet } from './fleet.ts';
+import type { PodNeeds } from './pod-needs.ts';
+
+const NONE: ReadonlySet<string> = new Set();
+
+/**
+ * Bound pods that no longer get the place they were promised, by node. What was found is kept until the node's report or
+ * its claims change: all pods that start on a node are asked about in one go.
+ */
+export class LostPlaces {
+  readonly #fleet: Fleet;
+  readonly #ledger: Ledger<PodNeeds>;
+  readonly #found = new Map<string, ReadonlySet<string>>();
+
+  constructor(fleet: Fleet, ledger: Ledger<PodNeeds>) {
+    this.#fleet = fleet;
+    this.#ledger = ledger;
+  }
+
+  /** The node's report or its claims have changed. */
+  changed(node: string): void {
+    this.#found.delete(node);
+  }
+
+  /** Uids of the pods, of those that were promised a place there. */
+  on(node: string): ReadonlySet<string> {
+    const id = this.#fleet.names.find(node);
+    if (id < 0 || this.#fleet.held(id) === 0 || this.#fleet.trusted(id) === undefined) return NONE;
+    let found = this.#found.get(node);
+    if (found === undefined) {
+      found = this.#find(node, id);
+      this.#found.set(node, found);
+    }
+    return found;
+  }
+
+  /** Of the pods that the node's report shows: those that are not bound there any more, by what the API server says. */
+  goneFrom(id: number): ReadonlySet<string> {
+    const node = this.#fleet.names.nameOf(id) ?? '';
+    let gone: Set<string> | undefined;
+    for (const { podUID } of this.#fleet.assignments(id)) {
+      if (!this.#ledger.isBoundTo(podUID, node)) gone = (gone ?? new Set()).add(podUID);
+    }
+    return gone ?? NONE;
+  }
+
+  #find(node: string, id: number): ReadonlySet<string> {
+    const host = this.#fleet.host(id);
+    if (host === undefined) return NONE;
+    const claims = this.#ledger.heldOn(node).filter((claim) => claim.kind === 'bound' && wasPredicted(claim, node));
+    const needs = claims.map(({ pod }) => pod);
+    return lostPlaces(host, needs, this.goneFrom(id));
+  }
+}
+
+/** A claim that was found, as of a static pod, was never checked against the others. */
+function wasPredicted({ places }: Claim<PodNeeds>, node: string): boolean {
+  return places.get(node)?.cpus !== undefined;
+}

@@ -1,0 +1,66 @@
+import type { KubeClient } from '../../kube/client.ts';
+import { isConflict, isNotFound, KubeError } from '../../kube/errors.ts';
+import type { PodView } from '../cluster/pod-view.ts';
+
+/**
+ * - evicted, deleted: the API server has accepted it.
+ * - gone: there is no such pod any more.
+ * - changed: the pod has changed since it was looked at.
+ * - refused: by a disruption budget, by KubeVirt, or because the extender may not delete pods.
+ * - failed: for any other reason.
+ */
+export type RemovalOutcome = 'evicted' | 'deleted' | 'gone' | 'changed' | 'refused' | 'failed';
+
+export interface Removal {
+  readonly outcome: RemovalOutcome;
+  /** Of a removal that was refused or has failed. */
+  readonly error?: unknown;
+}
+
+/**
+ * virt-api's webhook for pods/eviction, as the API server names it in its answer (KubeVirt's
+ * pkg/virt-operator/resource/generate/components/webhooks.go). It denies with status 429, as a disruption budget does.
+ */
+const INTERCEPTOR = 'admission webhook "virt-launcher-eviction-interceptor.kubevirt.io" denied the request';
+
+/**
+ * Removes a pod that has not started: by the Eviction API, so that disruption budgets hold. KubeVirt denies that for
+ * launchers whose VM is to migrate on an eviction (evictionStrategy), though a guest that has never started cannot
+ * migrate, and for the targets of migrations. Such a launcher is deleted, if it is as it was when it was looked at.
+ */
+export async function removePod(client: KubeClient, pod: PodView): Promise<Removal> {
+  const evicted = await attempt('evicted', () => evict(client, pod));
+  const isDenied = evicted.error instanceof KubeError && evicted.error.message.includes(INTERCEPTOR);
+  if (!isDenied || !pod.launcher || !pod.pending) return evicted;
+  return attempt('deleted', () => remove(client, pod));
+}
+
+/** With the uid as a precondition a pod of the same name that came after is never hit. */
+function evict(client: KubeClient, { namespace, name, uid }: PodView): Promise<unknown> {
+  return client.create(`/api/v1/namespaces/${namespace}/pods/${name}/eviction`, {
+    apiVersion: 'policy/v1',
+    kind: 'Eviction',
+    metadata: { name, namespace },
+    deleteOptions: { preconditions: { uid } },
+  });
+}
+
+/** With the version as a precondition a launcher that has started in the meantime is never hit. */
+function remove(client: KubeClient, { namespace, name, uid, version }: PodView): Promise<unknown> {
+  const preconditions = { uid, resourceVersion: version };
+  return client.delete(`/api/v1/namespaces/${namespace}/pods/${name}`, {
+    body: { apiVersion: 'v1', kind: 'DeleteOptions', preconditions },
+  });
+}
+
+async function attempt(done: RemovalOutcome, call: () => Promise<unknown>): Promise<Removal> {
+  try {
+    await call();
+    return { outcome: done };
+  } catch (error) {
+    if (isNotFound(error)) return { outcome: 'gone' };
+    if (isConflict(error)) return { outcome: 'changed' };
+    const isRefused = error instanceof KubeError && (error.status === 429 || error.status === 403);
+    return { outcome: isRefused ? 'refused' : 'failed', error };
+  }
+}

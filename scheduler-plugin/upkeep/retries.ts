@@ -1,0 +1,44 @@
+/** Tries again what has failed, ever later. Bounded in number and in time between two tries. */
+export interface Retries {
+  /** Takes the key up again later. Returns how many times in a row it has failed. */
+  failed(key: string, again: () => void): number;
+  /** Whether the key waits for its next try. */
+  isWaiting(key: string): boolean;
+  forget(key: string): void;
+  stop(): void;
+}
+
+/** Milliseconds until the first retry; each that follows waits twice as long, up to LONGEST. */
+const FIRST = 1000;
+const LONGEST = 60_000;
+/** Keys at a time; of more, the one that failed longest ago is forgotten. */
+const MOST = 5000;
+
+export function createRetries(): Retries {
+  const keys = new Map<string, { readonly failures: number; timer: NodeJS.Timeout | undefined }>();
+  const forget = (key: string): void => {
+    clearTimeout(keys.get(key)?.timer);
+    keys.delete(key);
+  };
+  return {
+    failed(key, again) {
+      const failures = (keys.get(key)?.failures ?? 0) + 1;
+      forget(key);
+      const [oldest] = keys.keys();
+      if (keys.size >= MOST && oldest !== undefined) forget(oldest);
+      const wait = Math.min(LONGEST, FIRST * 2 ** (failures - 1));
+      const entry: { failures: number; timer: NodeJS.Timeout | undefined } = { failures, timer: undefined };
+      entry.timer = setTimeout(() => {
+        entry.timer = undefined;
+        again();
+      }, wait).unref();
+      keys.set(key, entry);
+      return failures;
+    },
+    isWaiting: (key) => keys.get(key)?.timer !== undefined,
+    forget,
+    stop() {
+      for (const key of [...keys.keys()]) forget(key);
+    },
+  };
+}

@@ -1,0 +1,118 @@
+import assert from 'node:assert/strict';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { KubeClient } from '../../kube/client.ts';
+import { KubeError } from '../../kube/errors.ts';
+import { skipFor } from '../support/parts.ts';
+import { longestDelay, MERGE, processorMs, REAL_GROUND, type Stage, startStage, until } from './stage.ts';
+
+const LEASES = '/apis/coordination.k8s.io/v1/namespaces/ovn-kubernetes/leases';
+const forbidden = (error: unknown) => error instanceof KubeError && (error.status === 403 || error.status === 422);
+
+/** The account of a DPU, and whoever can write its Lease. */
+describe('attacks by a compromised DPU', function () {
+  this.timeout(180_000);
+  let stage: Stage;
+  let lease: string;
+  let dpu: KubeClient;
+  before(async () => {
+    stage = await startStage();
+    lease = `${LEASES}/ovn-dpu-${stage.rogue}`;
+    dpu = await stage.as({ kind: 'dpu', node: stage.rogue });
+    await stage.admin.patch(`/api/v1/nodes/${stage.rogue}`, MERGE, {
+      metadata: { labels: { 'k8s.ovn.org/dpu-host': '' } },
+    });
+    const spec = { holderIdentity: 'ovnkube-dpu-node', leaseDurationSeconds: 3, renewTime: time() };
+    const metadata = { name: `ovn-dpu-${stage.rogue}` };
+    await stage.admin
+      .create(LEASES, { apiVersion: 'coordination.k8s.io/v1', kind: 'Lease', metadata, spec })
+      .catch(() => stage.admin.patch(lease, MERGE, { spec }));
+  });
+  after(() => stage?.stop());
+
+  const time = () => new Date().toISOString().replace('Z', '000Z');
+  const renew = (client: KubeClient, more: object = {}) =>
+    client.patch(lease, MERGE, { spec: { renewTime: time(), ...more } });
+  const condition = async () => {
+    const { status } = (await stage.admin.get(`/api/v1/nodes/${stage.rogue}`)) as {
+      status: { conditions?: { type: string; status: string }[] };
+    };
+    return status.conditions?.find(({ type }) => type === 'plumbline.dev/DPUReady')?.status;
+  };
+
+  it('is alive while it renews, and dead when it does not', async () => {
+    for (let i = 0; i < 3; i++) {
+      await renew(dpu);
+      await delay(500);
+    }
+    await until('the DPU to count as alive', async () => {
+      await renew(dpu);
+      return (await condition()) === 'True';
+    });
+    await until('the DPU to count as dead', async () => (await condition()) === 'False');
+  });
+
+  it('a longer duration, written while it is dead, revives nothing and starts no flood of requests', async () => {
+    for (const leaseDurationSeconds of [600, 1_000_000, 2_147_483_647]) {
+      await longestDelay(stage.extender);
+      const before = processorMs(stage.extender);
+      await stage.admin.patch(lease, MERGE, { spec: { leaseDurationSeconds } });
+      await delay(2000);
+      assert.equal(await condition(), 'False', `${leaseDurationSeconds} s`);
+      const spent = processorMs(stage.extender) - before;
+      // 334 requests a second would take most of it.
+      assert.ok(spent < 1000, `${spent} ms of processor time in 2 s`);
+      await stage.serve();
+    }
+    await stage.admin.patch(lease, MERGE, { spec: { leaseDurationSeconds: 3 } });
+  });
+
+  it('a renewal from the future, or that is no time, counts like any other', async () => {
+    await renew(stage.admin, { renewTime: '2999-01-01T00:00:00.000000Z' });
+    await delay(500);
+    await until('the DPU to count as dead again', async () => (await condition()) === 'False');
+    await stage.serve();
+  });
+
+  it('its account renews its own Lease and does nothing else', async function () {
+    if (stage.ground !== 'real') skipFor(REAL_GROUND, this);
+    await assert.rejects(renew(dpu, { leaseDurationSeconds: 3600 }), forbidden);
+    await assert.rejects(renew(dpu, { holderIdentity: 'other-holder' }), forbidden);
+    await assert.rejects(
+      dpu.patch(lease, MERGE, {
+        metadata: { ownerReferences: [{ apiVersion: 'v1', kind: 'Node', name: 'x', uid: 'x' }] },
+      }),
+      forbidden,
+    );
+    await assert.rejects(
+      dpu.patch(`${LEASES}/ovn-dpu-${stage.honest}`, MERGE, { spec: { renewTime: time() } }),
+      (error) => error instanceof KubeError && error.status >= 403,
+    );
+    await assert.rejects(dpu.delete(lease), forbidden);
+    await assert.rejects(dpu.get('/api/v1/pods'), forbidden);
+    await assert.rejects(
+      dpu.patch(`/api/v1/nodes/${stage.rogue}`, MERGE, { spec: { unschedulable: true } }),
+      forbidden,
+    );
+  });
+
+  it('the host of a DPU cannot renew its Lease', async function () {
+    if (stage.ground !== 'real') skipFor(REAL_GROUND, this);
+    const host = await stage.as({ kind: 'node', node: stage.rogue });
+    await assert.rejects(renew(host), forbidden);
+  });
+
+  it('a token for a year is refused, and so is one of another DPU', async function () {
+    if (stage.ground !== 'real') skipFor(REAL_GROUND, this);
+    const ask = (name: string, expirationSeconds: number) =>
+      dpu.create(`/api/v1/namespaces/plumbline-dpu/serviceaccounts/${name}/token`, {
+        apiVersion: 'authentication.k8s.io/v1',
+        kind: 'TokenRequest',
+        spec: { expirationSeconds },
+      });
+    await ask(stage.rogue, 86_400);
+    await assert.rejects(ask(stage.rogue, 31_536_000), forbidden);
+    const account = { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: stage.honest } };
+    await stage.admin.create('/api/v1/namespaces/plumbline-dpu/serviceaccounts', account);
+    await assert.rejects(ask(stage.honest, 3600), forbidden);
+  });
+});

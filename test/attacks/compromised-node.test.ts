@@ -1,0 +1,277 @@
+import assert from 'node:assert/strict';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { KubeClient } from '../../kube/client.ts';
+import { KubeError } from '../../kube/errors.ts';
+import type { NodeTopologyStatus } from '../../kube/node-topology.ts';
+import { createRandom } from '../lab/random.ts';
+import { skipFor } from '../support/parts.ts';
+import { onHardware, randomReport } from '../support/random-report.ts';
+import {
+  longestDelay,
+  MALLORY,
+  MERGE,
+  metricOf,
+  peakMiB,
+  processorMs,
+  REAL_GROUND,
+  type Stage,
+  startStage,
+  TOPOLOGIES,
+  until,
+} from './stage.ts';
+
+/** Random reports after which the event loops are looked at. */
+const BATCH = 50;
+/** PLUMBLINE_SLOW_TESTS=1: as many random reports as the promise is about; else a part of them. */
+const RANDOM_REPORTS = process.env['PLUMBLINE_SLOW_TESTS'] === '1' ? 10_000 : 500;
+/** On a busy machine. */
+const SECONDS_PER_REPORT = 0.5;
+const LEASES = '/apis/coordination.k8s.io/v1/namespaces/plumbline-system/leases';
+const APPLY = { query: { fieldManager: 'rogue', force: true } };
+
+/** Root on one node, or the token of its agent. */
+describe('attacks by a compromised node', function () {
+  this.timeout(600_000);
+  let stage: Stage;
+  let rogue: KubeClient;
+  before(async () => {
+    stage = await startStage();
+    rogue = await stage.as({ kind: 'node', node: stage.rogue });
+    const { metadata } = (await stage.admin.get(`/api/v1/nodes/${stage.rogue}`)) as { metadata: { uid: string } };
+    const owner = { apiVersion: 'v1', kind: 'Node', name: stage.rogue, uid: metadata.uid };
+    const object = {
+      apiVersion: 'plumbline.dev/v1alpha1',
+      kind: 'NodeTopology',
+      metadata: { name: stage.rogue, ownerReferences: [owner] },
+    };
+    await rogue.create(TOPOLOGIES, object).catch(() => undefined);
+    await report({});
+    await stage.serve();
+  });
+  after(() => stage?.stop());
+
+  const report = async (lie: Partial<NodeTopologyStatus> | Record<string, unknown>) => {
+    const object = {
+      apiVersion: 'plumbline.dev/v1alpha1',
+      kind: 'NodeTopology',
+      metadata: { name: stage.rogue },
+      status: { ...stage.truth, assignments: [], conditions: [], ...lie },
+    };
+    await rogue.patch(`${TOPOLOGIES}/${stage.rogue}/status`, 'application/apply-patch+yaml', object, APPLY);
+  };
+  const quarantined = async () => (await metricOf(stage.extender, 'plumbline_extender_quarantined_reports')) === 1;
+  const eventsOnNode = async () => {
+    const { items } = (await stage.admin.get('/api/v1/namespaces/default/events')) as {
+      items: { reason: string; message: string; involvedObject: { name: string } }[];
+    };
+    return items.filter(
+      ({ reason, involvedObject }) => reason === 'ReportQuarantined' && involvedObject.name === stage.rogue,
+    );
+  };
+  const quarter = (n: number) => [{ id: 0, cpus: `0-${n - 1}` }];
+
+  const lies: [string, Record<string, unknown>][] = [
+    ['one core of 1,024 CPUs', { cells: quarter(1024), cores: ['0-1023'] }],
+    [
+      '400 overlapping cores of 65,536 CPUs',
+      { cells: [{ id: 0, cpus: '0-65535' }], cores: Array.from({ length: 400 }, () => '0-65535') },
+    ],
+    ['2,048 cores of the same eight CPUs', { cells: quarter(8), cores: Array.from({ length: 2048 }, () => '0-7') }],
+    [
+      'more CPUs than its Node has',
+      { cells: quarter(2048), cores: Array.from({ length: 1024 }, (_, i) => `${i * 2}-${i * 2 + 1}`) },
+    ],
+    ['NUMA nodes that overlap', { cells: [0, 1, 2].map((id) => ({ id, cpus: '0-15' })) }],
+    ['a NUMA node of id 65535', { cells: [{ id: 65_535, cpus: '0-15' }] }],
+    ['reserved CPUs that it does not have', { reserved: '8000-8191' }],
+    ['a physnet whose name is no resource name', { physnets: [{ name: 'x'.repeat(253), cells: '0' }] }],
+    ['sockets that overlap', { sockets: Array.from({ length: 64 }, (_, id) => ({ id, cpus: '0-15' })) }],
+  ];
+  for (const [name, lie] of lies) {
+    it(`${name}: is quarantined, cheaply, and changes no other VM`, async () => {
+      const before = processorMs(stage.extender);
+      await report(lie);
+      await until('the report to be quarantined', quarantined);
+      const spent = processorMs(stage.extender) - before;
+      assert.ok(spent < 300, `${spent} ms of processor time, watching included`);
+      await stage.serve();
+      const ready = await fetch(`http://127.0.0.1:${stage.extender.probePort}/readyz`, {
+        signal: AbortSignal.timeout(1000),
+      });
+      assert.equal(ready.status, 200);
+      await report({});
+      await until('the report to count again', async () => !(await quarantined()));
+    });
+  }
+
+  it('is said in an Event on its Node, in few words', async () => {
+    const events = await until('the Event', async () => {
+      const found = await eventsOnNode();
+      return found.length > 0 && found;
+    });
+    for (const { message } of events) assert.ok(message.length < 400, message);
+  });
+
+  it('another node’s pod in its report frees nothing there', async () => {
+    const { items } = (await stage.admin.get('/api/v1/pods')) as { items: { metadata: { uid: string } }[] };
+    const assignments = items
+      .slice(0, 100)
+      .map(({ metadata }) => ({ podUID: metadata.uid, container: 'compute', cpus: '2-3' }));
+    const claims = await metricOf(stage.extender, 'plumbline_extender_claims_ended_total{end="shown"}');
+    await report({ assignments });
+    await delay(500);
+    assert.deepEqual(await metricOf(stage.extender, 'plumbline_extender_claims_ended_total{end="shown"}'), claims);
+    await stage.serve();
+    await report({});
+  });
+
+  it('refusals of pods that are not on it evict none', async () => {
+    const amounts = { cpu: '2', memory: '1Gi' };
+    const resources = { requests: amounts, limits: amounts };
+    const path = `/api/v1/namespaces/${MALLORY}/pods`;
+    const { metadata } = (await stage.admin.create(path, {
+      apiVersion: 'v1',
+      kind: 'Pod',
+      metadata: { name: 'bystander' },
+      spec: { nodeName: stage.honest, containers: [{ name: 'c', image: 'none', resources }] },
+    })) as { metadata: { uid: string } };
+    const refusal = {
+      podUID: metadata.uid,
+      namespace: MALLORY,
+      podName: 'bystander',
+      container: 'c',
+      message: 'forged',
+    };
+    await report({ refusals: [refusal] });
+    await stage.serve();
+    await delay(1500);
+    const after = (await stage.admin.get(`${path}/bystander`)) as {
+      metadata: { uid: string; deletionTimestamp?: string };
+    };
+    assert.deepEqual([after.metadata.uid, after.metadata.deletionTimestamp], [metadata.uid, undefined]);
+    await stage.admin.delete(`${path}/bystander`, { body: { gracePeriodSeconds: 0 } });
+    await report({});
+  });
+
+  it('its own heartbeat with a duration of 2147483647 s makes no timer that fires at once', async () => {
+    const path = `${LEASES}/plumbline-agent-${stage.rogue}`;
+    const spec = {
+      holderIdentity: stage.rogue,
+      leaseDurationSeconds: 2_147_483_647,
+      renewTime: new Date().toISOString().replace('Z', '000Z'),
+    };
+    const before = processorMs(stage.extender);
+    await stage.admin.patch(path, MERGE, { spec }).catch(() => undefined);
+    await delay(2000);
+    const spent = processorMs(stage.extender) - before;
+    assert.ok(spent < 1000, `${spent} ms in 2 s`);
+    await stage.serve();
+  });
+
+  it('fields that the API server does not know, and lists beyond their limits, are refused by it', async function () {
+    if (stage.ground !== 'real') skipFor(REAL_GROUND, this);
+    for (const lie of [
+      { cores: Array.from({ length: 2049 }, (_, i) => `${i}`) },
+      { cells: Array.from({ length: 33 }, (_, id) => ({ id, cpus: `${id}` })) },
+      { cores: [`0-1,${'2,'.repeat(100)}3`] },
+      { assignments: Array.from({ length: 2049 }, (_, i) => ({ podUID: `${i}`, container: 'c', cpus: '1' })) },
+      {
+        refusals: Array.from({ length: 65 }, (_, i) => ({
+          namespace: 'n',
+          podName: `${i}`,
+          container: 'c',
+          message: '',
+        })),
+      },
+    ]) {
+      await assert.rejects(report(lie), (error) => error instanceof KubeError && error.status === 422);
+    }
+  });
+
+  it('what is not its own: refused by the API server', async function () {
+    if (stage.ground !== 'real') skipFor(REAL_GROUND, this);
+    const forbidden = (work: Promise<unknown>) =>
+      assert.rejects(
+        work,
+        (error) => error instanceof KubeError && (error.status === 403 || error.status === 422 || error.status === 409),
+      );
+    const { honest } = stage;
+    await forbidden(rogue.patch(`${TOPOLOGIES}/${honest}/status`, MERGE, { status: stage.truth }));
+    await forbidden(rogue.patch(`${LEASES}/plumbline-agent-${honest}`, MERGE, { spec: { holderIdentity: 'x' } }));
+    await forbidden(rogue.patch(`/api/v1/nodes/${honest}`, MERGE, { spec: { unschedulable: true } }));
+    await forbidden(
+      rogue.patch(`/api/v1/nodes/${stage.rogue}`, MERGE, { metadata: { labels: { 'kubernetes.io/arch': 'ppc64le' } } }),
+    );
+    await forbidden(rogue.get('/api/v1/secrets'));
+    await forbidden(rogue.delete(`${TOPOLOGIES}/${honest}`));
+  });
+
+  it('the extender’s token cannot cordon, taint or resize a node', async function () {
+    if (stage.ground !== 'real') skipFor(REAL_GROUND, this);
+    const thief = await stage.as({ kind: 'extender' });
+    const { honest } = stage;
+    for (const [path, body] of [
+      [`/api/v1/nodes/${honest}`, { spec: { unschedulable: true } }],
+      [`/api/v1/nodes/${honest}`, { spec: { taints: [{ key: 'x', effect: 'NoSchedule' }] } }],
+      [`/api/v1/nodes/${honest}`, { metadata: { labels: { 'node-role.kubernetes.io/control-plane': '' } } }],
+      [`/api/v1/nodes/${honest}`, { metadata: { annotations: { 'x/y': 'z' } } }],
+      [`/api/v1/nodes/${honest}/status`, { status: { allocatable: { cpu: '1k' } } }],
+      [`/api/v1/nodes/${honest}/status`, { status: { capacity: { 'physnet.plumbline.dev/forged': '1' } } }],
+      [`/api/v1/nodes/${honest}/status`, { status: { conditions: [{ type: 'Ready', status: 'False' }] } }],
+    ] as const) {
+      await assert.rejects(
+        thief.patch(path, MERGE, body),
+        (error) => error instanceof KubeError && error.status >= 403,
+        JSON.stringify(body),
+      );
+    }
+    await thief.patch(`/api/v1/nodes/${honest}`, MERGE, {
+      metadata: { annotations: { 'plumbline.dev/recheck': 'now' } },
+    });
+  });
+
+  it('random reports that the definition allows: no long task, and no other verdict', async function () {
+    // The sandbox keeps the history of its objects in the memory of this process.
+    const reports = stage.ground === 'real' ? RANDOM_REPORTS : 100;
+    this.timeout(600_000 + reports * SECONDS_PER_REPORT * 1000);
+    const random = createRandom(7);
+    const busy = async () => Math.max(await longestDelay(stage.extender), await longestDelay(stage.webhook));
+    await busy();
+    // What a busy machine does to an honest report is not the attacker's.
+    for (let i = 0; i < 100; i++) await report({ pmdCPUs: `${i % 8}` });
+    const honestly = await busy();
+    const limit = Math.max(100, 4 * honestly);
+    let sent = 0;
+    let refused = 0;
+    let busiest = 0;
+    const send = async (lies: readonly Record<string, unknown>[]) => {
+      for (const lie of lies) {
+        await report(lie).then(
+          () => sent++,
+          () => refused++,
+        );
+      }
+      return busy();
+    };
+    for (let from = 0; from < reports; from += BATCH) {
+      const lies = Array.from({ length: Math.min(BATCH, reports - from) }, (_, i) => {
+        const lie = randomReport(random);
+        // Every tenth is true of the hardware, so that the worst that is accepted is among them.
+        return i % 10 === 0 ? onHardware(lie, stage.truth) : lie;
+      });
+      // The same reports bring a long task again; a pause of a busy machine does not come back.
+      let batch = await send(lies);
+      for (let again = 0; again < 2 && batch >= limit; again++) batch = Math.min(batch, await send(lies));
+      busiest = Math.max(busiest, batch);
+      await stage.serve();
+    }
+    console.log(
+      `      ${sent} accepted by the API server, ${refused} refused; event loops busy for ${busiest.toFixed(0)} ms at most, ${honestly.toFixed(0)} ms by honest ones`,
+    );
+    assert.ok(sent > reports / 4, `${sent} accepted`);
+    assert.ok(busiest < limit, `an event loop was busy for ${busiest} ms, ${honestly} before`);
+    assert.ok(peakMiB(stage.extender) < 256 && peakMiB(stage.webhook) < 256);
+    await report({});
+    await stage.serve();
+  });
+});

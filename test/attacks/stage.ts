@@ -1,0 +1,324 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { virtualMachine } from '../../cli/demo/objects.ts';
+import { createKubeClient, type KubeClient } from '../../kube/client.ts';
+import type { NodeTopologyStatus } from '../../kube/node-topology.ts';
+import { startWorld } from '../faults/world/world.ts';
+import { DPU_WORKER, DPUS, SYSTEM, WORKER } from '../real/install/daemons.ts';
+import { install } from '../real/install/installation.ts';
+import { type CreatedVmi, launcherFor, virtualMachineInstance } from '../real/webhook/objects.ts';
+import { buildOnce } from '../support/bundles.ts';
+import { assetDirectories } from '../support/parts.ts';
+
+/** A daemon under attack. */
+export interface Victim {
+  readonly name: string;
+  readonly pid: number;
+  readonly port: number;
+  readonly probePort: number;
+}
+
+/** Who attacks. */
+export type Attacker =
+  /** The agent's token of a node. */
+  | { readonly kind: 'node'; readonly node: string }
+  /** The account of a node's DPU. */
+  | { readonly kind: 'dpu'; readonly node: string }
+  | { readonly kind: 'extender' }
+  /** May create VMs and pods in the namespace `mallory`. */
+  | { readonly kind: 'tenant' };
+
+/** What the sandbox's API server does not enforce: permissions of service accounts, and admission policies. */
+export const REAL_GROUND = {
+  name: 'permissions and admission policies as a real API server enforces them',
+  install: 'put kube-apiserver, kube-scheduler and etcd into KUBEBUILDER_ASSETS or /usr/local/kubebuilder/bin',
+};
+
+/** An agent that serves the gate. */
+export const GATE = {
+  name: 'a node agent with a gate, which the sandbox has none of',
+  install: `as root, ${REAL_GROUND.install}`,
+};
+
+/** A cluster with Plumbline in it, its daemons as processes, and VMs of other tenants that must be served meanwhile. */
+export interface Stage {
+  /** `real`: a real API server with the permissions and policies that are shipped. The sandbox authorises everybody. */
+  readonly ground: 'real' | 'sandbox';
+  readonly admin: KubeClient;
+  readonly webhook: Victim;
+  readonly extender: Victim;
+  /** The honest node's agent, and the socket of its gate; undefined on the sandbox. */
+  readonly agent: (Victim & { readonly gateSocket: string }) | undefined;
+  /** Of both serving certificates, PEM. */
+  readonly ca: string;
+  /** What the extender knows its scheduler by, PEM; undefined on the sandbox, where it serves every caller. */
+  readonly clientCertificate: { readonly cert: string; readonly key: string } | undefined;
+  /** A node whose agent is honest, and one whose agent is not: it does not run. */
+  readonly honest: string;
+  readonly rogue: string;
+  /** What the rogue's agent would report. */
+  readonly truth: NodeTopologyStatus;
+  as(attacker: Attacker): Promise<KubeClient>;
+  /**
+   * Somebody else's VM: its launcher is created, padded and bound to a node.
+   * @throws if it is not padded as it was before the attack, or not bound within 20 s
+   */
+  serve(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+export const MERGE = 'application/merge-patch+json';
+export const TOPOLOGIES = '/apis/plumbline.dev/v1alpha1/nodetopologies';
+export const MALLORY = 'mallory';
+
+export function isReal(): boolean {
+  return assetDirectories().some((directory) => existsSync(join(directory, 'kube-apiserver')));
+}
+
+export function startStage(): Promise<Stage> {
+  return isReal() ? onRealApiServer() : onSandbox();
+}
+
+async function onRealApiServer(): Promise<Stage> {
+  const installed = await install('own');
+  const { plane } = installed;
+  const clients: KubeClient[] = [];
+  try {
+    const [webhook, extender] = [await installed.startWebhook(), await installed.startExtender('10.244.0.1')];
+    const agent = await installed.startAgent(WORKER);
+    await Promise.all([webhook, extender, agent].map((daemon) => daemon.ready()));
+    await installed.startScheduler();
+    await plane.create(...TENANT);
+    const read = async (node: string) =>
+      ((await plane.client.get(`${TOPOLOGIES}/${node}`)) as { status?: NodeTopologyStatus }).status;
+    let count = 0;
+    const stage: Stage = {
+      ground: 'real',
+      admin: plane.client,
+      webhook: { name: 'webhook', pid: webhook.pid, ...(await webhook.ports()) },
+      extender: { name: 'extender', pid: extender.pid, ...(await extender.ports()) },
+      agent: {
+        name: 'agent',
+        pid: agent.pid,
+        ...(await agent.ports()),
+        gateSocket: join(installed.nodes.get(WORKER)!.kubelet.directory, '../gate.sock'),
+      },
+      ca: installed.ca(),
+      clientCertificate: await installed.clientCertificate(),
+      honest: WORKER,
+      rogue: DPU_WORKER,
+      truth: await until('the report of the honest node', () => read(WORKER)),
+      async as(attacker) {
+        const token = await tokenOf(plane, attacker);
+        const file = await plane.kubeconfig(`attacker-${clients.length}`, token);
+        const client = createKubeClient({ kubeconfig: file, userAgent: 'attacker' });
+        clients.push(client);
+        return client;
+      },
+      async serve() {
+        const name = `innocent-${++count}`;
+        const vmis = '/apis/kubevirt.io/v1/namespaces/tenant/virtualmachineinstances';
+        const vmi = (await plane.client.create(
+          vmis,
+          virtualMachineInstance(name, {
+            annotations: { 'kubevirt.io/CPUManagerPolicyBetaOptions': 'full-pcpus-only' },
+            cpu: { cores: 2, threads: 2 },
+          }),
+        )) as CreatedVmi;
+        const launcher = launcherFor(vmi, { cpu: '5', more: { 'devices.kubevirt.io/kvm': '1' } });
+        const pods = '/api/v1/namespaces/tenant/pods';
+        const pod = (await plane.client.create(pods, launcher)) as Launcher;
+        try {
+          assertPadded(pod, '6');
+          await until(`${name} to be bound`, async () => (await readPod(plane.client, pod)).spec.nodeName);
+        } finally {
+          await plane.client.delete(`${pods}/${pod.metadata.name}`, { body: { gracePeriodSeconds: 0 } });
+          await plane.client.delete(`${vmis}/${name}`);
+        }
+      },
+      async stop() {
+        await Promise.all(clients.map((client) => client.close()));
+        await installed.stop();
+      },
+    };
+    await stage.serve();
+    return stage;
+  } catch (error) {
+    await installed.stop();
+    throw error;
+  }
+}
+
+async function onSandbox(): Promise<Stage> {
+  buildOnce();
+  const world = await startWorld('sandbox');
+  const { cluster, daemons } = world;
+  // It expands every list that is reported, which is what is attacked here.
+  world.observer.stop();
+  const clients: KubeClient[] = [];
+  const clientOf = async (identity: Parameters<typeof cluster.kubeconfig>[0]) => {
+    const client = createKubeClient({ kubeconfig: await cluster.kubeconfig(identity), userAgent: 'attacker' });
+    clients.push(client);
+    return client;
+  };
+  const admin = await clientOf({ kind: 'admin' });
+  await admin.create('/api/v1/namespaces', { apiVersion: 'v1', kind: 'Namespace', metadata: { name: MALLORY } });
+  const victim = (name: string): Victim => daemons.get(name);
+  const truth = await until('the report of the honest node', async () => {
+    const { status } = (await admin.get(`${TOPOLOGIES}/two-b`)) as { status?: NodeTopologyStatus };
+    return status;
+  });
+  await daemons.get('agent-two-b').stop();
+  let count = 0;
+  const stage: Stage = {
+    ground: 'sandbox',
+    admin,
+    webhook: victim('webhook-1'),
+    extender: victim('extender-1'),
+    agent: undefined,
+    ca: cluster.authority.cert,
+    clientCertificate: undefined,
+    honest: 'one',
+    rogue: 'two-b',
+    truth,
+    as(attacker) {
+      if (attacker.kind === 'node') return clientOf({ kind: 'node-agent', node: attacker.node });
+      if (attacker.kind === 'dpu') return clientOf({ kind: 'dpu', node: attacker.node });
+      return clientOf({ kind: attacker.kind === 'extender' ? 'scheduler-plugin' : 'admin' });
+    },
+    async serve() {
+      const name = `innocent-${++count}`;
+      const vms = '/apis/kubevirt.io/v1/namespaces/demo/virtualmachines';
+      await admin.create(vms, virtualMachine({ name, annotated: true }));
+      try {
+        const pod = await until(`the launcher of ${name}`, async () => {
+          const { items } = (await admin.get('/api/v1/namespaces/demo/pods')) as { items: Launcher[] };
+          return items.find(({ metadata }) => metadata.ownerReferences?.some((owner) => owner.name === name));
+        });
+        assertPadded(pod, '10');
+        await until(`${name} to be bound`, async () => (await readPod(admin, pod)).spec.nodeName);
+      } finally {
+        await admin.delete(`${vms}/${name}`);
+      }
+    },
+    async stop() {
+      await Promise.all(clients.map((client) => client.close()));
+      await world.stop(false);
+    },
+  };
+  await stage.serve();
+  return stage;
+}
+
+interface Launcher {
+  readonly metadata: {
+    readonly name: string;
+    readonly namespace: string;
+    readonly ownerReferences?: readonly { readonly name: string }[];
+  };
+  readonly spec: {
+    readonly nodeName?: string;
+    readonly containers: readonly { readonly name: string; readonly resources: { readonly limits: Amounts } }[];
+  };
+}
+type Amounts = Readonly<Record<string, string>>;
+
+function assertPadded({ metadata, spec }: Launcher, cpus: string): void {
+  const compute = spec.containers.find(({ name }) => name === 'compute');
+  const found = compute?.resources.limits['cpu'];
+  if (found !== cpus) throw new Error(`${metadata.name} has ${found} CPUs: expected ${cpus}, as before the attack`);
+}
+
+async function readPod(client: KubeClient, { metadata: { namespace, name } }: Launcher): Promise<Launcher> {
+  return (await client.get(`/api/v1/namespaces/${namespace}/pods/${name}`)) as Launcher;
+}
+
+/** @throws after 20 s */
+export async function until<T>(what: string, ask: () => Promise<T | undefined | false>, seconds = 20): Promise<T> {
+  const deadline = performance.now() + seconds * 1000;
+  for (;;) {
+    const found = await ask();
+    if (found !== undefined && found !== false) return found;
+    if (performance.now() > deadline) throw new Error(`waited ${seconds} s for ${what}`);
+    await delay(50);
+  }
+}
+
+const TENANT = [
+  { apiVersion: 'v1', kind: 'Namespace', metadata: { name: MALLORY } },
+  { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: 'mallory', namespace: MALLORY } },
+  {
+    apiVersion: 'rbac.authorization.k8s.io/v1',
+    kind: 'ClusterRole',
+    metadata: { name: 'tenants' },
+    rules: [
+      { apiGroups: ['kubevirt.io', 'pool.kubevirt.io', 'instancetype.kubevirt.io'], resources: ['*'], verbs: ['*'] },
+      { apiGroups: ['snapshot.kubevirt.io', 'clone.kubevirt.io'], resources: ['*'], verbs: ['*'] },
+      { apiGroups: ['k8s.cni.cncf.io'], resources: ['*'], verbs: ['*'] },
+      { apiGroups: [''], resources: ['pods', 'configmaps', 'events'], verbs: ['*'] },
+    ],
+  },
+  {
+    apiVersion: 'rbac.authorization.k8s.io/v1',
+    kind: 'RoleBinding',
+    metadata: { name: 'mallory', namespace: MALLORY },
+    roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'tenants' },
+    subjects: [{ kind: 'ServiceAccount', name: 'mallory', namespace: MALLORY }],
+  },
+];
+
+type Plane = Awaited<ReturnType<typeof install>>['plane'];
+
+async function tokenOf(plane: Plane, attacker: Attacker): Promise<string> {
+  switch (attacker.kind) {
+    case 'node': {
+      const pod = (await plane.client.get(`/api/v1/namespaces/${SYSTEM}/pods/agent-${attacker.node}`)) as {
+        metadata: { name: string; uid: string };
+      };
+      return plane.serviceAccountToken(SYSTEM, 'plumbline-node-agent', pod.metadata);
+    }
+    case 'dpu': {
+      await plane.create({
+        apiVersion: 'v1',
+        kind: 'ServiceAccount',
+        metadata: { name: attacker.node, namespace: DPUS },
+      });
+      return plane.serviceAccountToken(DPUS, attacker.node);
+    }
+    case 'extender':
+      return plane.serviceAccountToken(SYSTEM, 'plumbline-scheduler-plugin');
+    case 'tenant':
+      return plane.serviceAccountToken(MALLORY, 'mallory');
+  }
+}
+
+/** Milliseconds of processor time that a process has had. */
+export function processorMs({ pid }: Victim): number {
+  // After the name in brackets, which may hold anything: fields 14 and 15, in ticks of 10 ms.
+  const fields = readFileSync(`/proc/${pid}/stat`, 'utf8')
+    .replace(/^.*\) /s, '')
+    .split(' ');
+  return (Number(fields[11]) + Number(fields[12])) * 10;
+}
+
+/** Resident memory of a process, in MiB. */
+export function residentMiB({ pid }: Victim): number {
+  return Number(/^VmRSS:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1024;
+}
+
+/** The highest resident memory so far, in MiB. */
+export function peakMiB({ pid }: Victim): number {
+  return Number(/^VmHWM:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1024;
+}
+
+/** The value of a metric without labels. */
+export async function metricOf({ probePort }: Victim, name: string): Promise<number> {
+  const text = await (await fetch(`http://127.0.0.1:${probePort}/metrics`)).text();
+  return Number(new RegExp(`^${name} (\\S+)$`, 'm').exec(text)?.[1] ?? Number.NaN);
+}
+
+/** The longest that a daemon's event loop was busy since it was asked last, in milliseconds. */
+export async function longestDelay(victim: Victim): Promise<number> {
+  return (await metricOf(victim, 'nodejs_eventloop_lag_max_seconds')) * 1000;
+}

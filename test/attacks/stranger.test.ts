@@ -1,0 +1,316 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { request } from 'node:https';
+import { connect as connectTcp, type Socket } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
+import { connect, type TLSSocket } from 'node:tls';
+import { skipFor } from '../support/parts.ts';
+import { longestDelay, peakMiB, processorMs, REAL_GROUND, type Stage, startStage, type Victim } from './stage.ts';
+
+/** The memory limit of both Deployments, MiB. */
+const LIMIT = 256;
+const MIB = 1024 * 1024;
+const VMI = { apiVersion: 'kubevirt.io/v1', kind: 'VirtualMachineInstance' };
+
+/**
+ * Whoever reaches the ports from the pod network, without any credential. The webhook cannot ask for one where the
+ * platform gives its API server none, which is the default. The extender can, so the attacks on its limits are those of
+ * someone who has stolen the scheduler's certificate.
+ */
+describe('attacks by a stranger on the pod network', function () {
+  this.timeout(180_000);
+  let stage: Stage;
+  const sockets: Socket[] = [];
+  before(async () => {
+    stage = await startStage();
+  });
+  after(() => stage?.stop());
+  afterEach(() => {
+    for (const socket of sockets.splice(0)) socket.destroy();
+  });
+
+  /** Whether the attacker has the scheduler's certificate. */
+  let stolen = false;
+  const credentials = ({ name }: Victim) => (stolen && name.startsWith('extender') ? stage.clientCertificate : {});
+  const post = (victim: Victim, path: string, body: string | Buffer, headers: Record<string, string> = {}) =>
+    new Promise<{ status: number; text: string }>((resolve, reject) => {
+      const to = {
+        host: '127.0.0.1',
+        port: victim.port,
+        path,
+        method: 'POST',
+        rejectUnauthorized: false,
+        agent: false as const,
+        ...credentials(victim),
+      };
+      const length = { 'content-length': Buffer.byteLength(body), 'content-type': 'application/json' };
+      const call = request({ ...to, headers: { ...length, ...headers } }, (response) => {
+        let text = '';
+        response.setEncoding('utf8').on('data', (chunk: string) => {
+          text += chunk;
+        });
+        response.on('end', () => resolve({ status: response.statusCode ?? 0, text }));
+        response.on('error', reject);
+      });
+      call.on('error', reject).end(body);
+    });
+  const open = async (victim: Victim): Promise<TLSSocket> => {
+    const to = { host: '127.0.0.1', port: victim.port, rejectUnauthorized: false };
+    const socket = connect({ ...to, ...credentials(victim) });
+    socket.on('error', () => undefined);
+    sockets.push(socket);
+    await Promise.race([once(socket, 'secureConnect'), once(socket, 'close')]);
+    return socket;
+  };
+  const textOf = async (socket: Socket): Promise<string> => {
+    let text = '';
+    socket.setEncoding('utf8').on('data', (chunk: string) => {
+      text += chunk;
+    });
+    await Promise.race([once(socket, 'close'), delay(8000)]);
+    return text;
+  };
+  const reviewOf = (object: unknown, namespace = 'kube-system') =>
+    JSON.stringify({
+      apiVersion: 'admission.k8s.io/v1',
+      kind: 'AdmissionReview',
+      request: {
+        uid: '1',
+        kind: { group: '', version: 'v1', kind: 'Pod' },
+        operation: 'CREATE',
+        namespace,
+        object,
+      },
+    });
+  const launcher = (uid: string, extra: object = {}) => ({
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: {
+      generateName: 'virt-launcher-',
+      labels: { 'kubevirt.io': 'virt-launcher', 'kubevirt.io/created-by': uid },
+      annotations: { 'kubevirt.io/CPUManagerPolicyBetaOptions': 'full-pcpus-only' },
+      ownerReferences: [{ ...VMI, name: `vm-${uid}`, uid, controller: true, blockOwnerDeletion: true }],
+    },
+    spec: {
+      containers: [
+        { name: 'compute', resources: { requests: { cpu: '9', memory: '1Gi' }, limits: { cpu: '9', memory: '1Gi' } } },
+      ],
+    },
+    ...extra,
+  });
+  const eventsOf = async (namespace: string) => {
+    const { items } = (await stage.admin.get(`/api/v1/namespaces/${namespace}/events`)) as {
+      items: { reason: string; source?: { component?: string } }[];
+    };
+    return items.filter(({ source }) => source?.component === 'plumbline-webhook');
+  };
+  const unharmed = async (victim: Victim) => {
+    console.log(`      ${victim.name}: at most ${peakMiB(victim).toFixed(0)} of ${LIMIT} MiB`);
+    assert.ok(peakMiB(victim) < LIMIT, `${victim.name} took ${peakMiB(victim).toFixed(0)} MiB`);
+    await stage.serve();
+  };
+
+  it('500 reviews of launchers whose VMIs do not exist write no Event', async () => {
+    for (let i = 0; i < 500; i += 50) {
+      const reviews = Array.from({ length: 50 }, (_, k) =>
+        post(stage.webhook, '/mutate-pods', reviewOf(launcher(`u${i + k}`))),
+      );
+      for (const { status } of await Promise.all(reviews)) assert.equal(status, 200);
+    }
+    await delay(4000);
+    assert.deepEqual(await eventsOf('kube-system'), []);
+    await stage.serve();
+  });
+
+  it('reviews about a VMI that is there, with its uid, write no Event either', async () => {
+    const path = '/apis/kubevirt.io/v1/namespaces/default/virtualmachineinstances';
+    const vmi = (await stage.admin.create(path, {
+      ...VMI,
+      metadata: { name: 'vm-real', annotations: { 'kubevirt.io/CPUManagerPolicyBetaOptions': 'full-pcpus-only' } },
+      spec: { domain: { cpu: { cores: 8, dedicatedCpuPlacement: true, isolateEmulatorThread: true }, devices: {} } },
+    })) as { metadata: { uid: string } };
+    const pod = launcher(vmi.metadata.uid);
+    pod.metadata.ownerReferences[0]!.name = 'vm-real';
+    for (let i = 0; i < 20; i++) await post(stage.webhook, '/mutate-pods', reviewOf(pod, 'default'));
+    await delay(3000);
+    const said = (await eventsOf('default')).map(({ reason }) => reason);
+    // The sandbox has a virt-controller of its own, which makes the launcher for real.
+    if (stage.ground === 'real') assert.deepEqual(said, []);
+    await stage.admin.delete(`${path}/vm-real`);
+  });
+
+  for (const name of ['webhook', 'extender'] as const) {
+    const path = name === 'webhook' ? '/mutate-pods' : '/filter';
+    const largest = name === 'webhook' ? 7 * MIB : 5 * MIB;
+    describe(`the ${name}`, () => {
+      before(() => {
+        stolen = true;
+      });
+      after(() => {
+        stolen = false;
+      });
+
+      it('60 bodies that stall a byte before their end take no more memory than its limit', async () => {
+        const victim = stage[name];
+        for (let i = 0; i < 60; i++) {
+          const socket = await open(victim);
+          socket.write(`POST ${path} HTTP/1.1\r\nhost: x\r\ncontent-length: ${largest}\r\n\r\n`);
+          socket.write(Buffer.alloc(largest - 1, 0x20));
+        }
+        await unharmed(victim);
+      });
+
+      it('16 bodies of the largest size, all of them JSON', async () => {
+        const victim = stage[name];
+        const filler = 'x'.repeat(largest - 100_000);
+        const body =
+          name === 'webhook' ? reviewOf({ ...launcher('big'), filler }) : JSON.stringify({ Pod: { filler } });
+        await Promise.allSettled(Array.from({ length: 16 }, () => post(victim, path, body)));
+        await unharmed(victim);
+      });
+
+      it('16 bodies of very many small values are refused before they are decoded', async () => {
+        const victim = stage[name];
+        const body = `{"a":[${'{},'.repeat((largest - 100) / 3 - 10)}{}]}`;
+        const before = processorMs(victim);
+        const answers = await Promise.allSettled(Array.from({ length: 16 }, () => post(victim, path, body)));
+        const texts = answers.flatMap((one) => (one.status === 'fulfilled' ? [one.value.text] : []));
+        assert.ok(
+          texts.some((text) => /more than 100000 values|bytes of requests are in flight/.test(text)),
+          texts[0],
+        );
+        assert.ok(processorMs(victim) - before < 16 * 100, `${processorMs(victim) - before} ms for 16 bodies`);
+        await unharmed(victim);
+      });
+
+      it('a body nested 100,000 levels deep is refused', async () => {
+        const { text } = await post(stage[name], path, '['.repeat(100_000));
+        assert.ok(text.length < 2000 && /nested deeper|not JSON|NodeNames|body/.test(text), text);
+        await stage.serve();
+      });
+
+      it('400 connections that say nothing do not keep others out', async () => {
+        for (let i = 0; i < 400; i++) {
+          const socket = connectTcp(stage[name].port, '127.0.0.1').on('error', () => undefined);
+          sockets.push(socket);
+        }
+        await delay(500);
+        await unharmed(stage[name]);
+      });
+
+      it('400 connections that send their headers a byte at a time do not either', async () => {
+        const slow = await Promise.all(Array.from({ length: 100 }, () => open(stage[name])));
+        const drip = setInterval(() => {
+          for (const socket of slow) if (!socket.destroyed) socket.write('x');
+        }, 200);
+        await unharmed(stage[name]);
+        await delay(8000);
+        clearInterval(drip);
+        const open_ = slow.filter((socket) => !socket.destroyed && !socket.readableEnded).length;
+        assert.equal(open_, 0, `${open_} of 100 are still there after 8 s`);
+      });
+
+      it('a request with two lengths, and one with headers of a megabyte, are turned away', async () => {
+        for (const head of [
+          `POST ${path} HTTP/1.1\r\nhost: x\r\ncontent-length: 5\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n`,
+          `POST ${path} HTTP/1.1\r\nhost: x\r\nx: ${'y'.repeat(MIB)}\r\n\r\n`,
+          `POST ${'/x'.repeat(200_000)} HTTP/1.1\r\nhost: x\r\n\r\n`,
+        ]) {
+          const socket = await open(stage[name]);
+          const answer = once(socket, 'data').then(
+            ([data]) => String(data),
+            () => '',
+          );
+          socket.write(head);
+          const text = await Promise.race([answer, once(socket, 'close').then(() => '')]);
+          assert.doesNotMatch(text, /^HTTP\/1.1 2/);
+        }
+        await stage.serve();
+      });
+
+      it('2,000 requests in one write are answered in turn, and others come in between', async () => {
+        const socket = await open(stage[name]);
+        socket.resume();
+        socket.write('GET / HTTP/1.1\r\nhost: x\r\n\r\n'.repeat(2000));
+        await longestDelay(stage[name]);
+        await stage.serve();
+        assert.ok((await longestDelay(stage[name])) < 250);
+      });
+
+      it('callers that never read their answers do not pile them up', async () => {
+        const victim = stage[name];
+        const body = name === 'webhook' ? reviewOf(launcher('x')) : JSON.stringify({ Pod: {}, NodeNames: ['n'] });
+        const head = `POST ${path} HTTP/1.1\r\nhost: x\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`;
+        for (let i = 0; i < 50; i++) {
+          const socket = await open(victim);
+          socket.pause();
+          socket.write(head.repeat(50));
+        }
+        await delay(1000);
+        await unharmed(victim);
+      });
+    });
+  }
+
+  it('without a certificate the extender’s verbs and explanations are refused before a body is read', async function () {
+    if (stage.clientCertificate === undefined) return skipFor(REAL_GROUND, this);
+    const attempts = [
+      ['POST', '/filter'],
+      ['POST', '/prioritize'],
+      ['POST', '/preempt'],
+      ['POST', '/explain'],
+      ['GET', '/explain'],
+      ['GET', '/explain?pod=kube-system/any'],
+      ['POST', '/EXPLAIN'],
+    ];
+    for (const [method, path] of attempts) {
+      const socket = await open(stage.extender);
+      // Only the head of a body of 4 MiB: whoever waits for the rest would answer 408 after 5 s.
+      const length = method === 'POST' ? `content-length: ${4 * MIB}\r\n` : '';
+      const begun = performance.now();
+      const answer = textOf(socket);
+      socket.write(`${method} ${path} HTTP/1.1\r\nhost: x\r\n${length}\r\n`);
+      assert.match(await answer, /^HTTP\/1\.1 401 .*connection: close/is, `${method} ${path}`);
+      assert.ok(performance.now() - begun < 2000, `${method} ${path}: ${performance.now() - begun} ms`);
+    }
+    await stage.serve();
+  });
+
+  it('200 bodies of 4 MiB without a certificate are not read', async function () {
+    if (stage.clientCertificate === undefined) return skipFor(REAL_GROUND, this);
+    const body = Buffer.alloc(4 * MIB, 0x20);
+    for (let i = 0; i < 200; i += 20)
+      await Promise.allSettled(Array.from({ length: 20 }, () => post(stage.extender, '/filter', body)));
+    await unharmed(stage.extender);
+  });
+
+  it('plain HTTP and garbage on a TLS port end their own connection', async () => {
+    for (const text of ['GET / HTTP/1.1\r\n\r\n', '\0'.repeat(10_000), '\x16\x03\x01\xff\xff'.repeat(1000)]) {
+      const socket = connectTcp(stage.webhook.port, '127.0.0.1').on('error', () => undefined);
+      sockets.push(socket);
+      await once(socket, 'connect');
+      socket.write(text);
+      await Promise.race([once(socket.resume(), 'close'), delay(8000)]);
+      assert.ok(socket.destroyed || socket.readableEnded, 'the connection was closed');
+    }
+    await stage.serve();
+  });
+
+  it('what a refusal says of a request is short, whatever the request', async () => {
+    const long = 'x'.repeat(300_000);
+    const bodies = [
+      reviewOf({ metadata: { labels: { [long]: 5 } }, spec: { containers: [{ name: long }] } }),
+      reviewOf(launcher(long)),
+      reviewOf({
+        ...launcher('a'),
+        spec: { containers: [{ name: 'compute', resources: { limits: { [long]: long } } }] },
+      }),
+      JSON.stringify({ apiVersion: long, kind: long, request: long }),
+      long,
+    ];
+    for (const body of bodies) {
+      const { text } = await post(stage.webhook, '/mutate-pods', body);
+      assert.ok(text.length < 4000, `an answer of ${text.length} characters`);
+    }
+  });
+});

@@ -1,0 +1,388 @@
+import assert from 'node:assert/strict';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { KubeClient } from '../../kube/client.ts';
+import { KubeError } from '../../kube/errors.ts';
+import { skipFor } from '../support/parts.ts';
+import {
+  longestDelay,
+  MALLORY,
+  MERGE,
+  peakMiB,
+  processorMs,
+  REAL_GROUND,
+  type Stage,
+  startStage,
+  until,
+} from './stage.ts';
+
+const VMIS = `/apis/kubevirt.io/v1/namespaces/${MALLORY}/virtualmachineinstances`;
+const VMS = `/apis/kubevirt.io/v1/namespaces/${MALLORY}/virtualmachines`;
+const PODS = `/api/v1/namespaces/${MALLORY}/pods`;
+const NADS = `/apis/k8s.cni.cncf.io/v1/namespaces/${MALLORY}/network-attachment-definitions`;
+const MASK = 'plumbline.dev/cpu-mask';
+/** Milliseconds of processor time in which one bad input is refused, and characters of what is said. */
+const REFUSED_WITHIN = 100;
+const LONGEST_MESSAGE = 2000;
+
+/** Who may create VMs and pods in one namespace. */
+describe('attacks by a tenant', function () {
+  this.timeout(180_000);
+  let stage: Stage;
+  let tenant: KubeClient;
+  before(async () => {
+    stage = await startStage();
+    tenant = await stage.as({ kind: 'tenant' });
+  });
+  after(() => stage?.stop());
+
+  const vmi = (name: string, annotations: Record<string, string>, cpu: object = { cores: 2 }) => ({
+    apiVersion: 'kubevirt.io/v1',
+    kind: 'VirtualMachineInstance',
+    metadata: { name, annotations },
+    spec: { domain: { cpu, devices: {} } },
+  });
+  const halted = (name: string, annotations: Record<string, string>, cores = 2) => ({
+    apiVersion: 'kubevirt.io/v1',
+    kind: 'VirtualMachine',
+    metadata: { name },
+    spec: {
+      runStrategy: 'Halted',
+      template: { metadata: { annotations }, spec: { domain: { cpu: { cores }, devices: {} } } },
+    },
+  });
+  const launcher = (
+    name: string,
+    annotations: Record<string, string>,
+    containers: object[] = [],
+    amounts = { cpu: '9', memory: '1Gi' },
+  ) => ({
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: {
+      name,
+      labels: { 'kubevirt.io': 'virt-launcher' },
+      annotations,
+      ownerReferences: [
+        {
+          apiVersion: 'kubevirt.io/v1',
+          kind: 'VirtualMachineInstance',
+          name: 'vm',
+          uid: 'u',
+          controller: true,
+          blockOwnerDeletion: true,
+        },
+      ],
+    },
+    spec: {
+      containers: [
+        { name: 'compute', image: 'none', resources: { requests: amounts, limits: amounts } },
+        ...containers,
+      ],
+    },
+  });
+  /** The sandbox has no admission policies: there some input does no harm, where it is refused on a real API server. */
+  const refusalOf = async (work: Promise<unknown>): Promise<string> => {
+    const error = await work.then(
+      () => undefined,
+      (thrown: unknown) => thrown,
+    );
+    if (error === undefined && stage.ground === 'sandbox') return '16384';
+    assert.ok(error instanceof KubeError && error.status >= 400 && error.status < 500, `it was not refused: ${error}`);
+    assert.ok(error.message.length < LONGEST_MESSAGE, `a message of ${error.message.length} characters`);
+    return error.message;
+  };
+  /** Processor time of the webhook and the extender for some work, and then for the VM of another tenant. */
+  const costOf = async (work: () => Promise<unknown>): Promise<number> => {
+    const before = processorMs(stage.webhook) + processorMs(stage.extender);
+    await work();
+    const spent = processorMs(stage.webhook) + processorMs(stage.extender) - before;
+    await stage.serve();
+    return spent;
+  };
+
+  const LARGE_MASK = Array.from({ length: 4096 }, () => '0-65535').join(':');
+  const WIDE_MASK = Array.from({ length: 990 }, (_, first) => `${first}-1023`).join(':');
+
+  it('a mask of 4,096 entries of 0-65535 (32 KB), on five VMIs and five launchers at once', async () => {
+    const spent = await costOf(async () => {
+      const messages = await Promise.all(
+        Array.from({ length: 5 }, async (_, i) => [
+          await refusalOf(tenant.create(VMIS, vmi(`mask-${i}`, { [MASK]: LARGE_MASK }))),
+          await refusalOf(
+            tenant.create(PODS, launcher(`mask-${i}`, { [MASK]: LARGE_MASK }), { query: { dryRun: 'All' } }),
+          ),
+        ]),
+      );
+      for (const message of messages.flat()) assert.match(message, /16384/);
+    });
+    console.log(`      ${spent} ms of processor time for ten`);
+    assert.ok(spent < 10 * REFUSED_WITHIN, `${spent} ms`);
+  });
+
+  it('20 halted VMs with the widest masks that are accepted', async () => {
+    const before = processorMs(stage.extender);
+    const created = stage.ground === 'real' ? stage.admin : tenant;
+    for (let i = 0; i < 20; i++) {
+      const mask = `${i}:${WIDE_MASK}`;
+      await created.create(VMS, halted(`wide-${i}`, { [MASK]: mask }, mask.split(':').length));
+    }
+    await longestDelay(stage.extender);
+    await delay(7000);
+    const spent = processorMs(stage.extender) - before;
+    const busy = await longestDelay(stage.extender);
+    console.log(`      ${spent} ms of processor time in 7 s, busy for ${busy.toFixed(0)} ms at most`);
+    assert.ok(peakMiB(stage.extender) < 256, `${peakMiB(stage.extender)} MiB`);
+    assert.ok(spent < 2500, `${spent} ms`);
+    assert.ok(busy < 250, `${busy} ms`);
+    await stage.serve();
+    for (let i = 0; i < 20; i++) await created.delete(`${VMS}/wide-${i}`);
+  });
+
+  it('an image of 350 KiB in the status of a pod: forges no refusal, and costs little', async () => {
+    const pod = (await stage.admin.create(PODS, {
+      apiVersion: 'v1',
+      kind: 'Pod',
+      metadata: { name: 'image' },
+      spec: {
+        nodeName: stage.honest,
+        containers: [
+          {
+            name: 'c',
+            image: 'none',
+            resources: { requests: { cpu: '2', memory: '1Gi' }, limits: { cpu: '2', memory: '1Gi' } },
+          },
+        ],
+      },
+    })) as { metadata: { uid: string } };
+    const image = 'PreStartContainer rpc failed code = FailedPrecondition desc = '.repeat(350 * 16);
+    const message = `Failed to apply default image tag "${image}": couldn't parse image name "${image.slice(0, 1000)}"`;
+    const status = {
+      phase: 'Pending',
+      containerStatuses: [
+        {
+          name: 'c',
+          image: 'none',
+          imageID: '',
+          ready: false,
+          restartCount: 0,
+          state: { waiting: { reason: 'InvalidImageName', message } },
+        },
+      ],
+    };
+    const spent = await costOf(async () => {
+      await longestDelay(stage.extender);
+      await stage.admin.patch(`${PODS}/image/status`, MERGE, { status });
+      await delay(1500);
+    });
+    assert.ok((await longestDelay(stage.extender)) < 250);
+    const { metadata } = (await stage.admin.get(`${PODS}/image`)) as typeof pod & {
+      metadata: { deletionTimestamp?: string };
+    };
+    assert.deepEqual([metadata.uid, metadata.deletionTimestamp], [pod.metadata.uid, undefined], 'it was not evicted');
+    assert.ok(spent < 1500, `${spent} ms`);
+    await stage.admin.delete(`${PODS}/image`, { body: { gracePeriodSeconds: 0 } });
+  });
+
+  it('30 pods of thousands of containers', async () => {
+    // Unschedulable, so that they fill no node: a scheduler gate holds them.
+    const amounts = { cpu: '1m', memory: '1Mi' };
+    const containers = Array.from({ length: 2000 }, (_, i) => ({
+      name: `c${i}`,
+      image: 'i',
+      resources: { requests: amounts, limits: amounts },
+    }));
+    const spec = { schedulingGates: [{ name: 'example.dev/held' }], containers };
+    const before = peakMiB(stage.extender);
+    const pods = Array.from({ length: 30 }, (_, i) => `crowd-${i}`);
+    // Each takes the API server most of a second: a few at a time.
+    for (let from = 0; from < pods.length; from += 5) {
+      await Promise.all(
+        pods
+          .slice(from, from + 5)
+          .map((name) =>
+            stage.admin.create(PODS, { apiVersion: 'v1', kind: 'Pod', metadata: { name }, spec }, { timeout: 120 }),
+          ),
+      );
+    }
+    await delay(2000);
+    const after = peakMiB(stage.extender);
+    console.log(`      extender: ${before.toFixed(0)} MiB before, at most ${after.toFixed(0)} MiB`);
+    for (const name of pods) await stage.admin.delete(`${PODS}/${name}`, { body: { gracePeriodSeconds: 0 } });
+    assert.ok(after < 256, `${after} MiB`);
+    await stage.serve();
+  });
+
+  const hostile: [string, Record<string, string>][] = [
+    [
+      '100,000 networks',
+      { 'k8s.v1.cni.cncf.io/networks': Array.from({ length: 40_000 }, (_, i) => `n${i}`).join(',') },
+    ],
+    ['networks as deep JSON', { 'k8s.v1.cni.cncf.io/networks': '['.repeat(100_000) }],
+    [
+      'a numa-affinity of 200 KB',
+      {
+        'plumbline.dev/numa-affinity': JSON.stringify(
+          Object.fromEntries(Array.from({ length: 12_000 }, (_, i) => [`n${i}`, 'required'])),
+        ),
+      },
+    ],
+    ['a numa-affinity of one long key', { 'plumbline.dev/numa-affinity': `{"${'k'.repeat(200_000)}":"nonsense"}` }],
+    ['a mask that is no mask', { [MASK]: 'x'.repeat(200_000) }],
+    ['a mask of separators', { [MASK]: ':'.repeat(16_000) }],
+    ['a mask of one long number', { [MASK]: '9'.repeat(16_000) }],
+  ];
+  for (const [name, annotations] of hostile) {
+    it(`a launcher with ${name} is refused in few words`, async () => {
+      const asking = { 'kubevirt.io/CPUManagerPolicyBetaOptions': 'full-pcpus-only', ...annotations };
+      const before = processorMs(stage.webhook);
+      await tenant
+        .create(VMIS, vmi('vm', {}, { cores: 8, dedicatedCpuPlacement: true, isolateEmulatorThread: true }))
+        .catch(() => undefined);
+      const { metadata } = (await stage.admin.get(`${VMIS}/vm`)) as { metadata: { uid: string } };
+      const pod = launcher('hostile', asking);
+      pod.metadata.ownerReferences[0]!.uid = metadata.uid;
+      await refusalOf(tenant.create(PODS, pod));
+      assert.ok(processorMs(stage.webhook) - before < 4 * REFUSED_WITHIN, `${processorMs(stage.webhook) - before} ms`);
+      await stage.serve();
+    });
+  }
+
+  it('a pod of 2,000 containers that asks for whole cores', async () => {
+    const amounts = { cpu: '1', memory: '1Mi' };
+    const containers = Array.from({ length: 2000 }, (_, i) => ({
+      name: `c${i}`,
+      image: 'i',
+      resources: { requests: amounts, limits: amounts },
+    }));
+    const spent = await costOf(() =>
+      tenant
+        .create(PODS, {
+          apiVersion: 'v1',
+          kind: 'Pod',
+          metadata: { name: 'crowd', annotations: { 'plumbline.dev/align': 'whole-cores' } },
+          spec: { containers },
+        })
+        .catch((error: unknown) => assert.ok(error instanceof KubeError && error.message.length < LONGEST_MESSAGE)),
+    );
+    assert.ok(spent < 1500, `${spent} ms`);
+    await stage.admin.delete(`${PODS}/crowd`, { body: { gracePeriodSeconds: 0 } }).catch(() => undefined);
+  });
+
+  it('a network definition of a megabyte, and one that is nested deep', async () => {
+    for (const [name, config] of [
+      ['long', JSON.stringify({ type: 'ovn-k8s-cni-overlay', topology: 'localnet', name: 'n'.repeat(1_000_000) })],
+      ['deep', `{"type":"bridge","x":${'['.repeat(200_000)}${']'.repeat(200_000)}}`],
+    ] as const) {
+      const nad = {
+        apiVersion: 'k8s.cni.cncf.io/v1',
+        kind: 'NetworkAttachmentDefinition',
+        metadata: { name },
+        spec: { config },
+      };
+      const spent = await costOf(async () => {
+        await tenant.create(NADS, nad);
+        await delay(500);
+      });
+      assert.ok(spent < 1500, `${name}: ${spent} ms`);
+      assert.ok(peakMiB(stage.webhook) < 256);
+    }
+  });
+
+  it('a decision, a placement and a device of Plumbline’s, brought along', async () => {
+    const cases: [string, object][] = [
+      ['decision', { metadata: { annotations: { 'plumbline.dev/decision': '{"cpus":{"compute":64}}' } } }],
+      ['placement', { metadata: { annotations: { 'plumbline.dev/placement': '{"spansCells":true}' } } }],
+      [
+        'device',
+        {
+          spec: {
+            containers: [
+              {
+                name: 'c',
+                image: 'none',
+                resources: { limits: { 'plumbline.dev/placed': '1' }, requests: { 'plumbline.dev/placed': '1' } },
+              },
+            ],
+          },
+        },
+      ],
+    ];
+    for (const [name, more] of cases) {
+      const pod = {
+        apiVersion: 'v1',
+        kind: 'Pod',
+        spec: { containers: [{ name: 'c', image: 'none' }] },
+        ...more,
+        metadata: { name: `forged-${name}`, ...(more as { metadata?: object }).metadata },
+      };
+      // The sandbox has no admission policies.
+      if (stage.ground === 'real') await refusalOf(tenant.create(PODS, pod));
+      const asLauncher = launcher(
+        `forged-launcher-${name}`,
+        (more as { metadata?: { annotations?: Record<string, string> } }).metadata?.annotations ?? {},
+      );
+      const found = (await tenant.create(PODS, asLauncher).catch(() => undefined)) as
+        | { metadata: { annotations?: Record<string, string> } }
+        | undefined;
+      assert.equal(found?.metadata.annotations?.['plumbline.dev/placement'], undefined);
+      assert.doesNotMatch(found?.metadata.annotations?.['plumbline.dev/decision'] ?? '', /64/);
+    }
+  });
+
+  it('a CPU mask without the permission, by every way that leads to a VMI', async function () {
+    if (stage.ground !== 'real') skipFor(REAL_GROUND, this);
+    const mask = { [MASK]: '0-3' };
+    const patch = JSON.stringify({ op: 'add', path: '/spec/template/metadata/annotations', value: mask });
+    const ways: [string, string, object][] = [
+      ['VMI', VMIS, vmi('direct', mask)],
+      ['VM', VMS, halted('direct', mask)],
+      ['launcher', PODS, launcher('direct', mask)],
+      [
+        'instancetype',
+        `/apis/instancetype.kubevirt.io/v1beta1/namespaces/${MALLORY}/virtualmachineinstancetypes`,
+        {
+          apiVersion: 'instancetype.kubevirt.io/v1beta1',
+          kind: 'VirtualMachineInstancetype',
+          metadata: { name: 'masked' },
+          spec: { annotations: mask, cpu: { guest: 2 }, memory: { guest: '1Gi' } },
+        },
+      ],
+      [
+        'restore',
+        `/apis/snapshot.kubevirt.io/v1beta1/namespaces/${MALLORY}/virtualmachinerestores`,
+        {
+          apiVersion: 'snapshot.kubevirt.io/v1beta1',
+          kind: 'VirtualMachineRestore',
+          metadata: { name: 'masked' },
+          spec: {
+            target: { apiGroup: 'kubevirt.io', kind: 'VirtualMachine', name: 'x' },
+            virtualMachineSnapshotName: 's',
+            patches: [patch],
+          },
+        },
+      ],
+    ];
+    for (const [name, path, object] of ways) {
+      const error = await tenant.create(path, object).then(
+        () => undefined,
+        (thrown: unknown) => thrown as KubeError,
+      );
+      if (error?.status === 404) continue;
+      assert.ok(error, `a mask by way of ${name} was admitted`);
+      assert.match(error.message, /cpu-mask|CPU mask/, name);
+    }
+  });
+
+  it('a flood of 300 launchers does not starve anybody else’s', async () => {
+    const flood = Array.from({ length: 300 }, (_, i) =>
+      tenant
+        .create(PODS, launcher(`flood-${i}`, { 'kubevirt.io/CPUManagerPolicyBetaOptions': 'full-pcpus-only' }), {
+          query: { dryRun: 'All' },
+        })
+        .catch(() => undefined),
+    );
+    await stage.serve();
+    await Promise.all(flood);
+    await until('the webhook to be idle', async () => (await longestDelay(stage.webhook)) < 250);
+  });
+});

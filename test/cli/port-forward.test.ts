@@ -1,0 +1,303 @@
+import assert from 'node:assert/strict';
+import { createServer, type IncomingHttpHeaders } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
+import type { AddressInfo, Socket } from 'node:net';
+import { type Asked, askInCluster } from '../../cli/extender/ask.ts';
+import type { ApiAccess } from '../../kube/api-access.ts';
+import type { KubeClient } from '../../kube/client.ts';
+import { KubeError } from '../../kube/errors.ts';
+import { createCertificateAuthority } from '../../sandbox/certificates.ts';
+import { accept, createFrames, type Frames } from './web-socket.ts';
+
+const PROTOCOL = 'v4.channel.k8s.io';
+const HOLDER = 'plumbline-scheduler-7d9f8-x2x4z_d0330f3f-eaf2-4fbe-8f41-97b5e8dc94df';
+/** The port 8082 in two bytes, as both channels begin with. */
+const PORT = [0x92, 0x1f];
+const [DATA, ERROR] = [0, 1];
+
+interface Channels extends Frames {
+  on(channel: number, ...bytes: (number | string)[]): void;
+}
+
+/** What a stand-in of the API server does with a request for a WebSocket. */
+type Serve = (channels: Channels, requested: Promise<void>) => void;
+type Refuse = number | 'hang';
+
+interface Case {
+  readonly title: string;
+  readonly serve: Serve | Refuse;
+  readonly found: Asked | RegExp;
+}
+
+const ok = (body: string) => `HTTP/1.1 200 OK\r\ncontent-length: ${body.length}\r\nconnection: close\r\n\r\n${body}`;
+/** Once the request is there. */
+const answers =
+  (send: (channels: Channels) => void): Serve =>
+  (channels, requested) =>
+    void requested.then(() => send(channels));
+
+const CASES: readonly Case[] = [
+  {
+    title: 'an answer, in pieces and behind both channels’ ports',
+    serve: answers((channels) => {
+      channels.on(DATA, ...PORT);
+      channels.on(ERROR, ...PORT);
+      const text = ok('{"active":true}');
+      channels.on(DATA, text.slice(0, 30));
+      channels.on(DATA, text.slice(30));
+      channels.close();
+    }),
+    found: { answer: { active: true } },
+  },
+  {
+    title: 'the port split over two messages, and data right behind it',
+    serve: answers((channels) => {
+      channels.on(DATA, PORT[0] ?? 0);
+      channels.on(DATA, PORT[1] ?? 0, ok('{"active":false}'));
+    }),
+    found: { answer: { active: false } },
+  },
+  {
+    title: 'an answer of more than one frame size',
+    serve: answers((channels) => channels.on(DATA, ...PORT, ok(JSON.stringify('x'.repeat(200_000))))),
+    found: { answer: 'x'.repeat(200_000) },
+  },
+  {
+    title: 'an error of the kubelet after the request',
+    serve: answers((channels) => {
+      channels.on(ERROR, ...PORT);
+      channels.on(ERROR, 'exit status 1\nmore of it');
+    }),
+    found: /did not answer \(exit status 1\)$/,
+  },
+  {
+    title: 'an error of the kubelet at once',
+    serve: (channels) => channels.on(ERROR, ...PORT, 'dial tcp4 127.0.0.1:8082: connection refused\n'),
+    found: /did not answer \(dial tcp4 127\.0\.0\.1:8082: connection refused\)$/,
+  },
+  {
+    title: 'closed before the request',
+    serve: (channels) => channels.close(),
+    found: /did not answer \((?:socket hang up|the connection was closed)\)$/,
+  },
+  {
+    title: 'closed before an answer',
+    serve: answers((channels) => channels.close()),
+    found: /did not answer \(socket hang up\)$/,
+  },
+  {
+    title: 'no HTTP',
+    serve: answers((channels) => channels.on(DATA, ...PORT, 'hello\r\n\r\n')),
+    found: /did not answer \(Parse Error/,
+  },
+  {
+    title: 'no JSON',
+    serve: answers((channels) => channels.on(DATA, ...PORT, ok('hello'))),
+    found: /did not answer \(Unexpected token/,
+  },
+  {
+    title: 'an extender that is not ready',
+    serve: answers((channels) =>
+      channels.on(DATA, ...PORT, 'HTTP/1.1 503 \r\ncontent-length: 22\r\n\r\nplumbline: not synced\n'),
+    ),
+    found: /did not answer \(plumbline: not synced\)$/,
+  },
+  {
+    title: 'a message larger than any of a kubelet',
+    serve: answers((channels) => channels.on(DATA, ...PORT, 'x'.repeat(2 * 1024 * 1024))),
+    found: /did not answer \(Max payload size exceeded\)$/,
+  },
+  { title: '403', serve: 403, found: /^you may not ask the extender \(pods\/portforward in plumbline-system\)$/ },
+  { title: '404', serve: 404, found: /^the pod plumbline-scheduler-\S+, which leads plumbline-scheduler, is gone$/ },
+  { title: '500', serve: 500, found: /did not answer \(500: is the kubelet of its node reachable\?\)$/ },
+  { title: 'no answer to the handshake', serve: 'hang', found: /did not answer \(no answer in time\)$/ },
+  { title: 'no answer over the connection', serve: () => undefined, found: /did not answer \(no answer in time\)$/ },
+];
+
+const REASONS: Readonly<Record<number, string>> = { 403: 'Forbidden', 404: 'Not Found', 500: 'Internal Server Error' };
+
+interface StandIn {
+  readonly access: ApiAccess;
+  readonly requests: { readonly url: string; readonly headers: IncomingHttpHeaders; text: string }[];
+  /** Connections that are open. */
+  readonly open: ReadonlySet<Socket>;
+  stop(): Promise<void>;
+}
+
+/** @param tls with a client certificate of its own and a name that is not its address */
+async function standIn(serve: Serve | Refuse, tls = false): Promise<StandIn> {
+  const authority = createCertificateAuthority('api');
+  const requests: StandIn['requests'] = [];
+  const open = new Set<Socket>();
+  const serving = { ...authority.issue(['kubernetes.example']), ca: authority.cert, requestCert: true };
+  const server = tls ? createTlsServer(serving) : createServer();
+  server.on('connection', (socket: Socket) => {
+    open.add(socket);
+    socket.on('error', () => undefined).once('close', () => open.delete(socket));
+  });
+  server.on('upgrade', (request, socket: Socket) => {
+    // Sockets of a server stay half open otherwise.
+    socket.on('error', () => undefined).on('end', () => socket.end());
+    socket.resume();
+    const seen = { url: request.url ?? '', headers: request.headers, text: '' };
+    requests.push(seen);
+    if (typeof serve === 'number') {
+      socket.end(`HTTP/1.1 ${serve} ${REASONS[serve]}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n`);
+    } else if (serve !== 'hang') {
+      accept(request, socket, PROTOCOL);
+      let whole: () => void = () => undefined;
+      const requested = new Promise<void>((resolve) => {
+        whole = resolve;
+      });
+      const frames = createFrames(socket, (message) => {
+        if (message[0] === DATA) seen.text += message.subarray(1).toString();
+        if (seen.text.endsWith('\r\n\r\n')) whole();
+      });
+      const on = (channel: number, ...bytes: (number | string)[]) =>
+        frames.send(
+          Buffer.concat([channel, ...bytes].map((b) => (typeof b === 'number' ? Buffer.of(b) : Buffer.from(b)))),
+        );
+      serve({ ...frames, on }, requested);
+    }
+  });
+  await new Promise<void>((resolve) => {
+    server.listen(0, '127.0.0.1', resolve);
+  });
+  const { port } = server.address() as AddressInfo;
+  const client = authority.issue(['client']);
+  return {
+    access: {
+      server: `${tls ? 'https' : 'http'}://127.0.0.1:${port}`,
+      ca: tls ? authority.cert : undefined,
+      verify: true,
+      serverName: tls ? 'kubernetes.example' : undefined,
+      cert: tls ? client.cert : undefined,
+      key: tls ? client.key : undefined,
+      token: () => 'secret',
+    },
+    requests,
+    open,
+    async stop() {
+      for (const socket of open) socket.destroy();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
+
+/** A client of which only the Leases and the Service's proxy are asked for. Extenders behind a Service elect none by default. */
+function clientOf(answer: (path: string) => unknown, behindService?: object): Pick<KubeClient, 'get'> {
+  return {
+    get: async (path) => {
+      const found = path.endsWith('/leases/plumbline-scheduler-plugin') ? (behindService ?? status(404)) : answer(path);
+      if (found instanceof Error) throw found;
+      return found;
+    },
+  };
+}
+const LEASE = { metadata: {}, spec: { holderIdentity: HOLDER, renewTime: new Date().toISOString() } };
+const isLease = (path: string) => path.endsWith('/leases/plumbline-scheduler');
+const status = (code: number) => new KubeError(code, `HTTP${code}`, `GET: ${code}`);
+const withLease = (lease: object) => clientOf((path) => (isLease(path) ? lease : status(404)));
+
+describe('asking the extender in kube-scheduler’s pod', function () {
+  this.timeout(15_000);
+
+  for (const { title, serve, found } of CASES) {
+    it(title, async () => {
+      const server = await standIn(serve);
+      try {
+        const asked = await askInCluster(
+          { client: withLease(LEASE) as KubeClient, access: server.access },
+          { pod: 'a/b' },
+        );
+        if (!(found instanceof RegExp)) assert.deepEqual(asked, found);
+        else assert.match('missing' in asked ? asked.why : 'it answered', found);
+        const deadline = Date.now() + 1000;
+        while (server.open.size > 0 && Date.now() < deadline) await new Promise((resolve) => setTimeout(resolve, 5));
+        assert.equal(server.open.size, 0, 'the connection is left open');
+      } finally {
+        await server.stop();
+      }
+    });
+  }
+
+  it('the path, the subprotocol, the credentials and the request', async () => {
+    const server = await standIn(
+      answers((channels) => channels.on(DATA, ...PORT, ok('{}'))),
+      true,
+    );
+    try {
+      const asked = await askInCluster(
+        { client: withLease(LEASE) as KubeClient, access: server.access },
+        { pod: 'a/b' },
+      );
+      assert.deepEqual(asked, { answer: {} });
+      const [{ url, headers, text } = assert.fail()] = server.requests;
+      const pod = 'plumbline-scheduler-7d9f8-x2x4z';
+      assert.equal(url, `/api/v1/namespaces/plumbline-system/pods/${pod}/portforward?ports=8082`);
+      assert.equal(headers.authorization, 'Bearer secret');
+      assert.match(headers['sec-websocket-protocol'] ?? '', /\bv4\.channel\.k8s\.io\b/);
+      assert.match(text, /^GET \/explain\?pod=a%2Fb HTTP\/1\.1\r\n/);
+    } finally {
+      await server.stop();
+    }
+  });
+
+  it('where extenders behind a Service elect one, that is forwarded to', async () => {
+    const server = await standIn(
+      answers((channels) => channels.on(DATA, ...PORT, ok('{}'))),
+      true,
+    );
+    try {
+      const lease = { metadata: {}, spec: { holderIdentity: 'extender-1_0f3a', renewTime: new Date().toISOString() } };
+      const client = clientOf(() => status(404), lease) as KubeClient;
+      assert.deepEqual(await askInCluster({ client, access: server.access }, { pod: 'a/b' }), { answer: {} });
+      assert.match(server.requests[0]?.url ?? '', /\/pods\/extender-1\/portforward\?ports=8082$/);
+    } finally {
+      await server.stop();
+    }
+  });
+
+  it('a server with another certificate is not asked', async () => {
+    const server = await standIn(403, true);
+    try {
+      const access = { ...server.access, serverName: 'another.example' };
+      const asked = await askInCluster({ client: withLease(LEASE) as KubeClient, access }, {});
+      assert.match('missing' in asked ? asked.why : '', /Hostname\/IP does not match/);
+      assert.deepEqual(server.requests, []);
+    } finally {
+      await server.stop();
+    }
+  });
+
+  describe('which way', () => {
+    const served = { answer: { by: 'service' } };
+    const TABLE: readonly (readonly [string, (path: string) => unknown, Asked | RegExp])[] = [
+      ['no Lease: the Service', (path) => (isLease(path) ? status(404) : served.answer), served],
+      ['a Lease that was given up: the Service', (path) => (isLease(path) ? { metadata: {} } : served.answer), served],
+      ['a leader that is gone: the Service', (path) => (isLease(path) ? LEASE : served.answer), served],
+      ['a Lease that may not be read: the Service', (path) => (isLease(path) ? status(403) : served.answer), served],
+      ['neither', () => status(404), /^the extender is not reached through the API server$/],
+      ['no leader, no Service', (path) => (isLease(path) ? { metadata: {} } : status(404)), /^no replica of .* leads$/],
+      ['neither may be read', () => status(403), /^you may not ask the extender \(services\/proxy in/],
+      [
+        'the Lease may not be read, no Service',
+        (path) => status(isLease(path) ? 403 : 404),
+        /^you may not ask the extender \(leases in plumbline-system\)$/,
+      ],
+      ['no replica behind the Service', (path) => status(isLease(path) ? 404 : 503), /no active replica/],
+    ];
+    for (const [title, answer, found] of TABLE) {
+      it(title, async () => {
+        const server = await standIn(404);
+        try {
+          const asked = await askInCluster({ client: clientOf(answer) as KubeClient, access: server.access }, {});
+          if (!(found instanceof RegExp)) assert.deepEqual(asked, found);
+          else assert.match('missing' in asked ? asked.why : '', found);
+        } finally {
+          await server.stop();
+        }
+      });
+    }
+  });
+});

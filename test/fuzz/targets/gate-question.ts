@@ -1,0 +1,60 @@
+import assert from 'node:assert/strict';
+import fc from 'fast-check';
+import { createQuestionReader, ProtocolError, type Question } from '../../../node-agent/gate/protocol.ts';
+import { almost, withLong } from '../mutation.ts';
+import { parsedOrRefused, type Target } from '../target.ts';
+
+const question = fc
+  .tuple(fc.constantFrom('ADD', 'STATUS'), fc.constantFrom('chained', 'wrapper'), fc.string(), fc.json({ maxDepth: 2 }))
+  .map(([verb, form, value, conf]) => {
+    const environment = `CNI_ARGS=${value.replaceAll('\0', '')}\0`;
+    const [first, second] = [Buffer.byteLength(environment), Buffer.byteLength(conf)];
+    return `plumbline-gate/1 ${verb} ${form} ${first} ${second}\n${environment}${conf}`;
+  });
+
+interface Stream {
+  readonly text: string;
+  readonly cuts: readonly number[];
+}
+
+/** Feeds the bytes in these pieces; undefined where they are no whole question. */
+function feed(bytes: Buffer, cuts: readonly number[]): Question | undefined {
+  const reader = createQuestionReader();
+  const places = [...cuts.map((cut) => Math.floor(cut * bytes.length)), bytes.length].sort((a, b) => a - b);
+  let from = 0;
+  for (const to of places) {
+    const found = reader.read(bytes.subarray(from, to));
+    assert.ok(reader.size <= 128 + 64 * 1024 + 1024 * 1024 + bytes.length);
+    if (found !== undefined) return found;
+    from = to;
+  }
+  return undefined;
+}
+
+export const gateQuestion: Target<Stream> = {
+  name: 'gate-question',
+  about: 'what the agent hears at its socket: however the bytes are cut, the same question or the same refusal',
+  inputs: fc.record({
+    text: withLong(
+      almost(question, ['plumbline-gate/1 ADD chained 0 2\n{}']),
+      200_000,
+      { head: 'plumbline-gate/1 ADD chained 60000 0\n', piece: (i) => `${i}=\0` },
+      { head: 'plumbline-gate/1 ADD chained 60000 9\n', piece: '=\0' },
+      { head: 'plumbline-gate/1 ADD chained 9 190000\n', piece: 'a' },
+    ),
+    cuts: fc.array(fc.double({ min: 0, max: 1, noNaN: true }), { maxLength: 8 }),
+  }),
+  fed({ text, cuts }) {
+    const bytes = Buffer.from(text);
+    return { bytes: bytes.length, parse: () => feed(bytes, cuts) };
+  },
+  work: { base: 300, each: 1 },
+  judge({ text, cuts }) {
+    const bytes = Buffer.from(text);
+    const parsed = parsedOrRefused(() => feed(bytes, cuts), ProtocolError);
+    const whole = parsedOrRefused(() => feed(bytes, []), ProtocolError);
+    assert.deepEqual(parsed?.value, whole?.value);
+    assert.equal(parsed === undefined, whole === undefined);
+    return parsed?.value === undefined ? 'refused' : 'accepted';
+  },
+};

@@ -1,0 +1,51 @@
+import assert from 'node:assert/strict';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { apiAccess } from '../../kube/api-access.ts';
+import { createApiClient } from '../../kube/api-client.ts';
+import { createKubeClient } from '../../kube/client.ts';
+import { KubeError } from '../../kube/errors.ts';
+import { kubeconfig } from '../../sandbox/api-server/kubeconfig.ts';
+import { type ApiServer, createApiServer } from '../../sandbox/api-server/server.ts';
+import { clientOf } from '../sandbox/support.ts';
+
+const PATH = '/apis/subresources.kubevirt.io/v1/namespaces/default/virtualmachineinstances/vm/unpause';
+
+describe("KubeVirt's unpause route", () => {
+  let server: ApiServer;
+  let folder: string;
+  let file: string;
+  before(async () => {
+    server = createApiServer({ tokens: { 'admin-token': { username: 'admin', groups: ['system:masters'] } } });
+    await server.start();
+    folder = await mkdtemp(join(tmpdir(), 'plumbline-unpause-'));
+    file = join(folder, 'kubeconfig');
+    await writeFile(file, kubeconfig({ server: server.url, ca: server.ca, token: 'admin-token' }));
+  });
+  after(async () => {
+    await server.stop();
+    await rm(folder, { recursive: true });
+  });
+
+  for (const accept of ['application/json', 'application/json;q=0.9, application/yaml']) {
+    it(`answers 406 to a client that accepts ${accept} alone`, async () => {
+      const { status } = await clientOf(server)('PUT', PATH, {}, { accept });
+      assert.equal(status, 406);
+    });
+  }
+
+  const clients = {
+    'the pooled client': () => createKubeClient({ kubeconfig: file, userAgent: 'test' }),
+    "the daemons' client": () =>
+      createApiClient(apiAccess({ kubeconfig: file, serviceHost: undefined, servicePort: 443 }), 'test'),
+  };
+  for (const [name, create] of Object.entries(clients)) {
+    it(`lets ${name} through to the VMI`, async () => {
+      const client = create();
+      // There is no such VMI: 404 is KubeVirt's answer, where 406 would be the router's.
+      await assert.rejects(client.replace(PATH, {}), (error) => error instanceof KubeError && error.status === 404);
+      await client.close();
+    });
+  }
+});

@@ -1,0 +1,213 @@
+import assert from 'node:assert/strict';
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import type { NodeTopology } from '../../kube/node-topology.ts';
+import { createFakeApi, type FakeApi } from '../node-agent/fake-api.ts';
+import { createFakeKubelet, type FakeKubelet } from '../node-agent/fake-kubelet.ts';
+import { eventually, tempDirectories, writeTree } from '../node-agent/support.ts';
+import { objectsOf, render } from '../real/install/rendered.ts';
+import { root as sources } from '../support/bundles.ts';
+import { needs } from '../support/parts.ts';
+
+interface Mount {
+  readonly name: string;
+  readonly mountPath: string;
+  readonly readOnly?: boolean;
+}
+
+interface Pod {
+  readonly containers: readonly { readonly args: readonly string[]; readonly volumeMounts: readonly Mount[] }[];
+  readonly volumes: readonly { readonly name: string; readonly hostPath?: { readonly path: string } }[];
+}
+
+const NODE = 'worker-1';
+const KUBELET = '/var/lib/kubelet';
+const WRITABLE: Readonly<Record<string, readonly string[]>> = {
+  'plumbline-node-agent': ['/host/cgroup', `${KUBELET}/device-plugins`, '/var/lib/plumbline'],
+  'plumbline-node-agent-dpu-host': ['/host/cgroup', `${KUBELET}/device-plugins`],
+};
+
+function podOf(name: string): Pod {
+  const found = objectsOf(render('base')).find(({ kind, metadata }) => kind === 'DaemonSet' && metadata.name === name);
+  return (found as unknown as { spec: { template: { spec: Pod } } }).spec.template.spec;
+}
+
+describe('the agent’s mounts', () => {
+  needs('kubectl');
+
+  for (const [name, writable] of Object.entries(WRITABLE)) {
+    it(`${name}: writable is what the agent writes, and nothing else of the host`, () => {
+      const { containers, volumes } = podOf(name);
+      const mounts = containers[0]?.volumeMounts ?? [];
+      const ofHost = (mount: Mount) => volumes.find((one) => one.name === mount.name)?.hostPath !== undefined;
+      const found = mounts
+        .filter((mount) => ofHost(mount) && mount.readOnly !== true)
+        .map(({ mountPath }) => mountPath);
+      assert.deepEqual(found.sort(), [...writable].sort());
+      for (const directory of ['pods', 'plugins']) {
+        const hiding = mounts.find(({ mountPath }) => mountPath === `${KUBELET}/${directory}`);
+        assert.ok(hiding && !ofHost(hiding), `${directory}: what pods have mounted is not seen`);
+      }
+    });
+  }
+});
+
+describe('the agent, with the mounts of its DaemonSet on a read-only root', function () {
+  needs('kubectl');
+  needs('linux');
+  needs('root');
+  this.timeout(60_000);
+  const temp = tempDirectories();
+  let api: FakeApi;
+  let kubelet: FakeKubelet;
+  let agent: ChildProcess | undefined;
+  let lines: string[];
+  afterEach(async function () {
+    if (this.currentTest?.state === 'failed') console.error(lines);
+    agent?.kill('SIGKILL');
+    await kubelet?.stop();
+    await api?.close();
+  });
+
+  for (const name of Object.keys(WRITABLE)) {
+    it(`${name}: reports, registers with the kubelet, and is asked by it`, async () => {
+      const directory = temp();
+      // What is below `host` is the node's, what is below `container` the agent sees.
+      const [host, container] = [join(directory, 'host'), join(directory, 'container')];
+      api = createFakeApi(NODE);
+      const server = await api.listen();
+      kubelet = createFakeKubelet(join(host, KUBELET));
+      kubelet.allocatable = '2-7';
+      prepare(directory, host, server);
+      kubelet.writeCheckpoint('0-7');
+      await kubelet.start();
+
+      const pod = podOf(name);
+      const tmp = join(directory, 'tmp');
+      const script = [
+        ...mountScript(pod, directory),
+        ...PROBES.map((probe) => `(${probe(container)}) >>${directory}/probes 2>&1`),
+      ];
+      const flags = [
+        ...(pod.containers[0]?.args ?? []),
+        ...['--node-name', NODE, '--probe-port', '0', '--kubeconfig', join(directory, 'kubeconfig')],
+        ...[
+          '--kubelet-dir',
+          join(container, KUBELET),
+          '--kubelet-endpoint',
+          '',
+          '--sysfs-root',
+          join(directory, 'sys'),
+        ],
+        ...[
+          '--ovs-rundir',
+          join(container, '/var/run/openvswitch'),
+          '--ovs-enabler',
+          join(container, '/etc/openvswitch/enable'),
+        ],
+        ...['--state-dir', join(container, '/var/lib/plumbline'), '--cgroup-root', join(container, '/host/cgroup')],
+        ...['--network-map', join(directory, 'map.yaml')],
+      ];
+      const command = [process.execPath, '--import', 'tsx', join(sources, 'node-agent/main.ts'), ...flags];
+      const run = `set -e; ${script.join('; ')}; exec ${command.map((word) => `'${word}'`).join(' ')}`;
+      const options = { cwd: sources, env: { ...process.env, TMPDIR: tmp } };
+      lines = [];
+      const child = spawn('unshare', ['--mount', '--propagation', 'private', 'sh', '-c', run], {
+        ...options,
+        stdio: 'pipe',
+      });
+      agent = child;
+      for (const stream of [child.stdout, child.stderr])
+        createInterface({ input: stream }).on('line', (line) => lines.push(line));
+
+      const topology = `/apis/plumbline.dev/v1alpha1/nodetopologies/${NODE}`;
+      const status = () => (api.objects.get(topology) as unknown as NodeTopology | undefined)?.status;
+      await eventually(() => status() !== undefined, 'a report', 30);
+      await eventually(() => kubelet.registrations.length === 3, 'its resources are registered', 10);
+      assert.equal(status()?.reserved, '0-1', 'the configuration and the kubelet’s socket are read');
+      const plugin = kubelet.plugin(kubelet.registrations[0]!.endpoint);
+      await plugin
+        .preStartContainer(['none'])
+        .catch(({ message }: Error) => assert.doesNotMatch(message, /UNAVAILABLE|ENOENT/));
+      plugin.close();
+      // The kubelet renames a new file over the old one.
+      kubelet.pods = { 'ns/vm': { compute: '2-3' } };
+      kubelet.writeCheckpoint('0-1,4-7', { 'uid-1': { compute: '2-3' } });
+      await eventually(() => status()?.assignments[0]?.cpus === '2-3', 'the checkpoint is followed', 10);
+
+      const probes = spawnSync('cat', [join(directory, 'probes')], { encoding: 'utf8' }).stdout;
+      assert.doesNotMatch(probes, /wrote|saw/, probes);
+      assert.ok((probes.match(/Read-only file system/g) ?? []).length >= 4, probes);
+      const exited = once(child, 'exit');
+      child.kill('SIGTERM');
+      assert.deepEqual((await exited)[0], 0);
+      assert.deepEqual(readdirSync(join(host, KUBELET, 'device-plugins')), ['kubelet.sock'], 'its sockets are gone');
+      assert.equal(existsSync(join(host, KUBELET, 'written')), false);
+    });
+  }
+
+  /** What must not be possible; each says so where it is. */
+  const PROBES: readonly ((container: string) => string)[] = [
+    (of) => `touch ${of}${KUBELET}/written && echo wrote the directory || true`,
+    (of) => `echo x >${of}${KUBELET}/config.yaml && echo wrote the configuration || true`,
+    (of) => `rm ${of}${KUBELET}/cpu_manager_state && echo wrote the checkpoint || true`,
+    (of) => `touch ${of}${KUBELET}/pod-resources/x && echo wrote next to the socket || true`,
+    (of) => `ls ${of}${KUBELET}/pods | grep uid && echo saw a pod || true`,
+    (of) => `ls ${of}${KUBELET}/plugins | grep csi && echo saw a plugin || true`,
+    (of) => `touch ${of}/etc/openvswitch/x && echo wrote to Open vSwitch || true`,
+  ];
+
+  function prepare(directory: string, host: string, server: string): void {
+    const cluster = {
+      clusters: [{ name: 'c', cluster: { server, 'insecure-skip-tls-verify': true } }],
+      users: [{ name: 'u', user: {} }],
+    };
+    const contexts = { contexts: [{ name: 'x', context: { cluster: 'c', user: 'u' } }], 'current-context': 'x' };
+    mkdirSync(join(directory, 'tmp'));
+    writeFileSync(join(directory, 'probes'), '');
+    writeTree(directory, {
+      kubeconfig: JSON.stringify({ apiVersion: 'v1', kind: 'Config', ...cluster, ...contexts }),
+      'map.yaml': 'physnets: {physnet1: {numaNodes: [1]}}\ntunnel: {numaNodes: [0]}',
+      'sys/devices/system/cpu/online': '0-7',
+      'sys/devices/system/node/node0/cpulist': '0-3',
+      'sys/devices/system/node/node1/cpulist': '4-7',
+    });
+    for (let cpu = 0; cpu < 8; cpu++) {
+      const siblings = `${cpu & ~1}-${cpu | 1}`;
+      writeTree(directory, { [`sys/devices/system/cpu/cpu${cpu}/topology/thread_siblings_list`]: siblings });
+    }
+    writeTree(join(host, KUBELET), {
+      'config.yaml':
+        'kind: KubeletConfiguration\ncpuManagerPolicy: static\ncpuManagerPolicyOptions: {full-pcpus-only: "true"}\n' +
+        'topologyManagerPolicy: single-numa-node\nreservedSystemCPUs: "0-1"\n',
+      'pods/uid-of-another/volumes/secret': 'x',
+      'plugins/csi.example.org/csi.sock': '',
+    });
+  }
+
+  /** As a container runtime does it: by the depth of the paths, each bound and, where it says so, made read-only. */
+  function mountScript({ containers, volumes }: Pod, directory: string): string[] {
+    const mounts = [...(containers[0]?.volumeMounts ?? [])].sort(
+      (a, b) => a.mountPath.split('/').length - b.mountPath.split('/').length,
+    );
+    const binds = mounts.flatMap(({ name, mountPath, readOnly }) => {
+      const path = volumes.find((one) => one.name === name)?.hostPath?.path;
+      const source = path === undefined ? join(directory, 'empty', name) : join(directory, 'host', path);
+      const target = join(directory, 'container', mountPath);
+      mkdirSync(source, { recursive: true });
+      // What is below another mount has its mount point there.
+      if (!mounts.some((one) => mountPath.startsWith(`${one.mountPath}/`))) mkdirSync(target, { recursive: true });
+      return [`mount --rbind ${source} ${target}`, ...(readOnly ? [`mount -o remount,bind,ro ${target}`] : [])];
+    });
+    const tmp = join(directory, 'tmp');
+    return [
+      ...binds,
+      `mount -t tmpfs tmpfs ${tmp}`,
+      `mount --bind ${directory}/probes ${directory}/probes`,
+      'mount -o remount,bind,ro /',
+    ];
+  }
+});

@@ -1,0 +1,76 @@
+import assert from 'node:assert/strict';
+import { lostPlaces } from '../../../model/placement/lost-places.ts';
+import { needs, node } from '../placement/fixtures.ts';
+import { World } from './world.ts';
+
+const SINGLE = { topologyManager: { policy: 'single-numa-node' } };
+const owned = (podUID: string, cpus: string) => ({ podUID, container: 'compute', cpus });
+/** NUMA node 0 has 2-7 free and NUMA node 1 has 8-15; the kubelet takes the lower one where both are as good. */
+const SIX_TWO = [needs('a', 2), needs('b', 8)];
+
+describe('model/placement: places that were lost', () => {
+  it('are none as long as all fit in the order of their binding', () => {
+    assert.deepEqual([...lostPlaces(node(SINGLE), SIX_TWO, new Set())], []);
+  });
+
+  it('are those of later pods, which the kubelet would refuse', () => {
+    const host = node({ ...SINGLE, assignments: [owned('x', '2-7')] });
+    assert.deepEqual([...lostPlaces(host, SIX_TWO, new Set())], ['b']);
+  });
+
+  it('are none where only a pod that has ended stands in the way', () => {
+    const host = node({ ...SINGLE, assignments: [owned('x', '2-7')] });
+    assert.deepEqual([...lostPlaces(host, SIX_TWO, new Set(['x']))], []);
+  });
+
+  it('are none where the kubelet does not align', () => {
+    const host = node({ assignments: [owned('x', '2-7')], topologyManager: { policy: 'none' } });
+    assert.deepEqual([...lostPlaces(host, SIX_TWO, new Set())], []);
+  });
+});
+
+describe('model/claims: churn on a node whose kubelet aligns', function () {
+  this.timeout(60_000);
+  /** Deterministic numbers below a bound. */
+  const randomOf = (seed: number) => {
+    let state = seed;
+    return (below: number) => {
+      state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
+      return Math.floor((state / 2 ** 32) * below);
+    };
+  };
+  const churn = (seed: number, policy: string): World => {
+    const random = randomOf(seed);
+    const options = { 'full-pcpus-only': 'true' };
+    const world = new World(['n0'], { cpuManager: { policy: 'static', options }, topologyManager: { policy } });
+    for (let i = 0; i < 300; i++) {
+      const kind = random(10);
+      if (kind < 4) {
+        world.create(2 * random(5));
+        world.schedule(random(50), 1, 0, false);
+        world.bind(0);
+      } else if (kind < 6) world.admit(0);
+      else if (kind < 7) world.endRunning(random(50));
+      else {
+        world.report(0);
+        if (random(2) === 1) world.hearReport(0);
+      }
+      while (world.backlog > 0) world.hearPod();
+    }
+    return world;
+  };
+  // With pods that fit one NUMA node both policies decide alike.
+  for (const policy of ['single-numa-node']) {
+    it(`${policy}: the kubelet refuses few pods, each since another has ended without a report of it`, () => {
+      const sum = { admissions: 0, refused: 0, evicted: 0 };
+      for (let seed = 1; seed <= 100; seed++) {
+        const { admissions, refused, evicted } = churn(seed, policy);
+        sum.admissions += admissions;
+        sum.refused += refused;
+        sum.evicted += evicted;
+      }
+      console.log(`      ${JSON.stringify(sum)}`);
+      assert.ok(sum.admissions > 2000 && sum.refused / sum.admissions < 0.007, JSON.stringify(sum));
+    });
+  }
+});

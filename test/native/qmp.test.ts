@@ -1,0 +1,175 @@
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { readdirSync } from 'node:fs';
+import { createServer, type Server, type Socket } from 'node:net';
+import { join } from 'node:path';
+import { createLineReader } from '../../native/lines.ts';
+import { connectQmp, QmpError } from '../../native/qmp.ts';
+import { tempDirectories } from '../node-agent/support.ts';
+
+const GREETING = { QMP: { version: { qemu: { major: 9, minor: 0, micro: 0 } }, capabilities: [] } };
+type Answer = (command: string, id: number) => unknown;
+
+describe('lines of a stream', () => {
+  it('however it is cut, each byte copied at most twice', () => {
+    const bytes = Buffer.from(`${'ä'.repeat(50_000)}\n\nb\n`);
+    let copied = 0;
+    const { copy } = Buffer.prototype;
+    Buffer.prototype.copy = function (this: Buffer, ...args: Parameters<typeof copy>) {
+      const count = copy.apply(this, args);
+      copied += count;
+      return count;
+    };
+    try {
+      for (const size of [1, 1000, bytes.length]) {
+        copied = 0;
+        const reader = createLineReader(200_000);
+        const lines: string[] = [];
+        for (let at = 0; at < bytes.length; at += size) lines.push(...reader.read(bytes.subarray(at, at + size)));
+        assert.deepEqual(lines, ['ä'.repeat(50_000), '', 'b']);
+        assert.ok(copied < 4 * bytes.length, `${copied} bytes copied for ${bytes.length}`);
+      }
+    } finally {
+      Buffer.prototype.copy = copy;
+    }
+  });
+
+  it('a line that is too long is refused before its end', () => {
+    assert.throws(() => createLineReader(10).read(Buffer.from('x'.repeat(11))), RangeError);
+    assert.deepEqual(createLineReader(10).read(Buffer.from(`${'x'.repeat(10)}\n`)), ['x'.repeat(10)]);
+  });
+});
+
+describe('QEMU’s monitor, taken over by its guest', () => {
+  const temp = tempDirectories();
+  let server: Server;
+  let path: string;
+  let socket: Socket;
+  let answer: Answer;
+  let greet: (to: Socket) => void;
+
+  beforeEach(async () => {
+    path = join(temp(), 'qmp.sock');
+    greet = (to) => void to.write(`${JSON.stringify(GREETING)}\n`);
+    answer = () => ({});
+    server = createServer((to) => {
+      socket = to;
+      to.on('error', () => undefined);
+      const reader = createLineReader(1_000_000);
+      to.on('data', (chunk: Buffer) => {
+        for (const line of reader.read(chunk)) {
+          const { execute, id } = JSON.parse(line) as { execute: string; id: number };
+          const said = execute === 'qmp_capabilities' ? {} : answer(execute, id);
+          if (said !== undefined) to.write(`${JSON.stringify({ return: said, id })}\n`);
+        }
+      });
+      greet(to);
+    });
+    await new Promise<void>((resolve) => server.listen(path, resolve));
+  });
+  afterEach(() => {
+    socket?.destroy();
+    server.close();
+  });
+
+  const refused = (error: unknown, says: RegExp) =>
+    error instanceof QmpError && says.test(error.message) && error.message.length < 500;
+  const own = () => readdirSync('/proc/self/task').map(Number);
+  const cpusFor = (tids: readonly number[]) => tids.map((tid, i) => ({ 'cpu-index': i, 'thread-id': tid }));
+
+  it('its own threads are taken', async () => {
+    const tids = own().slice(0, 3);
+    answer = () => cpusFor(tids);
+    const qmp = await connectQmp(path);
+    assert.deepEqual(
+      await qmp.cpus(),
+      tids.map((tid, index) => ({ index, tid })),
+    );
+    qmp.close();
+  });
+
+  it('threads of other processes are refused, by name: init’s, a child’s, one that is none', async () => {
+    const child = spawn('sleep', ['60']);
+    try {
+      for (const tid of [1, child.pid ?? 0, 4_194_304]) {
+        answer = () => cpusFor([own()[0] ?? 0, tid]);
+        const qmp = await connectQmp(path);
+        await assert.rejects(qmp.cpus(), (error) =>
+          refused(error, new RegExp(`vCPU 1 is said to be thread ${tid}, which is none of process ${process.pid}`)),
+        );
+        qmp.close();
+      }
+    } finally {
+      child.kill('SIGKILL');
+    }
+  });
+
+  for (const [what, cpus, says] of [
+    ['more vCPUs than a machine has', Array.from({ length: 8193 }, () => 0), /names 8193 vCPUs/],
+    ['indexes that are none', [{ 'cpu-index': -1, 'thread-id': 5 }], /without an index and a thread/],
+    ['threads that are none', [{ 'cpu-index': 0, 'thread-id': 0 }], /without an index and a thread/],
+    ['a vCPU that is null', [null], /without an index and a thread/],
+    ['no list', { x: 1 }, /gives no list/],
+  ] as const) {
+    it(`refuses ${what}`, async () => {
+      answer = () => cpus;
+      const qmp = await connectQmp(path);
+      await assert.rejects(qmp.cpus(), (error) => refused(error, says));
+      qmp.close();
+    });
+  }
+
+  it('an error and a status of megabytes are not repeated', async () => {
+    const long = 'x'.repeat(900_000);
+    answer = (_command, id) => {
+      socket.write(`${JSON.stringify({ error: { desc: long }, id })}\n`);
+      return undefined;
+    };
+    const qmp = await connectQmp(path);
+    await assert.rejects(qmp.status(), (error) => refused(error, /query-status: x+$/));
+    answer = () => ({ status: long });
+    await assert.rejects(qmp.status(), (error) => refused(error, /names no status/));
+    qmp.close();
+  });
+
+  it('a line without end, events without end, bytes without end: the connection ends, and nothing piles up', async () => {
+    const event = `${JSON.stringify({ event: 'x'.repeat(1000) })}\n`;
+    const floods: [string | Buffer, RegExp][] = [
+      [Buffer.alloc(64 * 1024, 0x78), /a line of more than 1048576 bytes/],
+      [event.repeat(64), /more than 8388608 bytes/],
+    ];
+    for (const [bytes, says] of floods) {
+      answer = () => {
+        const flood = () => {
+          while (!socket.destroyed && socket.write(bytes));
+        };
+        socket.on('drain', flood);
+        flood();
+        return undefined;
+      };
+      const qmp = await connectQmp(path);
+      const before = process.memoryUsage();
+      await assert.rejects(qmp.status(), (error) => refused(error, says));
+      const after = process.memoryUsage();
+      assert.ok(after.heapUsed + after.external - before.heapUsed - before.external < 64 * 1024 * 1024);
+    }
+  });
+
+  it('events while none is waited for: a few are kept, more end the connection', async () => {
+    const qmp = await connectQmp(path);
+    socket.write('{"event":"STOP"}\n'.repeat(1000));
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    await assert.rejects(qmp.status(), (error) => refused(error, /says more than it is asked/));
+  });
+
+  it('no answer at all: after the deadline, however much else is said', async () => {
+    answer = () => {
+      const timer = setInterval(() => socket.write('{"event":"STOP"}\n'), 5);
+      socket.on('close', () => clearInterval(timer));
+      return undefined;
+    };
+    const qmp = await connectQmp(path, { deadline: 0.3 });
+    await assert.rejects(qmp.status(), (error) => refused(error, /within 0.3 s there was not an answer/));
+    qmp.close();
+  });
+});

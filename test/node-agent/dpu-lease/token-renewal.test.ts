@@ -1,0 +1,203 @@
+import assert from 'node:assert/strict';
+import { chmodSync, existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { KubeClient } from '../../../kube/client.ts';
+import { KubeError } from '../../../kube/errors.ts';
+import { readTokenClaims } from '../../../node-agent/dpu-lease/token-claims.ts';
+import { createTokenRenewal, TOKEN_LIFETIME } from '../../../node-agent/dpu-lease/token-renewal.ts';
+import { recordingLogger, tempDirectories, testMetrics } from '../support.ts';
+
+const DAY = 86_400;
+const HOUR = 3600;
+const START = 1_800_000_000;
+
+const encoded = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url');
+let serial = 0;
+function tokenOf(claims: object): string {
+  return `${encoded({ alg: 'RS256' })}.${encoded(claims)}.signature-${++serial}`;
+}
+const SUBJECT = 'system:serviceaccount:plumbline-dpu:worker-1';
+
+describe('what a token says of itself', () => {
+  it('its account, and when it was issued and expires', () => {
+    const claims = readTokenClaims(tokenOf({ sub: SUBJECT, iat: 10, exp: 20, aud: ['x'] }));
+    assert.deepEqual(claims, { namespace: 'plumbline-dpu', account: 'worker-1', issued: 10, expires: 20 });
+  });
+
+  const others: [string, string][] = [
+    ['nothing', ''],
+    ['a word', 'secret-word'],
+    ['no JSON', 'a.c2VjcmV0.c'],
+    ['a user’s', tokenOf({ sub: 'secret-user', iat: 10, exp: 20 })],
+    ['one that does not expire', tokenOf({ sub: SUBJECT, iat: 10 })],
+    ['a name that leads elsewhere', tokenOf({ sub: 'system:serviceaccount:a/../b:c', iat: 10, exp: 20 })],
+  ];
+  for (const [what, token] of others) {
+    it(`${what}: refused, and not repeated`, () => {
+      assert.throws(
+        () => readTokenClaims(token),
+        ({ message }: Error) => /no token of a service account that expires/.test(message) && !/secret/.test(message),
+      );
+    });
+  }
+});
+
+describe('the renewal of a DPU’s token', () => {
+  const temp = tempDirectories();
+
+  interface Requested {
+    readonly path: string;
+    readonly body: object;
+  }
+
+  /** A DPU on which time passes as the duty waits. `given`: how long the API server's tokens are valid, in seconds. */
+  function dpu({ given = DAY, skew = 0 } = {}) {
+    const directory = temp();
+    const file = join(directory, 'token');
+    const requested: Requested[] = [];
+    const stop = new AbortController();
+    const logged = recordingLogger();
+    const metrics = testMetrics();
+    let seconds = 0;
+    let failure: Error | undefined;
+    const waits: number[] = [];
+    const client = {
+      async create(path: string, body: object) {
+        requested.push({ path, body });
+        if (failure) throw failure;
+        const issued = START + seconds;
+        return { status: { token: tokenOf({ sub: SUBJECT, iat: issued, exp: issued + given }) } };
+      },
+    } as unknown as KubeClient;
+    let until = 0;
+    const renewal = createTokenRenewal({
+      client,
+      tokenFile: file,
+      log: logged.log,
+      metrics,
+      wallClock: () => (START + seconds + skew) * 1000,
+      now: () => 1000 + seconds,
+      wait: async (wait) => {
+        waits.push(wait);
+        seconds += wait;
+        if (seconds >= until) stop.abort();
+      },
+    });
+    return {
+      file,
+      directory,
+      requested,
+      waits,
+      logged,
+      put: (lifetime: number, age = 0) => {
+        const issued = START + seconds - age;
+        writeFileSync(file, tokenOf({ sub: SUBJECT, iat: issued, exp: issued + lifetime }));
+      },
+      fail: (error: Error | undefined) => {
+        failure = error;
+      },
+      left: async () => (await metrics.dpuTokenExpiry.get()).values.map(({ value }) => value),
+      failures: async () => (await metrics.dpuTokenFailures.get()).values[0]?.value,
+      /** Lets the duty run for so long. */
+      async pass(duration: number) {
+        until = seconds + duration;
+        await renewal.run(stop.signal);
+      },
+    };
+  }
+
+  it('requests a day for its own account, and replaces the file whole, for its owner alone', async () => {
+    const { file, directory, put, pass, requested, left, logged } = dpu();
+    put(HOUR);
+    chmodSync(file, 0o644);
+    const before = readFileSync(file, 'utf8');
+    await pass(1);
+    assert.deepEqual(requested, [
+      {
+        path: '/api/v1/namespaces/plumbline-dpu/serviceaccounts/worker-1/token',
+        body: {
+          apiVersion: 'authentication.k8s.io/v1',
+          kind: 'TokenRequest',
+          spec: { expirationSeconds: TOKEN_LIFETIME },
+        },
+      },
+    ]);
+    const { issued, expires } = readTokenClaims(readFileSync(file, 'utf8').trim());
+    assert.notEqual(readFileSync(file, 'utf8'), before);
+    assert.equal(expires - issued, DAY);
+    assert.equal(statSync(file).mode & 0o777, 0o600);
+    assert.deepEqual(readdirSync(directory), ['token']);
+    assert.deepEqual(await left(), [DAY]);
+    assert.ok(!JSON.stringify(logged.lines).includes('signature'), 'no token is logged');
+  });
+
+  const cases: [string, { lifetime: number; age?: number }, { given?: number }, duration: number, renewals: number][] =
+    [
+      ['a day old enough', { lifetime: DAY, age: DAY / 2 + 1 }, {}, 1, 1],
+      ['a day, new: not at first', { lifetime: DAY }, {}, DAY / 2 - 120, 0],
+      ['and at half of it', { lifetime: DAY }, {}, DAY / 2 + 120, 1],
+      ['ten minutes: at once', { lifetime: 600 }, {}, 1, 1],
+      ['already expired: at once, in case it is not for the API server', { lifetime: HOUR, age: 2 * HOUR }, {}, 1, 1],
+      ['a year: in the end', { lifetime: 365 * DAY }, {}, DAY, 0],
+      ['a week of days', { lifetime: HOUR }, {}, 7 * DAY, 14],
+      ['an API server that gives an hour at most: twice an hour', { lifetime: HOUR }, { given: HOUR }, 12 * HOUR, 24],
+    ];
+  for (const [what, { lifetime, age }, options, duration, renewals] of cases) {
+    it(`${what}: renewed ${renewals} times`, async () => {
+      const { put, pass, requested, waits } = dpu(options);
+      put(lifetime, age);
+      await pass(duration);
+      assert.ok(Math.abs(requested.length - renewals) <= (renewals > 2 ? 1 : 0), `${requested.length} times`);
+      assert.ok(
+        waits.every((seconds) => seconds >= 1 && seconds <= 60),
+        'no timer is too long for Node.js, or none',
+      );
+    });
+  }
+
+  for (const skew of [-30 * DAY, -HOUR, HOUR, 30 * DAY]) {
+    it(`a clock that is ${skew} s off neither lets it expire nor makes it ask again and again`, async () => {
+      const { put, pass, requested } = dpu({ skew });
+      put(DAY);
+      await pass(DAY);
+      assert.ok(requested.length >= 1 && requested.length <= 3, `${requested.length} times`);
+    });
+  }
+
+  it('what cannot be renewed is logged once, counted, tried again ever less often, and goes on in the end', async () => {
+    const it = dpu();
+    it.put(HOUR);
+    const before = readFileSync(it.file, 'utf8');
+    it.fail(new KubeError(403, 'Forbidden', 'serviceaccounts "worker-1" is forbidden'));
+    await it.pass(HOUR);
+    assert.equal(readFileSync(it.file, 'utf8'), before, 'the token is kept');
+    assert.equal(it.logged.lines.filter(({ level }) => level === 40).length, 1);
+    assert.ok((await it.failures())! >= 10);
+    assert.ok(it.requested.length <= 40, `${it.requested.length} tries`);
+    assert.ok(it.waits[0]! <= 5 && it.waits.every((seconds) => seconds <= 300));
+    const [left = 0] = await it.left();
+    assert.ok(left <= 300, `the metric goes down: ${left}`);
+  });
+
+  it('a file that is not there yet, or is no token, is waited for', async () => {
+    const it = dpu();
+    await it.pass(100);
+    assert.deepEqual(it.requested, []);
+    assert.match(JSON.stringify(it.logged.lines), /ENOENT/);
+    const other = dpu();
+    writeFileSync(other.file, 'secret-word\n');
+    await other.pass(100);
+    assert.deepEqual(other.requested, []);
+    assert.doesNotMatch(JSON.stringify(other.logged.lines), /secret-word/);
+    assert.equal(readFileSync(other.file, 'utf8'), 'secret-word\n');
+  });
+
+  it('what an agent that was killed left behind is no obstacle', async () => {
+    const { file, put, pass, directory } = dpu();
+    put(HOUR);
+    writeFileSync(`${file}.${process.pid}.tmp`, 'half a tok');
+    await pass(1);
+    assert.deepEqual(readdirSync(directory), ['token']);
+    assert.ok(existsSync(file));
+  });
+});

@@ -1,0 +1,180 @@
+import assert from 'node:assert/strict';
+import { existsSync } from 'node:fs';
+import { createConnection, type Socket } from 'node:net';
+import { join } from 'node:path';
+import { createQuestionReader, ProtocolError } from '../../../node-agent/gate/protocol.ts';
+import { type Asker, createGateServer, type GateServerDeps } from '../../../node-agent/gate/server.ts';
+import { eventually, recordingLogger, tempDirectories } from '../support.ts';
+
+const question = (conf = '{}', environment = 'CNI_IFNAME=eth0\0', verb = 'ADD') =>
+  Buffer.from(
+    `plumbline-gate/1 ${verb} chained ${environment.length} ${Buffer.byteLength(conf)}\n${environment}${conf}`,
+  );
+
+describe('the gate’s protocol', () => {
+  it('reads a question however it is cut, each byte copied once', () => {
+    const bytes = question(JSON.stringify({ x: 'ä'.repeat(1000) }));
+    for (const size of [1, 7, 128, 1000, bytes.length]) {
+      const reader = createQuestionReader();
+      let found: ReturnType<typeof reader.read>;
+      for (let at = 0; at < bytes.length; at += size) {
+        assert.equal(found, undefined);
+        found = reader.read(bytes.subarray(at, at + size));
+      }
+      assert.deepEqual([found?.verb, found?.environment.get('CNI_IFNAME')], ['ADD', 'eth0']);
+      assert.equal(JSON.parse(found?.conf ?? '').x.length, 1000);
+    }
+  });
+
+  it('a MiB in pieces of 64 bytes costs what it costs in one: the bytes copied are counted', () => {
+    const bytes = question(`"${'x'.repeat(1_000_000)}"`);
+    const copied = (size: number) => {
+      let count = 0;
+      const { concat } = Buffer;
+      Buffer.concat = ((list: readonly Uint8Array[], length?: number) => {
+        count += list.reduce((sum, { length: own }) => sum + own, 0);
+        return concat(list, length);
+      }) as typeof concat;
+      try {
+        const reader = createQuestionReader();
+        for (let at = 0; at < bytes.length; at += size) reader.read(bytes.subarray(at, at + size));
+      } finally {
+        Buffer.concat = concat;
+      }
+      return count;
+    };
+    assert.ok(copied(64) < 2 * bytes.length, `${copied(64)} bytes joined for ${bytes.length}`);
+  });
+
+  for (const [what, bytes] of [
+    ['a first line without end', Buffer.alloc(128, 0x41)],
+    ['a verb that is none', question('{}', '', 'NOSUCH')],
+    ['more than a MiB', Buffer.from('plumbline-gate/1 ADD chained 0 1048577\n')],
+    ['more environment than 64 KiB', Buffer.from('plumbline-gate/1 ADD chained 65537 0\n')],
+  ] as const) {
+    it(`refuses ${what} by its first bytes`, () => {
+      assert.throws(() => createQuestionReader().read(bytes), ProtocolError);
+    });
+  }
+});
+
+describe('the gate’s server', () => {
+  const temp = tempDirectories();
+  let path: string;
+  let stop: () => Promise<void>;
+  let asked: Asker[];
+  let sockets: Socket[];
+  let logged: ReturnType<typeof recordingLogger>;
+
+  const serve = async (limits: GateServerDeps['limits'], answer?: GateServerDeps['answer']) => {
+    path = join(temp(), 'gate.sock');
+    asked = [];
+    sockets = [];
+    logged = recordingLogger();
+    const stopping = new AbortController();
+    const hold: GateServerDeps['answer'] = (_question, asker) => {
+      asked.push(asker);
+      return new Promise<void>((resolve) => asker.gone.addEventListener('abort', () => resolve()));
+    };
+    const server = createGateServer({
+      socketPath: path,
+      answer: answer ?? hold,
+      log: logged.log,
+      limits: limits ?? {},
+    });
+    const running = server.run(stopping.signal);
+    await eventually(() => existsSync(path), 'it listens');
+    stop = async () => {
+      stopping.abort();
+      await running;
+    };
+  };
+  afterEach(() => stop());
+
+  /** A connection, and whether the server has closed it. */
+  const connect = () => {
+    const socket = createConnection(path);
+    const one = { socket, closed: false };
+    socket.on('error', () => undefined);
+    socket.on('close', () => {
+      one.closed = true;
+    });
+    socket.resume();
+    sockets.push(socket);
+    return one;
+  };
+
+  it('a shim that sends its question one byte at a time is closed at the deadline', async () => {
+    await serve({ questionWithin: 0.3 });
+    const slow = connect();
+    const timer = setInterval(() => slow.socket.write('p'), 20);
+    await eventually(() => slow.closed, 'closed', 2);
+    clearInterval(timer);
+  });
+
+  it('connections beyond the limit are closed at once, and the others are answered', async () => {
+    await serve({ connections: 3 });
+    const kept = [connect(), connect(), connect()];
+    for (const { socket } of kept) socket.write(question());
+    await eventually(() => asked.length === 3, 'asked');
+    const beyond = connect();
+    await eventually(() => beyond.closed, 'closed');
+    assert.ok(kept.every(({ closed }) => !closed));
+    kept[0]?.socket.destroy();
+    await eventually(async () => {
+      const next = connect();
+      next.socket.write(question());
+      await new Promise((resolve) => setTimeout(resolve, 20));
+      return asked.length === 4;
+    }, 'a place is free again');
+  });
+
+  it('questions that are held beyond the limit are closed, so that the state file decides', async () => {
+    await serve({ questions: 2 });
+    for (const { socket } of [connect(), connect()]) socket.write(question());
+    await eventually(() => asked.length === 2, 'asked');
+    const beyond = connect();
+    beyond.socket.write(question());
+    await eventually(() => beyond.closed, 'closed');
+    assert.equal(asked.length, 2);
+    sockets[0]?.destroy();
+    await eventually(async () => {
+      connect().socket.write(question());
+      await new Promise((resolve) => setTimeout(resolve, 20));
+      return asked.length === 3;
+    }, 'a place is free again');
+  });
+
+  it('bytes that are announced count, whether they come or not', async () => {
+    await serve({ bytes: 3 * 1024 * 1024 });
+    const announce = 'plumbline-gate/1 ADD chained 0 1048576\n';
+    const held = Array.from({ length: 2 }, connect);
+    for (const { socket } of held) socket.write(announce);
+    const small = connect();
+    small.socket.write(question());
+    await eventually(() => asked.length === 1, 'a small one has room');
+    const beyond = connect();
+    beyond.socket.write(announce);
+    await eventually(() => beyond.closed, 'closed');
+    assert.ok(held.every(({ closed }) => !closed));
+    for (const { socket } of held) socket.destroy();
+    await eventually(async () => {
+      const next = connect();
+      next.socket.write(announce);
+      await new Promise((resolve) => setTimeout(resolve, 20));
+      return !next.closed;
+    }, 'what has gone has given its bytes back');
+  });
+
+  it('what is no question is logged once, in a line that does not grow with it', async () => {
+    await serve({});
+    for (let i = 0; i < 5; i++) {
+      const one = connect();
+      one.socket.write(`plumbline-gate/2 ${'x'.repeat(100)}\n`);
+      await eventually(() => one.closed, 'closed');
+    }
+    const lines = logged.lines.filter(({ msg }) => msg === 'ignored malformed gate request');
+    assert.equal(lines.length, 1);
+    assert.ok(JSON.stringify(lines).length < 400);
+  });
+});

@@ -1,0 +1,148 @@
+import assert from 'node:assert/strict';
+import type { Explanation } from '../../../cli/explain/explanation.ts';
+import { buildCli, plumbline } from '../../cli/run.ts';
+import { needs } from '../../support/parts.ts';
+import type { KubernetesObject } from '../control-plane.ts';
+import { freePort } from '../processes.ts';
+import { until } from '../scheduler/stage.ts';
+import { grantRoles, rolesOfGuide } from './role-of-guide.ts';
+import { MERGE, NODE, POD, type SidecarStage, SYSTEM, startSidecarStage } from './sidecar-stage.ts';
+
+/** Another scheduler's, so that it stays pending. */
+const podOf = (name: string, schedulerName: string): KubernetesObject => {
+  const amounts = { cpu: '4', memory: '64Mi', 'devices.kubevirt.io/kvm': '1' };
+  const containers = [{ name: 'compute', image: 'x', resources: { limits: amounts } }];
+  return {
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: { name, namespace: 'default' },
+    spec: { schedulerName, containers },
+  };
+};
+
+/** `explain` and `doctor` have the answer of the extender in kube-scheduler's pod, over a port-forward. */
+describe('explain, doctor and the extender in kube-scheduler’s pod, through a real API server', function () {
+  needs('controlPlane');
+  needs('kubectl');
+  needs('root');
+  this.timeout(120_000);
+  let stage: SidecarStage;
+
+  before(async () => {
+    buildCli();
+    stage = await startSidecarStage();
+    await stage.plane.create(podOf('waits', 'another'));
+    const path = `/apis/apps/v1/namespaces/${SYSTEM}/deployments/plumbline-scheduler/status`;
+    const status = { replicas: 2, readyReplicas: 2 };
+    await stage.plane.client.patch(path, MERGE, { status });
+  });
+  after(() => stage?.stop());
+
+  /** @param verbs of pods/portforward, in the place of those of the guide */
+  const user = async (name: string, verbs?: readonly string[]): Promise<string> => {
+    const roles = rolesOfGuide().map((role) => ({
+      ...role,
+      rules: role.rules
+        .map((rule) => (verbs !== undefined && rule.resources.includes('pods/portforward') ? { ...rule, verbs } : rule))
+        .filter((rule) => rule.verbs.length > 0),
+    }));
+    await stage.plane.create({
+      apiVersion: 'v1',
+      kind: 'ServiceAccount',
+      metadata: { name, namespace: 'default' },
+    });
+    await grantRoles(stage.plane, name, roles);
+    const kubeconfig = await stage.plane.kubeconfig(name, await stage.plane.serviceAccountToken('default', name));
+    await until('the role to take effect', async () => (await plumbline(['top'], { kubeconfig })).status === 0);
+    return kubeconfig;
+  };
+  const explained = async (kubeconfig = stage.plane.adminKubeconfig, pod = 'waits'): Promise<Explanation> => {
+    const { status, stdout, stderr } = await plumbline(['explain', 'pod', pod, '-o', 'json'], { kubeconfig });
+    assert.equal(stderr, '');
+    assert.equal(status, 0);
+    return JSON.parse(stdout) as Explanation;
+  };
+  const doctor = () => plumbline(['doctor', 'extender'], { kubeconfig: stage.plane.adminKubeconfig });
+
+  for (const [who, kubeconfig] of [
+    ['an administrator', async () => stage.plane.adminKubeconfig],
+    ['a user with the roles of the guide', () => user('user')],
+  ] as const) {
+    it(`${who} has the extender’s answer, node by node`, async () => {
+      const { source, nodes, notes, causes } = await explained(await kubeconfig());
+      assert.deepEqual(notes, []);
+      assert.equal(source, 'extender');
+      const found = nodes.map(({ text, nodes: names }) => `${names}: ${text}`).sort();
+      assert.deepEqual(found, ['full: too few free whole cores', 'unreported: would take it']);
+      assert.match(causes.join(), /its scheduler is another, which does not ask the extender/);
+    });
+  }
+
+  it('kube-apiserver asks the pod’s kubelet, over a WebSocket with the channels’ subprotocol', () => {
+    const [{ url, protocols } = { url: '', protocols: '' }] = stage.kubelet.asked;
+    assert.equal(url, `/portForward/${SYSTEM}/${POD}?port=8082`);
+    assert.match(protocols, /\bv4\.channel\.k8s\.io\b/);
+  });
+
+  for (const verbs of [[], ['get']] as const) {
+    it(`pods/portforward with the verbs [${verbs}]: one line says what is missing`, async () => {
+      const { source, notes } = await explained(await user(`with-${verbs.length}`, verbs));
+      assert.equal(source, 'reports');
+      assert.match(notes[0] ?? '', /since you may not ask the extender \(pods\/portforward in plumbline-system\)$/);
+    });
+  }
+
+  it('doctor: the leader’s pod, its extender, the versions', async () => {
+    const { status, stdout } = await doctor();
+    const text = stdout.replaceAll(/\s+/g, ' ');
+    assert.match(text, /^✔ extender: 2 replicas of plumbline-scheduler ready; pod plumbline-scheduler-\S+ leads; /);
+    assert.match(text, / the extender answers; kube-scheduler v1\.\S+, API server v1\.\S+; launchers are given to /);
+    assert.match(text, /nothing wrong was found $/);
+    assert.equal(status, 0);
+  });
+
+  it('nothing listens in the pod', async () => {
+    stage.listening(false);
+    const { source, notes } = await explained();
+    assert.equal(source, 'reports');
+    assert.match(
+      notes[0] ?? '',
+      /the extender in pod plumbline-scheduler-\S+ did not answer \(.*connection refused\)$/,
+    );
+    const { status, stdout } = await doctor();
+    assert.equal(status, 1);
+    assert.match(stdout, /✘ extender: the extender in pod plumbline-scheduler-\S+ does not answer/);
+    stage.listening(true);
+  });
+
+  it('the kubelet does not know the pod', async () => {
+    stage.kubelet.pods.clear();
+    const { source, notes } = await explained();
+    assert.equal(source, 'reports');
+    assert.match(notes[0] ?? '', /the pod plumbline-scheduler-\S+, which leads plumbline-scheduler, is gone$/);
+    stage.listening(true);
+  });
+
+  it('the kubelet is not reached', async () => {
+    const moveTo = (Port: number) =>
+      stage.plane.client.patch(`/api/v1/nodes/${NODE}/status`, MERGE, {
+        status: { daemonEndpoints: { kubeletEndpoint: { Port } } },
+      });
+    await moveTo(await freePort());
+    const { source, notes } = await explained();
+    assert.equal(source, 'reports');
+    assert.match(notes[0] ?? '', /did not answer \(5\d\d: is the kubelet of its node reachable\?\)$/);
+    await moveTo(stage.kubelet.port);
+    assert.equal((await explained()).source, 'extender');
+  });
+
+  it('no kube-scheduler leads', async () => {
+    await stage.scheduler.stop();
+    await stage.plane.create(podOf('ours', 'plumbline-scheduler'));
+    const { why, help, notes } = await explained(undefined, 'ours');
+    assert.equal(why, 'no scheduler looks at it: no replica of plumbline-scheduler leads');
+    assert.match(help.join(), /bring plumbline-scheduler back/);
+    assert.match(notes[0] ?? '', /since no replica of plumbline-scheduler leads$/);
+    assert.match((await doctor()).stdout, /✘ extender: no replica of plumbline-scheduler leads\n {4}so: VMs/);
+  });
+});

@@ -1,0 +1,93 @@
+import type { IncomingMessage } from 'node:http';
+import { createServer } from 'node:https';
+import { connect, type Socket } from 'node:net';
+import type { TLSSocket } from 'node:tls';
+import type { CertificateAuthority } from '../../../sandbox/certificates.ts';
+import { accept, createFrames } from '../../cli/web-socket.ts';
+
+/**
+ * The kubelet's `/portForward/{namespace}/{pod}` over WebSocket, as the kubelet and containerd serve it: the caller needs a
+ * certificate of the cluster's authority, a pod that is not there is 404, the subprotocol is v4.channel.k8s.io, each
+ * channel begins with the port in two bytes (little endian), and a port where nothing listens is an error on channel 1.
+ * Source: k8s.io/kubelet/pkg/cri/streaming/portforward/websocket.go
+ */
+export interface KubeletStandIn {
+  readonly port: number;
+  /** What was asked for, with the subprotocols that the caller offered. */
+  readonly asked: readonly { readonly url: string; readonly protocols: string }[];
+  /** Ports that lead somewhere in a pod: `namespace/name` → port in the pod → port on this machine. */
+  readonly pods: Map<string, ReadonlyMap<number, number>>;
+  stop(): Promise<void>;
+}
+
+const PROTOCOL = 'v4.channel.k8s.io';
+const [DATA, ERROR] = [0, 1];
+
+export async function createKubeletStandIn(address: string, authority: CertificateAuthority): Promise<KubeletStandIn> {
+  const { cert, key } = authority.issue([address]);
+  const asked: { url: string; protocols: string }[] = [];
+  const pods = new Map<string, ReadonlyMap<number, number>>();
+  const sockets = new Set<Socket>();
+  const server = createServer({ cert, key, ca: authority.cert, requestCert: true, rejectUnauthorized: false });
+  server.on('connection', (socket: Socket) => {
+    sockets.add(socket);
+    socket.on('error', () => undefined).once('close', () => sockets.delete(socket));
+  });
+  server.on('upgrade', (request: IncomingMessage, socket: TLSSocket) => {
+    socket.on('error', () => undefined);
+    const protocols = request.headers['sec-websocket-protocol'] ?? '';
+    asked.push({ url: request.url ?? '', protocols });
+    const url = new URL(request.url ?? '', 'https://kubelet');
+    const [, verb, namespace, name] = url.pathname.split('/');
+    const ports = pods.get(`${namespace}/${name}`);
+    if (!socket.authorized) return refuse(socket, 401, 'Unauthorized');
+    if (verb !== 'portForward' || ports === undefined) return refuse(socket, 404, `pod does not exist`);
+    const offered = protocols.split(',').map((one) => one.trim());
+    // kube-apiserver turns `ports` into `port`.
+    const wanted = url.searchParams.getAll('port');
+    const port = Number(wanted[0]);
+    if (!offered.includes(PROTOCOL)) return refuse(socket, 403, 'unable to negotiate a subprotocol');
+    if (wanted.length !== 1 || !(port > 0 && port < 65_536)) return refuse(socket, 400, 'invalid port');
+    accept(request, socket, PROTOCOL);
+    serve(socket, port, ports.get(port));
+  });
+  await new Promise<void>((resolve) => {
+    server.listen(0, address, resolve);
+  });
+  const bound = server.address();
+  return {
+    port: typeof bound === 'object' && bound !== null ? bound.port : 0,
+    asked,
+    pods,
+    async stop() {
+      for (const socket of sockets) socket.destroy();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
+
+function refuse(socket: Socket, status: number, text: string): void {
+  socket.end(`HTTP/1.1 ${status} \r\ncontent-length: ${text.length}\r\nconnection: close\r\n\r\n${text}`);
+}
+
+function serve(socket: Socket, port: number, local: number | undefined): void {
+  const number = Buffer.alloc(2);
+  number.writeUInt16LE(port);
+  const behind = local === undefined ? undefined : connect(local, '127.0.0.1');
+  const frames = createFrames(socket, (message) => {
+    if (message[0] === DATA) behind?.write(message.subarray(1));
+  });
+  for (const channel of [DATA, ERROR]) frames.send(Buffer.concat([Buffer.of(channel), number]));
+  const failed = () => {
+    const text = `failed to execute portforward in network namespace: dial tcp4 127.0.0.1:${port}: connection refused\n`;
+    frames.send(Buffer.concat([Buffer.of(ERROR), Buffer.from(text)]));
+    frames.close();
+  };
+  if (behind === undefined) {
+    failed();
+    return;
+  }
+  behind.on('error', failed).on('data', (bytes) => frames.send(Buffer.concat([Buffer.of(DATA), bytes])));
+  behind.once('end', () => frames.close());
+  socket.once('close', () => behind.destroy());
+}

@@ -1,0 +1,129 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { sidecarConfiguration } from '../../../cli/demo/cluster.ts';
+import { startDaemon } from '../../../cli/demo/daemons.ts';
+import { createCertificateAuthority } from '../../../sandbox/certificates.ts';
+import { dist, root } from '../../support/bundles.ts';
+import { shippedNodeOptions } from '../../support/shipped.ts';
+import { type ControlPlane, type KubernetesObject, startControlPlane } from '../control-plane.ts';
+import { objectsOf, render } from '../install/rendered.ts';
+import { freePort, type Program } from '../processes.ts';
+import { report, topologyOf, until } from '../scheduler/stage.ts';
+import { createKubeletStandIn, type KubeletStandIn } from './kubelet-stand-in.ts';
+
+export const SYSTEM = 'plumbline-system';
+/** The pod of the kube-scheduler that leads and of the extender. */
+export const POD = 'plumbline-scheduler-7d9f8-x2x4z';
+export const NODE = 'full';
+export const MERGE = 'application/merge-patch+json';
+
+/**
+ * A real API server with the base's scheduler: a real kube-scheduler and the extender's real daemon, as in one pod of the
+ * Deployment, on a node whose kubelet is a stand-in for port-forwards.
+ */
+export interface SidecarStage {
+  readonly plane: ControlPlane;
+  readonly kubelet: KubeletStandIn;
+  readonly scheduler: Program;
+  /** Forwards to the extender's port, or to none on which anything listens. */
+  listening(listens: boolean): void;
+  stop(): Promise<void>;
+}
+
+export async function startSidecarStage(): Promise<SidecarStage> {
+  const directory = mkdtempSync(join(tmpdir(), 'plumbline-sidecar-'));
+  const file = (name: string) => join(directory, name);
+  const undo: (() => Promise<unknown>)[] = [async () => rmSync(directory, { recursive: true, force: true })];
+  const stop = async () => {
+    for (const one of undo.toReversed()) await one();
+  };
+  try {
+    const authority = createCertificateAuthority('kubelets');
+    const { cert, key } = authority.issue(['kube-apiserver']);
+    writeFileSync(file('ca.crt'), authority.cert);
+    writeFileSync(file('client.crt'), cert);
+    writeFileSync(file('client.key'), key, { mode: 0o600 });
+    const kubelet = await createKubeletStandIn('127.0.0.1', authority);
+    undo.push(kubelet.stop);
+    const plane = await startControlPlane({
+      apiServerArgs: [
+        ...['--kubelet-client-certificate', file('client.crt'), '--kubelet-client-key', file('client.key')],
+        ...['--kubelet-certificate-authority', file('ca.crt'), '--kubelet-preferred-address-types', 'InternalIP'],
+        // The second of these would have to be lifted by controllers that do not run.
+        '--disable-admission-plugins=ServiceAccount,TaintNodesByCondition',
+      ],
+    });
+    undo.push(plane.stop);
+    await plane.create(...schedulerObjects());
+    await plane.create({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'ovn-kubernetes' } });
+    await addNodes(plane, kubelet.port);
+
+    const token = await plane.serviceAccountToken(SYSTEM, 'plumbline-scheduler');
+    const kubeconfig = await plane.kubeconfig('scheduler', token);
+    const extender = startDaemon({
+      name: 'extender',
+      program: join(dist, 'scheduler-plugin.cjs'),
+      args: [
+        ...['--mode', 'sidecar', '--port', String(await freePort()), '--probe-host', '127.0.0.1', '--probe-port', '0'],
+        ...['--console-address', 'off', '--pod-name', POD, '--kubeconfig', kubeconfig],
+      ],
+      directory,
+      env: shippedNodeOptions('scheduler-plugin'),
+    });
+    undo.push(() => extender.stop());
+    const { port, probePort } = await extender.ports();
+    const listening = (listens: boolean) =>
+      void kubelet.pods.set(`${SYSTEM}/${POD}`, new Map(listens ? [[8082, port]] : []));
+    listening(true);
+    const configuration = await sidecarConfiguration(root, port);
+    const scheduler = await plane.startScheduler(configuration, { kubeconfig, hostName: POD });
+    const isActive = async () => {
+      const metrics = await (await fetch(`http://127.0.0.1:${probePort}/metrics`)).text();
+      return metrics.split('\n').includes('plumbline_extender_active 1');
+    };
+    await until('the extender to be active', isActive, 60);
+    return { plane, kubelet, scheduler, listening, stop };
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}
+
+/** Of the base what the scheduler needs, and what the doctor looks at. */
+function schedulerObjects(): KubernetesObject[] {
+  const kinds = ['Namespace', 'CustomResourceDefinition', 'MutatingWebhookConfiguration'];
+  const foreign = ['PodDisruptionBudget', 'NetworkPolicy', 'PriorityClass'];
+  return objectsOf(render('base')).filter(
+    ({ kind, metadata: { name } }) =>
+      kinds.includes(kind) || (name.startsWith('plumbline-scheduler') && !foreign.includes(kind)),
+  );
+}
+
+/** A node without free CPUs, on which the scheduler's pod runs, and one that does not report. */
+async function addNodes(plane: ControlPlane, kubeletPort: number): Promise<void> {
+  const amounts = { cpu: '64', memory: '256Gi', pods: '500', 'devices.kubevirt.io/kvm': '1k' };
+  for (const name of [NODE, 'unreported']) {
+    const node = { apiVersion: 'v1', kind: 'Node', metadata: { name, labels: { 'kubernetes.io/hostname': name } } };
+    const status = {
+      ...{ capacity: amounts, allocatable: amounts },
+      addresses: [{ type: 'InternalIP', address: '127.0.0.1' }],
+      daemonEndpoints: { kubeletEndpoint: { Port: kubeletPort } },
+      conditions: [{ type: 'Ready', status: 'True', reason: 'KubeletReady', message: '' }],
+    };
+    await plane.create({ ...node, status });
+  }
+  const full = topologyOf({ assignments: [{ podUID: 'x', container: 'compute', cpus: '1-7,9-15' }] });
+  // The API server serves a new kind a moment after its definition was written.
+  await until('NodeTopologies to be served', async () => {
+    await report(plane.client, NODE, full);
+    return true;
+  });
+  await plane.create({
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: { name: POD, namespace: SYSTEM },
+    spec: { nodeName: NODE, containers: [{ name: 'kube-scheduler', image: 'x' }] },
+  });
+  await plane.client.patch(`/api/v1/namespaces/${SYSTEM}/pods/${POD}/status`, MERGE, { status: { phase: 'Running' } });
+}

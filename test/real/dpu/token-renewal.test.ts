@@ -1,0 +1,121 @@
+import assert from 'node:assert/strict';
+import { readFileSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { apiAccess } from '../../../kube/api-access.ts';
+import { createApiClient } from '../../../kube/api-client.ts';
+import type { KubeClient } from '../../../kube/client.ts';
+import { KubeError } from '../../../kube/errors.ts';
+import { readTokenClaims } from '../../../node-agent/dpu-lease/token-claims.ts';
+import { createTokenRenewal } from '../../../node-agent/dpu-lease/token-renewal.ts';
+import { monotonicSeconds } from '../../../runtime/time.ts';
+import { eventually, recordingLogger, testMetrics } from '../../node-agent/support.ts';
+import { needs } from '../../support/parts.ts';
+import { type InstalledAgents, installAgents } from '../node-agent/installed.ts';
+
+const [OWN, OTHER] = ['worker-1', 'worker-2'];
+const NAMESPACE = 'plumbline-dpu';
+const DAY = 86_400;
+const accounts = (namespace = NAMESPACE) => `/api/v1/namespaces/${namespace}/serviceaccounts`;
+const request = (spec: object = {}) => ({ apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest', spec });
+
+interface Requested {
+  readonly status: { readonly token: string };
+}
+
+describe('the renewal of a DPU’s token, on a real API server', function () {
+  needs('controlPlane');
+  needs('kubectl');
+  this.timeout(120_000);
+  let installed: InstalledAgents;
+  let admin: KubeClient;
+  let dpu: KubeClient;
+
+  before(async () => {
+    installed = await installAgents([OWN, OTHER], 'dpu');
+    admin = installed.plane.client;
+    dpu = await installed.dpu(OWN);
+    await installed.dpu(OTHER);
+    await eventually(() => isRefused(OTHER, {}, /of its own account/), 'the policy holds', 30);
+  });
+  after(async () => installed?.stop());
+
+  const isRefused = async (account: string, spec: object, message: RegExp, namespace?: string): Promise<boolean> => {
+    try {
+      await dpu.create(`${accounts(namespace)}/${account}/token`, request(spec));
+      return false;
+    } catch (error) {
+      if (error instanceof KubeError && error.status === 403 && message.test(error.message)) return true;
+      throw error;
+    }
+  };
+
+  it('a token for ten minutes becomes one for a day, which the next request uses, and the old one is not missed', async () => {
+    const { directory, kubeconfig } = installed.plane;
+    const tokenFile = join(directory, 'dpu.token');
+    const first = (await admin.create(`${accounts()}/${OWN}/token`, request({ expirationSeconds: 600 }))) as Requested;
+    writeFileSync(tokenFile, first.status.token, { mode: 0o640 });
+    const file = await kubeconfig('renewing', 'none');
+    writeFileSync(file, readFileSync(file, 'utf8').replace('token: none', 'tokenFile: dpu.token'));
+    const access = apiAccess({ kubeconfig: file, serviceHost: undefined, servicePort: 443 });
+    assert.equal(access.tokenFile, tokenFile);
+    const client = createApiClient(access, 'plumbline-test');
+    const { log, lines } = recordingLogger();
+    const metrics = testMetrics();
+    const stop = new AbortController();
+    const deps = { client, tokenFile, log, metrics, wallClock: Date.now, now: monotonicSeconds };
+    const done = createTokenRenewal(deps).run(stop.signal);
+    const renewed = () => readFileSync(tokenFile, 'utf8').trim() !== first.status.token;
+    await eventually(renewed, 'another token', 10).catch((error: Error) => assert.fail(JSON.stringify([error, lines])));
+    const { namespace, account, issued, expires } = readTokenClaims(access.token() ?? '');
+    assert.deepEqual([namespace, account, expires - issued], [NAMESPACE, OWN, DAY]);
+    assert.equal(statSync(tokenFile).mode & 0o777, 0o600);
+    await eventually(async () => (await metrics.dpuTokenExpiry.get()).values[0]?.value === DAY, 'the metric');
+    // It is the new one that the API server takes: who is asked?
+    const review = { apiVersion: 'authentication.k8s.io/v1', kind: 'SelfSubjectReview' };
+    const { status } = (await client.create('/apis/authentication.k8s.io/v1/selfsubjectreviews', review)) as {
+      readonly status: { readonly userInfo: { readonly username: string } };
+    };
+    assert.equal(status.userInfo.username, `system:serviceaccount:${NAMESPACE}:${OWN}`);
+    stop.abort();
+    await done;
+    await client.close();
+  });
+
+  const forged: [string, Parameters<typeof isRefused>][] = [
+    ['another DPU’s', [OTHER, {}, /the DPU of node worker-1 may request tokens of its own account and of no other/]],
+    ['one for a year', [OWN, { expirationSeconds: 365 * DAY }, /for 86400 seconds \(24 h\) at most/]],
+    ['one for a second more than a day', [OWN, { expirationSeconds: DAY + 1 }, /for 86400 seconds/]],
+    [
+      'one that is bound to a node',
+      [OWN, { boundObjectRef: { apiVersion: 'v1', kind: 'Node', name: OWN } }, /bound to an object/],
+    ],
+    ['the extender’s', ['plumbline-scheduler-plugin', {}, /cannot create/, 'plumbline-system']],
+    ['the default account’s of its namespace', ['default', {}, /of its own account/]],
+  ];
+  for (const [what, args] of forged) {
+    it(`refused: a DPU requests ${what}`, async () => {
+      await installed.plane.create({
+        apiVersion: 'v1',
+        kind: 'ServiceAccount',
+        metadata: { name: args[0], namespace: args[3] ?? NAMESPACE },
+      });
+      assert.equal(await isRefused(...args), true);
+    });
+  }
+
+  it('an administrator makes any, as before', async () => {
+    await admin.create(`${accounts()}/${OWN}/token`, request({ expirationSeconds: 7 * DAY }));
+  });
+
+  it('a deleted account’s tokens are refused, so nothing is renewed any more', async () => {
+    await admin.delete(`${accounts()}/${OWN}`);
+    const refused = (status: number) =>
+      dpu.create(`${accounts()}/${OWN}/token`, request()).then(
+        () => false,
+        (error: unknown) => error instanceof KubeError && error.status === status,
+      );
+    // The API server remembers for some seconds whose token it was; even so there is no account to make one for.
+    assert.ok((await refused(404)) || (await refused(401)));
+    await eventually(() => refused(401), 'the token counts for nothing', 30);
+  });
+});

@@ -1,0 +1,97 @@
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { X509Certificate } from 'node:crypto';
+import { writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { root } from '../../support/bundles.ts';
+import { needs, pathOf } from '../../support/parts.ts';
+import { type ControlPlane, startControlPlane } from '../control-plane.ts';
+import { DEFINITIONS } from './foreign-definitions.ts';
+import { objectsOf, render } from './rendered.ts';
+
+const SCRIPT = join(root, 'manifests/overlays/development/certificates.sh');
+const SECRETS = '/api/v1/namespaces/plumbline-system/secrets';
+const DAY = 86_400_000;
+const SERVICES = ['plumbline-webhook', 'plumbline-scheduler-plugin'];
+
+interface Secret {
+  readonly data: Readonly<Record<string, string>>;
+}
+
+describe('the certificates of the development overlay', function () {
+  needs('controlPlane');
+  needs('kubectl');
+  this.timeout(120_000);
+  let plane: ControlPlane;
+
+  before(async () => {
+    plane = await startControlPlane();
+    await plane.create(
+      { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'plumbline-system' } },
+      ...DEFINITIONS,
+      ...objectsOf(render('overlays/development')).filter(({ kind }) => kind.endsWith('WebhookConfiguration')),
+    );
+  });
+  after(() => plane?.stop());
+
+  const run = (...args: readonly string[]) => {
+    const PATH = `${dirname(pathOf('kubectl'))}:${process.env['PATH'] ?? ''}`;
+    const env = { ...process.env, KUBECONFIG: plane.adminKubeconfig, PATH };
+    execFileSync(SCRIPT, args, { env, stdio: ['ignore', 'ignore', 'pipe'] });
+  };
+  const certificate = async (name: string, field = 'tls.crt') => {
+    const { data } = (await plane.client.get(`${SECRETS}/${name}`)) as Secret;
+    return new X509Certificate(Buffer.from(data[field] ?? '', 'base64'));
+  };
+
+  it('are of one authority, which a second run keeps while it renews them', async () => {
+    run();
+    const authority = await certificate('plumbline-ca');
+    const first = await certificate('plumbline-webhook-tls');
+    assert.ok(authority.ca);
+    assert.ok(Date.parse(authority.validTo) - Date.now() > 3600 * DAY);
+    run();
+    const kept = await certificate('plumbline-ca');
+    assert.equal(kept.fingerprint256, authority.fingerprint256);
+    const renewed = await certificate('plumbline-webhook-tls');
+    assert.notEqual(renewed.serialNumber, first.serialNumber);
+    for (const name of [...SERVICES, 'plumbline-scheduler-client']) {
+      const leaf = await certificate(`${name}-tls`);
+      assert.ok(leaf.verify(authority.publicKey) && leaf.checkIssued(authority), name);
+      assert.ok(!leaf.ca, name);
+      assert.equal((await certificate(`${name}-tls`, 'ca.crt')).fingerprint256, authority.fingerprint256, name);
+    }
+    for (const name of SERVICES) {
+      const leaf = await certificate(`${name}-tls`);
+      assert.equal(leaf.checkHost(`${name}.plumbline-system.svc`), `${name}.plumbline-system.svc`);
+      assert.deepEqual(leaf.keyUsage, ['1.3.6.1.5.5.7.3.1'], 'server authentication alone');
+    }
+    const client = await certificate('plumbline-scheduler-client-tls');
+    assert.equal(client.subject, 'CN=plumbline-scheduler-client');
+    assert.deepEqual(client.keyUsage, ['1.3.6.1.5.5.7.3.2'], 'client authentication alone');
+  });
+
+  it('verify against the authority of before and the one of after, when that is renewed', async () => {
+    run();
+    const { data } = (await plane.client.get(`${SECRETS}/plumbline-ca`)) as Secret;
+    const old = await certificate('plumbline-webhook-tls');
+    const authority = await certificate('plumbline-ca');
+    // One that has less than three years left.
+    const pem = (field: string) => Buffer.from(data[field] ?? '', 'base64').toString();
+    const keyFile = join(plane.directory, 'authority.key');
+    await writeFile(keyFile, pem('tls.key'), { mode: 0o600 });
+    const request = ['req', '-x509', '-new', '-key', keyFile, '-sha256', '-days', '400', '-subj', '/CN=plumbline-ca'];
+    const short = execFileSync('openssl', request, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] });
+    const shortLived = { 'tls.crt': Buffer.from(short).toString('base64') };
+    await plane.client.patch(`${SECRETS}/plumbline-ca`, 'application/merge-patch+json', { data: shortLived });
+    run();
+    const successor = await certificate('plumbline-ca');
+    assert.ok(Date.parse(successor.validTo) - Date.now() > 3600 * DAY);
+    assert.notEqual(successor.fingerprint256, authority.fingerprint256);
+    const renewed = await certificate('plumbline-webhook-tls');
+    for (const one of [old, renewed]) {
+      for (const ca of [authority, new X509Certificate(short), successor])
+        assert.ok(one.checkIssued(ca) && one.verify(ca.publicKey));
+    }
+  });
+});

@@ -1,0 +1,196 @@
+import assert from 'node:assert/strict';
+import type { KubeClient } from '../../../kube/client.ts';
+import type { KubeError } from '../../../kube/errors.ts';
+import { needs } from '../../support/parts.ts';
+import { installPolicies, type Policies } from '../webhook/policies-alone.ts';
+
+const MERGE = 'application/merge-patch+json';
+const JSON_PATCH = 'application/json-patch+json';
+const APPLY = 'application/apply-patch+yaml';
+const NODE = '/api/v1/nodes/worker';
+const QUERY = { query: { fieldManager: 'plumbline-scheduler-plugin', force: true } };
+
+interface SeenNode {
+  readonly metadata: {
+    readonly labels: Readonly<Record<string, string>>;
+    readonly annotations: Readonly<Record<string, string>>;
+    readonly managedFields: readonly { readonly manager: string }[];
+  };
+  readonly status: { readonly conditions: readonly { readonly type: string; readonly status: string }[] };
+}
+
+/** S12: the extender's token may write what the extender writes on nodes, and nothing else. */
+describe('what the extender may write on nodes, on a real API server', function () {
+  needs('controlPlane');
+  needs('kubectl');
+  this.timeout(120_000);
+  let installed: Policies;
+  let extender: KubeClient;
+
+  before(async () => {
+    installed = await installPolicies({});
+    extender = await installed.account('plumbline-system', 'plumbline-scheduler');
+    const { client, plane } = installed;
+    await plane.create({
+      apiVersion: 'v1',
+      kind: 'Node',
+      metadata: {
+        name: 'worker',
+        labels: { 'kubernetes.io/os': 'linux', 'plumbline.dev/threads-per-core': '4' },
+        annotations: { note: 'x' },
+        finalizers: ['example.org/kept'],
+      },
+      spec: { taints: [{ key: 'a', effect: 'NoSchedule' }], podCIDR: '10.244.0.0/24', podCIDRs: ['10.244.0.0/24'] },
+    });
+    const now = `${new Date().toISOString().slice(0, 19)}Z`;
+    const times = { lastHeartbeatTime: now, lastTransitionTime: now };
+    const status = {
+      capacity: { cpu: '16', memory: '64Gi', pods: '110' },
+      allocatable: { cpu: '15500m', memory: '63Gi', pods: '110' },
+      conditions: [{ type: 'Ready', status: 'True', reason: 'KubeletReady', message: '', ...times }],
+      addresses: [{ type: 'InternalIP', address: '192.0.2.1' }],
+      nodeInfo: { kubeletVersion: 'v1.36.2' },
+      images: [{ names: ['a'], sizeBytes: 7 }],
+      volumesInUse: ['kubernetes.io/csi/a^b'],
+    };
+    await client.patch(`${NODE}/status`, MERGE, { status });
+  });
+  after(() => installed?.stop());
+
+  const node = async () => (await installed.client.get(NODE)) as SeenNode;
+  const condition = (status: string, more: object = {}) => ({
+    apiVersion: 'v1',
+    kind: 'Node',
+    metadata: { name: 'worker' },
+    status: {
+      conditions: [
+        {
+          type: 'plumbline.dev/DPUReady',
+          status,
+          reason: 'LeaseRenewed',
+          message: 'alive',
+          lastHeartbeatTime: '2026-11-01T10:00:00Z',
+          lastTransitionTime: '2026-11-01T10:00:00Z',
+        },
+      ],
+      ...more,
+    },
+  });
+
+  it('its labels, its annotation and its condition, again and again', async () => {
+    for (const [threads, status] of [
+      ['2', 'True'],
+      ['8', 'False'],
+    ] as const) {
+      const labels = { 'plumbline.dev/threads-per-core': threads, 'plumbline.dev/full-pcpus-only': 'true' };
+      await extender.patch(NODE, MERGE, { metadata: { labels } });
+      const annotations = { 'plumbline.dev/recheck': new Date().toISOString() };
+      await extender.patch(NODE, MERGE, { metadata: { annotations } });
+      await extender.patch(`${NODE}/status`, APPLY, condition(status), QUERY);
+      const { metadata, status: found } = await node();
+      assert.deepEqual(metadata.labels, { 'kubernetes.io/os': 'linux', ...labels });
+      assert.deepEqual(metadata.annotations, { note: 'x', ...annotations });
+      assert.deepEqual(
+        found.conditions.map((one) => `${one.type} ${one.status}`),
+        ['Ready True', `plumbline.dev/DPUReady ${status}`],
+      );
+    }
+    const { managedFields } = (await node()).metadata;
+    assert.ok(managedFields.some(({ manager }) => manager === 'plumbline-scheduler-plugin'));
+  });
+
+  it('the kubelet’s own heartbeat in between is nothing to it', async () => {
+    const heartbeat = { lastHeartbeatTime: '2026-11-01T11:00:00Z' };
+    const operations = [
+      { op: 'replace', path: '/status/conditions/0/lastHeartbeatTime', value: heartbeat.lastHeartbeatTime },
+    ];
+    await installed.client.patch(`${NODE}/status`, JSON_PATCH, operations);
+    await extender.patch(`${NODE}/status`, APPLY, condition('True'), QUERY);
+  });
+
+  const ready = {
+    type: 'Ready',
+    status: 'False',
+    reason: 'x',
+    message: '',
+    lastHeartbeatTime: null,
+    lastTransitionTime: null,
+  };
+  const metadata = (more: object): [string, 'application/merge-patch+json', object] => [
+    NODE,
+    MERGE,
+    { metadata: more },
+  ];
+  const statusOf = (more: object): [string, 'application/merge-patch+json', object] => [
+    `${NODE}/status`,
+    MERGE,
+    { status: more },
+  ];
+  const forged: [string, Parameters<KubeClient['patch']>, RegExp][] = [
+    ['cordons it', [NODE, MERGE, { spec: { unschedulable: true } }], /spec/],
+    ['taints it', [NODE, MERGE, { spec: { taints: [{ key: 'b', effect: 'NoExecute' }] } }], /spec/],
+    ['takes its taints away', [NODE, JSON_PATCH, [{ op: 'remove', path: '/spec/taints' }]], /spec/],
+    ['gives it a label', metadata({ labels: { a: 'b' } }), /labels/],
+    ['gives it a role', metadata({ labels: { 'node-role.kubernetes.io/control-plane': '' } }), /labels/],
+    ['gives it another label of plumbline.dev', metadata({ labels: { 'plumbline.dev/other': '' } }), /labels/],
+    ['changes a label', metadata({ labels: { 'kubernetes.io/os': 'windows' } }), /labels/],
+    ['removes a label', metadata({ labels: { 'kubernetes.io/os': null } }), /labels/],
+    ['gives it an annotation', metadata({ annotations: { a: 'b' } }), /annotation/],
+    ['changes an annotation', metadata({ annotations: { note: 'y' } }), /annotation/],
+    ['removes all annotations', metadata({ annotations: null }), /annotation/],
+    ['gives it a finalizer', metadata({ finalizers: ['example.org/kept', 'example.org/mine'] }), /metadata/],
+    ['takes its finalizers away', metadata({ finalizers: null }), /metadata/],
+    [
+      'gives it an owner',
+      metadata({ ownerReferences: [{ apiVersion: 'v1', kind: 'Node', name: 'other', uid: 'u' }] }),
+      /metadata/,
+    ],
+    ['sets its allocatable', statusOf({ allocatable: { cpu: '1' } }), /status/],
+    ['sets its capacity', statusOf({ capacity: { 'example.org/gpu': '8' } }), /status/],
+    ['replaces its conditions', statusOf({ conditions: condition('True').status.conditions }), /status/],
+    [
+      'makes it unready',
+      [
+        `${NODE}/status`,
+        'application/apply-patch+yaml',
+        { ...condition('True'), status: { conditions: [ready] } },
+        QUERY,
+      ],
+      /status/,
+    ],
+    [
+      'gives it another condition',
+      [
+        `${NODE}/status`,
+        JSON_PATCH,
+        [{ op: 'add', path: '/status/conditions/-', value: { type: 'Mine', status: 'True' } }],
+      ],
+      /status/,
+    ],
+    ['removes Ready', [`${NODE}/status`, JSON_PATCH, [{ op: 'remove', path: '/status/conditions/0' }]], /status/],
+    [
+      'sets its address',
+      [`${NODE}/status`, JSON_PATCH, [{ op: 'replace', path: '/status/addresses/0/address', value: '192.0.2.66' }]],
+      /status/,
+    ],
+    ['sets its version', statusOf({ nodeInfo: { kubeletVersion: 'v0' } }), /status/],
+    ['lists an image', statusOf({ images: [] }), /status/],
+    ['sets its port', statusOf({ daemonEndpoints: { kubeletEndpoint: { Port: 1 } } }), /status/],
+    ['labels it by way of its status', [`${NODE}/status`, MERGE, { metadata: { labels: { a: 'b' } } }], /labels/],
+  ];
+  for (const [what, call, message] of forged) {
+    it(`refused: the extender ${what}`, async () => {
+      const before = await node();
+      await assert.rejects(extender.patch(...call), (error: KubeError) => {
+        assert.equal(error.status, 403, error.message);
+        assert.match(error.message, new RegExp(`the extender may .*${message.source}`));
+        return true;
+      });
+      assert.deepEqual(await node(), before);
+    });
+  }
+
+  it('others write nodes as before', async () => {
+    await installed.client.patch(NODE, MERGE, { spec: { unschedulable: true }, metadata: { labels: { a: 'b' } } });
+  });
+});

@@ -1,0 +1,94 @@
+import assert from 'node:assert/strict';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { KubeClient } from '../../../kube/client.ts';
+import { KubeError } from '../../../kube/errors.ts';
+import { watchLaunchers } from '../../../node-agent/vm-pinning/launchers.ts';
+import { recordingLogger } from '../../node-agent/support.ts';
+import { root } from '../../support/bundles.ts';
+import { needs } from '../../support/parts.ts';
+import { type InstalledAgents, installAgents } from './installed.ts';
+
+const [OWN, OTHER] = ['worker-1', 'worker-2'];
+const PODS = '/api/v1/pods';
+const FILES = join(root, 'manifests/authorization');
+
+describe('the shipped configuration of authorizers, on a real API server', function () {
+  needs('controlPlane');
+  needs('kubectl');
+  this.timeout(120_000);
+  const directory = mkdtempSync(join(tmpdir(), 'plumbline-authorization-'));
+  let installed: InstalledAgents;
+  let agent: KubeClient;
+
+  before(async () => {
+    // The shipped file but for the path of the other.
+    const nowhere = join(directory, 'nowhere.kubeconfig');
+    writeFileSync(nowhere, readFileSync(join(FILES, 'nowhere.kubeconfig')));
+    const shipped = readFileSync(join(FILES, 'authorization-config.yaml'), 'utf8');
+    const config = join(directory, 'authorization-config.yaml');
+    writeFileSync(config, shipped.replace('/etc/kubernetes/plumbline/nowhere.kubeconfig', nowhere));
+    installed = await installAgents([OWN, OTHER], undefined, { apiServerArgs: ['--authorization-config', config] });
+    agent = await installed.agent(OWN);
+  });
+  after(async () => {
+    await installed?.stop();
+    rmSync(directory, { recursive: true });
+  });
+
+  const of = (node: string) => ({ query: { fieldSelector: `spec.nodeName=${node}` } });
+  const names = async (client: KubeClient, options: object = {}, path = PODS) => {
+    const { items } = (await client.get(path, options)) as { items: { metadata: { name: string } }[] };
+    return items.map(({ metadata }) => metadata.name).sort();
+  };
+  const denied = async (act: () => Promise<unknown>, what: string) => {
+    const began = performance.now();
+    const error = await act().then(
+      () => assert.fail(`${what}: allowed`),
+      (found: unknown) => found as Error,
+    );
+    // Denied because the authorizer could not be asked, which the API server calls a fault of its own.
+    assert.ok(error instanceof KubeError && error.status === 500, `${what}: ${error.message}`);
+    assert.ok(performance.now() - began < 1000, `${what}: ${performance.now() - began} ms`);
+  };
+
+  it('lets an agent list the pods of its own node, as it does', async () => {
+    assert.deepEqual(await names(agent, of(OWN)), [`agent-${OWN}`]);
+    const stop = new AbortController();
+    const { log, lines } = recordingLogger();
+    const watched = watchLaunchers({ client: agent, nodeName: OWN, log, onChange: () => {} });
+    const done = watched.run(stop.signal);
+    await watched.whenSynced;
+    stop.abort();
+    await done;
+    assert.deepEqual(
+      lines.filter(({ level }) => Number(level) >= 40),
+      [],
+    );
+  });
+
+  it('and no others: of another node, of all, by another selector, in a namespace, by a watch', async () => {
+    await denied(() => names(agent, of(OTHER)), 'another node');
+    await denied(() => names(agent), 'all');
+    await denied(() => names(agent, { query: { fieldSelector: `spec.nodeName!=${OWN}` } }), 'all but its own');
+    await denied(() => names(agent, { query: { fieldSelector: 'status.phase=Running' } }), 'another field');
+    await denied(() => names(agent, { query: { labelSelector: 'kubevirt.io=virt-launcher' } }), 'labels only');
+    await denied(() => names(agent, {}, '/api/v1/namespaces/plumbline-system/pods'), 'a namespace');
+    await denied(async () => agent.watch(PODS, of(OTHER)), 'a watch');
+  });
+
+  it('nor a token of the account that names no node', async () => {
+    const unbound = await installed.unbound();
+    await denied(() => names(unbound, of(OWN)), 'unbound');
+  });
+
+  it('and leaves everything else to the others', async () => {
+    assert.equal((await names(installed.plane.client)).length, 2);
+    await agent.get(`/api/v1/nodes/${OWN}`);
+  });
+
+  it('what it cannot hold: a pod of another node by its name', async () => {
+    await agent.get(`/api/v1/namespaces/plumbline-system/pods/agent-${OTHER}`);
+  });
+});

@@ -1,0 +1,88 @@
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { parse } from 'yaml';
+import { root } from '../../support/bundles.ts';
+import { needs } from '../../support/parts.ts';
+import type { Program } from '../processes.ts';
+import { inParallel, type Stage, startStage, until } from './stage.ts';
+
+const [VMS, PODS] = [20, 100];
+
+/** What can become of the extender in the leader's pod. */
+const OUTAGES = {
+  hung: () => createServer(() => undefined),
+  'answering garbage': () => createServer((_request, response) => response.end('<html>')),
+  'answering with an Error': () =>
+    createServer((_request, response) => response.end(JSON.stringify({ Error: 'out of order' }))),
+  dead: undefined,
+} as const;
+
+/**
+ * Two schedulers as they are installed: the cluster's own, which does not know the extender, and Plumbline's. Whatever
+ * becomes of the extender, only pods that name Plumbline's scheduler wait.
+ */
+describe('ordinary pods, while the extender is out of order', function () {
+  needs('controlPlane');
+  needs('kubectl');
+  this.timeout(180_000);
+  let stage: Stage;
+  let count = 0;
+
+  before(async () => {
+    stage = await startStage();
+    await stage.addNodes(Array.from({ length: 20 }, (_, i) => ({ name: `node-${i}` })));
+    await stage.startScheduler({ extenders: [] });
+  });
+  after(() => stage?.stop());
+
+  const shipped = (port: number) => {
+    const text = readFileSync(join(root, 'manifests/base/scheduler/config.yaml'), 'utf8');
+    const { extenders } = parse(text) as { extenders: Record<string, unknown>[] };
+    return extenders.map((one) => ({ ...one, urlPrefix: `http://127.0.0.1:${port}` }));
+  };
+
+  for (const [what, make] of Object.entries(OUTAGES)) {
+    it(`${what}: every ordinary pod is bound, the VMs wait`, async () => {
+      const server = make === undefined ? undefined : await listening(make());
+      const port = server === undefined ? 9 : (server.address() as AddressInfo).port;
+      const scheduler: Program = await stage.startScheduler({ name: 'plumbline-scheduler', extenders: shipped(port) });
+      const named = (kind: string, many: number) => Array.from({ length: many }, (_, i) => `${kind}-${count}-${i}`);
+      const [vms, pods] = [named('vm', VMS), named('web', PODS)];
+      count++;
+      try {
+        const more = { schedulerName: 'plumbline-scheduler' };
+        await inParallel(vms, async (name) => stage.addPod({ name, cpu: '4', more }));
+        if (make === undefined || what !== 'hung') {
+          await until(
+            'a VM to be tried',
+            async () => ((await stage.podOf(vms[0]!)).status.conditions ?? []).length > 0,
+          );
+        }
+        await inParallel(pods, async (name) => stage.addPod({ name, cpu: '100m', devices: [] }));
+        const bound = async (names: readonly string[]) => {
+          const nodes = new Map((await stage.pods()).map(({ metadata, spec }) => [metadata.name, spec.nodeName]));
+          return names.filter((name) => nodes.get(name) !== undefined).length;
+        };
+        await until('every ordinary pod to be bound', async () => (await bound(pods)) === PODS, 60);
+        assert.equal(await bound(vms), 0);
+      } finally {
+        await scheduler.stop();
+        server?.closeAllConnections();
+        server?.close();
+        await inParallel([...vms, ...pods], async (name) => {
+          await stage.client.delete(`/api/v1/namespaces/default/pods/${name}`);
+        });
+      }
+    });
+  }
+});
+
+async function listening(server: Server): Promise<Server> {
+  await new Promise<void>((resolve) => {
+    server.listen(0, '127.0.0.1', resolve);
+  });
+  return server;
+}

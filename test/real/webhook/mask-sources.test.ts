@@ -1,0 +1,347 @@
+import assert from 'node:assert/strict';
+import jsonPatch from 'fast-json-patch';
+import type { KubeClient } from '../../../kube/client.ts';
+import { KubeError } from '../../../kube/errors.ts';
+import { needs } from '../../support/parts.ts';
+import type { KubernetesObject } from '../control-plane.ts';
+import { bindingOf, installPolicies, type Policies, userSubject } from './policies-alone.ts';
+
+const MASK = 'plumbline.dev/cpu-mask';
+const AFFINITY = 'plumbline.dev/numa-affinity';
+const MERGE = 'application/merge-patch+json';
+const GROUP = 'rbac.authorization.k8s.io';
+const MOST = 16_384;
+const TENANT = { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'tenant' } };
+
+/** What KubeVirt's own role `edit` has of these groups, and what a careless one of ControllerRevisions has. */
+const EDIT: KubernetesObject = {
+  apiVersion: `${GROUP}/v1`,
+  kind: 'ClusterRole',
+  metadata: { name: 'vm-edit' },
+  rules: [
+    {
+      apiGroups: ['kubevirt.io', 'pool.kubevirt.io', 'instancetype.kubevirt.io'],
+      resources: ['*'],
+      verbs: ['create', 'patch', 'update', 'get'],
+    },
+    {
+      apiGroups: ['snapshot.kubevirt.io', 'clone.kubevirt.io'],
+      resources: ['*'],
+      verbs: ['create', 'patch', 'update', 'get'],
+    },
+    { apiGroups: ['apps'], resources: ['controllerrevisions'], verbs: ['create', 'patch', 'update', 'get'] },
+    { apiGroups: [''], resources: ['pods', 'pods/status'], verbs: ['create', 'patch', 'update', 'get'] },
+  ],
+};
+
+interface Source {
+  readonly apiVersion: string;
+  readonly kind: string;
+  readonly plural: string;
+  readonly cluster?: true;
+  /** The object's content with these annotations for the VMI. */
+  content(annotations: Record<string, string>): object;
+}
+
+const vmWith = (annotations: object) => ({ spec: { template: { metadata: { annotations }, spec: { domain: {} } } } });
+const instancetype = (kind: string, cluster?: true): Source => ({
+  apiVersion: 'instancetype.kubevirt.io/v1beta1',
+  kind,
+  plural: `${kind.toLowerCase()}s`,
+  ...(cluster && { cluster }),
+  content: (annotations) => ({ spec: { annotations } }),
+});
+const revision = (what: string, data: (annotations: object) => object): [string, Source] => [
+  `a ControllerRevision of ${what}`,
+  {
+    apiVersion: 'apps/v1',
+    kind: 'ControllerRevision',
+    plural: 'controllerrevisions',
+    content: (annotations) => ({ revision: 1, data: data(annotations) }),
+  },
+];
+const SOURCES: [string, Source][] = [
+  ['an instancetype', instancetype('VirtualMachineInstancetype')],
+  ['a preference', instancetype('VirtualMachinePreference')],
+  ['a cluster instancetype', instancetype('VirtualMachineClusterInstancetype', true)],
+  ['a cluster preference', instancetype('VirtualMachineClusterPreference', true)],
+  [
+    'the content of a snapshot',
+    {
+      apiVersion: 'snapshot.kubevirt.io/v1beta1',
+      kind: 'VirtualMachineSnapshotContent',
+      plural: 'virtualmachinesnapshotcontents',
+      content: (annotations) => ({ spec: { source: { virtualMachine: vmWith(annotations) } } }),
+    },
+  ],
+  revision('an instancetype', (annotations) => ({
+    apiVersion: 'instancetype.kubevirt.io/v1beta1',
+    kind: 'VirtualMachineInstancetype',
+    spec: { annotations },
+  })),
+  revision('a started VM', vmWith),
+  revision('a started VM, its keys as Go reads them too', (annotations) => ({
+    Spec: { TEMPLATE: { metadata: { annotationſ: annotations } } },
+  })),
+];
+
+/** Patches of a restore, which all write the mask (the test below applies them). */
+const MASKING: [string, string][] = [
+  ['the path', `{"op":"add","path":"/spec/template/metadata/annotations/plumbline.dev~1cpu-mask","value":"0"}`],
+  ['all annotations', `{"op":"replace","path":"/spec/template/metadata/annotations","value":{"${MASK}":"0"}}`],
+  ['all metadata', `{"op":"replace","path":"/spec/template/metadata","value":{"annotations":{"${MASK}":"0"}}}`],
+  ['a VM', `{"op":"replace","path":"/spec/template","value":{"metadata":{"annotations":{"${MASK}":"0"}}}}`],
+  [
+    'an escaped slash',
+    `{"op":"replace","path":"/spec/template/metadata/annotations","value":{"plumbline.dev\\/cpu-mask":"0"}}`,
+  ],
+  [
+    'an escaped slash by its number',
+    `{"op":"add","path":"/spec/template/metadata","value":{"annotations":{"plumbline.dev\\u002fcpu-mask":"0"}}}`,
+  ],
+  [
+    'an escaped letter',
+    `{"op":"add","path":"/spec/template/metadata/annotations/\\u0070lumbline.dev~1cpu-mask","value":"0"}`,
+  ],
+  [
+    'a copy of the VM’s own',
+    '{"op":"copy","from":"/metadata/annotations","path":"/spec/template/metadata/annotations"}',
+  ],
+  [
+    'a move of a node selector',
+    '{"op":"move","from":"/spec/template/spec/nodeSelector","path":"/spec/template/metadata/annotations"}',
+  ],
+  [
+    'a copy whose key is escaped',
+    '{"op":"copy","fr\\u006fm":"/metadata/annotations","path":"/spec/template/metadata/annotations"}',
+  ],
+];
+const HARMLESS = [
+  '{"op":"replace","path":"/spec/template/spec/domain/cpu/cores","value":2}',
+  '{"op":"add","path":"/metadata/annotations/note","value":"mine"}',
+  '{"op":"add","path":"/spec/template/metadata/annotations/example.org~1cpu-mask","value":"mine"}',
+  '{"op":"remove","path":"/spec/template/metadata/labels/a"}',
+];
+
+describe('whoever may write what KubeVirt makes a CPU mask of, on a real API server', function () {
+  needs('controlPlane');
+  needs('kubectl');
+  this.timeout(120_000);
+  let installed: Policies;
+  let guest: KubeClient;
+  let owner: KubeClient;
+  let architect: KubeClient;
+  let count = 0;
+
+  before(async () => {
+    const long = { ...vmWith({ [MASK]: '0'.repeat(MOST + 1) }) };
+    installed = await installPolicies({
+      users: ['guest', 'owner', 'architect'],
+      before: [
+        TENANT,
+        {
+          apiVersion: 'kubevirt.io/v1',
+          kind: 'VirtualMachine',
+          metadata: { name: 'long', namespace: 'tenant' },
+          ...long,
+        },
+      ],
+      after: [
+        EDIT,
+        { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'kubevirt' } },
+        bindingOf(userSubject('guest'), 'vm-edit', undefined),
+        bindingOf(userSubject('owner'), 'vm-edit', undefined),
+        bindingOf(userSubject('owner'), 'plumbline-cpu-mask-user', 'tenant'),
+        bindingOf(userSubject('architect'), 'vm-edit', undefined),
+        bindingOf(userSubject('architect'), 'plumbline-cpu-mask-user', undefined),
+        bindingOf(
+          { kind: 'Group', apiGroup: GROUP, name: 'system:serviceaccounts:kubevirt' },
+          'vm-edit',
+          undefined,
+          'kubevirt',
+        ),
+      ],
+    });
+    guest = await installed.user('guest');
+    owner = await installed.user('owner');
+    architect = await installed.user('architect');
+  });
+  after(() => installed?.stop());
+
+  const pathOf = ({ apiVersion, plural, cluster }: Omit<Source, 'content' | 'kind'>) =>
+    `/apis/${apiVersion}${cluster ? '' : '/namespaces/tenant'}/${plural}`;
+  const create = (as: KubeClient, source: Source, annotations: Record<string, string>, name = `o-${++count}`) => {
+    const { apiVersion, kind } = source;
+    return as.create(pathOf(source), { apiVersion, kind, metadata: { name }, ...source.content(annotations) });
+  };
+  const refused = async (act: Promise<unknown>, message: RegExp, what?: string) => {
+    const error = await act.then(
+      () => assert.fail(`${what ?? 'it'} was admitted`),
+      (found: unknown) => found as Error,
+    );
+    assert.ok(error instanceof KubeError, String(error));
+    assert.match(error.message, message, what);
+    return error;
+  };
+  const mayNot = (where = 'namespace tenant') => new RegExp(`user \\w+ may not use CPU masks in ${where}`);
+
+  for (const [what, source] of SOURCES) {
+    describe(what, () => {
+      const whoever = () => (source.cluster ? architect : owner);
+      const where = source.cluster ? 'the whole cluster' : undefined;
+
+      it('takes the permission to be written with a mask', async () => {
+        await refused(create(guest, source, { [MASK]: '0' }), mayNot(where));
+        if (source.cluster)
+          await refused(create(owner, source, { [MASK]: '0' }), mayNot(where), 'by a namespace’s owner');
+        await create(whoever(), source, { [MASK]: '0' });
+        await create(guest, source, { note: 'mine' });
+      });
+
+      if (source.kind === 'ControllerRevision') return;
+
+      it('and to get one later; whoever has it not may change everything else', async () => {
+        await create(guest, source, {}, 'later');
+        const patch = (as: KubeClient, content: object, name = 'later') =>
+          as.patch(`${pathOf(source)}/${name}`, MERGE, content);
+        await refused(patch(guest, source.content({ [MASK]: '0' })), mayNot(where));
+        await patch(whoever(), source.content({ [MASK]: '0' }));
+        await patch(guest, { metadata: { labels: { a: 'b' } } });
+        await patch(guest, source.content({ note: 'mine' }));
+        await refused(patch(guest, source.content({ [MASK]: '1' })), mayNot(where), 'another mask');
+      });
+
+      it('is bounded in length, whoever writes it', async () => {
+        for (const name of [MASK, AFFINITY]) {
+          const { message } = await refused(
+            create(whoever(), source, { [name]: '7'.repeat(MOST + 1) }),
+            new RegExp(`annotation ${name} is longer than 16384 characters`),
+          );
+          assert.ok(message.length < 500, message);
+          await create(whoever(), source, { [name]: '7'.repeat(MOST) });
+        }
+      });
+    });
+  }
+
+  for (const [apiVersion, kind] of [
+    ['snapshot.kubevirt.io/v1beta1', 'VirtualMachineRestore'],
+    ['clone.kubevirt.io/v1beta1', 'VirtualMachineClone'],
+  ] as const) {
+    describe(`patches of a ${kind}`, () => {
+      const path = pathOf({ apiVersion, plural: `${kind.toLowerCase()}s` });
+      const object = (patches: readonly string[], name = `o-${++count}`) => ({
+        apiVersion,
+        kind,
+        metadata: { name },
+        spec: { patches },
+      });
+      for (const [what, patch] of MASKING) {
+        it(`that write a mask take the permission: ${what}`, async () => {
+          await refused(guest.create(path, object([HARMLESS[0]!, patch])), mayNot());
+          await owner.create(path, object([patch]));
+        });
+      }
+
+      it('that do not are anybody’s, and so is an object without any', async () => {
+        await guest.create(path, object(HARMLESS, 'harmless'));
+        await guest.create(path, { ...object([]), spec: {} });
+        const add = { spec: { patches: [MASKING[0]![1]] } };
+        await refused(guest.patch(`${path}/harmless`, MERGE, add), mayNot());
+        await owner.patch(`${path}/harmless`, MERGE, add);
+        await guest.patch(`${path}/harmless`, MERGE, { metadata: { labels: { a: 'b' } } });
+      });
+    });
+  }
+
+  it('every patch above that is refused does write a mask, and none of the others', () => {
+    const vm = {
+      metadata: { annotations: { [MASK]: '0' }, labels: { a: 'b' } },
+      spec: {
+        template: {
+          metadata: { annotations: {}, labels: { a: 'b' } },
+          spec: { nodeSelector: { [MASK]: '0' }, domain: { cpu: { cores: 1 } } },
+        },
+      },
+    };
+    const maskAfter = (patch: string) => {
+      const { newDocument } = jsonPatch.applyPatch(structuredClone(vm), [JSON.parse(patch)]);
+      const { metadata } = newDocument.spec.template as { metadata?: { annotations?: Record<string, string> } };
+      return metadata?.annotations?.[MASK];
+    };
+    for (const [what, patch] of MASKING) assert.equal(maskAfter(patch), '0', what);
+    for (const patch of HARMLESS) assert.equal(maskAfter(patch), undefined, patch);
+  });
+
+  describe('KubeVirt’s own accounts', () => {
+    const vm = (name: string) => ({
+      apiVersion: 'kubevirt.io/v1',
+      kind: 'VirtualMachine',
+      metadata: { name },
+      ...vmWith({ [MASK]: '0' }),
+    });
+    const path = '/apis/kubevirt.io/v1/namespaces/tenant/virtualmachines';
+
+    it('its controller hands masks on', async () => {
+      const controller = await installed.account('kubevirt', 'kubevirt-controller');
+      await controller.create(path, vm('restored'));
+    });
+
+    it('the API server of its VM templates does not: it creates VMs of what whoever calls it says', async () => {
+      const templates = await installed.account('kubevirt', 'virt-template-apiserver');
+      await refused(templates.create(path, vm('templated')), /virt-template-apiserver may not use CPU masks/);
+    });
+  });
+
+  describe('the length of annotations', () => {
+    const pool = (annotations: object) => ({ spec: { virtualMachineTemplate: vmWith(annotations) } });
+    const own = (annotations: object) => ({ metadata: { annotations }, spec: { domain: {} } });
+    const containers = [{ name: 'c', image: 'none' }];
+    const kinds: [apiVersion: string, kind: string, content: (annotations: object) => object][] = [
+      ['kubevirt.io/v1', 'VirtualMachine', vmWith],
+      ['kubevirt.io/v1', 'VirtualMachineInstance', own],
+      ['kubevirt.io/v1', 'VirtualMachineInstanceReplicaSet', vmWith],
+      ['pool.kubevirt.io/v1beta1', 'VirtualMachinePool', pool],
+      ['v1', 'Pod', (annotations) => ({ metadata: { annotations }, spec: { containers } })],
+    ];
+    for (const [apiVersion, kind, content] of kinds) {
+      const path = `${apiVersion === 'v1' ? '/api/v1' : `/apis/${apiVersion}`}/namespaces/tenant/${kind.toLowerCase()}s`;
+      for (const name of [MASK, AFFINITY]) {
+        it(`${kind}: ${name} may have 16384 characters, and the message has none of a longer one`, async () => {
+          const write = (value: string) => {
+            const object = content({ [name]: value }) as { metadata?: object };
+            const metadata = { ...object.metadata, name: `o-${++count}` };
+            return owner.create(path, { apiVersion, kind, ...object, metadata });
+          };
+          await write('7'.repeat(MOST));
+          const { message } = await refused(
+            write('7'.repeat(MOST + 1)),
+            new RegExp(`annotation ${name} is longer than 16384 characters`),
+          );
+          assert.doesNotMatch(message, /777/);
+          assert.ok(message.length < 500, message);
+        });
+      }
+    }
+
+    it('an object that has a longer one from before goes on, and can be mended', async () => {
+      const path = '/apis/kubevirt.io/v1/namespaces/tenant/virtualmachines/long';
+      await guest.patch(path, MERGE, { metadata: { finalizers: null, labels: { a: 'b' } } });
+      await owner.patch(path, MERGE, vmWith({ [MASK]: '0' }));
+    });
+  });
+
+  it('a mask cannot be put on a pod through its status either', async () => {
+    const pods = '/api/v1/namespaces/tenant/pods';
+    const pod = {
+      apiVersion: 'v1',
+      kind: 'Pod',
+      metadata: { name: 'bare' },
+      spec: { containers: [{ name: 'c', image: 'none' }] },
+    };
+    await guest.create(pods, pod);
+    const annotated = { metadata: { annotations: { [MASK]: '0' } } };
+    await refused(guest.patch(`${pods}/bare/status`, MERGE, annotated), mayNot());
+    await owner.patch(`${pods}/bare/status`, MERGE, annotated);
+  });
+});

@@ -1,0 +1,138 @@
+import assert from 'node:assert/strict';
+import { createCertificateAuthority } from '../../../sandbox/certificates.ts';
+import { needs } from '../../support/parts.ts';
+import { freePort } from '../processes.ts';
+import { baseObjects, isConfiguration, reachable, until } from './installed.ts';
+import { type CreatedVmi, type LauncherOptions, launcherFor, virtualMachineInstance } from './objects.ts';
+import { installPolicies, type Policies } from './policies-alone.ts';
+
+const DRY = { query: { dryRun: 'All' } };
+const NETWORKS = 'k8s.v1.cni.cncf.io/networks';
+const ATTACHED = { [NETWORKS]: 'data' };
+const WEBHOOKS = {
+  mutating: 'launcher.plumbline.dev',
+  validating: 'final.plumbline.dev',
+} as const;
+type Which = keyof typeof WEBHOOKS;
+
+type Launcher = Pick<LauncherOptions, 'annotations' | 'labels' | 'more' | 'sidecars'> & {
+  /** Of compute: what it requests and what it may use at most. */
+  readonly cpu?: readonly [request: string, limit: string | undefined];
+};
+const DEDICATED = ['9', '9'] as const;
+
+/** Nothing can be decided about these, so they start. */
+const FREE: [string, Launcher][] = [
+  ['a dedicated VM that asks for nothing', { cpu: DEDICATED }],
+  ['the target of its migration', { cpu: DEDICATED, labels: { 'kubevirt.io/migrationJobUID': 'u' } }],
+  ['a VM on the shared pool', { cpu: ['200m', undefined] }],
+  ['a VM on the shared pool with a CPU limit', { cpu: ['200m', '2'] }],
+  ['a VM on the shared pool with networks', { cpu: ['200m', undefined], annotations: ATTACHED }],
+  ['one with networks and a CPU limit', { cpu: ['200m', '2'], annotations: ATTACHED }],
+  ['one with networks and a part of a CPU', { cpu: ['1500m', '1500m'], annotations: ATTACHED }],
+  [
+    'a VM with other annotations',
+    { cpu: DEDICATED, annotations: { 'kubevirt.io/note': 'x', 'example.org/cpu-mask': '0' } },
+  ],
+];
+
+/** Something can be decided about these, so they wait. */
+const HELD: [string, Launcher][] = [
+  [
+    'asks for whole cores',
+    { cpu: DEDICATED, annotations: { 'kubevirt.io/CPUManagerPolicyBetaOptions': 'full-pcpus-only' } },
+  ],
+  [
+    'asks for whole cores, as the target of a migration',
+    {
+      cpu: DEDICATED,
+      annotations: { 'kubevirt.io/CPUManagerPolicyBetaOptions': 'full-pcpus-only' },
+      labels: { 'kubevirt.io/migrationJobUID': 'u' },
+    },
+  ],
+  [
+    'asks KubeVirt for an even number',
+    { cpu: DEDICATED, annotations: { 'alpha.kubevirt.io/EmulatorThreadCompleteToEvenParity': '' } },
+  ],
+  ['has a CPU mask', { cpu: ['200m', undefined], annotations: { 'plumbline.dev/cpu-mask': '0' } }],
+  ['has a wish for NUMA nodes', { cpu: DEDICATED, annotations: { 'plumbline.dev/numa-affinity': '{}' } }],
+  ['brings a decision', { cpu: ['200m', undefined], annotations: { 'plumbline.dev/decision': '{}' } }],
+  ['brings a place', { cpu: ['200m', undefined], annotations: { 'plumbline.dev/placement': '{}' } }],
+  ['has networks and CPUs of its own', { cpu: DEDICATED, annotations: ATTACHED }],
+  ['has both, in thousandths', { cpu: ['9000m', '9000m'], annotations: ATTACHED }],
+  ['has both, with an exponent', { cpu: ['9e0', '9'], annotations: ATTACHED }],
+  ['asks for a network’s device', { cpu: ['200m', undefined], more: { 'physnet.plumbline.dev/east': '1' } }],
+  ['asks for the tunnel', { cpu: ['200m', undefined], more: { 'plumbline.dev/tunnel': '1' } }],
+];
+
+describe('while the webhook is away, on a real API server', function () {
+  needs('controlPlane');
+  needs('kubectl');
+  this.timeout(120_000);
+  let installed: Policies;
+  before(async () => {
+    installed = await installPolicies({});
+    const { plane } = installed;
+    const { cert } = createCertificateAuthority('plumbline-webhook');
+    const port = await freePort();
+    for (const [suffix, components] of [
+      ['', []],
+      ['-all', ['components/align-all']],
+    ] as const) {
+      for (const one of baseObjects(components).filter(isConfiguration)) {
+        if (one.metadata.name !== 'plumbline-webhook') continue;
+        const namespace = `${one.kind.replace('WebhookConfiguration', '').toLowerCase()}${suffix}`;
+        await plane.create({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: namespace } });
+        await plane.create(reachable(one, port, cert, { namespace }));
+        const asks = HELD[0]![1];
+        await until('the webhook to be called', () => isFree(namespace, asks).then((free) => !free));
+      }
+    }
+  });
+  after(() => installed?.stop());
+
+  /** Whether it is admitted; one that is not must have waited for the webhook. */
+  async function isFree(namespace: string, { cpu: [request, limit] = DEDICATED, more = {}, ...launcher }: Launcher) {
+    const found = virtualMachineInstance('vm', { namespace });
+    const vmi = { ...found, metadata: { ...found.metadata, uid: 'u' } } as CreatedVmi;
+    const pod = launcherFor(vmi, { cpu: request, ...launcher });
+    const [compute] = pod.spec.containers;
+    const memory = '1Gi';
+    const limits = limit === undefined ? more : { cpu: limit, memory, ...more };
+    const containers = [{ ...compute, resources: { requests: { cpu: request, memory, ...more }, limits } }];
+    try {
+      await installed.client.create(
+        `/api/v1/namespaces/${namespace}/pods`,
+        { ...pod, spec: { ...pod.spec, containers } },
+        DRY,
+      );
+      return true;
+    } catch (error) {
+      const which = namespace.split('-')[0] as Which;
+      assert.match((error as Error).message, new RegExp(`failed calling webhook "${WEBHOOKS[which]}"`));
+      return false;
+    }
+  }
+
+  for (const which of Object.keys(WEBHOOKS) as Which[]) {
+    describe(`${WEBHOOKS[which]}, by default`, () => {
+      for (const [what, launcher] of FREE) {
+        it(`starts: ${what}`, async () => assert.equal(await isFree(which, launcher), true));
+      }
+      for (const [what, launcher] of HELD) {
+        it(`waits: one that ${what}`, async () => assert.equal(await isFree(which, launcher), false));
+      }
+    });
+
+    describe(`${WEBHOOKS[which]}, with every launcher aligned`, () => {
+      for (const [what, launcher] of FREE) {
+        const limited = launcher.cpu?.[1] !== undefined;
+        it(`${limited ? 'waits' : 'starts'}: ${what}`, async () =>
+          assert.equal(await isFree(`${which}-all`, launcher), !limited));
+      }
+      for (const [what, launcher] of HELD) {
+        it(`waits: one that ${what}`, async () => assert.equal(await isFree(`${which}-all`, launcher), false));
+      }
+    });
+  }
+});

@@ -1,0 +1,113 @@
+import { createKubeClient, type KubeClient } from '../../../kube/client.ts';
+import { type ControlPlane, type KubernetesObject, startControlPlane } from '../control-plane.ts';
+import { objectsOf, render } from '../install/rendered.ts';
+import { FOREIGN_DEFINITIONS } from './crds.ts';
+import { until } from './installed.ts';
+
+/** A real API server with the shipped roles and policies of the base, and no webhook. */
+export interface Policies {
+  readonly plane: ControlPlane;
+  readonly client: KubeClient;
+  /** A client of a user of the token file. */
+  user(name: string): Promise<KubeClient>;
+  /** A client of a service account, made with it. */
+  account(namespace: string, name: string): Promise<KubeClient>;
+  stop(): Promise<void>;
+}
+
+const GROUP = 'rbac.authorization.k8s.io';
+const KINDS = ['Namespace', 'CustomResourceDefinition', 'ServiceAccount', 'PriorityClass'];
+
+export interface PoliciesOptions {
+  readonly users?: readonly string[];
+  /** Of the manifests, with the base. */
+  readonly components?: readonly string[];
+  /** Objects that are there before the policies are. */
+  readonly before?: readonly KubernetesObject[];
+  readonly after?: readonly KubernetesObject[];
+}
+
+export async function installPolicies(options: PoliciesOptions): Promise<Policies> {
+  const { users = [], components = [], before = [], after = [] } = options;
+  const tokens = users.map((name) => `token-of-${name},${name},${name}`);
+  const plane = await startControlPlane({ tokens });
+  const clients: KubeClient[] = [];
+  const stop = async () => {
+    await Promise.all(clients.map((client) => client.close()));
+    await plane.stop();
+  };
+  const clientOf = async (name: string, token: string) => {
+    const client = createKubeClient({ kubeconfig: await plane.kubeconfig(name, token), userAgent: 'test' });
+    clients.push(client);
+    return client;
+  };
+  try {
+    const objects = objectsOf(render('base', components)).filter(
+      ({ apiVersion, kind }) =>
+        KINDS.includes(kind) || apiVersion.startsWith(GROUP) || kind.startsWith('ValidatingAdmissionPolicy'),
+    );
+    await plane.create(...FOREIGN_DEFINITIONS, ...before, ...objects, ...after);
+    await untilTheyHold(plane);
+    return {
+      plane,
+      client: plane.client,
+      user: (name) => clientOf(name, `token-of-${name}`),
+      async account(namespace, name) {
+        await plane.create({ apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name, namespace } });
+        return clientOf(`${namespace}-${name}`, await plane.serviceAccountToken(namespace, name));
+      },
+      stop,
+    };
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}
+
+/** The API server takes up policies in the order of their creation, a moment after they are stored. */
+async function untilTheyHold({ client, create }: ControlPlane): Promise<void> {
+  const meta = { apiVersion: 'admissionregistration.k8s.io/v1' };
+  const probe = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'probe', namespace: 'default' } };
+  await create(
+    {
+      ...meta,
+      kind: 'ValidatingAdmissionPolicy',
+      metadata: { name: 'last' },
+      spec: {
+        matchConstraints: {
+          resourceRules: [{ apiGroups: [''], apiVersions: ['v1'], operations: ['CREATE'], resources: ['configmaps'] }],
+        },
+        validations: [{ expression: "object.metadata.name != 'probe'", message: 'the last one holds' }],
+      },
+    },
+    {
+      ...meta,
+      kind: 'ValidatingAdmissionPolicyBinding',
+      metadata: { name: 'last' },
+      spec: { policyName: 'last', validationActions: ['Deny'] },
+    },
+  );
+  await until('the policies to be enforced', () =>
+    client.create('/api/v1/namespaces/default/configmaps', probe, { query: { dryRun: 'All' } }).then(
+      () => false,
+      (error: Error) => /the last one holds/.test(error.message),
+    ),
+  );
+}
+
+export function bindingOf(
+  subject: object,
+  role: string,
+  namespace: string | undefined,
+  name = `${(subject as { name: string }).name}-${role}`,
+): KubernetesObject {
+  return {
+    apiVersion: `${GROUP}/v1`,
+    kind: namespace === undefined ? 'ClusterRoleBinding' : 'RoleBinding',
+    metadata: { name, ...(namespace !== undefined && { namespace }) },
+    roleRef: { apiGroup: GROUP, kind: 'ClusterRole', name: role },
+    subjects: [subject],
+  };
+}
+
+export const userSubject = (name: string) => ({ apiGroup: GROUP, kind: 'User', name });

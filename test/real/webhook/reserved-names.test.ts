@@ -1,0 +1,93 @@
+import assert from 'node:assert/strict';
+import type { KubeClient } from '../../../kube/client.ts';
+import { needs } from '../../support/parts.ts';
+import { installPolicies, type Policies } from './policies-alone.ts';
+
+const DECISION = 'plumbline.dev/decision';
+const PLACEMENT = 'plumbline.dev/placement';
+const MERGE = 'application/merge-patch+json';
+const PODS = '/api/v1/namespaces/default/pods';
+const DRY = { query: { dryRun: 'All' } };
+
+describe('the annotations of Plumbline’s own, by the policies alone', function () {
+  needs('controlPlane');
+  needs('kubectl');
+  this.timeout(120_000);
+  let installed: Policies;
+  let client: KubeClient;
+  before(async () => {
+    installed = await installPolicies({});
+    client = installed.client;
+  });
+  after(() => installed?.stop());
+
+  const pod = (name: string, annotations: Record<string, string>, labels: Record<string, string> = {}) => ({
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: { name, annotations, labels },
+    spec: { containers: [{ name: 'compute', image: 'none' }] },
+  });
+  const annotate = (name: string, annotations: object, subresource = '') =>
+    client.patch(`${PODS}/${name}${subresource}`, MERGE, { metadata: { annotations } });
+  const LAUNCHER = { 'kubevirt.io': 'virt-launcher' };
+
+  for (const name of [DECISION, PLACEMENT]) {
+    const settled = new RegExp(`annotation ${name} is Plumbline's word; it cannot be added, changed or removed`);
+
+    it(`${name}: not on a pod that nothing was decided about`, async () => {
+      for (const value of ['{}', '']) {
+        const create = () => client.create(PODS, pod('tenants', { [name]: value }), DRY);
+        await assert.rejects(create, new RegExp(`${name} is Plumbline's word, which only Plumbline may put there`));
+      }
+    });
+
+    it(`${name}: neither changed nor removed after creation, also by way of the status`, async () => {
+      const decided = `decided-${name.split('/')[1]}`;
+      await client.create(PODS, pod(decided, { [name]: '{}' }, LAUNCHER));
+      for (const subresource of ['', '/status']) {
+        for (const value of ['{"preferred":[]}', '', null]) {
+          await assert.rejects(annotate(decided, { [name]: value }, subresource), settled, `${value}${subresource}`);
+        }
+      }
+      await annotate(decided, { note: 'mine' });
+      await annotate(decided, { note: 'of its kubelet' }, '/status');
+      await client.patch(`${PODS}/${decided}/status`, MERGE, { status: { phase: 'Running' } });
+    });
+
+    it(`${name}: not added after creation`, async () => {
+      const bare = `bare-${name.split('/')[1]}`;
+      await client.create(PODS, pod(bare, {}, LAUNCHER));
+      for (const subresource of ['', '/status'])
+        await assert.rejects(annotate(bare, { [name]: '' }, subresource), settled);
+    });
+  }
+
+  it('what was decided about many containers is not repeated in a refusal', async () => {
+    const amounts = { cpu: '3', memory: '1Gi' };
+    const names = Array.from({ length: 40 }, (_, index) => `container-${index}`);
+    const containers = names.map((name) => ({
+      name,
+      image: 'none',
+      resources: { requests: amounts, limits: amounts },
+    }));
+    const refusal = async (decided: readonly string[]) => {
+      const cpus = Object.fromEntries(decided.map((name) => [name, 4]));
+      const { spec: _, ...rest } = pod('many', { [DECISION]: JSON.stringify({ cpus }) }, LAUNCHER);
+      return client.create(PODS, { ...rest, spec: { containers } }, DRY).then(
+        () => assert.fail('it was admitted'),
+        ({ message }: Error) => message,
+      );
+    };
+    const few = await refusal(names.slice(0, 2));
+    assert.match(
+      few,
+      /container container-0 no longer has the CPUs that Plumbline decided \({"cpus":{"container-0":4,"container-1":4}}\): /,
+    );
+    const many = await refusal(names);
+    assert.match(
+      many,
+      /container container-0 no longer has the CPUs that Plumbline decided: another webhook has changed it/,
+    );
+    assert.ok(many.length < 500, many);
+  });
+});

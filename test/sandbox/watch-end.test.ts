@@ -1,0 +1,63 @@
+import assert from 'node:assert/strict';
+import { EventEmitter } from 'node:events';
+import { setTimeout as delay } from 'node:timers/promises';
+import { streamWatch } from '../../sandbox/api-server/watch-stream.ts';
+import { startApiServer } from './support.ts';
+
+/** A response whose client is slow to close: what is written after its end fails, as a socket's does. */
+class SlowResponse extends EventEmitter {
+  writableEnded = false;
+  destroyed = false;
+  writes = 0;
+  writeHead(): this {
+    return this;
+  }
+  flushHeaders(): void {}
+  write(): boolean {
+    if (this.writableEnded) throw new Error('write after end');
+    this.writes++;
+    return true;
+  }
+  end(): void {
+    this.writableEnded = true;
+  }
+}
+
+describe('sandbox API server: a watch whose time is over', () => {
+  it('writes nothing more while its connection is still closing', async () => {
+    const { server } = await startApiServer();
+    try {
+      const response = new SlowResponse();
+      const type = server.catalogue.find('', 'v1', 'configmaps');
+      assert.ok(type);
+      streamWatch(
+        {
+          store: server.store,
+          registry: server.registry,
+          now: Date.now,
+          bookmarkSeconds: 10,
+          stopping: new AbortController().signal,
+        },
+        {
+          request: { headers: {} },
+          response,
+          query: new URLSearchParams({ timeoutSeconds: '0.05' }),
+          route: { type, namespace: 'default', name: undefined, subresource: '' },
+          user: { username: 'u', groups: [] },
+        } as never,
+        () => true,
+      );
+      const call = { user: { username: 'u', groups: [] }, dryRun: false, warn: () => undefined };
+      const create = (name: string) =>
+        server.registry.create(type, 'default', { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name } }, call);
+      await create('before');
+      await delay(100);
+      assert.equal(response.writableEnded, true);
+      await create('after');
+      assert.equal(response.writes, 1);
+      response.emit('close');
+    } finally {
+      await server.stop();
+    }
+  });
+});

@@ -1,0 +1,111 @@
+import { createHash } from 'node:crypto';
+import type * as z from 'zod';
+import { nodeTopologyStatus } from '../../kube/node-topology.ts';
+import { CpuSet } from '../../model/cpu-set.ts';
+import { createHost, type Host, MAX_CELL_ID } from '../../model/host.ts';
+import type { NodeKind } from '../../model/launcher/node-kind.ts';
+import { physnetResource, TUNNEL_RESOURCE } from '../../model/names.ts';
+import { faultOfError, type ReportFault } from '../../model/report/check.ts';
+
+/** The part of a report that kinds are read from. Assignments, which are most of it, are not looked at. */
+const kindStatus = nodeTopologyStatus.pick({
+  cells: true,
+  cores: true,
+  cpuManager: true,
+  physnets: true,
+  tunnel: true,
+});
+type KindStatus = z.infer<typeof kindStatus>;
+
+/** What a report says, or why it cannot be true. */
+export type ReadReport =
+  | { readonly kind: NodeKind; readonly host: Pick<Host, 'online' | 'threadsPerCore'> }
+  | ReportFault;
+
+/** Reads kinds, sharing them among nodes of one make. */
+export interface KindReader {
+  /** @returns undefined for a node whose kubelet gives no exclusive CPUs: there is nothing to align to */
+  readRaw(status: unknown): ReadReport | undefined;
+  /**
+   * The same kind without networks whose devices the node does not advertise.
+   * @param advertised network resources, separated by blanks; undefined: not known, so all are left
+   */
+  narrowed(kind: NodeKind, advertised: string | undefined): NodeKind;
+}
+
+/** Kinds that are shared; the oldest goes first, so that a node that reports ever new ones fills nothing. */
+const SHARED = 512;
+
+export function createKindReader(): KindReader {
+  const shared = new Map<string, ReadReport>();
+  const narrow = new Map<NodeKind, Map<string, NodeKind>>();
+  return {
+    readRaw(raw) {
+      const parsed = kindStatus.safeParse(raw);
+      if (!parsed.success) return faultOfError(parsed.error);
+      const status = parsed.data;
+      if (status.cpuManager.policy !== 'static') return undefined;
+      const key = digest(status);
+      const known = shared.get(key);
+      if (known !== undefined) return known;
+      const read = readStatus(status);
+      remember(shared, key, read);
+      return read;
+    },
+    narrowed(kind, advertised) {
+      const { physnets, tunnel } = kind.networks;
+      if (advertised === undefined || (physnets.size === 0 && tunnel === undefined)) return kind;
+      const known = narrow.get(kind) ?? new Map<string, NodeKind>();
+      if (known.size === 0) remember(narrow, kind, known);
+      let narrowed = known.get(advertised);
+      if (narrowed === undefined) {
+        narrowed = without(kind, new Set(advertised.split(' ')));
+        remember(known, advertised, narrowed);
+      }
+      return narrowed;
+    },
+  };
+}
+
+/** Of bounded length whatever the report is. */
+function digest({ cells, cores, cpuManager, physnets, tunnel }: KindStatus): string {
+  const full = cpuManager.options?.['full-pcpus-only'];
+  return createHash('sha256')
+    .update(JSON.stringify([cells, cores, full, physnets, tunnel]))
+    .digest('base64');
+}
+
+function readStatus({ cells, cores, cpuManager, physnets = [], tunnel }: KindStatus): ReadReport {
+  try {
+    const host = createHost({ cells, cores });
+    for (const { name } of physnets) physnetResource(name);
+    const kind = Object.freeze({
+      threadsPerCore: host.threadsPerCore,
+      fullPcpusOnly: cpuManager.options?.['full-pcpus-only'] === 'true',
+      networks: {
+        physnets: new Map(physnets.map((one) => [one.name, CpuSet.parse(one.cells, MAX_CELL_ID)])),
+        tunnel: tunnel && CpuSet.parse(tunnel.cells, MAX_CELL_ID),
+      },
+    });
+    return { kind, host: { online: host.online, threadsPerCore: host.threadsPerCore } };
+  } catch (error) {
+    return faultOfError(error);
+  }
+}
+
+function without(kind: NodeKind, advertised: ReadonlySet<string>): NodeKind {
+  const { physnets, tunnel } = kind.networks;
+  const there = [...physnets].filter(([name]) => advertised.has(physnetResource(name)));
+  const hasAll = there.length === physnets.size && (tunnel === undefined || advertised.has(TUNNEL_RESOURCE));
+  if (hasAll) return kind;
+  return Object.freeze({
+    ...kind,
+    networks: { physnets: new Map(there), tunnel: advertised.has(TUNNEL_RESOURCE) ? tunnel : undefined },
+  });
+}
+
+function remember<K, V>(map: Map<K, V>, key: K, value: V): void {
+  const [oldest] = map.keys();
+  if (map.size >= SHARED && oldest !== undefined) map.delete(oldest);
+  map.set(key, value);
+}

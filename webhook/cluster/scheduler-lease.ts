@@ -1,0 +1,43 @@
+import { createReflector } from '../../kube/reflector.ts';
+import { lease as leaseSchema } from '../../kube/resources.ts';
+import { NAMESPACE } from '../../model/names.ts';
+import type { CacheOptions } from './options.ts';
+
+/** Whether the scheduler that launchers are given works: its leader renews the Lease of its name every second. */
+export interface SchedulerLease {
+  run(signal: AbortSignal): Promise<void>;
+  /** Why it schedules nothing at present; undefined while it works, or while the Lease cannot be read. */
+  away(): string | undefined;
+}
+
+/** Seconds without a renewal: several times the duration of that Lease (base/scheduler/config.yaml). */
+const SILENT = 30;
+
+export function createSchedulerLease(name: string, { client, log, now }: CacheOptions): SchedulerLease {
+  let renewed: number | undefined;
+  let holder: string | undefined;
+  const leases = createReflector({
+    client,
+    path: `/apis/coordination.k8s.io/v1/namespaces/${NAMESPACE}/leases`,
+    query: { fieldSelector: `metadata.name=${name}` },
+    schema: leaseSchema,
+    project: ({ spec }) => spec?.holderIdentity ?? '',
+    onChange: ({ after }) => {
+      holder = after;
+      renewed = now();
+    },
+    log,
+    now,
+  });
+  return {
+    // Without a scheduler to name there is nothing to watch.
+    run: (signal) => (name === '' ? Promise.resolve() : leases.run(signal)),
+    away() {
+      if (name === '' || !leases.synced) return undefined;
+      if (holder === undefined) return 'no replica of it has ever led';
+      if (holder === '') return 'no replica of it leads';
+      const silent = Math.round(now() - (renewed ?? 0));
+      return silent > SILENT ? `its leader has not renewed its Lease for ${silent} s` : undefined;
+    },
+  };
+}
