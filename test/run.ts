@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
-import { join } from 'node:path';
+import { join, relative } from 'node:path';
 import Mocha from 'mocha';
 import { commandLine, exitOnSignals } from './support/command-line.ts';
 import { missingParts } from './support/parts.ts';
@@ -26,10 +26,31 @@ for (const folder of folders.length > 0 ? folders : ['']) {
 await mocha.loadFilesAsync();
 const runner = mocha.run((failures) => {
   const { passes = 0, pending = 0, tests = 0 } = runner.stats ?? {};
+  for (const line of slowest()) console.log(line);
   for (const line of missingParts()) console.log(line);
   console.log(`${passes} passed, ${failures} failed, ${pending} skipped`);
   process.exit(failures > 0 || tests === 0 ? 1 : 0);
 });
+
+/** Seconds that each file took, with its hooks. */
+const seconds = new Map<string, number>();
+let started = performance.now();
+runner.on('suite', ({ parent }) => {
+  if (parent?.root) started = performance.now();
+});
+runner.on('suite end', ({ parent, file }) => {
+  if (!parent?.root || file === undefined) return;
+  seconds.set(file, (seconds.get(file) ?? 0) + (performance.now() - started) / 1000);
+});
+
+/** The files to look at when the run takes too long. */
+function slowest(): string[] {
+  return [...seconds]
+    .filter(([, taken]) => taken >= 20)
+    .sort(([, a], [, b]) => b - a)
+    .slice(0, 20)
+    .map(([file, taken]) => `${taken.toFixed(0).padStart(5)} s  ${relative(import.meta.dirname, file)}`);
+}
 
 async function testFiles(folder: string): Promise<string[]> {
   if (folder.endsWith('.test.ts')) return [folder];
