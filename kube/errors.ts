@@ -25,7 +25,7 @@ export function isAlreadyExists(error: unknown): boolean {
   return error instanceof KubeError && error.reason === 'AlreadyExists';
 }
 
-/** Somebody else wrote first: read again and decide anew. */
+/** Another client wrote first: read again and decide again. */
 export function isConflict(error: unknown): boolean {
   return error instanceof KubeError && error.status === 409 && error.reason !== 'AlreadyExists';
 }

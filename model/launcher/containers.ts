@@ -1,4 +1,4 @@
-import { MAX_CPUS } from '../cpu-set.ts';
+import { MAX_CPUS } from '../cpu-ranges.ts';
 import { parseQuantity } from '../quantity.ts';
 import { isZeroAmount, wholeCpus } from './amounts.ts';
 import type { ContainerShape, PodShape } from './shapes.ts';

@@ -1,5 +1,5 @@
 import { alignedCpus, annotatedThreadsPerCore, isAligned } from '../alignment.ts';
-import { MAX_CPUS } from '../cpu-set.ts';
+import { MAX_CPUS } from '../cpu-ranges.ts';
 import { wholeCpus } from './amounts.ts';
 import { annotationFindings, type LauncherFinding, wantsFullPcpus } from './annotation.ts';
 import { hasPodLevelResources, integralContainers, isEqualRequestAndLimit, requestOf } from './containers.ts';

@@ -66,7 +66,7 @@ export function createDpuHostLease({ client, nodeName, lease, timing, log }: Dpu
           problems.gone();
         } catch (err) {
           if (signal.aborted) break;
-          // Somebody else wrote in between: the next round reads again.
+          // Another client wrote in between: the next round reads again.
           if (!isConflict(err) && !isAlreadyExists(err))
             problems.met(err, `cannot see to the lease ${lease.name}, trying on`);
         }

@@ -61,7 +61,7 @@ export interface Stage {
   readonly truth: NodeTopologyStatus;
   as(attacker: Attacker): Promise<KubeClient>;
   /**
-   * Somebody else's VM: its launcher is created, padded and bound to a node.
+   * A VM of another tenant: its launcher is created, padded and bound to a node.
    * @throws if it is not padded as it was before the attack, or not bound within 20 s
    */
   serve(): Promise<void>;

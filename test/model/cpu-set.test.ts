@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
-import { CpuSet, MAX_CPUS, unionOf } from '../../model/cpu-set.ts';
+import { MAX_CPUS } from '../../model/cpu-ranges.ts';
+import { CpuSet, unionOf } from '../../model/cpu-set.ts';
 import { ParseError } from '../../model/errors.ts';
 
 const ids = fc.uniqueArray(fc.nat(1023), { maxLength: 200 });

@@ -14,7 +14,7 @@ export interface Operation {
 export type Injection = (pod: CreatedPod) => readonly Operation[];
 
 /**
- * Somebody else's mutating webhook for pods with the label `injected`, called in the order of the configurations' names
+ * A third party's mutating webhook for pods with the label `injected`, called in the order of the configurations' names
  * and as often as the API server likes.
  */
 export async function installInjector(
