@@ -22,6 +22,8 @@ import {
 
 /** Random reports after which the event loops are looked at. */
 const BATCH = 50;
+/** Of 4,096 characters: 16 of them are as much text as the definition allows in a list of lists. */
+const WIDEST_LIST = `${'100,'.repeat(1023)}1000`;
 /** PLUMBLINE_SLOW_TESTS=1: as many random reports as the promise is about; else a part of them. */
 const RANDOM_REPORTS = process.env['PLUMBLINE_SLOW_TESTS'] === '1' ? 10_000 : 500;
 /** On a busy machine. */
@@ -175,6 +177,8 @@ describe('attacks by a compromised node', function () {
       { cells: Array.from({ length: 33 }, (_, id) => ({ id, cpus: `${id}` })) },
       { cores: [`0-1,${'2,'.repeat(100)}3`] },
       { assignments: Array.from({ length: 2049 }, (_, i) => ({ podUID: `${i}`, container: 'c', cpus: '1' })) },
+      { assignments: Array.from({ length: 17 }, (_, i) => ({ podUID: `${i}`, container: 'c', cpus: WIDEST_LIST })) },
+      { uncores: Array.from({ length: 17 }, (_, id) => ({ id, cpus: WIDEST_LIST })) },
       {
         refusals: Array.from({ length: 65 }, (_, i) => ({
           namespace: 'n',

@@ -11,6 +11,14 @@ export function randomReport(random: Random): Record<string, unknown> {
   const list = (most: number) => Array.from({ length: 1 + upTo(most) }, range).join(',');
   const many = <T>(most: number, one: (i: number) => T) => Array.from({ length: upTo(most) }, (_, i) => one(i));
   const group = (i: number) => ({ id: random.chance(0.25) ? upTo(65_535) : i, cpus: list(20) });
+  // As long as the definition allows: 65,536 characters of CPU lists in all, of at most ten characters a range.
+  const containers = upTo(random.chance(0.25) ? 2048 : 16);
+  const ranges = Math.min(200, Math.floor(6500 / Math.max(1, containers)));
+  const assignments = Array.from({ length: containers }, (_, i) => ({
+    podUID: `u${i}`,
+    container: 'c',
+    cpus: list(Math.max(0, ranges - 1)),
+  }));
   return {
     cells: many(32, group),
     cores: many(random.chance(0.25) ? 2048 : 32, () => list(4).slice(0, 64)),
@@ -25,7 +33,7 @@ export function randomReport(random: Random): Record<string, unknown> {
       policy: random.oneOf(['best-effort', 'restricted', 'single-numa-node', 'none']),
       scope: random.oneOf(['pod', 'container']),
     },
-    assignments: many(random.chance(0.25) ? 2048 : 16, (i) => ({ podUID: `u${i}`, container: 'c', cpus: list(200) })),
+    assignments,
     physnets: many(256, (i) => ({ name: `p${i}`, cells: list(8) })),
     pmdCPUs: list(100),
   };
