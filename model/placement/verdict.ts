@@ -18,6 +18,7 @@ export type RefusalKind =
   | 'dpu'
   | 'no-such-network'
   | 'cpu-mask'
+  | 'mask-elsewhere'
   | 'dra-cpu'
   | 'refused-on-host'
   | 'owner-held'

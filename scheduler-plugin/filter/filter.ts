@@ -14,7 +14,7 @@ import type { PodNeeds } from '../cluster/pod-needs.ts';
 import { UNKNOWN } from '../wire/name-index.ts';
 import type { ScannedNames } from '../wire/scanned-names.ts';
 import { type CandidateOrder, createCandidateOrder, LAST_KEY } from './candidate-order.ts';
-import { createMaskRefusals } from './mask-refusal.ts';
+import { createMaskOutcomes } from './mask-outcome.ts';
 import { RefusalList, type Refusals } from './refusals.ts';
 import { createScreens, LOOK_CLOSER, NO_SCREEN, type Screen } from './screens.ts';
 import { createSpread, type Spread } from './spread.ts';
@@ -35,6 +35,14 @@ export interface FilterOutcome {
   readonly refusals: Refusals;
   readonly texts: Texts;
 }
+
+const MASK_ELSEWHERE = 'another node has the CPUs of the CPU mask';
+const MASK_FALLS_BACK: NodeVerdict = Object.freeze({
+  ...UNCHECKED,
+  warnings: [
+    'the node lacks CPUs of the CPU mask: the VM would run on all CPUs there, if no other node can keep the mask',
+  ],
+});
 
 /** Nodes that were not offered and look good that are predicted to find one that is. */
 const MOST_MISSED = 32;
@@ -72,7 +80,7 @@ export class Filter {
   readonly #knowledge: NodeKnowledge;
   readonly #policy: UnpredictablePolicy;
   readonly #screenFor: (needs: PodNeeds) => Screen;
-  readonly #maskRefusalOn: ReturnType<typeof createMaskRefusals>;
+  readonly #maskOutcomeOn: ReturnType<typeof createMaskOutcomes>;
   readonly #order: CandidateOrder = createCandidateOrder();
   readonly #refusals = new RefusalList();
   #seen = new Uint32Array(1024);
@@ -83,7 +91,7 @@ export class Filter {
     this.#knowledge = knowledge;
     this.#policy = policy;
     this.#screenFor = createScreens(fleet, policy);
-    this.#maskRefusalOn = createMaskRefusals(fleet);
+    this.#maskOutcomeOn = createMaskOutcomes(fleet);
   }
 
   decide({ needs, names, answersFor, softKeys, heldBack }: FilterQuestion): FilterOutcome {
@@ -94,8 +102,13 @@ export class Filter {
     const order = this.#order;
     const wanted = needs.exclusive ? answersFor(order.count) : Number.POSITIVE_INFINITY;
     const spread = needs.exclusive ? this.#spreadOver(softKeys) : undefined;
+    const keepsMask = this.#someKeepsMask(needs, names);
     for (const position of order.positions()) {
       const id = names.ids[position]!;
+      if (keepsMask && this.#fallsBack(needs, id)) {
+        refusals.add(position, texts.give('mask-elsewhere', MASK_ELSEWHERE));
+        continue;
+      }
       if (answered.length >= wanted) {
         if (spread === undefined || spread.complete) break;
         if (!spread.wants(id)) continue;
@@ -182,7 +195,8 @@ export class Filter {
 
   /** The verdict on a node that nothing rules out beforehand. */
   exact(needs: PodNeeds, id: number): NodeVerdict {
-    if (!needs.exclusive || this.#shapeOf(id) === undefined) return UNCHECKED;
+    if (!needs.exclusive) return this.#fallsBack(needs, id) ? MASK_FALLS_BACK : UNCHECKED;
+    if (this.#shapeOf(id) === undefined) return UNCHECKED;
     if (!this.#fleet.has(id, NodeFlag.stale)) return this.#knowledge.judge(needs, id);
     const host = this.#fleet.host(id);
     return host === undefined ? UNCHECKED : judgeByCount(needs, host, this.#knowledge.heldNeeds(id, needs));
@@ -210,12 +224,28 @@ export class Filter {
     return shape && unfitShape(needs, shape.empty, this.#policy);
   }
 
-  /** Of a node that does not report, the agent says at start what becomes of the mask. */
+  /** A mask needs a living agent to apply it: without one the VM would stay paused, so no policy passes such a node. */
   #maskRefusal({ mask }: PodNeeds, id: number, flags: number): Refused | undefined {
     if (mask === undefined) return undefined;
     const reported = this.#shapeOf(id) !== undefined;
-    if (reported && (flags & NodeFlag.stale) === 0) return this.#maskRefusalOn(mask, id);
-    return this.#policy === 'refuse' ? refuseUnheard(flags, !reported) : undefined;
+    if (!reported || (flags & NodeFlag.stale) !== 0) {
+      const { kind, text } = refuseUnheard(flags, !reported);
+      return refuse(kind, `CPU mask cannot be applied: ${text}`);
+    }
+    const outcome = this.#maskOutcomeOn(mask, id);
+    return typeof outcome === 'string' ? undefined : outcome;
+  }
+
+  /** Whether a candidate would run the VM on all of its CPUs, since it lacks some that the mask names. */
+  #fallsBack({ mask }: PodNeeds, id: number): boolean {
+    return mask?.fixMismatch === true && this.#maskOutcomeOn(mask, id) === 'fell-back';
+  }
+
+  /** Whether the mask can be kept on some candidate: only if not, others may take `all` in its place. */
+  #someKeepsMask(needs: PodNeeds, { ids }: ScannedNames): boolean {
+    if (needs.mask?.fixMismatch !== true) return false;
+    for (const position of this.#order.positions()) if (!this.#fallsBack(needs, ids[position]!)) return true;
+    return false;
   }
 
   /** The shape of a node that has reported something that can be true of it. */

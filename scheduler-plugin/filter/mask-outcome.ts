@@ -4,22 +4,26 @@ import { fitMask, maskHostOf } from '../../model/placement/mask-fit.ts';
 import { type Refused, refuse } from '../../model/placement/verdict.ts';
 import type { Fleet } from '../cluster/fleet.ts';
 
+/** What becomes of a VM's CPU mask on a node: the VM is refused, the mask is kept, or `all` takes its place. */
+export type MaskOutcome = Refused | 'kept' | 'fell-back';
+
 /** Wishes, and node states for each, that are remembered; when there are more all are forgotten. */
 const WISHES = 32;
 const STATES = 4096;
 
 /**
- * Why a node that has reported cannot keep a VM's CPU mask, or undefined if it can. Nodes of one make whose pods own
- * the same CPUs are judged once.
+ * What becomes of a VM's CPU mask on a node that has reported. Nodes of one make whose pods own the same CPUs are
+ * judged once.
  */
-export function createMaskRefusals(fleet: Fleet): (wish: MaskWish, id: number) => Refused | undefined {
-  const known = new Map<string, Map<string, Refused | undefined>>();
+export function createMaskOutcomes(fleet: Fleet): (wish: MaskWish, id: number) => MaskOutcome {
+  const known = new Map<string, Map<string, MaskOutcome>>();
 
-  const judge = (wish: MaskWish, id: number): Refused | undefined => {
+  const judge = (wish: MaskWish, id: number): MaskOutcome => {
     const shape = fleet.shape(id);
-    if (shape === undefined) return undefined;
+    if (shape === undefined) throw new RangeError(`node ${fleet.names.nameOf(id)} has not reported its CPUs`);
     const fit = fitMask(wish, maskHostOf({ ...shape.empty, owned: unionOf(fleet.assigned(id)) }));
-    return fit.fits ? undefined : refuse('cpu-mask', fit.short, fit.text);
+    if (!fit.fits) return refuse('cpu-mask', fit.short, fit.text);
+    return fit.fellBack ? 'fell-back' : 'kept';
   };
   return (wish, id) => {
     const key = wishKey(wish);
@@ -30,10 +34,12 @@ export function createMaskRefusals(fleet: Fleet): (wish: MaskWish, id: number) =
       known.set(key, states);
     }
     const load = fleet.load(id);
-    if (!states.has(load)) {
+    let outcome = states.get(load);
+    if (outcome === undefined) {
+      outcome = judge(wish, id);
       if (states.size >= STATES) states.clear();
-      states.set(load, judge(wish, id));
+      states.set(load, outcome);
     }
-    return states.get(load);
+    return outcome;
   };
 }
