@@ -61,6 +61,10 @@ export function refuse(kind: RefusalKind, text: string, detail = text): Refused 
   return { fits: false, kind, text, detail };
 }
 
+/** Nodes of which nothing is known, or nothing new. */
+export const NO_REPORT = refuse('no-report', 'node does not report its topology');
+export const STALE_REPORT = refuse('stale-report', 'node’s agent has stopped reporting');
+
 /** A node that passes although nothing is foretold of it. */
 export const UNCHECKED: NodeVerdict = Object.freeze({
   fits: true,

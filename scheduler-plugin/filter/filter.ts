@@ -1,9 +1,12 @@
 import type { Place } from '../../model/claims/claim.ts';
+import { MASK_FALLS_BACK, maskUnheard } from '../../model/placement/mask-verdict.ts';
 import {
   judgeByCount,
+  NO_REPORT,
   type NodeVerdict,
   type Refused,
   refuse,
+  STALE_REPORT,
   UNCHECKED,
   type UnpredictablePolicy,
   unfitShape,
@@ -14,7 +17,7 @@ import type { PodNeeds } from '../cluster/pod-needs.ts';
 import { UNKNOWN } from '../wire/name-index.ts';
 import type { ScannedNames } from '../wire/scanned-names.ts';
 import { type CandidateOrder, createCandidateOrder, LAST_KEY } from './candidate-order.ts';
-import { createMaskOutcomes } from './mask-outcome.ts';
+import { createMaskVerdicts } from './mask-verdicts.ts';
 import { RefusalList, type Refusals } from './refusals.ts';
 import { createScreens, LOOK_CLOSER, NO_SCREEN, type Screen } from './screens.ts';
 import { createSpread, type Spread } from './spread.ts';
@@ -37,12 +40,6 @@ export interface FilterOutcome {
 }
 
 const MASK_ELSEWHERE = 'another node has the CPUs of the CPU mask';
-const MASK_FALLS_BACK: NodeVerdict = Object.freeze({
-  ...UNCHECKED,
-  warnings: [
-    'the node lacks CPUs of the CPU mask: the VM would run on all CPUs there, if no other node can keep the mask',
-  ],
-});
 
 /** Nodes that were not offered and look good that are predicted to find one that is. */
 const MOST_MISSED = 32;
@@ -80,7 +77,7 @@ export class Filter {
   readonly #knowledge: NodeKnowledge;
   readonly #policy: UnpredictablePolicy;
   readonly #screenFor: (needs: PodNeeds) => Screen;
-  readonly #maskOutcomeOn: ReturnType<typeof createMaskOutcomes>;
+  readonly #maskVerdictOn: ReturnType<typeof createMaskVerdicts>;
   readonly #order: CandidateOrder = createCandidateOrder();
   readonly #refusals = new RefusalList();
   #seen = new Uint32Array(1024);
@@ -91,7 +88,7 @@ export class Filter {
     this.#knowledge = knowledge;
     this.#policy = policy;
     this.#screenFor = createScreens(fleet, policy);
-    this.#maskOutcomeOn = createMaskOutcomes(fleet);
+    this.#maskVerdictOn = createMaskVerdicts(fleet);
   }
 
   decide({ needs, names, answersFor, softKeys, heldBack }: FilterQuestion): FilterOutcome {
@@ -216,7 +213,7 @@ export class Filter {
     if (!needs.exclusive) return this.#maskRefusal(needs, id, flags);
     if ((flags & NodeFlag.draCpu) !== 0) return refuse('dra-cpu', 'dra.cpu hands out the node’s CPUs too');
     if (this.#policy === 'refuse') {
-      if (shape === undefined || (flags & NodeFlag.stale) !== 0) return refuseUnheard(flags, shape === undefined);
+      if (shape === undefined || (flags & NodeFlag.stale) !== 0) return unheard(flags, shape === undefined);
     }
     if (this.#knowledge.refusedOnHost(id, needs)) {
       return refuse('refused-on-host', 'the node’s agent has refused such a pod');
@@ -224,21 +221,17 @@ export class Filter {
     return shape && unfitShape(needs, shape.empty, this.#policy);
   }
 
-  /** A mask needs a living agent to apply it: without one the VM would stay paused, so no policy passes such a node. */
+  /** A mask needs a living agent, so no policy passes a node without one. */
   #maskRefusal({ mask }: PodNeeds, id: number, flags: number): Refused | undefined {
     if (mask === undefined) return undefined;
     const reported = this.#shapeOf(id) !== undefined;
-    if (!reported || (flags & NodeFlag.stale) !== 0) {
-      const { kind, text } = refuseUnheard(flags, !reported);
-      return refuse(kind, `CPU mask cannot be applied: ${text}`);
-    }
-    const outcome = this.#maskOutcomeOn(mask, id);
-    return typeof outcome === 'string' ? undefined : outcome;
+    if (!reported || (flags & NodeFlag.stale) !== 0) return maskUnheard(unheard(flags, !reported));
+    const verdict = this.#maskVerdictOn(mask, id);
+    return verdict.fits ? undefined : verdict;
   }
 
-  /** Whether a candidate would run the VM on all of its CPUs, since it lacks some that the mask names. */
   #fallsBack({ mask }: PodNeeds, id: number): boolean {
-    return mask?.fixMismatch === true && this.#maskOutcomeOn(mask, id) === 'fell-back';
+    return mask?.fixMismatch === true && this.#maskVerdictOn(mask, id) === MASK_FALLS_BACK;
   }
 
   /** Whether the mask can be kept on some candidate: only if not, others may take `all` in its place. */
@@ -266,8 +259,7 @@ export class Filter {
   }
 }
 
-function refuseUnheard(flags: number, neverReported: boolean): Refused {
+function unheard(flags: number, neverReported: boolean): Refused {
   if ((flags & NodeFlag.quarantined) !== 0) return refuse('quarantined', 'node’s report contradicts its Node object');
-  if (neverReported) return refuse('no-report', 'node does not report its topology');
-  return refuse('stale-report', 'node’s agent has stopped reporting');
+  return neverReported ? NO_REPORT : STALE_REPORT;
 }
