@@ -20,6 +20,8 @@ const template = z.object({
 export const virtualMachine = z.object({
   metadata: objectMeta,
   spec: z.object({ template, instancetype }),
+  /** `created`: there is a VMI of it. */
+  status: z.object({ created: z.boolean().nullish() }).nullish(),
 });
 
 export const virtualMachineInstanceReplicaSet = z.object({

@@ -100,7 +100,7 @@ const definition: ConfigDefinition<typeof schema> = {
     kubeconfig: { flag: '--kubeconfig <path>', help: 'kubeconfig; default: the pod’s service account' },
     unpredictable: {
       flag: '--unpredictable <policy>',
-      help: 'nodes whose kubelet cannot be predicted, or that do not report: refuse, or count-check with the lowest score',
+      help: 'nodes whose kubelet cannot be predicted, or that do not report: refuse, or count-check with the lowest score. A VM with a CPU mask needs a node that reports',
     },
     dpuUnknown: {
       flag: '--dpu-unknown <policy>',

@@ -14,6 +14,7 @@ const request = z.object({
   namespace: z.string().optional(),
   name: z.string().optional(),
   dryRun: z.boolean().optional(),
+  userInfo: z.object({ username: z.string().optional() }).optional(),
   object: z.unknown(),
   oldObject: z.unknown().optional(),
 });

@@ -88,6 +88,7 @@ function launcherOf(i: number, cpus: CpuSet): Launcher {
     namespace: 'team-a',
     podName: `virt-launcher-${i}`,
     vmi: { name: `vm-${i}`, uid: `vmi-${i}` },
+    migrated: false,
     wish: { mask: parseMask(cpus.toString()), fixMismatch: false },
     problem: undefined,
     containerId: `c0ffee${i}`,

@@ -9,7 +9,13 @@ import { CliError, EXIT, usageError } from '../support/exit-status.ts';
 import type { NodeOpinion, Opinions } from './opinion.ts';
 
 const verdict = z.union([
-  z.object({ node: z.string(), fits: z.literal(true), cpus: z.string(), numaNodes: z.array(z.number()) }),
+  z.object({
+    node: z.string(),
+    fits: z.literal(true),
+    cpus: z.string(),
+    numaNodes: z.array(z.number()),
+    warnings: z.array(z.string()).default([]),
+  }),
   z.object({
     node: z.string(),
     fits: z.literal(false),

@@ -1,3 +1,4 @@
+import { briefMask } from '../../model/cpu-mask/mask.ts';
 import { wantsFullPcpus } from '../../model/launcher/annotation.ts';
 import { recognizeLauncher } from '../../model/launcher/recognize.ts';
 import { DECISION_ANNOTATION, MANAGED_RESOURCES, PLACED_RESOURCE } from '../../model/names.ts';
@@ -8,13 +9,17 @@ import { schedulerOf } from './scheduler.ts';
 
 /** What a pod asks for, in words, with what Plumbline's webhook made of it. */
 export function asksOf(pod: ExplainedPod): string[] {
-  const { request, networks, wholeCores } = placementNeedsOf(pod);
+  const { request, mask, networks, wholeCores } = placementNeedsOf(pod);
   const cpus = request.containers.filter((one) => one.cpus > 0);
   const padding = paddingOf(pod);
   const owned = cpus.map(({ name, cpus: count }) => `${count} CPUs of its own for ${name}`).join(', ');
   const asks = [cpus.length === 0 ? 'no CPUs of its own' : owned];
   if (padding > 0) asks[0] += ` (${padding} of them to fill whole cores)`;
   if (wholeCores) asks.push('whole cores');
+  if (mask)
+    asks.push(
+      `the CPU mask ${briefMask(mask.mask)}${mask.fixMismatch ? ', or all CPUs of a node that lacks some' : ''}`,
+    );
   for (const { kind, physnet, affinity } of networks) {
     asks.push(`CPUs beside ${kind === 'tunnel' ? 'the tunnel' : `physnet ${physnet}`} (${affinity})`);
   }
@@ -56,8 +61,10 @@ export function bypassesOf(pod: ExplainedPod, sidecar?: boolean): Bypass[] {
       });
     }
   }
-  if (exclusive) found.push(...unasked(pod, sidecar));
-  if (pod.metadata.labels?.['kubevirt.io'] === 'virt-launcher' && !exclusive) {
+  const masked = needs.mask !== undefined;
+  if (exclusive || masked) found.push(...unasked(pod, sidecar));
+  // A mask is for VMs without dedicated CPUs.
+  if (pod.metadata.labels?.['kubevirt.io'] === 'virt-launcher' && !exclusive && !masked) {
     found.push({
       cause: 'this VM has no dedicated CPUs, so Plumbline neither pads nor places it',
       help: 'set dedicatedCpuPlacement, isolateEmulatorThread and equal requests and limits if it should have its own',

@@ -7,6 +7,7 @@ import type { ExtenderChoice } from './ask-extender.ts';
 import { asksOf, bypassesOf } from './asks.ts';
 import type { Explanation, Finding } from './explanation.ts';
 import { type ExplainedPod, explainedNode, timeOf } from './objects.ts';
+import { pausedVm } from './paused.ts';
 import { runningPod } from './running.ts';
 import { NOT_SEEN, readScheduler, type SchedulerSeen } from './scheduler.ts';
 import { beforeScheduling, endedPod, startingPod, withoutPod } from './stages.ts';
@@ -54,7 +55,7 @@ export async function explain(
 
 async function ofPod(
   cluster: ClusterAccess,
-  { events }: Subject,
+  { vmi, events }: Subject,
   pod: ExplainedPod,
   choice: ExtenderChoice,
   scheduler: SchedulerSeen,
@@ -68,7 +69,10 @@ async function ofPod(
     return { stage: 'deleting', why: `it is being deleted${node === '' ? '' : ` on ${node}`}` };
   }
   if (node === '') return beforeScheduling(pod) ?? unscheduledPod(cluster, pod, choice, scheduler, now);
-  if (phase === 'Running') return runningPod(pod, await topologyOf(client, node));
+  if (phase === 'Running') {
+    const topology = await topologyOf(client, node);
+    return pausedVm(vmi, pod, topology) ?? runningPod(pod, topology);
+  }
   const path = `/api/v1/nodes/${encodeURIComponent(node)}`;
   return startingPod(pod, await readOne(client, path, explainedNode).catch(() => undefined), events);
 }

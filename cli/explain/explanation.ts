@@ -11,6 +11,7 @@ export type Stage =
   | 'failed'
   | 'deleting'
   | 'succeeded'
+  | 'paused'
   | 'running';
 
 /** The whole answer, as `-o json` gives it. */

@@ -1,9 +1,11 @@
 import type { NodeTopology } from '../../kube/node-topology.ts';
 import { PlumblineError } from '../../model/errors.ts';
 import { DPU_HOST_LABEL, DPU_READY_CONDITION } from '../../model/names.ts';
+import { maskHostOf } from '../../model/placement/mask-fit.ts';
+import { judgeMask, maskUnheard } from '../../model/placement/mask-verdict.ts';
 import type { PlacementNeeds } from '../../model/placement/needs.ts';
 import { isExclusive, placementNeedsOf } from '../../model/placement/pod-needs.ts';
-import { judgeHost, type NodeVerdict } from '../../model/placement/verdict.ts';
+import { judgeHost, NO_REPORT, type NodeVerdict, STALE_REPORT } from '../../model/placement/verdict.ts';
 import { hostsOf } from '../support/hosts.ts';
 import type { ExplainedNode, ExplainedPod } from './objects.ts';
 import type { NodeOpinion, Opinions } from './opinion.ts';
@@ -29,8 +31,13 @@ export function foresee({ pod, nodes, topologies, pending, silent }: Foreseen): 
   const held = heldByNode(pending, pod);
   const known = new Map<string, NodeVerdict>();
 
+  /** Undefined: nothing can be told of the node. */
   const judge = (name: string): NodeVerdict | undefined => {
     const host = byName.get(name);
+    if (needs.mask !== undefined) {
+      if (host === undefined) return maskUnheard(NO_REPORT);
+      return silent.has(name) ? maskUnheard(STALE_REPORT) : judgeMask(needs.mask, maskHostOf(host.host));
+    }
     if (host === undefined || silent.has(name)) return undefined;
     const inFlight = (held.get(name) ?? []).filter(({ request }) => !host.host.shown.has(request.uid));
     const alike = inFlight.length === 0 ? host.alike : `${name} in flight`;
@@ -39,18 +46,21 @@ export function foresee({ pod, nodes, topologies, pending, silent }: Foreseen): 
     return verdict;
   };
 
-  const exclusive = isExclusive(needs);
+  const asked = isExclusive(needs) || needs.mask !== undefined;
   const opinions = nodes.map((node): NodeOpinion => {
     const name = node.metadata.name ?? '';
     const dead = deadDpu(pod, node);
     if (dead !== undefined) return { node: name, fits: false, kind: 'dpu', text: 'DPU not ready', detail: dead };
-    const verdict = exclusive ? judge(name) : undefined;
-    if (verdict === undefined) return { node: name, fits: true, cpus: '', numaNodes: [] };
-    if (verdict.fits) return { node: name, fits: true, cpus: `${verdict.cpus ?? ''}`, numaNodes: verdict.cells };
+    const verdict = asked ? judge(name) : undefined;
+    if (verdict === undefined) return { node: name, fits: true, cpus: '', numaNodes: [], warnings: [] };
+    if (verdict.fits) {
+      const { cpus = '', cells: numaNodes, warnings } = verdict;
+      return { node: name, fits: true, cpus: `${cpus}`, numaNodes, warnings };
+    }
     const { kind, text, detail, missing } = verdict;
     return { node: name, fits: false, kind, text, detail, missing };
   });
-  return { source: 'reports', nodes: opinions, notes: notesOf(exclusive, nodes, byName, unusable, silent) };
+  return { source: 'reports', nodes: opinions, notes: notesOf(isExclusive(needs), nodes, byName, unusable, silent) };
 }
 
 function notesOf(

@@ -53,7 +53,7 @@ const ORDER: readonly NodeGroup['kind'][] = [
 export function groupNodes(opinions: readonly NodeOpinion[]): NodeGroup[] {
   const groups = new Map<string, NodeOpinion[]>();
   for (const one of opinions) {
-    const key = one.fits ? 'fits' : `${one.kind} ${one.text}`;
+    const key = one.fits ? `fits ${one.warnings.join()}` : `${one.kind} ${one.text}`;
     const list = groups.get(key);
     if (list) list.push(one);
     else groups.set(key, [one]);
@@ -73,7 +73,9 @@ function groupOf(list: readonly NodeOpinion[]): NodeGroup {
   if (first.fits) {
     const numa = first.numaNodes.join(',');
     const where = first.cpus === '' ? 'not foretold where' : `it would get CPUs ${first.cpus} on NUMA node ${numa}`;
-    return { kind: 'fits', text: 'would take it', count: list.length, nodes, detail: where };
+    const detail = first.warnings.length === 0 ? where : first.warnings.join('; ');
+    const text = first.warnings.length === 0 ? 'would take it' : 'would take it, not quite as asked for';
+    return { kind: 'fits', text, count: list.length, nodes, detail };
   }
   const { kind, text, detail, missing } = first;
   return { kind, text, count: list.length, nodes, detail, missing };

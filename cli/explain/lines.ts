@@ -16,6 +16,7 @@ const STAGES: Readonly<Record<Stage, { readonly text: string; readonly style: St
   failed: { text: 'failed', style: 'red' },
   deleting: { text: 'being deleted', style: 'dim' },
   succeeded: { text: 'ended', style: 'dim' },
+  paused: { text: 'paused', style: 'yellow' },
   running: { text: 'runs', style: 'green' },
 };
 

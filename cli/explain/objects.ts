@@ -12,6 +12,7 @@ const condition = z.object({
   status: z.string(),
   reason: z.string().nullish().transform(absent),
   message: z.string().nullish().transform(absent),
+  lastTransitionTime: z.string().nullish().transform(absent),
 });
 const conditions = z
   .array(condition)

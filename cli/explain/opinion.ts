@@ -11,6 +11,8 @@ export type NodeOpinion =
       /** What the kubelet would give; '' where that is not foretold. */
       readonly cpus: string;
       readonly numaNodes: readonly number[];
+      /** What would not be as it was asked for. */
+      readonly warnings: readonly string[];
     }
   | {
       readonly node: string;

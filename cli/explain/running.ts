@@ -7,17 +7,19 @@ import { isExclusive, placementNeedsOf } from '../../model/placement/pod-needs.t
 import { hostsOf } from '../support/hosts.ts';
 import type { Finding } from './explanation.ts';
 import type { ExplainedPod } from './objects.ts';
+import { checkAgent, pinningOf } from './paused.ts';
 
 /** Where a pod runs, and whether that is as straight as it was promised. */
 export function runningPod(pod: ExplainedPod, topology: NodeTopology | undefined): Finding {
   const at = pod.spec.nodeName ?? '';
   const needs = placementNeedsOf(pod);
+  if (needs.mask !== undefined) return maskedVm(pod, topology);
   if (!isExclusive(needs)) return { stage: 'running', why: `it runs on ${at}, on CPUs that it shares` };
   const reported = topology && hostsOf([topology]).hosts[0];
   const own = reported?.status.assignments.filter(({ podUID }) => podUID === pod.metadata.uid) ?? [];
   if (!reported || own.length === 0) {
     const why = `it runs on ${at}; which CPUs it has is not reported`;
-    return { stage: 'running', why, help: [`check the agent on ${at} (plumbline doctor)`] };
+    return { stage: 'running', why, help: [checkAgent(at)] };
   }
   const { host, networks } = reported.host;
   const cpus = unionOf(own.map((one) => CpuSet.parse(one.cpus)));
@@ -34,4 +36,18 @@ export function runningPod(pod: ExplainedPod, topology: NodeTopology | undefined
   const straight = crooked.length === 0 ? ['whole cores, beside its networks'] : crooked;
   const help = crooked.length === 0 ? [] : ['migrate or restart it, so that it is placed anew'];
   return { stage: 'running', why, causes: straight, help };
+}
+
+/** A VM on shared CPUs with a mask: whether its agent has put its vCPUs there. */
+function maskedVm(pod: ExplainedPod, topology: NodeTopology | undefined): Finding {
+  const at = pod.spec.nodeName ?? '';
+  const pinning = pinningOf(pod, topology);
+  const about = pinning?.message === undefined ? '' : `: ${pinning.message}`;
+  if (pinning?.state === 'pinned') {
+    const causes = about === '' ? [] : [`not quite as asked for${about}`];
+    return { stage: 'running', why: `it runs on ${at}, its vCPUs pinned by its CPU mask`, causes };
+  }
+  const why = `it runs on ${at}, and its CPU mask is not applied${about}`;
+  if (pinning !== undefined) return { stage: 'running', why, help: ['correct the mask and restart the VM'] };
+  return { stage: 'running', why: `${why}: its agent has not reported`, help: [checkAgent(at)] };
 }

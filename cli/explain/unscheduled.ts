@@ -54,8 +54,9 @@ async function ownOpinions(
   whyNot: string,
   now: number,
 ): Promise<Opinions> {
-  const exclusive = isExclusive(placementNeedsOf(pod));
-  if (!exclusive) return foresee({ pod, nodes, topologies: [], pending: [], silent: new Set() });
+  const needs = placementNeedsOf(pod);
+  if (!isExclusive(needs) && needs.mask === undefined)
+    return foresee({ pod, nodes, topologies: [], pending: [], silent: new Set() });
   const [topologies, pending, agents] = await Promise.all([
     readTopologies(client),
     readIfAllowed(client, '/api/v1/pods', explainedPod, { fieldSelector: 'status.phase=Pending' }),
@@ -114,8 +115,8 @@ function together(refused: Refused, own: NodeOpinion): Refused {
 
 function whyOf(groups: readonly NodeGroup[], total: number): string {
   if (total === 0) return 'the cluster has no nodes';
-  const fits = groups.find(({ kind }) => kind === 'fits');
-  if (fits) return `it waits although ${fits.count} of ${total} nodes would take it`;
+  const fits = groups.filter(({ kind }) => kind === 'fits').reduce((sum, { count }) => sum + count, 0);
+  if (fits > 0) return `it waits although ${fits} of ${total} nodes would take it`;
   const [first] = groups;
   if (groups.length === 1) return `${total === 1 ? 'the only node' : `all ${total} nodes`}: ${first?.text}`;
   return `none of ${total} nodes can take it; nearest to it: ${first?.text}`;

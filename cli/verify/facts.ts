@@ -59,7 +59,7 @@ export async function readVerifyFacts(
       template: {
         metadata: { annotations: template.metadata?.annotations },
         spec: template.spec,
-        instancetype: instancetype != null,
+        vcpusUnknown: instancetype != null,
       },
     })),
     ...instances
@@ -67,7 +67,7 @@ export async function readVerifyFacts(
       .map(({ metadata, spec }) => ({
         kind: 'VirtualMachineInstance' as const,
         metadata,
-        template: { metadata, spec, instancetype: false },
+        template: { metadata, spec, vcpusUnknown: false },
       })),
   ];
   const vms = found.flatMap(({ kind, metadata, template }): FoundVm[] => {

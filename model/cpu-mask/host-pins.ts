@@ -1,6 +1,6 @@
 import type { CpuSet } from '../cpu-set.ts';
 import { maskForHost } from './check.ts';
-import { briefMask, type CpuMask } from './mask.ts';
+import { briefMask, type CpuMask, maskForVcpus } from './mask.ts';
 import { planPins, type VcpuPin } from './plan.ts';
 
 /** A running VM as its host sees it. */
@@ -15,27 +15,59 @@ export interface VmOnHost {
   readonly container: CpuSet;
   /** CPUs that are not the VM's although its cpuset may still hold them: reserved ones, and other containers' own. */
   readonly withheld: CpuSet;
+  /**
+   * Its launcher is the target of a migration. KubeVirt plugs vCPUs in there, and changes the VMI's vCPUs without its mask:
+   * so entries are for the first vCPUs, any further vCPU runs anywhere, and any further entry waits for its vCPU.
+   */
+  readonly mayBePlugged: boolean;
+}
+
+/** A mask with entries for more or fewer vCPUs than there are. */
+export interface OtherCount {
+  /** There are fewer vCPUs than entries, which is also so for a moment while a guest starts its vCPU threads. */
+  readonly waits: boolean;
+  readonly message: string;
 }
 
 export type HostPins =
-  /** Every vCPU's CPUs, never beyond `container` without `withheld`. `fellBack`: `all` was taken for the mask. */
-  | { readonly kind: 'pin'; readonly pins: readonly VcpuPin[]; readonly fellBack: boolean }
+  | {
+      readonly kind: 'pin';
+      /** Every vCPU's CPUs, never beyond `container` without `withheld`. */
+      readonly pins: readonly VcpuPin[];
+      /** `all` was taken for the mask. */
+      readonly fellBack: boolean;
+      readonly otherCount: OtherCount | undefined;
+    }
   | { readonly kind: 'refused'; readonly reason: 'Threads' | 'Empty' | 'HostCPUs'; readonly message: string };
 
 const REASONS = { threads: 'Threads', count: 'Threads', empty: 'Empty' } as const;
 
 /**
  * Where the vCPU threads of a VM belong on its host, or why none of them may be pinned. How many vCPUs there should be
- * is told by the mask, unless it has one entry for all of them.
+ * is told by the mask, unless it has one entry for all of them or the VM may have had vCPUs plugged in.
  */
-export function hostPins({ mask, fixMismatch, indexes, online, container, withheld }: VmOnHost): HostPins {
+export function hostPins(vm: VmOnHost): HostPins {
+  const { mask, fixMismatch, indexes, online, container, withheld, mayBePlugged } = vm;
   const chosen = maskForHost(mask, online, fixMismatch);
   if ('fault' in chosen) return { kind: 'refused', reason: 'HostCPUs', message: chosen.fault.message };
   const { length } = mask.entries;
-  const plan = planPins(chosen.mask, indexes, length > 1 ? length : indexes.length, container.minus(withheld));
+  const vcpus = length > 1 && !mayBePlugged ? length : indexes.length;
+  const usable = mayBePlugged ? maskForVcpus(chosen.mask, vcpus) : chosen.mask;
+  const plan = planPins(usable, indexes, vcpus, container.minus(withheld));
   if (plan.kind === 'refused') {
     const message = plan.code === 'threads' ? `the CPU mask ${briefMask(mask)}: ${plan.message}` : plan.message;
     return { kind: 'refused', reason: REASONS[plan.code], message };
   }
-  return { kind: 'pin', pins: plan.pins, fellBack: chosen.fellBack };
+  return { kind: 'pin', pins: plan.pins, fellBack: chosen.fellBack, otherCount: otherCount(mask, vcpus) };
+}
+
+function otherCount(mask: CpuMask, vcpus: number): OtherCount | undefined {
+  const entries = mask.entries.length;
+  if (entries <= 1 || entries === vcpus) return undefined;
+  const what =
+    entries < vcpus
+      ? 'the others run on any of its CPUs until it is restarted with a mask for them'
+      : 'the other entries wait for vCPUs that are plugged in';
+  const message = `the CPU mask ${briefMask(mask)} has entries for ${entries} vCPUs, and the VM has ${vcpus}: ${what}`;
+  return { waits: entries > vcpus, message };
 }

@@ -119,6 +119,13 @@ export function entryOf({ entries }: CpuMask, vcpu: number): MaskEntry | undefin
   return entries.length === 0 ? 'all' : entries.length === 1 ? entries[0] : entries[vcpu];
 }
 
+/** A mask of several entries with just as many as there are vCPUs: further ones run anywhere. */
+export function maskForVcpus(mask: CpuMask, vcpus: number): CpuMask {
+  const { entries } = mask;
+  if (entries.length <= 1 || entries.length === vcpus) return mask;
+  return { entries: Array.from({ length: vcpus }, (_, vcpu) => entries[vcpu] ?? 'all') };
+}
+
 function parseEntry(part: string, vcpu: number, of: number, text: string): MaskEntry {
   if (part === 'all') return part;
   const where = of === 1 ? '' : `entry ${vcpu + 1} (for vCPU ${vcpu}) `;

@@ -9,12 +9,12 @@ import type { MetaShape, VmiShape } from './shapes.ts';
 export interface MaskedTemplate {
   readonly metadata: MetaShape;
   readonly spec: VmiShape['spec'];
-  /** An instancetype brings the CPUs, so their number is known only at the VMI. */
-  readonly instancetype: boolean;
+  /** Not known here: an instancetype brings the CPUs, or KubeVirt may have plugged some in. */
+  readonly vcpusUnknown: boolean;
 }
 
 /** What refuses a VM, a VMI or its launcher for its CPU mask, by what they say themselves: no host is asked. */
-export function maskRefusals({ metadata, spec, instancetype }: MaskedTemplate): string[] {
+export function maskRefusals({ metadata, spec, vcpusUnknown }: MaskedTemplate): string[] {
   const text = metadata.annotations?.[CPU_MASK_ANNOTATION];
   if (text === undefined) return [];
   try {
@@ -23,7 +23,7 @@ export function maskRefusals({ metadata, spec, instancetype }: MaskedTemplate): 
       const why = `annotation ${CPU_MASK_ANNOTATION} (${briefMask(mask)}) and dedicatedCpuPlacement exclude each other: dedicated CPUs are pinned by KubeVirt. Take one of them away`;
       return [why];
     }
-    const fault = instancetype ? undefined : checkCount(mask, guestVcpus({ metadata, spec }));
+    const fault = vcpusUnknown ? undefined : checkCount(mask, guestVcpus({ metadata, spec }));
     return fault === undefined ? [] : [`annotation ${CPU_MASK_ANNOTATION}: ${fault.message}`];
   } catch (error) {
     if (error instanceof ParseError) return [`annotation ${CPU_MASK_ANNOTATION}: ${error.message}`];

@@ -19,12 +19,19 @@ export type PausedStart =
 /** The pause at start is KubeVirt's own pause "by user"; an I/O error and a migration pause for other reasons. */
 const OUR_PAUSE = 'PausedByUser';
 
+/** KubeVirt's condition Paused. */
+export interface Pause {
+  readonly reason: string;
+  /** RFC 3339. */
+  readonly since: string;
+}
+
 /** A VMI by what a pause depends on. */
 export interface StartingVmi {
   readonly record: PausedStart | undefined;
   readonly phase: string;
   /** The pause it is in. */
-  readonly paused: { readonly reason: string; readonly since: string } | undefined;
+  readonly paused: Pause | undefined;
 }
 
 export interface PinningReport {
@@ -53,16 +60,20 @@ export function pausesAtStart({ metadata, spec }: { metadata: MetaShape; spec: V
   return spec.domain.cpu?.dedicatedCpuPlacement !== true && maskWishOf(metadata) !== undefined;
 }
 
+/** Whether a pause is the one with which Plumbline had the VMI start. */
+export function isPausedAtStart(record: PausedStart | undefined, { reason, since }: Pause): boolean {
+  if (record === undefined || record.state === 'resumed' || reason !== OUR_PAUSE) return false;
+  return record.state === 'waiting' || record.since === since;
+}
+
 /** What is to be done for a VMI next. Its record says nothing of a pause that is not ours. */
 export function nextStep({ record, phase, paused }: StartingVmi, pinning: PinningReport | undefined): StartStep {
   if (record === undefined || record.state === 'resumed' || phase !== 'Running') return { do: 'nothing' };
+  const ours = paused !== undefined && isPausedAtStart(record, paused);
   if (record.state === 'waiting') {
-    if (paused?.reason !== OUR_PAUSE) return { do: 'nothing' };
-    return { do: 'record', record: { state: 'paused', since: paused.since } };
+    return ours ? { do: 'record', record: { state: 'paused', since: paused.since } } : { do: 'nothing' };
   }
-  if (paused === undefined || paused.reason !== OUR_PAUSE || paused.since !== record.since) {
-    return { do: 'record', record: { state: 'resumed' } };
-  }
+  if (!ours) return { do: 'record', record: { state: 'resumed' } };
   if (pinning === undefined) return { do: 'wait' };
   if (pinning.state === 'pinned') return { do: 'unpause' };
   const { reason, message } = pinning;

@@ -21,6 +21,13 @@ export interface VmTemplate {
   readonly instancetype: boolean;
 }
 
+/** What a template was before an update. */
+export interface TemplateUpdate {
+  readonly previous: VmTemplate;
+  /** The object is a VMI, whose vCPUs KubeVirt alone changes once it is made: it plugs them in. */
+  readonly instance: boolean;
+}
+
 export interface TemplateFindings {
   /** Any of them refuses the object. */
   readonly refusals: readonly string[];
@@ -32,11 +39,20 @@ export interface TemplateFindings {
  *
  * Rules that refuse are asked where either side of them changes, as Ganeti does it: so an object that was stored while
  * nobody checked can still be labelled, have its finalizers taken away, and be put right.
- * @param previous before an update
+ * vCPUs that KubeVirt plugs into a VMI are no reason to ask: the VM was asked when its user wrote them, and KubeVirt
+ * writes nothing else to a VMI while this is refused.
+ * @param update undefined for an object that is created
  */
-export function checkTemplate(current: VmTemplate, previous: VmTemplate | undefined, gate: boolean): TemplateFindings {
+export function checkTemplate(
+  current: VmTemplate,
+  update: TemplateUpdate | undefined,
+  gate: boolean,
+): TemplateFindings {
+  const previous = update?.previous;
   const refusals = [
-    ...(sameMaskSides(current, previous) ? [] : maskRefusals(current)),
+    ...(update && sameMaskSides(current, update)
+      ? []
+      : maskRefusals({ ...current, vcpusUnknown: current.instancetype })),
     ...(isSame(current, previous, NUMA_AFFINITY_ANNOTATION) ? [] : wishRefusals(current)),
   ];
   const { annotations } = current.metadata;
@@ -93,11 +109,13 @@ function wishRefusals({ metadata }: VmTemplate): string[] {
   }
 }
 
-function sameMaskSides(current: VmTemplate, previous: VmTemplate | undefined): boolean {
-  if (previous === undefined || !isSame(current, previous, CPU_MASK_ANNOTATION)) return false;
+function sameMaskSides(current: VmTemplate, { previous, instance }: TemplateUpdate): boolean {
+  if (!isSame(current, previous, CPU_MASK_ANNOTATION)) return false;
   const [now, before] = [current.spec.domain, previous.spec.domain];
+  const sameVcpus =
+    guestVcpus({ metadata: {}, spec: current.spec }) === guestVcpus({ metadata: {}, spec: previous.spec });
   return (
-    guestVcpus({ metadata: {}, spec: current.spec }) === guestVcpus({ metadata: {}, spec: previous.spec }) &&
+    (instance || sameVcpus) &&
     (now.cpu?.dedicatedCpuPlacement ?? false) === (before.cpu?.dedicatedCpuPlacement ?? false)
   );
 }

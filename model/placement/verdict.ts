@@ -18,6 +18,7 @@ export type RefusalKind =
   | 'dpu'
   | 'no-such-network'
   | 'cpu-mask'
+  | 'mask-elsewhere'
   | 'dra-cpu'
   | 'refused-on-host'
   | 'owner-held'
@@ -59,6 +60,10 @@ const HIGHEST = 10;
 export function refuse(kind: RefusalKind, text: string, detail = text): Refused {
   return { fits: false, kind, text, detail };
 }
+
+/** Nodes of which nothing is known, or nothing new. */
+export const NO_REPORT = refuse('no-report', 'node does not report its topology');
+export const STALE_REPORT = refuse('stale-report', 'node’s agent has stopped reporting');
 
 /** A node that passes although nothing is foretold of it. */
 export const UNCHECKED: NodeVerdict = Object.freeze({

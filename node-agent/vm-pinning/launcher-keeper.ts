@@ -99,7 +99,9 @@ export function createLauncherKeeper(parts: KeeperParts): LauncherKeeper {
         return { ...view, mask: undefined, housekeeping: undefined };
       const withheld = node.reserved.union(node.owned);
       const { mask, fixMismatch } = launcher.wish;
-      const outcome = masks.keep({ mask, fixMismatch, online: node.host.online, container: cpuset, withheld }, threads);
+      const { migrated: mayBePlugged } = launcher;
+      const { online } = node.host;
+      const outcome = masks.keep({ mask, fixMismatch, online, container: cpuset, withheld, mayBePlugged }, threads);
       return { ...view, mask: outcome, housekeeping: undefined };
     },
 

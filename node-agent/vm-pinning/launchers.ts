@@ -15,6 +15,8 @@ export interface Launcher {
   readonly namespace: string;
   readonly podName: string;
   readonly vmi: VmiReference;
+  /** It was made as the target of a migration. */
+  readonly migrated: boolean;
   /** Undefined without a mask, and with one that pins nothing or cannot be read. */
   readonly wish: MaskWish | undefined;
   /** Why its mask cannot be read. */
@@ -42,6 +44,7 @@ export function launcherOf(pod: z.infer<typeof launcherPod>): Launcher | undefin
     namespace,
     podName: name,
     vmi: recognized.vmi,
+    migrated: recognized.purpose === 'migration-target',
     ...wishOf(pod.metadata),
     containerId: idOf(status?.containerID ?? ''),
   };

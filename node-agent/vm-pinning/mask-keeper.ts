@@ -1,4 +1,4 @@
-import { hostPins, type VmOnHost } from '../../model/cpu-mask/host-pins.ts';
+import { type HostPins, hostPins, type VmOnHost } from '../../model/cpu-mask/host-pins.ts';
 import type { VcpuPin } from '../../model/cpu-mask/plan.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import type { Affinity } from '../../native/affinity.ts';
@@ -72,7 +72,9 @@ export function createMaskKeeper({ affinity, now }: MaskKeeperParts) {
         const { reason, message } = plan.kind === 'refused' ? plan : NO_VCPUS;
         return isUnsettled(reason) ? undefined : notPinned(reason, message, vcpus, vm.container);
       }
-      unsettledSince = undefined;
+      const { otherCount } = plan;
+      if (otherCount?.waits === true && isUnsettled('Threads')) return undefined;
+      if (otherCount?.waits !== true) unsettledSince = undefined;
       const byIndex = new Map(plan.pins.map((pin) => [pin.vcpu, pin.cpus]));
       const places = vcpus.flatMap((thread, i) => {
         const cpus = byIndex.get(indexes[i] ?? -1);
@@ -92,8 +94,7 @@ export function createMaskKeeper({ affinity, now }: MaskKeeperParts) {
       }
       hasPinned = true;
       const wanted = new Map(places.map(({ thread, cpus }) => [thread.tid, cpus]));
-      const fellBack = plan.fellBack ? FELL_BACK : {};
-      return { state: 'pinned', ...fellBack, wanted, pins: plan.pins, moved: moves.length };
+      return { state: 'pinned', ...remarkOn(plan), wanted, pins: plan.pins, moved: moves.length };
     },
 
     /** The mask is gone: vCPU threads that this keeper pinned have the CPUs of the container again. */
@@ -117,6 +118,12 @@ const FELL_BACK = {
   reason: 'FellBack',
   message: 'the host lacks CPUs of the CPU mask: "all" was taken for it, as plumbline.dev/fix-cpu-mismatch asks',
 };
+
+/** What is to be said of a mask that is applied, but not as it was written. */
+function remarkOn({ fellBack, otherCount }: Extract<HostPins, { kind: 'pin' }>) {
+  if (fellBack) return FELL_BACK;
+  return otherCount && { reason: 'OtherVCPUs', message: otherCount.message };
+}
 
 function systemMessage(error: SyscallError | PinError): string {
   return error instanceof PinError ? `${error.message} (it got ${CpuSet.fromWords(error.got)})` : error.message;

@@ -30,7 +30,7 @@ export function maskOverlaps(views: readonly LauncherView[]): readonly Overlap<L
     views.flatMap((vm) => {
       const wish = vm.launcher.wish;
       if (wish === undefined || vm.mask === undefined) return [];
-      const pins = vm.mask.pins.filter(({ vcpu }) => entryOf(wish.mask, vcpu) !== 'all');
+      const pins = vm.mask.pins.filter(({ vcpu }) => (entryOf(wish.mask, vcpu) ?? 'all') !== 'all');
       return pins.length === 0 ? [] : [{ vm, cpus: unionOf(pins.map(({ cpus }) => cpus)) }];
     }),
   );

@@ -26,6 +26,12 @@ const REASONS = {
   unpinned: 'CPUMaskNotApplied',
 } as const;
 
+/** Events of a mask that is applied, but not as it was written, by the reason. */
+const REMARKS = new Map([
+  ['FellBack', 'CPUMaskFellBack'],
+  ['OtherVCPUs', 'CPUMaskOtherVCPUs'],
+]);
+
 /** Says once what became of each VM, on the VM itself, and keeps the metrics. */
 export function createTeller({ events, nodeName, log, metrics }: TellerDeps) {
   const told = new Map<string, string>();
@@ -50,7 +56,8 @@ export function createTeller({ events, nodeName, log, metrics }: TellerDeps) {
     const { state, reason, message = '' } = mask;
     const text = cut(state === 'pinned' ? pinsText(view) : message, LONGEST);
     if (!isNews(`${launcher.uid} mask`, `${state} ${reason} ${text}`)) return;
-    if (reason === 'FellBack') record(launcher, 'Warning', 'CPUMaskFellBack', cut(message, LONGEST));
+    const remark = state === 'pinned' ? REMARKS.get(reason ?? '') : undefined;
+    if (remark !== undefined) record(launcher, 'Warning', remark, cut(message, LONGEST));
     else record(launcher, state === 'pinned' ? 'Normal' : 'Warning', REASONS[state], text);
   };
 

@@ -47,7 +47,7 @@ export function createMaskedVms({ client, onInstance, onOwner, log, now }: Maske
     path: `${API}/virtualmachines`,
     schema: virtualMachine,
     project: ({ spec: { template, instancetype } }) =>
-      maskedVmOf({ metadata: template.metadata ?? {}, spec: template.spec, instancetype: instancetype != null }),
+      maskedVmOf({ metadata: template.metadata ?? {}, spec: template.spec, vcpusUnknown: instancetype != null }),
   });
   const instances = createReflector({
     ...shared,
@@ -79,7 +79,7 @@ function isStarting(phase = ''): boolean {
 function instanceOf({ metadata, spec, status }: z.infer<typeof startedInstance>): MaskedInstance | undefined {
   const { namespace = '', name = '', uid = '', resourceVersion = '' } = metadata;
   const record = parsePausedStart(metadata.annotations?.[PAUSED_START_ANNOTATION]);
-  const masked = maskedVmOf({ metadata, spec, instancetype: false });
+  const masked = maskedVmOf({ metadata, spec, vcpusUnknown: false });
   if ((masked === undefined && record === undefined) || metadata.deletionTimestamp !== undefined) return undefined;
   const pause = status?.conditions?.find((one) => one.type === 'Paused' && one.status === 'True');
   const { phase = '', nodeName, activePods } = status ?? {};

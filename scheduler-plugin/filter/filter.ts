@@ -1,9 +1,12 @@
 import type { Place } from '../../model/claims/claim.ts';
+import { MASK_FALLS_BACK, maskUnheard } from '../../model/placement/mask-verdict.ts';
 import {
   judgeByCount,
+  NO_REPORT,
   type NodeVerdict,
   type Refused,
   refuse,
+  STALE_REPORT,
   UNCHECKED,
   type UnpredictablePolicy,
   unfitShape,
@@ -14,7 +17,7 @@ import type { PodNeeds } from '../cluster/pod-needs.ts';
 import { UNKNOWN } from '../wire/name-index.ts';
 import type { ScannedNames } from '../wire/scanned-names.ts';
 import { type CandidateOrder, createCandidateOrder, LAST_KEY } from './candidate-order.ts';
-import { createMaskRefusals } from './mask-refusal.ts';
+import { createMaskVerdicts } from './mask-verdicts.ts';
 import { RefusalList, type Refusals } from './refusals.ts';
 import { createScreens, LOOK_CLOSER, NO_SCREEN, type Screen } from './screens.ts';
 import { createSpread, type Spread } from './spread.ts';
@@ -35,6 +38,8 @@ export interface FilterOutcome {
   readonly refusals: Refusals;
   readonly texts: Texts;
 }
+
+const MASK_ELSEWHERE = 'another node has the CPUs of the CPU mask';
 
 /** Nodes that were not offered and look good that are predicted to find one that is. */
 const MOST_MISSED = 32;
@@ -72,7 +77,7 @@ export class Filter {
   readonly #knowledge: NodeKnowledge;
   readonly #policy: UnpredictablePolicy;
   readonly #screenFor: (needs: PodNeeds) => Screen;
-  readonly #maskRefusalOn: ReturnType<typeof createMaskRefusals>;
+  readonly #maskVerdictOn: ReturnType<typeof createMaskVerdicts>;
   readonly #order: CandidateOrder = createCandidateOrder();
   readonly #refusals = new RefusalList();
   #seen = new Uint32Array(1024);
@@ -83,7 +88,7 @@ export class Filter {
     this.#knowledge = knowledge;
     this.#policy = policy;
     this.#screenFor = createScreens(fleet, policy);
-    this.#maskRefusalOn = createMaskRefusals(fleet);
+    this.#maskVerdictOn = createMaskVerdicts(fleet);
   }
 
   decide({ needs, names, answersFor, softKeys, heldBack }: FilterQuestion): FilterOutcome {
@@ -94,8 +99,13 @@ export class Filter {
     const order = this.#order;
     const wanted = needs.exclusive ? answersFor(order.count) : Number.POSITIVE_INFINITY;
     const spread = needs.exclusive ? this.#spreadOver(softKeys) : undefined;
+    const keepsMask = this.#someKeepsMask(needs, names);
     for (const position of order.positions()) {
       const id = names.ids[position]!;
+      if (keepsMask && this.#fallsBack(needs, id)) {
+        refusals.add(position, texts.give('mask-elsewhere', MASK_ELSEWHERE));
+        continue;
+      }
       if (answered.length >= wanted) {
         if (spread === undefined || spread.complete) break;
         if (!spread.wants(id)) continue;
@@ -182,7 +192,8 @@ export class Filter {
 
   /** The verdict on a node that nothing rules out beforehand. */
   exact(needs: PodNeeds, id: number): NodeVerdict {
-    if (!needs.exclusive || this.#shapeOf(id) === undefined) return UNCHECKED;
+    if (!needs.exclusive) return this.#fallsBack(needs, id) ? MASK_FALLS_BACK : UNCHECKED;
+    if (this.#shapeOf(id) === undefined) return UNCHECKED;
     if (!this.#fleet.has(id, NodeFlag.stale)) return this.#knowledge.judge(needs, id);
     const host = this.#fleet.host(id);
     return host === undefined ? UNCHECKED : judgeByCount(needs, host, this.#knowledge.heldNeeds(id, needs));
@@ -202,7 +213,7 @@ export class Filter {
     if (!needs.exclusive) return this.#maskRefusal(needs, id, flags);
     if ((flags & NodeFlag.draCpu) !== 0) return refuse('dra-cpu', 'dra.cpu hands out the node’s CPUs too');
     if (this.#policy === 'refuse') {
-      if (shape === undefined || (flags & NodeFlag.stale) !== 0) return refuseUnheard(flags, shape === undefined);
+      if (shape === undefined || (flags & NodeFlag.stale) !== 0) return unheard(flags, shape === undefined);
     }
     if (this.#knowledge.refusedOnHost(id, needs)) {
       return refuse('refused-on-host', 'the node’s agent has refused such a pod');
@@ -210,12 +221,24 @@ export class Filter {
     return shape && unfitShape(needs, shape.empty, this.#policy);
   }
 
-  /** Of a node that does not report, the agent says at start what becomes of the mask. */
+  /** A mask needs a living agent, so no policy passes a node without one. */
   #maskRefusal({ mask }: PodNeeds, id: number, flags: number): Refused | undefined {
     if (mask === undefined) return undefined;
     const reported = this.#shapeOf(id) !== undefined;
-    if (reported && (flags & NodeFlag.stale) === 0) return this.#maskRefusalOn(mask, id);
-    return this.#policy === 'refuse' ? refuseUnheard(flags, !reported) : undefined;
+    if (!reported || (flags & NodeFlag.stale) !== 0) return maskUnheard(unheard(flags, !reported));
+    const verdict = this.#maskVerdictOn(mask, id);
+    return verdict.fits ? undefined : verdict;
+  }
+
+  #fallsBack({ mask }: PodNeeds, id: number): boolean {
+    return mask?.fixMismatch === true && this.#maskVerdictOn(mask, id) === MASK_FALLS_BACK;
+  }
+
+  /** Whether the mask can be kept on some candidate: only if not, others may take `all` in its place. */
+  #someKeepsMask(needs: PodNeeds, { ids }: ScannedNames): boolean {
+    if (needs.mask?.fixMismatch !== true) return false;
+    for (const position of this.#order.positions()) if (!this.#fallsBack(needs, ids[position]!)) return true;
+    return false;
   }
 
   /** The shape of a node that has reported something that can be true of it. */
@@ -236,8 +259,7 @@ export class Filter {
   }
 }
 
-function refuseUnheard(flags: number, neverReported: boolean): Refused {
+function unheard(flags: number, neverReported: boolean): Refused {
   if ((flags & NodeFlag.quarantined) !== 0) return refuse('quarantined', 'node’s report contradicts its Node object');
-  if (neverReported) return refuse('no-report', 'node does not report its topology');
-  return refuse('stale-report', 'node’s agent has stopped reporting');
+  return neverReported ? NO_REPORT : STALE_REPORT;
 }

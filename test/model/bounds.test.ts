@@ -85,7 +85,7 @@ describe('bounds: CPU masks', () => {
       const [refusal = ''] = maskRefusals({
         metadata,
         spec: { domain: { cpu: { cores: 2, dedicatedCpuPlacement } } },
-        instancetype: false,
+        vcpusUnknown: false,
       } as never);
       assert.ok(refusal.length > 0 && refusal.length < LONGEST_MESSAGE, `${refusal.length} characters`);
     }

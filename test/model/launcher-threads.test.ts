@@ -69,7 +69,14 @@ describe('where IO threads were pinned', () => {
 });
 
 describe('pins on a host', () => {
-  const vm = { fixMismatch: false, indexes: [0, 1], online: set('0-7'), container: set('0-5'), withheld: set('0,4') };
+  const vm = {
+    fixMismatch: false,
+    indexes: [0, 1],
+    online: set('0-7'),
+    container: set('0-5'),
+    withheld: set('0,4'),
+    mayBePlugged: false,
+  };
   for (const [mask, more, answer] of [
     ['1:3', {}, ['0: 1', '1: 3']],
     ['0-7', {}, ['0: 1-3,5', '1: 1-3,5']],
@@ -81,11 +88,39 @@ describe('pins on a host', () => {
     ['1:2:3', {}, 'Threads'],
     ['1', { indexes: [0, 2] }, 'Threads'],
     ['1:8', { fixMismatch: true, indexes: [0] }, 'Threads'],
+    ['1:2', { indexes: [0, 2], mayBePlugged: true }, 'Threads'],
   ] as const) {
     it(`${mask} ${JSON.stringify(more)}: ${answer}`, () => {
       const found = hostPins({ ...vm, ...more, mask: parseMask(mask) });
       const text = found.kind === 'pin' ? found.pins.map(({ vcpu, cpus }) => `${vcpu}: ${cpus}`) : found.reason;
       assert.deepEqual(text, answer);
+    });
+  }
+
+  const counts: [string, number, string[], RegExp | undefined][] = [
+    ['1:3', 2, ['0: 1', '1: 3'], undefined],
+    ['2', 3, ['0: 2', '1: 2', '2: 2'], undefined],
+    [
+      '1:3',
+      4,
+      ['0: 1', '1: 3', '2: 1-3,5', '3: 1-3,5'],
+      /entries for 2 vCPUs, and the VM has 4: the others run on any of its CPUs/,
+    ],
+    ['1:2:3', 2, ['0: 1', '1: 2'], /entries for 3 vCPUs, and the VM has 2: the other entries wait/],
+    // The entry that names a reserved CPU waits for its vCPU, and refuses the VM only then.
+    ['1:0', 1, ['0: 1'], /the other entries wait/],
+  ];
+  for (const [mask, vcpus, pins, says] of counts) {
+    it(`${mask} for ${vcpus} vCPUs after a migration: ${pins.join('; ')}`, () => {
+      const indexes = Array.from({ length: vcpus }, (_, index) => index);
+      const found = hostPins({ ...vm, indexes, mask: parseMask(mask), mayBePlugged: true });
+      assert.ok(found.kind === 'pin');
+      assert.deepEqual(
+        found.pins.map(({ vcpu, cpus }) => `${vcpu}: ${cpus}`),
+        pins,
+      );
+      if (says === undefined) assert.equal(found.otherCount, undefined);
+      else assert.match(found.otherCount?.message ?? '', says);
     });
   }
 });

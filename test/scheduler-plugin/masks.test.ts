@@ -39,8 +39,9 @@ const four = statusOf({
 });
 const owned = { ...four, assignments: [{ podUID: 'other', container: 'compute', cpus: '1-2' }] };
 
+const lacks = 'node lacks CPUs of the CPU mask';
+
 describe('CPU masks at scheduling', () => {
-  const lacks = 'node lacks CPUs of the CPU mask';
   const none = 'CPU mask names no CPU that may be used on the node';
   const cases: { mask: string; node: ReturnType<typeof statusOf>; fix?: string; refused?: string }[] = [
     { mask: '1:3', node: four },
@@ -111,15 +112,36 @@ describe('CPU masks at scheduling', () => {
     assert.deepEqual(filter(withUid(launcherOf('1'), 'c')).NodeNames, ['n1']);
   });
 
-  it('follow the policy on a node that does not report, or has stopped to', () => {
-    const silent = (policy: 'refuse' | 'count-check') => extenderOf({ nodes: { n1: undefined }, policy });
-    assert.equal(
-      silent('refuse').filter(launcherOf('9')).FailedAndUnresolvableNodes['n1'],
-      'node does not report its topology',
-    );
-    assert.deepEqual(silent('count-check').filter(launcherOf('9')).NodeNames, ['n1']);
-    const stale = extenderOf({ nodes: { n1: four }, flags: { n1: 'stale' } });
-    assert.equal(stale.filter(launcherOf('9')).FailedAndUnresolvableNodes['n1'], 'node’s agent has stopped reporting');
+  for (const policy of ['refuse', 'count-check'] as const) {
+    it(`need an agent that lives, under --unpredictable ${policy}: without one the VM would stay paused`, () => {
+      const cannot = 'CPU mask cannot be applied: node';
+      const mute = extenderOf({ nodes: { n1: undefined }, policy }).filter(launcherOf('1'));
+      assert.deepEqual(mute.FailedAndUnresolvableNodes, { n1: `${cannot} does not report its topology` });
+      for (const fix of ['false', 'true']) {
+        const { filter, state } = extenderOf({ nodes: { n1: four }, flags: { n1: 'stale' }, policy });
+        const dead = filter(launcherOf('1', { fix }));
+        assert.deepEqual(dead.FailedAndUnresolvableNodes, { n1: `${cannot}’s agent has stopped reporting` });
+        assert.deepEqual(filter(launcherOf('all', { fix })).NodeNames, ['n1'], 'all needs no agent');
+        state.setFlag('n1', 'stale', false);
+        assert.deepEqual(filter(launcherOf('1', { fix })).NodeNames, ['n1']);
+      }
+    });
+  }
+
+  it('that four nodes cannot keep are refused on the one whose agent died, too', () => {
+    const { filter } = extenderOf({
+      nodes: { n1: four, n2: four, n3: gaps, n4: four },
+      flags: { n4: 'stale' },
+      policy: 'count-check',
+    });
+    const { NodeNames, FailedAndUnresolvableNodes } = filter(launcherOf('9'));
+    assert.deepEqual(NodeNames, []);
+    assert.deepEqual(FailedAndUnresolvableNodes, {
+      n1: lacks,
+      n2: lacks,
+      n3: lacks,
+      n4: 'CPU mask cannot be applied: node’s agent has stopped reporting',
+    });
   });
 
   it('are an error where they cannot be read, and nothing on what is no launcher', () => {
@@ -131,5 +153,51 @@ describe('CPU masks at scheduling', () => {
   it('do not count for a launcher with CPUs of its own, which the webhook refuses', () => {
     const { filter } = extenderOf({ nodes: { n1: statusOf() } });
     assert.deepEqual(filter(launcherOf('9', { cpu: '2' })).NodeNames, ['n1']);
+  });
+});
+
+describe('CPU masks that may fall back to all', () => {
+  const elsewhere = 'another node has the CPUs of the CPU mask';
+  const large = statusOf();
+  const fixed = (mask: string) => launcherOf(mask, { fix: 'true' });
+
+  it('keep to the one node that can keep them', () => {
+    const { filter } = extenderOf({ nodes: { a: four, b: gaps, large, z: four } });
+    const reply = filter(fixed('2:12'));
+    assert.deepEqual(reply.NodeNames, ['large']);
+    assert.deepEqual(reply.FailedAndUnresolvableNodes, { a: elsewhere, b: elsewhere, z: elsewhere });
+  });
+
+  it('fall back where no node can keep them', () => {
+    const { filter } = extenderOf({ nodes: { a: four, b: gaps, large } });
+    assert.deepEqual(filter(fixed('2:22')).NodeNames, ['a', 'b', 'large']);
+  });
+
+  it('fall back where the scheduler does not offer a node that could keep them', () => {
+    const { filter } = extenderOf({ nodes: { a: four, large } });
+    assert.deepEqual(filter(fixed('2:12'), ['a']).NodeNames, ['a']);
+  });
+
+  it('fall back where the CPUs on the one node that has them are other pods’ own, and return once they are free', () => {
+    const full = { ...large, assignments: [{ podUID: 'other', container: 'compute', cpus: '4,12' }] };
+    const { filter, state } = extenderOf({ nodes: { a: four, large: full } });
+    const taken = filter(fixed('2:12'));
+    assert.deepEqual(taken.NodeNames, ['a']);
+    assert.match(taken.FailedAndUnresolvableNodes['large'] ?? '', /names no CPU that may be used/);
+    state.reportChanged('large', large);
+    assert.deepEqual(filter(fixed('2:12')).NodeNames, ['large']);
+  });
+
+  it('fall back where the agent of the one node that has the CPUs is dead', () => {
+    const { filter } = extenderOf({ nodes: { a: four, large }, flags: { large: 'stale' } });
+    assert.deepEqual(filter(fixed('2:12')).NodeNames, ['a']);
+  });
+
+  it('are said by explain to fall back, node by node', () => {
+    const { extender } = extenderOf({ nodes: { a: four, large } });
+    const [small, whole] = extender.explain(fixed('2:12'));
+    assert.ok(small?.verdict.fits && whole?.verdict.fits);
+    assert.match(small.verdict.warnings.join(), /lacks CPUs of the CPU mask: the VM runs on all CPUs there/);
+    assert.deepEqual(whole.verdict.warnings, []);
   });
 });

@@ -52,7 +52,7 @@ describe('what the webhook knows of the cluster', () => {
     });
     await addNode('a', { zone: 'a' }, report(smt2, { physnets: [{ name: 'east', cells: '0' }] }));
     await addNode('b', { zone: 'b' }, report(['0-3', '4-7'], { tunnel: { cells: '0' } }));
-    await addNode('shared', { zone: 'a' }, report(smt2, { cpuManager: { policy: 'none' } }));
+    await addNode('shared', { zone: 'shared' }, report(smt2, { cpuManager: { policy: 'none' }, reserved: '0' }));
     view = createClusterView(parseConfiguredContext({ bridgeMappings: 'east:br-east' }), {
       client: api.client,
       log: silent,
@@ -71,6 +71,14 @@ describe('what the webhook knows of the cluster', () => {
     assert.deepEqual(threadsFor({}), [2, 4]);
     assert.deepEqual(threadsFor({ nodeSelector: { zone: 'a' } }), [2]);
     assert.deepEqual(threadsFor({ nodeSelector: { zone: 'c' } }), []);
+  });
+
+  it('tells the CPUs that masks can choose among, also of nodes without exclusive CPUs', () => {
+    const hostsOf = (spec: SelectingSpec) =>
+      view.maskHosts(spec).map(({ online, usable }) => `${online} less the reserved ${usable}`);
+    assert.deepEqual(hostsOf({ nodeSelector: { zone: 'shared' } }), ['0-7 less the reserved 1-7']);
+    assert.deepEqual(hostsOf({ nodeSelector: { zone: 'a' } }), ['0-7 less the reserved 0-7']);
+    assert.deepEqual(hostsOf({ nodeSelector: { zone: 'c' } }), []);
   });
 
   it('tells which networks nodes report, and which bridges are on which physnet', () => {

@@ -84,6 +84,7 @@ export function viewOf(kinds: readonly NodeKind[] = [kindOf(2)], facts: Partial<
       physnets: new Set(kinds.flatMap(({ networks }) => [...networks.physnets.keys()])),
       tunnel: kinds.some(({ networks }) => networks.tunnel !== undefined),
     }),
+    maskHosts: () => [],
     ...facts,
   };
 }

@@ -15,8 +15,9 @@ import {
 const MASK = 'plumbline.dev/cpu-mask';
 
 /** A launcher on shared CPUs whose VM has as many vCPUs. */
-function launcher(mask: string, { cores = 2, dedicated = false, limits = false } = {}) {
+function launcher(mask: string, { cores = 2, dedicated = false, limits = false, target = false } = {}) {
   const pod = podVector();
+  if (target) pod.metadata.labels['kubevirt.io/migrationJobUID'] = 'job';
   delete pod.metadata.annotations['kubevirt.io/CPUManagerPolicyBetaOptions'];
   pod.metadata.annotations[MASK] = mask;
   const { resources } = pod.spec.containers[0]!;
@@ -62,6 +63,14 @@ describe('the launcher of a VM with a CPU mask', () => {
       assert.deepEqual(patchOf(await mutationOf({ lookUpVmi })(requestFor(pod))), []);
     });
   }
+
+  it('is admitted with other vCPUs than entries as the target of a migration, since KubeVirt plugs vCPUs in by one', async () => {
+    const { pod, lookUpVmi } = launcher('0:1', { cores: 3, target: true });
+    assert.deepEqual(patchOf(await mutationOf({ lookUpVmi })(requestFor(pod))), []);
+    assert.equal((await validationOf({ lookUpVmi })(requestFor(pod))).allowed, true);
+    const unread = launcher('0:', { target: true });
+    assert.match(denialOf(await mutationOf(unread)(requestFor(unread.pod))).message, /entry 2 .* is empty/);
+  });
 
   it('all is admitted beside CPUs of its own: it chooses none', async () => {
     const { pod, lookUpVmi } = launcher('all', { limits: true });

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { CpuSet } from '../../model/cpu-set.ts';
 import { createVmValidation } from '../../webhook/vms/validate-vm.ts';
 import { denialOf, kindOf, localnet, optionsOf, requestFor, viewOf } from './launcher-fixture.ts';
 
@@ -53,6 +54,7 @@ function objectOf(kind: Kind, template: Template): object {
 
 const view = viewOf([kindOf(2, { physnets: { east: '0', west: '1', both: '0-1' }, tunnel: '0' })], {
   findNad: ({ name }) => (name === 'gone' ? undefined : localnet(name)),
+  maskHosts: () => [{ online: CpuSet.range(0, 7), usable: CpuSet.range(0, 7) }],
 });
 
 async function validate(template: Template, old?: Template, kind: Kind = 'VirtualMachine', gate = true) {

@@ -9,6 +9,7 @@ import type { ConfiguredContext } from '../../model/networks/context-file.ts';
 import { PRIMARY_NETWORK_LABEL, type PrimaryNetwork } from '../../model/networks/interfaces.ts';
 import type { NadFacts } from '../../model/networks/nad.ts';
 import type { ReportedNetworks } from '../../model/networks/resources.ts';
+import type { MaskHost } from '../../model/placement/mask-fit.ts';
 import type { ReportFault } from '../../model/report/check.ts';
 import { createNadCache } from './nad-cache.ts';
 import { createNetworkContextCache } from './network-context-cache.ts';
@@ -32,6 +33,8 @@ export interface ClusterView {
   nodeKinds(): readonly NodeKind[];
   /** The physnets and tunnels that nodes report. */
   reportedNetworks(): ReportedNetworks;
+  /** The CPUs that a mask can choose among on the reporting nodes that a spec can go to. */
+  maskHosts(spec: SelectingSpec): readonly MaskHost[];
 }
 
 const namespaceSchema = z.object({ metadata: objectMeta.pick({ name: true, namespace: true }) });
@@ -73,5 +76,6 @@ export function createClusterView(configured: ConfiguredContext, options: Cluste
     candidates: nodes.candidates,
     nodeKinds: nodes.kinds,
     reportedNetworks: nodes.reportedNetworks,
+    maskHosts: nodes.maskHosts,
   };
 }

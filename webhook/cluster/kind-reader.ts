@@ -5,12 +5,14 @@ import { CpuSet } from '../../model/cpu-set.ts';
 import { createHost, type Host, MAX_CELL_ID } from '../../model/host.ts';
 import type { NodeKind } from '../../model/launcher/node-kind.ts';
 import { physnetResource, TUNNEL_RESOURCE } from '../../model/names.ts';
+import type { MaskHost } from '../../model/placement/mask-fit.ts';
 import { faultOfError, type ReportFault } from '../../model/report/check.ts';
 
 /** The part of a report that kinds are read from. Assignments, which are most of it, are not looked at. */
 const kindStatus = nodeTopologyStatus.pick({
   cells: true,
   cores: true,
+  reserved: true,
   cpuManager: true,
   physnets: true,
   tunnel: true,
@@ -19,13 +21,18 @@ type KindStatus = z.infer<typeof kindStatus>;
 
 /** What a report says, or why it cannot be true. */
 export type ReadReport =
-  | { readonly kind: NodeKind; readonly host: Pick<Host, 'online' | 'threadsPerCore'> }
+  | {
+      /** Undefined for a node whose kubelet gives no exclusive CPUs: there is nothing to align to. */
+      readonly kind: NodeKind | undefined;
+      readonly host: Pick<Host, 'online' | 'threadsPerCore'>;
+      /** The node with no pods on it. */
+      readonly maskHost: MaskHost;
+    }
   | ReportFault;
 
 /** Reads kinds, sharing them among nodes of one make. */
 export interface KindReader {
-  /** @returns undefined for a node whose kubelet gives no exclusive CPUs: there is nothing to align to */
-  readRaw(status: unknown): ReadReport | undefined;
+  readRaw(status: unknown): ReadReport;
   /**
    * The same kind without networks whose devices the node does not advertise.
    * @param advertised network resources, separated by blanks; undefined: not known, so all are left
@@ -44,7 +51,6 @@ export function createKindReader(): KindReader {
       const parsed = kindStatus.safeParse(raw);
       if (!parsed.success) return faultOfError(parsed.error);
       const status = parsed.data;
-      if (status.cpuManager.policy !== 'static') return undefined;
       const key = digest(status);
       const known = shared.get(key);
       if (known !== undefined) return known;
@@ -68,29 +74,36 @@ export function createKindReader(): KindReader {
 }
 
 /** Of bounded length whatever the report is. */
-function digest({ cells, cores, cpuManager, physnets, tunnel }: KindStatus): string {
-  const full = cpuManager.options?.['full-pcpus-only'];
+function digest({ cells, cores, reserved, cpuManager, physnets, tunnel }: KindStatus): string {
+  const { policy, options } = cpuManager;
+  const full = options?.['full-pcpus-only'];
   return createHash('sha256')
-    .update(JSON.stringify([cells, cores, full, physnets, tunnel]))
+    .update(JSON.stringify([cells, cores, reserved, policy, full, physnets, tunnel]))
     .digest('base64');
 }
 
-function readStatus({ cells, cores, cpuManager, physnets = [], tunnel }: KindStatus): ReadReport {
+function readStatus(status: KindStatus): ReadReport {
   try {
-    const host = createHost({ cells, cores });
-    for (const { name } of physnets) physnetResource(name);
-    const kind = Object.freeze({
-      threadsPerCore: host.threadsPerCore,
-      fullPcpusOnly: cpuManager.options?.['full-pcpus-only'] === 'true',
-      networks: {
-        physnets: new Map(physnets.map((one) => [one.name, CpuSet.parse(one.cells, MAX_CELL_ID)])),
-        tunnel: tunnel && CpuSet.parse(tunnel.cells, MAX_CELL_ID),
-      },
-    });
-    return { kind, host: { online: host.online, threadsPerCore: host.threadsPerCore } };
+    const host = createHost(status);
+    const { online, threadsPerCore } = host;
+    const usable = online.minus(CpuSet.parse(status.reserved));
+    const kind = status.cpuManager.policy === 'static' ? kindOf(status, threadsPerCore) : undefined;
+    return { kind, host: { online, threadsPerCore }, maskHost: { online, usable } };
   } catch (error) {
     return faultOfError(error);
   }
+}
+
+function kindOf({ cpuManager, physnets = [], tunnel }: KindStatus, threadsPerCore: number): NodeKind {
+  for (const { name } of physnets) physnetResource(name);
+  return Object.freeze({
+    threadsPerCore,
+    fullPcpusOnly: cpuManager.options?.['full-pcpus-only'] === 'true',
+    networks: {
+      physnets: new Map(physnets.map((one) => [one.name, CpuSet.parse(one.cells, MAX_CELL_ID)])),
+      tunnel: tunnel && CpuSet.parse(tunnel.cells, MAX_CELL_ID),
+    },
+  });
 }
 
 function without(kind: NodeKind, advertised: ReadonlySet<string>): NodeKind {

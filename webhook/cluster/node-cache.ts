@@ -9,6 +9,7 @@ import { isNetworkResource } from '../../model/kubelet/report.ts';
 import type { NodeKind } from '../../model/launcher/node-kind.ts';
 import { type SelectingSpec, selectionKey, selectsNode } from '../../model/launcher/node-selection.ts';
 import type { ReportedNetworks } from '../../model/networks/resources.ts';
+import type { MaskHost } from '../../model/placement/mask-fit.ts';
 import {
   type ComparedReport,
   checkReport,
@@ -29,6 +30,8 @@ export interface NodeCache {
   /** The kinds of all reporting nodes. */
   kinds(): readonly NodeKind[];
   reportedNetworks(): ReportedNetworks;
+  /** The CPUs that a mask can choose among on the reporting nodes that a spec can go to; nodes of one make once. */
+  maskHosts(spec: SelectingSpec): readonly MaskHost[];
 }
 
 export interface NodeCacheOptions extends CacheOptions {
@@ -66,7 +69,7 @@ export function createNodeCache({ client, log, now, onQuarantined }: NodeCacheOp
   const intern = createInterning();
   const reader = createKindReader();
   const chosen = new Map<string, readonly NodeKind[]>();
-  let counted: ReadonlyMap<string, NodeKind> | undefined;
+  let counted: CountedReports | undefined;
   let all: readonly NodeKind[] | undefined;
   let networks: ReportedNetworks | undefined;
   const forget = () => {
@@ -92,7 +95,7 @@ export function createNodeCache({ client, log, now, onQuarantined }: NodeCacheOp
     log,
     now,
   });
-  /** What each node reports, as it was read; undefined where its CPUs are not exclusive, so there is nothing to align to. */
+  /** What each node reports, as it was read. */
   const read = new Map<string, ReadReport>();
   const intake = createFairIntake<unknown>((node, raw) => {
     const report = raw === undefined ? undefined : reader.readRaw(raw);
@@ -117,13 +120,15 @@ export function createNodeCache({ client, log, now, onQuarantined }: NodeCacheOp
     now,
   });
 
-  /** The kinds of the nodes whose reports count. */
-  const current = (): ReadonlyMap<string, NodeKind> => {
+  const current = (): CountedReports => {
     if (counted !== undefined) return counted;
-    const { kinds, faults } = countReports(read, nodes.items, reader.narrowed);
-    onQuarantined(faults);
-    counted = kinds;
-    return kinds;
+    counted = countReports(read, nodes.items, reader.narrowed);
+    onQuarantined(counted.faults);
+    return counted;
+  };
+  const selects = (spec: SelectingSpec, name: string): boolean => {
+    const view = nodes.items.get(name);
+    return view !== undefined && selectsNode(spec, { name, label: (wanted) => labelIn(view.labels, wanted) });
   };
 
   return {
@@ -138,17 +143,18 @@ export function createNodeCache({ client, log, now, onQuarantined }: NodeCacheOp
       const known = chosen.get(key);
       if (known !== undefined) return known;
       const kinds = new Set<NodeKind>();
-      for (const [name, kind] of current()) {
-        const view = nodes.items.get(name);
-        if (view === undefined || kinds.has(kind)) continue;
-        if (selectsNode(spec, { name, label: (wanted) => labelIn(view.labels, wanted) })) kinds.add(kind);
-      }
+      for (const [name, kind] of current().kinds) if (!kinds.has(kind) && selects(spec, name)) kinds.add(kind);
       if (chosen.size >= REMEMBERED) chosen.clear();
       if (key.length <= LONGEST_KEY) chosen.set(key, [...kinds]);
       return [...kinds];
     },
-    kinds: () => (all ??= [...new Set(current().values())]),
-    reportedNetworks: () => (networks ??= networksOf(current().values())),
+    kinds: () => (all ??= [...new Set(current().kinds.values())]),
+    reportedNetworks: () => (networks ??= networksOf(current().kinds.values())),
+    maskHosts(spec) {
+      const hosts = new Set<MaskHost>();
+      for (const [name, host] of current().maskHosts) if (!hosts.has(host) && selects(spec, name)) hosts.add(host);
+      return [...hosts];
+    },
   };
 }
 
@@ -162,13 +168,20 @@ function networkResources(capacity: Readonly<Record<string, string>>): string {
   return Object.keys(capacity).filter(isNetworkResource).sort().join(' ');
 }
 
-/** The kind of each node whose report counts, and why the others do not. */
+/** What is true of each node whose report counts, and why the others' do not. */
+interface CountedReports {
+  readonly kinds: ReadonlyMap<string, NodeKind>;
+  readonly maskHosts: ReadonlyMap<string, MaskHost>;
+  readonly faults: ReadonlyMap<string, ReportFault>;
+}
+
 function countReports(
   reports: ReadonlyMap<string, ReadReport>,
   nodes: ReadonlyMap<string, NodeView>,
   narrowed: KindReader['narrowed'],
-): { readonly kinds: Map<string, NodeKind>; readonly faults: Map<string, ReportFault> } {
+): CountedReports {
   const kinds = new Map<string, NodeKind>();
+  const maskHosts = new Map<string, MaskHost>();
   const faults = new Map<string, ReportFault>();
   const compared = new Map<string, ComparedReport>();
   for (const [name, report] of reports) {
@@ -178,14 +191,17 @@ function countReports(
       if (fault !== undefined) faults.set(name, fault);
       continue;
     }
+    maskHosts.set(name, report.maskHost);
+    if (report.kind === undefined) continue;
     kinds.set(name, narrowed(report.kind, networks));
     compared.set(name, { threadsPerCore: report.kind.threadsPerCore, arch: facts?.arch });
   }
   for (const [name, fault] of outliers(compared)) {
     faults.set(name, fault);
     kinds.delete(name);
+    maskHosts.delete(name);
   }
-  return { kinds, faults };
+  return { kinds, maskHosts, faults };
 }
 
 function networksOf(kinds: Iterable<NodeKind | undefined>): ReportedNetworks {

@@ -8,6 +8,7 @@ import { maskRefusals, maskWithOwnCpus } from '../../model/launcher/mask-check.t
 import { threadCounts } from '../../model/launcher/node-kind.ts';
 import type { NodeRequirement } from '../../model/launcher/node-selection.ts';
 import type { AlignmentPolicy } from '../../model/launcher/policy.ts';
+import { recognizeLauncher } from '../../model/launcher/recognize.ts';
 import { COMPUTE } from '../../model/launcher/shapes.ts';
 import { beforeSmtAffinity, smtAffinity } from '../../model/launcher/smt-affinity.ts';
 import { DECISION_ANNOTATION, PLACEMENT_ANNOTATION } from '../../model/names.ts';
@@ -172,10 +173,15 @@ function foreignRequests(pod: Pod, compute: number, mayHave: readonly string[]):
   return found === undefined ? [] : [{ code: 403, message: found }];
 }
 
-/** The mask is the pod's, which the node's agent goes by; the vCPUs are the VMI's. */
+/**
+ * The mask is the pod's, which the node's agent goes by; the vCPUs are the VMI's. Of a VM that migrates KubeVirt may have
+ * plugged vCPUs in, which changes the VMI without its mask and takes a migration: their number is not asked then.
+ */
 function againstMask({ pod, vmi }: Launcher, exclusive: boolean): readonly Refusal[] {
   const { metadata } = pod;
-  const found = maskRefusals({ metadata, spec: vmi.spec, instancetype: false });
+  const recognized = recognizeLauncher(pod);
+  const mayBePlugged = recognized.kind === 'launcher' && recognized.purpose === 'migration-target';
+  const found = maskRefusals({ metadata, spec: vmi.spec, vcpusUnknown: mayBePlugged });
   const refusals = found.length === 0 && exclusive ? maskWithOwnCpus(metadata) : found;
   return refusals.map((message) => ({ code: 422, message }));
 }

@@ -18,6 +18,8 @@ export interface ReadTemplate {
   readonly spec: z.infer<typeof startingSpec>;
   /** An instancetype brings the CPUs, so they are known only at the VMI. */
   readonly instancetype: boolean;
+  /** There is a VMI of it, which was made of what the template was then. */
+  readonly running: boolean;
   /** Where the template is, for messages; undefined for a VMI. */
   readonly path: string | undefined;
 }
@@ -33,14 +35,16 @@ export function readTemplate(kind: string, object: unknown): ReadTemplate | stri
         metadata,
         spec,
         instancetype: false,
+        running: true,
         path: undefined,
       }));
     case 'VirtualMachine':
-      return read(virtualMachine, object, ({ metadata, spec: { template, instancetype } }) => ({
+      return read(virtualMachine, object, ({ metadata, spec: { template, instancetype }, status }) => ({
         outer: metadata,
         metadata: template.metadata ?? NO_METADATA,
         spec: template.spec,
         instancetype: instancetype != null,
+        running: status?.created === true,
         path: 'spec.template',
       }));
     case 'VirtualMachineInstanceReplicaSet':
@@ -49,6 +53,7 @@ export function readTemplate(kind: string, object: unknown): ReadTemplate | stri
         metadata: template.metadata ?? NO_METADATA,
         spec: template.spec,
         instancetype: false,
+        running: false,
         path: 'spec.template',
       }));
     case 'VirtualMachinePool':
@@ -57,6 +62,7 @@ export function readTemplate(kind: string, object: unknown): ReadTemplate | stri
         metadata: spec.virtualMachineTemplate.spec.template.metadata ?? NO_METADATA,
         spec: spec.virtualMachineTemplate.spec.template.spec,
         instancetype: spec.virtualMachineTemplate.spec.instancetype != null,
+        running: false,
         path: 'spec.virtualMachineTemplate.spec.template',
       }));
     default:

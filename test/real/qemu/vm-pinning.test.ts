@@ -145,6 +145,21 @@ describe('the node agent, a real QEMU and the kernel’s cgroups', function () {
     await eventually(() => vms.pinning()[0]?.vcpus === 3, 'it is reported');
   });
 
+  it('a vCPU that is plugged in after a migration runs on any CPU where the mask has no entry for it; the others stay', async () => {
+    const possible = ['-smp', '2,maxcpus=3,sockets=3,cores=1,threads=1'];
+    const annotations = { [CPU_MASK_ANNOTATION]: '1:0' };
+    const { vms, run, scene } = await start(2, '0-1', annotations, 0, possible);
+    scene.launchers.set(UID, { ...launcherPod('vm', UID, ID, annotations), migrated: true });
+    run();
+    await eventually(() => vms.pinning()[0]?.state === 'pinned', 'pinned');
+    const qmp = await connectQmp(qemu.socket);
+    const place = { 'socket-id': 2, 'core-id': 0, 'thread-id': 0 };
+    await qmp.execute('device_add', { driver: 'qemu64-x86_64-cpu', id: 'third', ...place });
+    qmp.close();
+    await eventually(() => vms.pinning()[0]?.reason === 'OtherVCPUs', 'the third', BOUND);
+    assert.deepEqual([vms.pinning()[0]?.state, ...qemu.vcpus().map(allowedList)], ['pinned', '1', '0', '0-1']);
+  });
+
   it('M8: beside a rewriter as virt-handler is, the emulator’s CPUs come back within 2 s each time', async () => {
     const { scene, run } = await start(1, '0-1', {}, 1);
     // vCPU 0 is pinned to CPU 0, as libvirt does; the emulator has CPU 1, and virt-handler gives it something else.

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { needs } from '../../support/parts.ts';
 import { installKubeVirt, type KubeVirtStandIn } from './kubevirt-stand-in.ts';
-import { type Replica, report, type SeenPod, type Stage, startStage, topologyOf, until } from './stage.ts';
+import { launchMasked, type MaskedLauncherOptions, refusalOf } from './masked-launcher.ts';
+import { type Replica, report, type Stage, startStage, topologyOf, until } from './stage.ts';
 
 const MASK = 'plumbline.dev/cpu-mask';
 /** Four CPUs of which 2 is offline and 9 is there. */
@@ -36,32 +37,10 @@ describe('CPU masks with a real scheduler', function () {
     await stage?.stop();
   });
 
-  /** The launcher of a VM on shared CPUs. */
-  const launch = async (name: string, mask: string, more: { labels?: object; fix?: string } = {}): Promise<void> => {
-    const { labels = {}, fix } = more;
-    await stage.client.create('/api/v1/namespaces/default/pods', {
-      apiVersion: 'v1',
-      kind: 'Pod',
-      metadata: {
-        name,
-        labels: { 'kubevirt.io': 'virt-launcher', ...labels },
-        annotations: { [MASK]: mask, ...(fix !== undefined && { 'plumbline.dev/fix-cpu-mismatch': fix }) },
-      },
-      spec: {
-        terminationGracePeriodSeconds: 0,
-        containers: [
-          {
-            name: 'compute',
-            image: 'none',
-            resources: { requests: { cpu: '200m' }, limits: { 'devices.kubevirt.io/kvm': '1' } },
-          },
-        ],
-      },
-    });
-  };
+  const launch = (name: string, mask: string, more: MaskedLauncherOptions = {}) =>
+    launchMasked(stage.client, name, mask, more);
   const bound = (name: string) =>
     until(`${name} to be bound`, async () => (await stage.podOf(name)).spec.nodeName !== undefined);
-  const whyNot = ({ status }: SeenPod) => status.conditions?.find(({ type }) => type === 'PodScheduled')?.message ?? '';
 
   it('bring a VM to a node that has the CPUs, by their ids', async () => {
     await launch('three', '3:9');
@@ -78,8 +57,8 @@ describe('CPU masks with a real scheduler', function () {
 
   it('that no node can keep are said so in the pod’s own condition, with each node’s reason', async () => {
     await launch('nowhere', '5');
-    await until('the refusal', async () => whyNot(await stage.podOf('nowhere')) !== '');
-    const message = whyNot(await stage.podOf('nowhere'));
+    await until('the refusal', async () => refusalOf(await stage.podOf('nowhere')) !== '');
+    const message = refusalOf(await stage.podOf('nowhere'));
     assert.match(message, /1 node lacks CPUs of the CPU mask/);
     assert.match(message, /1 CPU mask names no CPU that may be used on the node/);
     await report(stage.client, 'whole', topologyOf());

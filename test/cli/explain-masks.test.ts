@@ -1,0 +1,239 @@
+import assert from 'node:assert/strict';
+import type { Explanation } from '../../cli/explain/explanation.ts';
+import type { NodeTopologyStatus } from '../../kube/node-topology.ts';
+import {
+  LEASES,
+  NAMESPACES,
+  NODE_TOPOLOGIES,
+  VIRTUAL_MACHINE_INSTANCES,
+} from '../../sandbox/api-server/built-in-types.ts';
+import type { Pod } from '../../sandbox/objects.ts';
+import { createFixtureCluster, type FixtureCluster, type PodOptions } from './cluster-fixture.ts';
+import { buildCli, plumbline } from './run.ts';
+
+const MASK = 'plumbline.dev/cpu-mask';
+const FIX = 'plumbline.dev/fix-cpu-mismatch';
+const RECORD = 'plumbline.dev/paused-start';
+const SINCE = '2026-11-01T10:00:00Z';
+const WAITS = {
+  conditions: [{ type: 'PodScheduled', status: 'False', reason: 'Unschedulable', message: '0/5 nodes' }],
+};
+const SMALL: Partial<NodeTopologyStatus> = {
+  cells: [{ id: 0, cpus: '0-3' }],
+  cores: ['0', '1', '2', '3'],
+  reserved: '0',
+  physnets: [],
+};
+
+/** The launcher of a VM on shared CPUs. */
+const masked = (mask: string, more: PodOptions = {}): PodOptions => ({
+  labels: { 'kubevirt.io': 'virt-launcher' },
+  ...more,
+  annotations: { [MASK]: mask, ...more.annotations },
+  spec: {
+    containers: [
+      {
+        name: 'compute',
+        image: 'x',
+        resources: { requests: { cpu: '200m' }, limits: { 'devices.kubevirt.io/kvm': '1' } },
+      },
+    ],
+    ...more.spec,
+  },
+});
+
+describe('plumbline explain, of VMs with CPU masks', function () {
+  this.timeout(60_000);
+  let cluster: FixtureCluster;
+  before(async () => {
+    buildCli();
+    cluster = await createFixtureCluster();
+    for (const name of ['small-1', 'small-2', 'dead']) await cluster.node(name, { report: SMALL });
+    await cluster.node('numa1');
+    await cluster.node('mute');
+    const topologies = cluster.sandbox.client.list(NODE_TOPOLOGIES);
+    const mute = topologies.find(({ metadata }) => metadata.name === 'mute');
+    await cluster.sandbox.client.delete(NODE_TOPOLOGIES, mute!);
+    const metadata = { name: 'plumbline-system' };
+    await cluster.sandbox.client.create(NAMESPACES, { apiVersion: 'v1', kind: 'Namespace', metadata });
+    await cluster.sandbox.client.create(LEASES, {
+      apiVersion: 'coordination.k8s.io/v1',
+      kind: 'Lease',
+      metadata: { name: 'plumbline-agent-dead', namespace: 'plumbline-system' },
+      spec: { holderIdentity: 'dead', leaseDurationSeconds: 40, renewTime: '2026-11-01T10:00:00.000000Z' },
+    } as never);
+  });
+  after(() => cluster.stop());
+
+  const explained = async (kind: string, name: string): Promise<Explanation> => {
+    const ran = await plumbline(['explain', kind, name, '-o', 'json'], { kubeconfig: cluster.kubeconfig });
+    assert.equal(ran.stderr, '');
+    return JSON.parse(ran.stdout) as Explanation;
+  };
+  const kindsOf = ({ nodes }: Explanation) =>
+    Object.fromEntries(nodes.flatMap(({ kind, nodes: names }) => names.map((name) => [name, kind])));
+
+  describe('that wait, without the extender', () => {
+    it('each node is held against the mask, and against its agent', async () => {
+      await cluster.pod('far', masked('2:22', { status: WAITS }));
+      const found = await explained('pod', 'far');
+      assert.deepEqual(kindsOf(found), {
+        numa1: 'fits',
+        'small-1': 'cpu-mask',
+        'small-2': 'cpu-mask',
+        dead: 'stale-report',
+        mute: 'no-report',
+      });
+      assert.equal(found.why, 'it waits although 1 of 5 nodes would take it');
+      assert.deepEqual(found.asks, ['no CPUs of its own', 'the CPU mask 2:22']);
+      const lacks = found.nodes.find(({ kind }) => kind === 'cpu-mask');
+      assert.match(
+        lacks?.detail ?? '',
+        /the CPU mask 2:22 names CPU 22, which is not online on this host \(it has 0-3\)/,
+      );
+      const dead = found.nodes.find(({ kind }) => kind === 'stale-report');
+      assert.equal(dead?.text, 'CPU mask cannot be applied: node’s agent has stopped reporting');
+    });
+
+    it('no node would take a mask of CPUs that none has', async () => {
+      await cluster.pod('nowhere', masked('90', { status: WAITS }));
+      const { why, help } = await explained('pod', 'nowhere');
+      assert.equal(why, 'none of 5 nodes can take it; nearest to it: node lacks CPUs of the CPU mask');
+      assert.match(help.join(), /change the VM’s plumbline\.dev\/cpu-mask/);
+    });
+
+    it('a node that would run it on all CPUs is not said to keep the mask', async () => {
+      await cluster.pod('fixed', masked('2:22', { status: WAITS, annotations: { [FIX]: 'true' } }));
+      const { why, asks, nodes } = await explained('pod', 'fixed');
+      assert.equal(why, 'it waits although 3 of 5 nodes would take it');
+      assert.equal(asks[1], 'the CPU mask 2:22, or all CPUs of a node that lacks some');
+      const others = nodes.find(({ nodes: names }) => names.includes('small-1'));
+      assert.deepEqual([others?.text, others?.count], ['would take it, not quite as asked for', 2]);
+      assert.match(others?.detail ?? '', /lacks CPUs of the CPU mask: the VM runs on all CPUs there, if no other node/);
+    });
+
+    it('is not advised to have dedicated CPUs, which masks exclude', async () => {
+      const { causes, help } = await explained('pod', 'far');
+      assert.doesNotMatch([...causes, ...help].join(), /dedicatedCpuPlacement|no dedicated CPUs/);
+      await cluster.pod('shared', { ...masked('all'), status: WAITS });
+      assert.match((await explained('pod', 'shared')).help.join(), /set dedicatedCpuPlacement/);
+    });
+  });
+
+  describe('on a node', () => {
+    /** A VMI in phase Running with its launcher; by default paused as Plumbline has it start. */
+    const start = async (
+      name: string,
+      { record = `paused ${SINCE}`, paused = SINCE as string | null, mask = '1:2' as string | null } = {},
+    ): Promise<Pod> => {
+      const { client } = cluster.sandbox;
+      const annotations = { ...(mask !== null && { [MASK]: mask }), ...(record !== '' && { [RECORD]: record }) };
+      const made = await client.create(VIRTUAL_MACHINE_INSTANCES, {
+        apiVersion: 'kubevirt.io/v1',
+        kind: 'VirtualMachineInstance',
+        metadata: { name, namespace: 'default', annotations },
+        spec: { schedulerName: 'nobody', domain: { cpu: { cores: 2 } } },
+      } as never);
+      const condition = {
+        type: 'Paused',
+        status: 'True',
+        reason: 'PausedByUser',
+        message: 'VMI was paused by user',
+        lastTransitionTime: paused,
+      };
+      await client.edit(VIRTUAL_MACHINE_INSTANCES, made, (draft) => {
+        draft.status = { phase: 'Running', nodeName: 'numa1', conditions: paused ? [condition] : [] } as never;
+      });
+      const labels = { 'kubevirt.io': 'virt-launcher', 'kubevirt.io/created-by': made.metadata.uid ?? '' };
+      const options = { labels, node: 'numa1', status: { phase: 'Running' } };
+      const owner = {
+        apiVersion: 'kubevirt.io/v1',
+        kind: 'VirtualMachineInstance',
+        name,
+        uid: made.metadata.uid ?? '',
+        controller: true,
+      };
+      const pod = masked(mask ?? 'all', { ...options, ownerReferences: [owner] });
+      return cluster.pod(`virt-launcher-${name}`, pod);
+    };
+    const report = async (pod: Pod, state: string, more: { reason?: string; message?: string } = {}): Promise<void> => {
+      const { client } = cluster.sandbox;
+      const numa1 = client.list(NODE_TOPOLOGIES).find(({ metadata }) => metadata.name === 'numa1');
+      const entry = {
+        podUID: pod.metadata.uid,
+        namespace: 'default',
+        podName: pod.metadata.name,
+        state,
+        vcpus: 2,
+        ...more,
+      };
+      await client.edit(
+        NODE_TOPOLOGIES,
+        numa1!,
+        (draft) => {
+          draft.status = Object.assign({}, draft.status, { pinning: [entry] }) as never;
+        },
+        'status',
+      );
+    };
+
+    it('paused until its agent reports: not said to run', async () => {
+      await start('silent');
+      for (const [kind, name] of [
+        ['vm', 'silent'],
+        ['pod', 'virt-launcher-silent'],
+      ] as const) {
+        const { stage, why, help } = await explained(kind, name);
+        assert.equal(stage, 'paused');
+        assert.match(why, /^it is on numa1 and does not run until its vCPUs are pinned, of which its agent has not/);
+        assert.deepEqual(help, ['check the agent on numa1 (plumbline doctor)']);
+      }
+      const text = await plumbline(['explain', 'vm', 'silent'], { kubeconfig: cluster.kubeconfig });
+      assert.match(text.stdout, /^VM default\/silent paused: it is on numa1/);
+      assert.doesNotMatch(text.stdout, / runs: /);
+    });
+
+    it('paused since its agent refuses the mask: its reason', async () => {
+      const pod = await start('refused');
+      await report(pod, 'refused', { reason: 'Empty', message: 'the CPU mask 1:2 leaves vCPU 0 no CPU' });
+      const { stage, why, help } = await explained('vm', 'refused');
+      assert.equal(stage, 'paused');
+      assert.match(
+        why,
+        /does not run until its vCPUs are pinned, which its agent refuses \(Empty\): .* leaves vCPU 0 no/,
+      );
+      assert.match(help.join(), /correct plumbline\.dev\/cpu-mask/);
+    });
+
+    it('pinned, and not resumed yet', async () => {
+      await report(await start('soon', { record: 'waiting' }), 'pinned');
+      const { stage, why } = await explained('vm', 'soon');
+      assert.deepEqual([stage, why], ['paused', 'it is on numa1, pinned, and about to be resumed']);
+    });
+
+    it('paused by its user later: how to end that', async () => {
+      await start('users', { paused: '2026-11-02T08:00:00Z' });
+      const { stage, why, help } = await explained('vm', 'users');
+      assert.deepEqual([stage, why], ['paused', 'it is on numa1 and does not run: VMI was paused by user']);
+      assert.match(help.join(), /virtctl unpause vm users/);
+    });
+
+    it('running: whether its mask is in force', async () => {
+      const pod = await start('runs', { paused: null, record: 'resumed' });
+      const mute = await explained('vm', 'runs');
+      assert.match(mute.why, /^it runs on numa1, and its CPU mask is not applied: its agent has not reported/);
+      await report(pod, 'pinned');
+      assert.equal((await explained('vm', 'runs')).why, 'it runs on numa1, its vCPUs pinned by its CPU mask');
+      await report(pod, 'pinned', { reason: 'FellBack', message: '"all" was taken for it' });
+      assert.deepEqual((await explained('vm', 'runs')).causes, ['not quite as asked for: "all" was taken for it']);
+      await report(pod, 'unpinned', { reason: 'Threads', message: 'found those of 0' });
+      const unpinned = await explained('vm', 'runs');
+      assert.equal(unpinned.why, 'it runs on numa1, and its CPU mask is not applied: found those of 0');
+    });
+
+    it('without a mask and paused: not said to run either', async () => {
+      await start('plain', { mask: null, record: '' });
+      assert.equal((await explained('vm', 'plain')).stage, 'paused');
+    });
+  });
+});

@@ -1,0 +1,57 @@
+import { briefMask } from '../../model/cpu-mask/mask.ts';
+import { maskWishOf, wishKey } from '../../model/launcher/mask-wish.ts';
+import { selectionKey } from '../../model/launcher/node-selection.ts';
+import { CPU_MASK_ANNOTATION, FIX_CPU_MISMATCH_ANNOTATION } from '../../model/names.ts';
+import { fitMask } from '../../model/placement/mask-fit.ts';
+import type { ClusterView } from '../cluster/cluster-view.ts';
+import type { ReadTemplate } from './read-template.ts';
+
+const ABOUT = `annotation ${CPU_MASK_ANNOTATION}:`;
+
+/**
+ * What is to be said about a CPU mask that is written: that no node could keep it, and that a running VM keeps its own.
+ * @param previous before an update
+ * @throws ParseError if the mask cannot be read
+ */
+export function maskWarnings(
+  current: ReadTemplate,
+  previous: ReadTemplate | undefined,
+  view: Pick<ClusterView, 'maskHosts'>,
+): readonly string[] {
+  return [...hostWarnings(current, previous, view), ...runningWarnings(current, previous)];
+}
+
+/** By the nodes' own reports, whatever pods run there now: those end. */
+function hostWarnings(
+  current: ReadTemplate,
+  previous: ReadTemplate | undefined,
+  view: Pick<ClusterView, 'maskHosts'>,
+): string[] {
+  const wish = maskWishOf(current.metadata);
+  if (wish === undefined || questionOf(current) === (previous && questionOf(previous))) return [];
+  const hosts = view.maskHosts(current.spec);
+  if (hosts.length === 0) {
+    return [`${ABOUT} no node that this VM may go to reports its CPUs, and none takes a VM with a mask without`];
+  }
+  const fits = hosts.map((host) => fitMask(wish, host)).filter((fit) => fit.fits);
+  if (fits.some(({ fellBack }) => !fellBack)) return [];
+  const none = `${ABOUT} no node that this VM may go to has the CPUs of ${briefMask(wish.mask)} online and unreserved`;
+  if (fits.length > 0) return [`${none}: it will run on all CPUs of a node (${FIX_CPU_MISMATCH_ANNOTATION})`];
+  return [`${none}: it will not start (see plumbline verify)`];
+}
+
+/** What decides whether some node can keep the mask. */
+function questionOf({ metadata, spec }: ReadTemplate): string {
+  const wish = maskWishOf(metadata);
+  return `${wish && wishKey(wish)} ${selectionKey(spec)}`;
+}
+
+/** A VMI keeps the annotations with which it was made: KubeVirt copies no others to it. */
+function runningWarnings(current: ReadTemplate, previous: ReadTemplate | undefined): string[] {
+  if (previous === undefined || current.path === undefined || !current.running) return [];
+  const [mask, before] = [current, previous].map(({ metadata }) => metadata.annotations?.[CPU_MASK_ANNOTATION]);
+  if (mask === before) return [];
+  return [
+    `${ABOUT} the VM is running and takes what is written here when it is restarted. Until then it is pinned as before, and vCPUs that are plugged in run on any of its CPUs`,
+  ];
+}
