@@ -38,7 +38,7 @@ const schema = z.object({
   ovsGrowthDelay: z.coerce.number().min(0).max(3600).default(5),
   ovsCheckInterval: z.coerce.number().min(0.01).max(3600).default(5),
   ovsIsolated: z.enum(['use', 'leave']).default('use'),
-  ovsMasksAtEnd: z.enum(['restore', 'leave']).default('restore'),
+  ovsMasksAtEnd: z.enum(['restore', 'leave']).default('leave'),
   stateDir: directory('/var/lib/plumbline'),
   vmPinning: z.enum(['on', 'off']).default('on'),
   vmCheckInterval: z.coerce.number().min(0.01).max(60).default(1),
@@ -122,7 +122,7 @@ const definition: ConfigDefinition<typeof schema> = {
     },
     ovsMasksAtEnd: {
       flag: '--ovs-masks-at-end <policy>',
-      help: 'what becomes of OVS’s threads when the feature is turned off or the agent stops: restore or leave them',
+      help: 'OVS’s threads when the agent stops: leave them, or restore their own CPUs but for those that containers own',
     },
     stateDir: {
       flag: '--state-dir <path>',

@@ -11,7 +11,7 @@ const LONGEST = 1024;
 /** Tells the node's Events what became of Open vSwitch's affinity. */
 export interface AffinityEvents {
   enabled(enablerFile: string): void;
-  disabled(restored: boolean): void;
+  disabled(): void;
   /** Not every thread is where it should be. */
   incomplete(problems: readonly string[]): void;
   /** The CPUs are kept as they are, since it is not known who owns which. */
@@ -46,13 +46,8 @@ export function createAffinityEvents({ recorder, nodeName, now }: AffinityEvents
   return {
     enabled: (file) =>
       note({ reason: 'OvsAffinityEnabled', message: `Open vSwitch follows the CPUs that nobody owns (${file})` }),
-    disabled: (restored) =>
-      note({
-        reason: 'OvsAffinityDisabled',
-        message: restored
-          ? 'the threads of Open vSwitch have their own CPUs back'
-          : 'the threads of Open vSwitch stay where they are',
-      }),
+    disabled: () =>
+      note({ reason: 'OvsAffinityDisabled', message: 'the threads of Open vSwitch have their own CPUs back' }),
     incomplete: (problems) => warn('OvsAffinityIncomplete', problems.join('; ')),
     held: (problems) => warn('OvsAffinityHeld', `Open vSwitch takes no further CPUs: ${problems.join('; ')}`),
     notVacated: (problem) => warn('OvsNotVacated', problem),

@@ -59,8 +59,10 @@ export interface Crew {
   apply(goal: Goal): CrewResult;
   /** Whether a few calls find everything as the last pass left it. */
   isAsLeft(): boolean;
-  /** Gives every thread its own mask back, also what an agent that was killed left. */
+  /** Gives every thread its own mask back, also what an agent that was killed left, and forgets the masks. */
   restore(): CrewResult;
+  /** Gives every thread as much of its own mask as is not in `owned`; the masks stay saved. */
+  restoreWithout(owned: CpuSet): CrewResult;
   /** Ends the work and leaves the threads where they are; their own masks stay saved. */
   leave(): CrewResult;
   /**
@@ -160,6 +162,13 @@ export function createCrew(deps: CrewDeps): Crew {
       forget();
       const problems = results.flatMap((result) => refusals(result.process.name, [result]));
       return { moved: results.reduce((sum, { moved }) => sum + moved, 0), problems };
+    },
+
+    restoreWithout(owned) {
+      refresh();
+      const results = keepers.map((keeper) => keeper.restoreWithout(owned));
+      forget();
+      return { moved: results.reduce((sum, { moved }) => sum + moved, 0), problems: [] };
     },
 
     leave() {

@@ -2,13 +2,17 @@ import { statSync } from 'node:fs';
 import { basename, dirname } from 'node:path';
 import { watchDirectory } from '../watch-directory.ts';
 
-/** Whether the enabler file is there and not empty. */
-export function isEnabled(file: string): boolean {
+/** What the system says of a file that is not there; any other error says nothing about it. */
+const ABSENT: ReadonlySet<string> = new Set(['ENOENT', 'ENOTDIR']);
+
+/** Whether the enabler file is there and not empty; undefined where that cannot be seen now (EIO, EACCES, …). */
+export function isEnabled(file: string): boolean | undefined {
   try {
     const found = statSync(file);
     return found.isFile() && found.size > 0;
-  } catch {
-    return false;
+  } catch (error) {
+    const { code = '' } = error as NodeJS.ErrnoException;
+    return ABSENT.has(code) ? false : undefined;
   }
 }
 

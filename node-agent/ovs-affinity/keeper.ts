@@ -67,6 +67,8 @@ export interface Keeper {
   remember(known?: Originals): void;
   /** Gives each thread its original mask and forgets it. Does nothing where none was remembered. */
   restore(): PassResult;
+  /** Gives each thread its original mask without those CPUs; one that had no others stays where it is. */
+  restoreWithout(owned: CpuSet): PassResult;
   describe(): ThreadState[];
 }
 
@@ -164,6 +166,16 @@ export function createKeeper(process: OvsProcess, deps: KeeperDeps): Keeper {
       const result = pass((_mask, tid) => originalOf(before, tid, (one) => threads.start(pid, one)));
       originals = undefined;
       return result;
+    },
+    restoreWithout(owned) {
+      if (originals === undefined) return NOTHING_DONE;
+      const before = originals;
+      return pass((mask, tid) => {
+        const rest = originalOf(before, tid, (one) => threads.start(pid, one))
+          .intersect(deps.machine())
+          .minus(owned);
+        return rest.isEmpty ? mask : rest;
+      });
     },
     describe() {
       const now = threads.list(pid);

@@ -13,7 +13,7 @@ export interface OvsAffinityDeps extends CrewDeps, TargetsDeps, TellerDeps {
   readonly enablerFile: string;
   /** Seconds between looks that nothing asked for. They change nothing, and call little, where nothing changed. */
   readonly checkInterval: number;
-  /** What becomes of the masks when the feature is turned off or the duty ends. */
+  /** What becomes of the masks when the agent stops. Turning the feature off always restores them. */
   readonly masksAtEnd: 'restore' | 'leave';
   readonly assignments: Pick<Assignments, 'view' | 'subscribe'>;
   /** Calls the listener when `pmdMask` may have changed. @returns a function that ends that */
@@ -21,7 +21,7 @@ export interface OvsAffinityDeps extends CrewDeps, TargetsDeps, TellerDeps {
 }
 
 export interface OvsAffinity {
-  /** The duty: keeps OVS off owned CPUs while enabled; at the end every thread has its own mask back. */
+  /** The duty: keeps OVS off owned CPUs while enabled. Its end gives OVS no owned CPU, disabling restores all masks. */
   run(signal: AbortSignal): Promise<void>;
   /**
    * Moves OVS off the CPUs and returns when no thread of it may run there. Does nothing while not enabled.
@@ -36,7 +36,8 @@ export interface OvsAffinity {
 
 /**
  * States: off, until the enabler file is there and not empty; on, until it is not, or the duty ends. The first pass of
- * `on` remembers each thread's mask, leaving `on` writes them back. While on, a change of the assignments or of the
+ * `on` remembers each thread's mask, disabling writes them back. The end of the duty leaves them: containers run on while
+ * the agent is updated or crashes, or the node shuts down. While on, a change of the assignments or of the
  * poll mode drivers, a new pidfile or time for a growth makes one pass over all threads, synchronously in the event's
  * own callback. The safety tick makes one only if a few calls show that something is not as it was left.
  *
@@ -65,30 +66,46 @@ export function createOvsAffinity(deps: OvsAffinityDeps): OvsAffinity {
     tell.reserved(view.reserved);
   };
 
-  const turnOff = (asked: boolean) => {
+  const reset = () => {
     targets.reset();
     tell.reset();
-    const restores = deps.masksAtEnd === 'restore';
-    const { moved, problems } = restores ? crew.restore() : crew.leave();
+  };
+
+  const disable = () => {
+    reset();
+    const { moved, problems } = crew.restore();
     log.info({ enablerFile, restored: moved }, 'OVS CPU affinity pinning disabled');
     if (problems.length > 0)
       log.warn({ problems: problems.map(({ text }) => text) }, 'not every thread has its CPUs back');
-    if (asked) events.disabled(restores);
   };
 
-  /** @param asked by the enabler file, not by the end of the duty */
-  const enable = (wanted: boolean, asked: boolean) => {
-    if (wanted === enabled) return;
+  const look = () => {
+    const wanted = isEnabled(enablerFile);
+    if (wanted === undefined || wanted === enabled) return;
     enabled = wanted;
     metrics.ovsEnabled.set(wanted ? 1 : 0);
-    if (!wanted) return turnOff(asked);
+    if (!wanted) {
+      disable();
+      events.disabled();
+      return;
+    }
     log.info({ enablerFile }, 'Starting OVS daemon CPU pinning');
     events.enabled(enablerFile);
     crew.seeMachine();
     pass(performance.now(), true);
   };
 
-  const look = () => enable(isEnabled(enablerFile), true);
+  /** Containers own CPUs whether the agent runs or not, so its end never gives the threads one of those. */
+  const end = () => {
+    if (!enabled) return;
+    enabled = false;
+    metrics.ovsEnabled.set(0);
+    const { owned, free } = assignments.view();
+    const restores = deps.masksAtEnd === 'restore' && free !== undefined;
+    const { moved } = restores ? crew.restoreWithout(owned.union(targets.vacated)) : crew.leave();
+    log.info({ restored: moved }, 'agent stops: OVS threads stay off the CPUs that containers own');
+    reset();
+  };
 
   const tick = () => {
     look();
@@ -105,7 +122,7 @@ export function createOvsAffinity(deps: OvsAffinityDeps): OvsAffinity {
       grow = guard(() => pass(performance.now(), true));
       look();
       // What an agent before this one did is undone here, should the feature have been turned off meanwhile.
-      if (!enabled) turnOff(false);
+      if (!enabled) disable();
       const passNow = guard(() => pass(performance.now()));
       const unsubscribe = [assignments.subscribe(guard((_view, at) => pass(at))), deps.onPmdMask(passNow)];
       watchEnabler(enablerFile, guard(look), signal);
@@ -118,8 +135,8 @@ export function createOvsAffinity(deps: OvsAffinityDeps): OvsAffinity {
         await Promise.race([untilAborted(signal), guard.failed]);
       } finally {
         clearInterval(timer);
-        for (const end of unsubscribe) end();
-        enable(false, false);
+        for (const unsubscribed of unsubscribe) unsubscribed();
+        end();
       }
     },
 

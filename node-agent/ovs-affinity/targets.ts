@@ -32,6 +32,8 @@ export interface Targets {
   /** The set of the last goal, and why it is that one. */
   readonly wanted: CpuSet | undefined;
   readonly why: readonly string[];
+  /** CPUs kept clear for containers that start. */
+  readonly vacated: CpuSet;
   reset(): void;
 }
 
@@ -83,6 +85,9 @@ export function createTargets(deps: TargetsDeps, onGrowth: () => void): Targets 
       return quiet.isEmpty ? rest : quiet;
     },
 
+    get vacated() {
+      return unionOf(vacated.map(({ cpus }) => cpus));
+    },
     isDue: () => vacated.some(({ until }) => until <= deps.now()),
     get wanted() {
       return wanted;

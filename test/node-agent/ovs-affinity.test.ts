@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { mkdirSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
+import { mkdirSync, rmSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createAffinity } from '../../native/affinity.ts';
 import { VacateError } from '../../node-agent/ovs-affinity/crew.ts';
@@ -204,7 +204,7 @@ describe('the enabler file and the way back', () => {
     assert.equal(counted.sets, 0);
   });
 
-  it('the end of the duty gives each thread its own mask back', async () => {
+  it('turned off, each thread has its own mask back; the end of the duty changes none', async () => {
     const [tid] = procThreads.list(ovsdb.pid).slice(-1);
     createAffinity().set(tid!, cpus(rest()).toWords(1));
     const before = [allowedLists(vswitchd.pid), allowedLists(ovsdb.pid)];
@@ -212,9 +212,32 @@ describe('the enabler file and the way back', () => {
     start();
     free(first());
     assert.deepEqual(masks(), [first()]);
+    counted.sets = 0;
     stop.abort();
     await running;
-    assert.deepEqual([allowedLists(vswitchd.pid), allowedLists(ovsdb.pid)], before);
+    assert.deepEqual(masks(), [first()]);
+    assert.equal(counted.sets, 0);
+    stop = new AbortController();
+    start();
+    rmSync(enablerFile);
+    await eventually(
+      () => [allowedLists(vswitchd.pid), allowedLists(ovsdb.pid)].join() === before.join(),
+      `as before: ${before}`,
+    );
+  });
+
+  it('an enabler file that cannot be looked at says nothing: what is on stays on', async () => {
+    writeFileSync(enablerFile, '1');
+    start();
+    free(first());
+    // A path that leads in circles: ELOOP, for root too.
+    rmSync(enablerFile);
+    symlinkSync(enablerFile, enablerFile);
+    free(all());
+    free(first());
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    assert.deepEqual(masks(), [first()]);
+    assert.equal(ovs.status().enabled, true);
   });
 
   it('vacate: verified off those CPUs when it returns; growth waits before it takes them again', async () => {

@@ -11,7 +11,7 @@ import { procThreads } from '../../../node-agent/processes/threads.ts';
 import { needs, skipWithout } from '../../support/parts.ts';
 import { createFakeKubelet, type FakeKubelet } from '../fake-kubelet.ts';
 import { allowedLists, eventually, type StandIn, startStandIn, tempDirectories } from '../support.ts';
-import { cpus, first, ovsParts, rest, settableView } from './parts.ts';
+import { all, cpus, first, ovsParts, rest, settableView } from './parts.ts';
 
 const PROGRAM = join(import.meta.dirname, 'program.ts');
 
@@ -26,8 +26,8 @@ describe('an agent that is killed', () => {
   let program: ChildProcess;
   let own: string[];
 
-  const start = () => {
-    program = spawn(process.execPath, ['--import', 'tsx', PROGRAM, directory, '0.2'], { stdio: 'ignore' });
+  const start = (...atEnd: string[]) => {
+    program = spawn(process.execPath, ['--import', 'tsx', PROGRAM, directory, '0.2', ...atEnd], { stdio: 'ignore' });
   };
   const end = async (signal: NodeJS.Signals) => {
     program.kill(signal);
@@ -81,10 +81,13 @@ describe('an agent that is killed', () => {
     await asBefore();
   });
 
-  it('SIGTERM: the same', async () => {
+  it('SIGTERM, then a start with the feature turned off meanwhile: each thread has its own mask back', async () => {
     await end('SIGTERM');
-    assert.deepEqual(masks(), own);
-    assert.ok(!existsSync(masksFile));
+    assert.deepEqual([...new Set(masks())], [first()]);
+    rmSync(enabler);
+    start();
+    await asBefore();
+    await eventually(() => !existsSync(masksFile), 'nothing is remembered');
   });
 
   it('masks of a machine’s start before this one are of no use', async () => {
@@ -95,22 +98,39 @@ describe('an agent that is killed', () => {
     assert.deepEqual(createMasksFile(masksFile, bootId()).load(), []);
   });
 
-  it('told to leave them: masks stay, and what they were is still known to the next', async () => {
+  it('set to restore them: the own masks without owned CPUs, and all of them once the feature is turned off', async () => {
+    await end('SIGKILL');
+    start('restore');
+    await onlyFirst();
+    // Once the first pass of all is made: it moves a thread that is free to go.
+    kubelet.pods = {};
+    kubelet.writeCheckpoint(all());
+    await eventually(() => masks().every((list) => list === all()), 'grown', 15);
+    kubelet.pods = { 'ns/pod': { compute: rest() } };
+    kubelet.writeCheckpoint(first(), { uid: { compute: rest() } });
+    await onlyFirst();
     await end('SIGTERM');
-    const stop = new AbortController();
-    const assignments = settableView({ free: cpus(first()) });
-    const parts = ovsParts(directory, { masksAtEnd: 'leave', assignments });
-    const running = createOvsAffinity(parts).run(stop.signal);
-    stop.abort();
-    await running;
     assert.deepEqual([...new Set(masks())], [first()]);
     rmSync(enabler);
     start();
     await asBefore();
   });
 
-  it('a masks file that cannot be written: said, and the threads are moved all the same', async () => {
+  it('set to restore them, and no CPU is owned: the own masks', async () => {
+    await end('SIGKILL');
+    start('restore');
+    kubelet.pods = {};
+    kubelet.writeCheckpoint(all());
+    await eventually(() => masks().every((list) => list === all()), 'grown', 15);
     await end('SIGTERM');
+    assert.deepEqual(masks(), own);
+  });
+
+  it('a masks file that cannot be written: said, and the threads are moved all the same', async () => {
+    rmSync(enabler);
+    await asBefore();
+    await end('SIGTERM');
+    writeFileSync(enabler, '1');
     writeFileSync(join(directory, 'plain'), '');
     const stop = new AbortController();
     const parts = ovsParts(directory, {
@@ -121,8 +141,9 @@ describe('an agent that is killed', () => {
     const running = ovs.run(stop.signal);
     assert.match(ovs.status().problems.join(), /masks cannot be saved/);
     assert.deepEqual([...new Set(masks())], [first()]);
+    rmSync(enabler);
+    await asBefore();
     stop.abort();
     await running;
-    assert.deepEqual(masks(), own);
   });
 });

@@ -73,7 +73,7 @@ export function ovsParts(directory: string, changes: Partial<OvsAffinityDeps> = 
     masksFile: createMasksFile(join(directory, 'state/masks.json'), bootId()),
     growthDelay: 0,
     checkInterval: 5,
-    masksAtEnd: 'restore',
+    masksAtEnd: 'leave',
     isolated: () => CpuSet.EMPTY,
     pmdMask: () => CpuSet.EMPTY,
     onPmdMask: () => () => {},

@@ -1,18 +1,23 @@
 import { join } from 'node:path';
 import { createAffinity } from '../../../native/affinity.ts';
 import { createAssignments } from '../../../node-agent/assignments/assignments.ts';
+import { parseNodeAgentConfig } from '../../../node-agent/config.ts';
 import { createAffinityEvents } from '../../../node-agent/ovs-affinity/affinity-events.ts';
 import { createOvsAffinity } from '../../../node-agent/ovs-affinity/ovs-affinity.ts';
 import { createLogger } from '../../../runtime/log.ts';
 import { machine, ovsParts, recordingEvents } from './parts.ts';
 
+/** What the shipped agent does where no flag says otherwise. */
+const DEFAULTS = parseNodeAgentConfig(['--node-name', 'n']);
+
 /**
  * The two duties that keep Open vSwitch off owned CPUs, in a process of their own that can be killed, traced and
  * measured: following the kubelet's directory <directory>/kubelet, with the run directory, enabler file and saved masks
- * below <directory>. Usage: program.ts <directory> [<seconds between looks>]. Logs to standard output; SIGTERM ends it
- * in order.
+ * below <directory>. Usage: program.ts <directory> [<seconds between looks>] [leave|restore]. Logs to standard output;
+ * SIGTERM ends it in order.
  */
-const [directory = '', checkInterval = '5'] = process.argv.slice(2);
+const [directory = '', checkInterval = String(DEFAULTS.ovsCheckInterval), atEnd = DEFAULTS.ovsMasksAtEnd] =
+  process.argv.slice(2);
 const stop = new AbortController();
 process.on('SIGTERM', () => stop.abort());
 const log = createLogger('node-agent', 'info');
@@ -40,6 +45,7 @@ const ovs = createOvsAffinity(
     events,
     log,
     checkInterval: Number(checkInterval),
+    masksAtEnd: atEnd === 'restore' ? 'restore' : 'leave',
     affinity: timed,
   }),
 );

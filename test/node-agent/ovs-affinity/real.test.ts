@@ -44,12 +44,15 @@ describe('a real Open vSwitch under --monitor', function () {
     await eventually(() => procThreads.list(real.pid('ovs-vswitchd')).length > 5, 'handlers and revalidators');
   });
   beforeEach(() => {
+    writeFileSync(join(directory, 'etc/enable'), '1');
     stop = new AbortController();
     view = settableView({ free: machine() });
     ovs = createOvsAffinity(ovsParts(directory, { assignments: view, checkInterval: 0.5 }));
     running = ovs.run(stop.signal);
   });
   afterEach(async () => {
+    rmSync(join(directory, 'etc/enable'), { force: true });
+    await eventually(() => !ovs.status().enabled, 'turned off');
     stop.abort();
     await running;
   });
@@ -95,8 +98,8 @@ describe('a real Open vSwitch under --monitor', function () {
     await respawned('ovsdb-server');
     process.kill(real.pid('ovsdb-server'), 'SIGSEGV');
     await eventually(() => !real.isUp('ovsdb-server'), 'down', 5);
-    stop.abort();
-    await running;
+    rmSync(join(directory, 'etc/enable'));
+    await eventually(() => !ovs.status().enabled, 'turned off');
     assert.deepEqual(allowedLists(monitor), [all()]);
     await eventually(() => real.isUp('ovsdb-server'), 'back', 30);
     assert.deepEqual([...new Set(allowedLists(real.pid('ovsdb-server')))], [all()]);
@@ -156,9 +159,8 @@ describe('a real Open vSwitch under --monitor', function () {
     await respawned('ovsdb-server');
     await eventually(() => ovs.status().processes.some(({ pid }) => pid === real.pid('ovsdb-server')), 'managed');
     assert.equal(masks(), first());
-    stop.abort();
-    await running;
-    assert.equal(masks(), all());
+    rmSync(join(directory, 'etc/enable'));
+    await eventually(() => masks() === all(), 'as before');
   });
 
   it('new handler and revalidator threads are right from the first', async () => {

@@ -10,6 +10,8 @@ export async function watchMasks(cpu: number, pids: readonly number[]) {
   const child = fork(SAMPLER, [cpu, ...pids].map(String), { execArgv: [] });
   await once(child, 'message');
   return {
+    /** Ends the watch, whatever it saw. */
+    end: () => void child.kill('SIGKILL'),
     /** Ends the watch. @returns the number of samples */
     async sawNone(): Promise<number> {
       const answered = once(child, 'message');

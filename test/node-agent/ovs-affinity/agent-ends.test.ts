@@ -1,0 +1,124 @@
+import assert from 'node:assert/strict';
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { needs, skipWithout } from '../../support/parts.ts';
+import { createFakeKubelet, type FakeKubelet } from '../fake-kubelet.ts';
+import { allowedLists, eventually, tempDirectories } from '../support.ts';
+import { type MonitoredOvs, startMonitoredOvs } from './monitored-ovs.ts';
+import { all, cpus, first, rest } from './parts.ts';
+import { watchMasks } from './sampler.ts';
+
+const PROGRAM = join(import.meta.dirname, 'program.ts');
+const DAEMONS = ['ovs-vswitchd', 'ovsdb-server'] as const;
+
+/** The agent in a process of its own, with the shipped defaults, beside a real Open vSwitch. */
+describe('the agent ends or is updated while containers own CPUs: real Open vSwitch, sampled each millisecond', function () {
+  this.timeout(60_000);
+  needs('openVswitch');
+  // Ends before its directory does: hooks run in the order in which they are named.
+  after(async () => real?.stop());
+  const temp = tempDirectories();
+  let directory: string;
+  let enabler: string;
+  let real: MonitoredOvs;
+  let kubelet: FakeKubelet;
+  let program: ChildProcess;
+  let sampler: Awaited<ReturnType<typeof watchMasks>> | undefined;
+
+  const processes = () => DAEMONS.flatMap((name) => [real.pid(name), real.monitor(name)]);
+  const masks = () => [...new Set(processes().flatMap(allowedLists))].join('|');
+  const start = () => {
+    program = spawn(process.execPath, ['--import', 'tsx', PROGRAM, directory], { stdio: 'ignore' });
+  };
+  const end = async (signal: NodeJS.Signals) => {
+    const exited = once(program, 'exit');
+    program.kill(signal);
+    await exited;
+  };
+  /** How long masks are watched after the agent has ended; an agent that restores does so within milliseconds. */
+  const AFTER = 500;
+  const neverOnOwned = async () => {
+    const samples = await sampler!.sawNone();
+    sampler = undefined;
+    assert.ok(samples > 100, `${samples} samples`);
+    assert.equal(masks(), first());
+  };
+
+  before(async function () {
+    skipWithout('twoCpus', this);
+    directory = temp();
+    for (const name of ['etc', 'kubelet']) mkdirSync(join(directory, name));
+    enabler = join(directory, 'etc/enable');
+    real = await startMonitoredOvs(directory);
+  });
+  beforeEach(async () => {
+    assert.equal(masks(), all());
+    writeFileSync(enabler, '1');
+    kubelet = createFakeKubelet(join(directory, 'kubelet'));
+    kubelet.allocatable = rest();
+    kubelet.pods = { 'ns/pod': { compute: rest() } };
+    kubelet.writeCheckpoint(first(), { uid: { compute: rest() } });
+    await kubelet.start();
+    start();
+    await eventually(() => masks() === first(), 'moved off owned CPUs', 20);
+    sampler = await watchMasks(cpus(rest()).first!, processes());
+  });
+  afterEach(async () => {
+    sampler?.end();
+    program.kill('SIGKILL');
+    await kubelet.stop();
+    rmSync(enabler, { force: true });
+    // The next agent undoes what this one did.
+    start();
+    await eventually(() => masks() === all(), 'restored', 20);
+    await end('SIGKILL');
+  });
+
+  for (const signal of ['SIGTERM', 'SIGKILL'] as const) {
+    it(`${signal}: no thread is ever allowed on an owned CPU`, async () => {
+      await end(signal);
+      await delay(AFTER);
+      await neverOnOwned();
+    });
+  }
+
+  it('a rollout of the DaemonSet, the old agent stops and a new one starts: never', async () => {
+    await end('SIGTERM');
+    await delay(200);
+    start();
+    await delay(3000);
+    await neverOnOwned();
+  });
+
+  it('the node shuts down, kubelet first, the agent in order and then by force: never', async () => {
+    await kubelet.stop();
+    program.kill('SIGTERM');
+    await delay(50);
+    program.kill('SIGKILL');
+    await delay(AFTER);
+    await neverOnOwned();
+  });
+
+  it('a rollout while the kubelet restarts with nothing in its List: never', async () => {
+    await kubelet.stop();
+    kubelet.allocatable = '';
+    kubelet.pods = {};
+    await kubelet.start();
+    await end('SIGTERM');
+    start();
+    await delay(2000);
+    kubelet.allocatable = rest();
+    await delay(1500);
+    await neverOnOwned();
+  });
+
+  it('turned off while CPUs are owned: every thread has its own CPUs back', async () => {
+    sampler!.end();
+    sampler = undefined;
+    rmSync(enabler);
+    await eventually(() => masks() === all(), 'restored');
+  });
+});
