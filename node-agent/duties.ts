@@ -44,11 +44,13 @@ function hostDuties(parts: AgentParts): AgentDuties & { duties: Duty[] } {
   const { config, client, metrics, log } = parts;
   const { nodeName, kubeletDir, mode } = config;
   const facts = createHostFacts(config.sysfsRoot, log);
+  const kubeletConfig = createKubeletConfigReader(kubeletConfigSources(parts), log);
   const assignments = createAssignments({
     kubeletDir,
     online: () => facts.known()?.host.online ?? CpuSet.EMPTY,
     log,
     onFailure: (code) => metrics.podResourcesFailures.inc({ code }),
+    configuredPolicy: async () => (await kubeletConfig()).config?.cpuManager.policy,
   });
   assignments.subscribe((view) => {
     metrics.assignmentsCurrent.set(view.problems.length === 0 ? 1 : 0);
@@ -63,7 +65,6 @@ function hostDuties(parts: AgentParts): AgentDuties & { duties: Duty[] } {
     log,
   });
   networks.subscribe(() => metrics.networksProblems.set(networks.view().problems.length));
-  const kubeletConfig = createKubeletConfigReader(kubeletConfigSources(parts), log);
   const refusals = createRefusals(monotonicSeconds);
   const known = { facts, assignments, networks, refusals, kubeletConfig };
   const ovs = mode === 'full' ? createOvsDuty(parts, known) : undefined;

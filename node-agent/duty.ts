@@ -45,6 +45,8 @@ export async function keepRunning(duty: Duty, log: Logger, observer: DutyObserve
 export interface Guard {
   /** The callback, whose exceptions become the guard's failure. */
   <Args extends unknown[]>(callback: (...args: Args) => void): (...args: Args) => void;
+  /** Fails the duty. */
+  readonly fail: (error: unknown) => void;
   /** Never resolves; rejects with the first failure. */
   readonly failed: Promise<never>;
 }
@@ -65,7 +67,7 @@ export function createGuard(): Guard {
         fail(error);
       }
     };
-  return Object.assign(guard, { failed });
+  return Object.assign(guard, { failed, fail: (error: unknown) => fail(error) });
 }
 
 /** Resolves when the signal aborts. */

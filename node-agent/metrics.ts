@@ -45,6 +45,15 @@ export function createAgentMetrics(registry: Registry) {
     ovsThreads: gauge('ovs_threads', 'Threads managed', ['daemon']),
     ovsClipped: gauge('ovs_clipped_threads', 'Threads that their cpuset holds on fewer CPUs than wanted', ['daemon']),
     ovsMoves: counter('ovs_thread_moves_total', 'Changes of a thread’s affinity', ['daemon']),
+    ovsDisplaced: counter(
+      'ovs_displaced_threads_total',
+      'Threads that were on other CPUs than the agent had left them on: another process sets them too',
+      ['daemon'],
+    ),
+    ovsContended: gauge(
+      'ovs_affinity_contended',
+      'Whether another process keeps setting the CPUs of Open vSwitch’s threads, so that only owned ones are left',
+    ),
     ovsLastChange: gauge('ovs_last_change_timestamp_seconds', 'When a thread was moved last', ['daemon']),
     ovsErrors: counter(
       'ovs_affinity_errors_total',

@@ -79,7 +79,10 @@ export async function createOvsScene(threads: number): Promise<OvsScene> {
     },
     isOn: (cpus) =>
       pids.every((pid) => procThreads.list(pid).every((tid) => CpuSet.fromWords(affinity.get(tid)).equals(cpus))),
-    agent: (checkInterval = 5) => script('test/node-agent/ovs-affinity/program.ts', directory, [String(checkInterval)]),
+    agent: (checkInterval) => {
+      const args = checkInterval === undefined ? [] : [String(checkInterval)];
+      return script('test/node-agent/ovs-affinity/program.ts', directory, args);
+    },
     upstream: () => script('bench/node-agent/upstream-loop.ts', directory),
     inC: () => program(reaction.path, [join(directory, 'kubelet'), ...pids.map(String)]),
     async remove() {

@@ -8,7 +8,7 @@ import { CpuSet } from '../../model/cpu-set.ts';
 import { createHost } from '../../model/host.ts';
 import { createAffinity } from '../../native/affinity.ts';
 import { procThreads } from '../../node-agent/processes/threads.ts';
-import { createCgroupTree } from '../../node-agent/vm-pinning/cgroup-tree.ts';
+import { createCgroupTree } from '../../node-agent/processes/cgroup-tree.ts';
 import { procProcesses } from '../../node-agent/vm-pinning/guest.ts';
 import type { KeeperParts, NodeCpus } from '../../node-agent/vm-pinning/launcher-keeper.ts';
 import type { Launcher } from '../../node-agent/vm-pinning/launchers.ts';

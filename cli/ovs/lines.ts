@@ -10,11 +10,12 @@ const NOTES: Readonly<Record<string, string>> = {
  * @param each a line for each thread; else those that are alike share one
  */
 export function statusLines(status: OvsStatus, each = false): string[] {
-  const { enabled, enablerFile, wanted, why, problems, processes } = status;
+  const { enabled, enablerFile, wanted, why, problems, sources, processes } = status;
   const lines = enabled
     ? [`on: ordinary threads belong on CPUs ${wanted ?? 'they were on, but for owned ones'}`]
     : [`off: ${enablerFile} is missing or empty; threads are where they were put by others`];
   for (const text of why) lines.push(`  ${text}`);
+  for (const { name, problem } of sources) lines.push(`  source ${name}: ${problem ?? 'used'}`);
   for (const problem of problems) lines.push(`! ${problem}`);
   for (const { name, role, pid, threads } of processes) {
     lines.push('', `${name}${role === 'daemon' ? '' : ` ${role}`} (pid ${pid}), ${threads.length} threads`);

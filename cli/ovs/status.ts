@@ -8,6 +8,8 @@ export const ovsStatus = z.object({
   wanted: z.string().nullable(),
   why: z.array(z.string()),
   problems: z.array(z.string()),
+  /** Where the agent knows the owners of CPUs from, and what is wrong with a source; none from an older agent. */
+  sources: z.array(z.object({ name: z.string(), problem: z.string().nullable() })).default([]),
   processes: z.array(
     z.object({
       name: z.string(),

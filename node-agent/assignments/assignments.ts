@@ -24,15 +24,25 @@ export interface AssignmentsDeps {
   readonly online: () => CpuSet;
   readonly log: Logger;
   readonly onFailure: (code: string) => void;
+  /** The CPU manager policy of the kubelet's configuration, asked for where there is no checkpoint that tells it. */
+  readonly configuredPolicy?: () => Promise<string | undefined>;
+  /** Seconds, default 30, without a usable checkpoint after which the PodResources API alone says what is free. */
+  readonly checkpointGrace?: number;
 }
 
+/** A kubelet rewrites its checkpoint as it starts; one whose state was removed takes a few seconds for that. */
+const CHECKPOINT_GRACE = 30;
+
 /** Who owns which CPUs: the checkpoint for when and by uid, PodResources for the names and as the kubelet's own word. */
-export function createAssignments({ kubeletDir, online, log, onFailure }: AssignmentsDeps): Assignments {
+export function createAssignments(deps: AssignmentsDeps): Assignments {
+  const { kubeletDir, online, log, onFailure, checkpointGrace = CHECKPOINT_GRACE } = deps;
   const listeners = new Set<ViewListener>();
   let view = UNKNOWN_VIEW;
   let inputs: Omit<Inputs, 'online' | 'confirmed'> = {
     checkpoint: { value: undefined, problem: 'cpu_manager_state was not read yet' },
     podResources: { value: undefined, problem: 'the kubelet was not asked yet' },
+    alone: false,
+    configuredPolicy: undefined,
   };
 
   let checkpointRead = 0;
@@ -58,14 +68,28 @@ export function createAssignments({ kubeletDir, online, log, onFailure }: Assign
         const onPodResources = (reading: Inputs['podResources'], asked: number) => {
           kubeletAsked = asked;
           update({ podResources: reading }, performance.now());
-          return verdictOn(reading.value, view);
+          return inputs.alone ? 'poll' : verdictOn(reading.value, view);
         };
         const source = followPodResources({ client, socketPath, log, signal, onFailure, onReading: onPodResources });
-        const onCheckpoint = (reading: Inputs['checkpoint'], at: number) => {
-          checkpointRead = performance.now();
-          update({ checkpoint: reading }, at);
+        let grace: NodeJS.Timeout | undefined;
+        const standAlone = async () => {
+          log.warn({ kubeletDir }, 'no usable cpu_manager_state: the PodResources API alone says which CPUs are free');
+          const configuredPolicy = await deps.configuredPolicy?.();
+          if (grace === undefined || signal.aborted) return;
+          update({ alone: true, configuredPolicy }, performance.now());
           source.refresh();
         };
+        const onCheckpoint = (reading: Inputs['checkpoint'], at: number) => {
+          checkpointRead = performance.now();
+          const isUsable = reading.problem === undefined;
+          if (isUsable) {
+            clearTimeout(grace);
+            grace = undefined;
+          } else grace ??= setTimeout(() => void standAlone().catch(guard.fail), checkpointGrace * 1000);
+          update({ checkpoint: reading, ...(isUsable && { alone: false }) }, at);
+          source.refresh();
+        };
+        signal.addEventListener('abort', () => clearTimeout(grace), { once: true });
         followCheckpoint({ directory: kubeletDir, log, onReading: guard(onCheckpoint) }, signal);
         await Promise.race([untilAborted(signal), guard.failed]);
       } finally {

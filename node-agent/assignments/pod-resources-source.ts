@@ -14,15 +14,18 @@ import type { PodResourcesAnswer, Reading } from './view.ts';
 const LEAST_INTERVAL = 0.05;
 /** Seconds until the next round where the kubelet's answer is good, but lacks something that may still come. */
 const LATER = 60;
+/** Seconds until the next round where nothing else tells of changes. */
+const POLL = 1;
 const DEADLINE = 5;
 /** Characters of what the kubelet says is wrong. */
 const LONGEST_PROBLEM = 300;
 
 /**
  * `done`: nothing will change but with the checkpoint, so the kubelet is not asked again until that does; `later`: good,
- * but not complete; `soon`: it will not do (a kubelet that is still starting).
+ * but not complete; `poll`: there is no checkpoint whose changes would tell; `soon`: it will not do (a kubelet that is
+ * still starting).
  */
-export type AnswerVerdict = 'done' | 'later' | 'soon';
+export type AnswerVerdict = 'done' | 'later' | 'poll' | 'soon';
 
 export interface PodResourcesSourceDeps {
   readonly client: PodResourcesClient;
@@ -78,7 +81,8 @@ export function followPodResources(deps: PodResourcesSourceDeps): PodResourcesSo
     }
     running = false;
     earliest = performance.now() + LEAST_INTERVAL * 1000;
-    if (verdict !== 'done') schedule(verdict === 'later' ? LATER : backoff.next());
+    if (verdict === 'soon') schedule(backoff.next());
+    else if (verdict !== 'done') schedule(verdict === 'poll' ? POLL : LATER);
     if (wanted) schedule(0);
   };
 

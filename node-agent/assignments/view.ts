@@ -29,6 +29,10 @@ export interface Inputs {
    * the kubelet may have gone in between.
    */
   readonly confirmed: boolean;
+  /** Whether the checkpoint could not be used for so long that PodResources alone says what is free. */
+  readonly alone: boolean;
+  /** The CPU manager policy of the kubelet's configuration, for a kubelet without a checkpoint; undefined if unknown. */
+  readonly configuredPolicy: string | undefined;
 }
 
 export interface Assignment extends CheckpointEntry {
@@ -46,10 +50,14 @@ export interface AssignmentsView {
   /** Every CPU that any source knows to be owned exclusively. */
   readonly owned: CpuSet;
   /**
-   * The CPUs that are known to be nobody's. Grows only when every source says so and is current; shrinks with each of
-   * them. Undefined until all sources were current once.
+   * The CPUs that are known to be nobody's. Grows only when every source says so and is current, or PodResources where
+   * there has been no checkpoint for long; shrinks with each of them. Undefined until that was so once.
    */
   readonly free: CpuSet | undefined;
+  /** What keeps `free` from growing; empty when nothing does. */
+  readonly holds: readonly string[];
+  /** What is wrong with each source; undefined where nothing is. */
+  readonly sources: { readonly checkpoint: string | undefined; readonly podResources: string | undefined };
   /** What keeps the view from being current, one text for each source; empty when it is. */
   readonly problems: readonly string[];
   readonly names: ReadonlyMap<string, PodName>;
@@ -61,6 +69,8 @@ export const UNKNOWN_VIEW: AssignmentsView = {
   assignments: [],
   owned: CpuSet.EMPTY,
   free: undefined,
+  holds: ['nothing was read yet'],
+  sources: { checkpoint: 'not read yet', podResources: 'not asked yet' },
   problems: ['nothing was read yet'],
   names: new Map(),
 };
@@ -68,36 +78,46 @@ export const UNKNOWN_VIEW: AssignmentsView = {
 /** The view after a reading changed. */
 export function nextView(
   previous: AssignmentsView,
-  { online, checkpoint, podResources, confirmed }: Inputs,
+  { online, checkpoint, podResources, confirmed, alone, configuredPolicy }: Inputs,
 ): AssignmentsView {
   const policy = checkpoint.value?.policy ?? previous.policy;
   const answer = podResources.value;
-  const isStatic = policy !== undefined && policy !== 'none';
-  const notStarted = isStatic && podResources.problem === undefined && answer?.allocatable.isEmpty === true;
-  const problems = [
-    checkpoint.problem,
+  const running = policy ?? (alone ? configuredPolicy : undefined);
+  const isNone = running === 'none';
+  const notStarted =
+    podResources.problem === undefined &&
+    answer?.allocatable.isEmpty === true &&
+    (alone ? !isNone : running !== undefined && !isNone);
+  const ofKubelet = [
     podResources.problem,
     notStarted ? 'the kubelet names no allocatable CPUs: its CPU manager has not started' : undefined,
-  ].filter((problem) => problem !== undefined);
+  ].filter(isSaid);
+  const problems = [checkpoint.problem, ...ofKubelet].filter(isSaid);
+  const holds = alone ? ofKubelet : problems;
 
   const reserved = reservedCpus(previous, online, policy, answer);
   const entries = checkpoint.value?.entries ?? [];
   const listed = answer?.listed ?? [];
-  const owned = unionOf([checkpoint.value?.owned ?? CpuSet.EMPTY, ...listed.map(({ cpus }) => cpus)]);
+  const state = alone ? undefined : checkpoint.value;
+  const owned = unionOf([state?.owned ?? CpuSet.EMPTY, ...listed.map(({ cpus }) => cpus)]);
   const names = joinNames(entries, listed, previous.names);
-  const pool = isStatic ? checkpoint.value?.defaultCpus.union(reserved ?? CpuSet.EMPTY) : undefined;
+  const pool = isNone ? undefined : state?.defaultCpus.union(reserved ?? CpuSet.EMPTY);
   const unowned = (pool?.intersect(online) ?? online).minus(owned);
-  const complete = confirmed && problems.length === 0 && checkpoint.value !== undefined && answer !== undefined;
+  const complete = confirmed && holds.length === 0 && (alone || state !== undefined) && answer !== undefined;
   return {
     policy,
     reserved,
     assignments: entries.map((entry) => ({ ...entry, name: names.get(entry.podUID) })),
     owned,
     free: complete ? unowned : previous.free?.intersect(unowned),
+    holds,
+    sources: { checkpoint: checkpoint.problem, podResources: ofKubelet[0] },
     problems,
     names,
   };
 }
+
+const isSaid = (problem: string | undefined): problem is string => problem !== undefined;
 
 /** Policy none reserves nothing that could be told apart; an empty answer under another policy is no answer. */
 function reservedCpus(

@@ -14,6 +14,8 @@ export interface AffinityEvents {
   disabled(): void;
   /** Not every thread is where it should be. */
   incomplete(problems: readonly string[]): void;
+  /** Another process sets the threads' CPUs too. */
+  contended(problem: string): void;
   /** The CPUs are kept as they are, since it is not known who owns which. */
   held(problems: readonly string[]): void;
   /** A container's start was refused, since threads stayed on its CPUs. */
@@ -49,6 +51,7 @@ export function createAffinityEvents({ recorder, nodeName, now }: AffinityEvents
     disabled: () =>
       note({ reason: 'OvsAffinityDisabled', message: 'the threads of Open vSwitch have their own CPUs back' }),
     incomplete: (problems) => warn('OvsAffinityIncomplete', problems.join('; ')),
+    contended: (problem) => warn('OvsAffinityContended', problem),
     held: (problems) => warn('OvsAffinityHeld', `Open vSwitch takes no further CPUs: ${problems.join('; ')}`),
     notVacated: (problem) => warn('OvsNotVacated', problem),
   };

@@ -1,6 +1,8 @@
 import { few } from '../../model/brief.ts';
-import { type CpuSet, unionOf } from '../../model/cpu-set.ts';
+import { CpuSet, unionOf } from '../../model/cpu-set.ts';
 import { PlumblineError } from '../../model/errors.ts';
+import type { Affinity } from '../../native/affinity.ts';
+import { SyscallError } from '../../native/syscall-error.ts';
 import { sleep } from '../../runtime/time.ts';
 import type { AgentMetrics } from '../metrics.ts';
 import { createDaemonFinder, type MissingDaemon, type OvsProcess } from './daemons.ts';
@@ -33,6 +35,8 @@ export interface CrewDeps extends KeeperDeps {
 export interface CrewResult {
   /** Threads whose mask was changed. */
   readonly moved: number;
+  /** Threads that another process had moved since the last pass. */
+  readonly displaced: number;
   /** What is not managed, held back or refused. */
   readonly problems: readonly Problem[];
 }
@@ -57,7 +61,7 @@ export interface Crew {
   pmdCpus(): CpuSet;
   /** One pass over every thread. The masks that the first one finds are saved before it changes any. */
   apply(goal: Goal): CrewResult;
-  /** Whether a few calls find everything as the last pass left it. */
+  /** Whether the daemons and every second thread, the others the next time, are as the last pass left them. */
   isAsLeft(): boolean;
   /** Gives every thread its own mask back, also what an agent that was killed left, and forgets the masks. */
   restore(): CrewResult;
@@ -71,16 +75,27 @@ export interface Crew {
    */
   vacate(cpus: CpuSet, otherwise: CpuSet, signal?: AbortSignal): Promise<void>;
   describe(): ProcessState[];
+  /** Whether a daemon is starting, so that its monitor may not be known yet. */
+  isStarting(): boolean;
+  /** Daemons that are not managed now. */
+  unmanaged(): Problem[];
 }
 
 export function createCrew(deps: CrewDeps): Crew {
   const { metrics } = deps;
   const finder = createDaemonFinder(deps.rundir);
-  const memory = createMemory(deps.masksFile, (pid) => deps.threads.start(pid, pid));
   let machine = deps.machine();
+  const memory = createMemory({
+    file: deps.masksFile,
+    startOf: (pid) => deps.threads.start(pid, pid),
+    unconfined: () => unconfined(deps.affinity) ?? machine,
+  });
   const keeperDeps: KeeperDeps = { ...deps, machine: () => machine };
   let keepers: readonly Keeper[] = [];
+  let isStarting = false;
   let missing: readonly MissingDaemon[] = [];
+  /** The machine's CPUs at the last pass: the kernel itself changes masks as CPUs come and go. */
+  let passedOn = machine;
 
   const seeMachine = (): boolean => {
     const before = machine;
@@ -92,6 +107,7 @@ export function createCrew(deps: CrewDeps): Crew {
   const refresh = (): boolean => {
     const found = finder.find();
     missing = found.missing;
+    isStarting = found.isStarting;
     if (!found.changed) return false;
     keepers = found.processes.map((process) => {
       const known = keepers.find((keeper) => isSame(keeper.process, process));
@@ -117,6 +133,8 @@ export function createCrew(deps: CrewDeps): Crew {
       sum(({ errors }) => errors.length),
     );
     const moved = sum((result) => result.moved);
+    const displaced = sum((result) => result.displaced);
+    if (displaced > 0) metrics.ovsDisplaced.inc({ daemon: name }, displaced);
     if (moved === 0) return;
     metrics.ovsMoves.inc({ daemon: name }, moved);
     metrics.ovsLastChange.set({ daemon: name }, Date.now() / 1000);
@@ -136,44 +154,46 @@ export function createCrew(deps: CrewDeps): Crew {
     pmdCpus: () => unionOf(keepers.map((keeper) => keeper.pmdCpus())),
 
     apply(goal) {
-      const unsaved = memory.remember(keepers);
-      const problems = [...missing.map(notManaged), ...(unsaved === undefined ? [] : [unsaved])];
+      const problems = [...missing.map(notManaged), ...memory.remember(keepers)];
       if ('only' in goal && !goal.only.intersects(machine))
-        return { moved: 0, problems: [...problems, nowhereToGo(goal.only)] };
+        return { moved: 0, displaced: 0, problems: [...problems, nowhereToGo(goal.only)] };
       let results = pass(goal);
       // A CPU that went offline since looks like one that the kernel withholds.
       if (results.some(isTroubled) && seeMachine()) results = pass(goal);
+      const isSameMachine = machine.equals(passedOn);
+      passedOn = machine;
+      if (!isSameMachine) results = results.map((result) => ({ ...result, displaced: 0 }));
       const names = new Set(keepers.map(({ process }) => process.name));
       for (const name of names) {
         const own = results.filter(({ process }) => process.name === name);
         record(name, own);
         problems.push(...refusals(name, own));
       }
-      return { moved: results.reduce((sum, { moved }) => sum + moved, 0), problems };
+      return { ...totals(results), problems };
     },
 
     isAsLeft: () => finder.isAsFound() && keepers.every((keeper) => keeper.isAsLeft()),
 
     restore() {
       refresh();
-      memory.recall(keepers);
+      const lost = memory.recall(keepers);
       const results = keepers.map((keeper) => ({ process: keeper.process, ...keeper.restore() }));
       memory.clear();
       forget();
-      const problems = results.flatMap((result) => refusals(result.process.name, [result]));
-      return { moved: results.reduce((sum, { moved }) => sum + moved, 0), problems };
+      const problems = [...lost, ...results.flatMap((result) => refusals(result.process.name, [result]))];
+      return { ...totals(results), problems };
     },
 
     restoreWithout(owned) {
       refresh();
       const results = keepers.map((keeper) => keeper.restoreWithout(owned));
       forget();
-      return { moved: results.reduce((sum, { moved }) => sum + moved, 0), problems: [] };
+      return { ...totals(results), problems: [] };
     },
 
     leave() {
       forget();
-      return { moved: 0, problems: [] };
+      return { moved: 0, displaced: 0, problems: [] };
     },
 
     async vacate(cpus, otherwise, signal) {
@@ -193,6 +213,9 @@ export function createCrew(deps: CrewDeps): Crew {
       refresh();
       return keepers.map((keeper) => ({ ...keeper.process, threads: keeper.describe() }));
     },
+
+    isStarting: () => isStarting,
+    unmanaged: () => missing.map(notManaged),
   };
 }
 
@@ -200,7 +223,25 @@ function isSame(a: OvsProcess, b: OvsProcess): boolean {
   return a.pid === b.pid && a.start === b.start && a.role === b.role;
 }
 
-const isTroubled = ({ clipped, errors }: PassResult): boolean => clipped > 0 || errors.length > 0;
+/** The CPUs of the machine's first process, which services inherit that have no setting of their own. */
+function unconfined(affinity: Affinity): CpuSet | undefined {
+  try {
+    return CpuSet.fromWords(affinity.get(1));
+  } catch (error) {
+    if (error instanceof SyscallError) return undefined;
+    throw error;
+  }
+}
+
+function totals(results: readonly PassResult[]): Pick<CrewResult, 'moved' | 'displaced'> {
+  return {
+    moved: results.reduce((sum, { moved }) => sum + moved, 0),
+    displaced: results.reduce((sum, { displaced }) => sum + displaced, 0),
+  };
+}
+
+const isTroubled = ({ clipped, errors, displaced }: PassResult): boolean =>
+  clipped > 0 || errors.length > 0 || displaced > 0;
 
 /** Moves a process's threads off the CPUs; names those that are still there. */
 function leave(keeper: Keeper, cpus: CpuSet, otherwise: CpuSet): string[] {

@@ -1,8 +1,8 @@
 import { type Stats, statSync } from 'node:fs';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { quote } from '../../model/errors.ts';
 import { readBounded } from '../bounded-file.ts';
-import { commandLineOf, commOf, identityOf, parentOf, startOf } from '../processes/proc.ts';
+import { commandLineOf, commOf, identityOf, parentOf, processIds, startOf } from '../processes/proc.ts';
 
 /** The daemons whose threads are managed, by the names of their pidfiles and of their main threads. */
 export const OVS_DAEMONS = ['ovs-vswitchd', 'ovsdb-server'] as const;
@@ -21,6 +21,8 @@ export interface OvsProcess {
 /** Why a daemon is not managed: `absent` (no pidfile, or nobody has that pid), `stale` (somebody else has it). */
 export interface MissingDaemon {
   readonly name: OvsDaemonName;
+  /** What its pidfile says, if it says one. */
+  readonly pid?: number;
   readonly code: 'absent' | 'stale' | 'unreadable';
   readonly message: string;
 }
@@ -30,8 +32,10 @@ export const isMissing = (found: OvsProcess | MissingDaemon): found is MissingDa
 export interface FoundProcesses {
   readonly processes: readonly OvsProcess[];
   readonly missing: readonly MissingDaemon[];
-  /** Whether anything was looked up anew since the last time. */
+  /** Whether the processes are others than the last time. */
   readonly changed: boolean;
+  /** Whether a parent has not shown yet whether it is a monitor: that shows soon, and nothing tells of it. */
+  readonly isStarting: boolean;
 }
 
 /**
@@ -39,7 +43,11 @@ export interface FoundProcesses {
  * that was killed, and its number may have gone to any other process since: the process must bear the daemon's name.
  */
 export function findDaemons(rundir: string): (OvsProcess | MissingDaemon)[] {
-  return OVS_DAEMONS.flatMap<OvsProcess | MissingDaemon>((name) => readPidfile(join(rundir, `${name}.pid`), name));
+  return OVS_DAEMONS.flatMap<OvsProcess | MissingDaemon>((name) => {
+    const found = readPidfile(join(rundir, `${name}.pid`), name);
+    if (!('daemon' in found)) return found;
+    return found.parent.monitor === undefined ? found.daemon : [found.daemon, found.parent.monitor];
+  });
 }
 
 export interface DaemonFinder {
@@ -49,7 +57,10 @@ export interface DaemonFinder {
   isAsFound(): boolean;
 }
 
-/** The same, again and again. A monitor whose daemon is down stays found, as the next daemon will be its child. */
+/**
+ * The same, again and again. A monitor whose daemon is down stays found, as the next daemon will be its child; one that
+ * is first met while its daemon is down is looked for by the process id that it shows.
+ */
 export function createDaemonFinder(rundir: string): DaemonFinder {
   const lookups = OVS_DAEMONS.map((name) => createLookup(join(rundir, `${name}.pid`), name));
   return {
@@ -59,6 +70,7 @@ export function createDaemonFinder(rundir: string): DaemonFinder {
         processes: found.flatMap(({ processes }) => processes),
         missing: found.flatMap(({ missing }) => missing),
         changed: found.some(({ changed }) => changed),
+        isStarting: found.some(({ isStarting }) => isStarting),
       };
     },
     isAsFound: () => lookups.every((lookup) => lookup.isAsFound()),
@@ -68,6 +80,8 @@ export function createDaemonFinder(rundir: string): DaemonFinder {
 function createLookup(file: string, name: OvsDaemonName): DaemonFinder {
   /** The pidfile that led to the processes, or that there was none; undefined where another look may find more. */
   let before: { readonly pidfile: Stats | undefined } | undefined;
+  /** The process id of a daemon that is down whose monitor was looked for. */
+  let searched: number | undefined;
   let identities: readonly (number | undefined)[] = [];
   let processes: readonly OvsProcess[] = [];
 
@@ -84,20 +98,27 @@ function createLookup(file: string, name: OvsDaemonName): DaemonFinder {
     find() {
       const pidfile = statOf(file);
       if (pidfile !== undefined && isSamePidfile(pidfile) && areAlive())
-        return { processes, missing: [], changed: false };
+        return { processes, missing: [], changed: false, isStarting: false };
       const found = readPidfile(file, name);
-      if (Array.isArray(found)) {
-        processes = found;
-        identities = found.map(({ pid }) => identityOf(pid));
-        before = pidfile && { pidfile };
-        return { processes, missing: [], changed: true };
+      if ('daemon' in found) {
+        const { daemon, parent } = found;
+        const same = processes.map(keyOf).join();
+        processes = parent.monitor === undefined ? [daemon] : [daemon, parent.monitor];
+        identities = processes.map(({ pid }) => identityOf(pid));
+        before = parent.isKnown && pidfile !== undefined ? { pidfile } : undefined;
+        searched = undefined;
+        return { processes, missing: [], changed: processes.map(keyOf).join() !== same, isStarting: !parent.isKnown };
       }
       before = pidfile === undefined ? { pidfile } : undefined;
       const remaining = processes.filter(({ role, pid, start }) => role === 'monitor' && startOf(pid) === start);
-      const changed = remaining.length !== processes.length;
+      if (remaining.length === 0 && found.pid !== undefined && found.pid !== searched) {
+        searched = found.pid;
+        remaining.push(...monitorsOfEnded(name, found.pid));
+      }
+      const changed = remaining.map(keyOf).join() !== processes.map(keyOf).join();
       processes = remaining;
       identities = remaining.map(({ pid }) => identityOf(pid));
-      return { processes, missing: [found], changed };
+      return { processes, missing: [found], changed, isStarting: false };
     },
   };
 }
@@ -115,7 +136,13 @@ export function readPid(file: string): number {
   return Number(text);
 }
 
-function readPidfile(file: string, name: OvsDaemonName): OvsProcess[] | MissingDaemon {
+/** A daemon, and what is known of its parent. */
+interface FoundDaemon {
+  readonly daemon: OvsProcess;
+  readonly parent: Parent;
+}
+
+function readPidfile(file: string, name: OvsDaemonName): FoundDaemon | MissingDaemon {
   let pid: number;
   try {
     pid = readPid(file);
@@ -126,13 +153,19 @@ function readPidfile(file: string, name: OvsDaemonName): OvsProcess[] | MissingD
     return { name, code, message: `${cause === undefined ? '' : `${file}: `}${why}${hint}` };
   }
   const comm = commOf(pid);
-  if (comm === undefined) return { name, code: 'absent', message: `${file} says ${pid}, but there is no such process` };
-  if (comm !== name) return { name, code: 'stale', message: `${file} says ${pid}, but that process is ${quote(comm)}` };
-  const monitor = monitorOf(name, pid);
-  const daemon: OvsProcess = { name, role: 'daemon', pid, start: startOf(pid) ?? 0 };
-  if (monitor === undefined) return [daemon];
-  return [daemon, { name, role: 'monitor', pid: monitor, start: startOf(monitor) ?? 0 }];
+  const missing = (code: MissingDaemon['code'], but: string): MissingDaemon => {
+    return { name, pid, code, message: `${file} says ${pid}, but ${but}` };
+  };
+  if (comm === undefined) return missing('absent', 'there is no such process');
+  if (comm !== name) return missing('stale', `that process is ${quote(comm)}`);
+  return { daemon: processOf(name, 'daemon', pid), parent: parentOfDaemon(name, pid) };
 }
+
+function processOf(name: OvsDaemonName, role: OvsProcess['role'], pid: number): OvsProcess {
+  return { name, role, pid, start: startOf(pid) ?? 0 };
+}
+
+const keyOf = ({ role, pid, start }: OvsProcess): string => `${role} ${pid} ${start}`;
 
 function statOf(file: string): Stats | undefined {
   try {
@@ -142,12 +175,39 @@ function statOf(file: string): Stats | undefined {
   }
 }
 
+interface Parent {
+  readonly monitor: OvsProcess | undefined;
+  /** Whether that is final: a starting monitor or detaching parent is the same program and has not named itself yet. */
+  readonly isKnown: boolean;
+}
+
+const titleOf = (name: OvsDaemonName): string => `${name}: monitoring pid `;
+
 /**
- * The parent that watches over a daemon started with --monitor. It calls itself after what it does.
- * Source: monitor_daemon in lib/daemon-unix.c of Open vSwitch.
+ * The parent that watches over a daemon started with --monitor. It shows what it does as its command line, but only
+ * after its daemon has written the pidfile; until then it bears its program's name, then `monitor`.
+ * Source: fork_and_wait_for_startup and monitor_daemon in lib/daemon-unix.c of Open vSwitch.
  */
-function monitorOf(name: OvsDaemonName, pid: number): number | undefined {
+function parentOfDaemon(name: OvsDaemonName, pid: number): Parent {
   const parent = parentOf(pid);
-  if (parent === undefined || parent <= 1) return undefined;
-  return commandLineOf(parent)?.startsWith(`${name}: monitoring pid `) === true ? parent : undefined;
+  if (parent === undefined) return { monitor: undefined, isKnown: false };
+  if (parent <= 1) return { monitor: undefined, isKnown: true };
+  const line = commandLineOf(parent);
+  const comm = commOf(parent);
+  const isTitled = line?.startsWith(titleOf(name)) === true;
+  const isUntitled =
+    !isTitled && (comm === name || comm === 'monitor' || basename(line?.split(' ', 1)[0] ?? '') === name);
+  return {
+    monitor: isTitled || isUntitled ? processOf(name, 'monitor', parent) : undefined,
+    isKnown: line !== undefined && comm !== undefined && !isUntitled,
+  };
+}
+
+/** Looks through the process table for who says that it monitors a process that has ended. */
+function monitorsOfEnded(name: OvsDaemonName, ended: number): OvsProcess[] {
+  const title = `${titleOf(name)}${ended} `;
+  return processIds()
+    .filter((pid) => commandLineOf(pid)?.startsWith(title) === true)
+    .slice(0, 1)
+    .map((pid) => processOf(name, 'monitor', pid));
 }

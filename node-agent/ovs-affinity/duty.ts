@@ -5,6 +5,7 @@ import { createAffinity } from '../../native/affinity.ts';
 import { monotonicSeconds } from '../../runtime/time.ts';
 import { CHECKPOINT_FILE } from '../assignments/checkpoint.ts';
 import type { AgentParts, HostParts } from '../parts.ts';
+import { createCgroupTree } from '../processes/cgroup-tree.ts';
 import { bootId } from '../processes/proc.ts';
 import { procThreads } from '../processes/threads.ts';
 import { createAffinityEvents } from './affinity-events.ts';
@@ -33,6 +34,7 @@ export function createOvsDuty(
     growthDelay: config.ovsGrowthDelay,
     checkInterval: config.ovsCheckInterval,
     masksAtEnd: config.ovsMasksAtEnd,
+    containers: createCgroupTree(config.cgroupRoot).guaranteed,
     isolated: () => (config.ovsIsolated === 'leave' ? facts.known()?.isolated : undefined) ?? CpuSet.EMPTY,
     pmdMask: () => networks.view().pmdCpus,
     onPmdMask: networks.subscribe,

@@ -21,7 +21,7 @@ export interface Allowance {
  * What is free without what is left out. Isolated CPUs are left out only where others remain, and so are those of poll
  * mode drivers: a switch without any CPU would be worse than one on CPUs that somebody wanted to have quiet.
  */
-export function allowance({ free, owned, problems }: AssignmentsView, { pmd, isolated, vacated }: LeftOut): Allowance {
+export function allowance({ free, owned, holds }: AssignmentsView, { pmd, isolated, vacated }: LeftOut): Allowance {
   const why: string[] = [];
   const say = (cpus: CpuSet, text: string) => {
     if (!cpus.isEmpty) why.push(`${cpus}: ${text}`);
@@ -30,10 +30,10 @@ export function allowance({ free, owned, problems }: AssignmentsView, { pmd, iso
   say(vacated.minus(owned), 'vacated for a container that starts');
   say(pmd, 'poll mode drivers');
   if (free === undefined) {
-    why.push(`only owned CPUs are left, since who owns which is not known yet: ${problems.join('; ')}`);
+    why.push(`only owned CPUs are left, since who owns which is not known yet: ${holds.join('; ')}`);
     return { cpus: undefined, why };
   }
-  if (problems.length > 0) why.push(`nothing is taken, since not all is known: ${problems.join('; ')}`);
+  if (holds.length > 0) why.push(`nothing is taken, since not all is known: ${holds.join('; ')}`);
   const clear = free.minus(vacated);
   const open = clear.minus(pmd);
   if (open.isEmpty) return { cpus: clear, why };

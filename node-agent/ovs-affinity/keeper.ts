@@ -17,6 +17,8 @@ export interface PassResult {
   readonly threads: number;
   /** Threads whose mask was changed. */
   readonly moved: number;
+  /** Threads that were elsewhere than the last pass had left them: another process sets their CPUs. */
+  readonly displaced: number;
   /** Threads that the kernel holds on fewer CPUs than they should have (their cpuset is smaller). */
   readonly clipped: number;
   /** errno names of refused changes. A thread that ended meanwhile is none. */
@@ -43,10 +45,10 @@ export interface KeeperDeps {
 
 /** Rounds in one pass for threads born while it runs; a round without news ends it. */
 const MOST_ROUNDS = 5;
-/** Threads that one glance asks for, beside the main thread: a few, so that an idle node costs next to nothing. */
-const GLANCE = 8;
+/** Looks that it takes to see every thread. The main thread is part of each; one call for each thread is what it costs. */
+const LOOKS_FOR_ALL = 2;
 
-const NOTHING_DONE: PassResult = { threads: 0, moved: 0, clipped: 0, errors: [] };
+const NOTHING_DONE: PassResult = { threads: 0, moved: 0, displaced: 0, clipped: 0, errors: [] };
 
 /** Keeps the threads of one process where they should be, and gives them back what they had. */
 export interface Keeper {
@@ -57,7 +59,7 @@ export interface Keeper {
   pmdCpus(): CpuSet;
   /** Brings every thread to the goal. A thread that is there already costs one call that changes nothing. */
   apply(goal: Goal): PassResult;
-  /** What a few calls tell: the number of threads, the main thread and some of the others, in turns. */
+  /** Whether the number of threads, the main thread and half of the others, in turns, are as the last pass left them. */
   isAsLeft(): boolean;
   /** Threads, poll mode drivers aside, that may run on one of the CPUs now. */
   threadsOn(cpus: CpuSet): number[];
@@ -110,7 +112,7 @@ export function createKeeper(process: OvsProcess, deps: KeeperDeps): Keeper {
     }
     mover.forgetOthers(tids);
     for (const tid of pmd) mover.see(tid);
-    return { threads: done.size, moved, ...mover.trouble() };
+    return { threads: done.size, moved, displaced: mover.takeDisplaced(), ...mover.trouble() };
   };
 
   return {
@@ -144,7 +146,7 @@ export function createKeeper(process: OvsProcess, deps: KeeperDeps): Keeper {
       identity = now.identity;
       if (now.count !== tids.length || (before !== undefined && before !== identity)) return false;
       if (!mover.isAsSeen(pid)) return false;
-      for (let i = 0; i < Math.min(GLANCE, tids.length); i++) {
+      for (let i = 0; i < Math.ceil(tids.length / LOOKS_FOR_ALL); i++) {
         cursor = (cursor + 1) % tids.length;
         const tid = tids[cursor];
         if (tid !== undefined && tid !== pid && !mover.isAsSeen(tid)) return false;

@@ -32,6 +32,8 @@ export interface MasksFile {
   load(): SavedProcess[];
   /** Must be done before the first mask is changed. An empty list removes the file. @throws MasksFileError */
   save(processes: readonly SavedProcess[]): void;
+  /** Keeps a file that cannot be used for people to look at, out of the way. @returns its new path, if that worked */
+  putAside(): string | undefined;
 }
 
 const cpus = z.string().transform((text) => CpuSet.parse(text));
@@ -66,6 +68,15 @@ export function createMasksFile(path: string, bootId: string): MasksFile {
       return saved.processes.map(({ main, odd, ...process }) => ({ ...process, originals: { main, odd } }));
     },
 
+    putAside() {
+      try {
+        renameSync(path, `${path}.corrupt`);
+        return `${path}.corrupt`;
+      } catch {
+        return undefined;
+      }
+    },
+
     save(processes) {
       try {
         if (processes.length === 0) return rmSync(path, { force: true });
@@ -89,6 +100,6 @@ function parse(path: string, text: string): z.infer<typeof schema> {
   try {
     return schema.parse(JSON.parse(text));
   } catch (error) {
-    throw new MasksFileError(path, 'holds no masks, whatever was saved is lost', { cause: error });
+    throw new MasksFileError(path, 'holds no masks that can be read, what was saved is lost', { cause: error });
   }
 }

@@ -1,31 +1,51 @@
+import type { CpuSet } from '../../model/cpu-set.ts';
 import type { OvsProcess } from './daemons.ts';
 import type { Keeper } from './keeper.ts';
 import type { MasksFile, SavedProcess } from './masks-file.ts';
 import type { Originals } from './originals.ts';
 import type { Problem } from './problems.ts';
 
-/** What each process's threads are to be given back, in the keepers and on disk. */
+/**
+ * What each process's threads are to be given back, in the keepers and on disk. Where the saved masks are lost, the masks
+ * that threads have may be those that an agent set: they are given back what a process starts with that has no setting of
+ * its own, the CPUs of the machine's first process.
+ */
 export interface Memory {
-  /** Lets keepers that remember nothing yet do so. @returns why it could not be saved, if it could not */
-  remember(keepers: readonly Keeper[]): Problem | undefined;
-  /** Gives keepers what an agent before this one saved, and no more. */
-  recall(keepers: readonly Keeper[]): void;
+  /** Lets keepers that remember nothing yet do so. @returns what was lost, and why nothing can be saved */
+  remember(keepers: readonly Keeper[]): readonly Problem[];
+  /** Gives keepers what an agent before this one saved, and no more. @returns what was lost */
+  recall(keepers: readonly Keeper[]): readonly Problem[];
   clear(): void;
 }
 
-/** @param startOf when the process with that id was started; undefined if there is none */
-export function createMemory(file: MasksFile, startOf: (pid: number) => number | undefined): Memory {
+export interface MemoryDeps {
+  readonly file: MasksFile;
+  /** When the process with that id was started; undefined if there is none. */
+  readonly startOf: (pid: number) => number | undefined;
+  /** CPUs of a process that nobody has confined. */
+  readonly unconfined: () => CpuSet;
+}
+
+export function createMemory({ file, startOf, unconfined }: MemoryDeps): Memory {
   /** Read once, when it is first needed; from then on what is in memory is newer. */
   let saved: readonly SavedProcess[] | undefined;
-  let problem: Problem | undefined;
-  const failed = (error: unknown): Problem => ({ cause: 'masks-file', text: (error as Error).message });
+  /** What was saved is lost; true until the masks have been given back. */
+  let lost: Problem | undefined;
+  let unsaved: Problem | undefined;
+  const failed = (text: string): Problem => ({ cause: 'masks-file', text });
+  const problems = () => [lost, unsaved].filter((problem) => problem !== undefined);
 
   const load = (): readonly SavedProcess[] => {
     if (saved !== undefined) return saved;
     try {
       saved = file.load();
     } catch (error) {
-      problem = failed(error);
+      const cpus = unconfined();
+      const aside = file.putAside();
+      lost = failed(
+        `${(error as Error).message}${aside === undefined ? '' : ` (kept as ${aside})`}: once turned off, threads get ` +
+          `the CPUs of the machine’s first process (${cpus.brief}); restart Open vSwitch for those of its unit`,
+      );
       saved = [];
     }
     return saved;
@@ -35,18 +55,23 @@ export function createMemory(file: MasksFile, startOf: (pid: number) => number |
     saved = processes;
     try {
       file.save(processes);
-      problem = undefined;
+      unsaved = undefined;
     } catch (error) {
-      problem = failed(error);
+      unsaved = failed((error as Error).message);
     }
   };
 
+  /** Whether there were processes to remember: one that is first seen later was started since, on CPUs of its own. */
+  let hasMet = false;
+  const assumed = (): Originals | undefined =>
+    lost === undefined || hasMet ? undefined : { main: unconfined(), odd: [] };
+
   return {
     remember(keepers) {
-      if (keepers.every(({ originals }) => originals !== undefined)) return problem;
+      if (keepers.every(({ originals }) => originals !== undefined)) return problems();
       const before = load();
       for (const keeper of keepers) {
-        if (keeper.originals === undefined) keeper.remember(knownOf(keeper.process, keepers, before));
+        if (keeper.originals === undefined) keeper.remember(knownOf(keeper.process, keepers, before) ?? assumed());
       }
       const known = keepers.flatMap(({ process, originals }) =>
         originals === undefined ? [] : [{ ...process, originals }],
@@ -54,17 +79,21 @@ export function createMemory(file: MasksFile, startOf: (pid: number) => number |
       // A monitor is not found while its daemon is down, and what it had is what the next daemon is to have.
       const others = before.filter(({ pid, start }) => !known.some((one) => one.pid === pid) && startOf(pid) === start);
       save([...known, ...others]);
-      return problem;
+      hasMet = true;
+      return problems();
     },
     recall(keepers) {
       const before = load();
       for (const keeper of keepers) {
-        const known = knownOf(keeper.process, keepers, before);
+        const known = knownOf(keeper.process, keepers, before) ?? assumed();
         if (keeper.originals === undefined && known !== undefined) keeper.remember(known);
       }
+      return problems();
     },
     clear() {
-      if (load().length > 0 || problem !== undefined) save([]);
+      if (load().length > 0 || problems().length > 0) save([]);
+      lost = undefined;
+      hasMet = false;
     },
   };
 }

@@ -22,6 +22,7 @@ export function createMover(affinity: Affinity) {
   const settled = new Map<number, Settled>();
   const seen = new Map<number, CpuSet>();
   const setOf = createSets();
+  let displaced = 0;
   let asWords: { readonly target: CpuSet; readonly words: Uint32Array } | undefined;
 
   /** Undefined if the thread ended meanwhile. */
@@ -50,10 +51,13 @@ export function createMover(affinity: Affinity) {
     see,
     /** @returns whether the thread was changed */
     move(tid: number, targetOf: TargetOf): boolean {
+      const left = seen.get(tid);
       const mask = see(tid);
       if (mask === undefined) return false;
+      const isDisplaced = left !== undefined && !mask.equals(left);
       const target = targetOf(mask, tid);
       if (mask.equals(target)) {
+        if (isDisplaced) displaced++;
         settled.delete(tid);
         return false;
       }
@@ -67,9 +71,18 @@ export function createMover(affinity: Affinity) {
         return false;
       }
       const effective = see(tid) ?? target;
-      if (effective.equals(target)) settled.delete(tid);
-      else settled.set(tid, { target, effective });
+      if (effective.equals(target)) {
+        // Where the kernel does not take the target, it is a cpuset that has changed the mask.
+        if (isDisplaced) displaced++;
+        settled.delete(tid);
+      } else settled.set(tid, { target, effective });
       return !effective.equals(mask);
+    },
+    /** Threads that were elsewhere than they had been left, since this was last asked. */
+    takeDisplaced(): number {
+      const count = displaced;
+      displaced = 0;
+      return count;
     },
     isAsSeen(tid: number): boolean {
       const mask = current(tid);

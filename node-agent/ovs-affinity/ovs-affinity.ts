@@ -2,9 +2,10 @@ import type { CpuSet } from '../../model/cpu-set.ts';
 import type { Assignments } from '../assignments/assignments.ts';
 import { createGuard, untilAborted } from '../duty.ts';
 import { watchDirectory } from '../watch-directory.ts';
+import { createContention } from './contention.ts';
 import { type CrewDeps, createCrew } from './crew.ts';
 import { isEnabled, watchEnabler } from './enabler.ts';
-import { pollsOwned } from './problems.ts';
+import { foreignWriter, type Problem, pollsOwned } from './problems.ts';
 import { type OvsStatus, statusOf } from './status.ts';
 import { createTargets, type TargetsDeps } from './targets.ts';
 import { createTeller, type TellerDeps } from './tell.ts';
@@ -30,9 +31,16 @@ export interface OvsAffinity {
   vacate(cpus: CpuSet, signal?: AbortSignal): Promise<void>;
   /** CPUs of OVS's poll mode driver threads, as of the last pass; empty while not enabled. */
   pmdCpus(): CpuSet;
+  /** What keeps threads from where they should be; empty while not enabled. */
+  problems(): readonly string[];
+  /** Calls the listener when `problems` has changed. @returns a function that ends that */
+  subscribe(listener: () => void): () => void;
   /** For people: every thread, where it may run, where it should and why. */
   status(): OvsStatus;
 }
+
+/** Seconds to the look that tells a single command from a program that goes on, and finds a monitor that has started. */
+const LOOK_AGAIN = 1;
 
 /**
  * States: off, until the enabler file is there and not empty; on, until it is not, or the duty ends. The first pass of
@@ -50,7 +58,24 @@ export function createOvsAffinity(deps: OvsAffinityDeps): OvsAffinity {
   /** The end of a growth's wait, under the guard of the run that is on. */
   let grow = () => {};
   const targets = createTargets(deps, () => grow());
+  const contention = createContention(deps.now);
+  /** Whether the last pass left the exact set to another writer. */
+  let yields = false;
+  /** A look that is made soon, under the guard of the run that is on. */
+  let lookAgain = () => {};
+  let again: NodeJS.Timeout | undefined;
+  const listeners = new Set<() => void>();
   let enabled = false;
+
+  const changed = () => {
+    for (const listener of listeners) listener();
+  };
+
+  const say = (problems: readonly Problem[]) => {
+    const before = tell.current;
+    tell.problems(problems);
+    if (problems.map(({ text }) => text).join() !== before.map(({ text }) => text).join()) changed();
+  };
 
   /** `at`: when this process heard of what makes the pass necessary, in monotonic milliseconds. */
   const pass = (at: number, mayGrow = false) => {
@@ -58,17 +83,39 @@ export function createOvsAffinity(deps: OvsAffinityDeps): OvsAffinity {
     const view = assignments.view();
     crew.look();
     const pmd = crew.pmdCpus();
-    const goal = targets.goal(view, pmd, mayGrow);
-    const { moved, problems } = crew.apply(goal);
+    yields = contention.isContended;
+    const goal = yields ? targets.ownedOnly(view, pmd) : targets.goal(view, pmd, mayGrow);
+    const { moved, displaced, problems } = crew.apply(goal);
+    contention.note(displaced);
+    metrics.ovsContended.set(contention.isContended ? 1 : 0);
+    if (contention.isSuspected || crew.isStarting()) lookAgainSoon();
     tell.moved(goal, moved, view, at);
     const polled = pmd.intersect(view.owned);
-    tell.problems(polled.isEmpty ? problems : [...problems, pollsOwned(polled)]);
+    say([
+      ...problems,
+      ...(polled.isEmpty ? [] : [pollsOwned(polled)]),
+      ...(contention.isContended ? [foreignWriter(enablerFile)] : []),
+    ]);
     tell.reserved(view.reserved);
   };
 
+  /** A daemon's start, and a thread moved by hand or by a program, are told apart within seconds, not a tick later. */
+  const lookAgainSoon = () => {
+    if (again !== undefined) return;
+    again = setTimeout(() => {
+      again = undefined;
+      lookAgain();
+    }, LOOK_AGAIN * 1000);
+  };
+
   const reset = () => {
+    clearTimeout(again);
+    again = undefined;
+    metrics.ovsContended.set(0);
+    yields = false;
     targets.reset();
     tell.reset();
+    changed();
   };
 
   const disable = () => {
@@ -110,8 +157,9 @@ export function createOvsAffinity(deps: OvsAffinityDeps): OvsAffinity {
   const tick = () => {
     look();
     if (!enabled) return;
-    tell.unknown(assignments.view().problems);
-    if (!targets.isDue() && crew.isAsLeft()) return;
+    tell.unknown(targets.heldBack);
+    const isOver = yields && !contention.isContended;
+    if (!isOver && !targets.isDue() && crew.isAsLeft()) return;
     crew.seeMachine();
     pass(performance.now());
   };
@@ -120,6 +168,7 @@ export function createOvsAffinity(deps: OvsAffinityDeps): OvsAffinity {
     async run(signal) {
       const guard = createGuard();
       grow = guard(() => pass(performance.now(), true));
+      lookAgain = guard(tick);
       look();
       // What an agent before this one did is undone here, should the feature have been turned off meanwhile.
       if (!enabled) disable();
@@ -153,6 +202,14 @@ export function createOvsAffinity(deps: OvsAffinityDeps): OvsAffinity {
     },
 
     pmdCpus: () => crew.pmdCpus(),
-    status: () => statusOf({ enabled, enablerFile, crew, targets, problems: tell.current.map(({ text }) => text) }),
+    problems: () => tell.current.map(({ text }) => text),
+    subscribe(listener) {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+    status: () => {
+      const { sources } = assignments.view();
+      return statusOf({ enabled, enablerFile, crew, targets, sources, problems: tell.current });
+    },
   };
 }

@@ -36,6 +36,15 @@ export function nowhereToGo(only: CpuSet): Problem {
   return { cause: 'no-cpu', text };
 }
 
+/** Two writers of the same masks: which process the other is, the kernel does not say. */
+export function foreignWriter(enablerFile: string): Problem {
+  const text =
+    'another process sets the CPUs of Open vSwitch’s threads too: until it stops, threads are only moved off owned CPUs. ' +
+    `ovnkube-node does so where ${enablerFile} is not empty: turn one of the two off, or use --ovs-enabler`;
+  return { cause: FOREIGN_WRITER, text };
+}
+export const FOREIGN_WRITER = 'foreign-writer';
+
 /** Poll mode drivers are where their mask puts them, whatever the kubelet gives away. */
 export function pollsOwned(cpus: CpuSet): Problem {
   const text = `poll mode drivers run on CPUs ${cpus.brief}, which containers own: reserve the CPUs of pmd-cpu-mask (reservedSystemCPUs)`;

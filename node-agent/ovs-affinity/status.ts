@@ -1,4 +1,6 @@
+import type { AssignmentsView } from '../assignments/view.ts';
 import type { Crew } from './crew.ts';
+import type { Problem } from './problems.ts';
 import type { Targets } from './targets.ts';
 
 /** One thread, for people and for JSON. */
@@ -20,6 +22,8 @@ export interface OvsStatus {
   readonly wanted: string | null;
   readonly why: readonly string[];
   readonly problems: readonly string[];
+  /** Where it is known from who owns which CPUs, and what is wrong with a source; null where nothing is. */
+  readonly sources: readonly { readonly name: string; readonly problem: string | null }[];
   readonly processes: readonly {
     readonly name: string;
     readonly role: string;
@@ -31,21 +35,34 @@ export interface OvsStatus {
 export interface StatusParts {
   readonly enabled: boolean;
   readonly enablerFile: string;
-  readonly crew: Pick<Crew, 'describe' | 'machine'>;
-  readonly targets: Pick<Targets, 'wanted' | 'why'>;
-  readonly problems: readonly string[];
+  readonly crew: Pick<Crew, 'describe' | 'machine' | 'unmanaged'>;
+  readonly targets: Pick<Targets, 'wanted' | 'why' | 'readsContainers'>;
+  readonly sources: AssignmentsView['sources'];
+  /** Of the last pass. */
+  readonly problems: readonly Problem[];
 }
 
 /** What `plumbline ovs status` shows. Reads every thread's mask now; changes none. */
-export function statusOf({ enabled, enablerFile, crew, targets, problems }: StatusParts): OvsStatus {
+export function statusOf({ enabled, enablerFile, crew, targets, sources, problems }: StatusParts): OvsStatus {
+  const processes = crew.describe();
+  // A daemon may have ended since the last pass.
+  const texts = [...problems, ...(enabled ? crew.unmanaged() : [])].map(({ text }) => text);
   const here = targets.wanted?.intersect(crew.machine()).toString() ?? null;
   return {
     enabled,
     enablerFile,
     wanted: targets.wanted?.toString() ?? null,
     why: targets.why,
-    problems,
-    processes: crew.describe().map(({ name, role, pid, threads }) => ({
+    problems: [...new Set(texts)],
+    sources: [
+      { name: 'cpu_manager_state', problem: sources.checkpoint ?? null },
+      { name: 'PodResources', problem: sources.podResources ?? null },
+      {
+        name: 'cgroups',
+        problem: targets.readsContainers ? null : 'the kubelet’s cgroups are not found (--cgroup-root)',
+      },
+    ],
+    processes: processes.map(({ name, role, pid, threads }) => ({
       name,
       role,
       pid,

@@ -1,13 +1,14 @@
-import { type CpuSet, unionOf } from '../../model/cpu-set.ts';
+import { CpuSet, unionOf } from '../../model/cpu-set.ts';
 import type { AssignmentsView } from '../assignments/view.ts';
-import { allowance, step } from './goal.ts';
+import { type ConfirmationDeps, createConfirmation } from './confirmation.ts';
+import { allowance, type LeftOut, step } from './goal.ts';
 import { createGrowth } from './growth.ts';
 import type { Goal } from './keeper.ts';
 
 /** Seconds that vacated CPUs are kept clear while no source says yet that somebody owns them. */
 const VACATED_FOR = 10;
 
-export interface TargetsDeps {
+export interface TargetsDeps extends ConfirmationDeps {
   /** Seconds that newly free CPUs are left alone, so that many growths become one. 0 takes them at once. */
   readonly growthDelay: number;
   /** CPUs to leave out because they are isolated. */
@@ -15,14 +16,14 @@ export interface TargetsDeps {
   /** CPUs that the switch's configuration gives to poll mode drivers. */
   readonly pmdMask: () => CpuSet;
   readonly machine: () => CpuSet;
-  /** Monotonic milliseconds. */
-  readonly now: () => number;
 }
 
 /** Where the threads should be, from pass to pass. */
 export interface Targets {
   /** @param pmdThreads CPUs that poll mode driver threads are on */
   goal(view: AssignmentsView, pmdThreads: CpuSet, mayGrow: boolean): Goal;
+  /** Off the owned CPUs and no more: the rest is left to another writer. */
+  ownedOnly(view: AssignmentsView, pmdThreads: CpuSet): Goal;
   /** Keeps the CPUs clear from now on. They come back as any others do: late, and only if they are nobody's. */
   vacate(cpus: CpuSet): void;
   /** Where a thread goes that must leave the CPUs and was on no other. */
@@ -32,6 +33,10 @@ export interface Targets {
   /** The set of the last goal, and why it is that one. */
   readonly wanted: CpuSet | undefined;
   readonly why: readonly string[];
+  /** Why the last goal takes no further CPUs, or fewer than the kubelet calls free. */
+  readonly heldBack: readonly string[];
+  /** Whether containers' cgroups can be read, to confirm that free CPUs are free. Looks now. */
+  readonly readsContainers: boolean;
   /** CPUs kept clear for containers that start. */
   readonly vacated: CpuSet;
   reset(): void;
@@ -42,6 +47,8 @@ export function createTargets(deps: TargetsDeps, onGrowth: () => void): Targets 
   const growth = createGrowth({ delay: deps.growthDelay, now: deps.now, onDue: onGrowth });
   let wanted: CpuSet | undefined;
   let why: readonly string[] = [];
+  let heldBack: readonly string[] = [];
+  const confirmation = createConfirmation(deps);
   let vacated: readonly { readonly cpus: CpuSet; readonly until: number }[] = [];
 
   const leftOut = (pmdThreads: CpuSet) => ({
@@ -50,19 +57,37 @@ export function createTargets(deps: TargetsDeps, onGrowth: () => void): Targets 
     vacated: unionOf(vacated.map(({ cpus }) => cpus)),
   });
 
+  const refresh = (view: AssignmentsView) => {
+    vacated = vacated.filter(({ cpus, until }) => until > deps.now() && !cpus.isSubsetOf(view.owned));
+    confirmation.see(view);
+    heldBack = view.holds;
+  };
+
+  /** Off all CPUs that are or may be somebody's. */
+  const avoiding = (view: AssignmentsView, out: LeftOut, held = CpuSet.EMPTY): Goal => {
+    const avoid = unionOf([view.owned, out.vacated, held]);
+    return { avoid, otherwise: deps.machine().minus(avoid).minus(out.pmd) };
+  };
+
   return {
     goal(view, pmdThreads, mayGrow) {
-      vacated = vacated.filter(({ cpus, until }) => until > deps.now() && !cpus.isSubsetOf(view.owned));
+      refresh(view);
       const out = leftOut(pmdThreads);
       const allowed = allowance(view, out);
       why = allowed.why;
-      if (allowed.cpus === undefined) {
-        const avoid = view.owned.union(out.vacated);
-        return { avoid, otherwise: deps.machine().minus(avoid).minus(out.pmd) };
-      }
-      const isKnown = view.problems.length === 0;
+      if (allowed.cpus === undefined) return avoiding(view, out);
+      const isKnown = view.holds.length === 0;
       const growsNow = isKnown && (mayGrow || deps.growthDelay === 0);
-      const { now, later } = step(growsNow ? undefined : wanted, allowed.cpus);
+      const { now: next, later } = step(growsNow ? undefined : wanted, allowed.cpus);
+      const gain = next.minus(wanted ?? CpuSet.EMPTY);
+      const held = gain.isEmpty ? gain : confirmation.held(gain, view);
+      const now = next.minus(held);
+      if (!held.isEmpty) {
+        const text = `${held.brief}: the kubelet calls them free, but containers that hold them may still run`;
+        why = [...why, text];
+        heldBack = [...heldBack, text];
+        if (now.isEmpty) return avoiding(view, out, held);
+      }
       wanted = now;
       // What became free before a source was lost may have been taken since: it is waited for anew when all is known.
       if (later === undefined || !isKnown) growth.cancel();
@@ -71,6 +96,14 @@ export function createTargets(deps: TargetsDeps, onGrowth: () => void): Targets 
         why = [...why, `${later.minus(now)}: free, taken after ${deps.growthDelay} s without further changes`];
       }
       return { only: now };
+    },
+
+    ownedOnly(view, pmdThreads) {
+      refresh(view);
+      growth.cancel();
+      wanted = undefined;
+      why = [`${view.owned}: owned by containers; the others are left to the other process that sets them`];
+      return avoiding(view, leftOut(pmdThreads));
     },
 
     vacate(cpus) {
@@ -88,17 +121,24 @@ export function createTargets(deps: TargetsDeps, onGrowth: () => void): Targets 
     get vacated() {
       return unionOf(vacated.map(({ cpus }) => cpus));
     },
-    isDue: () => vacated.some(({ until }) => until <= deps.now()),
+    isDue: () => confirmation.isDue() || vacated.some(({ until }) => until <= deps.now()),
     get wanted() {
       return wanted;
     },
     get why() {
       return why;
     },
+    get readsContainers() {
+      return deps.containers() !== undefined;
+    },
+    get heldBack() {
+      return heldBack;
+    },
     reset() {
       growth.cancel();
       wanted = undefined;
       why = [];
+      heldBack = [];
       vacated = [];
     },
   };

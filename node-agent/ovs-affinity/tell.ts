@@ -4,7 +4,7 @@ import type { AssignmentsView } from '../assignments/view.ts';
 import type { AgentMetrics } from '../metrics.ts';
 import type { AffinityEvents } from './affinity-events.ts';
 import type { Goal } from './keeper.ts';
-import type { Problem } from './problems.ts';
+import { FOREIGN_WRITER, type Problem } from './problems.ts';
 
 /** Tells people what was done and what could not be: in the log, as metrics and as Events. */
 export interface Teller {
@@ -69,7 +69,10 @@ export function createTeller({ log, metrics, events, assignedAt }: TellerDeps): 
         if (!before.some((one) => one.cause === cause)) metrics.ovsErrors.inc({ cause });
       }
       log.warn({ problems: texts }, 'ovs affinity is not complete');
-      events.incomplete(texts);
+      const contended = problems.filter(({ cause }) => cause === FOREIGN_WRITER);
+      for (const { text } of contended) events.contended(text);
+      const others = problems.filter(({ cause }) => cause !== FOREIGN_WRITER);
+      if (others.length > 0) events.incomplete(others.map(({ text }) => text));
     },
     unknown(problems) {
       if (problems.length > 0 && unknownBefore) events.held(problems);

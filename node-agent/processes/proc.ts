@@ -1,4 +1,4 @@
-import { statSync } from 'node:fs';
+import { readdirSync, statSync } from 'node:fs';
 import { readHead } from '../bounded-file.ts';
 
 /** Bytes of a file that are read; a command line is as long as a process likes. */
@@ -47,6 +47,11 @@ export function parentOf(pid: number): number | undefined {
  */
 export function identityOf(pid: number): number | undefined {
   return statSync(`/proc/${pid}`, { throwIfNoEntry: false })?.ino;
+}
+
+/** Ids of all processes. */
+export function processIds(): number[] {
+  return readdirSync('/proc').map(Number).filter(Number.isInteger);
 }
 
 /** The kernel's name for the time since the machine's last start. */

@@ -10,8 +10,8 @@ export function createReportDuty(
     client,
     nodeName,
     subscribe(listener) {
-      const ends = [assignments, networks, failures, refusals, ...(vms ? [vms] : [])].map((source) =>
-        source.subscribe(listener),
+      const ends = [assignments, networks, failures, refusals, ...(vms ? [vms] : []), ...(ovs ? [ovs] : [])].map(
+        (source) => source.subscribe(listener),
       );
       return () => {
         for (const end of ends) end();
@@ -32,6 +32,7 @@ export function createReportDuty(
         pmdCpus: ovs === undefined ? view.pmdCpus : view.pmdCpus.union(ovs.pmdCpus()),
         pinning: vms?.pinning() ?? [],
         refusals: refusals.current(),
+        ovsProblems: ovs?.problems() ?? [],
         failedDuties: [...failures.current].sort(),
       };
     },

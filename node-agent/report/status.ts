@@ -24,6 +24,8 @@ export interface ReportInputs {
   readonly pinning: readonly PinningState[];
   /** Containers that were kept from starting. */
   readonly refusals: readonly ClaimRefusal[];
+  /** What keeps Open vSwitch's threads from where they should be. */
+  readonly ovsProblems: readonly string[];
   /** Duties of the agent that failed and wait to be run again. */
   readonly failedDuties: readonly string[];
 }
@@ -82,6 +84,7 @@ function conditionsOf(inputs: ReportInputs): ConditionState[] {
     conditionOf('NetworkMapAgrees', 'Drift', networks.drift),
     conditionOf('UplinksUp', 'NoCarrier', [...networks.down].map(networkText)),
     conditionOf('NetworksPolledNear', 'NoPollingCPU', networks.unpolled),
+    conditionOf('OpenVswitchInPlace', 'Incomplete', inputs.ovsProblems),
     conditionOf(
       'DutiesRunning',
       'Failed',

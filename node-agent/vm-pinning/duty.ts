@@ -1,7 +1,7 @@
 import { createAffinity } from '../../native/affinity.ts';
 import type { AgentParts, HostParts } from '../parts.ts';
+import { createCgroupTree } from '../processes/cgroup-tree.ts';
 import { procThreads } from '../processes/threads.ts';
-import { createCgroupTree } from './cgroup-tree.ts';
 import { procProcesses } from './guest.ts';
 import { watchLaunchers } from './launchers.ts';
 import { createVmPinning, type VmPinning } from './vm-pinning.ts';

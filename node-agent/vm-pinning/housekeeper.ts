@@ -4,7 +4,7 @@ import { housekeeping } from '../../model/launcher/housekeeping.ts';
 import { ioThreadPins } from '../../model/launcher/io-pins.ts';
 import type { Affinity } from '../../native/affinity.ts';
 import { SyscallError } from '../../native/syscall-error.ts';
-import type { CgroupTree } from './cgroup-tree.ts';
+import type { CgroupTree } from '../processes/cgroup-tree.ts';
 import type { Guest, GuestThread } from './guest.ts';
 
 /** What became of the CPUs that are the emulator's. */

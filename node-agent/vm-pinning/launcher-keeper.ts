@@ -1,6 +1,6 @@
 import { CpuSet } from '../../model/cpu-set.ts';
 import type { Host } from '../../model/host.ts';
-import type { CgroupTree } from './cgroup-tree.ts';
+import type { CgroupTree } from '../processes/cgroup-tree.ts';
 import { findGuest, type Guest, type GuestParts, type GuestThread } from './guest.ts';
 import { createHousekeeper, type HousekeepingOutcome } from './housekeeper.ts';
 import type { Launcher } from './launchers.ts';

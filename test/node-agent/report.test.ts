@@ -46,6 +46,7 @@ const inputs: ReportInputs = {
   pmdCpus: CpuSet.EMPTY,
   pinning: [],
   refusals: [],
+  ovsProblems: [],
   failedDuties: [],
 };
 

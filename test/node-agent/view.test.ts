@@ -5,6 +5,7 @@ import { type Checkpoint, parseCheckpoint } from '../../node-agent/assignments/c
 import { joinNames } from '../../node-agent/assignments/names.ts';
 import {
   type AssignmentsView,
+  type Inputs,
   nextView,
   type PodResourcesAnswer,
   type Reading,
@@ -36,7 +37,11 @@ const view = (
   podResources: Reading<PodResourcesAnswer>,
   previous: AssignmentsView = UNKNOWN_VIEW,
   confirmed = true,
-) => nextView(previous, { online: set(online), checkpoint: checkpointReading, podResources, confirmed });
+  without: Partial<Pick<Inputs, 'alone' | 'configuredPolicy'>> = {},
+) => {
+  const base = { online: set(online), checkpoint: checkpointReading, podResources, confirmed };
+  return nextView(previous, { ...base, alone: false, configuredPolicy: undefined, ...without });
+};
 
 describe('who owns which CPUs', () => {
   // The table of the upstream feature: allocatable, reserved, exclusive CPUs in use, what is free for OVS.
@@ -133,6 +138,39 @@ describe('who owns which CPUs', () => {
     assert.equal(view('0-7', good(checkpoint('0-7')), listed, before, false).free?.toString(), '0-3');
     assert.equal(view('0-7', good(checkpoint('0-1', { u: '2-7' })), listed, before, false).free?.toString(), '0-1');
     assert.equal(view('0-7', good(checkpoint('0-7')), listed, before).free?.toString(), '0-7');
+  });
+});
+
+describe('the PodResources API alone, where there has been no checkpoint for long', () => {
+  const absent = failed<Checkpoint>(undefined);
+  const alone = (said: Reading<PodResourcesAnswer>, previous = UNKNOWN_VIEW, configuredPolicy?: string) =>
+    view('0-7', absent, said, previous, true, { alone: true, configuredPolicy });
+
+  it('allocatable and reserved CPUs without the listed ones are free; the missing source is still named', () => {
+    const now = alone(good(answer('2-7', { vm: '4-5' })));
+    assert.equal(now.free?.toString(), '0-3,6-7');
+    assert.deepEqual(now.holds, []);
+    assert.deepEqual(now.problems, ['gone']);
+    assert.equal(now.sources.checkpoint, 'gone');
+    assert.equal(now.sources.podResources, undefined);
+  });
+
+  it('a checkpoint that went away says nothing more of who owns what', () => {
+    const before = view('0-7', good(checkpoint('0-3', { u: '4-7' })), good(answer('0-7', { vm: '4-7' })));
+    const without = { alone: true, configuredPolicy: undefined };
+    const gone = failed(checkpoint('0-3', { u: '4-7' }));
+    assert.equal(view('0-7', gone, good(answer('0-7')), before, true, without).free?.toString(), '0-7');
+    assert.equal(view('0-7', gone, good(answer('0-7')), before).free?.toString(), '0-3', 'not for long yet');
+  });
+
+  it('the kubelet does not answer: held; nothing allocatable: held, unless its configuration says policy none', () => {
+    const before = alone(good(answer('2-7', { vm: '4-5' })));
+    assert.equal(alone(failed(answer('2-7')), before).free?.toString(), '0-3,6-7');
+    const starting = alone(good(answer('')), before);
+    assert.equal(starting.free?.toString(), '0-3,6-7');
+    assert.match(starting.holds.join(), /not started/);
+    assert.equal(alone(good(answer('')), UNKNOWN_VIEW, 'static').free, undefined);
+    assert.equal(alone(good(answer('')), UNKNOWN_VIEW, 'none').free?.toString(), '0-7');
   });
 });
 

@@ -17,6 +17,7 @@ const CONDITIONS: Readonly<Record<string, string>> = {
   NetworkMapAgrees: 'the network map wins over what is found; one of them is wrong',
   UplinksUp: 'no new pod of that network comes there',
   NetworksPolledNear: 'its packets cross NUMA nodes',
+  OpenVswitchInPlace: 'Open vSwitch may run on CPUs of VMs there, or on fewer than are free (docs/ovs.md)',
   DutiesRunning: 'a duty of the agent does not run',
 };
 

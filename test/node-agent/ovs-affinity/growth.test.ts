@@ -16,7 +16,7 @@ describe('growing late', () => {
   let targets: ReturnType<typeof createTargets>;
 
   const pass = (mayGrow = false) => {
-    const view = { ...UNKNOWN_VIEW, problems, free: cpus(free) };
+    const view = { ...UNKNOWN_VIEW, problems, holds: problems, free: cpus(free) };
     const goal = targets.goal(view, CpuSet.EMPTY, mayGrow);
     const text = 'only' in goal ? goal.only.toString() : `not ${goal.avoid}`;
     if (applied.at(-1) !== text) applied.push(text);
@@ -36,6 +36,7 @@ describe('growing late', () => {
         isolated: () => CpuSet.EMPTY,
         pmdMask: () => pmdMask,
         machine: () => cpus('0-15'),
+        containers: () => [],
         now: () => performance.now(),
       },
       () => pass(true),

@@ -23,6 +23,8 @@ function inputsOf({ online, policy = 'static', allocatable, shared, entries = []
   return {
     online: cpus(online),
     confirmed: true,
+    alone: false,
+    configuredPolicy: undefined,
     checkpoint: {
       value: { policy, defaultCpus: cpus(shared), entries: held, owned: unionOf(held.map((entry) => entry.cpus)) },
       problem: undefined,

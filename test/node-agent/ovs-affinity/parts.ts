@@ -37,7 +37,7 @@ export function countingAffinity(): Affinity & { sets: number } {
 
 /** A view of assignments that a test sets. */
 export function settableView(initial: Partial<AssignmentsView> = {}) {
-  let view: AssignmentsView = { ...UNKNOWN_VIEW, problems: [], ...initial };
+  let view: AssignmentsView = { ...UNKNOWN_VIEW, problems: [], holds: [], ...initial };
   const listeners = new Set<(view: AssignmentsView, at: number) => void>();
   return {
     view: () => view,
@@ -74,6 +74,7 @@ export function ovsParts(directory: string, changes: Partial<OvsAffinityDeps> = 
     growthDelay: 0,
     checkInterval: 5,
     masksAtEnd: 'leave',
+    containers: () => [],
     isolated: () => CpuSet.EMPTY,
     pmdMask: () => CpuSet.EMPTY,
     onPmdMask: () => () => {},

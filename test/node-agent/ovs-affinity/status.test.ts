@@ -20,6 +20,10 @@ const EXAMPLE: OvsStatus = {
   wanted: '0-3',
   why: ['4-7: owned by containers', '8: poll mode drivers'],
   problems: [],
+  sources: [
+    { name: 'cpu_manager_state', problem: null },
+    { name: 'PodResources', problem: 'it does not answer' },
+  ],
   processes: [
     {
       name: 'ovs-vswitchd',
@@ -46,6 +50,8 @@ describe('plumbline ovs status', () => {
       'on: ordinary threads belong on CPUs 0-3',
       '  4-7: owned by containers',
       '  8: poll mode drivers',
+      '  source cpu_manager_state: used',
+      '  source PodResources: it does not answer',
       '',
       'ovs-vswitchd (pid 100), 7 threads',
       '  100 ovs-vswitchd  0-3  as wanted',

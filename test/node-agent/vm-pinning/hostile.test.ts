@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { CpuSet } from '../../../model/cpu-set.ts';
 import { SyscallError } from '../../../native/syscall-error.ts';
-import { createCgroupTree } from '../../../node-agent/vm-pinning/cgroup-tree.ts';
+import { createCgroupTree } from '../../../node-agent/processes/cgroup-tree.ts';
 import { findGuest } from '../../../node-agent/vm-pinning/guest.ts';
 import { launcherOf } from '../../../node-agent/vm-pinning/launchers.ts';
 import type { VmPinning } from '../../../node-agent/vm-pinning/vm-pinning.ts';

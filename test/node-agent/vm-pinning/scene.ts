@@ -5,7 +5,7 @@ import { CpuSet } from '../../../model/cpu-set.ts';
 import { createHost, type Host } from '../../../model/host.ts';
 import { CPU_MASK_ANNOTATION, FIX_CPU_MISMATCH_ANNOTATION } from '../../../model/names.ts';
 import { type AssignmentsView, UNKNOWN_VIEW } from '../../../node-agent/assignments/view.ts';
-import { createCgroupTree } from '../../../node-agent/vm-pinning/cgroup-tree.ts';
+import { createCgroupTree } from '../../../node-agent/processes/cgroup-tree.ts';
 import { type Launcher, launcherOf } from '../../../node-agent/vm-pinning/launchers.ts';
 import { createVmPinning, type VmPinningDeps } from '../../../node-agent/vm-pinning/vm-pinning.ts';
 import { recordingLogger, testMetrics } from '../support.ts';

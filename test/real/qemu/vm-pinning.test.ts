@@ -10,7 +10,7 @@ import { CPU_MASK_ANNOTATION } from '../../../model/names.ts';
 import { createAffinity } from '../../../native/affinity.ts';
 import { connectQmp } from '../../../native/qmp.ts';
 import { procThreads } from '../../../node-agent/processes/threads.ts';
-import { createCgroupTree } from '../../../node-agent/vm-pinning/cgroup-tree.ts';
+import { createCgroupTree } from '../../../node-agent/processes/cgroup-tree.ts';
 import { procProcesses } from '../../../node-agent/vm-pinning/guest.ts';
 import type { VmPinning } from '../../../node-agent/vm-pinning/vm-pinning.ts';
 import { eventually, tempDirectories } from '../../node-agent/support.ts';

@@ -15,6 +15,11 @@ export interface CgroupTree {
   processes(container: string): number[] | undefined;
   /** The CPUs that a container may use now; undefined if it is gone. */
   cpuset(container: string): CpuSet | undefined;
+  /**
+   * The CPUs that the kubelet gave to each running container of a Guaranteed pod, CPUs of its own or the shared pool;
+   * undefined if there are no cgroups of a kubelet.
+   */
+  guaranteed(): CpuSet[] | undefined;
   /** The CPUs of virt-handler's cgroup below a container; undefined if there is none. */
   housekeeping(container: string): CpuSet | undefined;
   /** Gives that cgroup other CPUs. @throws the system's error */
@@ -76,6 +81,20 @@ export function createCgroupTree(root: string): CgroupTree {
       return undefined;
     },
 
+    guaranteed() {
+      bases = findBases(top);
+      if (bases.length === 0) return undefined;
+      const pods = bases.flatMap((base) =>
+        directories(base)
+          .filter(isPod)
+          .map((name) => join(base, name)),
+      );
+      return pods
+        .flatMap((pod) => directories(pod).map((name) => join(pod, name)))
+        .filter((container) => isPopulated(container))
+        .flatMap((container) => givenTo(container) ?? []);
+    },
+
     housekeeping: (container) => cpus(join(container, HOUSEKEEPING, 'cpuset.cpus')),
 
     setHousekeeping(container, wanted) {
@@ -100,6 +119,25 @@ function findBases(top: string): string[] {
       .filter((inner) => KUBEPODS.test(inner))
       .map((inner) => join(top, name, inner)),
   );
+}
+
+/** A pod's own cgroup among those of the classes of service; only Guaranteed pods have theirs there. */
+function isPod(name: string): boolean {
+  return /(?:^|-)pod[0-9a-f][-_0-9a-f]+(?:\.slice)?$/.test(name);
+}
+
+/** With crun either level has what the kubelet asked for. */
+function givenTo(container: string): CpuSet | undefined {
+  const sets = [join(container, CRUN_LEVEL), container].map((level) => cpus(join(level, 'cpuset.cpus')));
+  return sets.find((set) => set?.isEmpty === false);
+}
+
+/** Whether there is any process in the cgroup or below it. */
+function isPopulated(container: string): boolean {
+  const events = read(join(container, 'cgroup.events'));
+  if (events !== undefined) return /^populated 1$/m.test(events);
+  if ((read(join(container, 'cgroup.procs')) ?? '') !== '') return true;
+  return directories(container).some((name) => isPopulated(join(container, name)));
 }
 
 /** Where a pod of any class of service may be. The systemd driver repeats the parents' names and knows no dash in a name. */

@@ -1,0 +1,63 @@
+import assert from 'node:assert/strict';
+import { type Contention, createContention } from '../../../node-agent/ovs-affinity/contention.ts';
+
+describe('another process sets the threads’ CPUs', () => {
+  let seconds: number;
+  let contention: Contention;
+  /** A pass at this second finds so many threads elsewhere than they were left. */
+  const pass = (at: number, displaced: number) => {
+    seconds = at;
+    contention.note(displaced);
+    return contention.isContended;
+  };
+  const isContendedAt = (at: number) => {
+    seconds = at;
+    return contention.isContended;
+  };
+
+  beforeEach(() => {
+    seconds = 0;
+    contention = createContention(() => seconds * 1000);
+  });
+
+  it('nothing displaced: none', () => assert.equal(pass(10, 0), false));
+
+  it('once: somebody moved a thread by hand, which is suspected for a minute', () => {
+    assert.equal(pass(10, 5), false);
+    assert.equal(contention.isSuspected, true);
+    seconds = 71;
+    assert.equal(contention.isSuspected, false);
+    assert.equal(pass(80, 5), false);
+  });
+
+  it('twice within a minute: a program goes on; until it was quiet for a minute', () => {
+    pass(10, 5);
+    assert.equal(pass(11, 5), true);
+    assert.equal(isContendedAt(70), true);
+    assert.equal(isContendedAt(71), false);
+  });
+
+  it('each displacement begins the quiet time again', () => {
+    for (const at of [10, 11, 60, 110]) pass(at, 1);
+    assert.equal(isContendedAt(169), true);
+    assert.equal(isContendedAt(170), false);
+  });
+
+  it('the quiet time doubles each time that it was not over, to an hour; two hours without any make it a minute', () => {
+    let at = 1000;
+    for (const quiet of [60, 120, 240, 480, 960, 1920, 3600, 3600]) {
+      assert.equal(pass(at, 1), false);
+      assert.equal(pass(at + 1, 1), true);
+      assert.equal(isContendedAt(at + quiet), true, `${quiet} s`);
+      assert.equal(isContendedAt(at + 1 + quiet), false, `${quiet} s`);
+      at += 1 + quiet;
+      assert.equal(pass(at, 0), false);
+      at += 100;
+    }
+    at += 7200;
+    pass(at, 0);
+    pass(at, 1);
+    pass(at + 1, 1);
+    assert.equal(isContendedAt(at + 62), false);
+  });
+});

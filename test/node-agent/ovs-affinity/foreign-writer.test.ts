@@ -1,0 +1,140 @@
+import assert from 'node:assert/strict';
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { statusLines } from '../../../cli/ovs/lines.ts';
+import { isInOrder, ovsStatus } from '../../../cli/ovs/status.ts';
+import { createAffinity } from '../../../native/affinity.ts';
+import { createAffinityEvents } from '../../../node-agent/ovs-affinity/affinity-events.ts';
+import { createOvsAffinity, type OvsAffinity } from '../../../node-agent/ovs-affinity/ovs-affinity.ts';
+import { procThreads } from '../../../node-agent/processes/threads.ts';
+import { needs, skipWithout } from '../../support/parts.ts';
+import { allowedLists, eventually, tempDirectories, testMetrics } from '../support.ts';
+import { type MonitoredOvs, startMonitoredOvs } from './monitored-ovs.ts';
+import { all, countingAffinity, cpus, first, machine, ovsParts, recordingEvents, rest, settableView } from './parts.ts';
+
+const DAEMONS = ['ovs-vswitchd', 'ovsdb-server'] as const;
+
+describe('a second writer of a real Open vSwitch’s masks', function () {
+  this.timeout(60_000);
+  needs('openVswitch');
+  after(async () => real?.stop());
+  const temp = tempDirectories();
+  let directory: string;
+  let real: MonitoredOvs;
+  let ovs: OvsAffinity;
+  let view: ReturnType<typeof settableView>;
+  let counted: ReturnType<typeof countingAffinity>;
+  let recorded: ReturnType<typeof recordingEvents>;
+  let metrics: ReturnType<typeof testMetrics>;
+  let later: number;
+  let changes: number;
+  let stop: AbortController;
+  let running: Promise<void>;
+  let writer: ChildProcess | undefined;
+
+  const masks = () => [...new Set(DAEMONS.flatMap((name) => allowedLists(real.pid(name))))].join('|');
+  const reasons = () => recorded.events.filter(({ type }) => type === 'Warning').map(({ reason }) => reason);
+  const contended = async () => (await metrics.ovsContended.get()).values[0]?.value;
+  const displaced = async () =>
+    (await metrics.ovsDisplaced.get()).values.reduce((total, { value }) => total + value, 0);
+  const isSaid = () => /another process sets the CPUs/.test(ovs.status().problems.join());
+
+  /** Sets every thread's CPUs five times a second, whatever they are. */
+  const startWriter = (list: string) => {
+    const each = DAEMONS.map((name) => `taskset -apc ${list} ${real.pid(name)}`).join('; ');
+    writer = spawn('sh', ['-c', `while :; do ${each}; sleep 0.2; done`], { stdio: 'ignore' });
+  };
+  const endWriter = async () => {
+    if (writer === undefined) return;
+    const ended = once(writer, 'exit');
+    writer.kill('SIGKILL');
+    await ended;
+    writer = undefined;
+    await delay(100);
+  };
+
+  before(async function () {
+    skipWithout('twoCpus', this);
+    directory = temp();
+    mkdirSync(join(directory, 'etc'));
+    writeFileSync(join(directory, 'etc/enable'), '1');
+    real = await startMonitoredOvs(directory);
+  });
+  beforeEach(() => {
+    later = 0;
+    changes = 0;
+    view = settableView({ free: machine() });
+    counted = countingAffinity();
+    recorded = recordingEvents();
+    metrics = testMetrics();
+    const events = createAffinityEvents({ recorder: recorded.recorder, nodeName: 'n', now: () => 0 });
+    stop = new AbortController();
+    const now = () => performance.now() + later * 1000;
+    const parts = { assignments: view, affinity: counted, events, metrics, now, checkInterval: 0.5 };
+    ovs = createOvsAffinity(ovsParts(directory, parts));
+    ovs.subscribe(() => changes++);
+    running = ovs.run(stop.signal);
+  });
+  afterEach(async () => {
+    await endWriter();
+    stop.abort();
+    await running;
+  });
+
+  it('one command of an operator: put back, counted, and no more said', async () => {
+    view.free(first());
+    createAffinity().set(procThreads.list(real.pid('ovs-vswitchd')).at(-1)!, cpus(rest()).toWords(1));
+    await eventually(() => masks() === first(), 'put back');
+    await delay(1500);
+    assert.equal(await displaced(), 1);
+    assert.equal(await contended(), 0);
+    assert.deepEqual(reasons(), []);
+  });
+
+  it('a program that goes on: an Event, metrics, the status and its exit code; nobody owns CPUs, so it is let be', async () => {
+    view.free(first());
+    startWriter(all());
+    await eventually(async () => (await contended()) === 1, 'seen', 15);
+    assert.deepEqual(reasons(), ['OvsAffinityContended']);
+    assert.ok((await displaced()) > 5);
+    assert.ok(changes > 0, 'the report hears of it');
+    const status = ovsStatus.parse(ovs.status());
+    assert.ok(isSaid());
+    assert.equal(isInOrder(status), false);
+    assert.match(statusLines(status).join('\n'), /^! another process sets .*ovnkube-node does so where .*enable/m);
+    assert.match(ovs.problems().join(), /another process/);
+    await eventually(() => masks() === all(), 'as the other has set them');
+    counted.sets = 0;
+    await delay(2500);
+    assert.equal(counted.sets, 0, 'not fought');
+  });
+
+  it('CPUs that containers own are left all the same, and a container’s start still waits for that', async () => {
+    view.free(first());
+    startWriter(all());
+    await eventually(async () => (await contended()) === 1, 'seen', 15);
+    await endWriter();
+    view.free(first(), rest());
+    assert.equal(masks(), first());
+    view.free(all());
+    assert.equal(masks(), first(), 'nothing is taken back from what the other has set');
+    view.free(all(), '');
+    await ovs.vacate(cpus(rest()));
+    assert.equal(masks(), first());
+  });
+
+  it('once it has been quiet for long enough the exact CPUs are kept again', async () => {
+    view.free(first());
+    startWriter(all());
+    await eventually(async () => (await contended()) === 1, 'seen', 15);
+    await eventually(() => masks() === all(), 'let be');
+    await endWriter();
+    later = 70;
+    await eventually(() => masks() === first(), 'kept again');
+    assert.equal(await contended(), 0);
+    assert.equal(isSaid(), false);
+  });
+});

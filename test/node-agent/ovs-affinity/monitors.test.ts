@@ -1,0 +1,85 @@
+import assert from 'node:assert/strict';
+import { type ChildProcess, spawn } from 'node:child_process';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { createDaemonFinder } from '../../../node-agent/ovs-affinity/daemons.ts';
+import { needs, skipWithout } from '../../support/parts.ts';
+import { createFakeKubelet, type FakeKubelet } from '../fake-kubelet.ts';
+import { allowedLists, eventually, tempDirectories } from '../support.ts';
+import { isAlive, type MonitoredOvs, startMonitoredOvs } from './monitored-ovs.ts';
+import { first, rest } from './parts.ts';
+
+const PROGRAM = join(import.meta.dirname, 'program.ts');
+const DAEMONS = ['ovs-vswitchd', 'ovsdb-server'] as const;
+
+describe('monitors of a real Open vSwitch that is started again', function () {
+  this.timeout(120_000);
+  needs('openVswitch');
+  after(async () => {
+    program?.kill('SIGKILL');
+    await kubelet?.stop();
+    await real?.stop();
+  });
+  const temp = tempDirectories();
+  let real: MonitoredOvs;
+  let kubelet: FakeKubelet | undefined;
+  let program: ChildProcess | undefined;
+
+  const processes = () => DAEMONS.flatMap((name) => [real.pid(name), real.monitor(name)]);
+  const masks = () => [...new Set(processes().flatMap(allowedLists))].join('|');
+  const each = () => processes().map((pid) => `${pid}: ${allowedLists(pid)}`);
+
+  before(async function () {
+    skipWithout('twoCpus', this);
+    const directory = temp();
+    for (const name of ['etc', 'kubelet']) mkdirSync(join(directory, name));
+    writeFileSync(join(directory, 'etc/enable'), '1');
+    real = await startMonitoredOvs(directory);
+    kubelet = createFakeKubelet(join(directory, 'kubelet'));
+    kubelet.allocatable = rest();
+    kubelet.pods = { 'ns/pod': { compute: rest() } };
+    kubelet.writeCheckpoint(first(), { uid: { compute: rest() } });
+    await kubelet.start();
+    // A process of its own, which goes on while the daemon starts; so seldom a look that none of them helps.
+    program = spawn(process.execPath, ['--import', 'tsx', PROGRAM, directory, '600'], { stdio: 'ignore' });
+    await eventually(() => masks() === first(), 'moved', 30);
+  });
+
+  for (const name of DAEMONS) {
+    it(`${name}: each of five new monitors is moved as soon as its daemon has written the pidfile`, async () => {
+      for (let round = 1; round <= 5; round++) {
+        const before = real.monitor(name);
+        // Its monitor takes that for an end.
+        process.kill(real.pid(name), 'SIGKILL');
+        await eventually(() => !isAlive(before), 'the monitor has ended too');
+        real.startAgain(name);
+        await eventually(() => masks() === first(), `round ${round}`, 10).catch((error) =>
+          assert.fail(`${error}: ${each().join('; ')}`),
+        );
+      }
+    });
+  }
+
+  it('met first while its daemon is down: found by the process id that it shows', async () => {
+    const monitor = real.monitor('ovsdb-server');
+    // The first time it comes back at once, after the second its monitor waits for ten seconds.
+    for (const comesBack of [true, false]) {
+      const before = real.pid('ovsdb-server');
+      process.kill(before, 'SIGSEGV');
+      await eventually(() => !isAlive(before), 'ended');
+      const isBack = () => real.isUp('ovsdb-server') && real.pid('ovsdb-server') !== before;
+      if (comesBack) await eventually(isBack, 'respawned', 30);
+    }
+    const { processes, missing } = createDaemonFinder(real.rundir).find();
+    assert.deepEqual(
+      processes.filter((one) => one.name === 'ovsdb-server').map(({ role, pid }) => ({ role, pid })),
+      [{ role: 'monitor', pid: monitor }],
+    );
+    assert.deepEqual(
+      missing.map(({ name, code }) => ({ name, code })),
+      [{ name: 'ovsdb-server', code: 'absent' }],
+    );
+    await eventually(() => real.isUp('ovsdb-server'), 'back', 30);
+    assert.equal(masks(), first());
+  });
+});
