@@ -54,6 +54,8 @@ export interface AssignmentsView {
    * there has been no checkpoint for long; shrinks with each of them. Undefined until that was so once.
    */
   readonly free: CpuSet | undefined;
+  /** The kubelet's shared pool, by its checkpoint; undefined without one. */
+  readonly pool: CpuSet | undefined;
   /** What keeps `free` from growing; empty when nothing does. */
   readonly holds: readonly string[];
   /** What is wrong with each source; undefined where nothing is. */
@@ -69,6 +71,7 @@ export const UNKNOWN_VIEW: AssignmentsView = {
   assignments: [],
   owned: CpuSet.EMPTY,
   free: undefined,
+  pool: undefined,
   holds: ['nothing was read yet'],
   sources: { checkpoint: 'not read yet', podResources: 'not asked yet' },
   problems: ['nothing was read yet'],
@@ -110,6 +113,7 @@ export function nextView(
     assignments: entries.map((entry) => ({ ...entry, name: names.get(entry.podUID) })),
     owned,
     free: complete ? unowned : previous.free?.intersect(unowned),
+    pool: state?.defaultCpus,
     holds,
     sources: { checkpoint: checkpoint.problem, podResources: ofKubelet[0] },
     problems,

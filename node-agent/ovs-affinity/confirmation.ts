@@ -1,5 +1,6 @@
 import { CpuSet, unionOf } from '../../model/cpu-set.ts';
 import type { AssignmentsView } from '../assignments/view.ts';
+import type { ContainerCpus } from '../processes/cgroup-tree.ts';
 
 /** Seconds until CPUs that running containers hold, against what the kubelet says, are looked at again. */
 const AGAIN = 10;
@@ -20,8 +21,8 @@ export interface Confirmation {
 }
 
 export interface ConfirmationDeps {
-  /** The cpusets of running containers of Guaranteed pods; undefined where the kubelet's cgroups cannot be read. */
-  readonly containers: () => readonly CpuSet[] | undefined;
+  /** The cpusets of running containers; undefined where the kubelet's cgroups cannot be read. */
+  readonly containers: () => ContainerCpus | undefined;
   /** Monotonic milliseconds. */
   readonly now: () => number;
 }
@@ -40,8 +41,8 @@ export function createConfirmation({ containers, now }: ConfirmationDeps): Confi
     },
 
     held(cpus, view) {
-      const sets = containers();
-      const busy = sets === undefined ? unionOf(freed.map((one) => one.cpus)) : confinedTo(cpus, sets, view);
+      const running = containers();
+      const busy = running === undefined ? unionOf(freed.map((one) => one.cpus)) : confinedTo(cpus, running, view);
       const held = busy.intersect(cpus);
       dueAt = held.isEmpty ? Number.POSITIVE_INFINITY : now() + AGAIN * 1000;
       return held;
@@ -52,15 +53,19 @@ export function createConfirmation({ containers, now }: ConfirmationDeps): Confi
 }
 
 /**
- * The sets of containers with CPUs of their own: they hold some of the CPUs in question, and beside them owned ones at
- * most. The kubelet's shared pool, which all others run on, is none.
+ * The sets of containers with CPUs of their own: they hold some of the CPUs in question, and otherwise owned ones at
+ * most. The kubelet's shared pool is none; the containers of other pods than Guaranteed ones are always on that.
  */
-function confinedTo(cpus: CpuSet, sets: readonly CpuSet[], { free, owned, reserved }: AssignmentsView): CpuSet {
-  const pools = [free, free?.minus(reserved ?? CpuSet.EMPTY)];
+function confinedTo(
+  cpus: CpuSet,
+  { guaranteed, others }: ContainerCpus,
+  { free, owned, pool }: AssignmentsView,
+): CpuSet {
+  const pools = [free, pool, ...others];
   const possible = cpus.union(owned);
   return unionOf(
-    sets.filter((set) => {
-      const isPool = pools.some((pool) => pool?.equals(set) === true);
+    guaranteed.filter((set) => {
+      const isPool = pools.some((shared) => shared?.equals(set) === true);
       return !isPool && set.intersects(cpus) && set.isSubsetOf(possible);
     }),
   );

@@ -34,7 +34,7 @@ export function createOvsDuty(
     growthDelay: config.ovsGrowthDelay,
     checkInterval: config.ovsCheckInterval,
     masksAtEnd: config.ovsMasksAtEnd,
-    containers: createCgroupTree(config.cgroupRoot).guaranteed,
+    containers: createCgroupTree(config.cgroupRoot).containers,
     isolated: () => (config.ovsIsolated === 'leave' ? facts.known()?.isolated : undefined) ?? CpuSet.EMPTY,
     pmdMask: () => networks.view().pmdCpus,
     onPmdMask: networks.subscribe,

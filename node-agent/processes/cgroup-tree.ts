@@ -15,15 +15,20 @@ export interface CgroupTree {
   processes(container: string): number[] | undefined;
   /** The CPUs that a container may use now; undefined if it is gone. */
   cpuset(container: string): CpuSet | undefined;
-  /**
-   * The CPUs that the kubelet gave to each running container of a Guaranteed pod, CPUs of its own or the shared pool;
-   * undefined if there are no cgroups of a kubelet.
-   */
-  guaranteed(): CpuSet[] | undefined;
+  /** The CPUs of all running containers; undefined if there are no cgroups of a kubelet. */
+  containers(): ContainerCpus | undefined;
   /** The CPUs of virt-handler's cgroup below a container; undefined if there is none. */
   housekeeping(container: string): CpuSet | undefined;
   /** Gives that cgroup other CPUs. @throws the system's error */
   setHousekeeping(container: string, cpus: CpuSet): void;
+}
+
+/** The CPUs that the kubelet gave to running containers. One that it confines to none is left out. */
+export interface ContainerCpus {
+  /** Of Guaranteed pods, one set for each container: CPUs of its own, or the shared pool. */
+  readonly guaranteed: readonly CpuSet[];
+  /** Of all others, each set once: the shared pool, or what that was. */
+  readonly others: readonly CpuSet[];
 }
 
 /** Made by virt-handler where the emulator has a CPU of its own; on version 2 threaded. */
@@ -33,6 +38,9 @@ const CRUN_LEVEL = 'container';
 /** Bytes of a file of a cgroup that are read, and processes of a container: a container starts as many as it likes. */
 const MOST_BYTES = 32 * 1024;
 const MOST_PROCESSES = 256;
+/** Where pods of the other classes of service are; Guaranteed ones are next to these. */
+const CLASS = /(?:^|[-/])(?:burstable|besteffort)(?:\.slice)?$/;
+const POD = /(?:^|-)pod[0-9a-f][-_0-9a-f]+(?:\.slice)?$/;
 const KUBEPODS = /^(?:.+-)?kubepods(?:\.slice)?$/;
 
 /** @param root where cgroups are mounted: /sys/fs/cgroup of the host */
@@ -81,18 +89,11 @@ export function createCgroupTree(root: string): CgroupTree {
       return undefined;
     },
 
-    guaranteed() {
+    containers() {
       bases = findBases(top);
       if (bases.length === 0) return undefined;
-      const pods = bases.flatMap((base) =>
-        directories(base)
-          .filter(isPod)
-          .map((name) => join(base, name)),
-      );
-      return pods
-        .flatMap((pod) => directories(pod).map((name) => join(pod, name)))
-        .filter((container) => isPopulated(container))
-        .flatMap((container) => givenTo(container) ?? []);
+      const classes = bases.flatMap((base) => below(base).filter((path) => CLASS.test(path)));
+      return { guaranteed: bases.flatMap(setsOfPods), others: distinct(classes.flatMap(setsOfPods)) };
     },
 
     housekeeping: (container) => cpus(join(container, HOUSEKEEPING, 'cpuset.cpus')),
@@ -121,9 +122,16 @@ function findBases(top: string): string[] {
   );
 }
 
-/** A pod's own cgroup among those of the classes of service; only Guaranteed pods have theirs there. */
-function isPod(name: string): boolean {
-  return /(?:^|-)pod[0-9a-f][-_0-9a-f]+(?:\.slice)?$/.test(name);
+/** The sets of the running containers of the pods directly below a cgroup. */
+function setsOfPods(parent: string): CpuSet[] {
+  const containers = below(parent)
+    .filter((path) => POD.test(basename(path)))
+    .flatMap(below);
+  return containers.filter(isPopulated).flatMap((container) => givenTo(container) ?? []);
+}
+
+function distinct(sets: readonly CpuSet[]): CpuSet[] {
+  return [...new Map(sets.map((set) => [set.toString(), set])).values()];
 }
 
 /** With crun either level has what the kubelet asked for. */
@@ -138,6 +146,10 @@ function isPopulated(container: string): boolean {
   if (events !== undefined) return /^populated 1$/m.test(events);
   if ((read(join(container, 'cgroup.procs')) ?? '') !== '') return true;
   return directories(container).some((name) => isPopulated(join(container, name)));
+}
+
+function below(path: string): string[] {
+  return directories(path).map((name) => join(path, name));
 }
 
 /** Where a pod of any class of service may be. The systemd driver repeats the parents' names and knows no dash in a name. */

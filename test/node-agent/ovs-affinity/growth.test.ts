@@ -36,7 +36,7 @@ describe('growing late', () => {
         isolated: () => CpuSet.EMPTY,
         pmdMask: () => pmdMask,
         machine: () => cpus('0-15'),
-        containers: () => [],
+        containers: () => ({ guaranteed: [], others: [] }),
         now: () => performance.now(),
       },
       () => pass(true),

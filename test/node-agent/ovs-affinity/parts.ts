@@ -74,7 +74,7 @@ export function ovsParts(directory: string, changes: Partial<OvsAffinityDeps> = 
     growthDelay: 0,
     checkInterval: 5,
     masksAtEnd: 'leave',
-    containers: () => [],
+    containers: () => ({ guaranteed: [], others: [] }),
     isolated: () => CpuSet.EMPTY,
     pmdMask: () => CpuSet.EMPTY,
     onPmdMask: () => () => {},

@@ -1,0 +1,126 @@
+import assert from 'node:assert/strict';
+import { existsSync, mkdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { CpuSet } from '../../../model/cpu-set.ts';
+import { createAffinity } from '../../../native/affinity.ts';
+import { createAffinityEvents } from '../../../node-agent/ovs-affinity/affinity-events.ts';
+import { createMasksFile } from '../../../node-agent/ovs-affinity/masks-file.ts';
+import { createOvsAffinity, type OvsAffinity } from '../../../node-agent/ovs-affinity/ovs-affinity.ts';
+import { bootId } from '../../../node-agent/processes/proc.ts';
+import { needs, skipWithout } from '../../support/parts.ts';
+import { allowedLists, eventually, recordingLogger, tempDirectories, testMetrics } from '../support.ts';
+import { type MonitoredOvs, startMonitoredOvs } from './monitored-ovs.ts';
+import { cpus, first, ovsParts, recordingEvents, rest, settableView } from './parts.ts';
+
+describe('the saved masks of a real Open vSwitch are lost', function () {
+  this.timeout(60_000);
+  needs('openVswitch');
+  after(async () => real?.stop());
+  const temp = tempDirectories();
+  let directory: string;
+  let enabler: string;
+  let masksFile: string;
+  let real: MonitoredOvs;
+  let ovs: OvsAffinity;
+  let logged: ReturnType<typeof recordingLogger>;
+  let recorded: ReturnType<typeof recordingEvents>;
+  let metrics: ReturnType<typeof testMetrics>;
+  let stop: AbortController;
+  let running: Promise<void>;
+
+  const masks = () => [...new Set(['ovs-vswitchd', 'ovsdb-server'].flatMap((name) => allowedLists(pidOf(name))))].join('|');
+  const pidOf = (name: string) => real.pid(name as 'ovs-vswitchd');
+  /** What a service without a setting of its own starts with. */
+  const unconfined = () => CpuSet.fromWords(createAffinity().get(1)).toString();
+  const said = () => ovs.status().problems.join();
+  const start = () => {
+    logged = recordingLogger();
+    recorded = recordingEvents();
+    metrics = testMetrics();
+    stop = new AbortController();
+    const events = createAffinityEvents({ recorder: recorded.recorder, nodeName: 'n', now: () => 0 });
+    const assignments = settableView({ free: cpus(first()), owned: cpus(rest()) });
+    ovs = createOvsAffinity(ovsParts(directory, { assignments, log: logged.log, events, metrics }));
+    running = ovs.run(stop.signal);
+  };
+  const end = async () => {
+    stop.abort();
+    await running;
+  };
+
+  before(async function () {
+    skipWithout('twoCpus', this);
+    directory = temp();
+    mkdirSync(join(directory, 'etc'));
+    enabler = join(directory, 'etc/enable');
+    masksFile = join(directory, 'state/masks.json');
+    real = await startMonitoredOvs(directory);
+  });
+  beforeEach(async () => {
+    writeFileSync(enabler, '1');
+    start();
+    assert.equal(masks(), first());
+    await end();
+    assert.ok(existsSync(masksFile));
+  });
+  afterEach(async () => {
+    await end();
+    rmSync(enabler, { force: true });
+    start();
+    await end();
+    rmSync(join(directory, 'state'), { recursive: true, force: true });
+  });
+
+  const losses: [string, () => void, boolean][] = [
+    ['emptied', () => truncateSync(masksFile), true],
+    ['torn', () => truncateSync(masksFile, 100), true],
+    ['of another form', () => writeFileSync(masksFile, '{"bootId": 1}'), true],
+    ['larger than it can be', () => truncateSync(masksFile, 2 ** 30), true],
+    ['a directory', () => (rmSync(masksFile), mkdirSync(masksFile)), true],
+  ];
+  for (const [name, lose] of losses) {
+    it(`${name}: said, kept aside and replaced; turned off, threads have what a service starts with`, async () => {
+      lose();
+      start();
+      assert.equal(masks(), first());
+      assert.match(said(), /masks\.json: .*once turned off, threads get the CPUs of the machine’s first process/);
+      assert.match(ovs.problems().join(), /first process/);
+      assert.ok(logged.lines.some(({ level, problems }) => level === 40 && /masks\.json/.test(String(problems))));
+      assert.deepEqual(
+        recorded.events.filter(({ message }) => message.includes('masks.json')).map(({ reason }) => reason),
+        ['OvsAffinityIncomplete'],
+      );
+      const { values } = await metrics.ovsErrors.get();
+      assert.deepEqual(
+        values.map(({ labels, value }) => [labels.cause, value]),
+        [['masks-file', 1]],
+      );
+      assert.ok(existsSync(`${masksFile}.corrupt`));
+      assert.equal(createMasksFile(masksFile, bootId()).load().length, 4, 'both daemons and their monitors');
+      rmSync(enabler);
+      await eventually(() => !ovs.status().enabled, 'off');
+      assert.equal(masks(), unconfined());
+      assert.ok(!existsSync(masksFile));
+    });
+  }
+
+  it('one killed agent later the replacement is good', async () => {
+    truncateSync(masksFile);
+    start();
+    await end();
+    start();
+    assert.equal(said(), '');
+    rmSync(enabler);
+    await eventually(() => masks() === unconfined(), 'restored');
+  });
+
+  it('found out while the feature is off: the same masks, and said in the log', async () => {
+    writeFileSync(masksFile, 'x');
+    rmSync(enabler);
+    start();
+    assert.equal(masks(), unconfined());
+    assert.ok(logged.lines.some(({ problems }) => /first process/.test(String(problems))));
+    assert.ok(!existsSync(masksFile));
+    assert.equal(readFileSync(`${masksFile}.corrupt`, 'utf8'), 'x');
+  });
+});

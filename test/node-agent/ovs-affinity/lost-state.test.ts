@@ -1,0 +1,168 @@
+import assert from 'node:assert/strict';
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { createAssignments } from '../../../node-agent/assignments/assignments.ts';
+import { createOvsAffinity, type OvsAffinity } from '../../../node-agent/ovs-affinity/ovs-affinity.ts';
+import { createCgroupTree } from '../../../node-agent/processes/cgroup-tree.ts';
+import { createLogger } from '../../../runtime/log.ts';
+import { needs, skipFor, skipWithout } from '../../support/parts.ts';
+import { createFakeKubelet, type FakeKubelet } from '../fake-kubelet.ts';
+import { allowedLists, eventually, type StandIn, startStandIn, tempDirectories } from '../support.ts';
+import { type MonitoredOvs, startMonitoredOvs } from './monitored-ovs.ts';
+import { all, cpus, first, machine, ovsParts, rest } from './parts.ts';
+import { makePodCgroup, type RealPodCgroup } from './pod-cgroup.ts';
+import { watchMasks } from './sampler.ts';
+
+const DAEMONS = ['ovs-vswitchd', 'ovsdb-server'] as const;
+
+describe('the kubelet’s state and a container that runs: a real Open vSwitch, a real cpuset cgroup', function () {
+  this.timeout(60_000);
+  needs('openVswitch');
+  after(async () => real?.stop());
+  const temp = tempDirectories();
+  let directory: string;
+  let real: MonitoredOvs;
+  let kubelet: FakeKubelet;
+  let container: StandIn;
+  let cgroup: RealPodCgroup | undefined;
+  let ovs: OvsAffinity;
+  /** Seconds that the agent’s clock is ahead. */
+  let later: number;
+  let stop: AbortController;
+  let running: Promise<unknown>;
+
+  const masks = () => [...new Set(DAEMONS.flatMap((name) => allowedLists(real.pid(name))))].join('|');
+  const stateFile = () => join(kubelet.directory, 'cpu_manager_state');
+  const watched = () => watchMasks(cpus(rest()).first!, DAEMONS.map((name) => real.pid(name)));
+  const source = (name: string) => ovs.status().sources.find((one) => one.name === name)?.problem;
+  const start = (root = cgroup?.root ?? '/sys/fs/cgroup', checkpointGrace?: number) => {
+    stop = new AbortController();
+    later = 0;
+    const log = createLogger('test', 'silent');
+    const grace = checkpointGrace === undefined ? {} : { checkpointGrace };
+    const kubeletDir = kubelet.directory;
+    const assignments = createAssignments({ kubeletDir, online: machine, log, onFailure: () => {}, ...grace });
+    const containers = createCgroupTree(root).containers;
+    const now = () => performance.now() + later * 1000;
+    ovs = createOvsAffinity(ovsParts(directory, { assignments, containers, now, checkInterval: 0.2 }));
+    running = Promise.all([assignments.run(stop.signal), ovs.run(stop.signal)]);
+  };
+  /** A pod owns every CPU but the first. */
+  const own = () => {
+    kubelet.pods = { 'ns/pod': { compute: rest() } };
+    kubelet.writeCheckpoint(first(), { uid: { compute: rest() } });
+  };
+
+  before(async function () {
+    skipWithout('twoCpus', this);
+    directory = temp();
+    for (const name of ['etc', 'kubelet']) mkdirSync(join(directory, name));
+    writeFileSync(join(directory, 'etc/enable'), '1');
+    real = await startMonitoredOvs(directory);
+  });
+  beforeEach(async function () {
+    kubelet = createFakeKubelet(join(directory, 'kubelet'));
+    kubelet.allocatable = rest();
+    await kubelet.start();
+    container = await startStandIn('dpdk-app', 1, join(directory, 'app.pid'));
+    cgroup = makePodCgroup(`plumbline-test-${process.pid}`);
+    if (cgroup === undefined) return skipFor({ name: 'cgroups with cpusets', install: 'run as root' }, this);
+    cgroup.run(container.pid, rest());
+    own();
+  });
+  afterEach(async () => {
+    stop?.abort();
+    await running;
+    await container.stop();
+    cgroup?.remove();
+    await kubelet.stop();
+    rmSync(stateFile(), { force: true });
+  });
+
+  const losses: [string, () => void][] = [
+    ['rewritten', () => kubelet.writeCheckpoint(all())],
+    ['removed, and written again', () => (rmSync(stateFile()), kubelet.writeCheckpoint(all()))],
+  ];
+  for (const [name, lose] of losses) {
+    it(`the checkpoint ${name} with a full pool and no entries, the List empty: never on the container’s CPUs`, async () => {
+      start();
+      await eventually(() => masks() === first(), 'moved');
+      const sampler = await watched();
+      kubelet.pods = {};
+      lose();
+      await delay(1000);
+      later = 100;
+      await delay(1000);
+      assert.ok((await sampler.sawNone()) > 100);
+      assert.match(ovs.status().why.join(), /the kubelet calls them free, but containers that hold them may still run/);
+      await container.stop();
+      later = 200;
+      await eventually(() => masks() === all(), 'grown once it has ended');
+    });
+  }
+
+  it('an agent that starts after the state was lost does not take them either', async () => {
+    kubelet.pods = {};
+    kubelet.writeCheckpoint(all());
+    start();
+    await eventually(() => masks() === first(), 'off the container’s CPUs');
+    const sampler = await watched();
+    await delay(500);
+    await sampler.sawNone();
+  });
+
+  it('a container on the shared pool holds none of it', async () => {
+    cgroup!.allow(all());
+    kubelet.pods = {};
+    kubelet.writeCheckpoint(all());
+    start();
+    await eventually(() => masks() === all(), 'grown');
+    assert.equal(source('cgroups'), null);
+  });
+
+  it('no cgroup to be seen: CPUs that had an owner are taken a minute later', async () => {
+    start(join(directory, 'nowhere'));
+    await eventually(() => masks() === first(), 'moved');
+    assert.match(source('cgroups') ?? '', /--cgroup-root/);
+    kubelet.pods = {};
+    kubelet.writeCheckpoint(all());
+    await delay(700);
+    assert.equal(masks(), first());
+    later = 61;
+    await eventually(() => masks() === all(), 'grown');
+  });
+
+  it('no checkpoint: PodResources alone says what is free, once the grace is over; the status says so', async () => {
+    rmSync(stateFile());
+    start(undefined, 0.5);
+    assert.match(source('cpu_manager_state') ?? '', /cannot read .*cpu_manager_state/);
+    await eventually(() => masks() === first(), 'the listed CPUs are left');
+    await eventually(() => source('PodResources') === null, 'it answers');
+    const sampler = await watched();
+    await delay(800);
+    await sampler.sawNone();
+    kubelet.pods = {};
+    await container.stop();
+    await eventually(() => masks() === all(), 'grown', 10);
+    assert.match(source('cpu_manager_state') ?? '', /cannot read/);
+    kubelet.pods = { 'ns/other': { compute: rest() } };
+    await eventually(() => masks() === first(), 'asked each second: left again', 5);
+  });
+
+  it('no checkpoint, and a kubelet that restarts with nothing in its List: never on the container’s CPUs', async () => {
+    rmSync(stateFile());
+    start(undefined, 0.2);
+    await eventually(() => masks() === first(), 'moved');
+    await delay(500);
+    const sampler = await watched();
+    await kubelet.stop();
+    kubelet.allocatable = '';
+    kubelet.pods = {};
+    await kubelet.start();
+    await delay(1500);
+    kubelet.allocatable = rest();
+    await delay(2500);
+    assert.ok((await sampler.sawNone()) > 300);
+  });
+});

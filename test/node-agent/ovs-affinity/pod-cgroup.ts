@@ -1,0 +1,52 @@
+import { existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+
+/** The cgroup of a Guaranteed pod's container in this machine's own kernel, as a kubelet lays it out. */
+export interface RealPodCgroup {
+  /** Where cgroups are mounted. */
+  readonly root: string;
+  /** Puts the process into it and confines it to the CPUs. */
+  run(pid: number, cpus: string): void;
+  allow(cpus: string): void;
+  /** Removes it; its processes must have ended. */
+  remove(): void;
+}
+
+const ROOT = '/sys/fs/cgroup';
+const UID = '0f7f4f36-7a0c-4c0e-9a4e-3d9d2a1f5b77';
+
+/** Makes one below a group of that name, by either version of cgroups; undefined where that is not allowed. */
+export function makePodCgroup(name: string): RealPodCgroup | undefined {
+  const v1 = existsSync(join(ROOT, 'cpuset/cpuset.mems'));
+  const top = v1 ? join(ROOT, 'cpuset') : ROOT;
+  const levels = [name, 'kubepods', `pod${UID}`, 'c0ffee'];
+  const groups = levels.map((_level, i) => join(top, ...levels.slice(0, i + 1)));
+  const container = groups.at(-1) ?? '';
+  const remove = () => {
+    for (const group of [...groups].reverse()) if (existsSync(group)) rmdirSync(group);
+  };
+  try {
+    for (const group of groups) {
+      if (!v1) writeFileSync(join(dirname(group), 'cgroup.subtree_control'), '+cpuset');
+      mkdirSync(group);
+      // A group of version 1 has no CPUs until it is given some.
+      if (v1) {
+        for (const file of ['cpuset.mems', 'cpuset.cpus'])
+          writeFileSync(join(group, file), readFileSync(join(dirname(group), file), 'utf8'));
+      }
+    }
+  } catch {
+    remove();
+    return undefined;
+  }
+  const allow = (cpus: string) => writeFileSync(join(container, 'cpuset.cpus'), cpus);
+  return {
+    root: ROOT,
+    allow,
+    run(pid, cpus) {
+      allow(cpus);
+      writeFileSync(join(container, 'cgroup.procs'), String(pid));
+    },
+    remove,
+  };
+}
