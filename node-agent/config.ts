@@ -36,7 +36,7 @@ const schema = z.object({
   ovsRundir: directory('/var/run/openvswitch'),
   ovsEnabler: directory('/etc/openvswitch/enable_dynamic_cpu_affinity'),
   ovsGrowthDelay: z.coerce.number().min(0).max(3600).default(5),
-  ovsCheckInterval: z.coerce.number().min(0.01).max(3600).default(10),
+  ovsCheckInterval: z.coerce.number().min(0.01).max(3600).default(12),
   ovsIsolated: z.enum(['use', 'leave']).default('use'),
   ovsMasksAtEnd: z.enum(['restore', 'leave']).default('leave'),
   stateDir: directory('/var/lib/plumbline'),

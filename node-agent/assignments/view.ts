@@ -85,17 +85,9 @@ export function nextView(
 ): AssignmentsView {
   const policy = checkpoint.value?.policy ?? previous.policy;
   const answer = podResources.value;
-  const running = policy ?? (alone ? configuredPolicy : undefined);
-  const isNone = running === 'none';
-  const notStarted =
-    podResources.problem === undefined &&
-    answer?.allocatable.isEmpty === true &&
-    (alone ? !isNone : running !== undefined && !isNone);
-  const ofKubelet = [
-    podResources.problem,
-    notStarted ? 'the kubelet names no allocatable CPUs: its CPU manager has not started' : undefined,
-  ].filter(isSaid);
-  const problems = [checkpoint.problem, ...ofKubelet].filter(isSaid);
+  const isNone = (policy ?? (alone ? configuredPolicy : undefined)) === 'none';
+  const ofKubelet = problemsOf(podResources, !isNone && (alone || policy !== undefined));
+  const problems = [checkpoint.problem, ...ofKubelet].filter((problem) => problem !== undefined);
   const holds = alone ? ofKubelet : problems;
 
   const reserved = reservedCpus(previous, online, policy, answer);
@@ -121,7 +113,12 @@ export function nextView(
   };
 }
 
-const isSaid = (problem: string | undefined): problem is string => problem !== undefined;
+/** @param givesCpus whether a kubelet that has started names allocatable CPUs: not under policy none */
+function problemsOf({ value, problem }: Reading<PodResourcesAnswer>, givesCpus: boolean): string[] {
+  if (problem !== undefined) return [problem];
+  if (!givesCpus || value?.allocatable.isEmpty !== true) return [];
+  return ['the kubelet names no allocatable CPUs: its CPU manager has not started'];
+}
 
 /** Policy none reserves nothing that could be told apart; an empty answer under another policy is no answer. */
 function reservedCpus(

@@ -5,6 +5,7 @@ import type { Affinity } from '../../native/affinity.ts';
 import { SyscallError } from '../../native/syscall-error.ts';
 import { sleep } from '../../runtime/time.ts';
 import type { AgentMetrics } from '../metrics.ts';
+import { createCrewMetrics, type ProcessResult, sumOf } from './crew-metrics.ts';
 import { createDaemonFinder, type MissingDaemon, type OvsProcess } from './daemons.ts';
 import { createKeeper, type Goal, type Keeper, type KeeperDeps, type PassResult, type ThreadState } from './keeper.ts';
 import type { MasksFile } from './masks-file.ts';
@@ -65,8 +66,8 @@ export interface Crew {
   isAsLeft(): boolean;
   /** Gives every thread its own mask back, also what an agent that was killed left, and forgets the masks. */
   restore(): CrewResult;
-  /** Gives every thread as much of its own mask as is not in `owned`; the masks stay saved. */
-  restoreWithout(owned: CpuSet): CrewResult;
+  /** Gives every thread as much of its own mask as is in `free`; the masks stay saved. */
+  restoreWithin(free: CpuSet): CrewResult;
   /** Ends the work and leaves the threads where they are; their own masks stay saved. */
   leave(): CrewResult;
   /**
@@ -90,6 +91,7 @@ export function createCrew(deps: CrewDeps): Crew {
     startOf: (pid) => deps.threads.start(pid, pid),
     unconfined: () => unconfined(deps.affinity) ?? machine,
   });
+  const counts = createCrewMetrics(metrics);
   const keeperDeps: KeeperDeps = { ...deps, machine: () => machine };
   let keepers: readonly Keeper[] = [];
   let isStarting = false;
@@ -116,33 +118,8 @@ export function createCrew(deps: CrewDeps): Crew {
     return true;
   };
 
-  const pass = (goal: Goal) => keepers.map((keeper) => ({ process: keeper.process, ...keeper.apply(goal) }));
-
-  const record = (name: string, results: readonly PassResult[]) => {
-    const sum = (of: (result: PassResult) => number) => results.reduce((total, result) => total + of(result), 0);
-    metrics.ovsThreads.set(
-      { daemon: name },
-      sum(({ threads }) => threads),
-    );
-    metrics.ovsClipped.set(
-      { daemon: name },
-      sum(({ clipped }) => clipped),
-    );
-    metrics.ovsRefused.set(
-      { daemon: name },
-      sum(({ errors }) => errors.length),
-    );
-    const moved = sum((result) => result.moved);
-    const displaced = sum((result) => result.displaced);
-    if (displaced > 0) metrics.ovsDisplaced.inc({ daemon: name }, displaced);
-    if (moved === 0) return;
-    metrics.ovsMoves.inc({ daemon: name }, moved);
-    metrics.ovsLastChange.set({ daemon: name }, Date.now() / 1000);
-  };
-
-  const forget = () => {
-    for (const metric of [metrics.ovsThreads, metrics.ovsClipped, metrics.ovsRefused]) metric.reset();
-  };
+  const pass = (goal: Goal): ProcessResult[] =>
+    keepers.map((keeper) => ({ process: keeper.process, ...keeper.apply(goal) }));
 
   return {
     seeMachine,
@@ -166,7 +143,7 @@ export function createCrew(deps: CrewDeps): Crew {
       const names = new Set(keepers.map(({ process }) => process.name));
       for (const name of names) {
         const own = results.filter(({ process }) => process.name === name);
-        record(name, own);
+        counts.record(name, own);
         problems.push(...refusals(name, own));
       }
       return { ...totals(results), problems };
@@ -179,20 +156,20 @@ export function createCrew(deps: CrewDeps): Crew {
       const lost = memory.recall(keepers);
       const results = keepers.map((keeper) => ({ process: keeper.process, ...keeper.restore() }));
       memory.clear();
-      forget();
+      counts.forget();
       const problems = [...lost, ...results.flatMap((result) => refusals(result.process.name, [result]))];
       return { ...totals(results), problems };
     },
 
-    restoreWithout(owned) {
+    restoreWithin(free) {
       refresh();
-      const results = keepers.map((keeper) => keeper.restoreWithout(owned));
-      forget();
+      const results = keepers.map((keeper) => keeper.restoreWithin(free));
+      counts.forget();
       return { ...totals(results), problems: [] };
     },
 
     leave() {
-      forget();
+      counts.forget();
       return { moved: 0, displaced: 0, problems: [] };
     },
 
@@ -234,10 +211,8 @@ function unconfined(affinity: Affinity): CpuSet | undefined {
 }
 
 function totals(results: readonly PassResult[]): Pick<CrewResult, 'moved' | 'displaced'> {
-  return {
-    moved: results.reduce((sum, { moved }) => sum + moved, 0),
-    displaced: results.reduce((sum, { displaced }) => sum + displaced, 0),
-  };
+  const { moved, displaced } = sumOf(results);
+  return { moved, displaced };
 }
 
 const isTroubled = ({ clipped, errors, displaced }: PassResult): boolean =>

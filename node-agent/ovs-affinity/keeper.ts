@@ -69,8 +69,8 @@ export interface Keeper {
   remember(known?: Originals): void;
   /** Gives each thread its original mask and forgets it. Does nothing where none was remembered. */
   restore(): PassResult;
-  /** Gives each thread its original mask without those CPUs; one that had no others stays where it is. */
-  restoreWithout(owned: CpuSet): PassResult;
+  /** Gives each thread its original mask as far as it is in `free`; one that had none of that stays where it is. */
+  restoreWithin(free: CpuSet): PassResult;
   describe(): ThreadState[];
 }
 
@@ -169,13 +169,13 @@ export function createKeeper(process: OvsProcess, deps: KeeperDeps): Keeper {
       originals = undefined;
       return result;
     },
-    restoreWithout(owned) {
+    restoreWithin(free) {
       if (originals === undefined) return NOTHING_DONE;
       const before = originals;
       return pass((mask, tid) => {
         const rest = originalOf(before, tid, (one) => threads.start(pid, one))
           .intersect(deps.machine())
-          .minus(owned);
+          .intersect(free);
         return rest.isEmpty ? mask : rest;
       });
     },

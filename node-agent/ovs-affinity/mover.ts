@@ -46,6 +46,22 @@ export function createMover(affinity: Affinity) {
     return mask;
   };
 
+  /** @returns where the thread is then: where it was, if the kernel refuses or is known to */
+  const put = (tid: number, mask: CpuSet, target: CpuSet): CpuSet => {
+    const before = settled.get(tid);
+    if (before?.target.equals(target) && before.effective.equals(mask)) return mask;
+    try {
+      affinity.set(tid, wordsOf(target));
+    } catch (error) {
+      if (!(error instanceof SyscallError)) throw error;
+      if (error.code !== 'ESRCH') settled.set(tid, { target, effective: mask, refused: error.code });
+      return mask;
+    }
+    const effective = see(tid) ?? target;
+    if (!effective.equals(target)) settled.set(tid, { target, effective });
+    return effective;
+  };
+
   return {
     current,
     see,
@@ -54,28 +70,13 @@ export function createMover(affinity: Affinity) {
       const left = seen.get(tid);
       const mask = see(tid);
       if (mask === undefined) return false;
-      const isDisplaced = left !== undefined && !mask.equals(left);
       const target = targetOf(mask, tid);
-      if (mask.equals(target)) {
-        if (isDisplaced) displaced++;
-        settled.delete(tid);
-        return false;
-      }
-      const before = settled.get(tid);
-      if (before?.target.equals(target) && before.effective.equals(mask)) return false;
-      try {
-        affinity.set(tid, wordsOf(target));
-      } catch (error) {
-        if (!(error instanceof SyscallError)) throw error;
-        if (error.code !== 'ESRCH') settled.set(tid, { target, effective: mask, refused: error.code });
-        return false;
-      }
-      const effective = see(tid) ?? target;
+      const effective = mask.equals(target) ? mask : put(tid, mask, target);
       if (effective.equals(target)) {
-        // Where the kernel does not take the target, it is a cpuset that has changed the mask.
-        if (isDisplaced) displaced++;
         settled.delete(tid);
-      } else settled.set(tid, { target, effective });
+        // Where the kernel does not take the target, it is a cpuset that has changed the mask.
+        if (left !== undefined && !mask.equals(left)) displaced++;
+      }
       return !effective.equals(mask);
     },
     /** Threads that were elsewhere than they had been left, since this was last asked. */

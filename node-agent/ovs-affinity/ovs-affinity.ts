@@ -1,13 +1,14 @@
 import type { CpuSet } from '../../model/cpu-set.ts';
 import type { Assignments } from '../assignments/assignments.ts';
 import { createGuard, untilAborted } from '../duty.ts';
+import { createPaced } from '../paced.ts';
 import { watchDirectory } from '../watch-directory.ts';
 import { createContention } from './contention.ts';
-import { type CrewDeps, createCrew } from './crew.ts';
+import { type Crew, type CrewDeps, createCrew } from './crew.ts';
 import { isEnabled, watchEnabler } from './enabler.ts';
-import { foreignWriter, type Problem, pollsOwned } from './problems.ts';
+import { foreignWriter, pollsOwned } from './problems.ts';
 import { type OvsStatus, statusOf } from './status.ts';
-import { createTargets, type TargetsDeps } from './targets.ts';
+import { createTargets, type Targets, type TargetsDeps } from './targets.ts';
 import { createTeller, type TellerDeps } from './tell.ts';
 
 export interface OvsAffinityDeps extends CrewDeps, TargetsDeps, TellerDeps {
@@ -39,15 +40,49 @@ export interface OvsAffinity {
   status(): OvsStatus;
 }
 
+/** Calls `pass` for whatever changes where threads should be. @returns a function that ends that */
+function followChanges(
+  { assignments, onPmdMask, rundir }: OvsAffinityDeps,
+  pass: (at: number) => void,
+  signal: AbortSignal,
+): () => void {
+  const passNow = () => pass(performance.now());
+  const ends = [assignments.subscribe((_view, at) => pass(at)), onPmdMask(passNow)];
+  const onChange = (name: string | undefined) => {
+    if (name === undefined || name.endsWith('.pid')) passNow();
+  };
+  watchDirectory({ path: rundir, signal, onChange });
+  return () => {
+    for (const end of ends) end();
+  };
+}
+
+/** Gives all masks back, as the feature is off: also on CPUs that containers own. */
+function restoreAll(crew: Crew, { enablerFile, log }: OvsAffinityDeps): void {
+  const { moved, problems } = crew.restore();
+  log.info({ enablerFile, restored: moved }, 'OVS CPU affinity pinning disabled');
+  if (problems.length > 0)
+    log.warn({ problems: problems.map(({ text }) => text) }, 'not every thread has its CPUs back');
+}
+
+/** Containers own CPUs whether the agent runs or not, so its end never gives the threads one of those. */
+function leaveAtEnd(crew: Crew, targets: Targets, { assignments, masksAtEnd, log }: OvsAffinityDeps): void {
+  const { free } = assignments.view();
+  const restores = masksAtEnd === 'restore' && free !== undefined && targets.heldBack.length === 0;
+  const { moved } = restores ? crew.restoreWithin(free.minus(targets.vacated)) : crew.leave();
+  log.info({ restored: moved }, 'agent stops: OVS threads stay off the CPUs that containers own');
+}
+
 /** Seconds to the look that tells a single command from a program that goes on, and finds a monitor that has started. */
 const LOOK_AGAIN = 1;
 
 /**
  * States: off, until the enabler file is there and not empty; on, until it is not, or the duty ends. The first pass of
  * `on` remembers each thread's mask, disabling writes them back. The end of the duty leaves them: containers run on while
- * the agent is updated or crashes, or the node shuts down. While on, a change of the assignments or of the
- * poll mode drivers, a new pidfile or time for a growth makes one pass over all threads, synchronously in the event's
- * own callback. The safety tick makes one only if a few calls show that something is not as it was left.
+ * the agent is updated or crashes, or the node shuts down. While on, a change of the assignments or of the poll mode
+ * drivers, a new pidfile or time for a growth makes one pass over all threads, synchronously in the event's own callback.
+ * The safety tick, which sees every thread in two turns, makes one only if something is not as it was left. Where another
+ * process goes on changing masks, passes only keep the threads off owned CPUs until it stops.
  *
  * Invariant: a pass never gives a thread a CPU that the view calls owned, nor one vacated for a container that starts.
  */
@@ -61,21 +96,10 @@ export function createOvsAffinity(deps: OvsAffinityDeps): OvsAffinity {
   const contention = createContention(deps.now);
   /** Whether the last pass left the exact set to another writer. */
   let yields = false;
-  /** A look that is made soon, under the guard of the run that is on. */
+  /** A look, under the guard of the run that is on. */
   let lookAgain = () => {};
-  let again: NodeJS.Timeout | undefined;
-  const listeners = new Set<() => void>();
+  const again = createPaced({ work: () => lookAgain(), settle: LOOK_AGAIN, rest: 0 });
   let enabled = false;
-
-  const changed = () => {
-    for (const listener of listeners) listener();
-  };
-
-  const say = (problems: readonly Problem[]) => {
-    const before = tell.current;
-    tell.problems(problems);
-    if (problems.map(({ text }) => text).join() !== before.map(({ text }) => text).join()) changed();
-  };
 
   /** `at`: when this process heard of what makes the pass necessary, in monotonic milliseconds. */
   const pass = (at: number, mayGrow = false) => {
@@ -88,10 +112,10 @@ export function createOvsAffinity(deps: OvsAffinityDeps): OvsAffinity {
     const { moved, displaced, problems } = crew.apply(goal);
     contention.note(displaced);
     metrics.ovsContended.set(contention.isContended ? 1 : 0);
-    if (contention.isSuspected || crew.isStarting()) lookAgainSoon();
+    if (contention.isSuspected || crew.isStarting()) again.soon();
     tell.moved(goal, moved, view, at);
     const polled = pmd.intersect(view.owned);
-    say([
+    tell.problems([
       ...problems,
       ...(polled.isEmpty ? [] : [pollsOwned(polled)]),
       ...(contention.isContended ? [foreignWriter(enablerFile)] : []),
@@ -99,31 +123,17 @@ export function createOvsAffinity(deps: OvsAffinityDeps): OvsAffinity {
     tell.reserved(view.reserved);
   };
 
-  /** A daemon's start, and a thread moved by hand or by a program, are told apart within seconds, not a tick later. */
-  const lookAgainSoon = () => {
-    if (again !== undefined) return;
-    again = setTimeout(() => {
-      again = undefined;
-      lookAgain();
-    }, LOOK_AGAIN * 1000);
-  };
-
   const reset = () => {
-    clearTimeout(again);
-    again = undefined;
+    again.cancel();
     metrics.ovsContended.set(0);
     yields = false;
     targets.reset();
     tell.reset();
-    changed();
   };
 
   const disable = () => {
     reset();
-    const { moved, problems } = crew.restore();
-    log.info({ enablerFile, restored: moved }, 'OVS CPU affinity pinning disabled');
-    if (problems.length > 0)
-      log.warn({ problems: problems.map(({ text }) => text) }, 'not every thread has its CPUs back');
+    restoreAll(crew, deps);
   };
 
   const look = () => {
@@ -142,15 +152,11 @@ export function createOvsAffinity(deps: OvsAffinityDeps): OvsAffinity {
     pass(performance.now(), true);
   };
 
-  /** Containers own CPUs whether the agent runs or not, so its end never gives the threads one of those. */
   const end = () => {
     if (!enabled) return;
     enabled = false;
     metrics.ovsEnabled.set(0);
-    const { owned, free } = assignments.view();
-    const restores = deps.masksAtEnd === 'restore' && free !== undefined;
-    const { moved } = restores ? crew.restoreWithout(owned.union(targets.vacated)) : crew.leave();
-    log.info({ restored: moved }, 'agent stops: OVS threads stay off the CPUs that containers own');
+    leaveAtEnd(crew, targets, deps);
     reset();
   };
 
@@ -171,20 +177,15 @@ export function createOvsAffinity(deps: OvsAffinityDeps): OvsAffinity {
       lookAgain = guard(tick);
       look();
       // What an agent before this one did is undone here, should the feature have been turned off meanwhile.
-      if (!enabled) disable();
-      const passNow = guard(() => pass(performance.now()));
-      const unsubscribe = [assignments.subscribe(guard((_view, at) => pass(at))), deps.onPmdMask(passNow)];
+      if (isEnabled(enablerFile) === false) disable();
       watchEnabler(enablerFile, guard(look), signal);
-      const onRundir = (name: string | undefined) => {
-        if (name === undefined || name.endsWith('.pid')) passNow();
-      };
-      watchDirectory({ path: deps.rundir, signal, onChange: onRundir });
+      const unsubscribe = followChanges(deps, guard(pass), signal);
       const timer = setInterval(guard(tick), deps.checkInterval * 1000);
       try {
         await Promise.race([untilAborted(signal), guard.failed]);
       } finally {
         clearInterval(timer);
-        for (const unsubscribed of unsubscribe) unsubscribed();
+        unsubscribe();
         end();
       }
     },
@@ -203,10 +204,7 @@ export function createOvsAffinity(deps: OvsAffinityDeps): OvsAffinity {
 
     pmdCpus: () => crew.pmdCpus(),
     problems: () => tell.current.map(({ text }) => text),
-    subscribe(listener) {
-      listeners.add(listener);
-      return () => listeners.delete(listener);
-    },
+    subscribe: tell.subscribe,
     status: () => {
       const { sources } = assignments.view();
       return statusOf({ enabled, enablerFile, crew, targets, sources, problems: tell.current });

@@ -17,6 +17,8 @@ export interface Teller {
   /** The kubelet's reserved CPUs, told once for each set. */
   reserved(cpus: CpuSet | undefined): void;
   readonly current: readonly Problem[];
+  /** Calls the listener when `current` has changed. @returns a function that ends that */
+  subscribe(listener: () => void): () => void;
   reset(): void;
 }
 
@@ -29,6 +31,7 @@ export interface TellerDeps {
 }
 
 export function createTeller({ log, metrics, events, assignedAt }: TellerDeps): Teller {
+  const listeners = new Set<() => void>();
   let current: readonly Problem[] = [];
   let unknownBefore = false;
   let lastReserved = '';
@@ -64,6 +67,7 @@ export function createTeller({ log, metrics, events, assignedAt }: TellerDeps): 
       current = problems;
       const texts = problems.map(({ text }) => text);
       if (texts.join() === before.map(({ text }) => text).join()) return;
+      for (const listener of listeners) listener();
       if (texts.length === 0) return log.info('ovs affinity is complete again');
       for (const { cause } of problems) {
         if (!before.some((one) => one.cause === cause)) metrics.ovsErrors.inc({ cause });
@@ -87,8 +91,13 @@ export function createTeller({ log, metrics, events, assignedAt }: TellerDeps): 
     get current() {
       return current;
     },
+    subscribe(listener) {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
     reset() {
       current = [];
+      for (const listener of listeners) listener();
       unknownBefore = false;
       last = undefined;
       lastReserved = '';

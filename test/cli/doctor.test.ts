@@ -459,6 +459,22 @@ const CASES: readonly Case[] = [
     what: /worker-1: UplinksUp is False \(NoCarrier\): physnet0/,
   },
   {
+    title: 'a second writer of Open vSwitch’s masks',
+    check: checkAgents,
+    facts: report({
+      conditions: [
+        {
+          type: 'OpenVswitchInPlace',
+          status: 'False',
+          reason: 'Incomplete',
+          message: 'another process sets the CPUs of Open vSwitch’s threads too',
+          lastTransitionTime: '',
+        },
+      ],
+    }),
+    what: /worker-1: OpenVswitchInPlace is False \(Incomplete\): another process sets the CPUs/,
+  },
+  {
     title: 'a kubelet of an unknown version',
     check: checkKubelets,
     facts: report({ kubeletVersion: 'v1.99.0' }),

@@ -145,6 +145,7 @@ export const ALERT_CASES: Readonly<Record<string, AlertCase>> = {
   PlumblineOpenVswitchRefused: byNode('plumbline_ovs_refused_threads', steady(1), steady(0), {
     daemon: 'ovs-vswitchd',
   }),
+  PlumblineOpenVswitchContended: byNode('plumbline_ovs_affinity_contended', steady(1), steady(0)),
   PlumblineOpenVswitchDrops: byNode('plumbline_ovs_datapath_lost_total', rising(60), steady(60), {
     datapath: 'system@ovs',
   }),

@@ -69,6 +69,7 @@ describe('the report', () => {
         ['NetworkMapAgrees', 'True'],
         ['UplinksUp', 'True'],
         ['NetworksPolledNear', 'True'],
+        ['OpenVswitchInPlace', 'True'],
         ['DutiesRunning', 'True'],
       ],
     );
@@ -144,6 +145,13 @@ describe('the report', () => {
     ['no carrier', { networks: { ...networks, down: new Set(['a']) } }, 'UplinksUp', 'NoCarrier', /physnet a/],
     ['the tunnel’s', { networks: { ...networks, down: new Set([undefined]) } }, 'UplinksUp', 'NoCarrier', /tunnel/],
     ['no PMD near', { networks: { ...networks, unpolled: ['a far'] } }, 'NetworksPolledNear', 'NoPollingCPU', /a far/],
+    [
+      'a second writer of the masks',
+      { ovsProblems: ['another process sets the CPUs'] },
+      'OpenVswitchInPlace',
+      'Incomplete',
+      /another process/,
+    ],
     ['a failed duty', { failedDuties: ['networks'] }, 'DutiesRunning', 'Failed', /duty networks failed/],
   ];
   for (const [name, change, type, reason, message] of doubts) {

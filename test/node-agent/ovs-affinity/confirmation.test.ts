@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { CpuSet } from '../../../model/cpu-set.ts';
+import type { CpuSet } from '../../../model/cpu-set.ts';
 import { type AssignmentsView, UNKNOWN_VIEW } from '../../../node-agent/assignments/view.ts';
 import { type Confirmation, createConfirmation } from '../../../node-agent/ovs-affinity/confirmation.ts';
 import { type ContainerCpus, createCgroupTree } from '../../../node-agent/processes/cgroup-tree.ts';
@@ -86,7 +86,8 @@ describe('the CPUs of running containers, by their cgroups', () => {
         const path = join(root, containerPath(layout, uid(n), `c0ffee${n}`, of));
         mkdirSync(path, { recursive: true });
         writeFileSync(join(path, 'cpuset.cpus'), `${list}\n`);
-        if (layout.startsWith('v2')) writeFileSync(join(path, 'cgroup.events'), `populated ${runs ? 1 : 0}\nfrozen 0\n`);
+        if (layout.startsWith('v2'))
+          writeFileSync(join(path, 'cgroup.events'), `populated ${runs ? 1 : 0}\nfrozen 0\n`);
         writeFileSync(join(path, 'cgroup.procs'), runs ? '17\n' : '');
       };
       const tree = createCgroupTree(root);

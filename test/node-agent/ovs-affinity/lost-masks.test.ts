@@ -28,7 +28,8 @@ describe('the saved masks of a real Open vSwitch are lost', function () {
   let stop: AbortController;
   let running: Promise<void>;
 
-  const masks = () => [...new Set(['ovs-vswitchd', 'ovsdb-server'].flatMap((name) => allowedLists(pidOf(name))))].join('|');
+  const masks = () =>
+    [...new Set(['ovs-vswitchd', 'ovsdb-server'].flatMap((name) => allowedLists(pidOf(name))))].join('|');
   const pidOf = (name: string) => real.pid(name as 'ovs-vswitchd');
   /** What a service without a setting of its own starts with. */
   const unconfined = () => CpuSet.fromWords(createAffinity().get(1)).toString();
@@ -71,12 +72,16 @@ describe('the saved masks of a real Open vSwitch are lost', function () {
     rmSync(join(directory, 'state'), { recursive: true, force: true });
   });
 
-  const losses: [string, () => void, boolean][] = [
-    ['emptied', () => truncateSync(masksFile), true],
-    ['torn', () => truncateSync(masksFile, 100), true],
-    ['of another form', () => writeFileSync(masksFile, '{"bootId": 1}'), true],
-    ['larger than it can be', () => truncateSync(masksFile, 2 ** 30), true],
-    ['a directory', () => (rmSync(masksFile), mkdirSync(masksFile)), true],
+  const replaceByDirectory = () => {
+    rmSync(masksFile);
+    mkdirSync(masksFile);
+  };
+  const losses: [string, () => void][] = [
+    ['emptied', () => truncateSync(masksFile)],
+    ['torn', () => truncateSync(masksFile, 100)],
+    ['of another form', () => writeFileSync(masksFile, '{"bootId": 1}')],
+    ['larger than it can be', () => truncateSync(masksFile, 2 ** 30)],
+    ['a directory', () => replaceByDirectory()],
   ];
   for (const [name, lose] of losses) {
     it(`${name}: said, kept aside and replaced; turned off, threads have what a service starts with`, async () => {

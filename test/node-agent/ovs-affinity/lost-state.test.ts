@@ -34,7 +34,11 @@ describe('the kubelet’s state and a container that runs: a real Open vSwitch, 
 
   const masks = () => [...new Set(DAEMONS.flatMap((name) => allowedLists(real.pid(name))))].join('|');
   const stateFile = () => join(kubelet.directory, 'cpu_manager_state');
-  const watched = () => watchMasks(cpus(rest()).first!, DAEMONS.map((name) => real.pid(name)));
+  const watched = () =>
+    watchMasks(
+      cpus(rest()).first!,
+      DAEMONS.map((name) => real.pid(name)),
+    );
   const source = (name: string) => ovs.status().sources.find((one) => one.name === name)?.problem;
   const start = (root = cgroup?.root ?? '/sys/fs/cgroup', checkpointGrace?: number) => {
     stop = new AbortController();
@@ -80,9 +84,13 @@ describe('the kubelet’s state and a container that runs: a real Open vSwitch, 
     rmSync(stateFile(), { force: true });
   });
 
+  const writeAgain = () => {
+    rmSync(stateFile());
+    kubelet.writeCheckpoint(all());
+  };
   const losses: [string, () => void][] = [
     ['rewritten', () => kubelet.writeCheckpoint(all())],
-    ['removed, and written again', () => (rmSync(stateFile()), kubelet.writeCheckpoint(all()))],
+    ['removed, and written again', () => writeAgain()],
   ];
   for (const [name, lose] of losses) {
     it(`the checkpoint ${name} with a full pool and no entries, the List empty: never on the container’s CPUs`, async () => {
