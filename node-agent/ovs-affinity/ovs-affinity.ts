@@ -114,12 +114,8 @@ export function createOvsAffinity(deps: OvsAffinityDeps): OvsAffinity {
     metrics.ovsContended.set(contention.isContended ? 1 : 0);
     if (contention.isSuspected || crew.isStarting()) again.soon();
     tell.moved(goal, moved, view, at);
-    const polled = pmd.intersect(view.owned);
-    tell.problems([
-      ...problems,
-      ...(polled.isEmpty ? [] : [pollsOwned(polled)]),
-      ...(contention.isContended ? [foreignWriter(enablerFile)] : []),
-    ]);
+    const others = contention.isContended ? [foreignWriter(enablerFile)] : [];
+    tell.problems([...problems, ...pollsOwned(pmd.intersect(view.owned)), ...others]);
     tell.reserved(view.reserved);
   };
 

@@ -46,7 +46,8 @@ export function foreignWriter(enablerFile: string): Problem {
 export const FOREIGN_WRITER = 'foreign-writer';
 
 /** Poll mode drivers are where their mask puts them, whatever the kubelet gives away. */
-export function pollsOwned(cpus: CpuSet): Problem {
+export function pollsOwned(cpus: CpuSet): Problem[] {
+  if (cpus.isEmpty) return [];
   const text = `poll mode drivers run on CPUs ${cpus.brief}, which containers own: reserve the CPUs of pmd-cpu-mask (reservedSystemCPUs)`;
-  return { cause: 'pmd-on-owned', text };
+  return [{ cause: 'pmd-on-owned', text }];
 }
