@@ -10,6 +10,9 @@ import type { Originals } from './originals.ts';
 /** Bytes; a thread that is not where its main thread was takes a hundred or so. */
 const MOST_MASKS = 4 * 1024 * 1024;
 
+/** Errors that say that there is no file, so that none was lost. */
+const ABSENT: ReadonlySet<string> = new Set(['ENOENT', 'ENOTDIR']);
+
 /** A file that holds no masks that could be written back. */
 export class MasksFileError extends PlumblineError {
   constructor(file: string, why: string, options?: ErrorOptions) {
@@ -60,7 +63,7 @@ export function createMasksFile(path: string, bootId: string): MasksFile {
       try {
         text = readBounded(path, MOST_MASKS);
       } catch (error) {
-        if ((error as NodeJS.ErrnoException).code === 'ENOENT') return [];
+        if (ABSENT.has((error as NodeJS.ErrnoException).code ?? '')) return [];
         throw new MasksFileError(path, `cannot be read: ${(error as Error).message}`, { cause: error });
       }
       const saved = parse(path, text);

@@ -11,7 +11,7 @@ import { KUBELET_ROOT } from '../guest.ts';
 import { wireSwitch } from './guest-switch.ts';
 import { deviceCounts, PHYSNET0 } from './placement.ts';
 import type { Scenario, Scene } from './scenario.ts';
-import { enableAffinity, RUNDIR, switchCpus } from './switch-masks.ts';
+import { disableAffinity, enableAffinity, RUNDIR, switchCpus } from './switch-masks.ts';
 
 const CONTAINERS = '/var/lib/containerd/io.containerd.grpc.v1.cri/containers';
 const HOME = '/opt/plumbline-lab/ovs';
@@ -24,7 +24,7 @@ const PODS = 3;
 /** Open vSwitch of the kernel datapath keeps off the CPUs that a real kubelet gives away. */
 export const OVS: Scenario = {
   name: 'ovs',
-  about: 'Open vSwitch is off a pod’s CPUs before its container is created, and has its own back at the end',
+  about: 'Open vSwitch is off a pod’s CPUs before its container is created, and has its own back once turned off',
   async play(scene) {
     const { agent, holds, cluster } = scene;
     await install(scene);
@@ -37,11 +37,12 @@ export const OVS: Scenario = {
     await vacated(scene, before);
     const ours = await exposure(scene, 'plain');
     await holds('released CPUs are taken again, after the growth delay', async () => inPlace(scene, before));
-    await holds('the agent stops and gives every thread its CPUs back', async () => {
-      assert.equal(await agent.stop(), 0);
+    await disableAffinity(scene);
+    await holds('turned off: every thread has its CPUs back', async () => {
       assert.equal(await switchCpus(scene), before);
       return before;
     });
+    assert.equal(await agent.stop(), 0);
     await startLoop(scene);
     const theirs = await exposure(scene, 'loop');
     await holds('a pod without a device: how long threads stay on its CPUs, beside the loop', async () => {

@@ -12,6 +12,11 @@ export async function enableAffinity({ lab, undo }: Scene): Promise<void> {
   await lab.run(`echo 1 >${ENABLER}`);
 }
 
+/** Turns it off while the agent runs, which gives the threads their own CPUs back. */
+export async function disableAffinity({ lab }: Scene): Promise<void> {
+  await lab.run(`rm -f ${ENABLER}`);
+}
+
 /** The CPUs of all of Open vSwitch's threads together, as the kernel has them. */
 export async function switchCpus({ lab }: Scene): Promise<string> {
   const tasks = ['ovs-vswitchd', 'ovsdb-server'].map((name) => `/proc/$(cat ${RUNDIR}/${name}.pid)/task/*/status`);
