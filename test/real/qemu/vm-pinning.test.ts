@@ -9,9 +9,11 @@ import { createHost } from '../../../model/host.ts';
 import { CPU_MASK_ANNOTATION } from '../../../model/names.ts';
 import { createAffinity } from '../../../native/affinity.ts';
 import { connectQmp } from '../../../native/qmp.ts';
+import { bootId } from '../../../node-agent/processes/proc.ts';
 import { procThreads } from '../../../node-agent/processes/threads.ts';
 import { createCgroupTree } from '../../../node-agent/vm-pinning/cgroup-tree.ts';
 import { procProcesses } from '../../../node-agent/vm-pinning/guest.ts';
+import { createPinsFile } from '../../../node-agent/vm-pinning/pins-file.ts';
 import type { VmPinning } from '../../../node-agent/vm-pinning/vm-pinning.ts';
 import { eventually, tempDirectories } from '../../node-agent/support.ts';
 import { createScene, launcherPod } from '../../node-agent/vm-pinning/scene.ts';
@@ -78,16 +80,27 @@ describe('the node agent, a real QEMU and the kernel’s cgroups', function () {
         await done;
       };
     };
-    const vms = scene.create({
-      affinity,
-      tree: createCgroupTree(cgroup.root),
-      threads: procThreads,
-      processes: procProcesses,
-      now: () => performance.now(),
-      host: () => createHost({ cells: [{ id: 0, cpus: String(online) }], cores: [...online].map(String) }),
-      checkInterval: 1,
-    });
-    return { scene, vms, run: () => run(vms) };
+    const log = scene.deps.log;
+    const startOf = procProcesses.start;
+    const create = () =>
+      scene.create({
+        affinity,
+        tree: createCgroupTree(cgroup.root),
+        record: createPinsFile(join(directory, 'vm-pins.json'), { bootId: bootId(), startOf, log }),
+        threads: procThreads,
+        processes: procProcesses,
+        now: () => performance.now(),
+        host: () => createHost({ cells: [{ id: 0, cpus: String(online) }], cores: [...online].map(String) }),
+        checkInterval: 1,
+      });
+    const vms = create();
+    /** The agent ends, the mask becomes another, and the next agent starts. */
+    const replace = async (mask: string) => {
+      await stop();
+      scene.launchers.set(UID, launcherPod('vm', UID, ID, { [CPU_MASK_ANNOTATION]: mask }));
+      run(create());
+    };
+    return { scene, vms, run: () => run(vms), replace };
   };
   const pin = (tids: readonly number[], cpus: string) => {
     for (const tid of tids) affinity.set(tid, CpuSet.parse(cpus).toWords(2));
@@ -108,6 +121,44 @@ describe('the node agent, a real QEMU and the kernel’s cgroups', function () {
         ['vCPU 1', '0', '0'],
         ['vCPU 2', '0-1', '0-1'],
       ],
+    );
+  });
+
+  it('M2: a mask of one entry pins the whole VM: every thread of the process is on it, by the kernel', async () => {
+    const { vms, run } = await start(2, '0-1', { [CPU_MASK_ANNOTATION]: '1' }, 1);
+    run();
+    await eventually(() => vms.pinning()[0]?.state === 'pinned', 'pinned');
+    assert.deepEqual([listsOf(qemu.vcpus()), listsOf(qemu.threads())], ['1', '1']);
+    assert.ok(qemu.ioThreads().length > 0 && qemu.emulator().length > 0);
+  });
+
+  it('M2: the whole VM stays on its entry beside a rewriter as virt-handler is: put right within 2 s each time', async () => {
+    const { vms, run } = await start(1, '0-1', { [CPU_MASK_ANNOTATION]: '1' }, 1);
+    run();
+    await eventually(() => vms.pinning()[0]?.state === 'pinned', 'pinned');
+    const others = [...qemu.emulator(), ...qemu.ioThreads()];
+    for (let round = 0; round < 3; round++) {
+      cgroup.keepHouse('0', others);
+      pin(others, '0');
+      await eventually(() => listsOf(qemu.threads()) === '1', `round ${round}`, BOUND);
+      assert.equal(cgroup.cpuset(), '0-1');
+    }
+  });
+
+  it('M2: a mask that is set to all while the agent is replaced is undone, and the VM follows its container again', async () => {
+    const { vms, run, replace } = await start(2, '0-1', { [CPU_MASK_ANNOTATION]: '1' }, 1);
+    run();
+    await eventually(() => vms.pinning()[0]?.state === 'pinned', 'pinned');
+    assert.equal(listsOf(qemu.threads()), '1');
+    cgroup.setCpuset('1');
+    await replace('all');
+    await eventually(() => vms.pinning().length === 0 && listsOf(qemu.threads()) === '1', 'released');
+    await new Promise((resolve) => setTimeout(resolve, 200));
+    cgroup.setCpuset('0-1');
+    await eventually(
+      () => listsOf(qemu.threads()) === '0-1',
+      'every thread has the CPUs that the container was given',
+      BOUND,
     );
   });
 
