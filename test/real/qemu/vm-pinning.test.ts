@@ -64,12 +64,13 @@ describe('the node agent, a real QEMU and the kernel’s cgroups', function () {
     annotations: Readonly<Record<string, string>>,
     io: number,
     more: readonly string[] = [],
+    { checkInterval = 1, isThere = true } = {},
   ) => {
     const directory = temp();
     cgroup = makeContainerCgroup(directory, UID, ID, cpuset);
     const objects = Array.from({ length: io }, (_, i) => ['-object', `iothread,id=iothread${i + 1}`]).flat();
     qemu = await startQemu(directory, vcpus, [...objects, ...more]);
-    cgroup.add(qemu.pid);
+    if (isThere) cgroup.add(qemu.pid);
     const scene = createScene(join(directory, 'unused'));
     scene.launchers.set(UID, launcherPod('vm', UID, ID, annotations));
     const run = (vms: VmPinning) => {
@@ -91,7 +92,7 @@ describe('the node agent, a real QEMU and the kernel’s cgroups', function () {
         processes: procProcesses,
         now: () => performance.now(),
         host: () => createHost({ cells: [{ id: 0, cpus: String(online) }], cores: [...online].map(String) }),
-        checkInterval: 1,
+        checkInterval,
       });
     const vms = create();
     /** The agent ends, the mask becomes another, and the next agent starts. */
@@ -122,6 +123,20 @@ describe('the node agent, a real QEMU and the kernel’s cgroups', function () {
         ['vCPU 2', '0-1', '0-1'],
       ],
     );
+  });
+
+  it('M2: a VM that starts without a pause is pinned when QEMU appears, long before the next check', async () => {
+    const mask = { [CPU_MASK_ANNOTATION]: '1:0' };
+    const { vms, run } = await start(2, '0-1', mask, 0, [], { checkInterval: 60, isThere: false });
+    run();
+    await new Promise((resolve) => setTimeout(resolve, 500));
+    assert.deepEqual([vms.pinning(), listsOf(qemu.vcpus())], [[], '0-1']);
+    cgroup.add(qemu.pid);
+    const qmp = await connectQmp(qemu.socket);
+    await qmp.execute('cont');
+    qmp.close();
+    await eventually(() => vms.pinning()[0]?.state === 'pinned', 'pinned');
+    assert.deepEqual(qemu.vcpus().map(allowedList), ['1', '0']);
   });
 
   it('M2: a mask of one entry pins the whole VM: every thread of the process is on it, by the kernel', async () => {
