@@ -109,7 +109,7 @@ function shortened({ entries }: CpuMask): string {
   return `${text.slice(0, BRIEF)}… (${entries.length} entries)`;
 }
 
-/** Whether the mask leaves every vCPU where it was. */
+/** Whether the mask restricts no vCPU. */
 export function pinsNothing({ entries }: CpuMask): boolean {
   return entries.every((entry) => entry === 'all');
 }

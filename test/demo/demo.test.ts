@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { readdirSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { DAEMONS } from '../../cli/demo/daemons.ts';
+import { machineCpus } from '../../sandbox/qemu/guests.ts';
 import { buildOnce, root } from '../support/bundles.ts';
 import { needs } from '../support/parts.ts';
 
@@ -23,7 +24,7 @@ interface PinnedStep {
   readonly pinned: boolean;
   readonly mask: string;
   readonly node: string;
-  readonly vcpus: readonly { readonly name: string; readonly cpus: string }[];
+  readonly vcpus: readonly { readonly tid: number; readonly cpus: string }[];
 }
 
 const STEPS = ['rejected', 'installed', 'placed', 'switched', 'pinned', 'dpu-dead', 'dpu-back'];
@@ -82,6 +83,7 @@ describe('the demo', function () {
     assert.equal(steps[2]?.data['node'], 'numa1');
     assert.deepEqual(steps[2]?.data['cells'], [1]);
     const { pinned, mask, node, vcpus } = (steps[4]?.data ?? {}) as unknown as PinnedStep;
+    for (const { tid } of vcpus) assert.ok(!existsSync(`/proc/${tid}`), 'the guest has ended');
     assert.deepEqual([pinned, node, vcpus.map(({ cpus }) => cpus).join(':')], [true, 'smt-off', mask]);
     assert.match(String(steps[5]?.data['reason']), /DPU not ready: dead, last renewal \d+ s ago/);
     assert.deepEqual(leftovers(), []);
@@ -89,9 +91,10 @@ describe('the demo', function () {
 
   it('pins real threads on a machine with a single CPU, too', async () => {
     const command = [process.execPath, join(root, 'dist/plumbline.cjs'), 'demo', '--json'];
-    const { held, steps } = await run('taskset', '--cpu-list', '0', ...command);
+    const only = String((await machineCpus()).first);
+    const { held, steps } = await run('taskset', '--cpu-list', only, ...command);
     const { pinned, mask, vcpus } = (steps[4]?.data ?? {}) as unknown as PinnedStep;
-    assert.deepEqual([held, pinned, mask, vcpus.map(({ cpus }) => cpus)], [true, true, '0:0', ['0', '0']]);
+    assert.deepEqual([held, pinned, mask, vcpus.map(({ cpus }) => cpus)], [true, true, `${only}:${only}`, [only, only]]);
   });
 
   for (const stand of ['does-nothing', 'pretends']) {
