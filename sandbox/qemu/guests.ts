@@ -70,6 +70,8 @@ export function createGuests({ client, cgroupRoot, online, program }: GuestsDeps
       const child = spawn(process.execPath, [program, '--vcpus', String(vcpus)], { stdio: ['pipe', 'pipe', 'ignore'] });
       running.set(uid, child);
       await Promise.race([once(child.stdout, 'data'), once(child, 'exit')]);
+      // Its pod has ended meanwhile.
+      if (running.get(uid) !== child) return;
       if (child.exitCode !== null || child.pid === undefined) throw new Error(`${program} ended before it was ready`);
       const container = join(podDirectory(uid), containerIdOf(uid, COMPUTE));
       await mkdir(container, { recursive: true });
