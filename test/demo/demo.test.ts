@@ -94,7 +94,10 @@ describe('the demo', function () {
     const only = String((await machineCpus()).first);
     const { held, steps } = await run('taskset', '--cpu-list', only, ...command);
     const { pinned, mask, vcpus } = (steps[4]?.data ?? {}) as unknown as PinnedStep;
-    assert.deepEqual([held, pinned, mask, vcpus.map(({ cpus }) => cpus)], [true, true, `${only}:${only}`, [only, only]]);
+    assert.deepEqual(
+      [held, pinned, mask, vcpus.map(({ cpus }) => cpus)],
+      [true, true, `${only}:${only}`, [only, only]],
+    );
   });
 
   for (const stand of ['does-nothing', 'pretends']) {
