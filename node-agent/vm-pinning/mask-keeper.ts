@@ -128,6 +128,15 @@ export function createMaskKeeper({ affinity, tree, path, now, heldBefore, rememb
     return { state: 'pinned', ...partly, wanted, pins, moved: moved + rest.moved };
   };
 
+  const pinOrGiveBack = (plan: Pins, threads: readonly GuestThread[], container: CpuSet): MaskOutcome => {
+    try {
+      return pinAll(plan, threads, container);
+    } catch (error) {
+      if (!(error instanceof SyscallError || error instanceof PinError)) throw error;
+      return notPinned('System', systemMessage(error), threads, container);
+    }
+  };
+
   return {
     /**
      * One look: pins what is not in place, and reads it back. Where it cannot be, what this keeper pinned has the CPUs
@@ -145,12 +154,7 @@ export function createMaskKeeper({ affinity, tree, path, now, heldBefore, rememb
       if (otherCount?.waits === true && isUnsettled('Threads')) return undefined;
       if (otherCount?.waits !== true) unsettledSince = undefined;
       if (plan.pins.length === 0) return unpin(plan, threads, vm.container);
-      try {
-        return pinAll(plan, threads, vm.container);
-      } catch (error) {
-        if (!(error instanceof SyscallError || error instanceof PinError)) throw error;
-        return notPinned('System', systemMessage(error), threads, vm.container);
-      }
+      return pinOrGiveBack(plan, threads, vm.container);
     },
 
     /** The mask is gone: threads that it had put somewhere have the CPUs of the container again. */
