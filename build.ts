@@ -16,6 +16,7 @@ const ENTRIES = {
   'device-plugin-worker': 'node-agent/device-plugin/worker.ts',
   plumbline: 'cli/main.ts',
   'ovs-stand-in': 'sandbox/open-vswitch/stand-in.ts',
+  'qemu-stand-in': 'sandbox/qemu/stand-in.ts',
 };
 
 /**

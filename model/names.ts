@@ -13,6 +13,11 @@ export const ALIGN_WHOLE_CORES = 'whole-cores';
 export const CPU_MASK_ANNOTATION = 'plumbline.dev/cpu-mask';
 /** Beside it: `true` takes `all` in the place of a mask that a host has not the CPUs of. */
 export const FIX_CPU_MISMATCH_ANNOTATION = 'plumbline.dev/fix-cpu-mismatch';
+/**
+ * With a mask: when it takes effect at a start. `paused`, the default: before the guest runs, at the price of KubeVirt's boot
+ * menu of a paused start. `running`: once the vCPU threads are seen, with no pause.
+ */
+export const CPU_MASK_START_ANNOTATION = 'plumbline.dev/cpu-mask-start';
 /** On a VMI: that the webhook had it start paused until it is pinned, and how far that is. No tenant can write it. */
 export const PAUSED_START_ANNOTATION = 'plumbline.dev/paused-start';
 

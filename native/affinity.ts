@@ -19,6 +19,12 @@ export interface Affinity {
   set(tid: number, words: Uint32Array): void;
 }
 
+/**
+ * What confines a thread to nothing. The kernel keeps the CPUs that exist and that the thread's cpuset allows, and follows that
+ * cpuset as it changes: a thread that is given just the CPUs of today stays on them when its cpuset grows (since Linux 6.2).
+ */
+export const EVERY_CPU: Uint32Array = new Uint32Array(2048).fill(0xffffffff);
+
 const EINVAL = 22;
 const BYTES_PER_WORD = 4;
 /** cpu_set_t is made of longs; a length that is no multiple of theirs is EINVAL. */

@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs';
+import { existsSync, readdirSync } from 'node:fs';
 import type { Socket } from 'node:net';
 import koffi from 'koffi';
 
@@ -30,4 +30,13 @@ export function peerOf(socket: Socket): number | undefined {
 /** Whether a thread is one of a process's at this moment. */
 export function isThreadOf(pid: number, tid: number): boolean {
   return existsSync(`/proc/${pid}/task/${tid}`);
+}
+
+/** The threads of a process at this moment, the main thread first; none if it is gone. */
+export function threadsOf(pid: number): number[] {
+  try {
+    return readdirSync(`/proc/${pid}/task`).map(Number);
+  } catch {
+    return [];
+  }
 }

@@ -1,4 +1,4 @@
-import type { Affinity } from './affinity.ts';
+import { type Affinity, EVERY_CPU } from './affinity.ts';
 import { SyscallError } from './syscall-error.ts';
 
 /** Where one thread is to run: 32-bit words as `Affinity` has them. */
@@ -52,6 +52,33 @@ export function pinThreads(affinity: Affinity, pins: readonly ThreadPin[]): () =
     throw error;
   }
   return undo;
+}
+
+/** What became of threads that were moved one by one. */
+export interface Moved {
+  /** Threads that are there now, by id. */
+  readonly there: readonly number[];
+  /** Threads that the kernel left elsewhere, by id. Those that have ended are in neither. */
+  readonly left: readonly number[];
+}
+
+/**
+ * Gives threads the same CPUs, each as far as it can be moved, and reads back where it is. The kernel pins some threads itself
+ * (io_uring's workers), and others end meanwhile: none of them keeps the rest from being moved.
+ */
+export function moveThreads(affinity: Affinity, tids: readonly number[], words: Uint32Array): Moved {
+  const there: number[] = [];
+  const left: number[] = [];
+  for (const tid of tids) {
+    try {
+      affinity.set(tid, words);
+      (words === EVERY_CPU || areEqual(affinity.get(tid), words) ? there : left).push(tid);
+    } catch (error) {
+      if (!(error instanceof SyscallError)) throw error;
+      if (error.code !== 'ESRCH') left.push(tid);
+    }
+  }
+  return { there, left };
 }
 
 /** A thread that ended meanwhile needs nothing; any other refusal is the one that is being reported already. */

@@ -1,6 +1,6 @@
 import { connect, type Socket } from 'node:net';
 import { createLineReader } from './lines.ts';
-import { isThreadOf, peerOf } from './peer.ts';
+import { isThreadOf, peerOf, threadsOf } from './peer.ts';
 
 /** QEMU's monitor could not be asked, or said no. */
 export class QmpError extends Error {
@@ -28,6 +28,8 @@ export interface Qmp {
    * @throws QmpError
    */
   cpus(): Promise<readonly QmpCpu[]>;
+  /** Every thread of the process that listens at the monitor, at this moment; empty if it is not visible here. */
+  threads(): readonly number[];
   close(): void;
 }
 
@@ -87,6 +89,7 @@ export async function connectQmp(path: string, { deadline = 5 }: QmpOptions = {}
       if (foreign !== undefined) throw new QmpError(`${path}: ${foreignText(foreign, lines.peer)}`);
       return cpus;
     },
+    threads: () => (lines.peer === undefined ? [] : threadsOf(lines.peer)),
     close: lines.close,
   };
 }

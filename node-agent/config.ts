@@ -126,7 +126,7 @@ const definition: ConfigDefinition<typeof schema> = {
     },
     stateDir: {
       flag: '--state-dir <path>',
-      help: 'where the masks of OVS’s threads are kept, so that an agent that was killed leaves nothing behind',
+      help: 'where the masks of OVS’s threads and the VMs that are pinned are kept, so that the next agent can undo it',
     },
     vmPinning: {
       flag: '--vm-pinning <on|off>',
@@ -138,7 +138,7 @@ const definition: ConfigDefinition<typeof schema> = {
     },
     vmPinsAtEnd: {
       flag: '--vm-pins-at-end <policy>',
-      help: 'what becomes of pinned vCPUs when the agent stops: restore their container’s CPUs, or leave them',
+      help: 'what becomes of VMs’ pinned threads when the agent stops: restore their container’s CPUs, or leave them',
     },
     cgroupRoot: { flag: '--cgroup-root <path>', help: 'where the host’s cgroups are mounted' },
     dpuLease: {

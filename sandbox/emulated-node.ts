@@ -5,6 +5,7 @@ import { createKubelet, type Kubelet } from './kubelet/kubelet.ts';
 import type { KubeletSettings } from './kubelet/settings.ts';
 import { writeSysfs } from './kubelet/sysfs.ts';
 import type { LocalClient } from './local-client.ts';
+import { createGuests } from './qemu/guests.ts';
 
 /** A node as the user of the sandbox describes it. */
 export interface NodeDescription {
@@ -23,6 +24,8 @@ export interface NodeDescription {
   readonly topologyManagerScope?: KubeletSettings['topologyManagerScope'];
   readonly labels?: Readonly<Record<string, string>>;
   readonly resources?: Readonly<Record<string, string>>;
+  /** The stand-in for QEMU that runs in launchers (a JavaScript file). Default: they run nothing. */
+  readonly guestProgram?: string;
 }
 
 export interface EmulatedNode {
@@ -32,6 +35,10 @@ export interface EmulatedNode {
   readonly kubeletDirectory: string;
   /** What stands for /sys. */
   readonly sysfsRoot: string;
+  /** What stands for /sys/fs/cgroup: the cgroups of launchers that run a guest. */
+  readonly cgroupRoot: string;
+  /** Processes of a launcher's QEMU, on this machine. */
+  guestPids(podUID: string): readonly number[];
   readonly kubelet: Kubelet;
   start(): Promise<void>;
   stop(): Promise<void>;
@@ -45,7 +52,7 @@ export interface EmulatedNodeDeps {
 }
 
 /**
- * A node that is emulated: a sysfs tree and a kubelet stand-in.
+ * A node that is emulated: a sysfs tree, a kubelet stand-in, and processes for the guests of its launchers.
  * @throws HostError, ParseError if the description contradicts itself
  */
 export function createEmulatedNode(description: NodeDescription, deps: EmulatedNodeDeps): EmulatedNode {
@@ -53,7 +60,11 @@ export function createEmulatedNode(description: NodeDescription, deps: EmulatedN
   const host = createHost(description.host);
   const kubeletDirectory = join(deps.directory, 'kubelet');
   const sysfsRoot = join(deps.directory, 'sys');
+  const cgroupRoot = join(deps.directory, 'cgroup');
+  const { guestProgram: program } = description;
+  const guests = createGuests({ client: deps.client, cgroupRoot, online: host.online, program });
   const kubelet = createKubelet({
+    containers: guests,
     name,
     settings: settingsOf(description, host),
     directory: kubeletDirectory,
@@ -67,12 +78,18 @@ export function createEmulatedNode(description: NodeDescription, deps: EmulatedN
     host,
     kubeletDirectory,
     sysfsRoot,
+    cgroupRoot,
+    guestPids: guests.pidsOf,
     kubelet,
     async start() {
       await writeSysfs(sysfsRoot, host);
+      await guests.open();
       await kubelet.start();
     },
-    stop: () => kubelet.stop(),
+    async stop() {
+      await kubelet.stop();
+      await guests.stopAll();
+    },
   };
 }
 

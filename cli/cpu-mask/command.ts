@@ -18,7 +18,7 @@ interface Flags {
 }
 
 const EXAMPLES = `
-A mask is one entry for every vCPU, or one for each, between colons: "all", or CPU ids and ranges between commas.
+A mask is one entry for the whole VM, or one for each vCPU, between colons: "all", or CPU ids and ranges between commas.
 
 Examples:
   plumbline cpu-mask parse 2,0-1:all:4,6-8             # 0-2:all:4,6-8

@@ -1,5 +1,5 @@
 import { checkCount } from '../../model/cpu-mask/check.ts';
-import { type CpuMask, entryOf, formatMask, pinsNothing } from '../../model/cpu-mask/mask.ts';
+import { type CpuMask, entryOf, formatMask, isForWholeVm, pinsNothing } from '../../model/cpu-mask/mask.ts';
 import { within } from '../../model/cpu-mask/plan.ts';
 import type { CpuSet } from '../../model/cpu-set.ts';
 import { fitMask } from '../../model/placement/mask-fit.ts';
@@ -33,7 +33,7 @@ export function explainMask(request: ExplainRequest): MaskExplanation {
   const fit = online && usable && fitMask({ mask, fixMismatch }, { online, usable });
   const problems = [count?.message, fit?.fits === false ? fit.text : undefined].filter((text) => text !== undefined);
   const held = fit?.fits === true ? fit.mask : mask;
-  const one = mask.entries.length <= 1;
+  const one = isForWholeVm(mask);
   const rows = Array.from({ length: one ? 1 : mask.entries.length }, (_, vcpu) => ({
     vcpu: one ? ('every' as const) : vcpu,
     cpus: String(entryOf(mask, vcpu) ?? 'all'),
@@ -51,7 +51,7 @@ export function explainMask(request: ExplainRequest): MaskExplanation {
 export function explanationLines({ mask, pinsNothing: free, vcpus, fellBack, problems }: MaskExplanation): string[] {
   const onHost = vcpus.some(({ effective }) => effective !== undefined);
   const rows = vcpus.map(({ vcpu, cpus, effective }) => [
-    vcpu === 'every' ? 'every vCPU' : `vCPU ${vcpu}`,
+    vcpu === 'every' ? 'the whole VM' : `vCPU ${vcpu}`,
     cpus === 'all' ? 'any' : cpus,
     ...(onHost ? [effective || 'none'] : []),
   ]);

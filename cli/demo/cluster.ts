@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { parse } from 'yaml';
 import { NAMESPACE } from '../../model/names.ts';
-import { MUTATING_WEBHOOKS, NAMESPACES } from '../../sandbox/api-server/built-in-types.ts';
+import { MUTATING_WEBHOOKS, NAMESPACES, VALIDATING_WEBHOOKS } from '../../sandbox/api-server/built-in-types.ts';
 import type { CertificateAuthority } from '../../sandbox/certificates.ts';
 import { createSandbox } from '../../sandbox/cluster.ts';
 import type { EmulatedNode, NodeDescription } from '../../sandbox/emulated-node.ts';
@@ -63,18 +63,14 @@ export function createEmbeddedCluster({ packageRoot, scheduler = 'sidecar', ...o
       sandbox.route(NAMESPACE, SERVICES.webhook, { host: '127.0.0.1', port: webhook });
       sandbox.route(NAMESPACE, SERVICES.extender, { host: '127.0.0.1', port: extender });
       const caBundle = Buffer.from(sandbox.authority.cert).toString('base64');
-      const configuration = (await readManifest(packageRoot, 'base/webhook/mutating-webhook.yaml')) as KubeObject & {
-        webhooks: { name: string; clientConfig: { caBundle?: string }; matchConditions?: unknown }[];
-      };
+      const mutating = await webhookConfiguration(packageRoot, 'mutating-webhook', caBundle);
       if (scheduler === 'own') {
-        configuration.webhooks = configuration.webhooks.filter(({ name }) => name !== 'scheduler.plumbline.dev');
+        mutating.webhooks = mutating.webhooks.filter(({ name }) => name !== 'scheduler.plumbline.dev');
       }
-      for (const one of configuration.webhooks) {
-        one.clientConfig.caBundle = caBundle;
-        // The embedded API server has no CEL and refuses conditions; without them the webhook is only asked more often.
-        delete one.matchConditions;
-      }
-      await sandbox.client.create(MUTATING_WEBHOOKS, configuration);
+      await sandbox.client.create(MUTATING_WEBHOOKS, mutating);
+      const validating = await webhookConfiguration(packageRoot, 'validating-webhook', caBundle);
+      validating.webhooks = validating.webhooks.filter(({ name }) => VALIDATED.includes(name));
+      await sandbox.client.create(VALIDATING_WEBHOOKS, validating);
       if (scheduler === 'sidecar') {
         await sandbox.addScheduler(await sidecarConfiguration(packageRoot, extender));
         return;
@@ -87,6 +83,27 @@ export function createEmbeddedCluster({ packageRoot, scheduler = 'sidecar', ...o
     },
     stop: () => sandbox.stop(),
   };
+}
+
+/** VMs, and launchers as they are stored. The others choose pods by a condition alone, which the embedded API server has not. */
+const VALIDATED = ['vms.plumbline.dev', 'final.plumbline.dev'];
+
+type WebhookConfiguration = KubeObject & {
+  webhooks: { name: string; clientConfig: { caBundle?: string }; matchConditions?: unknown }[];
+};
+
+/**
+ * A shipped configuration without its conditions: the embedded API server has no CEL and refuses them. Without them the
+ * webhook is only asked more often.
+ */
+async function webhookConfiguration(packageRoot: string, name: string, caBundle: string) {
+  const configuration = (await readManifest(packageRoot, `base/webhook/${name}.yaml`)) as WebhookConfiguration;
+  for (const one of configuration.webhooks) {
+    // YAML's aliases are one object in several places.
+    one.clientConfig = { ...one.clientConfig, caBundle };
+    delete one.matchConditions;
+  }
+  return configuration;
 }
 
 /** The shipped configuration of Plumbline's kube-scheduler, with the port that the extender has here. */

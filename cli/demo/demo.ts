@@ -6,7 +6,7 @@ import { type ClusterOptions, createEmbeddedCluster, type DemoCluster } from './
 import { createSceneForConsole } from './console-scene.ts';
 import { type DemoContext, OVS_NODE } from './context.ts';
 import type { DaemonName } from './daemons.ts';
-import { DEMO_NODES } from './nodes.ts';
+import { DEMO_NODES, MASK_NODE } from './nodes.ts';
 import { DEMO_NAMESPACE } from './objects.ts';
 import { openVswitch } from './open-vswitch.ts';
 import { type Installed, install } from './plumbline.ts';
@@ -38,7 +38,9 @@ export async function runDemo(options: DemoOptions): Promise<boolean> {
   const ovs = await openVswitch(dist, directory);
   const cluster = createCluster({
     directory,
-    nodes: DEMO_NODES,
+    nodes: DEMO_NODES.map((node) =>
+      node.name === MASK_NODE ? { ...node, guestProgram: join(dist, 'qemu-stand-in.cjs') } : node,
+    ),
     packageRoot,
     onFault: (error) => printer.progress(`cluster: ${String(error)}`),
   });

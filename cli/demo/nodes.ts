@@ -2,6 +2,9 @@ import type { HostDescription } from '../../model/host.ts';
 import { DPU_HOST_LABEL } from '../../model/names.ts';
 import type { NodeDescription } from '../../sandbox/emulated-node.ts';
 
+/** The node whose launchers run a process with threads that can be pinned. */
+export const MASK_NODE = 'smt-off';
+
 /** A node of the demo, and where its networks are. */
 export interface DemoNode extends NodeDescription {
   /** The agent's network map: NUMA nodes of each physnet. */
@@ -43,8 +46,10 @@ export const DEMO_NODES: readonly DemoNode[] = [
     about: '8 cores x 2 threads, one NUMA node, physnet0',
   },
   {
-    name: 'smt-off',
+    name: MASK_NODE,
     host: oneSocket(12, 1),
+    // Not its first one: machines of one CPU have that alone, and a mask reaches no reserved CPU.
+    reserved: '11',
     physnets: { physnet0: [0] },
     about: '12 cores x 1 thread, one NUMA node, physnet0',
   },

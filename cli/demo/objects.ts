@@ -1,4 +1,4 @@
-import { FULL_PCPUS_ANNOTATION, FULL_PCPUS_ONLY } from '../../model/names.ts';
+import { CPU_MASK_ANNOTATION, FULL_PCPUS_ANNOTATION, FULL_PCPUS_ONLY } from '../../model/names.ts';
 import type { KubeObject } from '../../sandbox/objects.ts';
 
 export const DEMO_NAMESPACE = 'demo';
@@ -32,6 +32,33 @@ export function virtualMachine({ name, annotated, network, node }: DemoVm): Kube
             { name: 'default', pod: {} },
             ...(network === undefined ? [] : [{ name: 'dataplane', multus: { networkName: network } }]),
           ],
+        },
+      },
+    },
+  };
+}
+
+/** A VM of some shared CPUs with a CPU mask. */
+export interface MaskedVm {
+  readonly name: string;
+  readonly vcpus: number;
+  readonly mask: string;
+  readonly node: string;
+}
+
+export function maskedMachine({ name, vcpus, mask, node }: MaskedVm): KubeObject {
+  return {
+    apiVersion: 'kubevirt.io/v1',
+    kind: 'VirtualMachine',
+    metadata: { name, namespace: DEMO_NAMESPACE },
+    spec: {
+      runStrategy: 'Always',
+      template: {
+        metadata: { annotations: { [CPU_MASK_ANNOTATION]: mask } },
+        spec: {
+          nodeSelector: { 'kubernetes.io/hostname': node },
+          domain: { cpu: { sockets: 1, cores: vcpus, threads: 1 }, memory: { guest: '1Gi' }, devices: {} },
+          networks: [{ name: 'default', pod: {} }],
         },
       },
     },

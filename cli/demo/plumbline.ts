@@ -120,6 +120,7 @@ export async function agentArgs(node: DemoNode, { cluster, ovs, ovsNode, directo
     ...['--node-name', node.name, '--mode', node.dpu ? 'dpu-host' : 'full'],
     ...['--kubeconfig', await cluster.kubeconfig({ kind: 'node-agent', node: node.name })],
     ...['--sysfs-root', emulated.sysfsRoot, '--kubelet-dir', emulated.kubeletDirectory],
+    ...['--cgroup-root', emulated.cgroupRoot, '--state-dir', join(directory, `${node.name}-state`)],
     ...['--network-map', networkMap, '--probe-port', '0'],
     // Only one of the emulated nodes has an Open vSwitch; the others look where there is none.
     ...['--ovs-rundir', own ? ovs.rundir : join(directory, 'no-ovs')],

@@ -1,6 +1,7 @@
 import type { DemoContext } from './context.ts';
 import { dpuDies, dpuReturns } from './steps/dpu.ts';
 import { installPlumbline } from './steps/install.ts';
+import { maskedVmPinned } from './steps/masked.ts';
 import { paddedAndPlaced } from './steps/padded.ts';
 import { rejectedByKubelet } from './steps/rejected.ts';
 import { switchMovesOff } from './steps/switch.ts';
@@ -25,6 +26,7 @@ export const STEPS: readonly Step[] = [
     run: paddedAndPlaced,
   },
   { name: 'switched', title: 'Open vSwitch has moved off its CPUs', run: switchMovesOff },
+  { name: 'pinned', title: 'A VM with a CPU mask: started paused, pinned, resumed', run: maskedVmPinned },
   { name: 'dpu-dead', title: 'A DPU dies: its node is refused, with the reason', run: dpuDies },
   { name: 'dpu-back', title: 'The DPU is back: the waiting VM is placed', run: dpuReturns },
 ];

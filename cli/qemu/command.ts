@@ -8,6 +8,7 @@ import { connectQmp, QmpError } from '../../native/qmp.ts';
 import { CliError, EXIT } from '../support/exit-status.ts';
 import { type OutputFormat, print, withOutput } from '../support/output.ts';
 import { tableLines } from '../support/table.ts';
+import type { OtherThreads } from './other-threads.ts';
 import { type Pinned, type PinRequest, pinQemu } from './pin.ts';
 
 const ONLINE = '/sys/devices/system/cpu/online';
@@ -16,7 +17,8 @@ const EXAMPLES = `
 Examples:
   qemu-system-x86_64 -S -smp 2 -accel kvm -qmp unix:/run/vm.qmp,server=on,wait=off ... &
   plumbline qemu --qmp /run/vm.qmp --mask 1:3        # vCPU 0 on CPU 1, vCPU 1 on CPU 3
-  plumbline qemu --qmp /run/vm.qmp --mask 0-3        # every vCPU on CPUs 0 to 3
+  plumbline qemu --qmp /run/vm.qmp --mask 0-3        # the whole VM, emulator and IO threads too, on CPUs 0 to 3
+  plumbline qemu --qmp /run/vm.qmp --mask all        # unpins the whole VM
 
 Ends with 0 if every vCPU is on its CPUs, with 1 if none was pinned and the guest was not resumed, with 3 if QEMU cannot
 be asked.`;
@@ -41,11 +43,11 @@ export function qemuCommand(): Command {
     .requiredOption('--qmp <socket>', 'the Unix socket of QEMU’s monitor, which serves one client at a time')
     .requiredOption(
       '--mask <mask>',
-      'CPUs of each vCPU: 1:3 or 1-2:all; a single entry is for all of them: 0-3; all pins none',
+      'CPUs of each vCPU: 1:3 or 1-2:all; a single entry is for all threads of the VM: 0-3; all unpins them',
       maskArgument,
     )
     .option('--vcpus <number>', 'how many vCPUs there must be; default: as many as the mask has entries', countArgument)
-    .option('--fix-cpu-mismatch', 'on a host that has not the CPUs of the mask, pin none instead of refusing')
+    .option('--fix-cpu-mismatch', 'on a host that has not the CPUs of the mask, unpin the VM instead of refusing')
     .option('--no-cont', 'do not let the guest run afterwards')
     .addHelpText('after', EXAMPLES)
     .action(async ({ qmp, mask, vcpus, fixCpuMismatch, cont, output }: QemuFlags) => {
@@ -71,12 +73,21 @@ async function pinAt(socket: string, request: PinRequest): Promise<Pinned> {
   }
 }
 
-function outcomeLines(mask: CpuMask, { vcpus, fellBack, resumed, status }: Pinned): string[] {
+function outcomeLines(mask: CpuMask, { vcpus, others, fellBack, resumed, status }: Pinned): string[] {
   const rows = vcpus.map(({ index, tid, cpus }) => [String(index), String(tid), cpus.toString()]);
   return [
     ...tableLines(['VCPU', 'THREAD', 'CPUS'], rows),
-    ...(fellBack ? [`this host lacks CPUs of the mask ${briefMask(mask)}: nothing was pinned`] : []),
+    ...(others === null ? [] : otherLines(others)),
+    ...(fellBack ? [`this host lacks CPUs of the mask ${briefMask(mask)}: nothing is pinned`] : []),
     resumed ? 'the guest runs' : `the guest was left as it is: ${status}`,
+  ];
+}
+
+function otherLines({ threads, left }: OtherThreads): string[] {
+  const [first] = left;
+  return [
+    `${threads} other threads of QEMU (emulator, IO) are on the same CPUs`,
+    ...(first === undefined ? [] : [`the kernel does not move ${left.length} more, as thread ${first}`]),
   ];
 }
 

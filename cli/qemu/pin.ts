@@ -1,12 +1,13 @@
 import { checkCount, maskForHost } from '../../model/cpu-mask/check.ts';
-import { briefMask, type CpuMask, entryOf, pinsNothing } from '../../model/cpu-mask/mask.ts';
+import { briefMask, type CpuMask, entryOf, isForWholeVm } from '../../model/cpu-mask/mask.ts';
 import { planPins } from '../../model/cpu-mask/plan.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { PlumblineError } from '../../model/errors.ts';
-import type { Affinity } from '../../native/affinity.ts';
-import { PinError, pinThreads } from '../../native/pin-threads.ts';
+import { type Affinity, EVERY_CPU } from '../../native/affinity.ts';
+import { PinError, pinThreads, type ThreadPin } from '../../native/pin-threads.ts';
 import type { Qmp, QmpCpu } from '../../native/qmp.ts';
 import { SyscallError } from '../../native/syscall-error.ts';
+import { moveOthers, type OtherThreads } from './other-threads.ts';
 
 /** A VM that is left as it was: nothing pinned, nothing resumed. */
 export class NotPinned extends PlumblineError {
@@ -29,6 +30,8 @@ export interface PinRequest {
 
 export interface Pinned {
   readonly vcpus: readonly { readonly index: number; readonly tid: number; readonly cpus: CpuSet }[];
+  /** QEMU's other threads, which a mask of a single entry moves too; null where the mask leaves them alone. */
+  readonly others: OtherThreads | null;
   readonly fellBack: boolean;
   readonly resumed: boolean;
   /** What QEMU said it was doing before. */
@@ -40,9 +43,10 @@ const PRELAUNCH = 'prelaunch';
 
 /**
  * Ganeti's sequence for a QEMU that was started with -S: ask for the vCPU threads, confine each, read back that they are
- * where they were put, and let the guest run.
+ * where they were put, and let the guest run. A mask of a single entry confines QEMU's other threads as well; `all` gives
+ * the threads that it is about every CPU back.
  * @throws NotPinned if there are too few or too many threads, gaps in their indexes, CPUs that the host has not, or a
- * thread that the kernel does not put there: then every thread is where it was and the guest has not been resumed
+ * vCPU thread that the kernel does not put there: then every thread is where it was and the guest has not been resumed
  * @throws QmpError if the monitor cannot be asked; nothing is pinned then, either
  */
 export async function pinQemu(qmp: Qmp, affinity: Affinity, request: PinRequest): Promise<Pinned> {
@@ -50,18 +54,21 @@ export async function pinQemu(qmp: Qmp, affinity: Affinity, request: PinRequest)
   const status = await qmp.status();
   const cpus = await qmp.cpus();
   const { mask, fellBack } = maskFor(request);
-  const wanted = plan(mask, cpus, request);
-  const undo = pin(affinity, wanted);
+  const { vcpus, whole } = plan(mask, cpus, request);
+  const putVcpusBack = pin(affinity, vcpus);
+  const others = whole === undefined ? undefined : moveOthers(affinity, qmp, cpus, whole);
   const resumed = resume && status === PRELAUNCH;
   try {
     if (resumed) await qmp.execute('cont');
   } catch (error) {
-    undo();
+    putVcpusBack();
+    others?.putBack();
     throw error;
   }
   const places = cpus.map(({ index, tid }) => ({ index, tid, cpus: CpuSet.fromWords(affinity.get(tid)) }));
   return {
     vcpus: places.map((place) => ({ ...place, cpus: place.cpus.intersect(online) })),
+    others: others === undefined ? null : { threads: others.threads, left: others.left },
     fellBack,
     resumed,
     status,
@@ -76,6 +83,7 @@ function maskFor({ mask, online, fixMismatch, vcpus }: PinRequest) {
   return chosen;
 }
 
+/** Where each vCPU thread goes and, with a mask for the whole VM, each other thread. */
 function plan(mask: CpuMask, cpus: readonly QmpCpu[], { mask: asked, vcpus, online }: PinRequest) {
   const expected = vcpus ?? (asked.entries.length > 1 ? asked.entries.length : cpus.length);
   const tids = new Set(cpus.map(({ tid }) => tid));
@@ -89,21 +97,18 @@ function plan(mask: CpuMask, cpus: readonly QmpCpu[], { mask: asked, vcpus, onli
     online,
   );
   if (answer.kind === 'refused') throw new NotPinned(`the CPU mask ${briefMask(asked)}: ${answer.message}`);
-  const byIndex = new Map(answer.pins.map((pin) => [pin.vcpu, pin.cpus]));
-  if (pinsNothing(mask)) return [];
-  return cpus.map(({ index, tid }) => {
-    const set = byIndex.get(index) ?? online;
-    return { tid, cpus: set, loose: entryOf(mask, index) === 'all' };
+  const byIndex = new Map(answer.pins.map((pin) => [pin.vcpu, pin.cpus.toWords(2)]));
+  const pins = cpus.map(({ index, tid }): ThreadPin => {
+    const words = entryOf(mask, index) === 'all' ? undefined : byIndex.get(index);
+    return words === undefined ? { tid, words: EVERY_CPU, loose: true } : { tid, words };
   });
+  return { vcpus: pins, whole: isForWholeVm(mask) ? (answer.whole?.toWords(2) ?? EVERY_CPU) : undefined };
 }
 
 /** @throws NotPinned */
-function pin(affinity: Affinity, wanted: ReturnType<typeof plan>): () => void {
+function pin(affinity: Affinity, wanted: readonly ThreadPin[]): () => void {
   try {
-    return pinThreads(
-      affinity,
-      wanted.map(({ tid, cpus, loose }) => ({ tid, words: cpus.toWords(2), loose })),
-    );
+    return pinThreads(affinity, wanted);
   } catch (error) {
     throw notPinned(error);
   }

@@ -1,6 +1,6 @@
 import type { CpuSet } from '../cpu-set.ts';
 import { maskForHost } from './check.ts';
-import { briefMask, type CpuMask, maskForVcpus } from './mask.ts';
+import { briefMask, type CpuMask, isForWholeVm, maskForVcpus } from './mask.ts';
 import { planPins, type VcpuPin } from './plan.ts';
 
 /** A running VM as its host sees it. */
@@ -32,8 +32,10 @@ export interface OtherCount {
 export type HostPins =
   | {
       readonly kind: 'pin';
-      /** Every vCPU's CPUs, never beyond `container` without `withheld`. */
+      /** Every vCPU's CPUs, never beyond `container` without `withheld`; none where `all` was taken for the mask. */
       readonly pins: readonly VcpuPin[];
+      /** Where all other threads belong, with a mask for the whole VM. */
+      readonly whole: CpuSet | undefined;
       /** `all` was taken for the mask. */
       readonly fellBack: boolean;
       readonly otherCount: OtherCount | undefined;
@@ -58,7 +60,9 @@ export function hostPins(vm: VmOnHost): HostPins {
     const message = plan.code === 'threads' ? `the CPU mask ${briefMask(mask)}: ${plan.message}` : plan.message;
     return { kind: 'refused', reason: REASONS[plan.code], message };
   }
-  return { kind: 'pin', pins: plan.pins, fellBack: chosen.fellBack, otherCount: otherCount(mask, vcpus) };
+  // A list of entries that is cut to a single vCPU is still for that vCPU alone.
+  const whole = isForWholeVm(chosen.mask) ? plan.whole : undefined;
+  return { kind: 'pin', pins: plan.pins, whole, fellBack: chosen.fellBack, otherCount: otherCount(mask, vcpus) };
 }
 
 function otherCount(mask: CpuMask, vcpus: number): OtherCount | undefined {

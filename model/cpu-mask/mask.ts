@@ -4,8 +4,8 @@ import { ParseError } from '../errors.ts';
 /**
  * Ganeti's cpu_mask: which host CPUs each vCPU may run on.
  *
- * Entries stand between colons, the first for vCPU 0; a single entry is for every vCPU. An entry is `all`, or CPU ids
- * and ranges between commas. No entry at all, and the single entry `all`, pin nothing.
+ * Entries stand between colons, the first for vCPU 0; a single entry is for the VM as a whole: every vCPU, and QEMU's other
+ * threads. An entry is `all`, or CPU ids and ranges between commas. No entry at all, and the single entry `all`, pin nothing.
  * Source: Ganeti, doc/design-cpu-pinning.rst.
  *
  * Stricter than Ganeti's own parser, each time because what it accepts comes out as something nobody asked for:
@@ -14,8 +14,8 @@ import { ParseError } from '../errors.ts';
  * - CPU ids end at 65535, far above any kernel's; Ganeti expands `0-999999999` in memory.
  * - At most 4096 entries, the most vCPUs a QEMU machine has.
  * - An entry is a set: `1,1` is one CPU. Ganeti counts it as two where LXC wants as many CPUs as vCPUs.
- * Wider in one point: one entry is applied to every vCPU thread, where Ganeti sets the main thread alone, which leaves
- * vCPU threads that exist already as they were.
+ * Wider in one point: one entry is applied to every thread of the VM, where Ganeti sets the main thread alone, which leaves
+ * threads that exist already as they were.
  */
 export interface CpuMask {
   readonly entries: readonly MaskEntry[];
@@ -109,9 +109,17 @@ function shortened({ entries }: CpuMask): string {
   return `${text.slice(0, BRIEF)}… (${entries.length} entries)`;
 }
 
-/** Whether the mask leaves every vCPU where it was. */
+/** Whether the mask restricts no vCPU. */
 export function pinsNothing({ entries }: CpuMask): boolean {
   return entries.every((entry) => entry === 'all');
+}
+
+/**
+ * Whether the mask is for the VM as a whole, all threads of its process, rather than for its vCPUs one by one. Ganeti: "pin
+ * the entire VM", "turn off CPU pinning".
+ */
+export function isForWholeVm({ entries }: CpuMask): boolean {
+  return entries.length <= 1;
 }
 
 /** The entry of a vCPU: the only one, or the one at its index. Undefined beyond the last of several. */

@@ -1,6 +1,6 @@
 import type { CpuSet } from '../cpu-set.ts';
 import { checkCount } from './check.ts';
-import { briefMask, type CpuMask, entryOf, type MaskEntry, pinsNothing } from './mask.ts';
+import { briefMask, type CpuMask, entryOf, isForWholeVm, type MaskEntry, pinsNothing } from './mask.ts';
 
 /** A vCPU's host CPUs as they are on a host. */
 export interface VcpuPin {
@@ -9,8 +9,11 @@ export interface VcpuPin {
 }
 
 export type PinPlan =
-  /** Every vCPU thread's CPUs; empty if the mask pins nothing. */
-  | { readonly kind: 'pin'; readonly pins: readonly VcpuPin[] }
+  /**
+   * Every vCPU thread's CPUs; empty if the mask pins nothing, and threads that are pinned are to be released. `whole`: where
+   * all other threads of the VM belong; undefined where the mask leaves them alone.
+   */
+  | { readonly kind: 'pin'; readonly pins: readonly VcpuPin[]; readonly whole: CpuSet | undefined }
   /** Nothing may be pinned, and the VM is not to be resumed. */
   | { readonly kind: 'refused'; readonly code: 'threads' | 'count' | 'empty'; readonly message: string };
 
@@ -30,11 +33,11 @@ export function planPins(mask: CpuMask, indexes: readonly number[], vcpus: numbe
   }
   const count = checkCount(mask, vcpus);
   if (count !== undefined) return refused('count', count.message);
-  if (pinsNothing(mask)) return { kind: 'pin', pins: [] };
+  if (pinsNothing(mask)) return { kind: 'pin', pins: [], whole: undefined };
   const sets = new Map(mask.entries.map((entry) => [entry, within(entry, allowed)]));
   const pins = found.map((vcpu) => ({ vcpu, cpus: sets.get(entryOf(mask, vcpu) ?? 'all') ?? allowed }));
   const empty = pins.find(({ cpus }) => cpus.isEmpty);
-  if (empty === undefined) return { kind: 'pin', pins };
+  if (empty === undefined) return { kind: 'pin', pins, whole: isForWholeVm(mask) ? pins[0]?.cpus : undefined };
   return refused(
     'empty',
     `the CPU mask ${briefMask(mask)} leaves vCPU ${empty.vcpu} no CPU: the VM may use ${allowed.brief}`,

@@ -1,3 +1,4 @@
+import { CPU_MASK_START_ANNOTATION } from '../names.ts';
 import { maskWishOf } from './mask-wish.ts';
 import type { MetaShape, VmiShape } from './shapes.ts';
 
@@ -51,12 +52,12 @@ export type StartStep =
   | { readonly do: 'tell'; readonly reason: string; readonly message: string };
 
 /**
- * Whether the webhook has a VMI start paused: it has a mask that pins something, its user left the start to KubeVirt,
- * and nothing forbids a pause (KubeVirt allows none with a liveness probe).
+ * Whether the webhook has a VMI start paused: it has a mask that pins something, its user left the start to KubeVirt and did
+ * not choose a start without a pause, and nothing forbids one (KubeVirt allows none with a liveness probe).
  * @throws ParseError if the mask cannot be read
  */
 export function pausesAtStart({ metadata, spec }: { metadata: MetaShape; spec: VmiShape['spec'] }): boolean {
-  if (spec.startStrategy || spec.livenessProbe != null) return false;
+  if (spec.startStrategy || spec.livenessProbe != null || startsRunning(metadata)) return false;
   return spec.domain.cpu?.dedicatedCpuPlacement !== true && maskWishOf(metadata) !== undefined;
 }
 
@@ -64,6 +65,11 @@ export function pausesAtStart({ metadata, spec }: { metadata: MetaShape; spec: V
 export function isPausedAtStart(record: PausedStart | undefined, { reason, since }: Pause): boolean {
   if (record === undefined || record.state === 'resumed' || reason !== OUR_PAUSE) return false;
   return record.state === 'waiting' || record.since === since;
+}
+
+/** Whether its user has it start without a pause, and pinned once it runs. An unknown value is none. */
+export function startsRunning({ annotations }: MetaShape): boolean {
+  return annotations?.[CPU_MASK_START_ANNOTATION] === 'running';
 }
 
 /** What is to be done for a VMI next. Its record says nothing of a pause that is not ours. */

@@ -1,6 +1,7 @@
 import { ParseError, quote } from '../errors.ts';
 import {
   CPU_MASK_ANNOTATION,
+  CPU_MASK_START_ANNOTATION,
   FIX_CPU_MISMATCH_ANNOTATION,
   FULL_PCPUS_ANNOTATION,
   NUMA_AFFINITY_ANNOTATION,
@@ -60,18 +61,29 @@ export function checkTemplate(
   const about = annotationFindings(current.metadata, cpu, gate).filter(
     ({ code }) => !current.instancetype || !code.startsWith('no-effect'),
   );
-  const fix = annotations?.[FIX_CPU_MISMATCH_ANNOTATION];
-  const warnings = about.map(({ message }) => message);
-  if (fix !== undefined && fix !== 'true' && fix !== 'false') {
-    warnings.push(
-      `annotation ${FIX_CPU_MISMATCH_ANNOTATION} has the unknown value ${quote(fix)} and counts as false: expected true or false`,
-    );
-  } else if (fix !== undefined && annotations?.[CPU_MASK_ANNOTATION] === undefined) {
-    warnings.push(`annotation ${FIX_CPU_MISMATCH_ANNOTATION} has no effect without ${CPU_MASK_ANNOTATION}`);
-  }
+  const warnings = [
+    ...about.map(({ message }) => message),
+    ...choiceWarnings(current.metadata, FIX_CPU_MISMATCH_ANNOTATION, ['false', 'true']),
+    ...choiceWarnings(current.metadata, CPU_MASK_START_ANNOTATION, ['paused', 'running']),
+  ];
   if (refusals.length === 0 && annotations?.[CPU_MASK_ANNOTATION] !== undefined)
     warnings.push(...startWarnings(current));
   return { refusals, warnings };
+}
+
+/** Of an annotation that goes with a mask and has one of a few values, the first of which is the default. */
+function choiceWarnings({ annotations }: MetaShape, name: string, values: readonly string[]): string[] {
+  const value = annotations?.[name];
+  if (value === undefined) return [];
+  if (!values.includes(value)) {
+    const expected = values.toReversed().join(' or ');
+    return [
+      `annotation ${name} has the unknown value ${quote(value)} and counts as ${values[0]}: expected ${expected}`,
+    ];
+  }
+  return annotations?.[CPU_MASK_ANNOTATION] === undefined
+    ? [`annotation ${name} has no effect without ${CPU_MASK_ANNOTATION}`]
+    : [];
 }
 
 /** A liveness probe keeps KubeVirt from starting a VM paused, which is how a mask is in force before the guest runs. */
@@ -87,6 +99,7 @@ function startWarnings(template: VmTemplate): string[] {
 const TEMPLATE_ANNOTATIONS = [
   FULL_PCPUS_ANNOTATION,
   CPU_MASK_ANNOTATION,
+  CPU_MASK_START_ANNOTATION,
   FIX_CPU_MISMATCH_ANNOTATION,
   NUMA_AFFINITY_ANNOTATION,
 ];

@@ -1,9 +1,12 @@
+import { join } from 'node:path';
 import { createAffinity } from '../../native/affinity.ts';
 import type { AgentParts, HostParts } from '../parts.ts';
 import { createCgroupTree } from '../processes/cgroup-tree.ts';
+import { bootId, startOf } from '../processes/proc.ts';
 import { procThreads } from '../processes/threads.ts';
 import { procProcesses } from './guest.ts';
 import { watchLaunchers } from './launchers.ts';
+import { createPinsFile } from './pins-file.ts';
 import { createVmPinning, type VmPinning } from './vm-pinning.ts';
 
 /** Puts the duty together for a host with a kubelet. */
@@ -12,11 +15,14 @@ export function createVmPinningDuty(
   { facts, assignments }: Pick<HostParts, 'facts' | 'assignments'>,
 ): VmPinning {
   const { nodeName } = config;
+  // Named after the node, as there may be an agent for each of several on one machine.
+  const file = join(config.stateDir, `vm-pins-${nodeName}.json`);
   const vms = createVmPinning({
     affinity: createAffinity(),
     threads: procThreads,
     processes: procProcesses,
     tree: createCgroupTree(config.cgroupRoot),
+    record: createPinsFile(file, { bootId: bootId(), startOf, log }),
     now: () => performance.now(),
     watch: (onChange) => watchLaunchers({ client, nodeName, onChange, log }),
     assignments,

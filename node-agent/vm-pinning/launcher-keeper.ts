@@ -5,6 +5,7 @@ import { findGuest, type Guest, type GuestParts, type GuestThread } from './gues
 import { createHousekeeper, type HousekeepingOutcome } from './housekeeper.ts';
 import type { Launcher } from './launchers.ts';
 import { createMaskKeeper, type MaskOutcome } from './mask-keeper.ts';
+import type { PinRecord } from './pins-file.ts';
 
 /** What the node says about CPUs at the moment of a look. */
 export interface NodeCpus {
@@ -32,6 +33,7 @@ export interface LauncherView {
 
 export interface KeeperParts extends GuestParts {
   readonly tree: CgroupTree;
+  readonly record: PinRecord;
 }
 
 /** A guest, and what is kept of it for as long as it runs. */
@@ -44,12 +46,12 @@ interface Running {
 /** Keeps the threads of one launcher's guest where they belong, from look to look. */
 export interface LauncherKeeper {
   look(launcher: Launcher, node: NodeCpus): LauncherView;
-  /** Gives vCPU threads that a mask had put somewhere the CPUs of the container again. */
+  /** Gives threads that a mask had put somewhere the CPUs of the container again. */
   release(): void;
 }
 
 export function createLauncherKeeper(parts: KeeperParts): LauncherKeeper {
-  const { tree } = parts;
+  const { tree, record } = parts;
   let place: { readonly id: string; readonly path: string } | undefined;
   let running: Running | undefined;
 
@@ -63,14 +65,24 @@ export function createLauncherKeeper(parts: KeeperParts): LauncherKeeper {
     return place?.path;
   };
 
-  const guestIn = (path: string) => {
+  const masksOf = (podUID: string, path: string, { pid, start, affinity }: Guest) =>
+    createMaskKeeper({
+      affinity,
+      tree,
+      path,
+      now: parts.now,
+      heldBefore: record.held(podUID, { pid, start }),
+      remember: (held) => (held === undefined ? record.forget(podUID) : record.remember({ podUID, pid, start, held })),
+    });
+
+  const guestIn = (podUID: string, path: string) => {
     // Without vCPU threads it may be the one that libvirt asks what it can do.
     if (running?.guest.isAlive() === true && running.guest.isReady()) return running;
     const guest = findGuest(tree.processes(path) ?? [], parts);
     if (guest === undefined) running = undefined;
     else if (running?.guest.pid !== guest.pid || running.guest.start !== guest.start) {
-      const own = { ...parts, affinity: guest.affinity };
-      running = { guest, masks: createMaskKeeper(own), keepHouse: createHousekeeper(own) };
+      const keepHouse = createHousekeeper({ ...parts, affinity: guest.affinity });
+      running = { guest, masks: masksOf(podUID, path, guest), keepHouse };
     }
     return running;
   };
@@ -79,7 +91,7 @@ export function createLauncherKeeper(parts: KeeperParts): LauncherKeeper {
     look(launcher, node) {
       const path = placeOf(launcher);
       const cpuset = path === undefined ? undefined : tree.cpuset(path);
-      const found = path === undefined || cpuset === undefined ? undefined : guestIn(path);
+      const found = path === undefined || cpuset === undefined ? undefined : guestIn(launcher.uid, path);
       if (path === undefined || cpuset === undefined || found === undefined) {
         if (cpuset === undefined) place = undefined;
         return { launcher, pid: undefined, container: cpuset ?? CpuSet.EMPTY, threads: [], ...unasked(launcher, node) };

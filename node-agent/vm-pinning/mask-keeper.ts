@@ -1,17 +1,19 @@
 import { type HostPins, hostPins, type VmOnHost } from '../../model/cpu-mask/host-pins.ts';
 import type { VcpuPin } from '../../model/cpu-mask/plan.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
-import type { Affinity } from '../../native/affinity.ts';
-import { PinError, pinThreads } from '../../native/pin-threads.ts';
+import { EVERY_CPU } from '../../native/affinity.ts';
+import { moveThreads, PinError, pinThreads } from '../../native/pin-threads.ts';
 import { SyscallError } from '../../native/syscall-error.ts';
 import type { GuestThread } from './guest.ts';
+import type { Held } from './pins-file.ts';
+import { keepOthers, leftText, openHousekeeping, type WholeVmParts } from './whole-vm.ts';
 
 /** What became of a VM's mask. */
 export interface MaskOutcome {
   readonly state: 'pinned' | 'unpinned' | 'refused';
   readonly reason?: string;
   readonly message?: string;
-  /** Where vCPU threads belong, by thread id; empty unless pinned. */
+  /** Where threads belong, by thread id: vCPUs', and all others' with a mask for the whole VM. Empty unless pinned. */
   readonly wanted: ReadonlyMap<number, CpuSet>;
   readonly pins: readonly VcpuPin[];
   /** Threads whose CPUs were changed. */
@@ -23,39 +25,116 @@ const SETTLE = 2000;
 /** What the kernel takes is made of longs; whole ones need no copy on the way. */
 const WORDS_PER_LONG = 2;
 
-export interface MaskKeeperParts {
-  readonly affinity: Affinity;
+export interface MaskKeeperParts extends WholeVmParts {
   /** Monotonic milliseconds. */
   readonly now: () => number;
+  /** The cgroup of the container. */
+  readonly path: string;
+  /** What an agent before this one had put somewhere. */
+  readonly heldBefore: Held | undefined;
+  /** Called before threads are moved, and with undefined after they have been given back. */
+  readonly remember: (held: Held | undefined) => void;
 }
 
-/** Keeps the vCPU threads of one guest where its mask says. It is pinned as a whole or not at all. */
-export function createMaskKeeper({ affinity, now }: MaskKeeperParts) {
-  let hasPinned = false;
+/**
+ * Keeps the threads of one guest where its mask says: its vCPUs', and with a mask of a single entry all of them. The vCPUs
+ * are pinned together or not at all.
+ */
+export function createMaskKeeper({ affinity, tree, path, now, heldBefore, remember }: MaskKeeperParts) {
+  let held = heldBefore;
+  let hasPinned = held !== undefined;
+  /** Whether threads have been given back since they were pinned last. */
+  let isReleased = false;
   let unsettledSince: number | undefined;
 
-  const giveBack = (vcpus: readonly GuestThread[], container: CpuSet): number => {
-    const moves = vcpus.filter(({ allowed }) => !allowed.equals(container));
-    return moves.filter(({ tid }) => tryTo(() => affinity.set(tid, container.toWords(WORDS_PER_LONG)))).length;
+  const hold = (next: Held) => {
+    held = next;
+    isReleased = false;
+    remember(next);
+  };
+
+  const isHeld = (thread: GuestThread) => held === 'vm' || isVcpu(thread);
+
+  /**
+   * Confines what was pinned to nothing but the container again. The first time that is every thread: one that was pinned to
+   * all CPUs of its container is where it belongs now, and would stay there when the container is given more.
+   */
+  const giveBack = (threads: readonly GuestThread[], container: CpuSet): number => {
+    if (held === 'vm') openHousekeeping(tree, path, container);
+    const isEach = held !== undefined && !isReleased;
+    const moves = threads.filter((thread) => isHeld(thread) && (isEach || !thread.allowed.equals(container)));
+    isReleased = true;
+    const tids = moves.map(({ tid }) => tid);
+    return moveThreads(affinity, tids, EVERY_CPU).there.length;
   };
 
   const notPinned = (
     reason: string,
     message: string,
-    vcpus: readonly GuestThread[],
+    threads: readonly GuestThread[],
     container: CpuSet,
   ): MaskOutcome => {
-    // What an agent before this one pinned is somewhere else than the container's other threads.
-    hasPinned ||= vcpus.some(({ allowed }) => !allowed.equals(container));
+    // What an agent that kept no record pinned is somewhere else than the container's other threads.
+    hasPinned ||= threads.some((thread) => isVcpu(thread) && !thread.allowed.equals(container));
     const state = hasPinned ? 'unpinned' : 'refused';
-    const moved = hasPinned ? giveBack(vcpus, container) : 0;
+    const moved = hasPinned ? giveBack(threads, container) : 0;
     return { state, reason, message, wanted: new Map(), pins: [], moved };
+  };
+
+  /** Nothing is to be pinned, as where `all` was taken for the mask: threads that are elsewhere have the container's CPUs. */
+  const unpin = (plan: Pins, threads: readonly GuestThread[], container: CpuSet): MaskOutcome => {
+    const moved = giveBack(threads, container);
+    const wanted = new Map(threads.filter(isHeld).map(({ tid }) => [tid, container]));
+    return { state: 'pinned', ...remarkOn(plan), wanted, pins: [], moved };
   };
 
   const isUnsettled = (reason: string): boolean => {
     if (reason !== 'Threads') return false;
     unsettledSince ??= now();
     return now() - unsettledSince < SETTLE;
+  };
+
+  /** @throws SyscallError, PinError with every thread where it was */
+  const pinVcpus = (vcpus: readonly GuestThread[], pins: readonly VcpuPin[]) => {
+    const byIndex = new Map(pins.map((pin) => [pin.vcpu, pin.cpus]));
+    const places = vcpus.flatMap((thread) => {
+      const cpus = byIndex.get(indexOf(thread));
+      return cpus === undefined ? [] : [{ thread, cpus }];
+    });
+    const moves = places.filter(({ thread, cpus }) => !thread.allowed.equals(cpus));
+    pinThreads(
+      affinity,
+      moves.map(({ thread: { tid, allowed }, cpus }) => {
+        return { tid, words: cpus.toWords(WORDS_PER_LONG), before: allowed.toWords(WORDS_PER_LONG) };
+      }),
+    );
+    return { moved: moves.length, wanted: new Map(places.map(({ thread, cpus }) => [thread.tid, cpus])) };
+  };
+
+  const pinAll = (plan: Pins, threads: readonly GuestThread[], container: CpuSet): MaskOutcome => {
+    const { pins, whole } = plan;
+    const others = threads.filter((thread) => !isVcpu(thread));
+    // The mask was for the whole VM before.
+    if (held === 'vm' && whole === undefined) giveBack(others, container);
+    hold(whole === undefined ? 'vcpus' : 'vm');
+    const { moved, wanted } = pinVcpus(threads.filter(isVcpu), pins);
+    hasPinned = true;
+    if (whole === undefined) return { state: 'pinned', ...remarkOn(plan), wanted, pins, moved };
+    const rest = keepOthers({ affinity, tree }, path, others, whole);
+    const left = new Set(rest.left);
+    for (const thread of others) if (!left.has(thread)) wanted.set(thread.tid, whole);
+    const message = leftText(rest.left);
+    const partly = message === undefined ? {} : { reason: 'ThreadsLeft', message };
+    return { state: 'pinned', ...partly, wanted, pins, moved: moved + rest.moved };
+  };
+
+  const pinOrGiveBack = (plan: Pins, threads: readonly GuestThread[], container: CpuSet): MaskOutcome => {
+    try {
+      return pinAll(plan, threads, container);
+    } catch (error) {
+      if (!(error instanceof SyscallError || error instanceof PinError)) throw error;
+      return notPinned('System', systemMessage(error), threads, container);
+    }
   };
 
   return {
@@ -65,49 +144,34 @@ export function createMaskKeeper({ affinity, now }: MaskKeeperParts) {
      * @returns undefined while the guest is about to get its vCPU threads
      */
     keep(vm: Omit<VmOnHost, 'indexes'>, threads: readonly GuestThread[]): MaskOutcome | undefined {
-      const vcpus = threads.filter(({ role }) => role.kind === 'vcpu');
-      const indexes = vcpus.map(({ role }) => (role.kind === 'vcpu' ? role.index : -1));
+      const indexes = threads.filter(isVcpu).map(indexOf);
       const plan = hostPins({ ...vm, indexes });
-      if (plan.kind === 'refused' || vcpus.length === 0) {
+      if (plan.kind === 'refused' || indexes.length === 0) {
         const { reason, message } = plan.kind === 'refused' ? plan : NO_VCPUS;
-        return isUnsettled(reason) ? undefined : notPinned(reason, message, vcpus, vm.container);
+        return isUnsettled(reason) ? undefined : notPinned(reason, message, threads, vm.container);
       }
       const { otherCount } = plan;
       if (otherCount?.waits === true && isUnsettled('Threads')) return undefined;
       if (otherCount?.waits !== true) unsettledSince = undefined;
-      const byIndex = new Map(plan.pins.map((pin) => [pin.vcpu, pin.cpus]));
-      const places = vcpus.flatMap((thread, i) => {
-        const cpus = byIndex.get(indexes[i] ?? -1);
-        return cpus === undefined ? [] : [{ thread, cpus }];
-      });
-      const moves = places.filter(({ thread, cpus }) => !thread.allowed.equals(cpus));
-      try {
-        pinThreads(
-          affinity,
-          moves.map(({ thread: { tid, allowed }, cpus }) => {
-            return { tid, words: cpus.toWords(WORDS_PER_LONG), before: allowed.toWords(WORDS_PER_LONG) };
-          }),
-        );
-      } catch (error) {
-        if (!(error instanceof SyscallError || error instanceof PinError)) throw error;
-        return notPinned('System', systemMessage(error), vcpus, vm.container);
-      }
-      hasPinned = true;
-      const wanted = new Map(places.map(({ thread, cpus }) => [thread.tid, cpus]));
-      return { state: 'pinned', ...remarkOn(plan), wanted, pins: plan.pins, moved: moves.length };
+      if (plan.pins.length === 0) return unpin(plan, threads, vm.container);
+      return pinOrGiveBack(plan, threads, vm.container);
     },
 
-    /** The mask is gone: vCPU threads that this keeper pinned have the CPUs of the container again. */
+    /** The mask is gone: threads that it had put somewhere have the CPUs of the container again. */
     release(threads: readonly GuestThread[], container: CpuSet): number {
-      if (!hasPinned) return 0;
+      const moved = held === undefined ? 0 : giveBack(threads, container);
+      held = undefined;
       hasPinned = false;
-      return giveBack(
-        threads.filter(({ role }) => role.kind === 'vcpu'),
-        container,
-      );
+      remember(undefined);
+      return moved;
     },
   };
 }
+
+type Pins = Extract<HostPins, { readonly kind: 'pin' }>;
+
+const isVcpu = ({ role }: GuestThread) => role.kind === 'vcpu';
+const indexOf = ({ role }: GuestThread) => (role.kind === 'vcpu' ? role.index : -1);
 
 const NO_VCPUS = {
   reason: 'Threads',
@@ -120,22 +184,11 @@ const FELL_BACK = {
 };
 
 /** What is to be said of a mask that is applied, but not as it was written. */
-function remarkOn({ fellBack, otherCount }: Extract<HostPins, { kind: 'pin' }>) {
+function remarkOn({ fellBack, otherCount }: Pins) {
   if (fellBack) return FELL_BACK;
   return otherCount && { reason: 'OtherVCPUs', message: otherCount.message };
 }
 
 function systemMessage(error: SyscallError | PinError): string {
   return error instanceof PinError ? `${error.message} (it got ${CpuSet.fromWords(error.got)})` : error.message;
-}
-
-/** @returns whether it was done; a thread that ended, or that the kernel refuses to move, is passed over */
-function tryTo(call: () => void): boolean {
-  try {
-    call();
-    return true;
-  } catch (error) {
-    if (error instanceof SyscallError) return false;
-    throw error;
-  }
 }

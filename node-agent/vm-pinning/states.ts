@@ -1,5 +1,5 @@
 import { MAX_PINNING_MESSAGE, type PinningState } from '../../kube/node-topology.ts';
-import { briefMask, entryOf } from '../../model/cpu-mask/mask.ts';
+import { briefMask, entryOf, isForWholeVm } from '../../model/cpu-mask/mask.ts';
 import { type Overlap, overlaps } from '../../model/cpu-mask/overlap.ts';
 import { unionOf } from '../../model/cpu-set.ts';
 import type { LauncherView } from './launcher-keeper.ts';
@@ -36,10 +36,14 @@ export function maskOverlaps(views: readonly LauncherView[]): readonly Overlap<L
   );
 }
 
-/** `vCPU 0 on 1-2, vCPU 1 on 3`, for people. */
+/** `vCPU 0 on 1-2, vCPU 1 on 3`, or `the whole VM on 1-2`, for people. */
 export function pinsText({ launcher, mask }: LauncherView): string {
   if (mask === undefined || launcher.wish === undefined) return '';
   const text = `CPU mask ${briefMask(launcher.wish.mask)}`;
   if (mask.pins.length === 0) return `${text}: ${mask.message ?? 'nothing is pinned'}`;
-  return `${text}: ${mask.pins.map(({ vcpu, cpus }) => `vCPU ${vcpu} on ${cpus}`).join(', ')}`;
+  const [first] = mask.pins;
+  const where = isForWholeVm(launcher.wish.mask)
+    ? `the whole VM on ${first?.cpus}`
+    : mask.pins.map(({ vcpu, cpus }) => `vCPU ${vcpu} on ${cpus}`).join(', ');
+  return `${text}: ${where}${mask.message === undefined ? '' : `; ${mask.message}`}`;
 }

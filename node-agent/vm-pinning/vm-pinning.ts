@@ -5,33 +5,17 @@ import type { Assignments } from '../assignments/assignments.ts';
 import { createGuard, untilAborted } from '../duty.ts';
 import { createPaced } from '../paced.ts';
 import { allowedOf } from './guest.ts';
-import {
-  createLauncherKeeper,
-  type KeeperParts,
-  type LauncherKeeper,
-  type LauncherView,
-  type NodeCpus,
-} from './launcher-keeper.ts';
+import type { KeeperParts, LauncherView, NodeCpus } from './launcher-keeper.ts';
 import type { Launcher } from './launchers.ts';
+import { createLooks } from './looks.ts';
 import { maskOverlaps, pinningStates } from './states.ts';
 import { statusOf, type VmStatus } from './status.ts';
 import { createTeller, type TellerDeps } from './tell.ts';
 
-/**
- * A look that takes longer than DEAR milliseconds is of a launcher that has far more processes or threads than a VM needs.
- * It is looked at again after REST times as long: what it takes is from its own share, and the others' threads are kept as
- * ever. A pass as a whole is followed by PASS_REST times as long without one.
- */
-const DEAR = 20;
-const REST = 50;
+/** A pass is followed by this many times as long without one. */
 const PASS_REST = 3;
-
-/** A launcher's last look, and until when it must do (monotonic milliseconds). */
-interface Looked {
-  readonly launcher: Launcher;
-  readonly view: LauncherView;
-  readonly until: number;
-}
+/** Milliseconds between passes while a VM with a mask is about to start: without a paused start the guest runs at once. */
+const STARTING = 100;
 
 export interface VmPinningDeps extends KeeperParts, TellerDeps {
   /** Follows the launchers of this node until the signal aborts. */
@@ -43,7 +27,7 @@ export interface VmPinningDeps extends KeeperParts, TellerDeps {
   readonly host: () => Host | undefined;
   /** Seconds between looks at the VMs that there is something to keep of. */
   readonly checkInterval: number;
-  /** What becomes of vCPUs that a mask has put somewhere when the duty ends. */
+  /** What becomes of threads that a mask has put somewhere when the duty ends. */
   readonly pinsAtEnd: 'restore' | 'leave';
 }
 
@@ -59,22 +43,24 @@ export interface VmPinning {
 }
 
 /**
- * A pass looks at each launcher that has a mask or CPUs of its own, and at no other: its cgroup says which processes and
- * CPUs it has, QEMU's names of threads what each is for. Passes follow the pods, the assignments, and a clock, since
- * nobody tells when virt-handler or libvirt has moved a thread; the clock stands still while there is no such launcher.
+ * A pass looks at each launcher that has a mask, that a mask has been taken from, or that has CPUs of its own, and at no
+ * other: its cgroup says which processes and CPUs it has, QEMU's names of threads what each is for. Passes follow the pods,
+ * the assignments, and a clock, since nothing says when virt-handler or libvirt has moved a thread, or that QEMU has started;
+ * the clock stands still while there is no such launcher.
  *
  * Invariant: a thread is given no CPU outside of its container's cpuset.
  */
 export function createVmPinning(deps: VmPinningDeps): VmPinning {
   const { assignments, checkInterval, pinsAtEnd } = deps;
-  const keepers = new Map<string, LauncherKeeper>();
   const listeners = new Set<() => void>();
   const tell = createTeller(deps);
-  const looked = new Map<string, Looked>();
+  const looks = createLooks(deps, tell.forget);
   let views: readonly LauncherView[] = [];
   let states: readonly PinningState[] = [];
   let statesText = '[]';
   let pinsText = '';
+  /** When every launcher is to be looked at again. */
+  let nextFull = 0;
 
   const publish = () => {
     states = pinningStates(views);
@@ -98,50 +84,28 @@ export function createVmPinning(deps: VmPinningDeps): VmPinning {
   };
 
   const isKept = ({ uid, wish, problem }: Launcher, { dedicated }: NodeCpus) =>
-    wish !== undefined || problem !== undefined || dedicated.has(uid);
+    wish !== undefined || problem !== undefined || dedicated.has(uid) || deps.record.has(uid);
 
-  const forgetOthers = (uids: ReadonlySet<string>) => {
-    for (const [uid, keeper] of keepers) {
-      if (uids.has(uid)) continue;
-      // A pod that is still there has lost its mask.
-      keeper.release();
-      keepers.delete(uid);
-      looked.delete(uid);
-      tell.forget(uid);
-    }
-  };
-
-  const look = (launcher: Launcher, node: NodeCpus): LauncherView => {
-    const { uid } = launcher;
-    const last = looked.get(uid);
-    const begun = performance.now();
-    if (last?.launcher === launcher && begun < last.until) return unchanged(last.view);
-    const keeper = keepers.get(uid) ?? createLauncherKeeper(deps);
-    keepers.set(uid, keeper);
-    const view = keeper.look(launcher, node);
-    const ended = performance.now();
-    const cost = ended - begun;
-    looked.set(uid, { launcher, view, until: cost > DEAR ? ended + REST * cost : 0 });
-    return view;
-  };
-
-  /** @returns whether there is anything that needs looking at again */
-  const pass = (launchers: Iterable<Launcher | undefined>): boolean => {
+  /**
+   * @param onlyStarting take the last look at all others
+   * @returns milliseconds until the next pass; undefined where there is nothing that needs looking at again
+   */
+  const pass = (launchers: Iterable<Launcher | undefined>, onlyStarting: boolean): number | undefined => {
     const node = nodeCpus();
     const present = [...launchers].filter((launcher) => launcher !== undefined);
     const kept = present.filter((launcher) => isKept(launcher, node));
-    forgetOthers(new Set(kept.map(({ uid }) => uid)));
-    views = kept.map((launcher) => look(launcher, node));
+    views = looks.at(kept, node, onlyStarting);
     tell.views(views);
     tellOverlaps();
     publish();
-    return kept.length > 0;
+    if (kept.length === 0) return undefined;
+    if (!onlyStarting) nextFull = performance.now() + checkInterval * 1000;
+    const untilFull = Math.max(0, Math.ceil(nextFull - performance.now()));
+    return looks.hasStarting() ? Math.min(STARTING, untilFull) : untilFull;
   };
 
   const end = () => {
-    if (pinsAtEnd === 'restore') for (const keeper of keepers.values()) keeper.release();
-    keepers.clear();
-    looked.clear();
+    looks.end(pinsAtEnd === 'restore');
     views = [];
     tellOverlaps();
     publish();
@@ -158,16 +122,29 @@ export function createVmPinning(deps: VmPinningDeps): VmPinning {
     async run(signal) {
       const guard = createGuard();
       let timer: NodeJS.Timeout | undefined;
+      let isFull = true;
       const work = guard(() => {
         clearTimeout(timer);
         timer = undefined;
-        if (!signal.aborted && pass(watched.items.values())) timer = setTimeout(paced.soon, checkInterval * 1000);
+        if (signal.aborted) return;
+        const onlyStarting = !isFull;
+        isFull = false;
+        const next = pass(watched.items.values(), onlyStarting);
+        if (next !== undefined) timer = setTimeout(passByClock, next);
       });
+      const passByClock = () => {
+        isFull ||= performance.now() >= nextFull;
+        paced.soon();
+      };
+      const passForAll = () => {
+        isFull = true;
+        paced.soon();
+      };
       // A list of pods comes as one change for each of them.
       const paced = createPaced({ work, settle: 0, rest: PASS_REST });
-      const watched = deps.watch(paced.soon);
-      const unsubscribe = assignments.subscribe(paced.soon);
-      paced.soon();
+      const watched = deps.watch(passForAll);
+      const unsubscribe = assignments.subscribe(passForAll);
+      passForAll();
       try {
         await Promise.race([watched.run(signal), untilAborted(signal), guard.failed]);
       } finally {
@@ -177,15 +154,5 @@ export function createVmPinning(deps: VmPinningDeps): VmPinning {
         end();
       }
     },
-  };
-}
-
-/** The view of a look that was not repeated: what it did is not done again. */
-function unchanged(view: LauncherView): LauncherView {
-  const { mask, housekeeping } = view;
-  return {
-    ...view,
-    mask: mask && { ...mask, moved: 0 },
-    housekeeping: housekeeping && { ...housekeeping, repairs: 0 },
   };
 }

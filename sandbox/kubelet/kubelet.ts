@@ -4,6 +4,7 @@ import { CpuSet } from '../../model/cpu-set.ts';
 import { PODS } from '../api-server/built-in-types.ts';
 import type { LocalChange, LocalClient } from '../local-client.ts';
 import type { Pod } from '../objects.ts';
+import { type Containers, NO_CONTAINERS } from './containers.ts';
 import { createDevicePlugins } from './device-plugins.ts';
 import { type Managers, openManagers } from './managers.ts';
 import { createNodeLease } from './node-lease.ts';
@@ -24,6 +25,8 @@ export interface KubeletOptions {
   readonly labels?: Readonly<Record<string, string>>;
   /** Amounts beside CPUs and plugins' devices. Default: 64Gi of memory, KubeVirt's kvm and tun. */
   readonly resources?: Readonly<Record<string, string>>;
+  /** Default: containers run nothing. */
+  readonly containers?: Containers;
   /** Time between two tries of a container that could not be created. Default 2 s. */
   readonly retrySeconds?: number;
   /** Milliseconds since 1970. */
@@ -49,10 +52,11 @@ const DEFAULT_RESOURCES = {
 
 /**
  * A kubelet stand-in for one emulated node. It admits the pods bound to it by the real rules (model/kubelet), writes
- * what the real one writes, speaks the same two gRPC APIs, and runs nothing.
+ * what the real one writes, speaks the same two gRPC APIs, and has `containers` run what is in its pods.
  */
 export function createKubelet(options: KubeletOptions): Kubelet {
   const { name, settings, directory, client, now = Date.now, onFault = () => {}, retrySeconds = 2 } = options;
+  const { containers = NO_CONTAINERS } = options;
   const facts: NodeFacts = {
     name,
     settings,
@@ -89,6 +93,7 @@ export function createKubelet(options: KubeletOptions): Kubelet {
     now,
     retrySeconds,
     preStart: plugins.preStart,
+    containers,
     devicesOf: (uid, container) => managers.state.devices.get(uid)?.get(container) ?? new Map(),
   });
 
@@ -120,7 +125,7 @@ export function createKubelet(options: KubeletOptions): Kubelet {
       await mkdir(directory, { recursive: true });
       await writeFile(join(directory, 'config.yaml'), kubeletConfiguration(settings));
       managers = await openManagers({ settings, directory, allocate: plugins.allocate });
-      ledger = createPodLedger({ nodeName: name, client, managers, worker, onFault });
+      ledger = createPodLedger({ nodeName: name, client, managers, worker, containers, onFault });
       await podResources.start();
       await plugins.start();
       await publish();

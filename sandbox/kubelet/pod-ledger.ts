@@ -1,6 +1,7 @@
 import { NODES, PODS } from '../api-server/built-in-types.ts';
 import type { LocalClient } from '../local-client.ts';
 import type { Pod } from '../objects.ts';
+import type { Containers } from './containers.ts';
 import type { Managers } from './managers.ts';
 import { shortage } from './node-fit.ts';
 import type { PodWorker } from './pod-worker.ts';
@@ -26,10 +27,12 @@ export interface PodLedgerDeps {
   readonly client: LocalClient;
   readonly managers: Managers;
   readonly worker: PodWorker;
+  readonly containers: Pick<Containers, 'stop'>;
   readonly onFault: (error: unknown) => void;
 }
 
-export function createPodLedger({ nodeName, client, managers, worker, onFault }: PodLedgerDeps): PodLedger {
+export function createPodLedger(deps: PodLedgerDeps): PodLedger {
+  const { nodeName, client, managers, worker, containers, onFault } = deps;
   /** Each with what ends its start. */
   const admitted = new Map<string, { pod: Pod; ending: AbortController }>();
   /** Remembered so that their later updates are no admissions. */
@@ -41,6 +44,7 @@ export function createPodLedger({ nodeName, client, managers, worker, onFault }:
     admitted.get(uid)?.ending.abort();
     admitted.delete(uid);
     refused.delete(uid);
+    await containers.stop(uid);
     await managers.release(uid);
   };
 

@@ -39,7 +39,7 @@ export function setRunning(pod: Pod, now: string): void {
     name: container.name,
     image: container.image ?? '',
     imageID: '',
-    containerID: `sandbox://${pod.metadata.uid}/${container.name}`,
+    containerID: `sandbox://${containerIdOf(pod.metadata.uid ?? '', container.name)}`,
     ready: true,
     started: true,
     restartCount: 0,
@@ -48,6 +48,11 @@ export function setRunning(pod: Pod, now: string): void {
   const sidecars = (pod.spec.initContainers ?? []).filter(({ restartPolicy }) => restartPolicy === 'Always');
   pod.status.containerStatuses = pod.spec.containers.map(running);
   if (sidecars.length > 0) pod.status.initContainerStatuses = sidecars.map(running);
+}
+
+/** It names a directory of cgroups, so it is a plain name. */
+export function containerIdOf(podUID: string, container: string): string {
+  return `${podUID}-${container}`;
 }
 
 /** Whether a running pod's Ready condition is not what its gates say. */

@@ -4,6 +4,7 @@ import { ApiError } from '../api-server/errors.ts';
 import { timestamp } from '../api-server/preparation.ts';
 import type { LocalClient, Occurrence } from '../local-client.ts';
 import type { Pod } from '../objects.ts';
+import type { Containers } from './containers.ts';
 import { isReadinessStale, setReady, setRejected, setRunning, setWaiting } from './pod-status.ts';
 import { rpcText } from './rpc-text.ts';
 
@@ -16,6 +17,7 @@ export interface PodWorkerDeps {
   readonly retrySeconds: number;
   /** Asks the plugin of a resource whether the container may start. @throws KubeletApiError */
   readonly preStart: (resource: string, deviceIds: readonly string[]) => Promise<void>;
+  readonly containers: Pick<Containers, 'start'>;
   /** The devices of a container, by resource. */
   readonly devicesOf: (uid: string, container: string) => ReadonlyMap<string, ReadonlySet<string>>;
 }
@@ -34,7 +36,8 @@ export interface PodWorker {
 
 const COMPONENT = 'kubelet';
 
-export function createPodWorker({ client, now, retrySeconds, preStart, devicesOf }: PodWorkerDeps): PodWorker {
+export function createPodWorker(deps: PodWorkerDeps): PodWorker {
+  const { client, now, retrySeconds, preStart, containers, devicesOf } = deps;
   const time = () => timestamp(now());
   const tell = (pod: Pod, occurrence: Occurrence) => client.record(COMPONENT, pod, occurrence);
 
@@ -79,6 +82,8 @@ export function createPodWorker({ client, now, retrySeconds, preStart, devicesOf
         await sleep(retrySeconds * 1000, undefined, { signal }).catch(() => {});
         if (signal.aborted) return;
       }
+      await containers.start(pod);
+      if (signal.aborted) return;
       await setStatus(pod, (draft) => setRunning(draft, time()));
       for (const { name } of pod.spec.containers) {
         await tell(pod, { type: 'Normal', reason: 'Started', message: `Started container ${name}` });

@@ -90,7 +90,7 @@ function computeResources(vmi: VirtualMachineInstance) {
   const devices = { 'devices.kubevirt.io/kvm': '1', 'devices.kubevirt.io/tun': '1' };
   if (isDedicated(vmi)) return both({ cpu: String(dedicatedCpus(vmi)), memory, ...devices });
   // Without pinning a vCPU asks for a tenth of a CPU (cpuAllocationRatio 10) and has no limit.
-  return { requests: { cpu: `${vcpus(vmi) * 100}m`, memory, ...devices }, limits: devices };
+  return { requests: { cpu: `${vcpusOf(vmi) * 100}m`, memory, ...devices }, limits: devices };
 }
 
 const both = (amounts: Record<string, string>) => ({ requests: amounts, limits: amounts });
@@ -98,10 +98,11 @@ const both = (amounts: Record<string, string>) => ({ requests: amounts, limits: 
 export function dedicatedCpus(vmi: VirtualMachineInstance): number {
   const supplemental = count(at(vmi, 'spec', 'domain', 'ioThreads', 'supplementalPoolThreadCount'));
   const emulator = at(vmi, 'spec', 'domain', 'cpu', 'isolateEmulatorThread') === true ? 1 : 0;
-  return vcpus(vmi) + supplemental + emulator;
+  return vcpusOf(vmi) + supplemental + emulator;
 }
 
-function vcpus(vmi: VirtualMachineInstance): number {
+/** The guest’s CPUs. */
+export function vcpusOf(vmi: VirtualMachineInstance): number {
   const given = ['cores', 'sockets', 'threads'].map((key) => count(at(vmi, 'spec', 'domain', 'cpu', key)));
   const set = given.filter((value) => value > 0);
   if (set.length > 0) return set.reduce((product, value) => product * value, 1);

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { readdirSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { DAEMONS } from '../../cli/demo/daemons.ts';
+import { machineCpus } from '../../sandbox/qemu/guests.ts';
 import { buildOnce, root } from '../support/bundles.ts';
 import { needs } from '../support/parts.ts';
 
@@ -18,26 +19,34 @@ interface Outcome {
   }[];
 }
 
-const STEPS = ['rejected', 'installed', 'placed', 'switched', 'dpu-dead', 'dpu-back'];
+/** What the step of the CPU mask read from /proc. */
+interface PinnedStep {
+  readonly pinned: boolean;
+  readonly mask: string;
+  readonly node: string;
+  readonly vcpus: readonly { readonly tid: number; readonly cpus: string }[];
+}
+
+const STEPS = ['rejected', 'installed', 'placed', 'switched', 'pinned', 'dpu-dead', 'dpu-back'];
 
 /** Where the daemons' programs are, and what stands in for them here. */
 const PROGRAMS = [join(root, 'dist/'), `${import.meta.dirname}/`];
 
 /** Runs the demo as its user does, and reads its JSON document. */
 function demo(...flags: string[]): Promise<Outcome> {
+  return run(process.execPath, join(root, 'dist/plumbline.cjs'), 'demo', '--json', ...flags);
+}
+
+function run(program: string, ...args: string[]): Promise<Outcome> {
   return new Promise((resolve, reject) => {
-    execFile(
-      process.execPath,
-      [join(root, 'dist/plumbline.cjs'), 'demo', '--json', ...flags],
-      (error, stdout, stderr) => {
-        try {
-          const document = JSON.parse(stdout) as Omit<Outcome, 'status'>;
-          resolve({ ...document, status: typeof error?.code === 'number' ? error.code : 0 });
-        } catch {
-          reject(new Error(`no JSON document: ${stdout}${stderr}`));
-        }
-      },
-    );
+    execFile(program, args, (error, stdout, stderr) => {
+      try {
+        const document = JSON.parse(stdout) as Omit<Outcome, 'status'>;
+        resolve({ ...document, status: typeof error?.code === 'number' ? error.code : 0 });
+      } catch {
+        reject(new Error(`no JSON document: ${stdout}${stderr}`));
+      }
+    });
   });
 }
 
@@ -73,8 +82,22 @@ describe('the demo', function () {
     );
     assert.equal(steps[2]?.data['node'], 'numa1');
     assert.deepEqual(steps[2]?.data['cells'], [1]);
-    assert.match(String(steps[4]?.data['reason']), /DPU not ready: dead, last renewal \d+ s ago/);
+    const { pinned, mask, node, vcpus } = (steps[4]?.data ?? {}) as unknown as PinnedStep;
+    for (const { tid } of vcpus) assert.ok(!existsSync(`/proc/${tid}`), 'the guest has ended');
+    assert.deepEqual([pinned, node, vcpus.map(({ cpus }) => cpus).join(':')], [true, 'smt-off', mask]);
+    assert.match(String(steps[5]?.data['reason']), /DPU not ready: dead, last renewal \d+ s ago/);
     assert.deepEqual(leftovers(), []);
+  });
+
+  it('pins real threads on a machine with a single CPU, too', async () => {
+    const command = [process.execPath, join(root, 'dist/plumbline.cjs'), 'demo', '--json'];
+    const only = String((await machineCpus()).first);
+    const { held, steps } = await run('taskset', '--cpu-list', only, ...command);
+    const { pinned, mask, vcpus } = (steps[4]?.data ?? {}) as unknown as PinnedStep;
+    assert.deepEqual(
+      [held, pinned, mask, vcpus.map(({ cpus }) => cpus)],
+      [true, true, `${only}:${only}`, [only, only]],
+    );
   });
 
   for (const stand of ['does-nothing', 'pretends']) {

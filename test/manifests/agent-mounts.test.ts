@@ -25,9 +25,11 @@ interface Pod {
 
 const NODE = 'worker-1';
 const KUBELET = '/var/lib/kubelet';
+/** Cgroups of emulators, the device plugin's sockets, and in the last what an agent remembers for the next one. */
+const WRITTEN = ['/host/cgroup', `${KUBELET}/device-plugins`, '/var/lib/plumbline'];
 const WRITABLE: Readonly<Record<string, readonly string[]>> = {
-  'plumbline-node-agent': ['/host/cgroup', `${KUBELET}/device-plugins`, '/var/lib/plumbline'],
-  'plumbline-node-agent-dpu-host': ['/host/cgroup', `${KUBELET}/device-plugins`],
+  'plumbline-node-agent': WRITTEN,
+  'plumbline-node-agent-dpu-host': WRITTEN,
 };
 
 function podOf(name: string): Pod {

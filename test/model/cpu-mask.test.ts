@@ -91,7 +91,7 @@ describe('CPU masks', () => {
     assert.ok(performance.now() - start < 5000);
   });
 
-  it('M2: one entry is every vCPU’s, none and all are nobody’s', () => {
+  it('M2: one entry is every vCPU’s, and none and all restrict no vCPU', () => {
     assert.equal(String(entryOf(parseMask('2-3'), 7)), '2-3');
     assert.equal(entryOf(parseMask('1:3'), 2), undefined);
     assert.equal(entryOf(parseMask(''), 5), 'all');

@@ -5,6 +5,7 @@ import { createVmiMutation } from '../../webhook/vms/mutate-vmi.ts';
 import { denialOf, patchOf, requestFor } from './launcher-fixture.ts';
 
 const MASK = 'plumbline.dev/cpu-mask';
+const START = 'plumbline.dev/cpu-mask-start';
 const RECORD = 'plumbline.dev/paused-start';
 
 interface Vmi {
@@ -50,6 +51,18 @@ describe('new VMIs', () => {
       { annotations: { [MASK]: '0:1' }, spec: { livenessProbe: { tcpSocket: { port: 22 } } } },
       untouched,
     ],
+    [
+      'whose user has them pinned once they run are not paused',
+      { annotations: { [MASK]: '0:1', [START]: 'running' } },
+      untouched,
+    ],
+    [
+      'whose user has them pinned once they run bring no record either',
+      { annotations: { [MASK]: '0:1', [START]: 'running', [RECORD]: 'waiting' } },
+      untouched,
+    ],
+    ['with an unknown kind of start are paused', { annotations: { [MASK]: '0:1', [START]: 'Running' } }, paused],
+    ['with a mask and the default start are paused', { annotations: { [MASK]: '0:1', [START]: 'paused' } }, paused],
     ['bring no record of their own', { annotations: { [RECORD]: 'waiting' } }, untouched],
     [
       'bring none beside a start that is their user’s either',

@@ -6,6 +6,7 @@ import { denialOf, kindOf, localnet, optionsOf, requestFor, viewOf } from './lau
 const FULL = { 'kubevirt.io/CPUManagerPolicyBetaOptions': 'full-pcpus-only' };
 const AFFINITY = 'plumbline.dev/numa-affinity';
 const MASK = 'plumbline.dev/cpu-mask';
+const START = 'plumbline.dev/cpu-mask-start';
 const FIX = 'plumbline.dev/fix-cpu-mismatch';
 const isolated = { cores: 4, threads: 2, dedicatedCpuPlacement: true, isolateEmulatorThread: true };
 const net = (name: string, networkName = name) => ({ name, multus: { networkName } });
@@ -146,6 +147,30 @@ describe('validation of VMs: warnings', () => {
         spec: { startStrategy: 'Paused', livenessProbe: { tcpSocket: { port: 22 } } },
       },
       says: undefined,
+    },
+    {
+      name: 'a mask beside a liveness probe, and a start without a pause that its user chose',
+      vm: {
+        annotations: { [MASK]: '0', [START]: 'running' },
+        cpu: { cores: 2 },
+        spec: { livenessProbe: { tcpSocket: { port: 22 } } },
+      },
+      says: undefined,
+    },
+    {
+      name: 'an unknown kind of start',
+      vm: { annotations: { [MASK]: '0', [START]: 'later' }, cpu: { cores: 2 } },
+      says: /cpu-mask-start has the unknown value "later" and counts as paused: expected running or paused/,
+    },
+    {
+      name: 'a kind of start without a mask',
+      vm: { annotations: { [START]: 'running' } },
+      says: /cpu-mask-start has no effect without plumbline\.dev\/cpu-mask/,
+    },
+    {
+      name: 'a kind of start beside the template',
+      vm: { outer: { [START]: 'running' } },
+      says: /cpu-mask-start has no effect here: put it into spec\.template\.metadata\.annotations/,
     },
     {
       name: 'a fix without a mask',

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
-import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { CpuSet } from '../../../model/cpu-set.ts';
-import { CPU_MASK_ANNOTATION } from '../../../model/names.ts';
+import { CPU_MASK_ANNOTATION, FIX_CPU_MISMATCH_ANNOTATION } from '../../../model/names.ts';
 import type { VmPinning } from '../../../node-agent/vm-pinning/vm-pinning.ts';
 import { eventually, tempDirectories } from '../support.ts';
 import { createScene, LAYOUTS, type PretendVm } from './scene.ts';
@@ -306,6 +306,144 @@ describe('CPU masks on a node', () => {
     await eventually(() => vcpusOf(vm, 2).join() === '5,5', 'pinned');
     await end();
     assert.deepEqual([vcpusOf(vm, 2), leaves.pinning()], [['5', '5'], []]);
+  });
+
+  for (const after of ['all', undefined] as const) {
+    it(`a mask that is ${after ?? 'removed'} while the agent is replaced is undone by the next one`, async () => {
+      const scene = createScene(temp());
+      const vm = scene.addVm({ vcpus: 2, mask: '1:3', cpuset: '0-7' });
+      const whole = scene.addVm({ vcpus: 2, mask: '5', cpuset: '0-7' });
+      const other = scene.addVm({ vcpus: 1, cpuset: '0-7' });
+      other.put('CPU 0/KVM', '6');
+      const first = scene.create();
+      const end = run(first);
+      await eventually(() => first.pinning().length === 2, 'pinned');
+      await end();
+      const annotations = after === undefined ? {} : { [CPU_MASK_ANNOTATION]: after };
+      scene.annotate(vm, annotations);
+      scene.annotate(whole, annotations);
+      const second = scene.create();
+      run(second);
+      await eventually(() => vcpusOf(vm, 2).join() === '0-7,0-7', 'the list is undone');
+      await eventually(() => vcpusOf(whole, 2).join() === '0-7,0-7', 'the single entry is undone');
+      assert.deepEqual(
+        [...whole.threads.keys()].map(whole.allowed),
+        [...whole.threads.keys()].map(() => '0-7'),
+      );
+      assert.equal(other.allowed('CPU 0/KVM'), '6', 'what others pinned is left alone');
+      assert.deepEqual(second.pinning(), []);
+      // It was undone once: what somebody pins from now on is theirs.
+      vm.put('CPU 0/KVM', '2');
+      await new Promise((resolve) => setTimeout(resolve, 60));
+      assert.equal(vm.allowed('CPU 0/KVM'), '2');
+    });
+  }
+
+  it('another process under the id of one that was pinned, and a record of another boot, undo nothing', async () => {
+    const scene = createScene(temp());
+    const vm = scene.addVm({ vcpus: 1, mask: '1', cpuset: '0-7' });
+    const first = scene.create();
+    const end = run(first);
+    await eventually(() => vcpusOf(vm, 1).join() === '1', 'pinned');
+    await end();
+    scene.annotate(vm, {});
+    scene.processes.set(vm.pid, { ...scene.processes.get(vm.pid)!, start: 99 });
+    const second = scene.create();
+    const stop = run(second);
+    await new Promise((resolve) => setTimeout(resolve, 60));
+    await stop();
+    assert.equal(vcpusOf(vm, 1).join(), '1');
+  });
+
+  it('a record that cannot be read or written is logged, and masks are kept all the same', async () => {
+    const directory = temp();
+    const scene = createScene(directory);
+    mkdirSync(join(directory, 'state/vm-pins.json'), { recursive: true });
+    const vm = scene.addVm({ vcpus: 1, mask: '1', cpuset: '0-7' });
+    run(scene.create());
+    await eventually(() => vcpusOf(vm, 1).join() === '1', 'pinned');
+    const logged = scene.lines.map((line) => JSON.stringify(line)).join('\n');
+    assert.match(logged, /cannot read which VMs were pinned before/);
+    assert.match(logged, /cannot save which VMs are pinned/);
+  });
+
+  it('no fallback leaves a vCPU where an earlier mask had put it', async () => {
+    const scene = createScene(temp(), 'v2 systemd', '0-7');
+    const vm = scene.addVm({ vcpus: 2, mask: '1:3', fix: true, cpuset: '0-7' });
+    const vms = scene.create();
+    run(vms);
+    await eventually(() => vcpusOf(vm, 2).join() === '1,3', 'pinned');
+    scene.annotate(vm, { [CPU_MASK_ANNOTATION]: '1:60', [FIX_CPU_MISMATCH_ANNOTATION]: 'true' });
+    await eventually(() => vms.pinning()[0]?.reason === 'FellBack', 'fell back');
+    assert.deepEqual(vcpusOf(vm, 2), ['0-7', '0-7']);
+  });
+
+  it('CPUs that a container gets later are those of a vCPU that was unpinned', async () => {
+    const scene = createScene(temp());
+    // Its mask is all of its container: nothing had to move, and the kernel holds it to that set all the same.
+    const vm = scene.addVm({ vcpus: 1, mask: '0-1', cpuset: '0-1' });
+    const vms = scene.create();
+    run(vms);
+    await eventually(() => vms.pinning()[0]?.state === 'pinned', 'pinned');
+    vm.put('CPU 0/KVM', '0-1');
+    scene.annotate(vm, { [CPU_MASK_ANNOTATION]: 'all' });
+    await eventually(() => vms.pinning().length === 0, 'released');
+    vm.cpuset('0-7');
+    assert.deepEqual(vcpusOf(vm, 1), ['0-7']);
+  });
+
+  it('a mask of one entry pins every thread of QEMU, of several the vCPUs alone; changing it gives the others back', async () => {
+    const scene = createScene(temp());
+    const vm = scene.addVm({ vcpus: 2, mask: '2-3', cpuset: '0-7', ioPins: [6] });
+    const vms = scene.create();
+    run(vms);
+    const others = ['qemu-system-x86', 'IO mon_iothread', 'vnc_worker', 'IO iothread1'];
+    await eventually(() => others.map(vm.allowed).join() === '2-3,2-3,2-3,2-3', 'the whole VM');
+    assert.deepEqual(vcpusOf(vm, 2), ['2-3', '2-3']);
+    const [status] = vms.status().vms;
+    assert.ok(status?.threads.every(({ wanted, allowed }) => wanted === '2-3' && allowed === '2-3'));
+    assert.match(scene.eventsOf('CPUMaskApplied')[0]?.message ?? '', /CPU mask 2-3: the whole VM on 2-3$/);
+    vm.put('vnc_worker', '0-7');
+    await eventually(() => vm.allowed('vnc_worker') === '2-3', 'put right');
+    scene.annotate(vm, { [CPU_MASK_ANNOTATION]: '1:3' });
+    await eventually(() => vcpusOf(vm, 2).join() === '1,3', 'a list');
+    assert.deepEqual(others.map(vm.allowed), ['0-7', '0-7', '0-7', '0-7']);
+  });
+
+  it('threads that are no vCPUs and that the kernel does not move are reported, and keep nothing from being pinned', async () => {
+    const scene = createScene(temp());
+    const vm = scene.addVm({ vcpus: 2, mask: '1', cpuset: '0-7' });
+    scene.affinity.forbidden.add(vm.threads.get('vnc_worker')!);
+    const vms = scene.create();
+    run(vms);
+    await eventually(() => vms.pinning()[0]?.state === 'pinned', 'pinned');
+    assert.deepEqual([vcpusOf(vm, 2), vm.allowed('qemu-system-x86')], [['1', '1'], '1']);
+    assert.equal(vms.pinning()[0]?.reason, 'ThreadsLeft');
+    assert.match(
+      vms.pinning()[0]?.message ?? '',
+      /leaves 1 threads that are no vCPUs elsewhere, as \d+ \(vnc_worker\) on 0-7/,
+    );
+  });
+
+  it('a VM that starts is pinned as soon as its threads appear, not at the next check', async () => {
+    const scene = createScene(temp());
+    const steady = scene.addVm({ vcpus: 1, mask: '3', cpuset: '0-7' });
+    const vm = scene.addVm({ vcpus: 2, mask: '1', cpuset: '0-7' });
+    const process = scene.processes.get(vm.pid)!;
+    const all = [...process.threads];
+    process.threads.clear();
+    process.threads.set(vm.pid, 'qemu-system-x86');
+    const looks = new Map<number, number>();
+    const list = (pid: number) => {
+      looks.set(pid, (looks.get(pid) ?? 0) + 1);
+      return scene.deps.threads.list(pid);
+    };
+    // Nothing but the start of the VM has the agent look within a minute.
+    run(scene.create({ checkInterval: 60, threads: { ...scene.deps.threads, list } }));
+    await eventually(() => vcpusOf(steady, 1).join() === '3' && (looks.get(vm.pid) ?? 0) > 3, 'looks for its threads');
+    for (const [tid, name] of all) process.threads.set(tid, name);
+    await eventually(() => vcpusOf(vm, 2).join() === '1,1', 'pinned');
+    assert.equal(looks.get(steady.pid), 2, 'a VM that runs is not looked at for that');
   });
 
   it('no mask is applied while it is not known what is reserved', async () => {

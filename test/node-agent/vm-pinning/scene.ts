@@ -7,6 +7,7 @@ import { CPU_MASK_ANNOTATION, FIX_CPU_MISMATCH_ANNOTATION } from '../../../model
 import { type AssignmentsView, UNKNOWN_VIEW } from '../../../node-agent/assignments/view.ts';
 import { createCgroupTree } from '../../../node-agent/processes/cgroup-tree.ts';
 import { type Launcher, launcherOf } from '../../../node-agent/vm-pinning/launchers.ts';
+import { createPinsFile } from '../../../node-agent/vm-pinning/pins-file.ts';
 import { createVmPinning, type VmPinningDeps } from '../../../node-agent/vm-pinning/vm-pinning.ts';
 import { recordingLogger, testMetrics } from '../support.ts';
 import { createFakeAffinity } from './fake-affinity.ts';
@@ -165,15 +166,17 @@ export function createScene(root: string, layout: Layout = 'v2 systemd', online 
     view = { ...view, assignments: [...view.assignments, entry], owned: view.owned.union(entry.cpus) };
   };
 
+  const startOf = (pid: number) => processes.get(pid)?.start;
   const deps: VmPinningDeps = {
     affinity,
     tree: createCgroupTree(root),
+    record: createPinsFile(join(root, 'state/vm-pins.json'), { bootId: 'boot-1', startOf, log }),
     threads: {
       list: (pid) => [...(processes.get(pid)?.threads.keys() ?? [])],
       name: (pid, tid) => processes.get(pid)?.threads.get(tid),
       has: (pid, tid) => processes.get(pid)?.threads.has(tid) === true,
     },
-    processes: { name: (pid) => processes.get(pid)?.name, start: (pid) => processes.get(pid)?.start },
+    processes: { name: (pid) => processes.get(pid)?.name, start: startOf },
     now: () => clock,
     watch: (onChange) => {
       changed = onChange;
@@ -223,7 +226,11 @@ export function createScene(root: string, layout: Layout = 'v2 systemd', online 
     pass: (milliseconds: number) => {
       clock += milliseconds;
     },
-    create: (more: Partial<VmPinningDeps> = {}) => createVmPinning({ ...deps, ...more }),
+    /** An agent; each reads the record of the one before it. */
+    create: (more: Partial<VmPinningDeps> = {}) => {
+      const record = createPinsFile(join(root, 'state/vm-pins.json'), { bootId: 'boot-1', startOf, log });
+      return createVmPinning({ ...deps, record, ...more });
+    },
     eventsOf: (reason: string) => events.filter((event) => event.reason === reason),
   };
 }

@@ -45,12 +45,17 @@ describe('the demo on a real control plane', function () {
     );
     assert.deepEqual(
       [held, reports.map(({ step }) => step)],
-      [true, ['rejected', 'installed', 'placed', 'switched', 'dpu-dead', 'dpu-back']],
+      [true, ['rejected', 'installed', 'placed', 'switched', 'pinned', 'dpu-dead', 'dpu-back']],
     );
     const data = Object.fromEntries(reports.map((report) => [report.step, report.data]));
     assert.equal(data['rejected']?.['reason'], 'SMTAlignmentError');
     assert.equal(data['placed']?.['node'], 'numa1');
     assert.deepEqual(data['placed']?.['cells'], [1]);
+    assert.deepEqual([data['pinned']?.['pinned'], data['pinned']?.['node']], [true, 'smt-off']);
+    assert.match(
+      String(data['pinned']?.['refusal']),
+      /denied the request: plumbline: .* has entries for 3 vCPUs, but the VM has 2/,
+    );
     const said = String(data['dpu-dead']?.['reason']);
     const silent = /DPU not ready: dead, last renewal \d+ s ago/.exec(said)?.[0] ?? 'DPU not ready';
     const elsewhere = { unresolvable: true, reasons: ["node(s) didn't match Pod's node affinity/selector"] };

@@ -14,6 +14,7 @@ import {
   NODE_TOPOLOGIES,
   NODES,
   PODS,
+  VIRTUAL_MACHINE_INSTANCES,
 } from '../../../sandbox/api-server/built-in-types.ts';
 import { createCertificateAuthority } from '../../../sandbox/certificates.ts';
 import { createEmulatedNode, type EmulatedNode } from '../../../sandbox/emulated-node.ts';
@@ -24,6 +25,7 @@ import { silent } from '../../support/logger.ts';
 import { type ControlPlane, type KubernetesObject, startControlPlane } from '../control-plane.ts';
 import { objectsOf, render } from '../install/rendered.ts';
 import type { Program } from '../processes.ts';
+import { failure, serveVirtApi, type VirtApi, type VirtApiAnswer } from '../virt-api.ts';
 import { FOREIGN_DEFINITIONS } from '../webhook/crds.ts';
 import { callOf, isWebhookConfiguration, untilCalled } from './webhook-configurations.ts';
 
@@ -52,6 +54,7 @@ interface Parts {
   readonly client: RemoteClient;
   readonly nodes: readonly EmulatedNode[];
   readonly virtController: VirtController;
+  readonly virtApi: VirtApi;
   /** The cluster's own. */
   scheduler: Program;
   /** Plumbline's. */
@@ -115,7 +118,8 @@ export function createRealCluster(options: ClusterOptions): RealCluster {
     },
     async stop() {
       if (parts === undefined) return;
-      const { plane, kube, client, nodes, virtController } = parts;
+      const { plane, kube, client, nodes, virtController, virtApi } = parts;
+      await virtApi.stop();
       client.close();
       await virtController.stop();
       await Promise.all(nodes.map((node) => node.stop()));
@@ -139,12 +143,28 @@ async function startParts({ directory, nodes: descriptions, onFault }: ClusterOp
     );
     for (const node of nodes) await node.start();
     virtController.start();
+    const virtApi = await serveVirtApi(plane, (namespace, name) => unpause(client, namespace, name));
     const scheduler = await plane.startScheduler(SCHEDULER);
-    return { plane, kube, client, nodes, virtController, scheduler };
+    return { plane, kube, client, nodes, virtController, virtApi, scheduler };
   } catch (error) {
     await plane.stop();
     throw error;
   }
+}
+
+/** What virt-api does, and virt-handler once the guest runs again. */
+async function unpause(client: RemoteClient, namespace: string, name: string): Promise<VirtApiAnswer> {
+  const vmi = client.get(VIRTUAL_MACHINE_INSTANCES, namespace, name);
+  const isPaused = vmi?.status?.conditions?.some(({ type }) => type === 'Paused') === true;
+  if (vmi === undefined) return { status: 404, body: failure(404, 'NotFound', `there is no VMI ${name}`) };
+  if (!isPaused) return { status: 409, body: failure(409, 'Conflict', 'VMI is not paused') };
+  await client.edit(VIRTUAL_MACHINE_INSTANCES, vmi, (draft) => {
+    draft.status = {
+      ...draft.status,
+      conditions: draft.status?.conditions?.filter(({ type }) => type !== 'Paused') ?? [],
+    };
+  });
+  return { status: 202 };
 }
 
 /** Plumbline's own, so that reports can be watched for from the start. */

@@ -59,11 +59,12 @@ describe('plumbline qemu, with a real QEMU', function () {
       const { socket, vcpus: tids } = await start(vcpus);
       const affinity = createFakeAffinity();
       for (const tid of tids()) affinity.masks.set(tid, CpuSet.range(0, 7));
+      affinity.cpusetOf = () => CpuSet.range(0, 7);
       const qmp = await connectQmp(socket);
       const request = { vcpus: undefined, online: CpuSet.range(0, 7), fixMismatch: false, resume: true };
       const pinned = await pinQemu(qmp, affinity, { ...request, mask: parseMask(mask) });
       assert.deepEqual(
-        tids().map((tid) => String(affinity.masks.get(tid))),
+        tids().map((tid) => String(CpuSet.fromWords(affinity.get(tid)))),
         expected,
       );
       assert.deepEqual([pinned.status, pinned.resumed, await qmp.status()], ['prelaunch', true, 'running']);
@@ -82,11 +83,60 @@ describe('plumbline qemu, with a real QEMU', function () {
     assert.equal(await ask(socket), 'running');
   });
 
-  it('M2: one entry is every vCPU thread’s, not the main thread’s alone', async function () {
+  const WITH_IO = ['-object', 'iothread,id=iothread1'];
+  const listsOf = (tids: readonly number[]) => [...new Set(tids.map(allowedList))].join(' ');
+
+  it('M2: one entry pins the whole VM: every thread of the process, not the main thread alone', async function () {
     skipWithout('twoCpus', this);
-    const { socket, vcpus } = await start(4);
-    assert.equal(run(socket, '--mask', '1').status, 0);
+    const { socket, vcpus, threads, ioThreads } = await start(4, WITH_IO);
+    const { status, stdout } = run(socket, '--mask', '1');
+    assert.equal(status, 0);
     assert.deepEqual(vcpus().map(allowedList), ['1', '1', '1', '1']);
+    assert.ok(threads().length > 5 && ioThreads().length > 0);
+    assert.equal(listsOf(threads()), '1');
+    const others = threads().length - vcpus().length;
+    assert.match(stdout, new RegExp(`\\n${others} other threads of QEMU \\(emulator, IO\\) are on the same CPUs\\n`));
+  });
+
+  it('M2: a mask of several entries leaves emulator and IO threads where they are', async function () {
+    skipWithout('twoCpus', this);
+    const { socket, vcpus, emulator, ioThreads } = await start(2, WITH_IO);
+    assert.doesNotMatch(run(socket, '--mask', '1:0').stdout, /other threads/);
+    assert.deepEqual(vcpus().map(allowedList), ['1', '0']);
+    assert.deepEqual([listsOf(emulator()), listsOf(ioThreads())], [online.toString(), online.toString()]);
+  });
+
+  it('M2: all unpins what an earlier mask pinned: every thread may run on every CPU again', async function () {
+    skipWithout('twoCpus', this);
+    const { socket, vcpus, threads } = await start(2, WITH_IO);
+    assert.equal(run(socket, '--mask', '1').status, 0);
+    const { status, stdout } = run(socket, '--mask', 'all');
+    assert.equal(status, 0);
+    assert.equal(listsOf(threads()), online.toString(), 'after a single entry');
+    assert.match(stdout, new RegExp(`\\n0 +\\d+ +${online}\\n`));
+    assert.equal(run(socket, '--mask', '1:1').status, 0);
+    assert.equal(listsOf(vcpus()), '1');
+    assert.equal(run(socket, '--mask', 'all:1').status, 0);
+    assert.deepEqual(vcpus().map(allowedList), [online.toString(), '1']);
+    assert.equal(run(socket, '--mask', 'all:all').status, 0);
+    assert.equal(listsOf(vcpus()), online.toString(), 'after a list');
+  });
+
+  it('M2: a guest that is not resumed after all has every thread where it was', async function () {
+    skipWithout('twoCpus', this);
+    const { socket, threads } = await start(2, WITH_IO);
+    const qmp = await connectQmp(socket);
+    const refusing = {
+      ...qmp,
+      execute: async (): Promise<unknown> => {
+        assert.equal(listsOf(threads()), '1');
+        throw new QmpError('cont: refused');
+      },
+    };
+    const request = { mask: parseMask('1'), vcpus: 2, online, fixMismatch: false, resume: true };
+    await assert.rejects(pinQemu(refusing, createAffinity(), request), /cont: refused/);
+    assert.equal(listsOf(threads()), online.toString());
+    qmp.close();
   });
 
   for (const [mask, why] of [
@@ -111,13 +161,14 @@ describe('plumbline qemu, with a real QEMU', function () {
     assert.match(run(socket, '--mask', '0', '--vcpus', '3').stderr, /expected the threads of vCPUs 0 to 2/);
   });
 
-  it('M5: --fix-cpu-mismatch pins nothing on a host that is too small, and says so', async () => {
-    const { socket, vcpus } = await start(2);
-    const before = vcpus().map(allowedList);
+  it('M5: --fix-cpu-mismatch takes all on a host that is too small, also for what was pinned before, and says so', async () => {
+    const { socket, threads } = await start(2);
+    assert.equal(run(socket, '--mask', '0', '--no-cont').status, 0);
+    assert.equal(listsOf(threads()), '0');
     const { status, stdout } = run(socket, '--mask', '0:60000', '--fix-cpu-mismatch');
     assert.equal(status, 0);
-    assert.match(stdout, /this host lacks CPUs of the mask 0:60000: nothing was pinned\nthe guest runs/);
-    assert.deepEqual(vcpus().map(allowedList), before);
+    assert.match(stdout, /this host lacks CPUs of the mask 0:60000: nothing is pinned\nthe guest runs/);
+    assert.equal(listsOf(threads()), online.toString());
   });
 
   it('M4: a gap in the indexes: nothing is pinned', async () => {

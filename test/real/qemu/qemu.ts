@@ -15,6 +15,8 @@ export interface Qemu {
   vcpus(): number[];
   ioThreads(): number[];
   emulator(): number[];
+  /** Every thread. */
+  threads(): number[];
   stop(): Promise<void>;
 }
 
@@ -59,6 +61,7 @@ export async function startQemu(
     },
     ioThreads: () => tidsOf('io'),
     emulator: () => tidsOf('emulator'),
+    threads: () => threads().map(({ tid }) => tid),
     async stop() {
       if (child.exitCode !== null || child.signalCode !== null) return;
       child.kill('SIGKILL');

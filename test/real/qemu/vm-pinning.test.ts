@@ -10,8 +10,10 @@ import { CPU_MASK_ANNOTATION } from '../../../model/names.ts';
 import { createAffinity } from '../../../native/affinity.ts';
 import { connectQmp } from '../../../native/qmp.ts';
 import { createCgroupTree } from '../../../node-agent/processes/cgroup-tree.ts';
+import { bootId } from '../../../node-agent/processes/proc.ts';
 import { procThreads } from '../../../node-agent/processes/threads.ts';
 import { procProcesses } from '../../../node-agent/vm-pinning/guest.ts';
+import { createPinsFile } from '../../../node-agent/vm-pinning/pins-file.ts';
 import type { VmPinning } from '../../../node-agent/vm-pinning/vm-pinning.ts';
 import { eventually, tempDirectories } from '../../node-agent/support.ts';
 import { createScene, launcherPod } from '../../node-agent/vm-pinning/scene.ts';
@@ -62,12 +64,13 @@ describe('the node agent, a real QEMU and the kernel’s cgroups', function () {
     annotations: Readonly<Record<string, string>>,
     io: number,
     more: readonly string[] = [],
+    { checkInterval = 1, isThere = true } = {},
   ) => {
     const directory = temp();
     cgroup = makeContainerCgroup(directory, UID, ID, cpuset);
     const objects = Array.from({ length: io }, (_, i) => ['-object', `iothread,id=iothread${i + 1}`]).flat();
     qemu = await startQemu(directory, vcpus, [...objects, ...more]);
-    cgroup.add(qemu.pid);
+    if (isThere) cgroup.add(qemu.pid);
     const scene = createScene(join(directory, 'unused'));
     scene.launchers.set(UID, launcherPod('vm', UID, ID, annotations));
     const run = (vms: VmPinning) => {
@@ -78,16 +81,27 @@ describe('the node agent, a real QEMU and the kernel’s cgroups', function () {
         await done;
       };
     };
-    const vms = scene.create({
-      affinity,
-      tree: createCgroupTree(cgroup.root),
-      threads: procThreads,
-      processes: procProcesses,
-      now: () => performance.now(),
-      host: () => createHost({ cells: [{ id: 0, cpus: String(online) }], cores: [...online].map(String) }),
-      checkInterval: 1,
-    });
-    return { scene, vms, run: () => run(vms) };
+    const log = scene.deps.log;
+    const startOf = procProcesses.start;
+    const create = () =>
+      scene.create({
+        affinity,
+        tree: createCgroupTree(cgroup.root),
+        record: createPinsFile(join(directory, 'vm-pins.json'), { bootId: bootId(), startOf, log }),
+        threads: procThreads,
+        processes: procProcesses,
+        now: () => performance.now(),
+        host: () => createHost({ cells: [{ id: 0, cpus: String(online) }], cores: [...online].map(String) }),
+        checkInterval,
+      });
+    const vms = create();
+    /** The agent ends, the mask becomes another, and the next agent starts. */
+    const replace = async (mask: string) => {
+      await stop();
+      scene.launchers.set(UID, launcherPod('vm', UID, ID, { [CPU_MASK_ANNOTATION]: mask }));
+      run(create());
+    };
+    return { scene, vms, run: () => run(vms), replace };
   };
   const pin = (tids: readonly number[], cpus: string) => {
     for (const tid of tids) affinity.set(tid, CpuSet.parse(cpus).toWords(2));
@@ -108,6 +122,58 @@ describe('the node agent, a real QEMU and the kernel’s cgroups', function () {
         ['vCPU 1', '0', '0'],
         ['vCPU 2', '0-1', '0-1'],
       ],
+    );
+  });
+
+  it('M2: a VM that starts without a pause is pinned when QEMU appears, long before the next check', async () => {
+    const mask = { [CPU_MASK_ANNOTATION]: '1:0' };
+    const { vms, run } = await start(2, '0-1', mask, 0, [], { checkInterval: 60, isThere: false });
+    run();
+    await new Promise((resolve) => setTimeout(resolve, 500));
+    assert.deepEqual([vms.pinning(), listsOf(qemu.vcpus())], [[], '0-1']);
+    cgroup.add(qemu.pid);
+    const qmp = await connectQmp(qemu.socket);
+    await qmp.execute('cont');
+    qmp.close();
+    await eventually(() => vms.pinning()[0]?.state === 'pinned', 'pinned');
+    assert.deepEqual(qemu.vcpus().map(allowedList), ['1', '0']);
+  });
+
+  it('M2: a mask of one entry pins the whole VM: every thread of the process is on it, by the kernel', async () => {
+    const { vms, run } = await start(2, '0-1', { [CPU_MASK_ANNOTATION]: '1' }, 1);
+    run();
+    await eventually(() => vms.pinning()[0]?.state === 'pinned', 'pinned');
+    assert.deepEqual([listsOf(qemu.vcpus()), listsOf(qemu.threads())], ['1', '1']);
+    assert.ok(qemu.ioThreads().length > 0 && qemu.emulator().length > 0);
+  });
+
+  it('M2: the whole VM stays on its entry beside a rewriter as virt-handler is: put right within 2 s each time', async () => {
+    const { vms, run } = await start(1, '0-1', { [CPU_MASK_ANNOTATION]: '1' }, 1);
+    run();
+    await eventually(() => vms.pinning()[0]?.state === 'pinned', 'pinned');
+    const others = [...qemu.emulator(), ...qemu.ioThreads()];
+    for (let round = 0; round < 3; round++) {
+      cgroup.keepHouse('0', others);
+      pin(others, '0');
+      await eventually(() => listsOf(qemu.threads()) === '1', `round ${round}`, BOUND);
+      assert.equal(cgroup.cpuset(), '0-1');
+    }
+  });
+
+  it('M2: a mask that is set to all while the agent is replaced is undone, and the VM follows its container again', async () => {
+    const { vms, run, replace } = await start(2, '0-1', { [CPU_MASK_ANNOTATION]: '1' }, 1);
+    run();
+    await eventually(() => vms.pinning()[0]?.state === 'pinned', 'pinned');
+    assert.equal(listsOf(qemu.threads()), '1');
+    cgroup.setCpuset('1');
+    await replace('all');
+    await eventually(() => vms.pinning().length === 0 && listsOf(qemu.threads()) === '1', 'released');
+    await new Promise((resolve) => setTimeout(resolve, 200));
+    cgroup.setCpuset('0-1');
+    await eventually(
+      () => listsOf(qemu.threads()) === '0-1',
+      'every thread has the CPUs that the container was given',
+      BOUND,
     );
   });
 

@@ -1,17 +1,12 @@
 import { readFile } from 'node:fs/promises';
-import { createServer } from 'node:https';
-import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { parseAllDocuments } from 'yaml';
-import { createCertificateAuthority } from '../../../sandbox/certificates.ts';
 import { root } from '../../support/bundles.ts';
 import type { ControlPlane, KubernetesObject } from '../control-plane.ts';
+import { failure, serveVirtApi, type VirtApiAnswer } from '../virt-api.ts';
 import { FOREIGN_DEFINITIONS } from '../webhook/crds.ts';
-import { until } from './stage.ts';
 
-const GROUP = 'subresources.kubevirt.io';
 const MERGE = 'application/merge-patch+json';
-const NAMESPACE = 'kubevirt';
 const PAUSED = { type: 'Paused', status: 'True', reason: 'PausedByUser', message: 'VMI was paused by user' };
 
 interface Condition {
@@ -77,12 +72,11 @@ export async function installKubeVirt(plane: ControlPlane): Promise<KubeVirtStan
     isPaused: async (name) => isPaused(await get(name)),
     recordOf: async (name) => (await get(name)).metadata.annotations?.['plumbline.dev/paused-start'],
     async stop() {
-      server.closeAllConnections();
-      await new Promise((resolve) => server.close(resolve));
+      await virtApi.stop();
     },
   };
 
-  const unpause = async (namespace: string, name: string): Promise<{ status: number; body?: object }> => {
+  const unpause = async (namespace: string, name: string): Promise<VirtApiAnswer> => {
     if (standIn.away) return { status: 503, body: failure(503, 'ServiceUnavailable', 'virt-api is away') };
     const vmi = await get(name, namespace);
     if (vmi.status?.phase !== 'Running') return { status: 409, body: failure(409, 'Conflict', 'VMI is not running') };
@@ -91,79 +85,12 @@ export async function installKubeVirt(plane: ControlPlane): Promise<KubeVirtStan
     await write(name, { conditions: [] });
     return { status: 202 };
   };
-  const server = createServer(createCertificateAuthority('virt-api').issue(['localhost']), (request, response) => {
-    const { method, url = '', headers } = request;
-    const [, namespace, name] = /\/namespaces\/([^/]+)\/virtualmachineinstances\/([^/]+)\/unpause$/.exec(url) ?? [];
-    // The real route declares no produced type: go-restful answers 406 to a client that does not accept any.
-    const refused = !(headers.accept ?? '*/*').includes('*/*');
-    const answer =
-      method === 'PUT' && refused
-        ? Promise.resolve({ status: 406, body: failure(406, 'NotAcceptable', '406: Not Acceptable') })
-        : method === 'PUT' && namespace !== undefined && name !== undefined
-          ? unpause(namespace, name)
-          : Promise.resolve({ status: 200, body: DISCOVERY });
-    request.resume();
-    void answer.then(({ status, body }: { status: number; body?: object }) => {
-      response.writeHead(status, { 'content-type': 'application/json' });
-      response.end(body === undefined ? '' : JSON.stringify(body));
-    });
-  });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  await plane.create(
-    ...FOREIGN_DEFINITIONS,
-    ...apiService((server.address() as AddressInfo).port),
-    ...(await policy()),
-  );
-  await until('the aggregated API to be served', async () => {
-    await client.get(`/apis/${GROUP}/v1`);
-    return true;
-  });
+  const virtApi = await serveVirtApi(plane, unpause);
+  await plane.create(...FOREIGN_DEFINITIONS, ...(await policy()));
   return standIn;
 }
 
 const isPaused = ({ status }: Vmi): boolean => status?.conditions?.some(({ type }) => type === 'Paused') ?? false;
-
-const failure = (code: number, reason: string, message: string) => ({
-  kind: 'Status',
-  apiVersion: 'v1',
-  status: 'Failure',
-  code,
-  reason,
-  message,
-});
-
-const DISCOVERY = {
-  kind: 'APIResourceList',
-  apiVersion: 'v1',
-  groupVersion: `${GROUP}/v1`,
-  resources: [{ name: 'virtualmachineinstances/unpause', singularName: '', namespaced: true, kind: '', verbs: [] }],
-};
-
-/** A Service without a cluster address: the API server goes to its external name, which is this machine's loopback. */
-function apiService(port: number): KubernetesObject[] {
-  return [
-    { apiVersion: 'v1', kind: 'Namespace', metadata: { name: NAMESPACE } },
-    {
-      apiVersion: 'v1',
-      kind: 'Service',
-      metadata: { name: 'virt-api', namespace: NAMESPACE },
-      spec: { type: 'ExternalName', externalName: 'localhost', ports: [{ port }] },
-    },
-    {
-      apiVersion: 'apiregistration.k8s.io/v1',
-      kind: 'APIService',
-      metadata: { name: `v1.${GROUP}` },
-      spec: {
-        group: GROUP,
-        version: 'v1',
-        service: { name: 'virt-api', namespace: NAMESPACE, port },
-        insecureSkipTLSVerify: true,
-        groupPriorityMinimum: 1000,
-        versionPriority: 15,
-      },
-    },
-  ];
-}
 
 async function policy(): Promise<KubernetesObject[]> {
   const yaml = await readFile(join(root, 'manifests/base/policies/paused-start.yaml'), 'utf8');

@@ -1,0 +1,117 @@
+import { readdir, readFile } from 'node:fs/promises';
+import { CpuSet } from '../../../model/cpu-set.ts';
+import { qemuThreadRole } from '../../../model/launcher/qemu-threads.ts';
+import { CPU_MASK_ANNOTATION, PAUSED_START_ANNOTATION } from '../../../model/names.ts';
+import { VIRTUAL_MACHINE_INSTANCES, VIRTUAL_MACHINES } from '../../../sandbox/api-server/built-in-types.ts';
+import { at, type VirtualMachineInstance } from '../../../sandbox/objects.ts';
+import { machineCpus } from '../../../sandbox/qemu/guests.ts';
+import type { DemoCluster } from '../cluster.ts';
+import type { DemoContext } from '../context.ts';
+import { DEMO_NODES, MASK_NODE } from '../nodes.ts';
+import { DEMO_NAMESPACE, maskedMachine } from '../objects.ts';
+import { annotationOf, eventsOf, untilRunning } from '../pods.ts';
+import { expect, StepFailed, until } from '../until.ts';
+
+const VM = 'pinned';
+const VCPUS = 2;
+
+/**
+ * Admission, scheduling, the agent's pinning and the resumption in turn. The threads are real, so the mask names CPUs that
+ * both the emulated node and this machine have; on a machine with a single CPU both vCPUs share it.
+ */
+export async function maskedVmPinned({ cluster, printer }: DemoContext) {
+  const node = cluster.node(MASK_NODE);
+  const machine = await machineCpus();
+  const reserved = CpuSet.parse(DEMO_NODES.find(({ name }) => name === MASK_NODE)?.reserved ?? '');
+  const [first, second = first] = node.host.online.minus(reserved).intersect(machine);
+  if (first === undefined) {
+    printer.lines([`the demo may run on CPUs ${machine} only, none of which node ${node.name} has: nothing to pin`]);
+    return { pinned: false };
+  }
+  const refusal = await refusalOf(cluster, `${second}:${first}:${first}`);
+  printer.lines([`mask for ${VCPUS + 1} of ${VCPUS} vCPUs: ${refusal}`]);
+  const mask = `${second}:${first}`;
+  await cluster.client.create(VIRTUAL_MACHINES, maskedMachine({ name: VM, vcpus: VCPUS, mask, node: node.name }));
+  const pod = await untilRunning(cluster, VM, 15);
+  const strategy = at(instance(cluster), 'spec', 'startStrategy');
+  expect(strategy === 'Paused', `expected the webhook to have the VM start paused, saw ${String(strategy)}`);
+  printer.lines([
+    `annotation ${CPU_MASK_ANNOTATION}: "${mask}"; webhook: startStrategy Paused; runs on node ${pod.spec.nodeName}`,
+  ]);
+
+  const applied = await until('the agent to say that the mask is applied', 10, () =>
+    eventOf(cluster, 'CPUMaskApplied'),
+  );
+  const threads = await threadsOf(node.guestPids(pod.metadata.uid ?? ''));
+  const vcpus = threads.filter(({ name }) => qemuThreadRole(name).kind === 'vcpu');
+  const others = threads.filter((thread) => !vcpus.includes(thread));
+  printer.lines([
+    `node agent: ${applied}`,
+    ...vcpus.map(({ tid, name, cpus }) => `thread ${tid} (${name}) may run on CPU ${cpus}, as /proc shows it`),
+    `${others.length} other threads of the process may run on ${[...new Set(others.map(({ cpus }) => cpus))].join(' and ')}`,
+  ]);
+  const found = vcpus.map(({ cpus }) => cpus).join(':');
+  expect(found === mask, `expected the vCPU threads on CPUs ${mask}, saw ${found}`);
+
+  const resumed = await until('the extender to resume the VM', 10, () => eventOf(cluster, 'ResumedAfterPinning'));
+  await until('the VM to run', 10, () => {
+    const vmi = instance(cluster);
+    const record = annotationOf(vmi, PAUSED_START_ANNOTATION);
+    return record === 'resumed' && !isPaused(vmi) ? record : undefined;
+  });
+  printer.lines([`extender:   ${resumed}`]);
+  return { pinned: true, mask, node: pod.spec.nodeName, refusal, vcpus, others: others.length };
+}
+
+/** What admission says of a mask that does not go with the number of vCPUs. */
+async function refusalOf(cluster: DemoCluster, mask: string): Promise<string> {
+  try {
+    await cluster.client.create(
+      VIRTUAL_MACHINES,
+      maskedMachine({ name: 'wrong', vcpus: VCPUS, mask, node: MASK_NODE }),
+    );
+  } catch (error) {
+    const { message } = error as Error;
+    expect(
+      /has entries for 3 vCPUs, but the VM has 2/.test(message),
+      `expected a refusal of the mask, saw: ${message}`,
+    );
+    return message;
+  }
+  throw new StepFailed(`expected the mask ${mask} for ${VCPUS} vCPUs to be refused`);
+}
+
+interface Thread {
+  readonly tid: number;
+  readonly name: string;
+  /** Cpus_allowed_list. */
+  readonly cpus: string;
+}
+
+/** The threads of processes as the kernel shows them, vCPUs in order of their names. */
+async function threadsOf(pids: readonly number[]): Promise<Thread[]> {
+  const threads: Thread[] = [];
+  for (const pid of pids) {
+    for (const tid of await readdir(`/proc/${pid}/task`)) {
+      const task = `/proc/${pid}/task/${tid}`;
+      const [name, status] = await Promise.all([readFile(`${task}/comm`, 'utf8'), readFile(`${task}/status`, 'utf8')]);
+      const cpus = /^Cpus_allowed_list:\s*(.*)$/m.exec(status)?.[1] ?? '';
+      threads.push({ tid: Number(tid), name: name.trim(), cpus });
+    }
+  }
+  return threads.sort((a, b) => (a.name < b.name ? -1 : Number(a.name > b.name)));
+}
+
+function instance(cluster: DemoCluster): VirtualMachineInstance {
+  const found = cluster.client.get(VIRTUAL_MACHINE_INSTANCES, DEMO_NAMESPACE, VM);
+  expect(found !== undefined, `the VirtualMachineInstance ${VM} is gone`);
+  return found;
+}
+
+function isPaused({ status }: VirtualMachineInstance): boolean {
+  return status?.conditions?.some(({ type }) => type === 'Paused') === true;
+}
+
+function eventOf(cluster: DemoCluster, reason: string): string | undefined {
+  return eventsOf(cluster, VM).find((event) => event.reason === reason)?.message;
+}

@@ -1,0 +1,105 @@
+import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname } from 'node:path';
+import * as z from 'zod';
+import type { Logger } from '../../runtime/log.ts';
+import { readBounded } from '../bounded-file.ts';
+
+/** Which threads of a guest a mask has put somewhere: its vCPUs', or all of them. */
+export type Held = 'vcpus' | 'vm';
+
+/** A QEMU process; its start tells it from a later one of the same id. */
+export interface GuestIdentity {
+  readonly pid: number;
+  readonly start: number;
+}
+
+/** A guest whose threads a mask has put somewhere. */
+export interface PinnedGuest extends GuestIdentity {
+  readonly podUID: string;
+  readonly held: Held;
+}
+
+/**
+ * Which guests are pinned by a mask, by launcher. It outlives this process, so that a mask which is taken away while the
+ * agent is replaced is undone by the next one, and what others than the agent have pinned never is.
+ */
+export interface PinRecord {
+  has(podUID: string): boolean;
+  /** Undefined for another process than the one that was remembered. */
+  held(podUID: string, guest: GuestIdentity): Held | undefined;
+  /** To be called before the first thread is moved. */
+  remember(guest: PinnedGuest): void;
+  forget(podUID: string): void;
+}
+
+/** Bytes; a guest takes about a hundred. */
+const MOST_BYTES = 1024 * 1024;
+
+const schema = z.object({
+  bootId: z.string(),
+  guests: z.array(
+    z.object({
+      podUID: z.string(),
+      pid: z.number().int().positive(),
+      start: z.number(),
+      held: z.enum(['vcpus', 'vm']),
+    }),
+  ),
+});
+
+export interface PinsFileDeps {
+  /** Pins do not outlive the machine's boot. */
+  readonly bootId: string;
+  /** When a process was started; undefined if it is gone. */
+  readonly startOf: (pid: number) => number | undefined;
+  readonly log: Logger;
+}
+
+/** The record as a file. One that cannot be read or written is logged, and masks are kept without it. */
+export function createPinsFile(path: string, { bootId, startOf, log }: PinsFileDeps): PinRecord {
+  const guests = new Map(load(path, bootId, log).map((guest) => [guest.podUID, guest]));
+  const save = () => {
+    for (const [uid, { pid, start }] of guests) if (startOf(pid) !== start) guests.delete(uid);
+    try {
+      if (guests.size === 0) return rmSync(path, { force: true });
+      mkdirSync(dirname(path), { recursive: true });
+      // Not flushed to the disk: what it must outlive is this process, not the machine.
+      writeFileSync(`${path}.tmp`, JSON.stringify({ bootId, guests: [...guests.values()] }), { mode: 0o600 });
+      renameSync(`${path}.tmp`, path);
+    } catch (error) {
+      const message =
+        'cannot save which VMs are pinned; a mask that is removed while the agent restarts stays in force';
+      log.warn({ file: path, error: (error as Error).message }, message);
+    }
+  };
+  return {
+    has: (podUID) => guests.has(podUID),
+    held(podUID, { pid, start }) {
+      const guest = guests.get(podUID);
+      return guest?.pid === pid && guest.start === start ? guest.held : undefined;
+    },
+    remember(guest) {
+      const known = guests.get(guest.podUID);
+      if (known?.pid === guest.pid && known.start === guest.start && known.held === guest.held) return;
+      guests.set(guest.podUID, guest);
+      save();
+    },
+    forget(podUID) {
+      if (guests.delete(podUID)) save();
+    },
+  };
+}
+
+function load(path: string, bootId: string, log: Logger): readonly PinnedGuest[] {
+  try {
+    const saved = schema.parse(JSON.parse(readBounded(path, MOST_BYTES)));
+    return saved.bootId === bootId ? saved.guests : [];
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return [];
+    log.warn(
+      { file: path, error: (error as Error).message },
+      'cannot read which VMs were pinned before; ignoring the file',
+    );
+    return [];
+  }
+}

@@ -1,0 +1,94 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { CpuSet } from '../../model/cpu-set.ts';
+import { VIRTUAL_MACHINE_INSTANCES } from '../api-server/built-in-types.ts';
+import type { Containers } from '../kubelet/containers.ts';
+import { containerIdOf } from '../kubelet/pod-status.ts';
+import type { LocalClient } from '../local-client.ts';
+import type { Pod } from '../objects.ts';
+import { vcpusOf } from '../virt-controller/launcher-pod.ts';
+
+export interface GuestsDeps {
+  readonly client: LocalClient;
+  /** What stands for /sys/fs/cgroup, of version 2. */
+  readonly cgroupRoot: string;
+  /** CPUs of the emulated node. */
+  readonly online: CpuSet;
+  /** The JavaScript file of the stand-in for QEMU. Undefined: launchers run nothing. */
+  readonly program: string | undefined;
+}
+
+export interface Guests extends Containers {
+  /** Processes of a pod's QEMU. */
+  pidsOf(podUID: string): readonly number[];
+  /** Makes the root of the cgroups. */
+  open(): Promise<void>;
+  stopAll(): Promise<void>;
+}
+
+const COMPUTE = 'compute';
+
+/**
+ * Runs a process for the QEMU of each launcher, with real threads, and says in files what a kernel would of its container:
+ * which process it has, and which CPUs. Those are the CPUs of the emulated node that this machine has too, by their ids: of
+ * the others its kernel knows nothing.
+ */
+export function createGuests({ client, cgroupRoot, online, program }: GuestsDeps): Guests {
+  const running = new Map<string, ChildProcess>();
+  const podDirectory = (uid: string) => join(cgroupRoot, 'kubepods/burstable', `pod${uid}`);
+
+  const vcpusFor = ({ metadata: { namespace, ownerReferences = [] } }: Pod): number => {
+    const owner = ownerReferences.find(({ kind }) => kind === VIRTUAL_MACHINE_INSTANCES.kind);
+    const vmi = owner && client.get(VIRTUAL_MACHINE_INSTANCES, namespace, owner.name);
+    return vmi === undefined ? 0 : vcpusOf(vmi);
+  };
+
+  const stop = async (uid: string) => {
+    const child = running.get(uid);
+    running.delete(uid);
+    if (child === undefined) return;
+    if (child.exitCode === null && child.signalCode === null) {
+      const exited = once(child, 'exit');
+      child.kill('SIGKILL');
+      await exited;
+    }
+    await rm(podDirectory(uid), { recursive: true, force: true });
+  };
+
+  return {
+    async open() {
+      await mkdir(join(cgroupRoot, 'kubepods'), { recursive: true });
+      await writeFile(join(cgroupRoot, 'cgroup.controllers'), 'cpuset\n');
+    },
+
+    async start(pod) {
+      const { uid = '' } = pod.metadata;
+      const vcpus = vcpusFor(pod);
+      if (program === undefined || vcpus === 0 || running.has(uid)) return;
+      const child = spawn(process.execPath, [program, '--vcpus', String(vcpus)], { stdio: ['pipe', 'pipe', 'ignore'] });
+      running.set(uid, child);
+      await Promise.race([once(child.stdout, 'data'), once(child, 'exit')]);
+      // Its pod has ended meanwhile.
+      if (running.get(uid) !== child) return;
+      if (child.exitCode !== null || child.pid === undefined) throw new Error(`${program} ended before it was ready`);
+      const container = join(podDirectory(uid), containerIdOf(uid, COMPUTE));
+      await mkdir(container, { recursive: true });
+      await writeFile(join(container, 'cpuset.cpus.effective'), `${online.intersect(await machineCpus())}\n`);
+      await writeFile(join(container, 'cgroup.procs'), `${child.pid}\n`);
+    },
+
+    stop,
+    async stopAll() {
+      await Promise.all([...running.keys()].map(stop));
+    },
+    pidsOf: (uid) => [running.get(uid)?.pid].filter((pid) => pid !== undefined),
+  };
+}
+
+/** The CPUs that this process, and so its children, may run on. */
+export async function machineCpus(): Promise<CpuSet> {
+  const status = await readFile('/proc/self/status', 'utf8');
+  return CpuSet.parse(/^Cpus_allowed_list:\s*(.*)$/m.exec(status)?.[1] ?? '');
+}
