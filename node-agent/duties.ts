@@ -1,3 +1,5 @@
+import { join } from 'node:path';
+import { type EventText, nodeTarget } from '../kube/events.ts';
 import { CpuSet } from '../model/cpu-set.ts';
 import { monotonicSeconds } from '../runtime/time.ts';
 import { type Assignments, createAssignments } from './assignments/assignments.ts';
@@ -9,6 +11,7 @@ import { createGateDuties } from './gate/duties.ts';
 import { createHostFacts } from './host/host-facts.ts';
 import { createKubeletConfigReader } from './host/kubelet-config-reader.ts';
 import { kubeletConfigSources } from './host/kubelet-config-sources.ts';
+import { createLastMapFile } from './networks/map-in-use.ts';
 import { createNetworks } from './networks/networks.ts';
 import { readNode } from './node-object.ts';
 import { createOvsDuty } from './ovs-affinity/duty.ts';
@@ -41,7 +44,7 @@ export function createDuties(parts: AgentParts): AgentDuties {
 }
 
 function hostDuties(parts: AgentParts): AgentDuties & { duties: Duty[] } {
-  const { config, client, metrics, log } = parts;
+  const { config, client, events, metrics, log } = parts;
   const { nodeName, kubeletDir, mode } = config;
   const facts = createHostFacts(config.sysfsRoot, log);
   const assignments = createAssignments({
@@ -59,10 +62,15 @@ function hostDuties(parts: AgentParts): AgentDuties & { duties: Duty[] } {
     host: async () => (await facts.read()).host,
     ovsRundir: mode === 'full' ? config.ovsRundir : undefined,
     networkMap: config.networkMap,
+    lastMap: createLastMapFile(join(config.stateDir, 'network-map.json')),
     labels: async (signal) => (await readNode(client, nodeName, signal)).labels,
     log,
   });
-  networks.subscribe(() => metrics.networksProblems.set(networks.view().problems.length));
+  networks.subscribe(() => {
+    const { problems, mapFault } = networks.view();
+    metrics.networksProblems.set(problems.length + (mapFault === undefined ? 0 : 1));
+    if (mapFault !== undefined) events.record(nodeTarget(nodeName), invalidMap(mapFault));
+  });
   const kubeletConfig = createKubeletConfigReader(kubeletConfigSources(parts), log);
   const refusals = createRefusals(monotonicSeconds);
   const known = { facts, assignments, networks, refusals, kubeletConfig };
@@ -91,3 +99,5 @@ function hostDuties(parts: AgentParts): AgentDuties & { duties: Duty[] } {
   if (vms !== undefined) duties.push({ name: 'vm-pinning', run: vms.run });
   return { duties, assignments, ovs, vms };
 }
+
+const invalidMap = (message: string): EventText => ({ type: 'Warning', reason: 'InvalidNetworkMap', message });

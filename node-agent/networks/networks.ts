@@ -2,6 +2,7 @@ import { networkInterfaces } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import { CpuSet } from '../../model/cpu-set.ts';
 import type { Host } from '../../model/host.ts';
+import type { NodeNetworks } from '../../model/networks/common-cell.ts';
 import type { NetworkMap } from '../../model/networks/network-map.ts';
 import type { Logger } from '../../runtime/log.ts';
 import { sleep } from '../../runtime/time.ts';
@@ -13,6 +14,7 @@ import { watchDirectory } from '../watch-directory.ts';
 import { combineNetworks, type NetworksView, UNKNOWN_NETWORKS } from './combine.ts';
 import { type FoundNetworks, locateNetworks } from './locate.ts';
 import { hasNodeSelectors, readNetworkMap } from './map-file.ts';
+import { type LastMap, type LastMapFile, mapInUse } from './map-in-use.ts';
 import { type SwitchConfig, switchConfig } from './switch-config.ts';
 
 /** The socket of Open vSwitch's database in its run directory. */
@@ -44,6 +46,8 @@ export interface NetworksDeps {
   readonly ovsRundir: string | undefined;
   /** The operator's map. */
   readonly networkMap: string | undefined;
+  /** Where the last good map is kept. */
+  readonly lastMap: LastMapFile;
   /** The node's labels. @throws KubeError */
   readonly labels: (signal: AbortSignal) => Promise<Readonly<Record<string, string>>>;
   readonly log: Logger;
@@ -65,13 +69,31 @@ export function createNetworks(deps: NetworksDeps): Networks {
   let switchProblem: string | undefined;
   let map: NetworkMap | Error | undefined;
   let labels: Readonly<Record<string, string>> | undefined;
+  let last: LastMap | undefined;
+  let saved = '';
+
+  const useMap = (cells: CpuSet) => {
+    const selects = map !== undefined && !(map instanceof Error) && hasNodeSelectors(map);
+    const used = mapInUse({ map, labels: selects ? labels : {}, cells, last });
+    if (used.good === undefined) return used;
+    last = used.good;
+    const text = describeNetworks(last.networks);
+    if (text === saved) return used;
+    saved = text;
+    try {
+      deps.lastMap.save(last);
+    } catch (err) {
+      log.warn({ err }, 'cannot save the network map; a faulty map after a restart leaves the node without networks');
+    }
+    return used;
+  };
 
   const look = (host: Host) => {
     if (tables !== undefined) config = switchConfig(tables);
     tables = undefined;
     if (ovsRundir !== undefined && config === undefined && switchProblem === undefined) return;
+    const cells = CpuSet.of(host.cells.map(({ id }) => id));
     if (config !== undefined && switchProblem === undefined) {
-      const cells = CpuSet.of(host.cells.map(({ id }) => id));
       // Only a tunnel is found by its address, and asking for all of them is dear.
       let byAddress: ReadonlyMap<string, string> | undefined;
       const interfaceOf = (address: string) => {
@@ -81,11 +103,9 @@ export function createNetworks(deps: NetworksDeps): Networks {
       found = locateNetworks(config, { sysfsRoot, cells, interfaceOf });
     }
     known = true;
-    const selects = map !== undefined && !(map instanceof Error) && hasNodeSelectors(map);
     const next = combineNetworks({
       host,
-      map,
-      labels: selects ? labels : {},
+      map: useMap(cells),
       found,
       pmdCpus: config?.pmdCpus ?? CpuSet.EMPTY,
       switchFaults: config?.problems ?? [],
@@ -133,6 +153,7 @@ export function createNetworks(deps: NetworksDeps): Networks {
       const looks = createPaced({ work: guard(() => look(host)), settle: SETTLE, rest: REST });
       const file = deps.networkMap;
       if (file !== undefined) {
+        last ??= deps.lastMap.load(CpuSet.of(host.cells.map(({ id }) => id)));
         const path = dirname(file);
         const onChange = (name: string | undefined) => {
           // A mounted ConfigMap is replaced by renaming the directory that the file's link leads through.
@@ -171,22 +192,22 @@ export function createNetworks(deps: NetworksDeps): Networks {
 }
 
 /** Everything about a view that somebody may act on, as one text. */
-function describe({ networks, down, pmdCpus, problems, drift, unpolled }: NetworksView): string {
-  const physnets = [...networks.physnets].map(([name, cells]) => [name, cells.toString()]);
-  const tunnel = networks.tunnel?.toString() ?? null;
+function describe({ networks, down, pmdCpus, problems, mapFault, drift, unpolled }: NetworksView): string {
   const gone = [...down].map((name) => name ?? null);
-  return JSON.stringify([physnets, tunnel, gone, pmdCpus.toString(), problems, drift, unpolled]);
+  return JSON.stringify([describeNetworks(networks), gone, pmdCpus.toString(), problems, mapFault, drift, unpolled]);
 }
 
-function say(log: Logger, { networks, down, pmdCpus, problems, drift, unpolled }: NetworksView): void {
+function describeNetworks(networks: NodeNetworks | undefined): string {
+  const physnets = [...(networks?.physnets ?? [])].map(([name, cells]) => [name, cells.toString()]);
+  return JSON.stringify([networks !== undefined, physnets, networks?.tunnel?.toString() ?? null]);
+}
+
+function say(log: Logger, { networks, down, pmdCpus, problems, mapFault, drift, unpolled }: NetworksView): void {
   const physnets = Object.fromEntries([...networks.physnets].map(([name, cells]) => [name, cells.toString()]));
   const fields = { physnets, tunnel: networks.tunnel, down: [...down].map((name) => name ?? 'tunnel'), pmdCpus };
   const doubts = [...problems.map(({ message }) => message), ...drift, ...unpolled];
-  const [first] = problems;
-  if (first?.reason === 'InvalidMap') {
-    const problem = first.message;
-    log.error({ problem }, 'the network map cannot be used: no physnet and no tunnel is advertised');
-  } else if (doubts.length === 0) log.info(fields, 'networks known');
+  if (mapFault !== undefined) log.error({ problem: mapFault }, 'network map ignored');
+  if (doubts.length === 0) log.info(fields, 'networks known');
   else log.warn({ ...fields, doubts }, 'networks known, but not all is well');
 }
 

@@ -27,7 +27,7 @@ const NODE = 'worker-1';
 const KUBELET = '/var/lib/kubelet';
 const WRITABLE: Readonly<Record<string, readonly string[]>> = {
   'plumbline-node-agent': ['/host/cgroup', `${KUBELET}/device-plugins`, '/var/lib/plumbline'],
-  'plumbline-node-agent-dpu-host': ['/host/cgroup', `${KUBELET}/device-plugins`],
+  'plumbline-node-agent-dpu-host': ['/host/cgroup', `${KUBELET}/device-plugins`, '/var/lib/plumbline'],
 };
 
 function podOf(name: string): Pod {

@@ -31,6 +31,7 @@ const networks: NetworksView = {
   down: new Set(),
   pmdCpus: CpuSet.EMPTY,
   problems: [],
+  mapFault: undefined,
   drift: [],
   unpolled: [],
 };
@@ -65,6 +66,7 @@ describe('the report', () => {
         ['AssignmentsKnown', 'True'],
         ['KubeletConfigKnown', 'False'],
         ['NetworksKnown', 'True'],
+        ['NetworkMapValid', 'True'],
         ['NetworkMapAgrees', 'True'],
         ['UplinksUp', 'True'],
         ['NetworksPolledNear', 'True'],
@@ -85,7 +87,7 @@ describe('the report', () => {
     const after = buildStatus(torn, before, '2026-02-02T00:00:00Z')?.conditions;
     assert.deepEqual(
       after?.map(({ lastTransitionTime }) => lastTransitionTime.slice(5, 7)),
-      ['02', '01', '01', '01', '01', '01', '01'],
+      ['02', '01', '01', '01', '01', '01', '01', '01'],
     );
     assert.equal(after[0]?.message, 'torn');
   });
@@ -138,6 +140,13 @@ describe('the report', () => {
       'NetworksKnown',
       'InvalidMap',
       /map.yaml/,
+    ],
+    [
+      'a typo in the map',
+      { networks: { ...networks, mapFault: 'NUMA node 7 of physnet a is not on this host' } },
+      'NetworkMapValid',
+      'InvalidMap',
+      /NUMA node 7/,
     ],
     ['drift', { networks: { ...networks, drift: ['physnet a: …'] } }, 'NetworkMapAgrees', 'Drift', /physnet a/],
     ['no carrier', { networks: { ...networks, down: new Set(['a']) } }, 'UplinksUp', 'NoCarrier', /physnet a/],
