@@ -15,6 +15,8 @@ export type ResolvedNetwork = NetworkClass & {
   /** `namespace/name` of the definition, or POD_NETWORK. */
   readonly network: string;
   readonly affinity: Affinity;
+  /** The affinity is the user's own word, not the default. */
+  readonly explicit?: boolean;
 };
 
 /** Names in one finding, unknown names of wishes that have a finding each, and characters of a name in it. */
@@ -77,7 +79,8 @@ export function resolveNetworks(request: ResolveRequest): Resolution {
     const wish = wishFor(one, wishes);
     const affinity = wish ?? (located && exclusive && one.role === 'secondary' ? 'required' : 'none');
     const network = one.ref === undefined ? POD_NETWORK : refText(one.ref);
-    const resolved = { ...found, name: one.name, role: one.role, network, affinity };
+    const explicit = wish === undefined ? {} : { explicit: true };
+    const resolved = { ...found, name: one.name, role: one.role, network, affinity, ...explicit };
     findings.push(...networkFindings(shown(resolved)), ...wishFindings(shown(resolved), located, exclusive));
     return resolved;
   });

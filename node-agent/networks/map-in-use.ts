@@ -5,6 +5,7 @@ import { CpuSet } from '../../model/cpu-set.ts';
 import { MAX_CELL_ID } from '../../model/host.ts';
 import type { NodeNetworks } from '../../model/networks/common-cell.ts';
 import { type NetworkMap, networkMapFor } from '../../model/networks/network-map.ts';
+import type { Logger } from '../../runtime/log.ts';
 import { readBounded } from '../bounded-file.ts';
 
 /** What the last map that was right says about this node. */
@@ -53,6 +54,42 @@ export function mapInUse({ map, labels, cells, last }: MapSources): MapInUse {
   }
 }
 
+/**
+ * Remembers the last good map, in the file too, and says what is in use.
+ * @returns called with the map as it is now
+ */
+export function createMapMemory(file: LastMapFile, log: Logger): (sources: Omit<MapSources, 'last'>) => MapInUse {
+  let last: LastMap | undefined;
+  let isLoaded = false;
+  let saved = '';
+  return (sources) => {
+    if (!isLoaded && sources.map !== undefined) {
+      last = file.load(sources.cells);
+      isLoaded = true;
+    }
+    const used = mapInUse({ ...sources, last });
+    if (used.good === undefined) return used;
+    last = used.good;
+    const text = lastMapText(last);
+    if (text === saved) return used;
+    saved = text;
+    try {
+      file.save(last);
+    } catch (err) {
+      log.warn({ err }, 'cannot save the network map; a faulty map after a restart leaves the node without networks');
+    }
+    return used;
+  };
+}
+
+function lastMapText({ networks }: LastMap): string {
+  const written = networks && {
+    physnets: Object.fromEntries([...networks.physnets].map(([name, cells]) => [name, cells.toString()])),
+    ...(networks.tunnel && { tunnel: networks.tunnel.toString() }),
+  };
+  return JSON.stringify({ networks: written });
+}
+
 /** Keeps the last good map beyond the agent's life: an agent is restarted more often than a map is repaired. */
 export interface LastMapFile {
   /**
@@ -88,13 +125,9 @@ export function createLastMapFile(path: string): LastMapFile {
         ? { networks: { physnets, tunnel: networks.tunnel } }
         : undefined;
     },
-    save({ networks }) {
-      const written = networks && {
-        physnets: Object.fromEntries([...networks.physnets].map(([name, cells]) => [name, cells.toString()])),
-        ...(networks.tunnel && { tunnel: networks.tunnel.toString() }),
-      };
+    save(last) {
       mkdirSync(dirname(path), { recursive: true });
-      writeFileSync(`${path}.tmp`, JSON.stringify({ networks: written }), { mode: 0o600 });
+      writeFileSync(`${path}.tmp`, lastMapText(last), { mode: 0o600 });
       renameSync(`${path}.tmp`, path);
     },
   };

@@ -2,7 +2,6 @@ import { networkInterfaces } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import { CpuSet } from '../../model/cpu-set.ts';
 import type { Host } from '../../model/host.ts';
-import type { NodeNetworks } from '../../model/networks/common-cell.ts';
 import type { NetworkMap } from '../../model/networks/network-map.ts';
 import type { Logger } from '../../runtime/log.ts';
 import { sleep } from '../../runtime/time.ts';
@@ -14,7 +13,7 @@ import { watchDirectory } from '../watch-directory.ts';
 import { combineNetworks, type NetworksView, UNKNOWN_NETWORKS } from './combine.ts';
 import { type FoundNetworks, locateNetworks } from './locate.ts';
 import { hasNodeSelectors, readNetworkMap } from './map-file.ts';
-import { type LastMap, type LastMapFile, mapInUse } from './map-in-use.ts';
+import { createMapMemory, type LastMapFile } from './map-in-use.ts';
 import { type SwitchConfig, switchConfig } from './switch-config.ts';
 
 /** The socket of Open vSwitch's database in its run directory. */
@@ -69,24 +68,7 @@ export function createNetworks(deps: NetworksDeps): Networks {
   let switchProblem: string | undefined;
   let map: NetworkMap | Error | undefined;
   let labels: Readonly<Record<string, string>> | undefined;
-  let last: LastMap | undefined;
-  let saved = '';
-
-  const useMap = (cells: CpuSet) => {
-    const selects = map !== undefined && !(map instanceof Error) && hasNodeSelectors(map);
-    const used = mapInUse({ map, labels: selects ? labels : {}, cells, last });
-    if (used.good === undefined) return used;
-    last = used.good;
-    const text = describeNetworks(last.networks);
-    if (text === saved) return used;
-    saved = text;
-    try {
-      deps.lastMap.save(last);
-    } catch (err) {
-      log.warn({ err }, 'cannot save the network map; a faulty map after a restart leaves the node without networks');
-    }
-    return used;
-  };
+  const useMap = createMapMemory(deps.lastMap, log);
 
   const look = (host: Host) => {
     if (tables !== undefined) config = switchConfig(tables);
@@ -103,9 +85,10 @@ export function createNetworks(deps: NetworksDeps): Networks {
       found = locateNetworks(config, { sysfsRoot, cells, interfaceOf });
     }
     known = true;
+    const selects = map !== undefined && !(map instanceof Error) && hasNodeSelectors(map);
     const next = combineNetworks({
       host,
-      map: useMap(cells),
+      map: useMap({ map, labels: selects ? labels : {}, cells }),
       found,
       pmdCpus: config?.pmdCpus ?? CpuSet.EMPTY,
       switchFaults: config?.problems ?? [],
@@ -153,7 +136,6 @@ export function createNetworks(deps: NetworksDeps): Networks {
       const looks = createPaced({ work: guard(() => look(host)), settle: SETTLE, rest: REST });
       const file = deps.networkMap;
       if (file !== undefined) {
-        last ??= deps.lastMap.load(CpuSet.of(host.cells.map(({ id }) => id)));
         const path = dirname(file);
         const onChange = (name: string | undefined) => {
           // A mounted ConfigMap is replaced by renaming the directory that the file's link leads through.
@@ -193,13 +175,10 @@ export function createNetworks(deps: NetworksDeps): Networks {
 
 /** Everything about a view that somebody may act on, as one text. */
 function describe({ networks, down, pmdCpus, problems, mapFault, drift, unpolled }: NetworksView): string {
+  const physnets = [...networks.physnets].map(([name, cells]) => [name, cells.toString()]);
+  const tunnel = networks.tunnel?.toString() ?? null;
   const gone = [...down].map((name) => name ?? null);
-  return JSON.stringify([describeNetworks(networks), gone, pmdCpus.toString(), problems, mapFault, drift, unpolled]);
-}
-
-function describeNetworks(networks: NodeNetworks | undefined): string {
-  const physnets = [...(networks?.physnets ?? [])].map(([name, cells]) => [name, cells.toString()]);
-  return JSON.stringify([networks !== undefined, physnets, networks?.tunnel?.toString() ?? null]);
+  return JSON.stringify([physnets, tunnel, gone, pmdCpus.toString(), problems, mapFault, drift, unpolled]);
 }
 
 function say(log: Logger, { networks, down, pmdCpus, problems, mapFault, drift, unpolled }: NetworksView): void {

@@ -494,6 +494,22 @@ describe('resolving a VM’s networks', () => {
     assert.match(findings[0]?.message ?? '', /interface a: no node reports the physnet physnet0 of ns\/east/);
   });
 
+  it('asks for a network that the user requires also where no node reports it, and says that the pod waits', () => {
+    const wishes = { a: 'required', b: 'required' };
+    const { networks } = resolve({ networks: { a: 'east', b: 'overlay' }, annotation: 'east,overlay', wishes });
+    const { resources, held, findings } = requiredResources(networks, { physnets: new Set(), tunnel: false }, true);
+    assert.deepEqual(resources, ['physnet.plumbline.dev/physnet0', 'plumbline.dev/tunnel']);
+    assert.equal(held.length, 2);
+    assert.deepEqual(
+      findings.map(({ message }) => message),
+      [
+        'interface a: no node reports the physnet physnet0 of ns/east; it waits until one does, as the annotation plumbline.dev/numa-affinity requires',
+        'interface b: no node reports a tunnel endpoint of ns/overlay; it waits until one does, as the annotation plumbline.dev/numa-affinity requires',
+      ],
+    );
+    assert.deepEqual(requiredResources(networks, { physnets: new Set(), tunnel: false }, false).resources, []);
+  });
+
   it('says so of a physnet whose name is too long to be a resource', () => {
     const long = 'ü'.repeat(20);
     const one: ResolvedNetwork = {

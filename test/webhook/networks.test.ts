@@ -100,6 +100,24 @@ describe('review of a launcher pod: networks', () => {
     });
   }
 
+  it('a physnet that the user requires and no node reports is requested all the same, and the warning says it waits', async () => {
+    const vmi = vmiVector((one) => {
+      one.metadata.annotations = { 'plumbline.dev/numa-affinity': '{"dpdk-east":"required"}' };
+    });
+    const lookUpVmi = async () => ({ kind: 'found', vmi }) as const;
+    const view = viewOf(here, { findNad: () => localnet('typo') });
+    const pod = podVector();
+    const answer = await mutationOf({ view, lookUpVmi })(requestFor(pod));
+    const { requests, limits } = patched(pod, answer).spec.containers[0]!.resources;
+    assert.deepEqual(
+      [requests, limits].map((one) => one['physnet.plumbline.dev/typo']),
+      ['1', '1'],
+    );
+    assert.ok(
+      answer.warnings?.some((text) => /no node reports the physnet typo of .*; it waits until one does/.test(text)),
+    );
+  });
+
   it('W13: reads both annotation forms alike, takes duplicates once, encodes what is no resource name', async () => {
     const byName = new Map([
       ['telco-east/a', localnet('rack 7')],
