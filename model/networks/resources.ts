@@ -53,6 +53,16 @@ export function preferredResources(networks: readonly ResolvedNetwork[]): readon
   return [...new Set(preferred.map((one) => resourceOf(one)).filter((one) => typeof one === 'string'))];
 }
 
+/** The resource of each network that its pod minds, with the interface on it. */
+export function interfaceResources(
+  networks: readonly ResolvedNetwork[],
+): readonly (readonly [resource: string, name: string])[] {
+  return networks.flatMap((one) => {
+    const resource = one.affinity === 'none' ? undefined : resourceOf(one);
+    return typeof resource === 'string' ? [[resource, one.name] as const] : [];
+  });
+}
+
 /** Characters of a name in a finding, and of why it is none. */
 const LONGEST_NAME = 100;
 const LONGEST_WHY = 300;

@@ -5,6 +5,7 @@ import { ArgsDecoder } from '../../scheduler-plugin/wire/wire.ts';
 import type { ExtenderFixture } from './extender-fixture.ts';
 import { extenderOf, podOf, statusOf, withUid } from './extender-fixture.ts';
 
+const PHYSNET0 = 'physnet.plumbline.dev/physnet0';
 const PHYSNET1 = 'physnet.plumbline.dev/physnet1';
 const annotated = (pod: Pod): Pod => ({
   ...pod,
@@ -59,6 +60,22 @@ const CASES: readonly Case[] = [
     pod: podOf('4', [PHYSNET1]),
     fixture: { nodes: { n1: statusOf({ assignments: owner('4-6,12-14') }) } },
     refused: /no room on the NUMA nodes of a required network/,
+  },
+  {
+    name: 'two physnets on different cells, however many CPUs are free',
+    pod: podOf('4', [PHYSNET0, PHYSNET1]),
+    refused: /the kubelet cannot split it over the NUMA nodes of its networks/,
+  },
+  {
+    name: 'the same on a node where one cell is full: the reason does not change',
+    pod: podOf('4', [PHYSNET0, PHYSNET1]),
+    fixture: { nodes: { n1: statusOf({ assignments: owner('4-6,12-14') }) } },
+    refused: /the kubelet cannot split it over the NUMA nodes of its networks/,
+  },
+  {
+    name: 'a pod that the cell of its physnet could not hold if it were empty',
+    pod: podOf('8', [PHYSNET0]),
+    refused: /larger than the NUMA nodes of its networks/,
   },
   {
     name: 'a physnet bonded over both cells',

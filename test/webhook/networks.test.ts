@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { DECISION_ANNOTATION, PLACEMENT_ANNOTATION } from '../../model/names.ts';
 import type { NetworkRef } from '../../model/networks/attachments.ts';
 import { type NadFacts, nadFacts } from '../../model/networks/nad.ts';
-import { formatWishes } from '../../model/placement/wishes.ts';
+import { parseWishes } from '../../model/placement/wishes.ts';
 import {
   announcementsOf,
   kindOf,
@@ -187,10 +187,15 @@ describe('review of a launcher pod: networks', () => {
       ];
     };
     const preferred = ['physnet.plumbline.dev/elsewhere'];
-    assert.equal(await placed({ east: 'preferred' }, true), formatWishes({ preferred, spansCells: true }));
-    assert.equal(await placed({ east: 'preferred' }, false), formatWishes({ preferred, spansCells: false }));
-    assert.equal(await placed({ east: 'none' }, true), formatWishes({ preferred: [], spansCells: true }));
-    assert.equal(await placed({ east: 'none' }, false), undefined);
+    const east = { 'physnet.plumbline.dev/elsewhere': 'net1' };
+    const west = { 'physnet.plumbline.dev/physnet1': 'net2' };
+    for (const spansCells of [true, false]) {
+      const interfaces = { ...west, ...east };
+      const text = await placed({ east: 'preferred' }, spansCells);
+      assert.deepEqual(parseWishes(text), { preferred, spansCells, interfaces });
+      const required = await placed({ east: 'none' }, spansCells);
+      assert.deepEqual(parseWishes(required), { preferred: [], spansCells, interfaces: west });
+    }
     assert.equal(await placed({ east: 'none', west: 'none' }, true), undefined);
   });
 

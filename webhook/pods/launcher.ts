@@ -124,7 +124,11 @@ function annotationsFor({ vmi }: Launcher, { alignment, cpus, networks, nodes }:
       nodes,
     }),
     [PLACEMENT_ANNOTATION]: placementText(
-      { preferred: networks.preferred, spansCells: numa?.guestMappingPassthrough !== undefined },
+      {
+        preferred: networks.preferred,
+        spansCells: numa?.guestMappingPassthrough !== undefined,
+        interfaces: networks.interfaces,
+      },
       networks.resources,
     ),
   };

@@ -60,7 +60,10 @@ export async function decideOrdinaryPod(
       containers: exclusive ? changes : [],
       annotations: {
         [DECISION_ANNOTATION]: text,
-        [PLACEMENT_ANNOTATION]: placementText({ preferred: networks.preferred, spansCells: false }, resources),
+        [PLACEMENT_ANNOTATION]: placementText(
+          { preferred: networks.preferred, spansCells: false, interfaces: networks.interfaces },
+          networks.resources,
+        ),
       },
       nodes,
     },

@@ -16,6 +16,8 @@ function refused(placement: Placement) {
 }
 
 const BUSY_EAST = [{ podUID: 'x', container: 'c', cpus: '2-7' }];
+/** Two CPUs are left on each NUMA node. */
+const NEARLY_FULL = [{ podUID: 'x', container: 'c', cpus: '4-7,10-15' }];
 const passthrough = { spansCells: true };
 
 describe('model/placement: networks', () => {
@@ -43,9 +45,32 @@ describe('model/placement: networks', () => {
       'cannot-split',
     ],
     [
-      'two physnets and a guest that would span, but the CPUs do not',
+      'two physnets and a guest that would span, and is small enough to be put on one NUMA node',
       place(needs('a', 2, [physnet('east'), physnet('west')], passthrough), node()),
+      'may-not-span',
+    ],
+    [
+      'the same where one NUMA node is nearly full and the CPUs would happen to span',
+      place(needs('a', 4, [physnet('east'), physnet('west')], passthrough), node({ assignments: NEARLY_FULL })),
+      'may-not-span',
+    ],
+    [
+      'and under a policy that refuses devices on different NUMA nodes, however large the guest is',
+      place(
+        needs('a', 10, [physnet('east'), physnet('west')], passthrough),
+        node({ topologyManager: { policy: 'restricted' } }),
+      ),
       'cannot-split',
+    ],
+    [
+      'larger than the NUMA node of its network could ever hold',
+      place(needs('a', 8, [physnet('east')]), node()),
+      'larger-than-cells',
+    ],
+    [
+      'the same on a full node: no core that comes free would help',
+      place(needs('a', 8, [physnet('east')]), node({ assignments: BUSY_EAST })),
+      'larger-than-cells',
     ],
     [
       'two physnets and a guest that spans, where the CPUs really do',
