@@ -230,7 +230,7 @@ describe('plumbline explain', function () {
       free: 'network-elsewhere',
       full: 'network-elsewhere',
       nearly: 'network-elsewhere',
-      cordoned: 'cordoned-and-more',
+      cordoned: 'cordoned',
       tainted: 'tainted',
       other: 'not-selected',
       'dead-dpu': 'dpu',
@@ -261,6 +261,7 @@ describe('plumbline explain', function () {
 
   it('a VM larger than the NUMA node of its network: no core that comes free would help, and none is asked for', async () => {
     await cluster.node('small-cells', { labels: { pool: 'small' } });
+    await cluster.node('small-cordoned', { labels: { pool: 'small' }, unschedulable: true });
     const spec = { nodeSelector: { pool: 'small' } };
     const annotations = { 'plumbline.dev/placement': '{"interfaces":{"physnet.plumbline.dev/physnet0":"dpdk-east"}}' };
     await cluster.pod('too-large', { cpus: 16, resources: PHYSNET0, annotations, status: UNSCHEDULABLE, spec });
@@ -271,6 +272,7 @@ describe('plumbline explain', function () {
       group?.detail ?? '',
       /^interface dpdk-east \(physnet physnet0\) is on NUMA node 0, where pods can have 14 CPUs at most, and 16 are asked for$/,
     );
+    assert.equal(nodes.find(({ nodes: names }) => names.includes('small-cordoned'))?.kind, 'cordoned-and-more');
     assert.match(help[0] ?? '', /^give the VM 2 CPUs less/);
     assert.doesNotMatch(help.join(), /free cores/);
   });

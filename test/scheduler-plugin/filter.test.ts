@@ -298,6 +298,36 @@ describe('prioritize', () => {
     assert.ok((score['half'] ?? 0) > (score['empty'] ?? 0));
   });
 
+  it('a preferred network: nodes that have it are answered first and score above those without, however many there are', () => {
+    const without = Array.from({ length: 30 }, (_, i) => [`bare-${i}`, statusOf({ physnets: [] })] as const);
+    const far = statusOf({
+      assignments: owner('1'),
+      physnets: [
+        { name: 'physnet1', cells: '1' },
+        { name: 'x', cells: '0' },
+      ],
+    });
+    const near = statusOf({
+      assignments: owner('1'),
+      physnets: [
+        { name: 'physnet1', cells: '0' },
+        { name: 'x', cells: '0' },
+      ],
+    });
+    const nodes = Object.fromEntries([...without, ['far', far], ['near', near]]);
+    const { extender, state, filter } = extenderOf({ nodes, answers: 4 });
+    const pod = podOf('4');
+    const wish = { 'plumbline.dev/placement': JSON.stringify({ preferred: [PHYSNET1] }) };
+    const preferring = { ...pod, metadata: { ...pod.metadata, annotations: wish } };
+    const { NodeNames } = filter(preferring);
+    assert.ok(NodeNames.includes('near') && NodeNames.includes('far'), `${NodeNames}`);
+    const names = new ArgsDecoder(state.fleet.names).namesOf(NodeNames);
+    const priorities = extender.prioritize({ pod: preferring, names, nodes: undefined });
+    const score = Object.fromEntries(priorities.map((one) => [one.node, one.score]));
+    const bare = priorities.filter(({ node }) => node.startsWith('bare')).map((one) => one.score);
+    assert.ok(score['near']! > score['far']! && score['far']! > Math.max(...bare), JSON.stringify(score));
+  });
+
   it('says nothing of a pod without CPUs of its own, to which all nodes are alike', () => {
     const { extender, state } = extenderOf({ nodes: { n1: statusOf(), n2: statusOf() } });
     const names = new ArgsDecoder(state.fleet.names).namesOf(['n1', 'n2']);

@@ -232,6 +232,22 @@ describe('model/placement: scores', () => {
     assert.ok(score(near) > score(far));
   });
 
+  it('near a preferred network, then on a node that has it, then without it: whatever else is good of a node', () => {
+    const busy = (cpus: string) => [{ podUID: 'x', container: 'c', cpus }];
+    const loads = [[], busy('8-9'), busy('10-15'), busy('4-7,10-15')];
+    const wish = [physnet('west', 'preferred')];
+    const scores = (cells: string | undefined) =>
+      loads.map((assignments) => {
+        const others = [{ name: 'south', cells: '0' }];
+        const physnets = cells === undefined ? [] : [{ name: 'west', cells }, ...others];
+        return score(place(needs('a', 2, wish), node({ physnets, tunnel: undefined, assignments })));
+      });
+    // The kubelet, which is not asked for any device, gives CPUs of NUMA node 0.
+    const [near, onNode, absent] = [scores('0'), scores('1'), scores(undefined)];
+    assert.ok(Math.min(...near) > Math.max(...onNode), `${near} > ${onNode}`);
+    assert.ok(Math.min(...onNode) > Math.max(...absent), `${onNode} > ${absent}`);
+  });
+
   it('NIC-local nodes are kept for VMs that need them', () => {
     const withNic = node({ tunnel: undefined, physnets: [{ name: 'east', cells: '0' }] });
     const without = node({ tunnel: undefined, physnets: [] });
