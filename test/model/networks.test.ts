@@ -18,7 +18,7 @@ import {
   parseAttachments,
   refText,
 } from '../../model/networks/attachments.ts';
-import { type NodeNetworks, togetherness } from '../../model/networks/common-cell.ts';
+import { type NodeReach, reachFinding } from '../../model/networks/common-cell.ts';
 import { EMPTY_CONTEXT, parseBridgeMappings, physnetsByBridge } from '../../model/networks/context.ts';
 import {
   type InterfaceSources,
@@ -531,30 +531,119 @@ describe('resolving a VM’s networks', () => {
 });
 
 describe('required networks together', () => {
-  const node = (physnets: Record<string, string>, tunnel?: string): NodeNetworks => ({
-    physnets: new Map(Object.entries(physnets).map(([name, cells]) => [name, CpuSet.parse(cells)])),
-    tunnel: tunnel === undefined ? undefined : CpuSet.parse(tunnel),
+  /** Pods can have eight CPUs on each of its two NUMA nodes. */
+  const node = (physnets: Record<string, string>, tunnel?: string): NodeReach => ({
+    networks: {
+      physnets: new Map(Object.entries(physnets).map(([name, cells]) => [name, CpuSet.parse(cells)])),
+      tunnel: tunnel === undefined ? undefined : CpuSet.parse(tunnel),
+    },
+    rooms: new Map([
+      [0, 8],
+      [1, 8],
+    ]),
+    alignment: 'best-effort',
   });
+  const APART = /^the kubelet cannot split: on no node .* share a NUMA node: /;
+  const NOWHERE = /^no node that it can go to has all its required networks: /;
   const { networks } = resolve({ networks: { a: 'east', b: 'west' }, annotation: 'east,west' });
   const withTunnel = resolve({ networks: { a: 'east', t: 'overlay' }, annotation: 'east,overlay' }).networks;
 
   for (const [what, required, nodes, answer] of [
-    ['no required network', [], [], 'together'],
-    ['no node', networks, [], 'nowhere'],
-    ['one cell for both', networks, [node({ physnet0: '0', physnet1: '0' })], 'together'],
-    ['W13: always apart', networks, [node({ physnet0: '0', physnet1: '1' })], 'apart'],
+    ['no required network', [], [], undefined],
+    ['no node is known', networks, [], undefined],
+    ['one cell for both', networks, [node({ physnet0: '0', physnet1: '0' })], undefined],
+    ['W13: always apart', networks, [node({ physnet0: '0', physnet1: '1' })], APART],
     [
       'apart here, together there',
       networks,
       [node({ physnet0: '0', physnet1: '1' }), node({ physnet0: '1', physnet1: '1' })],
-      'together',
+      undefined,
     ],
-    ['P4: a bond over both cells', networks, [node({ physnet0: '0-1', physnet1: '1' })], 'together'],
-    ['a NIC of unknown cell', networks, [node({ physnet0: '', physnet1: '1' })], 'together'],
-    ['no node with both', networks, [node({ physnet0: '0' }), node({ physnet1: '0' })], 'nowhere'],
-    ['the tunnel elsewhere', withTunnel, [node({ physnet0: '0' }, '1')], 'apart'],
-    ['no tunnel', withTunnel, [node({ physnet0: '0' })], 'nowhere'],
+    ['P4: a bond over both cells', networks, [node({ physnet0: '0-1', physnet1: '1' })], undefined],
+    ['a NIC of unknown cell', networks, [node({ physnet0: '', physnet1: '1' })], undefined],
+    ['no node with both', networks, [node({ physnet0: '0' }), node({ physnet1: '0' })], NOWHERE],
+    ['the tunnel elsewhere', withTunnel, [node({ physnet0: '0' }, '1')], APART],
+    ['no tunnel', withTunnel, [node({ physnet0: '0' })], NOWHERE],
   ] as const) {
-    it(`${what}: ${answer}`, () => assert.equal(togetherness(required, nodes), answer));
+    it(`${what}: ${answer ?? 'nothing is said'}`, () => {
+      const found = reachFinding(required, { cpus: 4, spansCells: false }, nodes);
+      if (answer === undefined) assert.equal(found, undefined);
+      else assert.match(found?.message ?? '', answer);
+      assert.ok(!found?.isTooLarge);
+    });
+  }
+
+  const east = resolve({ networks: { a: 'east' }, annotation: 'east' }).networks;
+  const small: NodeReach = {
+    ...node({ physnet0: '1' }),
+    rooms: new Map([
+      [0, 8],
+      [1, 4],
+    ]),
+  };
+  for (const [what, required, guest, nodes, answer, isTooLarge] of [
+    [
+      'a guest that fits one of two nodes',
+      east,
+      { cpus: 8, spansCells: false },
+      [small, node({ physnet0: '0' })],
+      undefined,
+      false,
+    ],
+    [
+      'too large for both: the nearest says by how much',
+      east,
+      { cpus: 10, spansCells: false },
+      [small, node({ physnet0: '0' })],
+      /^larger than the NUMA nodes of its networks on every node .*: interface a \(physnet physnet0\) is on NUMA node 0, where pods can have 8 CPUs at most, and 10 are asked for$/,
+      true,
+    ],
+    [
+      'a node without the network decides nothing',
+      east,
+      { cpus: 10, spansCells: false },
+      [node({}), small],
+      /4 CPUs at most/,
+      true,
+    ],
+    [
+      'too large here, apart there: not for its size alone',
+      networks,
+      { cpus: 10, spansCells: false },
+      [node({ physnet0: '0', physnet1: '0' }), node({ physnet0: '0', physnet1: '1' })],
+      /8 CPUs at most/,
+      false,
+    ],
+    [
+      'a guest with NUMA nodes of its own is near one network with part of its CPUs',
+      east,
+      { cpus: 12, spansCells: true },
+      [small],
+      undefined,
+      false,
+    ],
+    [
+      'two networks apart, and too large to miss one',
+      networks,
+      { cpus: 10, spansCells: true },
+      [node({ physnet0: '0', physnet1: '1' })],
+      undefined,
+      false,
+    ],
+    [
+      'two networks apart, and small enough to miss one',
+      networks,
+      { cpus: 8, spansCells: true },
+      [node({ physnet0: '0', physnet1: '1' })],
+      /^the kubelet may not span .* with more than 8 CPUs/,
+      false,
+    ],
+  ] as const) {
+    it(`${what}: ${answer ?? 'nothing is said'}`, () => {
+      const found = reachFinding(required, guest, nodes);
+      if (answer === undefined) assert.equal(found, undefined);
+      else assert.match(found?.message ?? '', answer);
+      assert.equal(found?.isTooLarge ?? false, isTooLarge);
+    });
   }
 });

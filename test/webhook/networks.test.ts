@@ -5,6 +5,7 @@ import { type NadFacts, nadFacts } from '../../model/networks/nad.ts';
 import { parseWishes } from '../../model/placement/wishes.ts';
 import {
   announcementsOf,
+  denialOf,
   kindOf,
   localnet,
   mutationOf,
@@ -118,6 +119,21 @@ describe('review of a launcher pod: networks', () => {
     );
   });
 
+  it('a launcher larger than the NUMA node of its network on every node is refused, and the VMI’s Event has the reason', async () => {
+    const small = [kindOf(2, { physnets: { physnet1: '1' }, rooms: { 0: 64, 1: 4 } })];
+    const view = viewOf(small, { findNad: () => localnet('physnet1') });
+    const vmi = vmiVector((one) => Object.assign(one.spec.domain.cpu ?? {}, { numa: undefined }));
+    const lookUpVmi = async () => ({ kind: 'found', vmi }) as const;
+    const events = recordedEvents();
+    const answer = await mutationOf({ view, lookUpVmi, announcements: announcementsOf(events) })(
+      requestFor(podVector()),
+    );
+    const says =
+      /larger than the NUMA nodes of its networks .*interface dpdk-east \(physnet physnet1\) is on NUMA node 1, where pods can have 4 CPUs at most/;
+    assert.match(denialOf(answer).message, says);
+    assert.ok(events.events.some(({ reason, message }) => reason === 'LauncherRefused' && says.test(message)));
+  });
+
   it('W13: reads both annotation forms alike, takes duplicates once, encodes what is no resource name', async () => {
     const byName = new Map([
       ['telco-east/a', localnet('rack 7')],
@@ -161,7 +177,9 @@ describe('review of a launcher pod: networks', () => {
     const pod = podVector();
     pod.metadata.annotations[NETWORKS] = 'dpdk-net-east,west';
     const events = recordedEvents();
-    const answer = await mutationOf({ view, announcements: announcementsOf(events) })(requestFor(pod));
+    const vmi = vmiVector((one) => Object.assign(one.spec.domain.cpu ?? {}, { numa: undefined }));
+    const lookUpVmi = async () => ({ kind: 'found', vmi }) as const;
+    const answer = await mutationOf({ view, lookUpVmi, announcements: announcementsOf(events) })(requestFor(pod));
     const says = /the kubelet cannot split: .*dpdk-east \(physnet physnet0\), net2 \(physnet physnet1\)/;
     assert.ok(
       answer.warnings?.some((text) => says.test(text)),
