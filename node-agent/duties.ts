@@ -1,10 +1,13 @@
 import { join } from 'node:path';
 import { type EventText, nodeTarget } from '../kube/events.ts';
+import { createPodResourcesClient, POD_RESOURCES_SOCKET } from '../kube/kubelet-api/pod-resources-client.ts';
 import { CpuSet } from '../model/cpu-set.ts';
 import { monotonicSeconds } from '../runtime/time.ts';
 import { type Assignments, createAssignments } from './assignments/assignments.ts';
 import { createDevicePluginDuty } from './device-plugin/duty.ts';
+import { createMovedNetworks } from './device-plugin/moved-networks.ts';
 import { createRefusals } from './device-plugin/refusals.ts';
+import { isOwnResource } from './device-plugin/resources.ts';
 import { createDpuLeaseDuties } from './dpu-lease/duties.ts';
 import type { Duty } from './duty.ts';
 import { createGateDuties } from './gate/duties.ts';
@@ -94,6 +97,18 @@ function hostDuties(parts: AgentParts): AgentDuties & { duties: Duty[] } {
       run: createHeartbeat({ client, nodeName, log, metrics, wallClock: Date.now, onCreated: report.resync }).run,
     },
     { name: 'device-plugin', run: createDevicePluginDuty(parts, host).run },
+    {
+      name: 'moved-networks',
+      run: createMovedNetworks({
+        networks,
+        host: async () => (await facts.read()).host,
+        podResources: () =>
+          createPodResourcesClient(join(kubeletDir, POD_RESOURCES_SOCKET), { devices: isOwnResource }),
+        client,
+        events,
+        log,
+      }).run,
+    },
   ];
   if (ovs !== undefined) duties.push({ name: 'ovs-affinity', run: ovs.run });
   if (vms !== undefined) duties.push({ name: 'vm-pinning', run: vms.run });
