@@ -28,9 +28,9 @@ export interface NadFacts {
 /** Where a network's traffic leaves the host. */
 export type NetworkClass =
   /** Through the uplinks of a physical network, without encapsulation. */
-  | { readonly kind: 'physnet'; readonly physnet: string }
+  | { readonly kind: 'physnet'; readonly physnet: string; readonly warning?: 'ovn-chained' }
   /** Through the tunnel endpoint. */
-  | { readonly kind: 'tunnel' }
+  | { readonly kind: 'tunnel'; readonly warning?: 'ovn-chained' }
   /** Through a device of its own, whose device plugin tells the kubelet its NUMA node. */
   | { readonly kind: 'device'; readonly resourceName?: string }
   /** Nowhere that Plumbline knows a NUMA node of: a Linux bridge, an interface that belongs to no physnet. */
@@ -74,8 +74,12 @@ export function isPrimaryNetwork(nad: NadShape | NadFacts): boolean {
 
 function classifyPlugin(conf: Plugin, resourceName: string | undefined, context: NetworkContext): NetworkClass {
   switch (conf.type) {
-    case 'ovn-k8s-cni-overlay':
-      return classifyOvnKubernetes(conf);
+    case 'ovn-k8s-cni-overlay': {
+      const found = classifyOvnKubernetes(conf);
+      const isLocated = found.kind === 'physnet' || found.kind === 'tunnel';
+      // Source: go-controller/pkg/util/multi_network.go, ParseNetConf: chaining is not supported.
+      return conf.isChained && isLocated ? { ...found, warning: 'ovn-chained' } : found;
+    }
     case 'kube-ovn':
       return classifyKubeOvn(conf, context);
     case 'ovs': {

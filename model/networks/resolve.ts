@@ -38,6 +38,7 @@ export type NetworkFindingCode =
   | 'unknown-interface'
   | 'unknown-network'
   | 'unreadable-network'
+  | 'refused-network'
   | 'affinity-without-location'
   | 'affinity-without-exclusive-cpus'
   | 'unknown-physnet'
@@ -131,6 +132,10 @@ function networkFindings(one: ResolvedNetwork): NetworkFinding[] {
     return [
       { code: 'unknown-network', interface: one.name, message: `interface ${one.name}: ${why}; no NUMA affinity` },
     ];
+  }
+  if ((one.kind === 'physnet' || one.kind === 'tunnel') && one.warning === 'ovn-chained') {
+    const message = `interface ${one.name}: ${one.network} has ovn-k8s-cni-overlay in a list with other plugins, which OVN-Kubernetes refuses; leave it alone in the definition`;
+    return [{ code: 'refused-network', interface: one.name, message }];
   }
   if (one.kind !== 'none' || one.warning === undefined) return [];
   const message = `interface ${one.name}: the configuration of ${one.network} cannot be read (${one.warning}); no NUMA affinity`;

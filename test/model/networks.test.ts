@@ -154,7 +154,7 @@ describe('classification of networks', () => {
     const localnet = { type: 'ovn-k8s-cni-overlay', topology: 'localnet', name: 'blue' };
     assert.deepEqual(classOf({ ...localnet, comment: long }), { kind: 'none', warning: 'invalid-json' });
     const plugins = (length: number) => [...Array.from({ length }, () => ({ type: 'tuning' })), localnet];
-    assert.deepEqual(classOf({ plugins: plugins(63) }), { kind: 'physnet', physnet: 'blue' });
+    assert.deepEqual(classOf({ plugins: plugins(63) }), { kind: 'physnet', physnet: 'blue', warning: 'ovn-chained' });
     assert.deepEqual(classOf({ plugins: plugins(64) }), { kind: 'none', warning: 'invalid-json' });
     const field = long.slice(0, 254);
     assert.deepEqual(classOf({ ...localnet, physicalNetworkName: field }), { kind: 'physnet', physnet: 'blue' });
@@ -190,6 +190,25 @@ describe('multus’s annotation', () => {
     'a/b/c',
   ]) {
     it(`is refused as ${text}`, () => assert.throws(() => parseAttachments(text, 'ns'), ParseError));
+  }
+
+  const addresses: [string, object, boolean][] = [
+    ['six bytes', { mac: '02:00:00:aB:cd:ef' }, true],
+    ['with hyphens', { mac: '02-00-00-ab-cd-ef' }, true],
+    ['in fours', { mac: '0200.00ab.cdef' }, true],
+    ['empty, which is none', { mac: '' }, true],
+    ['an InfiniBand GUID', { 'infiniband-guid': 'c2:11:22:33:44:55:66:77' }, true],
+    ['text', { mac: 'nonsense' }, false],
+    ['five bytes', { mac: '02:00:00:ab:cd' }, false],
+    ['mixed separators', { mac: '02:00-00:ab:cd:ef' }, false],
+    ['a GUID that is none', { 'infiniband-guid': 'c2' }, false],
+  ];
+  for (const [what, address, isTaken] of addresses) {
+    it(`an address as multus reads it: ${what} is ${isTaken ? 'taken' : 'refused'}`, () => {
+      const read = () => parseAttachments(JSON.stringify([{ name: 'east', ...address }]), 'ns');
+      if (isTaken) assert.deepEqual(read().map(refText), ['ns/east']);
+      else assert.throws(read, /it is no MAC address/);
+    });
   }
 
   it('of more items, characters or longer names than can be: refused in a short message, before any is looked up', () => {
@@ -508,6 +527,28 @@ describe('resolving a VM’s networks', () => {
       ],
     );
     assert.deepEqual(requiredResources(networks, { physnets: new Set(), tunnel: false }, false).resources, []);
+  });
+
+  it('warns of a definition of OVN-Kubernetes in a list with other plugins, which OVN-Kubernetes refuses', () => {
+    const ovn = { type: 'ovn-k8s-cni-overlay', topology: 'localnet', physicalNetworkName: 'physnet0' };
+    const said = (config: object) =>
+      resolveNetworks({
+        interfaces: [{ name: 'a', role: 'secondary', ref: { namespace: 'ns', name: 'chain' } }],
+        wishes: new Map(),
+        findNad: () => ({ metadata: {}, spec: { config: JSON.stringify(config) } }),
+        context: EMPTY_CONTEXT,
+        exclusive: true,
+      }).findings.map(({ code, message }) => `${code}: ${message}`);
+    for (const plugins of [
+      [ovn, { type: 'tuning' }],
+      [{ type: 'plumbline-gate' }, { ...ovn, topology: 'layer2' }],
+    ]) {
+      assert.deepEqual(said({ name: 'n', plugins }), [
+        'refused-network: interface a: ns/chain has ovn-k8s-cni-overlay in a list with other plugins, which OVN-Kubernetes refuses; leave it alone in the definition',
+      ]);
+    }
+    assert.deepEqual(said({ name: 'n', plugins: [ovn] }), [], 'a list of one is none to it');
+    assert.deepEqual(said({ name: 'n', plugins: [{ type: 'bridge', bridge: 'br' }, { type: 'tuning' }] }), []);
   });
 
   it('says so of a physnet whose name is too long to be a resource', () => {
