@@ -74,12 +74,8 @@ export function isPrimaryNetwork(nad: NadShape | NadFacts): boolean {
 
 function classifyPlugin(conf: Plugin, resourceName: string | undefined, context: NetworkContext): NetworkClass {
   switch (conf.type) {
-    case 'ovn-k8s-cni-overlay': {
-      const found = classifyOvnKubernetes(conf);
-      const isLocated = found.kind === 'physnet' || found.kind === 'tunnel';
-      // Source: go-controller/pkg/util/multi_network.go, ParseNetConf: chaining is not supported.
-      return conf.isChained && isLocated ? { ...found, warning: 'ovn-chained' } : found;
-    }
+    case 'ovn-k8s-cni-overlay':
+      return withoutChain(conf, classifyOvnKubernetes(conf));
     case 'kube-ovn':
       return classifyKubeOvn(conf, context);
     case 'ovs': {
@@ -106,6 +102,12 @@ function classifyPlugin(conf: Plugin, resourceName: string | undefined, context:
       // A Linux bridge may bear an OVS bridge's name and is still another bridge: no look-up here.
       return conf.bridge === undefined ? { kind: 'none' } : { kind: 'none', bridge: conf.bridge };
   }
+}
+
+/** Source: OVN-Kubernetes, go-controller/pkg/util/multi_network.go, ParseNetConf: chaining is not supported. */
+function withoutChain({ isChained }: Plugin, found: NetworkClass): NetworkClass {
+  const isLocated = found.kind === 'physnet' || found.kind === 'tunnel';
+  return isChained && isLocated ? { ...found, warning: 'ovn-chained' } : found;
 }
 
 /** The mapping that OVN-Kubernetes keeps for its gateway bridge. */
