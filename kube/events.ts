@@ -18,6 +18,11 @@ export interface EventText {
   readonly message: string;
 }
 
+/** A Node, with its name for its uid as in the kubelet's Events: `kubectl describe node` looks for that. */
+export function nodeTarget(name: string): EventTarget {
+  return { apiVersion: 'v1', kind: 'Node', name, uid: name };
+}
+
 /**
  * Writes Kubernetes Events. Never throws and never waits for the caller: an Event is a courtesy, not a duty. How many there
  * are is bounded, for each object and for the process, since what they tell of can be a tenant's doing.

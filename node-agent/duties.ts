@@ -1,14 +1,20 @@
+import { join } from 'node:path';
+import { type EventText, nodeTarget } from '../kube/events.ts';
+import { createPodResourcesClient, POD_RESOURCES_SOCKET } from '../kube/kubelet-api/pod-resources-client.ts';
 import { CpuSet } from '../model/cpu-set.ts';
 import { monotonicSeconds } from '../runtime/time.ts';
 import { type Assignments, createAssignments } from './assignments/assignments.ts';
 import { createDevicePluginDuty } from './device-plugin/duty.ts';
+import { createMovedNetworks } from './device-plugin/moved-networks.ts';
 import { createRefusals } from './device-plugin/refusals.ts';
+import { isOwnResource } from './device-plugin/resources.ts';
 import { createDpuLeaseDuties } from './dpu-lease/duties.ts';
 import type { Duty } from './duty.ts';
 import { createGateDuties } from './gate/duties.ts';
 import { createHostFacts } from './host/host-facts.ts';
 import { createKubeletConfigReader } from './host/kubelet-config-reader.ts';
 import { kubeletConfigSources } from './host/kubelet-config-sources.ts';
+import { createLastMapFile } from './networks/map-in-use.ts';
 import { createNetworks } from './networks/networks.ts';
 import { readNode } from './node-object.ts';
 import { createOvsDuty } from './ovs-affinity/duty.ts';
@@ -41,7 +47,7 @@ export function createDuties(parts: AgentParts): AgentDuties {
 }
 
 function hostDuties(parts: AgentParts): AgentDuties & { duties: Duty[] } {
-  const { config, client, metrics, log } = parts;
+  const { config, client, events, metrics, log } = parts;
   const { nodeName, kubeletDir, mode } = config;
   const facts = createHostFacts(config.sysfsRoot, log);
   const kubeletConfig = createKubeletConfigReader(kubeletConfigSources(parts), log);
@@ -61,10 +67,15 @@ function hostDuties(parts: AgentParts): AgentDuties & { duties: Duty[] } {
     host: async () => (await facts.read()).host,
     ovsRundir: mode === 'full' ? config.ovsRundir : undefined,
     networkMap: config.networkMap,
+    lastMap: createLastMapFile(join(config.stateDir, 'network-map.json')),
     labels: async (signal) => (await readNode(client, nodeName, signal)).labels,
     log,
   });
-  networks.subscribe(() => metrics.networksProblems.set(networks.view().problems.length));
+  networks.subscribe(() => {
+    const { problems, mapFault } = networks.view();
+    metrics.networksProblems.set(problems.length + (mapFault === undefined ? 0 : 1));
+    if (mapFault !== undefined) events.record(nodeTarget(nodeName), invalidMap(mapFault));
+  });
   const refusals = createRefusals(monotonicSeconds);
   const known = { facts, assignments, networks, refusals, kubeletConfig };
   const ovs = mode === 'full' ? createOvsDuty(parts, known) : undefined;
@@ -87,8 +98,22 @@ function hostDuties(parts: AgentParts): AgentDuties & { duties: Duty[] } {
       run: createHeartbeat({ client, nodeName, log, metrics, wallClock: Date.now, onCreated: report.resync }).run,
     },
     { name: 'device-plugin', run: createDevicePluginDuty(parts, host).run },
+    {
+      name: 'moved-networks',
+      run: createMovedNetworks({
+        networks,
+        host: async () => (await facts.read()).host,
+        podResources: () =>
+          createPodResourcesClient(join(kubeletDir, POD_RESOURCES_SOCKET), { devices: isOwnResource }),
+        client,
+        events,
+        log,
+      }).run,
+    },
   ];
   if (ovs !== undefined) duties.push({ name: 'ovs-affinity', run: ovs.run });
   if (vms !== undefined) duties.push({ name: 'vm-pinning', run: vms.run });
   return { duties, assignments, ovs, vms };
 }
+
+const invalidMap = (message: string): EventText => ({ type: 'Warning', reason: 'InvalidNetworkMap', message });

@@ -2,6 +2,7 @@ import * as z from 'zod';
 import { ALIGNMENT_POLICIES } from '../model/launcher/policy.ts';
 import { type ConfigDefinition, parseConfig } from '../runtime/config.ts';
 import { LOG_LEVELS } from '../runtime/log.ts';
+import { OVERSIZED_POLICIES } from './pods/oversized.ts';
 
 /** An object's name, since the scheduler's Lease has it too; empty: none. */
 const SCHEDULER = /^(?:[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?)?$/;
@@ -24,6 +25,7 @@ const schema = z.object({
     .string()
     .regex(SCHEDULER, 'expected the name of a scheduler, or nothing')
     .default('plumbline-scheduler'),
+  oversized: z.enum(OVERSIZED_POLICIES).default('refuse'),
   networkContext: z.string().optional(),
   fullPcpusOnly: z.stringbool('expected true or false').default(true),
   logLevel: z.enum(LOG_LEVELS).default('info'),
@@ -75,6 +77,10 @@ const definition: ConfigDefinition<typeof schema> = {
       flag: '--scheduler-name <name>',
       help: 'scheduler that launchers and pods that opt in are given where they name none; "": they keep theirs (default: plumbline-scheduler)',
       env: 'PLUMBLINE_SCHEDULER_NAME',
+    },
+    oversized: {
+      flag: '--oversized <policy>',
+      help: 'a VM larger than the NUMA nodes of its networks on every node: refuse, or warn (where larger nodes may be added for it)',
     },
     networkContext: {
       flag: '--network-context <path>',

@@ -51,6 +51,7 @@ export function createWebhook(config: WebhookConfig, context: ConfiguredContext,
     announcements,
     gate: config.fullPcpusOnly,
     policy: config.alignment,
+    oversized: config.oversized,
     route: { schedulerName: config.schedulerName, schedulerAway: scheduler.away },
   };
   const reviews = {

@@ -30,6 +30,8 @@ const ORDER: readonly NodeGroup['kind'][] = [
   'resources',
   'misaligned',
   'cannot-split',
+  'may-not-span',
+  'larger-than-cells',
   'cpu-mask',
   'dpu',
   'polled-cpus',

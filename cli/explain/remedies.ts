@@ -26,8 +26,11 @@ const REMEDIES: Partial<Readonly<Record<NodeGroup['kind'], Remedy>>> = {
     'ask for fewer CPUs or less memory than one NUMA node has, or use nodes with a laxer topologyManagerPolicy',
   resources: ({ nodes }) => `free what is short on ${nodes[0]} (memory, huge pages or devices)`,
   misaligned: () => `have the launcher ask for whole cores: ${ANNOTATE}`,
-  'cannot-split': () =>
-    `give the guest NUMA nodes of its own (guestMappingPassthrough), or make one network "preferred" (${NUMA_AFFINITY_ANNOTATION})`,
+  'cannot-split': () => `make all but one of its networks "preferred" (${NUMA_AFFINITY_ANNOTATION})`,
+  'may-not-span': () =>
+    `make all but one of its networks "preferred" (${NUMA_AFFINITY_ANNOTATION}), or give the guest more CPUs than fit on one NUMA node`,
+  'larger-than-cells': ({ nodes, missing }) =>
+    `give the VM ${missing} CPUs less (on ${nodes[0]}), NUMA nodes of its own (guestMappingPassthrough), or make its networks "preferred" (${NUMA_AFFINITY_ANNOTATION})`,
   dpu: ({ nodes }) =>
     `bring the DPU of ${nodes[0]} back: its power, its Open vSwitch, the agent on it (plumbline doctor)`,
   'polled-cpus': ({ nodes }) => `put the CPUs of pmd-cpu-mask into reservedSystemCPUs of the kubelet on ${nodes[0]}`,

@@ -1,7 +1,13 @@
 import type { NodeTopology } from '../../kube/node-topology.ts';
 import { CpuSet, unionOf } from '../../model/cpu-set.ts';
 import { isWholeCores } from '../../model/host-cores.ts';
-import { cellsOfNetwork, networkText } from '../../model/placement/needs.ts';
+import {
+  cellsOfNetwork,
+  type NetworkCells,
+  type NetworkNeed,
+  networkText,
+  type PlacementNeeds,
+} from '../../model/placement/needs.ts';
 import { cellsTouched } from '../../model/placement/networks.ts';
 import { isExclusive, placementNeedsOf } from '../../model/placement/pod-needs.ts';
 import { hostsOf } from '../support/hosts.ts';
@@ -26,14 +32,13 @@ export function runningPod(pod: ExplainedPod, topology: NodeTopology | undefined
   const cells = cellsTouched(host, cpus);
   const crooked: string[] = [];
   if (!isWholeCores(host, cpus)) crooked.push(`its CPUs ${cpus} are no whole cores: it shares cores with others`);
-  for (const need of needs.networks) {
-    const there = cellsOfNetwork(networks, need);
-    if (there && !there.isEmpty && !CpuSet.of(cells).intersects(there)) {
-      crooked.push(`${networkText(need)} is on NUMA node ${there}, its CPUs are on ${cells.join(',')}`);
-    }
-  }
+  const apart = needs.networks
+    .map((need) => farFrom(need, networks, CpuSet.of(cells), needs))
+    .filter((one) => one !== undefined);
+  crooked.push(...apart);
+  const beside = needs.networks.length === 0 ? '' : ', near its networks';
   const why = `it runs on ${at}, on CPUs ${cpus} of NUMA node ${cells.join(',')}`;
-  const straight = crooked.length === 0 ? ['whole cores, beside its networks'] : crooked;
+  const straight = crooked.length === 0 ? [`whole cores${beside}`] : crooked;
   const help = crooked.length === 0 ? [] : ['migrate or restart it, so that it is placed anew'];
   return { stage: 'running', why, causes: straight, help };
 }
@@ -50,4 +55,19 @@ function maskedVm(pod: ExplainedPod, topology: NodeTopology | undefined): Findin
   const why = `it runs on ${at}, and its CPU mask is not applied${about}`;
   if (pinning !== undefined) return { stage: 'running', why, help: ['correct the mask and restart the VM'] };
   return { stage: 'running', why: `${why}: its agent has not reported`, help: [checkAgent(at)] };
+}
+
+/** Why a network is not near the CPUs; undefined if it is. */
+function farFrom(
+  need: NetworkNeed,
+  networks: NetworkCells,
+  touched: CpuSet,
+  { spansCells }: PlacementNeeds,
+): string | undefined {
+  const there = cellsOfNetwork(networks, need);
+  const what = networkText(need);
+  if (there === undefined) return `${what} is not on the node`;
+  if (there.isEmpty) return `${what}: its NUMA node is not known`;
+  if (spansCells ? touched.intersects(there) : touched.isSubsetOf(there)) return undefined;
+  return `${what} is on NUMA node ${there}, its CPUs are on ${touched}`;
 }

@@ -1,12 +1,11 @@
-import type { NodeNetworks } from '../networks/common-cell.ts';
+import type { NodeReach } from '../networks/common-cell.ts';
 
 /** What matters of a node before a pod is placed; nodes of one make are one kind. */
-export interface NodeKind {
+export interface NodeKind extends NodeReach {
   /** As its kubelet counts: CPUs by cores. */
   readonly threadsPerCore: number;
   /** Its kubelet gives whole cores only. */
   readonly fullPcpusOnly: boolean;
-  readonly networks: NodeNetworks;
 }
 
 /** The numbers of threads per core among nodes, each once, ascending. */

@@ -28,11 +28,19 @@ const LONGEST_INTERFACE = 15;
 const SHORT_NAME = /^[a-z0-9](?:[-a-z0-9]*[a-z0-9])?$/;
 const WHAT = `annotation ${NETWORKS_ANNOTATION}`;
 
+/** Six, eight or twenty bytes, as Go's net.ParseMAC takes them; multus refuses the whole annotation for another. */
+const MAC =
+  /^(?:[\da-f]{2}([:-])[\da-f]{2}(?:\1[\da-f]{2}){4}(?:(?:\1[\da-f]{2}){2}|(?:\1[\da-f]{2}){14})?|[\da-f]{4}(?:\.[\da-f]{4}){2}(?:\.[\da-f]{4}|(?:\.[\da-f]{4}){7})?)$/i;
+/** Empty counts as none. */
+const address = z.string().refine((text) => text === '' || MAC.test(text), 'it is no MAC address');
+
 const jsonForm = z.array(
   z.object({
     name: z.string().max(LONGEST_NAME),
     namespace: z.string().max(LONGEST_NAMESPACE).optional(),
     interface: z.string().optional(),
+    mac: address.optional(),
+    'infiniband-guid': address.optional(),
   }),
 );
 

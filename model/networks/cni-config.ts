@@ -29,7 +29,10 @@ const wrapping = plugin.extend({ delegate: z.unknown().optional() });
 const config = wrapping.extend({ plugins: z.array(wrapping).optional().catch(undefined) });
 
 /** What is read of one plugin's configuration; fields of another type or length than expected count as absent. */
-export type Plugin = z.infer<typeof plugin>;
+export type Plugin = z.infer<typeof plugin> & {
+  /** It stands in a list with others. */
+  readonly isChained?: boolean;
+};
 
 /**
  * The plugin of a CNI configuration (single or list) that makes the interface, under the network's name; or why none
@@ -50,7 +53,8 @@ export function mainPlugin(json: string): Plugin | 'invalid-json' | 'no-config' 
   const { plugins, ...single } = parsed.data;
   if (plugins === undefined) return unwrapped(single);
   const main = plugins.map(unwrapped).find(({ type }) => type !== undefined && !CHAINED.has(type));
-  return main === undefined ? 'no-config' : { ...main, name: single.name ?? main.name };
+  if (main === undefined) return 'no-config';
+  return { ...main, name: single.name ?? main.name, ...(plugins.length > 1 && { isChained: true }) };
 }
 
 /** Before anything of them is read. */

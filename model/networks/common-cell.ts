@@ -1,5 +1,6 @@
 import { few } from '../brief.ts';
 import type { CpuSet } from '../cpu-set.ts';
+import { type Guest, type NodeRooms, type OutOfReach, outOfReach } from './reach.ts';
 import type { ResolvedNetwork } from './resolve.ts';
 
 /** NUMA nodes by network, as one node reports them. An empty set: the NIC is there, its NUMA node is not known. */
@@ -8,52 +9,80 @@ export interface NodeNetworks {
   readonly tunnel: CpuSet | undefined;
 }
 
-/**
- * Whether some node could keep all required networks within one NUMA node.
- * `together`: yes. `apart`: nodes have them all, but always on different NUMA nodes, and the kubelet cannot split a
- * container. `nowhere`: no node has them all. With no required network: `together`.
- */
-export type Togetherness = 'together' | 'apart' | 'nowhere';
-
-export function togetherness(networks: readonly ResolvedNetwork[], nodes: Iterable<NodeNetworks>): Togetherness {
-  const required = networks.filter(({ affinity }) => affinity === 'required').filter(isLocated);
-  if (required.length === 0) return 'together';
-  let answer: Togetherness = 'nowhere';
-  for (const node of nodes) {
-    const cells = required.map((one) => (one.kind === 'tunnel' ? node.tunnel : node.physnets.get(one.physnet)));
-    if (cells.some((set) => set === undefined)) continue;
-    if (shareOne(cells.filter((set) => set !== undefined))) return 'together';
-    answer = 'apart';
-  }
-  return answer;
+/** What of a node decides whether it can bring a guest near its networks. */
+export interface NodeReach extends NodeRooms {
+  readonly networks: NodeNetworks;
 }
 
-function isLocated(one: ResolvedNetwork): one is ResolvedNetwork & { readonly kind: 'physnet' | 'tunnel' } {
-  return one.kind === 'physnet' || one.kind === 'tunnel';
-}
-
-/** Unknown NUMA nodes constrain nothing. */
-function shareOne(sets: readonly CpuSet[]): boolean {
-  const known = sets.filter((set) => !set.isEmpty);
-  const [first, ...rest] = known;
-  return first === undefined || !rest.reduce((common, set) => common.intersect(set), first).isEmpty;
+export interface ReachFinding {
+  readonly message: string;
+  /** Nodes have all the networks, and it is the guest that is too large for every one of them. */
+  readonly isTooLarge: boolean;
 }
 
 /** Networks that are named in the finding, and characters of each. */
 const NAMED = 8;
 const LONGEST_NAME = 200;
 
-/** What to say where required networks have no NUMA node in common, or no node has them all; else undefined. */
-export function apartFinding(networks: readonly ResolvedNetwork[], nodes: Iterable<NodeNetworks>): string | undefined {
+/**
+ * What to say where none of the nodes could ever bring a guest near all its required networks; else undefined. Of no nodes
+ * nothing is known, so nothing is said.
+ */
+export function reachFinding(
+  networks: readonly ResolvedNetwork[],
+  guest: Guest,
+  nodes: Iterable<NodeReach>,
+): ReachFinding | undefined {
+  const required = networks.filter(({ affinity }) => affinity === 'required').filter(isLocated);
   const all = [...nodes];
-  const found = all.length === 0 ? 'together' : togetherness(networks, all);
-  if (found === 'together') return undefined;
-  const required = networks
-    .filter(({ affinity }) => affinity === 'required')
-    .filter(isLocated)
-    .map((one) => `${one.name} (${one.kind === 'tunnel' ? 'the tunnel' : `physnet ${one.physnet}`})`);
-  const names = few(required, NAMED, LONGEST_NAME).join(', ');
-  return found === 'nowhere'
-    ? `no node that it can go to has all its required networks: ${names}`
-    : `the kubelet cannot split: on no node that it can go to do its required networks share a NUMA node: ${names}`;
+  if (required.length === 0 || all.length === 0) return undefined;
+  const reasons: OutOfReach[] = [];
+  for (const node of all) {
+    const cells = required.map((one) =>
+      one.kind === 'tunnel' ? node.networks.tunnel : node.networks.physnets.get(one.physnet),
+    );
+    if (cells.some((set) => set === undefined)) continue;
+    const located = required.map((one, i) => ({ text: `interface ${textOf(one)}`, cells: cells[i]! }));
+    // Unknown NUMA nodes constrain nothing.
+    const reason = outOfReach(
+      guest,
+      located.filter((one) => !one.cells.isEmpty),
+      node,
+    );
+    if (reason === undefined) return undefined;
+    reasons.push(reason);
+  }
+  const names = few(required.map(textOf), NAMED, LONGEST_NAME).join(', ');
+  const isTooLarge = reasons.length > 0 && reasons.every(({ reason }) => reason === 'larger-than-cells');
+  return { message: messageOf(nearest(reasons), names), isTooLarge };
+}
+
+/** The reason that takes least to be mended. */
+function nearest(reasons: readonly OutOfReach[]): OutOfReach | undefined {
+  const [first] = [...reasons].sort((a, b) => effort(a) - effort(b));
+  return first;
+}
+
+const effort = ({ reason, excess }: OutOfReach) =>
+  excess ?? (reason === 'may-not-span' ? Number.MAX_SAFE_INTEGER - 1 : Number.MAX_SAFE_INTEGER);
+
+function messageOf(found: OutOfReach | undefined, names: string): string {
+  switch (found?.reason) {
+    case undefined:
+      return `no node that it can go to has all its required networks: ${names}`;
+    case 'cannot-split':
+      return `the kubelet cannot split: on no node that it can go to do its required networks share a NUMA node: ${names}`;
+    case 'may-not-span':
+      return `the kubelet may not span the NUMA nodes of its networks on any node that it can go to: ${found.text}`;
+    case 'larger-than-cells':
+      return `larger than the NUMA nodes of its networks on every node that it can go to: ${found.text}`;
+  }
+}
+
+function isLocated(one: ResolvedNetwork): one is ResolvedNetwork & { readonly kind: 'physnet' | 'tunnel' } {
+  return one.kind === 'physnet' || one.kind === 'tunnel';
+}
+
+function textOf(one: ResolvedNetwork): string {
+  return `${one.name.slice(0, LONGEST_NAME)} (${one.kind === 'physnet' ? `physnet ${one.physnet}` : 'the tunnel'})`;
 }

@@ -28,9 +28,9 @@ export interface NadFacts {
 /** Where a network's traffic leaves the host. */
 export type NetworkClass =
   /** Through the uplinks of a physical network, without encapsulation. */
-  | { readonly kind: 'physnet'; readonly physnet: string }
+  | { readonly kind: 'physnet'; readonly physnet: string; readonly warning?: 'ovn-chained' }
   /** Through the tunnel endpoint. */
-  | { readonly kind: 'tunnel' }
+  | { readonly kind: 'tunnel'; readonly warning?: 'ovn-chained' }
   /** Through a device of its own, whose device plugin tells the kubelet its NUMA node. */
   | { readonly kind: 'device'; readonly resourceName?: string }
   /** Nowhere that Plumbline knows a NUMA node of: a Linux bridge, an interface that belongs to no physnet. */
@@ -75,7 +75,7 @@ export function isPrimaryNetwork(nad: NadShape | NadFacts): boolean {
 function classifyPlugin(conf: Plugin, resourceName: string | undefined, context: NetworkContext): NetworkClass {
   switch (conf.type) {
     case 'ovn-k8s-cni-overlay':
-      return classifyOvnKubernetes(conf);
+      return withoutChain(conf, classifyOvnKubernetes(conf));
     case 'kube-ovn':
       return classifyKubeOvn(conf, context);
     case 'ovs': {
@@ -102,6 +102,12 @@ function classifyPlugin(conf: Plugin, resourceName: string | undefined, context:
       // A Linux bridge may bear an OVS bridge's name and is still another bridge: no look-up here.
       return conf.bridge === undefined ? { kind: 'none' } : { kind: 'none', bridge: conf.bridge };
   }
+}
+
+/** Source: OVN-Kubernetes, go-controller/pkg/util/multi_network.go, ParseNetConf: chaining is not supported. */
+function withoutChain({ isChained }: Plugin, found: NetworkClass): NetworkClass {
+  const isLocated = found.kind === 'physnet' || found.kind === 'tunnel';
+  return isChained && isLocated ? { ...found, warning: 'ovn-chained' } : found;
 }
 
 /** The mapping that OVN-Kubernetes keeps for its gateway bridge. */

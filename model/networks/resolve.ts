@@ -15,6 +15,8 @@ export type ResolvedNetwork = NetworkClass & {
   /** `namespace/name` of the definition, or POD_NETWORK. */
   readonly network: string;
   readonly affinity: Affinity;
+  /** The affinity is the user's own word, not the default. */
+  readonly explicit?: boolean;
 };
 
 /** Names in one finding, unknown names of wishes that have a finding each, and characters of a name in it. */
@@ -36,6 +38,7 @@ export type NetworkFindingCode =
   | 'unknown-interface'
   | 'unknown-network'
   | 'unreadable-network'
+  | 'refused-network'
   | 'affinity-without-location'
   | 'affinity-without-exclusive-cpus'
   | 'unknown-physnet'
@@ -77,7 +80,8 @@ export function resolveNetworks(request: ResolveRequest): Resolution {
     const wish = wishFor(one, wishes);
     const affinity = wish ?? (located && exclusive && one.role === 'secondary' ? 'required' : 'none');
     const network = one.ref === undefined ? POD_NETWORK : refText(one.ref);
-    const resolved = { ...found, name: one.name, role: one.role, network, affinity };
+    const explicit = wish === undefined ? {} : { explicit: true };
+    const resolved = { ...found, name: one.name, role: one.role, network, affinity, ...explicit };
     findings.push(...networkFindings(shown(resolved)), ...wishFindings(shown(resolved), located, exclusive));
     return resolved;
   });
@@ -128,6 +132,10 @@ function networkFindings(one: ResolvedNetwork): NetworkFinding[] {
     return [
       { code: 'unknown-network', interface: one.name, message: `interface ${one.name}: ${why}; no NUMA affinity` },
     ];
+  }
+  if ((one.kind === 'physnet' || one.kind === 'tunnel') && one.warning === 'ovn-chained') {
+    const message = `interface ${one.name}: ${one.network} has ovn-k8s-cni-overlay in a list with other plugins, which OVN-Kubernetes refuses; leave it alone in the definition`;
+    return [{ code: 'refused-network', interface: one.name, message }];
   }
   if (one.kind !== 'none' || one.warning === undefined) return [];
   const message = `interface ${one.name}: the configuration of ${one.network} cannot be read (${one.warning}); no NUMA affinity`;

@@ -1,5 +1,5 @@
 import { cut } from '../brief.ts';
-import { physnetResource, TUNNEL_RESOURCE } from '../names.ts';
+import { NUMA_AFFINITY_ANNOTATION, physnetResource, TUNNEL_RESOURCE } from '../names.ts';
 import type { NetworkFinding, ResolvedNetwork } from './resolve.ts';
 
 /** The networks that nodes report. Only these have devices to ask for. */
@@ -21,8 +21,9 @@ export interface RequiredResources {
 
 /**
  * The device resources that hold a pod to the NUMA nodes of its required networks: one for each physnet or tunnel,
- * however many interfaces are on it. A network that no node reports has no device: to ask for it would keep the pod
- * pending for ever, so it is left out and named in a finding. Without exclusive CPUs there is nothing to hold.
+ * however many interfaces are on it. A network that no node reports has no device. Where it is required by default it is
+ * left out, since the pod would wait for what may never come; where the user requires it the pod waits. A finding names
+ * either. Without exclusive CPUs there is nothing to hold.
  */
 export function requiredResources(
   networks: readonly ResolvedNetwork[],
@@ -34,7 +35,10 @@ export function requiredResources(
   const findings: NetworkFinding[] = [];
   for (const one of exclusive ? networks : []) {
     if (one.affinity !== 'required') continue;
-    const found = resourceOf(one, reported);
+    const missing = isReported(one, reported) ? undefined : unreported(one);
+    if (missing !== undefined) findings.push(missing);
+    if (missing !== undefined && one.explicit !== true) continue;
+    const found = resourceOf(one);
     if (typeof found === 'string') {
       resources.add(found);
       held.push(one);
@@ -46,25 +50,43 @@ export function requiredResources(
 /** The resources of networks that a pod would rather be near: no device is requested for them, they only count at scheduling. */
 export function preferredResources(networks: readonly ResolvedNetwork[]): readonly string[] {
   const preferred = networks.filter(({ affinity }) => affinity === 'preferred');
-  return [...new Set(preferred.map((one) => resourceOf(one, EVERY_NETWORK)).filter((one) => typeof one === 'string'))];
+  return [...new Set(preferred.map((one) => resourceOf(one)).filter((one) => typeof one === 'string'))];
+}
+
+/** The resource of each network that its pod minds, with the interface on it. */
+export function interfaceResources(
+  networks: readonly ResolvedNetwork[],
+): readonly (readonly [resource: string, name: string])[] {
+  return networks.flatMap((one) => {
+    const resource = one.affinity === 'none' ? undefined : resourceOf(one);
+    return typeof resource === 'string' ? [[resource, one.name] as const] : [];
+  });
 }
 
 /** Characters of a name in a finding, and of why it is none. */
 const LONGEST_NAME = 100;
 const LONGEST_WHY = 300;
 
-function resourceOf(one: ResolvedNetwork, reported: ReportedNetworks): string | NetworkFinding | undefined {
+function isReported(one: ResolvedNetwork, reported: ReportedNetworks): boolean {
+  if (one.kind === 'tunnel') return reported.tunnel;
+  return one.kind !== 'physnet' || reported.physnets.has(one.physnet);
+}
+
+function unreported(one: ResolvedNetwork): NetworkFinding {
   const [name, network] = [cut(one.name, LONGEST_NAME), cut(one.network, LONGEST_NAME)];
-  if (one.kind === 'tunnel') {
-    if (reported.tunnel) return TUNNEL_RESOURCE;
-    const message = `interface ${name}: no node reports a tunnel endpoint; ${network} gets no NUMA affinity`;
-    return { code: 'unknown-tunnel', interface: name, message };
-  }
+  const physnet = one.kind === 'physnet' ? one.physnet : undefined;
+  const what = physnet === undefined ? 'a tunnel endpoint' : `the physnet ${cut(physnet, LONGEST_NAME)}`;
+  const then = one.explicit
+    ? `it waits until one does, as the annotation ${NUMA_AFFINITY_ANNOTATION} requires`
+    : 'it gets no NUMA affinity';
+  const message = `interface ${name}: no node reports ${what} of ${network}; ${then}`;
+  return { code: physnet === undefined ? 'unknown-tunnel' : 'unknown-physnet', interface: name, message };
+}
+
+function resourceOf(one: ResolvedNetwork): string | NetworkFinding | undefined {
+  if (one.kind === 'tunnel') return TUNNEL_RESOURCE;
   if (one.kind !== 'physnet') return undefined;
-  if (!reported.physnets.has(one.physnet)) {
-    const message = `interface ${name}: no node reports the physnet ${cut(one.physnet, LONGEST_NAME)} of ${network}; it gets no NUMA affinity`;
-    return { code: 'unknown-physnet', interface: name, message };
-  }
+  const name = cut(one.name, LONGEST_NAME);
   try {
     return physnetResource(one.physnet);
   } catch (error) {

@@ -16,7 +16,7 @@ import { type MaskWish, wishKey } from '../launcher/mask-wish.ts';
 
 /** A network interface whose place matters, and how much. */
 export interface NetworkNeed {
-  /** The interface, as its user knows it. */
+  /** Its interfaces, as their user knows them; '' where they are not known. */
   readonly name: string;
   readonly kind: 'physnet' | 'tunnel';
   /** There when the kind is physnet. */
@@ -150,7 +150,7 @@ export function cellsOfNetwork({ physnets, tunnel }: NetworkCells, need: Network
 }
 
 /** The network as messages name it. */
-export function networkText(need: NetworkNeed): string {
-  const network = need.kind === 'tunnel' ? 'the tunnel' : `physnet ${need.physnet}`;
-  return `interface ${need.name} (${network})`;
+export function networkText({ name, kind, physnet }: NetworkNeed): string {
+  const network = kind === 'tunnel' ? 'the tunnel' : `physnet ${physnet}`;
+  return name === '' ? network : `interface ${name} (${network})`;
 }

@@ -17,7 +17,7 @@ interface Located {
 }
 
 /**
- * Whether CPUs are where the required networks are.
+ * Whether CPUs are where the required networks are, of a pod that the node can bring near them (see unfitForNetworks).
  *
  * As in Nova, a network that the node does not have, or of which it does not know the NUMA node, constrains nothing
  * (it is warned about), and one that is on several nodes is satisfied by any of them. A guest of one cell has to have
@@ -49,18 +49,7 @@ export function networkVerdict(
   const satisfied = ({ cells }: Located) => (needs.spansCells ? touched.intersects(cells) : touched.isSubsetOf(cells));
   const missed = located.find((network) => !satisfied(network));
   if (!missed) return { warnings };
-  return splitNeeded(located) ? cannotSplit(located, touched) : elsewhere(needs, node, state, missed, cpus);
-}
-
-function splitNeeded(located: readonly Located[]): boolean {
-  const [first, ...rest] = located;
-  return !!first && rest.reduce((common, { cells }) => common.intersect(cells), first.cells).isEmpty;
-}
-
-function cannotSplit(located: readonly Located[], touched: CpuSet): Refusal {
-  const wishes = located.map(({ need, cells }) => `${networkText(need)} is on NUMA node ${cells}`).join(', ');
-  const text = `the kubelet cannot split: ${wishes}, and the CPUs would all be on NUMA node ${touched}`;
-  return refusal('cannot-split', text, { resource: 'network', where: touched.toArray() });
+  return elsewhere(needs, node, state, missed, cpus);
 }
 
 /** Names the interface, where it is, and what is short there. */

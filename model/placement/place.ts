@@ -5,6 +5,7 @@ import type { Kubelet } from '../kubelet/kubelet.ts';
 import { type KubeletState, ownedCpus } from '../kubelet/state.ts';
 import { fitsInEveryOrder } from './every-order.ts';
 import { needsKey, type PlacementHost, type PlacementNeeds } from './needs.ts';
+import { unfitForNetworks } from './network-reach.ts';
 import { cellsTouched, networkVerdict } from './networks.ts';
 import { type Refusal, refusal } from './refusal.ts';
 import { refusedByKubelet } from './refused-by-kubelet.ts';
@@ -41,7 +42,7 @@ export function place(needs: PlacementNeeds, node: PlacementHost, held: readonly
   if ('unpredictable' in kubelet || !state) {
     return { outcome: 'unpredictable', reason: 'unpredictable' in kubelet ? kubelet.unpredictable : 'no state' };
   }
-  const unfit = unfitNode(needs, node, kubelet);
+  const unfit = unfitForNetworks(needs, node) ?? unfitNode(needs, node, kubelet);
   if (unfit) return { outcome: 'refused', refusal: unfit };
 
   const inFlight = held.filter(

@@ -6,7 +6,7 @@ import { maskWishOf } from '../launcher/mask-wish.ts';
 import { isLauncher } from '../launcher/recognize.ts';
 import { PLACEMENT_ANNOTATION } from '../names.ts';
 import type { PlacementNeeds } from './needs.ts';
-import { networkOfResource, parseWishes, withWishes } from './wishes.ts';
+import { neededNetworks, parseWishes } from './wishes.ts';
 
 /** The part of a pod that says what it needs of a node. */
 export interface NeedyPod extends KubeletPod {
@@ -23,13 +23,14 @@ export interface NeedyPod extends KubeletPod {
  */
 export function placementNeedsOf(pod: NeedyPod): PlacementNeeds {
   const request = podRequestOf(pod);
-  const devices = new Set(request.containers.flatMap((container) => [...container.devices.keys()]));
-  const required = [...devices].map((name) => networkOfResource(name, 'required')).filter((need) => need !== undefined);
+  const devices = request.containers.flatMap((container) => [...container.devices.keys()]);
+  const wishes = parseWishes(pod.metadata.annotations?.[PLACEMENT_ANNOTATION]);
   const shared = request.containers.every(({ cpus }) => cpus === 0);
   return {
     request,
     mask: shared && isLauncher(pod.metadata) ? maskWishOf(pod.metadata) : undefined,
-    ...withWishes(required, parseWishes(pod.metadata.annotations?.[PLACEMENT_ANNOTATION])),
+    networks: neededNetworks(devices, wishes),
+    spansCells: wishes.spansCells,
     wholeCores: wantsFullPcpus(pod.metadata) && isPadded(request),
   };
 }

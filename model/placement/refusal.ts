@@ -14,8 +14,12 @@ export type RefusalReason =
   | 'no-common-node'
   /** The CPUs would not be on the NUMA nodes of a required network. */
   | 'network-elsewhere'
-  /** Required networks are on different NUMA nodes and the pod would not span them. */
+  /** Required networks have no NUMA node in common, and the kubelet gives no container CPUs near each of them. */
   | 'cannot-split'
+  /** The same of a guest with NUMA nodes of its own, which the kubelet may put away from one of them. */
+  | 'may-not-span'
+  /** The NUMA nodes of a required network could not hold the pod if they were empty. */
+  | 'larger-than-cells'
   /** It fits only if the kubelet admits it before or after pods that are on their way. */
   | 'in-flight'
   /** Something else the kubelet hands out (memory, devices) is short. */
@@ -32,6 +36,8 @@ const SHORT: Readonly<Record<RefusalReason, string>> = {
   'no-common-node': 'no NUMA node fits all resources',
   'network-elsewhere': 'no room on the NUMA nodes of a required network',
   'cannot-split': 'the kubelet cannot split it over the NUMA nodes of its networks',
+  'may-not-span': 'the kubelet may not span the NUMA nodes of its networks',
+  'larger-than-cells': 'larger than the NUMA nodes of its networks',
   'in-flight': 'claimed by pods in flight',
   resources: 'resources short on the node',
 };

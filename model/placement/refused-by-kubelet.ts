@@ -1,4 +1,3 @@
-import { CpuSet } from '../cpu-set.ts';
 import type { Admission } from '../kubelet/admission.ts';
 import type { Kubelet } from '../kubelet/kubelet.ts';
 import { podCpus } from '../kubelet/pod-request.ts';
@@ -50,8 +49,6 @@ function noCommonNode(
   rejected: Rejected,
   wanted: number,
 ): Refusal {
-  const split = withoutCommonNode(needs, node);
-  if (split) return split;
   const free = state.defaultSet.minus(node.reserved);
   for (const need of needs.networks) {
     const cells = need.affinity === 'required' ? cellsOfNetwork(node.networks, need) : undefined;
@@ -70,17 +67,4 @@ function noCommonNode(
     `${wanted} CPUs are needed near each other; free by NUMA node: ` +
     `${byCell.map((cell) => `${cell.id}: ${cell.free}`).join(', ')}; the kubelet would answer: ${rejected.message}`;
   return refusal('no-common-node', text, { resource: 'numa', wanted, available: most });
-}
-
-function withoutCommonNode({ networks }: PlacementNeeds, node: PlacementHost): Refusal | undefined {
-  const located = networks
-    .filter(({ affinity }) => affinity === 'required')
-    .map((need) => ({ need, cells: cellsOfNetwork(node.networks, need) ?? CpuSet.EMPTY }))
-    .filter(({ cells }) => !cells.isEmpty);
-  const common = located.reduce((all, { cells }) => all.intersect(cells), located[0]?.cells ?? CpuSet.EMPTY);
-  if (located.length < 2 || !common.isEmpty) return undefined;
-  const wishes = located.map(({ need, cells }) => `${networkText(need)} is on NUMA node ${cells}`).join(', ');
-  return refusal('cannot-split', `the kubelet cannot split: ${wishes}, which have none in common`, {
-    resource: 'network',
-  });
 }

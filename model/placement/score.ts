@@ -3,38 +3,41 @@ import type { KubeletState } from '../kubelet/state.ts';
 import { cellsOfNetwork, type PlacementHost, type PlacementNeeds } from './needs.ts';
 import { cellsTouched, cpusOfCells } from './networks.ts';
 
-/** What counts how much. They sum to 1; nearness to a preferred network outweighs all that is only housekeeping. */
-const WEIGHTS = { nearness: 0.4, keepsNicCells: 0.3, packs: 0.2, keepsCores: 0.1 } as const;
+/** What counts how much of what is only housekeeping. They sum to 1. */
+const WEIGHTS = { keepsNicCells: 0.5, packs: 0.3, keepsCores: 0.2 } as const;
+/** What nearness counts where a network is preferred: a node that is better by this is better whatever else is. */
+const NEARNESS = 0.8;
+/** A network that is on the node, away from the CPUs: farther than it could be, and better than no such network at all. */
+const ON_NODE = 0.5;
 
 /**
- * How good a placement is, from 0 to 1: it is near the networks that are preferred, leaves the NUMA nodes of NICs to
- * those who need them, packs full nodes fuller so that large VMs find empty ones, and breaks no whole core.
+ * How good a placement is, from 0 to 1: it is near the networks that are preferred, or at least on a node that has them;
+ * then it leaves the NUMA nodes of NICs to those who need them, packs full nodes fuller so that large VMs find empty ones,
+ * and breaks no whole core.
  */
 export function scoreOf(needs: PlacementNeeds, node: PlacementHost, state: KubeletState, cpus: CpuSet): number {
   const parts = {
-    nearness: nearness(needs, node, cpus),
     keepsNicCells: 1 - share(nicCpus(needs, node).intersect(cpus).size, cpus.size),
     packs: share(node.host.online.size - state.defaultSet.size + cpus.size, node.host.online.size),
     keepsCores: 1 - share(brokenCores(node, state, cpus), node.host.cores.length),
   };
-  return (
-    WEIGHTS.nearness * parts.nearness +
-    WEIGHTS.keepsNicCells * parts.keepsNicCells +
-    WEIGHTS.packs * parts.packs +
-    WEIGHTS.keepsCores * parts.keepsCores
-  );
+  const housekeeping =
+    WEIGHTS.keepsNicCells * parts.keepsNicCells + WEIGHTS.packs * parts.packs + WEIGHTS.keepsCores * parts.keepsCores;
+  const near = nearness(needs, node, cpus);
+  return near === undefined ? housekeeping : NEARNESS * near + (1 - NEARNESS) * housekeeping;
 }
 
-/** The part of the preferred networks that are local; 1 if none is preferred. */
-function nearness(needs: PlacementNeeds, node: PlacementHost, cpus: CpuSet): number {
+/** How near the preferred networks are on the average, from 0 (the node has none) to 1; undefined if none is preferred. */
+function nearness(needs: PlacementNeeds, node: PlacementHost, cpus: CpuSet): number | undefined {
   const preferred = needs.networks.filter(({ affinity }) => affinity === 'preferred');
-  if (preferred.length === 0) return 1;
+  if (preferred.length === 0) return undefined;
   const touched = CpuSet.of(cellsTouched(node.host, cpus));
-  const near = preferred.filter((need) => {
+  const sum = preferred.reduce((total, need) => {
     const cells = cellsOfNetwork(node.networks, need);
-    return cells !== undefined && !cells.isEmpty && touched.isSubsetOf(cells);
-  });
-  return near.length / preferred.length;
+    if (cells === undefined) return total;
+    return total + (!cells.isEmpty && touched.isSubsetOf(cells) ? 1 : ON_NODE);
+  }, 0);
+  return sum / preferred.length;
 }
 
 /** CPUs on NUMA nodes that have a NIC of some network and of none that this pod minds. */

@@ -1,8 +1,8 @@
 import type { CpuSet } from '../cpu-set.ts';
 import { misalignedText } from '../kubelet/rejection.ts';
-import { TUNNEL_RESOURCE } from '../names.ts';
 import { countCheck } from './count-check.ts';
 import { cellsOfNetwork, type PlacementHost, type PlacementNeeds } from './needs.ts';
+import { unfitForNetworks } from './network-reach.ts';
 import { exclusiveCpus, place } from './place.ts';
 import type { Refusal, RefusalReason } from './refusal.ts';
 import { unfitForWholeCores } from './whole-cores.ts';
@@ -112,6 +112,8 @@ export function unfitShape(
 ): Refused | undefined {
   const absent = absentNetwork(needs, host);
   if (absent !== undefined) return refuse('no-such-network', `${absent} is not on the node`);
+  const unreachable = unfitForNetworks(needs, host);
+  if (unreachable) return refusedFor(unreachable);
   const { kubelet } = host;
   if ('unpredictable' in kubelet) {
     if (policy === 'count-check') return undefined;
@@ -139,5 +141,5 @@ function absentNetwork(needs: PlacementNeeds, { networks }: PlacementHost): stri
     (need) => need.affinity === 'required' && cellsOfNetwork(networks, need) === undefined,
   );
   if (absent === undefined) return undefined;
-  return absent.name === TUNNEL_RESOURCE ? 'the tunnel' : `physnet ${absent.physnet ?? absent.name}`;
+  return absent.kind === 'tunnel' ? 'the tunnel' : `physnet ${absent.physnet}`;
 }

@@ -1,6 +1,7 @@
 import * as z from 'zod';
+import { cut, few } from '../brief.ts';
 import { physnetOfResource, TUNNEL_RESOURCE } from '../names.ts';
-import type { NetworkNeed, PlacementNeeds } from './needs.ts';
+import type { NetworkNeed } from './needs.ts';
 
 /**
  * What decides about a pod's place and is no request: networks that it would rather be near, and whether its guest sees
@@ -11,18 +12,46 @@ export interface PlacementWishes {
   /** Device resources that stand for networks: `physnet.plumbline.dev/east`, `plumbline.dev/tunnel`. */
   readonly preferred: readonly string[];
   readonly spansCells: boolean;
+  /** By such a resource: the interfaces on its network, for messages. */
+  readonly interfaces: Readonly<Record<string, string>>;
 }
 
-export const NO_WISHES: PlacementWishes = Object.freeze({ preferred: [], spansCells: false });
+export const NO_WISHES: PlacementWishes = Object.freeze({ preferred: [], spansCells: false, interfaces: {} });
+
+/** Networks, and characters of the names of one's interfaces. */
+const MOST = 64;
+const LONGEST_NAMES = 200;
 
 const wishes = z.object({
-  preferred: z.array(z.string()).max(64).default([]),
+  preferred: z.array(z.string()).max(MOST).default([]),
   spansCells: z.boolean().default(false),
+  interfaces: z
+    .record(z.string(), z.string().max(LONGEST_NAMES))
+    .refine((names) => Object.keys(names).length <= MOST)
+    .default({}),
 });
 
-export function formatWishes({ preferred, spansCells }: PlacementWishes): string {
-  return JSON.stringify({ ...(preferred.length > 0 && { preferred }), ...(spansCells && { spansCells }) });
+export function formatWishes({ preferred, spansCells, interfaces }: PlacementWishes): string {
+  return JSON.stringify({
+    ...(preferred.length > 0 && { preferred }),
+    ...(spansCells && { spansCells }),
+    ...(Object.keys(interfaces).length > 0 && { interfaces }),
+  });
 }
+
+/** The names of interfaces by the resource of their network, as a placement has them. */
+export function interfacesBy(
+  resources: readonly (readonly [resource: string, name: string])[],
+): Record<string, string> {
+  const names = new Map<string, string[]>();
+  for (const [resource, name] of resources) names.set(resource, [...(names.get(resource) ?? []), name]);
+  const some = (list: readonly string[]) => cut(few(list, NAMED, LONGEST_NAME).join(', '), LONGEST_NAMES - 1);
+  return Object.fromEntries([...names].slice(0, MOST).map(([resource, list]) => [resource, some(list)]));
+}
+
+/** Interfaces of one network that are named, and characters of a name. */
+const NAMED = 4;
+const LONGEST_NAME = 63;
 
 /** Text that is not of that form wishes for nothing: a wish never keeps a pod from being placed. */
 export function parseWishes(text: string | undefined): PlacementWishes {
@@ -35,21 +64,26 @@ export function parseWishes(text: string | undefined): PlacementWishes {
 }
 
 /** The network that a device resource stands for, or undefined if it stands for none. */
-export function networkOfResource(resource: string, affinity: NetworkNeed['affinity']): NetworkNeed | undefined {
-  if (resource === TUNNEL_RESOURCE) return { name: resource, kind: 'tunnel', affinity };
+export function networkOfResource(
+  resource: string,
+  affinity: NetworkNeed['affinity'],
+  name = '',
+): NetworkNeed | undefined {
+  if (resource === TUNNEL_RESOURCE) return { name, kind: 'tunnel', affinity };
   const physnet = physnetOfResource(resource);
-  return physnet === undefined ? undefined : { name: resource, kind: 'physnet', physnet, affinity };
+  return physnet === undefined ? undefined : { name, kind: 'physnet', physnet, affinity };
 }
 
-/** What the wishes add to the networks that the pod's requests name; those stay required. */
-export function withWishes(
-  required: readonly NetworkNeed[],
-  { preferred, spansCells }: PlacementWishes,
-): Pick<PlacementNeeds, 'networks' | 'spansCells'> {
-  const known = new Set(required.map(({ name }) => name));
-  const more = preferred
-    .filter((resource) => !known.has(resource))
-    .map((resource) => networkOfResource(resource, 'preferred'))
-    .filter((need) => need !== undefined);
-  return { networks: [...required, ...more], spansCells };
+/** The networks whose devices a pod requests, and those that it would rather be near. */
+export function neededNetworks(
+  devices: Iterable<string>,
+  { preferred, interfaces }: PlacementWishes,
+): readonly NetworkNeed[] {
+  const required = new Set(devices);
+  const networks = (resources: Iterable<string>, affinity: NetworkNeed['affinity']) =>
+    [...resources]
+      .map((resource) => networkOfResource(resource, affinity, interfaces[resource]))
+      .filter((need) => need !== undefined);
+  const others = new Set(preferred.filter((resource) => !required.has(resource)));
+  return [...networks(required, 'required'), ...networks(others, 'preferred')];
 }

@@ -3,8 +3,9 @@ import { CpuSet } from '../../model/cpu-set.ts';
 import type { Host } from '../../model/host.ts';
 import { physnetResource } from '../../model/names.ts';
 import type { NodeNetworks } from '../../model/networks/common-cell.ts';
-import { type Drift, type NetworkMap, networkMapFor, overlayNetworkMap } from '../../model/networks/network-map.ts';
+import { type Drift, overlayNetworkMap } from '../../model/networks/network-map.ts';
 import type { FoundNetworks, NetworkName } from './locate.ts';
+import type { MapInUse } from './map-in-use.ts';
 
 export const NO_NETWORKS: NodeNetworks = { physnets: new Map(), tunnel: undefined };
 
@@ -15,8 +16,10 @@ export interface NetworksView {
   readonly down: ReadonlySet<NetworkName>;
   /** CPUs that poll mode drivers are configured to use. */
   readonly pmdCpus: CpuSet;
-  /** Why this is not the whole truth. A map that cannot be used makes the node unfit: it has no networks then. */
+  /** Why this is not the whole truth. A map with a fault, and no good one before it, makes the node unfit: no networks. */
   readonly problems: readonly { readonly reason: NetworksProblem; readonly message: string }[];
+  /** What is wrong with the network map, and whether the last good one is used instead. */
+  readonly mapFault: string | undefined;
   /** Where the map and what was found differ. */
   readonly drift: readonly string[];
   /** Networks that are polled, on NUMA nodes where nobody is to poll. */
@@ -42,16 +45,14 @@ export const UNKNOWN_NETWORKS: NetworksView = {
   down: new Set(),
   pmdCpus: CpuSet.EMPTY,
   problems: [{ reason: 'SwitchUnreachable', message: 'nothing was read yet' }],
+  mapFault: undefined,
   drift: [],
   unpolled: [],
 };
 
 export interface NetworkSources {
   readonly host: Host;
-  /** Undefined: no map is configured. */
-  readonly map: NetworkMap | Error | undefined;
-  /** The node's labels; undefined: needed for the map's selectors, and not known. */
-  readonly labels: Readonly<Record<string, string>> | undefined;
+  readonly map: MapInUse;
   /** What was found last; undefined where there is no switch, or it was never reached. */
   readonly found: FoundNetworks | undefined;
   readonly pmdCpus: CpuSet;
@@ -63,20 +64,17 @@ export interface NetworkSources {
 
 /** Lays the operator's map over what was found, and says what is missing or differs. */
 export function combineNetworks(sources: NetworkSources): NetworksView {
-  const { host, map, labels, found, pmdCpus, switchFaults, switchProblem } = sources;
+  const { host, map, found, pmdCpus, switchFaults, switchProblem } = sources;
+  const { override, fault, isKept } = map;
   const problems: NetworksView['problems'][number][] = [];
-  const unfit = (reason: NetworksProblem, message: string): NetworksView => ({
-    ...UNKNOWN_NETWORKS,
-    pmdCpus,
-    problems: [{ reason, message: cut(message, LONGEST_TEXT) }],
-  });
-  if (map instanceof Error) return unfit('InvalidMap', map.message);
-  if (labels === undefined) return unfit('NodeUnknown', 'the network map selects nodes by labels, not known yet');
-  let override: NodeNetworks | undefined;
-  try {
-    override = map && networkMapFor(map, labels, CpuSet.of(host.cells.map(({ id }) => id)));
-  } catch (error) {
-    return unfit('InvalidMap', (error as Error).message);
+  const mapFault = fault?.reason === 'InvalidMap' ? mapFaultText(fault.message, isKept) : undefined;
+  // Which of the networks found the map was to correct cannot be known.
+  if (fault !== undefined && !isKept) {
+    const problem = { reason: fault.reason, message: cut(fault.message, LONGEST_TEXT) };
+    return { ...UNKNOWN_NETWORKS, pmdCpus, problems: [problem], mapFault };
+  }
+  if (fault?.reason === 'NodeUnknown') {
+    problems.push({ reason: fault.reason, message: `${fault.message}; the last good map stays in use` });
   }
   // With a map for this node, a node without a switch is nothing to complain of.
   if (switchProblem !== undefined && (override === undefined || found !== undefined)) {
@@ -94,12 +92,18 @@ export function combineNetworks(sources: NetworkSources): NetworksView {
     down: found?.down ?? new Set(),
     pmdCpus,
     problems: fewProblems(problems),
+    mapFault,
     drift: found === undefined ? [] : few(drift.map(describeDrift), MOST_TEXTS, LONGEST_TEXT),
     unpolled:
       found === undefined || pmdCpus.isEmpty
         ? []
         : few(unpolledNetworks(usable, found.polled, pmdCpus, host), MOST_TEXTS, LONGEST_TEXT),
   };
+}
+
+function mapFaultText(message: string, isKept: boolean): string {
+  const then = isKept ? 'the last good map stays in use' : 'there is no earlier map, so no network is reported';
+  return `${cut(message, LONGEST_TEXT)}; ${then}`;
 }
 
 function fewProblems(problems: NetworksView['problems']): NetworksView['problems'] {

@@ -13,6 +13,7 @@ import { watchDirectory } from '../watch-directory.ts';
 import { combineNetworks, type NetworksView, UNKNOWN_NETWORKS } from './combine.ts';
 import { type FoundNetworks, locateNetworks } from './locate.ts';
 import { hasNodeSelectors, readNetworkMap } from './map-file.ts';
+import { createMapMemory, type LastMapFile } from './map-in-use.ts';
 import { type SwitchConfig, switchConfig } from './switch-config.ts';
 
 /** The socket of Open vSwitch's database in its run directory. */
@@ -44,6 +45,8 @@ export interface NetworksDeps {
   readonly ovsRundir: string | undefined;
   /** The operator's map. */
   readonly networkMap: string | undefined;
+  /** Where the last good map is kept. */
+  readonly lastMap: LastMapFile;
   /** The node's labels. @throws KubeError */
   readonly labels: (signal: AbortSignal) => Promise<Readonly<Record<string, string>>>;
   readonly log: Logger;
@@ -65,13 +68,14 @@ export function createNetworks(deps: NetworksDeps): Networks {
   let switchProblem: string | undefined;
   let map: NetworkMap | Error | undefined;
   let labels: Readonly<Record<string, string>> | undefined;
+  const useMap = createMapMemory(deps.lastMap, log);
 
   const look = (host: Host) => {
     if (tables !== undefined) config = switchConfig(tables);
     tables = undefined;
     if (ovsRundir !== undefined && config === undefined && switchProblem === undefined) return;
+    const cells = CpuSet.of(host.cells.map(({ id }) => id));
     if (config !== undefined && switchProblem === undefined) {
-      const cells = CpuSet.of(host.cells.map(({ id }) => id));
       // Only a tunnel is found by its address, and asking for all of them is dear.
       let byAddress: ReadonlyMap<string, string> | undefined;
       const interfaceOf = (address: string) => {
@@ -84,8 +88,7 @@ export function createNetworks(deps: NetworksDeps): Networks {
     const selects = map !== undefined && !(map instanceof Error) && hasNodeSelectors(map);
     const next = combineNetworks({
       host,
-      map,
-      labels: selects ? labels : {},
+      map: useMap({ map, labels: selects ? labels : {}, cells }),
       found,
       pmdCpus: config?.pmdCpus ?? CpuSet.EMPTY,
       switchFaults: config?.problems ?? [],
@@ -171,22 +174,19 @@ export function createNetworks(deps: NetworksDeps): Networks {
 }
 
 /** Everything about a view that somebody may act on, as one text. */
-function describe({ networks, down, pmdCpus, problems, drift, unpolled }: NetworksView): string {
+function describe({ networks, down, pmdCpus, problems, mapFault, drift, unpolled }: NetworksView): string {
   const physnets = [...networks.physnets].map(([name, cells]) => [name, cells.toString()]);
   const tunnel = networks.tunnel?.toString() ?? null;
   const gone = [...down].map((name) => name ?? null);
-  return JSON.stringify([physnets, tunnel, gone, pmdCpus.toString(), problems, drift, unpolled]);
+  return JSON.stringify([physnets, tunnel, gone, pmdCpus.toString(), problems, mapFault, drift, unpolled]);
 }
 
-function say(log: Logger, { networks, down, pmdCpus, problems, drift, unpolled }: NetworksView): void {
+function say(log: Logger, { networks, down, pmdCpus, problems, mapFault, drift, unpolled }: NetworksView): void {
   const physnets = Object.fromEntries([...networks.physnets].map(([name, cells]) => [name, cells.toString()]));
   const fields = { physnets, tunnel: networks.tunnel, down: [...down].map((name) => name ?? 'tunnel'), pmdCpus };
   const doubts = [...problems.map(({ message }) => message), ...drift, ...unpolled];
-  const [first] = problems;
-  if (first?.reason === 'InvalidMap') {
-    const problem = first.message;
-    log.error({ problem }, 'the network map cannot be used: no physnet and no tunnel is advertised');
-  } else if (doubts.length === 0) log.info(fields, 'networks known');
+  if (mapFault !== undefined) log.error({ problem: mapFault }, 'network map ignored');
+  if (doubts.length === 0) log.info(fields, 'networks known');
   else log.warn({ ...fields, doubts }, 'networks known, but not all is well');
 }
 

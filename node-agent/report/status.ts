@@ -81,6 +81,7 @@ function conditionsOf(inputs: ReportInputs): ConditionState[] {
       problem?.reason ?? '',
       networks.problems.map(({ message }) => message),
     ),
+    conditionOf('NetworkMapValid', 'InvalidMap', networks.mapFault === undefined ? [] : [networks.mapFault]),
     conditionOf('NetworkMapAgrees', 'Drift', networks.drift),
     conditionOf('UplinksUp', 'NoCarrier', [...networks.down].map(networkText)),
     conditionOf('NetworksPolledNear', 'NoPollingCPU', networks.unpolled),

@@ -16,6 +16,8 @@ export interface PodNeeds extends PlacementNeeds {
   readonly exclusive: boolean;
   /** Whether its network would be made by the node's DPU. */
   readonly dpu: boolean;
+  /** The names of its interfaces, which are in the texts of verdicts: pods alike may differ in them. */
+  readonly interfaces: string;
 }
 
 /**
@@ -34,7 +36,7 @@ export function createNeedsReader(dpuScope: DpuScope): NeedsReader {
   return {
     read(pod) {
       const fresh = needsOf(pod, dpuScope);
-      const id = `${fresh.key}${fresh.dpu}${fresh.request.guaranteed}`;
+      const id = `${fresh.key}${fresh.dpu}${fresh.request.guaranteed}${fresh.interfaces}`;
       let common = shared.get(id);
       if (common === undefined) {
         if (shared.size >= REMEMBERED) shared.clear();
@@ -49,7 +51,13 @@ export function createNeedsReader(dpuScope: DpuScope): NeedsReader {
 function needsOf(pod: Pod, dpuScope: DpuScope): PodNeeds {
   const whole = placementNeedsOf(pod);
   const needs = { ...whole, request: reducedRequest(whole.request) };
-  return { ...needs, key: needsKey(needs), exclusive: isExclusive(needs), dpu: needsDpu(pod, dpuScope) };
+  return {
+    ...needs,
+    key: needsKey(needs),
+    exclusive: isExclusive(needs),
+    dpu: needsDpu(pod, dpuScope),
+    interfaces: JSON.stringify(needs.networks.map(({ name }) => name)),
+  };
 }
 
 /**

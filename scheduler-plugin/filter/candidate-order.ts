@@ -1,6 +1,6 @@
 /**
- * The order in which candidates are predicted: nodes with nothing in flight first, then those whose networks are of use,
- * then the fullest, so that large pods find empty nodes. Equals stay in the order in which the scheduler named them.
+ * The order in which candidates are predicted: nodes that have the networks the pod prefers first, then those with nothing
+ * in flight, then those whose networks are of use, then the fullest, so that large pods find empty nodes. Equals stay in the order in which the scheduler named them.
  */
 export interface CandidateOrder {
   begin(names: number): void;
@@ -13,16 +13,23 @@ export interface CandidateOrder {
 /** Numbers of CPUs left that are told apart. */
 const STEP = 256;
 /** Of a node of which nothing is foretold. */
-export const LAST_KEY = 4 * STEP;
+export const LAST_KEY = 8 * STEP;
 
-/**
- * Where a candidate stands in the order: the lower the earlier, never negative.
- * @param held pods in flight hold something there: a prediction has to try their orders, and a refusal is likelier
- * @param wastes it has networks that the pod does not need, which others may
- * @param left CPUs that would be left where the pod could go
- */
-export function candidateKey(held: boolean, wastes: boolean, left: number): number {
-  return (held ? 2 * STEP : 0) + (wastes ? STEP : 0) + Math.min(left, STEP - 1);
+/** What of a candidate decides where it stands in the order. */
+export interface Candidate {
+  /** A network that the pod prefers is not on the node. */
+  readonly lacks: boolean;
+  /** Pods in flight hold something there: a prediction has to try their orders, and a refusal is likelier. */
+  readonly held: boolean;
+  /** It has networks that the pod does not need, which others may. */
+  readonly wastes: boolean;
+  /** CPUs that would be left where the pod could go. */
+  readonly left: number;
+}
+
+/** Where a candidate stands in the order: the lower the earlier, never negative. */
+export function candidateKey({ lacks, held, wastes, left }: Candidate): number {
+  return (lacks ? 4 * STEP : 0) + (held ? 2 * STEP : 0) + (wastes ? STEP : 0) + Math.min(left, STEP - 1);
 }
 
 const NONE = -1;

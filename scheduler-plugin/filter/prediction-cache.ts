@@ -35,8 +35,9 @@ export function createPredictions(
     const shape = fleet.shape(id);
     const depends = shape !== undefined && alignsOrRefuses(shape.empty) && goneFrom(id).size > 0;
     if (held.length > 0 || depends || fleet.shows(id, needs.request.uid)) return predict(needs, id, held);
-    const kept = kinds.get(needs.key) ?? new Map<string, NodeVerdict>();
-    if (kept.size === 0) remember(kinds, needs.key, kept, KINDS);
+    const kind = needs.key + needs.interfaces;
+    const kept = kinds.get(kind) ?? new Map<string, NodeVerdict>();
+    if (kept.size === 0) remember(kinds, kind, kept, KINDS);
     const load = fleet.load(id);
     const known = kept.get(load);
     if (known !== undefined) return known;

@@ -1,4 +1,5 @@
 import { coarseNeedOf } from '../../model/placement/coarse.ts';
+import { cellsOfNetwork } from '../../model/placement/needs.ts';
 import { type Refused, refuse, type UnpredictablePolicy, unfitShape } from '../../model/placement/verdict.ts';
 import type { Fleet } from '../cluster/fleet.ts';
 import type { NodeShape } from '../cluster/node-shapes.ts';
@@ -114,16 +115,18 @@ function judgeOf(fleet: Fleet, policy: UnpredictablePolicy, needs: PodNeeds): (i
   return (id) => {
     const shape = fleet.shape(id);
     if (shape === undefined) return LOOK_CLOSER;
-    const { unfit, wastes, short } = screenOf(shape);
+    const { unfit, lacks, wastes, short } = screenOf(shape);
     if (unfit) return unfit;
     const left = roomFor(id);
-    if (left >= 0) return candidateKey(fleet.held(id) > 0, wastes, left);
+    if (left >= 0) return candidateKey({ lacks, held: fleet.held(id) > 0, wastes, left });
     return roomFor !== roomAnywhere && roomAnywhere(id) >= 0 ? NOT_NEAR : short;
   };
 }
 
 interface ShapeScreen {
   readonly unfit: Refused | undefined;
+  /** A network that the pod prefers is not on it. */
+  readonly lacks: boolean;
   /** It has networks that the pod does not need. */
   readonly wastes: boolean;
   readonly short: Refused;
@@ -132,6 +135,7 @@ interface ShapeScreen {
 function screenShape({ empty }: NodeShape, needs: PodNeeds, policy: UnpredictablePolicy): ShapeScreen {
   return {
     unfit: unfitShape(needs, empty, policy),
+    lacks: needs.networks.some((need) => need.affinity === 'preferred' && !cellsOfNetwork(empty.networks, need)),
     wastes: empty.networks.physnets.size > needs.networks.length,
     short: needs.wholeCores || empty.wholeCoresOnly ? TOO_FEW_CORES : TOO_FEW_CPUS,
   };

@@ -153,6 +153,7 @@ interface Case {
   /** What the facts are put into. Default: GOOD */
   readonly among?: Facts;
   readonly what: RegExp;
+  readonly why?: RegExp;
   readonly severity?: 'error' | 'warning';
 }
 
@@ -475,6 +476,23 @@ const CASES: readonly Case[] = [
     what: /worker-1: OpenVswitchInPlace is False \(Incomplete\): another process sets the CPUs/,
   },
   {
+    title: 'a typo in the network map',
+    check: checkAgents,
+    facts: report({
+      conditions: [
+        {
+          type: 'NetworkMapValid',
+          status: 'False',
+          reason: 'InvalidMap',
+          message: 'network map: NUMA node 7 of physnet a is not on this host; the last good map stays in use',
+          lastTransitionTime: '',
+        },
+      ],
+    }),
+    what: /worker-1: NetworkMapValid is False \(InvalidMap\): network map: NUMA node 7 of physnet a is not on this host/,
+    why: /what the map corrects on that node is not up to date/,
+  },
+  {
     title: 'a kubelet of an unknown version',
     check: checkKubelets,
     facts: report({ kubeletVersion: 'v1.99.0' }),
@@ -595,12 +613,13 @@ describe('plumbline doctor', () => {
     });
   }
 
-  for (const { title, check, facts, among = GOOD, what, severity } of CASES) {
+  for (const { title, check, facts, among = GOOD, what, why, severity } of CASES) {
     it(`finds: ${title}`, () => {
       const { findings } = check({ ...among, ...facts });
       const found = findings.find((one) => what.test(one.what));
       assert.ok(found, JSON.stringify(findings));
       if (severity) assert.equal(found.severity, severity);
+      if (why) assert.match(found.why, why);
       assert.ok(found.why.length > 0 && found.do.length > 0);
       assert.equal(
         ALL.flatMap((one) => one({ ...among, ...facts }).findings).filter(

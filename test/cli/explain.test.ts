@@ -217,7 +217,7 @@ describe('plumbline explain', function () {
 
   it('node by node: each has its own reason, the closest first', async () => {
     await cluster.pod('big', {
-      cpus: 16,
+      cpus: 14,
       annotations: DECIDED,
       resources: PHYSNET0,
       status: UNSCHEDULABLE,
@@ -230,13 +230,13 @@ describe('plumbline explain', function () {
       free: 'network-elsewhere',
       full: 'network-elsewhere',
       nearly: 'network-elsewhere',
-      cordoned: 'cordoned-and-more',
+      cordoned: 'cordoned',
       tainted: 'tainted',
       other: 'not-selected',
       'dead-dpu': 'dpu',
     });
     assert.equal(nodes[0]?.kind, 'network-elsewhere');
-    assert.match(help[0] ?? '', /free cores beside the network on free, which is short of 4/);
+    assert.match(help[0] ?? '', /free cores beside the network on free, which is short of 2/);
     assert.equal(scheduler, '0/7 nodes are available');
     assert.equal(source, 'reports');
     assert.match(notes[0] ?? '', /worked out from the nodes’ reports, since the extender is not reached/);
@@ -246,8 +246,8 @@ describe('plumbline explain', function () {
   it('names the nodes by how much they are short of', async () => {
     const { nodes } = await explained('pod', 'big');
     assert.deepEqual(nodes[0]?.nodes, ['free', 'nearly', 'full']);
-    assert.equal(nodes[0]?.missing, 4);
-    assert.match(nodes[0]?.detail ?? '', /12 CPUs are free of 16 needed/);
+    assert.equal(nodes[0]?.missing, 2);
+    assert.match(nodes[0]?.detail ?? '', /12 CPUs are free of 14 needed/);
   });
 
   it('a pod that is bound and not reported yet takes its CPUs', async () => {
@@ -257,6 +257,24 @@ describe('plumbline explain', function () {
     await cluster.pod('second', { cpus: 4, resources: PHYSNET0, status: UNSCHEDULABLE, spec });
     const { nodes } = await explained('pod', 'second');
     assert.equal(nodes.find(({ nodes: names }) => names.includes('contended'))?.kind, 'network-elsewhere');
+  });
+
+  it('a VM larger than the NUMA node of its network: no core that comes free would help, and none is asked for', async () => {
+    await cluster.node('small-cells', { labels: { pool: 'small' } });
+    await cluster.node('small-cordoned', { labels: { pool: 'small' }, unschedulable: true });
+    const spec = { nodeSelector: { pool: 'small' } };
+    const annotations = { 'plumbline.dev/placement': '{"interfaces":{"physnet.plumbline.dev/physnet0":"dpdk-east"}}' };
+    await cluster.pod('too-large', { cpus: 16, resources: PHYSNET0, annotations, status: UNSCHEDULABLE, spec });
+    const { nodes, help } = await explained('pod', 'too-large');
+    const group = nodes.find(({ nodes: names }) => names.includes('small-cells'));
+    assert.deepEqual([group?.kind, group?.text], ['larger-than-cells', 'larger than the NUMA nodes of its networks']);
+    assert.match(
+      group?.detail ?? '',
+      /^interface dpdk-east \(physnet physnet0\) is on NUMA node 0, where pods can have 14 CPUs at most, and 16 are asked for$/,
+    );
+    assert.equal(nodes.find(({ nodes: names }) => names.includes('small-cordoned'))?.kind, 'cordoned-and-more');
+    assert.match(help[0] ?? '', /^give the VM 2 CPUs less/);
+    assert.doesNotMatch(help.join(), /free cores/);
   });
 
   it('a running pod: its CPUs, and whether they are straight', async () => {
@@ -271,8 +289,19 @@ describe('plumbline explain', function () {
     await cluster.node('runner', { report: { assignments } });
     const crooked = await explained('pod', 'runs');
     assert.match(crooked.why, /runs on runner, on CPUs 8-9,24-25 of NUMA node 1/);
-    assert.match(crooked.causes.join(), /physnet0\) is on NUMA node 0, its CPUs are on 1/);
+    assert.match(crooked.causes.join(), /^physnet physnet0 is on NUMA node 0, its CPUs are on 1/);
     assert.match(crooked.help.join(), /migrate or restart/);
+    const away = await cluster.pod('runs-away', {
+      cpus: 4,
+      resources: PHYSNET0,
+      annotations: { 'plumbline.dev/placement': '{"interfaces":{"physnet.plumbline.dev/physnet0":"dpdk-east"}}' },
+      node: 'runner-gone',
+      status: { phase: 'Running' },
+    });
+    const there = [{ podUID: away.metadata.uid ?? '', container: 'compute', cpus: '8-9,24-25' }];
+    await cluster.node('runner-gone', { report: { assignments: there, physnets: [] } });
+    const gone = await explained('pod', 'runs-away');
+    assert.deepEqual(gone.causes, ['interface dpdk-east (physnet physnet0) is not on the node']);
   });
 
   describe('a VM', () => {

@@ -18,7 +18,7 @@ import {
   parseAttachments,
   refText,
 } from '../../model/networks/attachments.ts';
-import { type NodeNetworks, togetherness } from '../../model/networks/common-cell.ts';
+import { type NodeReach, reachFinding } from '../../model/networks/common-cell.ts';
 import { EMPTY_CONTEXT, parseBridgeMappings, physnetsByBridge } from '../../model/networks/context.ts';
 import {
   type InterfaceSources,
@@ -154,7 +154,7 @@ describe('classification of networks', () => {
     const localnet = { type: 'ovn-k8s-cni-overlay', topology: 'localnet', name: 'blue' };
     assert.deepEqual(classOf({ ...localnet, comment: long }), { kind: 'none', warning: 'invalid-json' });
     const plugins = (length: number) => [...Array.from({ length }, () => ({ type: 'tuning' })), localnet];
-    assert.deepEqual(classOf({ plugins: plugins(63) }), { kind: 'physnet', physnet: 'blue' });
+    assert.deepEqual(classOf({ plugins: plugins(63) }), { kind: 'physnet', physnet: 'blue', warning: 'ovn-chained' });
     assert.deepEqual(classOf({ plugins: plugins(64) }), { kind: 'none', warning: 'invalid-json' });
     const field = long.slice(0, 254);
     assert.deepEqual(classOf({ ...localnet, physicalNetworkName: field }), { kind: 'physnet', physnet: 'blue' });
@@ -190,6 +190,25 @@ describe('multus’s annotation', () => {
     'a/b/c',
   ]) {
     it(`is refused as ${text}`, () => assert.throws(() => parseAttachments(text, 'ns'), ParseError));
+  }
+
+  const addresses: [string, object, boolean][] = [
+    ['six bytes', { mac: '02:00:00:aB:cd:ef' }, true],
+    ['with hyphens', { mac: '02-00-00-ab-cd-ef' }, true],
+    ['in fours', { mac: '0200.00ab.cdef' }, true],
+    ['empty, which is none', { mac: '' }, true],
+    ['an InfiniBand GUID', { 'infiniband-guid': 'c2:11:22:33:44:55:66:77' }, true],
+    ['text', { mac: 'nonsense' }, false],
+    ['five bytes', { mac: '02:00:00:ab:cd' }, false],
+    ['mixed separators', { mac: '02:00-00:ab:cd:ef' }, false],
+    ['a GUID that is none', { 'infiniband-guid': 'c2' }, false],
+  ];
+  for (const [what, address, isTaken] of addresses) {
+    it(`an address as multus reads it: ${what} is ${isTaken ? 'taken' : 'refused'}`, () => {
+      const read = () => parseAttachments(JSON.stringify([{ name: 'east', ...address }]), 'ns');
+      if (isTaken) assert.deepEqual(read().map(refText), ['ns/east']);
+      else assert.throws(read, /it is no MAC address/);
+    });
   }
 
   it('of more items, characters or longer names than can be: refused in a short message, before any is looked up', () => {
@@ -494,6 +513,44 @@ describe('resolving a VM’s networks', () => {
     assert.match(findings[0]?.message ?? '', /interface a: no node reports the physnet physnet0 of ns\/east/);
   });
 
+  it('asks for a network that the user requires also where no node reports it, and says that the pod waits', () => {
+    const wishes = { a: 'required', b: 'required' };
+    const { networks } = resolve({ networks: { a: 'east', b: 'overlay' }, annotation: 'east,overlay', wishes });
+    const { resources, held, findings } = requiredResources(networks, { physnets: new Set(), tunnel: false }, true);
+    assert.deepEqual(resources, ['physnet.plumbline.dev/physnet0', 'plumbline.dev/tunnel']);
+    assert.equal(held.length, 2);
+    assert.deepEqual(
+      findings.map(({ message }) => message),
+      [
+        'interface a: no node reports the physnet physnet0 of ns/east; it waits until one does, as the annotation plumbline.dev/numa-affinity requires',
+        'interface b: no node reports a tunnel endpoint of ns/overlay; it waits until one does, as the annotation plumbline.dev/numa-affinity requires',
+      ],
+    );
+    assert.deepEqual(requiredResources(networks, { physnets: new Set(), tunnel: false }, false).resources, []);
+  });
+
+  it('warns of a definition of OVN-Kubernetes in a list with other plugins, which OVN-Kubernetes refuses', () => {
+    const ovn = { type: 'ovn-k8s-cni-overlay', topology: 'localnet', physicalNetworkName: 'physnet0' };
+    const said = (config: object) =>
+      resolveNetworks({
+        interfaces: [{ name: 'a', role: 'secondary', ref: { namespace: 'ns', name: 'chain' } }],
+        wishes: new Map(),
+        findNad: () => ({ metadata: {}, spec: { config: JSON.stringify(config) } }),
+        context: EMPTY_CONTEXT,
+        exclusive: true,
+      }).findings.map(({ code, message }) => `${code}: ${message}`);
+    for (const plugins of [
+      [ovn, { type: 'tuning' }],
+      [{ type: 'plumbline-gate' }, { ...ovn, topology: 'layer2' }],
+    ]) {
+      assert.deepEqual(said({ name: 'n', plugins }), [
+        'refused-network: interface a: ns/chain has ovn-k8s-cni-overlay in a list with other plugins, which OVN-Kubernetes refuses; leave it alone in the definition',
+      ]);
+    }
+    assert.deepEqual(said({ name: 'n', plugins: [ovn] }), [], 'a list of one is none to it');
+    assert.deepEqual(said({ name: 'n', plugins: [{ type: 'bridge', bridge: 'br' }, { type: 'tuning' }] }), []);
+  });
+
   it('says so of a physnet whose name is too long to be a resource', () => {
     const long = 'ü'.repeat(20);
     const one: ResolvedNetwork = {
@@ -515,30 +572,119 @@ describe('resolving a VM’s networks', () => {
 });
 
 describe('required networks together', () => {
-  const node = (physnets: Record<string, string>, tunnel?: string): NodeNetworks => ({
-    physnets: new Map(Object.entries(physnets).map(([name, cells]) => [name, CpuSet.parse(cells)])),
-    tunnel: tunnel === undefined ? undefined : CpuSet.parse(tunnel),
+  /** Pods can have eight CPUs on each of its two NUMA nodes. */
+  const node = (physnets: Record<string, string>, tunnel?: string): NodeReach => ({
+    networks: {
+      physnets: new Map(Object.entries(physnets).map(([name, cells]) => [name, CpuSet.parse(cells)])),
+      tunnel: tunnel === undefined ? undefined : CpuSet.parse(tunnel),
+    },
+    rooms: new Map([
+      [0, 8],
+      [1, 8],
+    ]),
+    alignment: 'best-effort',
   });
+  const APART = /^the kubelet cannot split: on no node .* share a NUMA node: /;
+  const NOWHERE = /^no node that it can go to has all its required networks: /;
   const { networks } = resolve({ networks: { a: 'east', b: 'west' }, annotation: 'east,west' });
   const withTunnel = resolve({ networks: { a: 'east', t: 'overlay' }, annotation: 'east,overlay' }).networks;
 
   for (const [what, required, nodes, answer] of [
-    ['no required network', [], [], 'together'],
-    ['no node', networks, [], 'nowhere'],
-    ['one cell for both', networks, [node({ physnet0: '0', physnet1: '0' })], 'together'],
-    ['W13: always apart', networks, [node({ physnet0: '0', physnet1: '1' })], 'apart'],
+    ['no required network', [], [], undefined],
+    ['no node is known', networks, [], undefined],
+    ['one cell for both', networks, [node({ physnet0: '0', physnet1: '0' })], undefined],
+    ['W13: always apart', networks, [node({ physnet0: '0', physnet1: '1' })], APART],
     [
       'apart here, together there',
       networks,
       [node({ physnet0: '0', physnet1: '1' }), node({ physnet0: '1', physnet1: '1' })],
-      'together',
+      undefined,
     ],
-    ['P4: a bond over both cells', networks, [node({ physnet0: '0-1', physnet1: '1' })], 'together'],
-    ['a NIC of unknown cell', networks, [node({ physnet0: '', physnet1: '1' })], 'together'],
-    ['no node with both', networks, [node({ physnet0: '0' }), node({ physnet1: '0' })], 'nowhere'],
-    ['the tunnel elsewhere', withTunnel, [node({ physnet0: '0' }, '1')], 'apart'],
-    ['no tunnel', withTunnel, [node({ physnet0: '0' })], 'nowhere'],
+    ['P4: a bond over both cells', networks, [node({ physnet0: '0-1', physnet1: '1' })], undefined],
+    ['a NIC of unknown cell', networks, [node({ physnet0: '', physnet1: '1' })], undefined],
+    ['no node with both', networks, [node({ physnet0: '0' }), node({ physnet1: '0' })], NOWHERE],
+    ['the tunnel elsewhere', withTunnel, [node({ physnet0: '0' }, '1')], APART],
+    ['no tunnel', withTunnel, [node({ physnet0: '0' })], NOWHERE],
   ] as const) {
-    it(`${what}: ${answer}`, () => assert.equal(togetherness(required, nodes), answer));
+    it(`${what}: ${answer ?? 'nothing is said'}`, () => {
+      const found = reachFinding(required, { cpus: 4, spansCells: false }, nodes);
+      if (answer === undefined) assert.equal(found, undefined);
+      else assert.match(found?.message ?? '', answer);
+      assert.ok(!found?.isTooLarge);
+    });
+  }
+
+  const east = resolve({ networks: { a: 'east' }, annotation: 'east' }).networks;
+  const small: NodeReach = {
+    ...node({ physnet0: '1' }),
+    rooms: new Map([
+      [0, 8],
+      [1, 4],
+    ]),
+  };
+  for (const [what, required, guest, nodes, answer, isTooLarge] of [
+    [
+      'a guest that fits one of two nodes',
+      east,
+      { cpus: 8, spansCells: false },
+      [small, node({ physnet0: '0' })],
+      undefined,
+      false,
+    ],
+    [
+      'too large for both: the nearest says by how much',
+      east,
+      { cpus: 10, spansCells: false },
+      [small, node({ physnet0: '0' })],
+      /^larger than the NUMA nodes of its networks on every node .*: interface a \(physnet physnet0\) is on NUMA node 0, where pods can have 8 CPUs at most, and 10 are asked for$/,
+      true,
+    ],
+    [
+      'a node without the network decides nothing',
+      east,
+      { cpus: 10, spansCells: false },
+      [node({}), small],
+      /4 CPUs at most/,
+      true,
+    ],
+    [
+      'too large here, apart there: not for its size alone',
+      networks,
+      { cpus: 10, spansCells: false },
+      [node({ physnet0: '0', physnet1: '0' }), node({ physnet0: '0', physnet1: '1' })],
+      /8 CPUs at most/,
+      false,
+    ],
+    [
+      'a guest with NUMA nodes of its own is near one network with part of its CPUs',
+      east,
+      { cpus: 12, spansCells: true },
+      [small],
+      undefined,
+      false,
+    ],
+    [
+      'two networks apart, and too large to miss one',
+      networks,
+      { cpus: 10, spansCells: true },
+      [node({ physnet0: '0', physnet1: '1' })],
+      undefined,
+      false,
+    ],
+    [
+      'two networks apart, and small enough to miss one',
+      networks,
+      { cpus: 8, spansCells: true },
+      [node({ physnet0: '0', physnet1: '1' })],
+      /^the kubelet may not span .* with more than 8 CPUs/,
+      false,
+    ],
+  ] as const) {
+    it(`${what}: ${answer ?? 'nothing is said'}`, () => {
+      const found = reachFinding(required, guest, nodes);
+      if (answer === undefined) assert.equal(found, undefined);
+      else assert.match(found?.message ?? '', answer);
+      assert.equal(found?.isTooLarge ?? false, isTooLarge);
+    });
   }
 });

@@ -97,7 +97,14 @@ function setUp(suite: Mocha.Suite): void {
     flags = ['--node-name', NODE, '--kubeconfig', join(root, 'kubeconfig'), '--ovs-rundir', join(root, 'run')];
     flags.push('--kubelet-dir', kubelet.directory, '--sysfs-root', join(root, 'sys'));
     flags.push('--kubelet-endpoint', '');
-    flags.push('--ovs-enabler', join(root, 'etc/enable'), '--network-map', join(root, 'map.yaml'));
+    flags.push(
+      '--state-dir',
+      join(root, 'state'),
+      '--ovs-enabler',
+      join(root, 'etc/enable'),
+      '--network-map',
+      join(root, 'map.yaml'),
+    );
   });
   afterEach(async function () {
     if (this.currentTest?.state === 'failed') console.error(agent.lines, agent.text);
@@ -158,17 +165,40 @@ describe('the node agent as a process', function () {
   it('without kubelet, Open vSwitch or a usable network map: runs, says what is missing, publishes nothing', async () => {
     writeFileSync(join(root, 'map.yaml'), 'tunnel: {numaNodes: [5]}');
     agent = startAgent(flags);
-    await eventually(
-      () => agent.lines.some(({ msg }) => /network map cannot be used/.test(String(msg))),
-      'the map',
-      15,
-    );
+    await eventually(() => agent.lines.some(({ msg }) => /network map ignored/.test(String(msg))), 'the map', 15);
     await eventually(() => agent.lines.some(({ msg }) => /kubelet cannot be asked/.test(String(msg))), 'the kubelet');
     const ready = await agent.probe('/readyz');
     assert.equal(ready.status, 503);
     assert.match(ready.body, /not known yet/);
     assert.equal((await agent.probe('/healthz')).status, 200);
     assert.equal(status(), undefined);
+    assert.equal(await agent.stop(), 0);
+  });
+
+  it('a typo in the network map leaves the networks as they are; a condition and an Event on the Node name it', async () => {
+    kubelet.allocatable = '2-7';
+    kubelet.writeCheckpoint('0-7');
+    await kubelet.start();
+    agent = startAgent(flags);
+    await eventually(() => status() !== undefined, 'a report', 15);
+    const valid = () => status()?.conditions?.find(({ type }) => type === 'NetworkMapValid');
+    writeFileSync(join(root, 'map.yaml'), 'physnets: {physnet1: {numaNodes: [7]}}');
+    await eventually(() => valid()?.status === 'False', 'the condition');
+    const typo = /NUMA node 7 of physnet physnet1 is not on this host, which has 0-1; the last good map stays in use/;
+    assert.match(valid()?.message ?? '', typo);
+    assert.deepEqual(status()?.physnets, [{ name: 'physnet1', cells: '1' }]);
+    assert.deepEqual(status()?.tunnel, { cells: '0' });
+    const events = () => [...api.objects].filter(([path]) => path.includes('/events/')).map(([, event]) => event);
+    const named = () => events().find(({ reason }) => reason === 'InvalidNetworkMap');
+    await eventually(() => named() !== undefined, 'the Event');
+    assert.match(String(named()?.message ?? named()?.note), typo);
+    assert.equal(await agent.stop(), 0);
+
+    const reports = api.writes.length;
+    agent = startAgent(flags);
+    await eventually(() => agent.lines.some(({ msg }) => msg === 'network map ignored'), 'started with the typo', 15);
+    await eventually(() => api.writes.slice(reports).some((one) => one.includes('leases')), 'the agent works');
+    assert.deepEqual(status()?.physnets, [{ name: 'physnet1', cells: '1' }]);
     assert.equal(await agent.stop(), 0);
   });
 

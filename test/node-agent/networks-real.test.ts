@@ -51,6 +51,7 @@ describe('networks of a real Open vSwitch, changed while the agent looks', funct
       host: async () => host,
       ovsRundir: ovs.rundir,
       networkMap: undefined,
+      lastMap: { load: () => undefined, save: () => undefined },
       labels: async () => ({}),
       log: silent,
       addresses: () => new Map([['192.0.2.10', 'plumbbr1']]),

@@ -7,6 +7,7 @@ import { NetworkMapError } from '../../model/networks/network-map.ts';
 import { combineNetworks, type NetworkSources } from '../../node-agent/networks/combine.ts';
 import { type FoundNetworks, locateNetworks } from '../../node-agent/networks/locate.ts';
 import { parseNetworkMapText, readNetworkMap } from '../../node-agent/networks/map-file.ts';
+import { createLastMapFile, type MapSources, mapInUse } from '../../node-agent/networks/map-in-use.ts';
 import { createNetworks } from '../../node-agent/networks/networks.ts';
 import type { SwitchConfig, SwitchInterface } from '../../node-agent/networks/switch-config.ts';
 import { eventually, recordingLogger, replaceFile, tempDirectories, writeTree } from './support.ts';
@@ -194,6 +195,7 @@ describe('what a switch can make the agent do', () => {
 });
 
 describe('networks found and networks mapped', () => {
+  const temp = tempDirectories();
   const found: FoundNetworks = {
     networks: {
       physnets: new Map([
@@ -207,17 +209,19 @@ describe('networks found and networks mapped', () => {
     polled: new Set(['b']),
     doubts: [{ network: 'c', text: 'physnet c: unknown' }],
   };
-  const combine = (more: Partial<NetworkSources>) =>
-    combineNetworks({
+  type Changes = Partial<Omit<NetworkSources, 'map'> & Omit<MapSources, 'cells'>>;
+  const combine = (changes: Changes) => {
+    const { map, labels, last, ...more } = { map: undefined, labels: {}, last: undefined, ...changes };
+    return combineNetworks({
       host,
-      map: undefined,
-      labels: {},
+      map: mapInUse({ map, labels, last, cells: set('0-1') }),
       found,
       pmdCpus: CpuSet.EMPTY,
       switchFaults: [],
       switchProblem: undefined,
       ...more,
     });
+  };
   const map = (text: string) => parseNetworkMapText('map.yaml', text);
   const physnets = (view: ReturnType<typeof combine>) =>
     [...view.networks.physnets].map(([name, cells]) => `${name}=${cells}`).join(' ');
@@ -240,18 +244,53 @@ describe('networks found and networks mapped', () => {
     ]);
   });
 
-  const unfit: [string, Partial<NetworkSources>, string][] = [
+  const unfit: [string, Changes, string][] = [
     ['a map that cannot be read', { map: new Error('map.yaml: not YAML') }, 'InvalidMap'],
     ['a NUMA node the host lacks', { map: map('tunnel: {numaNodes: [7]}') }, 'InvalidMap'],
     ['selectors, and the node’s labels are not known', { map: map('[]'), labels: undefined }, 'NodeUnknown'],
   ];
   for (const [name, change, reason] of unfit) {
-    it(`a bad override makes the node unfit: ${name}`, () => {
+    it(`a bad override, and no good one before it, makes the node unfit: ${name}`, () => {
       const view = combine(change);
       assert.deepEqual([physnets(view), view.networks.tunnel], ['', undefined]);
       assert.equal(view.problems[0]?.reason, reason);
     });
+
+    it(`a bad override leaves the last good one in use: ${name}`, () => {
+      const last = { networks: { physnets: new Map([['a', set('1')]]), tunnel: undefined } };
+      const view = combine({ ...change, last });
+      assert.deepEqual([physnets(view), view.networks.tunnel?.toString()], ['a=1 b=1 c=', '1']);
+      const said = view.mapFault ?? view.problems[0]?.message ?? '';
+      assert.match(said, /; the last good map stays in use$/);
+      if (reason === 'InvalidMap')
+        assert.match(said, /map.yaml: not YAML|NUMA node 7 of the tunnel is not on this host/);
+    });
   }
+
+  it('the last good map, that it selects no node of the kind among it, outlives the agent; nonsense is none', () => {
+    const path = `${temp()}/state/network-map.json`;
+    const file = createLastMapFile(path);
+    assert.equal(file.load(set('0-1')), undefined);
+    file.save({
+      networks: {
+        physnets: new Map([
+          ['a', set('1')],
+          ['b', CpuSet.EMPTY],
+        ]),
+        tunnel: set('0-1'),
+      },
+    });
+    const loaded = createLastMapFile(path).load(set('0-1'));
+    assert.deepEqual([...(loaded?.networks?.physnets ?? [])].map(String), ['a,1', 'b,']);
+    assert.equal(loaded?.networks?.tunnel?.toString(), '0-1');
+    assert.equal(file.load(set('0')), undefined, 'of a host with other NUMA nodes');
+    file.save({ networks: undefined });
+    assert.deepEqual(file.load(set('0')), { networks: undefined });
+    for (const text of ['', '[]', '{"networks":{"physnets":{"a":"x"}}}', '{'.repeat(100_000)]) {
+      writeFileSync(path, text);
+      assert.equal(file.load(set('0-1')), undefined, text.slice(0, 40));
+    }
+  });
 
   it('a switch that goes away: what was found stays, and it is said; one that never was matters only without a map', () => {
     const away = combine({ switchProblem: 'db.sock: gone' });
@@ -305,36 +344,55 @@ describe('networks found and networks mapped', () => {
 describe('the duty that follows networks', () => {
   const temp = tempDirectories();
 
-  it('without a switch: the map, its changes, and labels once they are known', async () => {
+  it('without a switch: the map, its changes, labels once they are known; a typo keeps the last good map, also over a restart', async () => {
     const root = temp();
     const file = `${root}/map.yaml`;
     writeTree(root, { 'map.yaml': '- {nodeSelector: {rack: a}, tunnel: {numaNodes: [1]}}' });
     const { log } = recordingLogger();
-    const stop = new AbortController();
     let reached = false;
-    const networks = createNetworks({
-      sysfsRoot: root,
-      host: async () => host,
-      ovsRundir: undefined,
-      networkMap: file,
-      labels: async () => {
-        if (!reached) throw new Error('no API server yet');
-        return { rack: 'a' };
-      },
-      log,
-    });
-    const changes: (string | undefined)[] = [];
-    networks.subscribe(() => changes.push(networks.view().networks.tunnel?.toString()));
-    const done = networks.run(stop.signal);
+    const labels = async () => {
+      if (!reached) throw new Error('no API server yet');
+      return { rack: 'a' };
+    };
+    const follow = () => {
+      const stop = new AbortController();
+      const networks = createNetworks({
+        sysfsRoot: root,
+        host: async () => host,
+        ovsRundir: undefined,
+        networkMap: file,
+        lastMap: createLastMapFile(`${root}/state/network-map.json`),
+        labels,
+        log,
+      });
+      const changes: (string | undefined)[] = [];
+      networks.subscribe(() => changes.push(networks.view().networks.tunnel?.toString()));
+      const done = networks.run(stop.signal);
+      const end = async () => {
+        stop.abort();
+        await done;
+      };
+      return { networks, changes, end };
+    };
+    const { networks, changes, end } = follow();
     await eventually(() => networks.view().problems[0]?.reason === 'NodeUnknown', 'it waits for labels');
     reached = true;
     await eventually(() => networks.view().networks.tunnel?.toString() === '1', 'the labels came', 6);
     replaceFile(file, 'tunnel: {numaNodes: [0]}');
     await eventually(() => networks.view().networks.tunnel?.toString() === '0', 'the new map');
-    replaceFile(file, 'tunnel: {numaNodes: [9]}');
-    await eventually(() => networks.view().problems[0]?.reason === 'InvalidMap', 'a bad map');
-    assert.deepEqual(changes, [undefined, '1', '0', undefined]);
-    stop.abort();
-    await done;
+    replaceFile(file, 'tunnel: {numaNodes: [7]}');
+    await eventually(() => networks.view().mapFault !== undefined, 'a bad map');
+    assert.match(networks.view().mapFault ?? '', /NUMA node 7 of the tunnel is not on this host, which has 0-1/);
+    assert.deepEqual(changes, [undefined, '1', '0', '0']);
+    await end();
+
+    const restarted = follow();
+    await eventually(() => restarted.networks.known, 'the agent is restarted with the bad map');
+    assert.equal(restarted.networks.view().networks.tunnel?.toString(), '0');
+    assert.match(restarted.networks.view().mapFault ?? '', /the last good map stays in use/);
+    replaceFile(file, 'tunnel: {numaNodes: [1]}');
+    await eventually(() => restarted.networks.view().networks.tunnel?.toString() === '1', 'the map is repaired');
+    assert.equal(restarted.networks.view().mapFault, undefined);
+    await restarted.end();
   });
 });

@@ -5,6 +5,7 @@ import { ArgsDecoder } from '../../scheduler-plugin/wire/wire.ts';
 import type { ExtenderFixture } from './extender-fixture.ts';
 import { extenderOf, podOf, statusOf, withUid } from './extender-fixture.ts';
 
+const PHYSNET0 = 'physnet.plumbline.dev/physnet0';
 const PHYSNET1 = 'physnet.plumbline.dev/physnet1';
 const annotated = (pod: Pod): Pod => ({
   ...pod,
@@ -59,6 +60,22 @@ const CASES: readonly Case[] = [
     pod: podOf('4', [PHYSNET1]),
     fixture: { nodes: { n1: statusOf({ assignments: owner('4-6,12-14') }) } },
     refused: /no room on the NUMA nodes of a required network/,
+  },
+  {
+    name: 'two physnets on different cells, however many CPUs are free',
+    pod: podOf('4', [PHYSNET0, PHYSNET1]),
+    refused: /the kubelet cannot split it over the NUMA nodes of its networks/,
+  },
+  {
+    name: 'the same on a node where one cell is full: the reason does not change',
+    pod: podOf('4', [PHYSNET0, PHYSNET1]),
+    fixture: { nodes: { n1: statusOf({ assignments: owner('4-6,12-14') }) } },
+    refused: /the kubelet cannot split it over the NUMA nodes of its networks/,
+  },
+  {
+    name: 'a pod that the cell of its physnet could not hold if it were empty',
+    pod: podOf('8', [PHYSNET0]),
+    refused: /larger than the NUMA nodes of its networks/,
   },
   {
     name: 'a physnet bonded over both cells',
@@ -279,6 +296,36 @@ describe('prioritize', () => {
     const score = Object.fromEntries(priorities.map((one) => [one.node, one.score]));
     for (const value of Object.values(score)) assert.ok(Number.isInteger(value) && value >= 0 && value <= 10);
     assert.ok((score['half'] ?? 0) > (score['empty'] ?? 0));
+  });
+
+  it('a preferred network: nodes that have it are answered first and score above those without, however many there are', () => {
+    const without = Array.from({ length: 30 }, (_, i) => [`bare-${i}`, statusOf({ physnets: [] })] as const);
+    const far = statusOf({
+      assignments: owner('1'),
+      physnets: [
+        { name: 'physnet1', cells: '1' },
+        { name: 'x', cells: '0' },
+      ],
+    });
+    const near = statusOf({
+      assignments: owner('1'),
+      physnets: [
+        { name: 'physnet1', cells: '0' },
+        { name: 'x', cells: '0' },
+      ],
+    });
+    const nodes = Object.fromEntries([...without, ['far', far], ['near', near]]);
+    const { extender, state, filter } = extenderOf({ nodes, answers: 4 });
+    const pod = podOf('4');
+    const wish = { 'plumbline.dev/placement': JSON.stringify({ preferred: [PHYSNET1] }) };
+    const preferring = { ...pod, metadata: { ...pod.metadata, annotations: wish } };
+    const { NodeNames } = filter(preferring);
+    assert.ok(NodeNames.includes('near') && NodeNames.includes('far'), `${NodeNames}`);
+    const names = new ArgsDecoder(state.fleet.names).namesOf(NodeNames);
+    const priorities = extender.prioritize({ pod: preferring, names, nodes: undefined });
+    const score = Object.fromEntries(priorities.map((one) => [one.node, one.score]));
+    const bare = priorities.filter(({ node }) => node.startsWith('bare')).map((one) => one.score);
+    assert.ok(score['near']! > score['far']! && score['far']! > Math.max(...bare), JSON.stringify(score));
   });
 
   it('says nothing of a pod without CPUs of its own, to which all nodes are alike', () => {

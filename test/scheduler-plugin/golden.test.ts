@@ -18,11 +18,11 @@ const owned = (cpus: string) => [{ podUID: 'other', container: 'compute', cpus }
 const KINDS: readonly { readonly status: NodeTopologyStatus | undefined; readonly text?: string }[] = [
   { status: statusOf({ cells: [{ id: 0, cpus: '0-15' }], physnets: [{ name: 'physnet0', cells: '0' }] }) },
   {
-    status: statusOf({ physnets: [{ name: 'physnet0', cells: '0' }] }),
+    status: statusOf({ assignments: owned('4,12'), physnets: [{ name: 'physnet0', cells: '1' }] }),
     text: 'no room on the NUMA nodes of a required network',
   },
   {
-    status: statusOf({ assignments: owned('1-7,9-15'), physnets: [{ name: 'physnet0', cells: '0' }] }),
+    status: statusOf({ assignments: owned('1-7,9-15'), physnets: [{ name: 'physnet0', cells: '1' }] }),
     text: 'too few free whole cores',
   },
   { status: statusOf({ physnets: [] }), text: 'physnet physnet0 is not on the node' },

@@ -212,6 +212,18 @@ describe('reports that decide for others', () => {
     });
   }
 
+  it('whether all of KubeVirt’s nodes that a spec can go to report', async () => {
+    const made = nodeOf('unheard', { cpu: '8' });
+    Object.assign(made.metadata.labels, { 'kubevirt.io/schedulable': 'true', pool: 'new' });
+    assert.ok(view.allReport({}));
+    await api.client.create('/api/v1/nodes', made);
+    await settled('a node that has not reported', () => !view.allReport({}));
+    assert.ok(view.allReport({ nodeSelector: { pool: 'old' } }), 'it cannot go there');
+    await put('unheard', reportOf({ cpuManager: { policy: 'none' } }));
+    await settled('it reports, if only that it gives no exclusive CPUs', () => view.allReport({}));
+    assert.ok(!view.nodeKinds().some(({ rooms }) => rooms.get(0) !== 8), 'rooms are those of the others’ reports');
+  });
+
   it('a network counts where the node’s kubelet advertises its device', async () => {
     await put(
       'n2',

@@ -59,12 +59,21 @@ export function kindOf(
     fullPcpusOnly = true,
     physnets = {},
     tunnel,
-  }: { fullPcpusOnly?: boolean; physnets?: Record<string, string>; tunnel?: string } = {},
+    rooms = { 0: 64, 1: 64 },
+  }: {
+    fullPcpusOnly?: boolean;
+    physnets?: Record<string, string>;
+    tunnel?: string;
+    /** CPUs that pods can have by NUMA node. */
+    rooms?: Record<number, number>;
+  } = {},
 ): NodeKind {
   const located = Object.entries(physnets).map(([name, cells]) => [name, CpuSet.parse(cells)] as const);
   return {
     threadsPerCore,
     fullPcpusOnly,
+    rooms: new Map(Object.entries(rooms).map(([cell, room]) => [Number(cell), room])),
+    alignment: 'best-effort',
     networks: { physnets: new Map(located), tunnel: tunnel === undefined ? undefined : CpuSet.parse(tunnel) },
   };
 }
@@ -79,6 +88,7 @@ export function viewOf(kinds: readonly NodeKind[] = [kindOf(2)], facts: Partial<
     primaryNetwork: () => ({ kind: 'none' }),
     networkContext: () => EMPTY_CONTEXT,
     candidates: () => kinds,
+    allReport: () => true,
     nodeKinds: () => kinds,
     reportedNetworks: () => ({
       physnets: new Set(kinds.flatMap(({ networks }) => [...networks.physnets.keys()])),
@@ -120,6 +130,7 @@ export function optionsOf(options: Partial<MutatePodOptions> = {}): MutatePodOpt
     route: { schedulerName: '', schedulerAway: () => undefined },
     gate: true,
     policy: 'annotated',
+    oversized: 'refuse',
     ...options,
   };
 }

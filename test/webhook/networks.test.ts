@@ -2,9 +2,10 @@ import assert from 'node:assert/strict';
 import { DECISION_ANNOTATION, PLACEMENT_ANNOTATION } from '../../model/names.ts';
 import type { NetworkRef } from '../../model/networks/attachments.ts';
 import { type NadFacts, nadFacts } from '../../model/networks/nad.ts';
-import { formatWishes } from '../../model/placement/wishes.ts';
+import { parseWishes } from '../../model/placement/wishes.ts';
 import {
   announcementsOf,
+  denialOf,
   kindOf,
   localnet,
   mutationOf,
@@ -100,6 +101,39 @@ describe('review of a launcher pod: networks', () => {
     });
   }
 
+  it('a physnet that the user requires and no node reports is requested all the same, and the warning says it waits', async () => {
+    const vmi = vmiVector((one) => {
+      one.metadata.annotations = { 'plumbline.dev/numa-affinity': '{"dpdk-east":"required"}' };
+    });
+    const lookUpVmi = async () => ({ kind: 'found', vmi }) as const;
+    const view = viewOf(here, { findNad: () => localnet('typo') });
+    const pod = podVector();
+    const answer = await mutationOf({ view, lookUpVmi })(requestFor(pod));
+    const { requests, limits } = patched(pod, answer).spec.containers[0]!.resources;
+    assert.deepEqual(
+      [requests, limits].map((one) => one['physnet.plumbline.dev/typo']),
+      ['1', '1'],
+    );
+    assert.ok(
+      answer.warnings?.some((text) => /no node reports the physnet typo of .*; it waits until one does/.test(text)),
+    );
+  });
+
+  it('a launcher larger than the NUMA node of its network on every node is refused, and the VMI’s Event has the reason', async () => {
+    const small = [kindOf(2, { physnets: { physnet1: '1' }, rooms: { 0: 64, 1: 4 } })];
+    const view = viewOf(small, { findNad: () => localnet('physnet1') });
+    const vmi = vmiVector((one) => Object.assign(one.spec.domain.cpu ?? {}, { numa: undefined }));
+    const lookUpVmi = async () => ({ kind: 'found', vmi }) as const;
+    const events = recordedEvents();
+    const answer = await mutationOf({ view, lookUpVmi, announcements: announcementsOf(events) })(
+      requestFor(podVector()),
+    );
+    const says =
+      /larger than the NUMA nodes of its networks .*interface dpdk-east \(physnet physnet1\) is on NUMA node 1, where pods can have 4 CPUs at most/;
+    assert.match(denialOf(answer).message, says);
+    assert.ok(events.events.some(({ reason, message }) => reason === 'LauncherRefused' && says.test(message)));
+  });
+
   it('W13: reads both annotation forms alike, takes duplicates once, encodes what is no resource name', async () => {
     const byName = new Map([
       ['telco-east/a', localnet('rack 7')],
@@ -143,7 +177,9 @@ describe('review of a launcher pod: networks', () => {
     const pod = podVector();
     pod.metadata.annotations[NETWORKS] = 'dpdk-net-east,west';
     const events = recordedEvents();
-    const answer = await mutationOf({ view, announcements: announcementsOf(events) })(requestFor(pod));
+    const vmi = vmiVector((one) => Object.assign(one.spec.domain.cpu ?? {}, { numa: undefined }));
+    const lookUpVmi = async () => ({ kind: 'found', vmi }) as const;
+    const answer = await mutationOf({ view, lookUpVmi, announcements: announcementsOf(events) })(requestFor(pod));
     const says = /the kubelet cannot split: .*dpdk-east \(physnet physnet0\), net2 \(physnet physnet1\)/;
     assert.ok(
       answer.warnings?.some((text) => says.test(text)),
@@ -169,10 +205,15 @@ describe('review of a launcher pod: networks', () => {
       ];
     };
     const preferred = ['physnet.plumbline.dev/elsewhere'];
-    assert.equal(await placed({ east: 'preferred' }, true), formatWishes({ preferred, spansCells: true }));
-    assert.equal(await placed({ east: 'preferred' }, false), formatWishes({ preferred, spansCells: false }));
-    assert.equal(await placed({ east: 'none' }, true), formatWishes({ preferred: [], spansCells: true }));
-    assert.equal(await placed({ east: 'none' }, false), undefined);
+    const east = { 'physnet.plumbline.dev/elsewhere': 'net1' };
+    const west = { 'physnet.plumbline.dev/physnet1': 'net2' };
+    for (const spansCells of [true, false]) {
+      const interfaces = { ...west, ...east };
+      const text = await placed({ east: 'preferred' }, spansCells);
+      assert.deepEqual(parseWishes(text), { preferred, spansCells, interfaces });
+      const required = await placed({ east: 'none' }, spansCells);
+      assert.deepEqual(parseWishes(required), { preferred: [], spansCells, interfaces: west });
+    }
     assert.equal(await placed({ east: 'none', west: 'none' }, true), undefined);
   });
 

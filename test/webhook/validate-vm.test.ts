@@ -255,6 +255,44 @@ describe('validation of VMs: refusals', () => {
     });
   }
 
+  const SMALL = [kindOf(2, { physnets: { east: '0' }, rooms: { 0: 6, 1: 8 } })];
+  const create = async (
+    facts: Parameters<typeof viewOf>[1],
+    options: Parameters<typeof optionsOf>[0] = {},
+    old?: Template,
+  ) => {
+    const review = createVmValidation({
+      ...optionsOf({ view: viewOf(SMALL, { findNad: () => localnet('east'), ...facts }), ...options }),
+      route: { schedulerName: '' },
+    });
+    const kind = { group: 'kubevirt.io', version: 'v1', kind: 'VirtualMachine' };
+    const before =
+      old === undefined ? {} : ({ operation: 'UPDATE', oldObject: objectOf('VirtualMachine', old) } as const);
+    return review(
+      requestFor(objectOf('VirtualMachine', { networks: [net('east')] }), { kind, operation: 'CREATE', ...before }),
+    );
+  };
+  const TOO_LARGE =
+    /^(plumbline: )?larger than the NUMA nodes of its networks on every node that it can go to: interface east \(physnet east\) is on NUMA node 0, where pods can have 6 CPUs at most, and 9 are asked for$/;
+
+  it('refuse a VM that is larger than the NUMA node of its network on every node, with that reason', async () => {
+    assert.match(denialOf(await create({})).message, TOO_LARGE);
+  });
+
+  it('warn of it only where a node has not reported, where larger nodes may come, and at updates', async () => {
+    for (const answer of [
+      await create({ allReport: () => false }),
+      await create({}, { oversized: 'warn' }),
+      await create({}, {}, {}),
+    ]) {
+      assert.ok(answer.allowed);
+      assert.ok(
+        answer.warnings?.some((text) => TOO_LARGE.test(text)),
+        `${answer.warnings}`,
+      );
+    }
+  });
+
   for (const kind of ['VirtualMachineInstance', 'VirtualMachineInstanceReplicaSet', 'VirtualMachinePool'] as const) {
     it(`hold for a ${kind} as for a VM`, async () => {
       assert.match(denialOf(await validate(shared(2, '0:1:2'), undefined, kind)).message, /entries for 3 vCPUs/);

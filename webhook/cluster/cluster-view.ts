@@ -29,6 +29,8 @@ export interface ClusterView {
   networkContext(): NetworkContext;
   /** The kinds of the reporting nodes that a spec can go to, each once. */
   candidates(spec: SelectingSpec): readonly NodeKind[];
+  /** Whether all of KubeVirt's nodes that a spec can go to report; what others are is not known. */
+  allReport(spec: SelectingSpec): boolean;
   /** The kinds of all reporting nodes. */
   nodeKinds(): readonly NodeKind[];
   /** The physnets and tunnels that nodes report. */
@@ -74,6 +76,7 @@ export function createClusterView(configured: ConfiguredContext, options: Cluste
     },
     networkContext: context.current,
     candidates: nodes.candidates,
+    allReport: nodes.allReport,
     nodeKinds: nodes.kinds,
     reportedNetworks: nodes.reportedNetworks,
     maskHosts: nodes.maskHosts,

@@ -6,6 +6,7 @@ import { createHost, type Host, MAX_CELL_ID } from '../../model/host.ts';
 import type { NodeKind } from '../../model/launcher/node-kind.ts';
 import { physnetResource, TUNNEL_RESOURCE } from '../../model/names.ts';
 import type { MaskHost } from '../../model/placement/mask-fit.ts';
+import { roomsOf } from '../../model/placement/network-reach.ts';
 import { faultOfError, type ReportFault } from '../../model/report/check.ts';
 
 /** The part of a report that kinds are read from. Assignments, which are most of it, are not looked at. */
@@ -14,6 +15,7 @@ const kindStatus = nodeTopologyStatus.pick({
   cores: true,
   reserved: true,
   cpuManager: true,
+  topologyManager: true,
   physnets: true,
   tunnel: true,
 });
@@ -74,11 +76,11 @@ export function createKindReader(): KindReader {
 }
 
 /** Of bounded length whatever the report is. */
-function digest({ cells, cores, reserved, cpuManager, physnets, tunnel }: KindStatus): string {
+function digest({ cells, cores, reserved, cpuManager, topologyManager, physnets, tunnel }: KindStatus): string {
   const { policy, options } = cpuManager;
   const full = options?.['full-pcpus-only'];
   return createHash('sha256')
-    .update(JSON.stringify([cells, cores, reserved, policy, full, physnets, tunnel]))
+    .update(JSON.stringify([cells, cores, reserved, policy, full, topologyManager?.policy, physnets, tunnel]))
     .digest('base64');
 }
 
@@ -86,19 +88,26 @@ function readStatus(status: KindStatus): ReadReport {
   try {
     const host = createHost(status);
     const { online, threadsPerCore } = host;
-    const usable = online.minus(CpuSet.parse(status.reserved));
-    const kind = status.cpuManager.policy === 'static' ? kindOf(status, threadsPerCore) : undefined;
-    return { kind, host: { online, threadsPerCore }, maskHost: { online, usable } };
+    const reserved = CpuSet.parse(status.reserved);
+    const kind = status.cpuManager.policy === 'static' ? kindOf(status, host, reserved) : undefined;
+    return { kind, host: { online, threadsPerCore }, maskHost: { online, usable: online.minus(reserved) } };
   } catch (error) {
     return faultOfError(error);
   }
 }
 
-function kindOf({ cpuManager, physnets = [], tunnel }: KindStatus, threadsPerCore: number): NodeKind {
+function kindOf(
+  { cpuManager, topologyManager, physnets = [], tunnel }: KindStatus,
+  host: Host,
+  reserved: CpuSet,
+): NodeKind {
   for (const { name } of physnets) physnetResource(name);
+  const fullPcpusOnly = cpuManager.options?.['full-pcpus-only'] === 'true';
   return Object.freeze({
-    threadsPerCore,
-    fullPcpusOnly: cpuManager.options?.['full-pcpus-only'] === 'true',
+    threadsPerCore: host.threadsPerCore,
+    fullPcpusOnly,
+    rooms: roomsOf(host, reserved, fullPcpusOnly),
+    alignment: topologyManager?.policy ?? '',
     networks: {
       physnets: new Map(physnets.map((one) => [one.name, CpuSet.parse(one.cells, MAX_CELL_ID)])),
       tunnel: tunnel && CpuSet.parse(tunnel.cells, MAX_CELL_ID),

@@ -27,6 +27,8 @@ export interface NodeCache {
   readonly synced: boolean;
   /** The kinds of the reporting nodes that a spec can go to, each once. */
   candidates(spec: SelectingSpec): readonly NodeKind[];
+  /** Whether all of KubeVirt's nodes that a spec can go to report. A quarantined report counts as none. */
+  allReport(spec: SelectingSpec): boolean;
   /** The kinds of all reporting nodes. */
   kinds(): readonly NodeKind[];
   reportedNetworks(): ReportedNetworks;
@@ -39,6 +41,8 @@ export interface NodeCacheOptions extends CacheOptions {
   readonly onQuarantined: (faults: ReadonlyMap<string, ReportFault>) => void;
 }
 
+/** KubeVirt's label of nodes that take VMs. */
+const SCHEDULABLE = 'kubevirt.io/schedulable';
 /** Selections remembered between two changes of the nodes, and characters of one: pods choose them. */
 const REMEMBERED = 500;
 const LONGEST_KEY = 4096;
@@ -147,6 +151,12 @@ export function createNodeCache({ client, log, now, onQuarantined }: NodeCacheOp
       if (chosen.size >= REMEMBERED) chosen.clear();
       if (key.length <= LONGEST_KEY) chosen.set(key, [...kinds]);
       return [...kinds];
+    },
+    allReport(spec) {
+      const { maskHosts: heard } = current();
+      return [...nodes.items].every(
+        ([name, { labels }]) => heard.has(name) || labelIn(labels, SCHEDULABLE) !== 'true' || !selects(spec, name),
+      );
     },
     kinds: () => (all ??= [...new Set(current().kinds.values())]),
     reportedNetworks: () => (networks ??= networksOf(current().kinds.values())),

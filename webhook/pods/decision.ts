@@ -69,13 +69,11 @@ export function decisionText(text: DecisionText): string | undefined {
 }
 
 /**
- * The text of the placement annotation, which the extender reads; undefined where there is nothing to wish for. Whether
- * the guest spans NUMA nodes matters to networks only.
+ * The text of the placement annotation, which the extender reads; undefined where no network matters.
  * @param required device resources of the networks that the pod is held to
  */
 export function placementText(wishes: PlacementWishes, required: readonly string[]): string | undefined {
-  const { preferred, spansCells } = wishes;
-  return preferred.length > 0 || (spansCells && required.length > 0) ? formatWishes(wishes) : undefined;
+  return wishes.preferred.length > 0 || required.length > 0 ? formatWishes(wishes) : undefined;
 }
 
 export function inWords({ key, operator, values }: NodeRequirement): string {

@@ -12,11 +12,11 @@ import { recognizeLauncher } from '../../model/launcher/recognize.ts';
 import { COMPUTE } from '../../model/launcher/shapes.ts';
 import { beforeSmtAffinity, smtAffinity } from '../../model/launcher/smt-affinity.ts';
 import { DECISION_ANNOTATION, PLACEMENT_ANNOTATION } from '../../model/names.ts';
-import { apartFinding } from '../../model/networks/common-cell.ts';
 import type { ClusterView } from '../cluster/cluster-view.ts';
 import { decisionText, inWords, type PodDecision, placementText, type Refusal, sorted, type Told } from './decision.ts';
 import type { FetchNad } from './nad-fetch.ts';
 import { type OwnerNetworks, ownerNetworks } from './networks.ts';
+import { type OversizedPolicy, reachOf } from './oversized.ts';
 import { reservedRequest } from './reserved.ts';
 
 export interface DecideOptions {
@@ -25,6 +25,7 @@ export interface DecideOptions {
   /** The feature gate FullPCPUsOnly. */
   readonly gate: boolean;
   readonly policy: AlignmentPolicy;
+  readonly oversized: OversizedPolicy;
 }
 
 export interface Launcher {
@@ -51,8 +52,8 @@ export async function decideLauncher(launcher: Launcher, options: DecideOptions)
   const nodes = isAnsweredFor(alignment)
     ? smtAffinity({ cpus: exclusiveAmounts(pod, compute, cpus), candidates, reported: view.nodeKinds() })
     : undefined;
-  const located = candidates.map((kind) => kind.networks);
-  const apart = exclusive ? apartFinding(networks.held, located) : undefined;
+  const spansCells = vmi.spec.domain.cpu?.numa?.guestMappingPassthrough !== undefined;
+  const reach = reachOf(networks.held, { cpus: lastingAmount(pod, compute, cpus), spansCells }, free, options);
   const { notes, others } = sorted(alignment.warnings);
   return {
     change: {
@@ -76,9 +77,10 @@ export async function decideLauncher(launcher: Launcher, options: DecideOptions)
     warnings: [
       ...others.filter((finding) => !isRefusal(finding)).map(({ message }) => message),
       ...networks.warnings,
-      ...(apart === undefined ? [] : [apart]),
+      ...reach.warnings,
     ],
     refusals: [
+      ...(reach.refusal === undefined ? [] : [{ code: 422, message: reach.refusal }]),
       ...others.filter(isRefusal).map(({ message }): Refusal => ({ code: 422, message })),
       ...foreignRequests(pod, compute, networks.mayHave),
       ...againstMask(launcher, exclusive),
@@ -124,7 +126,11 @@ function annotationsFor({ vmi }: Launcher, { alignment, cpus, networks, nodes }:
       nodes,
     }),
     [PLACEMENT_ANNOTATION]: placementText(
-      { preferred: networks.preferred, spansCells: numa?.guestMappingPassthrough !== undefined },
+      {
+        preferred: networks.preferred,
+        spansCells: numa?.guestMappingPassthrough !== undefined,
+        interfaces: networks.interfaces,
+      },
       networks.resources,
     ),
   };
@@ -166,6 +172,12 @@ function currentCpus(pod: Pod, compute: number): number {
 
 function exclusiveAmounts(pod: Pod, compute: number, cpus: number): number[] {
   return integralContainers(pod).map((one) => (one.list === 'containers' && one.index === compute ? cpus : one.cpus));
+}
+
+/** At the least: sidecars, which are init containers, are left out. */
+function lastingAmount(pod: Pod, compute: number, cpus: number): number {
+  const apps = integralContainers(pod).filter(({ list }) => list === 'containers');
+  return apps.reduce((sum, one) => sum + (one.index === compute ? cpus : one.cpus), 0);
 }
 
 function foreignRequests(pod: Pod, compute: number, mayHave: readonly string[]): readonly Refusal[] {

@@ -5,7 +5,13 @@ import { type NetworkRef, parseRef, refText } from '../../model/networks/attachm
 import { interfacesOf } from '../../model/networks/interfaces.ts';
 import type { NadFacts } from '../../model/networks/nad.ts';
 import { type Resolution, type ResolvedNetwork, resolveNetworks } from '../../model/networks/resolve.ts';
-import { EVERY_NETWORK, preferredResources, requiredResources } from '../../model/networks/resources.ts';
+import {
+  EVERY_NETWORK,
+  interfaceResources,
+  preferredResources,
+  requiredResources,
+} from '../../model/networks/resources.ts';
+import { interfacesBy } from '../../model/placement/wishes.ts';
 import type { ClusterView } from '../cluster/cluster-view.ts';
 import type { FetchNad } from './nad-fetch.ts';
 
@@ -28,6 +34,8 @@ export interface OwnerNetworks {
   readonly mayHave: readonly string[];
   /** Resources of the networks that it would rather be near, for the extender to score by. */
   readonly preferred: readonly string[];
+  /** The names of the interfaces by such a resource, for the extender's messages. */
+  readonly interfaces: Readonly<Record<string, string>>;
   readonly warnings: readonly string[];
 }
 
@@ -76,9 +84,12 @@ export async function ownerNetworks(
     resources: required.resources,
     mayHave: requiredResources(resolution.networks, EVERY_NETWORK, exclusive).resources,
     preferred: exclusive ? preferredResources(resolution.networks) : [],
+    interfaces: interfacesBy(exclusive ? interfaceResources([...required.held, ...preferredOf(resolution)]) : []),
     warnings,
   };
 }
+
+const preferredOf = ({ networks }: Resolution) => networks.filter(({ affinity }) => affinity === 'preferred');
 
 function doubtfulRefs({ networks, missing }: Resolution, isReported: (physnet: string) => boolean): NetworkRef[] {
   const unknown = networks.filter(

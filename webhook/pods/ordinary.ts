@@ -3,10 +3,10 @@ import { threadCounts } from '../../model/launcher/node-kind.ts';
 import { decideOrdinary, type OrdinaryAlignment } from '../../model/launcher/ordinary.ts';
 import { beforeSmtAffinity, smtAffinity } from '../../model/launcher/smt-affinity.ts';
 import { DECISION_ANNOTATION, PLACED_RESOURCE, PLACEMENT_ANNOTATION } from '../../model/names.ts';
-import { apartFinding } from '../../model/networks/common-cell.ts';
 import { decisionText, type PodDecision, placementText, type Refusal, sorted } from './decision.ts';
 import type { DecideOptions } from './launcher.ts';
 import { ownerNetworks } from './networks.ts';
+import { reachOf } from './oversized.ts';
 import type { ContainerChange } from './patch.ts';
 import { reservedRequest } from './reserved.ts';
 
@@ -19,9 +19,11 @@ import { reservedRequest } from './reserved.ts';
 export async function decideOrdinaryPod(
   pod: Pod,
   namespace: string,
-  { view, fetchNad, policy }: DecideOptions,
+  options: DecideOptions,
 ): Promise<PodDecision | undefined> {
-  const candidates = view.candidates(beforeSmtAffinity(pod.spec));
+  const { view, fetchNad, policy } = options;
+  const free = beforeSmtAffinity(pod.spec);
+  const candidates = view.candidates(free);
   const alignment = decideOrdinary(pod, threadCounts(candidates), policy);
   if (alignment === undefined) return undefined;
   const { containers, threadsPerCore, refusals } = alignment;
@@ -48,28 +50,29 @@ export async function decideOrdinaryPod(
     nodes,
   });
   const foreign = reservedRequest(pod, bearer, [PLACED_RESOURCE, ...networks.mayHave]);
-  const apart = exclusive
-    ? apartFinding(
-        networks.held,
-        candidates.map((kind) => kind.networks),
-      )
-    : undefined;
+  const lasting = containers.filter(({ list }) => list === 'containers').reduce((sum, { to }) => sum + to, 0);
+  const guest = { cpus: exclusive ? lasting : 0, spansCells: false };
+  const reach = reachOf(networks.held, guest, free, options);
   const { notes, others } = sorted(alignment.warnings);
   return {
     change: {
       containers: exclusive ? changes : [],
       annotations: {
         [DECISION_ANNOTATION]: text,
-        [PLACEMENT_ANNOTATION]: placementText({ preferred: networks.preferred, spansCells: false }, resources),
+        [PLACEMENT_ANNOTATION]: placementText(
+          { preferred: networks.preferred, spansCells: false, interfaces: networks.interfaces },
+          networks.resources,
+        ),
       },
       nodes,
     },
     // Whoever creates such a pod reads its warnings, and the annotation says the rest: there is nobody else to tell.
     done: [],
     notes,
-    warnings: [...others.map(({ message }) => message), ...networks.warnings, ...(apart === undefined ? [] : [apart])],
+    warnings: [...others.map(({ message }) => message), ...networks.warnings, ...reach.warnings],
     refusals: [
       ...refusals.map(({ message }): Refusal => ({ code: 422, message })),
+      ...(reach.refusal === undefined ? [] : [{ code: 422, message: reach.refusal }]),
       ...(foreign === undefined ? [] : [{ code: 403, message: foreign }]),
     ],
   };

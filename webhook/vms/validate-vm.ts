@@ -6,7 +6,7 @@ import type { DecideOptions } from '../pods/launcher.ts';
 import { type SchedulerRoute, schedulerWarning } from '../pods/scheduling.ts';
 import { type ReadTemplate, readTemplate } from './read-template.ts';
 import { maskWarnings } from './vm-masks.ts';
-import { networkWarnings } from './vm-networks.ts';
+import { reviewNetworks } from './vm-networks.ts';
 
 export interface VmValidationOptions extends DecideOptions {
   readonly route: Pick<SchedulerRoute, 'schedulerName'>;
@@ -56,9 +56,13 @@ async function validate(
     current.path === undefined ? [] : misplacedAnnotations(current.outer, current.metadata, current.path);
   const namespace = request.namespace ?? current.outer.namespace ?? 'default';
   const aboutMask = maskWarnings(current, previous, options.view);
-  const aboutNetworks = await networkWarnings({ namespace, current, previous }, options);
+  const aboutNetworks = await reviewNetworks({ namespace, current, previous }, options);
+  if (aboutNetworks.refusal !== undefined) return refused(422, aboutNetworks.refusal, warnings);
   const aboutScheduler = schedulerWarnings(current, previous, options.route.schedulerName);
-  return { allowed: true, warnings: [...warnings, ...misplaced, ...aboutMask, ...aboutNetworks, ...aboutScheduler] };
+  return {
+    allowed: true,
+    warnings: [...warnings, ...misplaced, ...aboutMask, ...aboutNetworks.warnings, ...aboutScheduler],
+  };
 }
 
 /**

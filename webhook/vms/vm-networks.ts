@@ -1,6 +1,7 @@
-import { apartFinding } from '../../model/networks/common-cell.ts';
+import { launcherCpus } from '../../model/launcher/cpus.ts';
 import type { DecideOptions } from '../pods/launcher.ts';
 import { ownerNetworks } from '../pods/networks.ts';
+import { type Reach, reachOf } from '../pods/oversized.ts';
 import type { ReadTemplate } from './read-template.ts';
 
 export interface VmNetworksRequest {
@@ -13,13 +14,15 @@ export interface VmNetworksRequest {
 /**
  * What is to be said about a VM's networks before it has a launcher. With an instancetype it is not known whether it
  * has exclusive CPUs, on which everything depends: then the VMI is warned about.
+ * An object that is there already is warned about only: controllers write it as well, and must not be stopped.
  * @throws ParseError if an annotation is malformed
  */
-export async function networkWarnings(
+export async function reviewNetworks(
   { namespace, current, previous }: VmNetworksRequest,
-  { view, fetchNad }: DecideOptions,
-): Promise<readonly string[]> {
-  if (current.instancetype) return [];
+  options: DecideOptions,
+): Promise<Reach> {
+  if (current.instancetype) return { warnings: [], refusal: undefined };
+  const { view, fetchNad } = options;
   const exclusive = current.spec.domain.cpu?.dedicatedCpuPlacement === true;
   const { metadata, spec } = current;
   const { networks, held, warnings } = await ownerNetworks(
@@ -27,8 +30,10 @@ export async function networkWarnings(
     view,
     fetchNad,
   );
-  const nodes = view.candidates(spec).map((kind) => kind.networks);
-  const apart = exclusive ? apartFinding(held, nodes) : undefined;
+  const spansCells = spec.domain.cpu?.numa?.guestMappingPassthrough != null;
+  const guest = { cpus: held.length > 0 ? launcherCpus({ metadata, spec }).total : 0, spansCells };
+  const reach = reachOf(held, guest, spec, options);
+  const asWarnings = previous !== undefined && reach.refusal !== undefined ? [reach.refusal] : reach.warnings;
   const before = previous && new Set((previous.spec.networks ?? []).map(({ name }) => name));
   const plugged = networks.filter(
     ({ name, role, affinity, kind }) =>
@@ -37,12 +42,13 @@ export async function networkWarnings(
       affinity === 'required' &&
       (kind === 'physnet' || kind === 'tunnel'),
   );
-  return [
+  const all = [
     ...warnings,
-    ...(apart === undefined ? [] : [apart]),
+    ...asWarnings,
     ...plugged.map(
       ({ name }) =>
         `interface ${name} is plugged into a VM that keeps its CPUs while it runs: its NUMA affinity counts from the next migration or restart`,
     ),
   ];
+  return { warnings: all, refusal: previous === undefined ? reach.refusal : undefined };
 }

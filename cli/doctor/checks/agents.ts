@@ -14,6 +14,7 @@ const CONDITIONS: Readonly<Record<string, string>> = {
   AssignmentsKnown: 'who owns which CPU is not known there; what was known is kept',
   KubeletConfigKnown: 'the kubelet there cannot be foretold exactly',
   NetworksKnown: 'VMs that need a network there cannot be placed',
+  NetworkMapValid: 'what the map corrects on that node is not up to date',
   NetworkMapAgrees: 'the network map wins over what is found; one of them is wrong',
   UplinksUp: 'no new pod of that network comes there',
   NetworksPolledNear: 'its packets cross NUMA nodes',

@@ -16,6 +16,8 @@ function refused(placement: Placement) {
 }
 
 const BUSY_EAST = [{ podUID: 'x', container: 'c', cpus: '2-7' }];
+/** Two CPUs are left on each NUMA node. */
+const NEARLY_FULL = [{ podUID: 'x', container: 'c', cpus: '4-7,10-15' }];
 const passthrough = { spansCells: true };
 
 describe('model/placement: networks', () => {
@@ -43,9 +45,32 @@ describe('model/placement: networks', () => {
       'cannot-split',
     ],
     [
-      'two physnets and a guest that would span, but the CPUs do not',
+      'two physnets and a guest that would span, and is small enough to be put on one NUMA node',
       place(needs('a', 2, [physnet('east'), physnet('west')], passthrough), node()),
+      'may-not-span',
+    ],
+    [
+      'the same where one NUMA node is nearly full and the CPUs would happen to span',
+      place(needs('a', 4, [physnet('east'), physnet('west')], passthrough), node({ assignments: NEARLY_FULL })),
+      'may-not-span',
+    ],
+    [
+      'and under a policy that refuses devices on different NUMA nodes, however large the guest is',
+      place(
+        needs('a', 10, [physnet('east'), physnet('west')], passthrough),
+        node({ topologyManager: { policy: 'restricted' } }),
+      ),
       'cannot-split',
+    ],
+    [
+      'larger than the NUMA node of its network could ever hold',
+      place(needs('a', 8, [physnet('east')]), node()),
+      'larger-than-cells',
+    ],
+    [
+      'the same on a full node: no core that comes free would help',
+      place(needs('a', 8, [physnet('east')]), node({ assignments: BUSY_EAST })),
+      'larger-than-cells',
     ],
     [
       'two physnets and a guest that spans, where the CPUs really do',
@@ -205,6 +230,22 @@ describe('model/placement: scores', () => {
     const near = place(needs('a', 4, [physnet('east', 'preferred')]), node());
     const far = place(needs('a', 4, [physnet('west', 'preferred')]), node());
     assert.ok(score(near) > score(far));
+  });
+
+  it('near a preferred network, then on a node that has it, then without it: whatever else is good of a node', () => {
+    const busy = (cpus: string) => [{ podUID: 'x', container: 'c', cpus }];
+    const loads = [[], busy('8-9'), busy('10-15'), busy('4-7,10-15')];
+    const wish = [physnet('west', 'preferred')];
+    const scores = (cells: string | undefined) =>
+      loads.map((assignments) => {
+        const others = [{ name: 'south', cells: '0' }];
+        const physnets = cells === undefined ? [] : [{ name: 'west', cells }, ...others];
+        return score(place(needs('a', 2, wish), node({ physnets, tunnel: undefined, assignments })));
+      });
+    // The kubelet, which is not asked for any device, gives CPUs of NUMA node 0.
+    const [near, onNode, absent] = [scores('0'), scores('1'), scores(undefined)];
+    assert.ok(Math.min(...near) > Math.max(...onNode), `${near} > ${onNode}`);
+    assert.ok(Math.min(...onNode) > Math.max(...absent), `${onNode} > ${absent}`);
   });
 
   it('NIC-local nodes are kept for VMs that need them', () => {

@@ -102,7 +102,10 @@ describe('the webhook behind a real API server: networks and other webhooks', fu
       });
       assert.deepEqual(devicesOf(pod), []);
       const wishes = JSON.parse(pod.metadata.annotations?.['plumbline.dev/placement'] ?? '{}') as object;
-      assert.deepEqual(wishes, { preferred: ['physnet.plumbline.dev/east'] });
+      assert.deepEqual(wishes, {
+        preferred: ['physnet.plumbline.dev/east'],
+        interfaces: { 'physnet.plumbline.dev/east': 'a' },
+      });
     });
 
     it('a VM on the shared pool gets none', async () => {

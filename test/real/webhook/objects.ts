@@ -126,19 +126,19 @@ interface NodeOptions {
   readonly tunnel?: string;
 }
 
-/** A node of 8 cores in two NUMA nodes, and its agent's report. */
+/** A node of 16 cores in two NUMA nodes, and its agent's report. */
 export async function nodeWith(plane: ControlPlane, name: string, options: NodeOptions): Promise<void> {
   const { threads, labels = {}, physnets = {}, tunnel } = options;
   const topology = { apiVersion: 'plumbline.dev/v1alpha1', kind: 'NodeTopology', metadata: { name } };
   // Without it more than two threads per core of a few nodes would not be believed.
   const arch = { 'kubernetes.io/arch': threads > 2 ? 'ppc64le' : 'amd64' };
   await plane.create({ apiVersion: 'v1', kind: 'Node', metadata: { name, labels: { ...arch, ...labels } } }, topology);
-  const cores = Array.from({ length: 8 }, (_, core) => Array.from({ length: threads }, (__, i) => core * threads + i));
+  const cores = Array.from({ length: 16 }, (_, core) => Array.from({ length: threads }, (__, i) => core * threads + i));
   const cpusOf = (from: number, to: number) => cores.slice(from, to).flat().join(',');
   const status = {
     cells: [
-      { id: 0, cpus: cpusOf(0, 4) },
-      { id: 1, cpus: cpusOf(4, 8) },
+      { id: 0, cpus: cpusOf(0, 8) },
+      { id: 1, cpus: cpusOf(8, 16) },
     ],
     cores: cores.map((ids) => ids.join(',')),
     reserved: '',

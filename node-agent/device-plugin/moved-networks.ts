@@ -1,0 +1,158 @@
+import type * as z from 'zod';
+import type { KubeClient } from '../../kube/client.ts';
+import type { EventRecorder, EventTarget } from '../../kube/events.ts';
+import type { PodResourcesClient } from '../../kube/kubelet-api/pod-resources-client.ts';
+import { pod as podSchema } from '../../kube/resources.ts';
+import { CpuSet } from '../../model/cpu-set.ts';
+import type { Host } from '../../model/host.ts';
+import { recognizeLauncher } from '../../model/launcher/recognize.ts';
+import { PLACEMENT_ANNOTATION, physnetResource, TUNNEL_RESOURCE } from '../../model/names.ts';
+import type { NodeNetworks } from '../../model/networks/common-cell.ts';
+import { parseWishes } from '../../model/placement/wishes.ts';
+import type { Logger } from '../../runtime/log.ts';
+import { Backoff, sleep } from '../../runtime/time.ts';
+import type { Networks } from '../networks/networks.ts';
+import { judgeClaim, networkText } from './claim.ts';
+
+/** Seconds in which the kubelet must say who has which devices, and the API server what a pod is. */
+const ASK = 2;
+
+export interface MovedNetworksDeps {
+  readonly networks: Pick<Networks, 'view' | 'known' | 'subscribe'>;
+  readonly host: () => Promise<Host>;
+  /** Lists the pods' devices; closed when the duty ends. */
+  readonly podResources: () => Pick<PodResourcesClient, 'list' | 'close'>;
+  readonly client: Pick<KubeClient, 'get'>;
+  readonly events: EventRecorder;
+  readonly log: Logger;
+}
+
+/** A network that is elsewhere than it was; gone, where it has no cells. */
+interface Move {
+  readonly resource: string;
+  readonly from: CpuSet;
+  readonly to: CpuSet | undefined;
+}
+
+/** A container with a network's device and CPUs of its own. */
+interface Holder {
+  readonly namespace: string;
+  readonly podName: string;
+  readonly container: string;
+  readonly cpus: CpuSet;
+}
+
+type Pod = z.infer<typeof podSchema>;
+
+/**
+ * Says on running pods, and on the VMIs they belong to, that a network which they are held to has moved away from their
+ * CPUs, or is not on the node any more. The CPUs of a running container cannot follow.
+ */
+export function createMovedNetworks(deps: MovedNetworksDeps) {
+  const { networks, client, events, log } = deps;
+
+  const readPod = async ({ namespace, podName }: Holder, signal: AbortSignal): Promise<Pod | undefined> => {
+    try {
+      return podSchema.parse(
+        await client.get(`/api/v1/namespaces/${namespace}/pods/${podName}`, { signal, timeout: ASK }),
+      );
+    } catch (err) {
+      log.warn({ err, namespace, pod: podName }, 'cannot read a pod whose network moved');
+      return undefined;
+    }
+  };
+
+  const announce = async (move: Move, holder: Holder, host: Host, signal: AbortSignal): Promise<void> => {
+    const claim = {
+      host,
+      resource: move.resource,
+      cells: move.to ?? CpuSet.EMPTY,
+      cpus: holder.cpus,
+      wholeCores: false,
+    };
+    if (move.to !== undefined && judgeClaim({ ...claim, spansCells: false }) === undefined) return;
+    const pod = await readPod(holder, signal);
+    const { spansCells } = parseWishes(pod?.metadata.annotations?.[PLACEMENT_ANNOTATION]);
+    if (move.to !== undefined && judgeClaim({ ...claim, spansCells }) === undefined) return;
+    const { namespace, podName: name, container, cpus } = holder;
+    const message = `container ${container}, which runs on CPUs ${cpus.brief}: ${moveText(move)}; restart or migrate it to have it placed again`;
+    const targets: EventTarget[] = [{ apiVersion: 'v1', kind: 'Pod', namespace, name, uid: pod?.metadata.uid }];
+    const launcher = pod && recognizeLauncher(pod);
+    if (launcher?.kind === 'launcher') {
+      const { vmi } = launcher;
+      targets.push({ apiVersion: 'kubevirt.io/v1', kind: 'VirtualMachineInstance', namespace, ...vmi });
+    }
+    for (const target of targets) events.record(target, { type: 'Warning', reason: 'NetworkMoved', message });
+    log.warn(
+      { namespace, pod: name, container, cpus, network: networkText(move.resource) },
+      'network moved under a running pod',
+    );
+  };
+
+  const tell = async (
+    moves: readonly Move[],
+    podResources: Pick<PodResourcesClient, 'list'>,
+    signal: AbortSignal,
+  ): Promise<void> => {
+    if (moves.length === 0) return;
+    const host = await deps.host();
+    const pods = await podResources.list({ signal, deadlineSeconds: ASK });
+    for (const { namespace, name: podName, containers } of pods) {
+      for (const { name: container, devices, cpuIds } of containers) {
+        const held = moves.filter(({ resource }) => devices.some(({ resourceName }) => resourceName === resource));
+        // A container in the shared pool runs everywhere.
+        if (cpuIds.length === 0) continue;
+        const holder = { namespace, podName, container, cpus: CpuSet.of(cpuIds) };
+        for (const move of held) await announce(move, holder, host, signal);
+      }
+    }
+  };
+
+  return {
+    /** The duty. */
+    async run(signal: AbortSignal): Promise<void> {
+      let wake = () => {};
+      const end = networks.subscribe(() => wake());
+      signal.addEventListener('abort', () => wake(), { once: true });
+      const podResources = deps.podResources();
+      const backoff = new Backoff();
+      let before: NodeNetworks | undefined;
+      try {
+        while (!signal.aborted) {
+          const changed = new Promise<void>((resolve) => (wake = resolve));
+          const now = networks.known ? networks.view().networks : undefined;
+          try {
+            if (now !== undefined && before !== undefined) await tell(movesOf(before, now), podResources, signal);
+            before = now ?? before;
+            backoff.reset();
+            await changed;
+          } catch (err) {
+            if (signal.aborted) break;
+            log.warn({ err }, 'cannot find out whose network moved; retrying');
+            await sleep(backoff.next(), signal).catch(() => undefined);
+          }
+        }
+      } finally {
+        end();
+        podResources.close();
+      }
+    },
+  };
+}
+
+function movesOf(before: NodeNetworks, now: NodeNetworks): Move[] {
+  const moves: Move[] = [];
+  const compare = (resource: string, from: CpuSet | undefined, to: CpuSet | undefined) => {
+    if (from === undefined || (to !== undefined && from.equals(to))) return;
+    moves.push({ resource, from, to });
+  };
+  for (const [name, cells] of before.physnets) compare(physnetResource(name), cells, now.physnets.get(name));
+  compare(TUNNEL_RESOURCE, before.tunnel, now.tunnel);
+  return moves;
+}
+
+function moveText({ resource, from, to }: Move): string {
+  const was = from.isEmpty ? 'no NUMA node in particular' : `NUMA node ${from}`;
+  if (to === undefined) return `${networkText(resource)}, which was on ${was}, is not on this node any more`;
+  return `${networkText(resource)} moved from ${was} to NUMA node ${to}, away from those CPUs`;
+}

@@ -1,0 +1,44 @@
+import assert from 'node:assert/strict';
+import type { DevicePool } from '../../../model/kubelet/devices.ts';
+import { podRequestOf } from '../../../model/kubelet/pod-request.ts';
+import { container, pod, predictable, simpleHost } from './fixtures.ts';
+
+const HINT = 'example.com/near-east';
+/** Never used up, and near NUMA node 0. */
+const POOL: DevicePool = { devices: [{ id: '0', healthy: true, nodes: [0] }], endless: true };
+
+/**
+ * What would become of a preference that is requested as a device: the reason why none is (docs/adr/0051). Should a kubelet
+ * come that is otherwise, these fail, and the decision can be another.
+ */
+describe('model/kubelet: a preference as a device', () => {
+  /** Two NUMA nodes of 8 CPUs, 0-1 reserved, of which the first has two CPUs left. */
+  const admit = (policy: string, version: string, devices: Record<string, string>) => {
+    const kubelet = predictable(simpleHost(2, 8), { topologyManager: { policy }, version });
+    const empty = kubelet.initialState(new Map([[HINT, POOL]]));
+    const filled = kubelet.admit(empty, podRequestOf(pod('first', [container('c', 4)])));
+    assert.ok(filled.admitted);
+    return kubelet.admit(filled.state, podRequestOf(pod('second', [container('c', 4, devices)])));
+  };
+
+  for (const version of ['v1.35.0', 'v1.36.2']) {
+    for (const policy of ['restricted', 'single-numa-node']) {
+      it(`${policy}, ${version}: refuses a pod that it would have taken`, () => {
+        assert.ok(admit(policy, version, {}).admitted);
+        const asked = admit(policy, version, { [HINT]: '1' });
+        assert.ok(!asked.admitted);
+        assert.equal(asked.reason, 'TopologyAffinityError');
+      });
+    }
+
+    it(`best-effort, ${version}: splits a pod that would have been on one NUMA node`, () => {
+      const cells = (answer: ReturnType<typeof admit>) => {
+        assert.ok(answer.admitted);
+        const [first] = answer.containers;
+        return new Set([...(first?.cpus ?? [])].map((cpu) => (cpu < 8 ? 0 : 1))).size;
+      };
+      assert.equal(cells(admit('best-effort', version, {})), 1);
+      assert.equal(cells(admit('best-effort', version, { [HINT]: '1' })), 2);
+    });
+  }
+});

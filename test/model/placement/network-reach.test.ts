@@ -1,0 +1,95 @@
+import assert from 'node:assert/strict';
+import fc from 'fast-check';
+import { place } from '../../../model/placement/place.ts';
+import { judgeHost } from '../../../model/placement/verdict.ts';
+import { needs, node, physnet, REPORT } from './fixtures.ts';
+
+const STATIC = ['cannot-split', 'may-not-span', 'larger-than-cells'];
+const networks = fc.constantFrom<readonly string[]>(
+  ['east'],
+  ['west'],
+  ['east', 'west'],
+  ['east', 'bond'],
+  ['bond'],
+  ['west', 'bond'],
+);
+const policies = fc.constantFrom('none', 'best-effort', 'restricted', 'single-numa-node');
+const versions = fc.constantFrom('v1.35.0', 'v1.36.2');
+
+/** Cores that somebody owns. */
+const loads = fc.subarray(REPORT.cores.slice(1));
+
+describe('model/placement: whether a node can ever bring a pod near its networks', () => {
+  it('the answer is the same on an empty and on a full node, and who is told yes is near all of them', () => {
+    let [spanned, refused] = [0, 0];
+    fc.assert(
+      fc.property(
+        networks,
+        fc.integer({ min: 1, max: 7 }),
+        fc.boolean(),
+        policies,
+        versions,
+        loads,
+        (names, cores, spansCells, policy, kubeletVersion, busy) => {
+          const pod = needs(
+            'a',
+            cores * 2,
+            names.map((name) => physnet(name)),
+            { spansCells },
+          );
+          const make = { kubeletVersion, topologyManager: { policy, scope: 'container' } };
+          const assignments = busy.map((cpus, i) => ({ podUID: `p${i}`, container: 'c', cpus }));
+          const [empty, loaded] = [place(pod, node(make)), place(pod, node({ ...make, assignments }))];
+          const reasonOf = (one: typeof empty) => (one.outcome === 'refused' ? one.refusal.reason : one.outcome);
+          const never = STATIC.includes(reasonOf(empty));
+          assert.equal(STATIC.includes(reasonOf(loaded)), never);
+          if (never) {
+            assert.equal(reasonOf(loaded), reasonOf(empty));
+            refused++;
+          }
+          if (loaded.outcome !== 'admitted') return;
+          const touched = new Set(loaded.cells);
+          const cellOf: Readonly<Record<string, readonly number[]>> = { east: [0], west: [1], bond: [0, 1] };
+          for (const name of names) {
+            const there = cellOf[name] ?? [];
+            const near = spansCells
+              ? there.some((cell) => touched.has(cell))
+              : [...touched].every((c) => there.includes(c));
+            assert.ok(near, `${name}: ${[...touched]}`);
+          }
+          if (spansCells && names.includes('east') && names.includes('west')) spanned++;
+        },
+      ),
+      { numRuns: 2000, seed: 7 },
+    );
+    assert.ok(spanned > 3 && refused > 100, `${spanned} spanned, ${refused} refused`);
+  });
+
+  const texts: [string, ReturnType<typeof judgeHost>, string, RegExp][] = [
+    [
+      'two networks apart',
+      judgeHost(needs('a', 2, [physnet('east'), physnet('west')]), node(), [], 'refuse'),
+      'the kubelet cannot split it over the NUMA nodes of its networks',
+      /^the kubelet cannot split: interface if-east \(physnet east\) is on NUMA node 0, interface if-west \(physnet west\) is on NUMA node 1, which have none in common$/,
+    ],
+    [
+      'a guest with NUMA nodes of its own',
+      judgeHost(needs('a', 8, [physnet('east'), physnet('west')], { spansCells: true }), node(), [], 'refuse'),
+      'the kubelet may not span the NUMA nodes of its networks',
+      /^the kubelet may put all 8 CPUs away from interface if-east .* only with more than 8 CPUs is the guest near all/,
+    ],
+    [
+      'a VM larger than the NUMA node of its network',
+      judgeHost(needs('a', 8, [physnet('east')]), node(), [], 'refuse'),
+      'larger than the NUMA nodes of its networks',
+      /^interface if-east \(physnet east\) is on NUMA node 0, where pods can have 6 CPUs at most, and 8 are asked for$/,
+    ],
+  ];
+  for (const [name, verdict, text, detail] of texts) {
+    it(`says why: ${name}`, () => {
+      assert.ok(!verdict.fits);
+      assert.equal(verdict.text, text);
+      assert.match(verdict.detail, detail);
+    });
+  }
+});
