@@ -4,7 +4,7 @@ import type { Admission, ContainerPlacement } from '../kubelet/admission.ts';
 import type { Kubelet } from '../kubelet/kubelet.ts';
 import { type KubeletState, ownedCpus } from '../kubelet/state.ts';
 import { fitsInEveryOrder } from './every-order.ts';
-import { needsKey, type PlacementHost, type PlacementNeeds } from './needs.ts';
+import { needsKey, type PlacementHost, type PlacementNeeds, sharesOn } from './needs.ts';
 import { cellsTouched, networkVerdict } from './networks.ts';
 import { type Refusal, refusal } from './refusal.ts';
 import { refusedByKubelet } from './refused-by-kubelet.ts';
@@ -107,7 +107,7 @@ export function judge(
 
 /** What no free CPU could mend. */
 function unfitNode(needs: PlacementNeeds, node: PlacementHost, kubelet: Kubelet): Refusal | undefined {
-  if (!needs.request.containers.some(({ cpus }) => cpus > 0)) return undefined;
+  if (sharesOn(needs, node) || !needs.request.containers.some(({ cpus }) => cpus > 0)) return undefined;
   if (!kubelet.cpu) {
     const text = 'the node has the CPU manager policy none, so no container gets CPUs of its own';
     return refusal('no-exclusive-cpus', text, { resource: 'cpus' });

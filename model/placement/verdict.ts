@@ -2,7 +2,7 @@ import type { CpuSet } from '../cpu-set.ts';
 import { misalignedText } from '../kubelet/rejection.ts';
 import { TUNNEL_RESOURCE } from '../names.ts';
 import { countCheck } from './count-check.ts';
-import { cellsOfNetwork, type PlacementHost, type PlacementNeeds } from './needs.ts';
+import { cellsOfNetwork, type PlacementHost, type PlacementNeeds, sharesOn } from './needs.ts';
 import { exclusiveCpus, place } from './place.ts';
 import type { Refusal, RefusalReason } from './refusal.ts';
 import { unfitForWholeCores } from './whole-cores.ts';
@@ -84,6 +84,7 @@ export function judgeHost(
   held: readonly PlacementNeeds[],
   policy: UnpredictablePolicy,
 ): NodeVerdict {
+  if (sharesOn(needs, host)) return UNCHECKED;
   const unfit = unfitShape(needs, host, policy);
   if (unfit) return unfit;
   const placement = place(needs, host, held);
@@ -100,6 +101,7 @@ export function judgeHost(
 
 /** All that can be said of a node whose kubelet is not predicted or whose report is old. */
 export function judgeByCount(needs: PlacementNeeds, host: PlacementHost, held: readonly PlacementNeeds[]): NodeVerdict {
+  if (sharesOn(needs, host)) return UNCHECKED;
   const shortage = countCheck(needs, host, held);
   return shortage ? refusedFor(shortage) : UNCHECKED;
 }
@@ -110,6 +112,7 @@ export function unfitShape(
   host: PlacementHost,
   policy: UnpredictablePolicy,
 ): Refused | undefined {
+  if (sharesOn(needs, host)) return undefined;
   const absent = absentNetwork(needs, host);
   if (absent !== undefined) return refuse('no-such-network', `${absent} is not on the node`);
   const { kubelet } = host;

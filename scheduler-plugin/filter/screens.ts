@@ -1,9 +1,10 @@
 import { coarseNeedOf } from '../../model/placement/coarse.ts';
+import { sharesOn } from '../../model/placement/needs.ts';
 import { type Refused, refuse, type UnpredictablePolicy, unfitShape } from '../../model/placement/verdict.ts';
 import type { Fleet } from '../cluster/fleet.ts';
 import type { NodeShape } from '../cluster/node-shapes.ts';
 import type { PodNeeds } from '../cluster/pod-needs.ts';
-import { candidateKey } from './candidate-order.ts';
+import { candidateKey, LAST_KEY } from './candidate-order.ts';
 
 /** What can be told of every node for pods alike, without an exact prediction. */
 export interface Screen {
@@ -114,8 +115,9 @@ function judgeOf(fleet: Fleet, policy: UnpredictablePolicy, needs: PodNeeds): (i
   return (id) => {
     const shape = fleet.shape(id);
     if (shape === undefined) return LOOK_CLOSER;
-    const { unfit, wastes, short } = screenOf(shape);
+    const { unfit, wastes, short, shares } = screenOf(shape);
     if (unfit) return unfit;
+    if (shares) return LAST_KEY;
     const left = roomFor(id);
     if (left >= 0) return candidateKey(fleet.held(id) > 0, wastes, left);
     return roomFor !== roomAnywhere && roomAnywhere(id) >= 0 ? NOT_NEAR : short;
@@ -124,6 +126,8 @@ function judgeOf(fleet: Fleet, policy: UnpredictablePolicy, needs: PodNeeds): (i
 
 interface ShapeScreen {
   readonly unfit: Refused | undefined;
+  /** The pod would run on shared CPUs, of which nothing is predicted. */
+  readonly shares: boolean;
   /** It has networks that the pod does not need. */
   readonly wastes: boolean;
   readonly short: Refused;
@@ -132,6 +136,7 @@ interface ShapeScreen {
 function screenShape({ empty }: NodeShape, needs: PodNeeds, policy: UnpredictablePolicy): ShapeScreen {
   return {
     unfit: unfitShape(needs, empty, policy),
+    shares: sharesOn(needs, empty),
     wastes: empty.networks.physnets.size > needs.networks.length,
     short: needs.wholeCores || empty.wholeCoresOnly ? TOO_FEW_CORES : TOO_FEW_CPUS,
   };
