@@ -14,7 +14,7 @@ export interface AlignmentRequest {
   readonly pod: PodShape;
   /** As the API server has it: what the pod says of itself is the tenant's word. */
   readonly vmi: VmiShape;
-  /** Threads per core of the nodes the pod can go to; nodes that have not reported are left out. */
+  /** What the kubelets of the nodes the pod can go to ask CPUs to be multiples of: see askedMultiples. */
   readonly candidates: readonly number[];
   /** The feature gate FullPCPUsOnly. */
   readonly gate: boolean;

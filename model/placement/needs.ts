@@ -1,3 +1,4 @@
+import { ANNOTATED_THREADS_PER_CORE } from '../alignment.ts';
 import { CpuSet, unionOf } from '../cpu-set.ts';
 import { type Host, MAX_CELL_ID } from '../host.ts';
 import { assertOnline } from '../host-cores.ts';
@@ -126,6 +127,16 @@ export function alignsOrRefuses({ alignment }: PlacementHost): boolean {
 /** Whether the pod would run on the node's shared CPUs, so that it takes none from anybody there. */
 export function sharesOn({ mayShare }: PlacementNeeds, { sharedOnly }: PlacementHost): boolean {
   return mayShare === true && sharedOnly;
+}
+
+/**
+ * Whether the promise of whole cores holds on a node. It is for cores of two threads, and for larger ones only where the
+ * pod was padded to them, as for kubelets that ask for it: other nodes with larger cores give the pod threads.
+ */
+export function keepsWholeCores({ wholeCores, request }: PlacementNeeds, { host }: PlacementHost): boolean {
+  if (wholeCores !== true) return false;
+  if (host.threadsPerCore <= ANNOTATED_THREADS_PER_CORE) return true;
+  return request.containers.every(({ kind, cpus }) => kind === 'init' || cpus % host.threadsPerCore === 0);
 }
 
 /** Who owns which CPUs of a node, as a report has it. */

@@ -2,7 +2,7 @@ import type { CpuSet } from '../cpu-set.ts';
 import { misalignedText } from '../kubelet/rejection.ts';
 import { TUNNEL_RESOURCE } from '../names.ts';
 import { countCheck } from './count-check.ts';
-import { cellsOfNetwork, type PlacementHost, type PlacementNeeds, sharesOn } from './needs.ts';
+import { cellsOfNetwork, keepsWholeCores, type PlacementHost, type PlacementNeeds, sharesOn } from './needs.ts';
 import { exclusiveCpus, place } from './place.ts';
 import type { Refusal, RefusalReason } from './refusal.ts';
 import { unfitForWholeCores } from './whole-cores.ts';
@@ -122,7 +122,7 @@ export function unfitShape(
   }
   if (!kubelet.cpu) return refuse('no-exclusive-cpus', 'node gives no exclusive CPUs', 'CPU manager policy none');
   const { fullPcpusOnly } = kubelet.cpu.options;
-  const split = needs.wholeCores || fullPcpusOnly ? unfitForWholeCores(host) : undefined;
+  const split = keepsWholeCores(needs, host) || fullPcpusOnly ? unfitForWholeCores(host) : undefined;
   if (split) return refusedFor(split);
   const { cpusPerCore } = kubelet.topology;
   const odd = fullPcpusOnly && needs.request.containers.find(({ cpus }) => cpus % cpusPerCore !== 0);

@@ -1,5 +1,5 @@
 import { coarseNeedOf } from '../../model/placement/coarse.ts';
-import { sharesOn } from '../../model/placement/needs.ts';
+import { keepsWholeCores, type PlacementNeeds, sharesOn } from '../../model/placement/needs.ts';
 import { type Refused, refuse, type UnpredictablePolicy, unfitShape } from '../../model/placement/verdict.ts';
 import type { Fleet } from '../cluster/fleet.ts';
 import type { NodeShape } from '../cluster/node-shapes.ts';
@@ -102,9 +102,8 @@ class KeptScreen implements Screen {
 
 /** Judges a node by its shape, then by its free CPUs. What depends on the shape alone is asked once a shape. */
 function judgeOf(fleet: Fleet, policy: UnpredictablePolicy, needs: PodNeeds): (id: number) => number | Refused {
-  const need = coarseNeedOf(needs);
-  const roomFor = fleet.coarse.fitter(need);
-  const roomAnywhere = need.networks.length === 0 ? roomFor : fleet.coarse.fitter({ ...need, networks: [] });
+  const whole = fittersOf(fleet, needs);
+  const threads = needs.wholeCores ? fittersOf(fleet, { ...needs, wholeCores: false }) : whole;
   const shapes = new WeakMap<NodeShape, ShapeScreen>();
 
   const screenOf = (shape: NodeShape): ShapeScreen => {
@@ -115,19 +114,28 @@ function judgeOf(fleet: Fleet, policy: UnpredictablePolicy, needs: PodNeeds): (i
   return (id) => {
     const shape = fleet.shape(id);
     if (shape === undefined) return LOOK_CLOSER;
-    const { unfit, wastes, short, shares } = screenOf(shape);
+    const { unfit, wastes, short, shares, keepsCores } = screenOf(shape);
     if (unfit) return unfit;
     if (shares) return LAST_KEY;
+    const { roomFor, roomAnywhere } = keepsCores ? whole : threads;
     const left = roomFor(id);
     if (left >= 0) return candidateKey(fleet.held(id) > 0, wastes, left);
     return roomFor !== roomAnywhere && roomAnywhere(id) >= 0 ? NOT_NEAR : short;
   };
 }
 
+function fittersOf({ coarse }: Fleet, needs: PlacementNeeds) {
+  const need = coarseNeedOf(needs);
+  const roomFor = coarse.fitter(need);
+  return { roomFor, roomAnywhere: need.networks.length === 0 ? roomFor : coarse.fitter({ ...need, networks: [] }) };
+}
+
 interface ShapeScreen {
   readonly unfit: Refused | undefined;
   /** The pod would run on shared CPUs, of which nothing is predicted. */
   readonly shares: boolean;
+  /** What was promised of whole cores holds there. */
+  readonly keepsCores: boolean;
   /** It has networks that the pod does not need. */
   readonly wastes: boolean;
   readonly short: Refused;
@@ -137,7 +145,8 @@ function screenShape({ empty }: NodeShape, needs: PodNeeds, policy: Unpredictabl
   return {
     unfit: unfitShape(needs, empty, policy),
     shares: sharesOn(needs, empty),
+    keepsCores: keepsWholeCores(needs, empty),
     wastes: empty.networks.physnets.size > needs.networks.length,
-    short: needs.wholeCores || empty.wholeCoresOnly ? TOO_FEW_CORES : TOO_FEW_CPUS,
+    short: keepsWholeCores(needs, empty) || empty.wholeCoresOnly ? TOO_FEW_CORES : TOO_FEW_CPUS,
   };
 }

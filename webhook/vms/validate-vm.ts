@@ -81,7 +81,7 @@ function schedulerWarnings(current: ReadTemplate, previous: ReadTemplate | undef
 
 /** Everything that a judgement depends on, as text. */
 function judged({ outer, metadata, spec, instancetype }: ReadTemplate): string {
-  const { domain, networks, nodeSelector, affinity, livenessProbe, schedulerName } = spec;
+  const { domain, networks, nodeSelector, affinity, livenessProbe, schedulerName, tolerations } = spec;
   return JSON.stringify([
     outer.annotations,
     metadata.annotations,
@@ -91,6 +91,7 @@ function judged({ outer, metadata, spec, instancetype }: ReadTemplate): string {
     affinity,
     livenessProbe,
     schedulerName,
+    tolerations,
     instancetype,
   ]);
 }
