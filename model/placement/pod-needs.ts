@@ -1,7 +1,7 @@
 import { ANNOTATED_THREADS_PER_CORE, isAligned } from '../alignment.ts';
 import { type PodRequest, podRequestOf } from '../kubelet/pod-request.ts';
 import type { Pod as KubeletPod } from '../kubelet/pod-shape.ts';
-import { wantsFullPcpus } from '../launcher/annotation.ts';
+import { wantsWholeCores } from '../launcher/annotation.ts';
 import { maskWishOf } from '../launcher/mask-wish.ts';
 import { asksForAlignment } from '../launcher/ordinary.ts';
 import { isLauncher } from '../launcher/recognize.ts';
@@ -37,7 +37,7 @@ export function placementNeedsOf(pod: NeedyPod): PlacementNeeds {
     request,
     mask: shared && isLauncher(pod.metadata) ? maskWishOf(pod.metadata) : undefined,
     ...wishes,
-    wholeCores: wantsFullPcpus(pod.metadata) && isPadded(request),
+    wholeCores: wantsWholeCores(pod.metadata) && isPadded(request),
     mayShare: !shared && !asks,
   };
 }
@@ -48,7 +48,7 @@ export function placementNeedsOf(pod: NeedyPod): PlacementNeeds {
  */
 function asksForOwnCpus({ metadata, spec }: NeedyPod): boolean {
   const dedicated = DEDICATED_SELECTORS.some((label) => spec?.nodeSelector?.[label] === 'true');
-  return (isLauncher(metadata) && dedicated) || wantsFullPcpus(metadata) || asksForAlignment(metadata);
+  return (isLauncher(metadata) && dedicated) || wantsWholeCores(metadata) || asksForAlignment(metadata);
 }
 
 /** Some container gets CPUs of its own. */

@@ -5,7 +5,7 @@ import { pod as podSchema } from '../../kube/resources.ts';
 import { ANNOTATED_THREADS_PER_CORE } from '../../model/alignment.ts';
 import type { CpuSet } from '../../model/cpu-set.ts';
 import type { Host } from '../../model/host.ts';
-import { wantsFullPcpus } from '../../model/launcher/annotation.ts';
+import { wantsWholeCores } from '../../model/launcher/annotation.ts';
 import { PLACEMENT_ANNOTATION } from '../../model/names.ts';
 import { parseWishes } from '../../model/placement/wishes.ts';
 import type { Logger } from '../../runtime/log.ts';
@@ -68,7 +68,7 @@ export function createClaims({ client, events, policy, refusals, log, metrics }:
     // Of larger cores, whole ones were promised only to what was padded to them.
     const { threadsPerCore } = host;
     const whole = threadsPerCore <= ANNOTATED_THREADS_PER_CORE || holder.cpus.size % threadsPerCore === 0;
-    const promised = whole && pod !== undefined && wantsFullPcpus(pod.metadata);
+    const promised = whole && pod !== undefined && wantsWholeCores(pod.metadata);
     const wholeCores = wholeCoresOnly || promised;
     // A pod that cannot be read may be one whose guest sees the NUMA nodes that its CPUs span.
     const spansCells = pod === undefined || parseWishes(pod.metadata.annotations?.[PLACEMENT_ANNOTATION]).spansCells;

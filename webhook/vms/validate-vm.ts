@@ -1,4 +1,5 @@
 import { PlumblineError } from '../../model/errors.ts';
+import { rejectionWarning } from '../../model/launcher/rejected-template.ts';
 import { checkTemplate, misplacedAnnotations } from '../../model/launcher/template.ts';
 import { type AdmissionAnswer, type AdmissionRequest, type Review, refused } from '../admission-review.ts';
 import { ASKING } from '../pods/decide-pod.ts';
@@ -57,8 +58,11 @@ async function validate(
   const namespace = request.namespace ?? current.outer.namespace ?? 'default';
   const aboutMask = maskWarnings(current, previous, options.view);
   const aboutNetworks = await networkWarnings({ namespace, current, previous }, options);
+  const rejected = rejectionWarning(current, options.view.candidates(current.spec), options);
   const aboutScheduler = schedulerWarnings(current, previous, options.route.schedulerName);
-  return { allowed: true, warnings: [...warnings, ...misplaced, ...aboutMask, ...aboutNetworks, ...aboutScheduler] };
+  const aboutNodes = rejected === undefined ? [] : [rejected];
+  const before = [...warnings, ...misplaced, ...aboutMask];
+  return { allowed: true, warnings: [...before, ...aboutNodes, ...aboutNetworks, ...aboutScheduler] };
 }
 
 /**
