@@ -54,7 +54,7 @@ export function createDecider(options: DeciderOptions): Decider {
   const { config, client, events, decisions, metrics, isActive, mayAnswer, log, now } = options;
   const { dpuLeaseNamespace } = config;
   const active = isActive;
-  const reader = createNeedsReader(config.dpuScope);
+  const reader = createNeedsReader(config.dpuScope, config.dpuExempt);
   const state = new ClusterState(
     {
       improved: (node) => recheck.improved(node),

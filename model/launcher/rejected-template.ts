@@ -1,5 +1,5 @@
 import { isAligned } from '../alignment.ts';
-import { MAX_CPUS } from '../cpu-set.ts';
+import { MAX_CPUS } from '../cpu-ranges.ts';
 import { FULL_PCPUS_ANNOTATION, FULL_PCPUS_ONLY } from '../names.ts';
 import { wantsWholeCores } from './annotation.ts';
 import { launcherCpus } from './cpus.ts';
