@@ -108,10 +108,9 @@ export class Filter {
         continue;
       }
       const shares = this.#fleet.sharesOn(id, needs);
-      if (promised >= wanted && !shares) {
-        if (spread.complete && !needs.mayShare) break;
-        if (!spread.wants(id)) continue;
-      }
+      const enough = promised >= wanted && !shares;
+      if (enough && spread.complete && !needs.mayShare) break;
+      if (enough && !spread.wants(id)) continue;
       const verdict = this.exact(needs, id);
       spread.tried(id, verdict.fits);
       if (verdict.fits) {
