@@ -15,7 +15,11 @@ import {
 } from './calls.ts';
 import { KubeError } from './errors.ts';
 
-export type PatchType = 'application/json-patch+json' | 'application/merge-patch+json' | 'application/apply-patch+yaml';
+export type PatchType =
+  | 'application/json-patch+json'
+  | 'application/merge-patch+json'
+  | 'application/strategic-merge-patch+json'
+  | 'application/apply-patch+yaml';
 
 export interface RequestOptions {
   readonly query?: Readonly<Record<string, string | number | boolean | undefined>>;

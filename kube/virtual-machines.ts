@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { objectMeta, virtualMachineInstance } from './resources.ts';
+import { objectMeta, tolerations, virtualMachineInstance } from './resources.ts';
 
 /** VMIs as they are made, and the kinds that make them, as far as their templates go. */
 
@@ -8,6 +8,7 @@ export const startingSpec = virtualMachineInstance.shape.spec.extend({
   startStrategy: z.string().nullish(),
   schedulerName: z.string().nullish(),
   livenessProbe: z.object({}).nullish(),
+  tolerations,
 });
 export const startingInstance = z.object({ metadata: objectMeta, spec: startingSpec });
 

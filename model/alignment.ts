@@ -27,8 +27,8 @@ export function isAligned(cpus: number, threadsPerCore: number): boolean {
 }
 
 /**
- * The threads per core to align an annotated launcher to: the largest among the candidate nodes, at least 2. Nodes
- * that have not reported yet count for nothing.
+ * The threads per core to align an annotated launcher to: the largest that a candidate node's kubelet asks for, at least
+ * 2. Nodes that have not reported yet count for nothing.
  */
 export function annotatedThreadsPerCore(candidates: Iterable<number>): number {
   let threads = ANNOTATED_THREADS_PER_CORE;

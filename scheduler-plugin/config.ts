@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import { DEFAULT_PROMISE } from '../model/claims/promise-time.ts';
-import { NAMESPACE } from '../model/names.ts';
+import { DPU_EXEMPT_NAMESPACES, NAMESPACE } from '../model/names.ts';
 import { type ConfigDefinition, parseConfig } from '../runtime/config.ts';
 import { LOG_LEVELS } from '../runtime/log.ts';
 import { isLoopback, parseConsoleAddress } from './web-console/address.ts';
@@ -10,6 +10,8 @@ export const SIDECAR = { host: '127.0.0.1', port: 8082 } as const;
 export const SERVICE = { host: '0.0.0.0', port: 9443 } as const;
 
 const LOOPBACK = /^(?:127(?:\.\d{1,3}){3}|::1|localhost)$/;
+/** As of the agent's --gate-exempt. */
+const EXEMPT = /^$|^[a-z0-9][-a-z0-9]{0,62}\*?(?:,[a-z0-9][-a-z0-9]{0,62}\*?){0,127}$/;
 const LEASE = /^[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?\/[a-z0-9](?:[-.a-z0-9]{0,251}[a-z0-9])?$/;
 
 function isLoopbackAddress(text: string): boolean {
@@ -40,6 +42,11 @@ const schema = z.object({
   unpredictable: z.enum(['refuse', 'count-check']).default('count-check'),
   dpuUnknown: z.enum(['ready', 'not-ready']).default('ready'),
   dpuScope: z.enum(['all', 'attached']).default('all'),
+  dpuExempt: z
+    .string()
+    .regex(EXEMPT, 'expected namespaces, separated by commas; one that ends with * stands for all that begin so')
+    .default(DPU_EXEMPT_NAMESPACES.join())
+    .transform((text): readonly string[] => text.split(',').filter((one) => one !== '')),
   dpuLease: z.enum(['own', 'observe']).default('own'),
   dpuLeaseNamespace: z.string().default('ovn-kubernetes'),
   answers: z.coerce.number().int().min(1).max(1000).default(16),
@@ -109,6 +116,10 @@ const definition: ConfigDefinition<typeof schema> = {
     dpuLease: {
       flag: '--dpu-lease <policy>',
       help: 'as the agents have it; observe: OVN-Kubernetes writes the leases, and one renewal alone proves nothing',
+    },
+    dpuExempt: {
+      flag: '--dpu-exempt <namespaces>',
+      help: 'whose pods may go to a node whose DPU is dead, as the agent’s --gate-exempt; `openshift-*` is all that begin so',
     },
     dpuScope: {
       flag: '--dpu-scope <scope>',

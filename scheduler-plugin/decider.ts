@@ -54,7 +54,7 @@ export function createDecider(options: DeciderOptions): Decider {
   const { config, client, events, decisions, metrics, isActive, mayAnswer, log, now } = options;
   const { dpuLeaseNamespace } = config;
   const active = isActive;
-  const reader = createNeedsReader(config.dpuScope);
+  const reader = createNeedsReader(config.dpuScope, config.dpuExempt);
   const state = new ClusterState(
     {
       improved: (node) => recheck.improved(node),
@@ -77,13 +77,17 @@ export function createDecider(options: DeciderOptions): Decider {
     whenUnknown: config.dpuUnknown,
     proof: config.dpuLease === 'own' ? () => 1 : renewalsBeyondRestarts,
     isDpuHost: (node) => isDpuHost(node),
+    uidOf: (node) => cluster.nodes.get(node)?.uid,
     recorded: (node) => cluster.nodes.get(node)?.dpuReady,
     onChange: (node, { ready, state: lease }) => {
       state.setFlag(node, 'dpuDead', !ready);
       writer.look(node);
       if (lease === 'dead') considerAllOn(node);
     },
-    onForgotten: (node) => state.setFlag(node, 'dpuDead', false),
+    onForgotten: (node) => {
+      state.setFlag(node, 'dpuDead', false);
+      writer.look(node);
+    },
     log,
     now,
   });
@@ -95,7 +99,7 @@ export function createDecider(options: DeciderOptions): Decider {
   const fed = { dpuLeaseNamespace, dpuLeaseChanged, pinningReported };
   const cluster = createCluster({ client, state, reader, ...fed, log, now });
   const { nodes } = cluster;
-  const writer = createNodeWriter({ client, fleet, nodes, dpu: dpuHealth.verdict, active, log });
+  const writer = createNodeWriter({ client, fleet, nodes, dpuHealth, active, log });
   const recheck = createRecheck({
     wouldFit: (needs, node) => extender.wouldFit(needs, node),
     active,

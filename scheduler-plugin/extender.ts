@@ -162,7 +162,9 @@ export function createExtender(options: ExtenderOptions): Extender {
       });
       if (needs.exclusive) {
         const places = new Map<string, Place>();
-        for (const answer of outcome.answered) places.set(answer.node, answer);
+        for (const answer of outcome.answered) {
+          if (!fleet.sharesOn(fleet.names.find(answer.node), needs)) places.set(answer.node, answer);
+        }
         const expires = now() + promiseSeconds(waitsToBind(pod), options.claimTimeout);
         ledger.promise({ uid, pod: needs, places, version: pod.metadata.resourceVersion ?? '', expires });
       }

@@ -4,6 +4,7 @@ import { join, relative } from 'node:path';
 import Mocha from 'mocha';
 import { commandLine, exitOnSignals } from './support/command-line.ts';
 import { missingParts } from './support/parts.ts';
+import { notShown, promisesOf } from './support/promises.ts';
 
 const USAGE = `npm test [-- folder or file ...]
 
@@ -28,9 +29,26 @@ const runner = mocha.run((failures) => {
   const { passes = 0, pending = 0, tests = 0 } = runner.stats ?? {};
   for (const line of slowest()) console.log(line);
   for (const line of missingParts()) console.log(line);
+  if (folders.length === 0) for (const line of unshownPromises()) console.log(line);
   console.log(`${passes} passed, ${failures} failed, ${pending} skipped`);
   process.exit(failures > 0 || tests === 0 ? 1 : 0);
 });
+
+/** Full titles of the tests that passed, by file below test/, less `.test.ts`. */
+const passed = new Map<string, string[]>();
+runner.on('pass', (test) => {
+  const file = relative(import.meta.dirname, test.file ?? '').replace(/\.test\.ts$/, '');
+  const titles = passed.get(file) ?? [];
+  titles.push(test.fullTitle());
+  passed.set(file, titles);
+});
+
+/** Promises of docs/conformance.md that this run has not shown, as parts are missing. */
+function unshownPromises(): string[] {
+  return notShown(promisesOf('docs/conformance.md'), passed).map(
+    ({ name, file, title }) => `not shown in this run: promise ${name} of docs/conformance.md (${file}: ${title})`,
+  );
+}
 
 /** Seconds that each file took, with its hooks. */
 const seconds = new Map<string, number>();

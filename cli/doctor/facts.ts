@@ -23,6 +23,8 @@ import {
   type ExtenderState,
   endpointSlice,
   extenderState,
+  type KubeVirt,
+  kubevirt,
   type SchedulerPod,
   schedulerPod,
   type TlsSecret,
@@ -62,6 +64,8 @@ export interface Facts {
     | Read<ExtenderState>
     | { readonly value?: undefined; readonly missing: 'silent'; readonly why: string };
   readonly schedulers: Read<readonly SchedulerPod[]>;
+  /** The objects that configure KubeVirt: one. */
+  readonly kubevirts: Read<readonly KubeVirt[]>;
   readonly nads: Read<readonly NetworkAttachmentDefinition[]>;
   readonly launchers: Read<readonly ExplainedPod[]>;
   /** Events of pods that the extender cannot evict, of the last hour. */
@@ -94,6 +98,7 @@ export async function readFacts(cluster: ClusterAccess, now: number): Promise<Fa
     schedulers: list('/api/v1/namespaces/kube-system/pods', schedulerPod, {
       labelSelector: 'component=kube-scheduler',
     }),
+    kubevirts: list('/apis/kubevirt.io/v1/kubevirts', kubevirt),
     nads: list('/apis/k8s.cni.cncf.io/v1/network-attachment-definitions', networkAttachmentDefinition),
     launchers: list('/api/v1/pods', explainedPod, { labelSelector: 'kubevirt.io=virt-launcher' }),
     cannotEvict: list('/api/v1/events', occurrence, { fieldSelector: 'reason=CannotEvict' }),

@@ -18,6 +18,7 @@ export const webhookConfiguration = z.object({
         }),
         failurePolicy: text,
         reinvocationPolicy: text,
+        matchConditions: z.array(z.object({ expression: z.string() })).nullish(),
         rules: z
           .array(z.object({ resources: z.array(z.string()).nullish(), operations: z.array(z.string()).nullish() }))
           .nullish(),
@@ -74,3 +75,16 @@ export const extenderState = z.object({
   decisions: z.array(z.object({ pod: z.string() })),
 });
 export type ExtenderState = z.infer<typeof extenderState>;
+
+/** The object that configures KubeVirt. */
+export const kubevirt = z.object({
+  metadata: objectMeta,
+  spec: z
+    .object({
+      configuration: z
+        .object({ developerConfiguration: z.object({ featureGates: z.array(z.string()).nullish() }).nullish() })
+        .nullish(),
+    })
+    .nullish(),
+});
+export type KubeVirt = z.infer<typeof kubevirt>;

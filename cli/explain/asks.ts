@@ -1,5 +1,5 @@
 import { briefMask } from '../../model/cpu-mask/mask.ts';
-import { wantsFullPcpus } from '../../model/launcher/annotation.ts';
+import { wantsWholeCores } from '../../model/launcher/annotation.ts';
 import { recognizeLauncher } from '../../model/launcher/recognize.ts';
 import { DECISION_ANNOTATION, MANAGED_RESOURCES, PLACED_RESOURCE } from '../../model/names.ts';
 import { isExclusive, placementNeedsOf } from '../../model/placement/pod-needs.ts';
@@ -50,7 +50,7 @@ export function bypassesOf(pod: ExplainedPod, sidecar?: boolean): Bypass[] {
   const needs = placementNeedsOf(pod);
   const launcher = recognizeLauncher(pod).kind === 'launcher';
   const exclusive = isExclusive(needs);
-  if (launcher && exclusive && wantsFullPcpus(pod.metadata)) {
+  if (launcher && exclusive && wantsWholeCores(pod.metadata)) {
     const decided = pod.metadata.annotations?.[DECISION_ANNOTATION] !== undefined;
     const odd = needs.request.containers.find(({ kind, cpus }) => kind !== 'init' && cpus % 2 !== 0);
     if (!decided || odd) {

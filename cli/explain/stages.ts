@@ -1,4 +1,4 @@
-import { wantsFullPcpus } from '../../model/launcher/annotation.ts';
+import { wantsWholeCores } from '../../model/launcher/annotation.ts';
 import { DPU_READY_CONDITION, FULL_PCPUS_ANNOTATION, FULL_PCPUS_ONLY } from '../../model/names.ts';
 import type { Finding } from './explanation.ts';
 import type { ExplainedNode, ExplainedPod, ExplainedVm, ExplainedVmi, Occurrence } from './objects.ts';
@@ -89,7 +89,7 @@ function smtHelp(pod: ExplainedPod, message: string): string[] {
   if (/not enough free physical CPUs/.test(message)) {
     return ['its cores were given to another pod first: it is tried again', 'if it happens again: plumbline doctor'];
   }
-  if (!wantsFullPcpus(pod.metadata)) {
+  if (!wantsWholeCores(pod.metadata)) {
     return [`annotate the VM’s template with ${FULL_PCPUS_ANNOTATION}: ${FULL_PCPUS_ONLY} and start it anew`];
   }
   return ['start the VM anew once the webhook works (plumbline doctor says what is wrong with it)'];

@@ -1,5 +1,5 @@
 import { alignedCpus, annotatedThreadsPerCore } from '../../model/alignment.ts';
-import { wantsFullPcpus } from '../../model/launcher/annotation.ts';
+import { wantsWholeCores } from '../../model/launcher/annotation.ts';
 import { launcherCpus, launcherNeeds } from '../../model/launcher/cpus.ts';
 import type { VmiShape } from '../../model/launcher/shapes.ts';
 import { physnetResource, TUNNEL_RESOURCE } from '../../model/names.ts';
@@ -35,7 +35,7 @@ export interface DemandRequest {
  */
 export function demandOf({ name, count, vmi, networks, threadsPerCore }: DemandRequest): Demand {
   const given = launcherCpus(vmi).total;
-  const wholeCores = wantsFullPcpus(vmi.metadata) && vmi.spec.domain.cpu?.isolateEmulatorThread === true;
+  const wholeCores = wantsWholeCores(vmi.metadata) && vmi.spec.domain.cpu?.isolateEmulatorThread === true;
   const cpus = wholeCores
     ? alignedCpus(Math.max(given, launcherNeeds(vmi)), annotatedThreadsPerCore(threadsPerCore))
     : given;

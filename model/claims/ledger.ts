@@ -1,8 +1,8 @@
 import { type Claim, type ClaimEnd, isLater, type Place, type PodSight } from './claim.ts';
 
 export interface LedgerOptions<P> {
-  /** Whether a node's report shows the pod: then its CPUs are counted there. */
-  readonly isShown: (node: string, uid: string) => boolean;
+  /** Whether nothing has to be held for the pod on its node: the report shows its CPUs, or it takes none there. */
+  readonly isShown: (node: string, uid: string, pod: P) => boolean;
   /** What is held on a node has changed. */
   readonly onHeld?: (node: string) => void;
   readonly onEnd?: (claim: Claim<P>, end: ClaimEnd) => void;
@@ -143,7 +143,7 @@ export class Ledger<P> {
   #sawBound({ uid, pod, version }: PodSight<P>, node: string): void {
     const before = this.#claims.get(uid);
     this.#bind(uid, node);
-    if (this.#settled.has(uid) || this.#options.isShown(node, uid)) {
+    if (this.#settled.has(uid) || this.#options.isShown(node, uid, pod)) {
       this.#settled.add(uid);
       if (before) this.#end(before, 'shown');
       return;

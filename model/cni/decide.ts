@@ -27,12 +27,13 @@ export interface AddQuestion {
 /** Whether an ADD hangs on the DPU at all. One of which it is not known whether it has a device does. */
 export function dependsOnDpu({ dpu, scope, namespace, exempt, hasDevice }: AddQuestion): boolean {
   if (dpu === undefined) return false;
-  if (namespace !== undefined && exempt.some((one) => isNamed(namespace, one))) return false;
+  if (namespace !== undefined && isExempt(namespace, exempt)) return false;
   return scope === 'all' || hasDevice !== false;
 }
 
-function isNamed(namespace: string, exempt: string): boolean {
-  return exempt.endsWith('*') ? namespace.startsWith(exempt.slice(0, -1)) : namespace === exempt;
+/** Whether a namespace is one of those named; a name that ends with `*` stands for all that begin so. */
+export function isExempt(namespace: string, exempt: readonly string[]): boolean {
+  return exempt.some((one) => (one.endsWith('*') ? namespace.startsWith(one.slice(0, -1)) : namespace === one));
 }
 
 /** Why an ADD must not go on, or undefined. */

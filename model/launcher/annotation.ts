@@ -1,5 +1,6 @@
 import { quote } from '../errors.ts';
 import { FULL_PCPUS_ANNOTATION, FULL_PCPUS_ONLY } from '../names.ts';
+import { EVEN_PARITY_ANNOTATION } from './cpus.ts';
 import type { GuestCpu, MetaShape } from './shapes.ts';
 
 /** Something the user should hear about a launcher's CPUs. The code is stable; the message is one sentence or two. */
@@ -21,9 +22,14 @@ export type LauncherFindingCode =
   | 'no-exclusive-cpus'
   | 'pod-level-resources';
 
-/** Whether the annotation asks for whole cores. */
-export function wantsFullPcpus(meta: MetaShape): boolean {
-  return meta.annotations?.[FULL_PCPUS_ANNOTATION] === FULL_PCPUS_ONLY;
+/**
+ * Whether a VM asks for whole cores: by the annotation, or by KubeVirt's own, which KubeVirt puts on every VMI with
+ * isolateEmulatorThread where AlignCPUs is on. An even number is all that KubeVirt makes of that one.
+ */
+export function wantsWholeCores({ annotations }: MetaShape): boolean {
+  return (
+    annotations?.[FULL_PCPUS_ANNOTATION] === FULL_PCPUS_ONLY || annotations?.[EVEN_PARITY_ANNOTATION] !== undefined
+  );
 }
 
 /**

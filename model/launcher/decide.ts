@@ -1,7 +1,7 @@
 import { alignedCpus, annotatedThreadsPerCore, isAligned } from '../alignment.ts';
 import { MAX_CPUS } from '../cpu-ranges.ts';
 import { wholeCpus } from './amounts.ts';
-import { annotationFindings, type LauncherFinding, wantsFullPcpus } from './annotation.ts';
+import { annotationFindings, type LauncherFinding, wantsWholeCores } from './annotation.ts';
 import { hasPodLevelResources, integralContainers, isEqualRequestAndLimit, requestOf } from './containers.ts';
 import { launcherCpus, launcherNeeds } from './cpus.ts';
 import { mixedFinding, obstacleFindings } from './ordinary.ts';
@@ -14,7 +14,7 @@ export interface AlignmentRequest {
   readonly pod: PodShape;
   /** As the API server has it: what the pod says of itself is the tenant's word. */
   readonly vmi: VmiShape;
-  /** Threads per core of the nodes the pod can go to; nodes that have not reported are left out. */
+  /** What the kubelets of the nodes the pod can go to ask CPUs to be multiples of: see askedMultiples. */
   readonly candidates: readonly number[];
   /** The feature gate FullPCPUsOnly. */
   readonly gate: boolean;
@@ -62,7 +62,7 @@ export function decideAlignment(request: AlignmentRequest): Alignment {
   const { pod, vmi, gate, policy = 'annotated' } = request;
   const recognized = recognizeLauncher(pod);
   if (recognized.kind === 'other') return none('not-a-launcher');
-  const wanted = wantsFullPcpus(pod.metadata);
+  const wanted = wantsWholeCores(pod.metadata);
   const found = annotationFindings(pod.metadata, vmi.spec.domain.cpu ?? {}, gate);
   if (policy === 'annotated' && !wanted) return none('not-annotated', found);
   if (!gate) return none('gate-off', found);

@@ -8,7 +8,13 @@ export interface NodeKind extends NodeReach {
   readonly fullPcpusOnly: boolean;
 }
 
-/** The numbers of threads per core among nodes, each once, ascending. */
-export function threadCounts(kinds: Iterable<NodeKind>): readonly number[] {
-  return [...new Set([...kinds].map(({ threadsPerCore }) => threadsPerCore))].sort((a, b) => a - b);
+/**
+ * What CPUs have to be a multiple of on some of the nodes, ascending: threads per core where the kubelet gives whole cores
+ * only. Nodes whose kubelets do not ask for whole cores take any number, so they come to 1, and only where no other asks.
+ * Empty: no node has reported.
+ */
+export function askedMultiples(kinds: readonly NodeKind[]): readonly number[] {
+  const asking = kinds.filter(({ fullPcpusOnly }) => fullPcpusOnly).map(({ threadsPerCore }) => threadsPerCore);
+  if (asking.length === 0) return kinds.length === 0 ? [] : [1];
+  return [...new Set(asking)].sort((a, b) => a - b);
 }

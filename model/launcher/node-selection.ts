@@ -1,3 +1,5 @@
+import type { Toleration } from './taints.ts';
+
 /** One requirement on a node's labels (matchExpressions) or on its name (matchFields). */
 export interface NodeRequirement {
   readonly key: string;
@@ -14,6 +16,7 @@ export interface NodeTerm {
 
 /** What is read of a pod's or a VMI's spec to tell which nodes it can go to. */
 export interface SelectingSpec {
+  readonly tolerations?: readonly Toleration[] | null | undefined;
   readonly nodeSelector?: Readonly<Record<string, string>> | null | undefined;
   readonly affinity?:
     | {
@@ -44,8 +47,8 @@ export function requiredTerms(spec: SelectingSpec): readonly NodeTerm[] | undefi
 }
 
 /**
- * Whether a spec's nodeSelector and required node affinity let it go to a node. Taints, cordons and room are not asked:
- * they pass, and what is decided from this must still hold then.
+ * Whether a spec's nodeSelector and required node affinity let it go to a node. Taints (see taints.ts) and room are not
+ * looked at.
  * Source: k8s.io/component-helpers/scheduling/corev1/nodeaffinity.
  */
 export function selectsNode(spec: SelectingSpec, node: SelectableNode): boolean {
@@ -55,7 +58,7 @@ export function selectsNode(spec: SelectingSpec, node: SelectableNode): boolean 
 
 /** Equal for specs that select the same nodes by the same words. */
 export function selectionKey(spec: SelectingSpec): string {
-  return JSON.stringify([spec.nodeSelector ?? {}, requiredTerms(spec)]);
+  return JSON.stringify([spec.nodeSelector ?? {}, requiredTerms(spec), spec.tolerations ?? []]);
 }
 
 function matchesTerm({ matchExpressions, matchFields }: NodeTerm, node: SelectableNode): boolean {

@@ -86,6 +86,6 @@ export function obstacleFindings(pod: PodShape, what: string): readonly Launcher
 export function mixedFinding(candidates: readonly number[], threadsPerCore: number): readonly LauncherFinding[] {
   const kinds = [...new Set(candidates)].sort((a, b) => a - b);
   if (kinds.length < 2) return [];
-  const message = `the nodes this pod can go to have ${kinds.join(' and ')} threads per core; it is aligned to ${threadsPerCore}`;
+  const message = `the full-pcpus-only nodes this pod can go to have ${kinds.join(' and ')} threads per core; it is aligned to ${threadsPerCore}`;
   return [{ code: 'mixed-candidates', message }];
 }

@@ -63,25 +63,54 @@ function isSame(a: NodeRequirement, b: NodeRequirement): boolean {
 
 /**
  * The spec without such requirements: what the pod could go to before they were put in. Asking with it makes every pass
- * over a pod see the same candidates.
+ * over a pod see the same candidates. A user's own requirement on these labels stays: ours always come in pairs of terms
+ * that differ in nothing else.
  */
 export function beforeSmtAffinity(spec: SelectingSpec): SelectingSpec {
   const terms = requiredTerms(spec);
-  if (terms === undefined || !terms.some((term) => term.matchExpressions?.some(isOwn))) return spec;
-  const { nodeSelector } = spec;
-  const before = terms.map((term) => ({
-    ...term,
-    matchExpressions: (term.matchExpressions ?? []).filter((one) => !isOwn(one)),
-  }));
+  const before = terms?.map((term) => withoutOwn(term, terms));
+  if (terms === undefined || before === undefined || before.every((term, i) => term === terms[i])) return spec;
+  const { nodeSelector, tolerations } = spec;
   // A term of ours alone stood for "anywhere"; one that was empty before goes on to match nothing.
   const free = before.some((term, i) => isEmpty(term) && !isEmpty(terms[i]!));
-  if (free) return { nodeSelector };
+  if (free) return { nodeSelector, tolerations };
   return {
     nodeSelector,
+    tolerations,
     affinity: { nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: before } } },
   };
 }
 
-function isOwn({ key, operator }: NodeRequirement): boolean {
-  return operator === 'NotIn' && (key === THREADS_PER_CORE_LABEL || key === FULL_PCPUS_LABEL);
+/** The term before one of the alternatives was put into it; itself where none was. */
+function withoutOwn(term: NodeTerm, terms: readonly NodeTerm[]): NodeTerm {
+  const all = term.matchExpressions ?? [];
+  const at = all.findIndex((one, i) => isOwn(one) && hasSibling(term, i, terms));
+  return at < 0 ? term : { ...term, matchExpressions: without(all, at) };
+}
+
+/** Whether another term is the same but for the other alternative in the place of this requirement. */
+function hasSibling(term: NodeTerm, at: number, terms: readonly NodeTerm[]): boolean {
+  const all = term.matchExpressions ?? [];
+  const rest = termText({ ...term, matchExpressions: without(all, at) });
+  return terms.some((other) =>
+    (other.matchExpressions ?? []).some(
+      (one, i, others) =>
+        isOwn(one) && one.key !== all[at]?.key && termText({ ...other, matchExpressions: without(others, i) }) === rest,
+    ),
+  );
+}
+
+function without(all: readonly NodeRequirement[], at: number): NodeRequirement[] {
+  return all.filter((_, i) => i !== at);
+}
+
+function termText({ matchExpressions, matchFields }: NodeTerm): string {
+  const plain = (list: readonly NodeRequirement[] | null | undefined) =>
+    (list ?? []).map(({ key, operator, values }) => [key, operator, values ?? []]);
+  return JSON.stringify([plain(matchExpressions), plain(matchFields)]);
+}
+
+function isOwn({ key, operator, values }: NodeRequirement): boolean {
+  if (operator !== 'NotIn') return false;
+  return key === THREADS_PER_CORE_LABEL || (key === FULL_PCPUS_LABEL && (values ?? []).join() === 'true');
 }

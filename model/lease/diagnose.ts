@@ -1,5 +1,6 @@
 import { few } from '../brief.ts';
 import type { DpuConnection } from '../cni/connection-status.ts';
+import { isReleased } from './released.ts';
 import { parseMicroTime } from './renew-time.ts';
 import { type LeaseFault, type LeaseShape, repairLease } from './repair.ts';
 import { LEAST_LEASE_SECONDS, leaseSeconds, MOST_LEASE_SECONDS } from './timing.ts';
@@ -58,7 +59,8 @@ export function diagnoseDpu(lease: string, { node, uid, dpuHost, looks, waiting 
   const last = looks.at(-1);
   const problems =
     last === undefined ? withoutLease(lease, dpuHost) : ofLease(lease, { node, uid, last, looks, writers, renewals });
-  return { node, renewals, writers, problems: [...problems, ...ofPods(waiting)], notes: skew(last) };
+  const off = isReleased(last?.lease.spec) ? ['its host has turned the health check off'] : [];
+  return { node, renewals, writers, problems: [...problems, ...ofPods(waiting)], notes: [...off, ...skew(last)] };
 }
 
 function withoutLease(lease: string, dpuHost: boolean): string[] {
@@ -78,6 +80,7 @@ interface Seen {
 function ofLease(name: string, { node, uid, last, looks, writers, renewals }: Seen): string[] {
   const problems: string[] = [];
   const duration = leaseSeconds(last.lease.spec?.leaseDurationSeconds);
+  const released = isReleased(last.lease.spec);
   if (writers.length > 1) {
     problems.push(
       `lease ${name} has ${writers.length} writers, ${few(writers, NAMED, LONGEST_WRITER).join(' and ')}: one of them can hide that the other’s DPU is dead; ` +
@@ -88,11 +91,11 @@ function ofLease(name: string, { node, uid, last, looks, writers, renewals }: Se
     problems.push(`lease ${name} is there and node ${node} is not; delete the lease`);
   } else {
     const repair = repairLease(last.lease, { nodeName: node, nodeUid: uid, duration });
-    const faults = repair.kind === 'repair' ? repair.faults : [];
+    const faults = repair.kind === 'repair' && !released ? repair.faults : [];
     for (const fault of faults) problems.push(`lease ${name} ${FAULTS[fault]}; the agent on the host puts that right`);
   }
   const watched = (last.at - (looks[0]?.at ?? last.at)) / 1000;
-  if (renewals === 0 && watched >= duration / 2) {
+  if (!released && renewals === 0 && watched >= duration / 2) {
     const since =
       last.renewTime === undefined ? 'has never been renewed' : `was not renewed in ${Math.round(watched)} s`;
     problems.push(`lease ${name} ${since}; check the DPU, its Open vSwitch and the agent on it`);

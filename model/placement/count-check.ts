@@ -1,7 +1,7 @@
 import type { CpuSet } from '../cpu-set.ts';
 import { wholeCoresWithin } from '../host.ts';
 import { lastingCpus, podCpus } from '../kubelet/pod-request.ts';
-import { cellsOfNetwork, networkText, type PlacementHost, type PlacementNeeds } from './needs.ts';
+import { cellsOfNetwork, keepsWholeCores, networkText, type PlacementHost, type PlacementNeeds } from './needs.ts';
 import { cpusOfCells } from './networks.ts';
 import { type Refusal, refusal } from './refusal.ts';
 
@@ -22,7 +22,7 @@ export function countCheck(
   const promised = held
     .filter(({ request }) => !node.shown.has(request.uid) && request.uid !== needs.request.uid)
     .reduce((sum, { request }) => sum + podCpus(request), 0);
-  const wholeCores = needs.wholeCores || node.wholeCoresOnly;
+  const wholeCores = keepsWholeCores(needs, node) || node.wholeCoresOnly;
   const countIn = (cpus: CpuSet) => (wholeCores ? wholeCoresWithin(node.host, cpus) : cpus).size;
 
   const available = countIn(free) - promised;

@@ -1,3 +1,4 @@
+import { ANNOTATED_THREADS_PER_CORE } from '../alignment.ts';
 import { CpuSet, unionOf } from '../cpu-set.ts';
 import { type Host, MAX_CELL_ID } from '../host.ts';
 import { assertOnline } from '../host-cores.ts';
@@ -34,6 +35,8 @@ export interface PlacementNeeds {
   readonly spansCells?: boolean | undefined;
   /** On which of the node's CPUs the VM wants its vCPUs; only without CPUs of its own. */
   readonly mask?: MaskWish | undefined;
+  /** Whole CPUs that nothing asks to be exclusive: a kubelet that gives no exclusive CPUs runs the pod on shared ones. */
+  readonly mayShare?: boolean | undefined;
   /** What needsKey would make of them, where it is known. */
   readonly key?: string | undefined;
 }
@@ -50,7 +53,7 @@ const keys = new WeakMap<PlacementNeeds, string>();
 export function needsKey(needs: PlacementNeeds): string {
   let key = needs.key ?? keys.get(needs);
   if (key === undefined) {
-    const { request, networks, wholeCores = false, spansCells = false, mask } = needs;
+    const { request, networks, wholeCores = false, spansCells = false, mask, mayShare = false } = needs;
     const containers = request.containers.map(({ kind, cpus, devices, memory }) => [
       kind,
       cpus,
@@ -58,7 +61,7 @@ export function needsKey(needs: PlacementNeeds): string {
       [...memory],
     ]);
     const wanted = networks.map(({ kind, physnet, affinity }) => [kind, physnet, affinity]);
-    key = JSON.stringify([containers, wanted, wholeCores, spansCells, ...(mask ? [wishKey(mask)] : [])]);
+    key = JSON.stringify([containers, wanted, wholeCores, spansCells, mayShare, ...(mask ? [wishKey(mask)] : [])]);
     keys.set(needs, key);
   }
   return key;
@@ -77,6 +80,8 @@ export interface PlacementHost {
   readonly shown: ReadonlySet<string>;
   /** The kubelet gives whole cores only (full-pcpus-only). */
   readonly wholeCoresOnly: boolean;
+  /** The kubelet gives no exclusive CPUs (CPU manager policy `none`). */
+  readonly sharedOnly: boolean;
   /** The topology manager's policy; '' where it is not reported. */
   readonly alignment: string;
   /** CPUs that the virtual switch polls on. */
@@ -101,6 +106,7 @@ export function preparedHost(report: HostReport): PlacementHost {
     owned: unionOf(assignedCpus(report.assignments)),
     shown: new Set(report.assignments.map(({ podUID }) => podUID)),
     wholeCoresOnly: report.cpuManager.options?.['full-pcpus-only'] === 'true',
+    sharedOnly: report.cpuManager.policy === 'none',
     alignment: report.topologyManager?.policy ?? '',
     polled: CpuSet.parse(report.pmdCPUs ?? ''),
     networks: {
@@ -116,6 +122,21 @@ export function preparedHost(report: HostReport): PlacementHost {
  */
 export function alignsOrRefuses({ alignment }: PlacementHost): boolean {
   return alignment === 'restricted' || alignment === 'single-numa-node';
+}
+
+/** Whether the pod would run on the node's shared CPUs, so that it takes none from anybody there. */
+export function sharesOn({ mayShare }: PlacementNeeds, { sharedOnly }: PlacementHost): boolean {
+  return mayShare === true && sharedOnly;
+}
+
+/**
+ * Whether the promise of whole cores holds on a node. It is for cores of two threads, and for larger ones only where the
+ * pod was padded to them, as for kubelets that ask for it: other nodes with larger cores give the pod threads.
+ */
+export function keepsWholeCores({ wholeCores, request }: PlacementNeeds, { host }: PlacementHost): boolean {
+  if (wholeCores !== true) return false;
+  if (host.threadsPerCore <= ANNOTATED_THREADS_PER_CORE) return true;
+  return request.containers.every(({ kind, cpus }) => kind === 'init' || cpus % host.threadsPerCore === 0);
 }
 
 /** Who owns which CPUs of a node, as a report has it. */

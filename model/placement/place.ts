@@ -4,7 +4,7 @@ import type { Admission, ContainerPlacement } from '../kubelet/admission.ts';
 import type { Kubelet } from '../kubelet/kubelet.ts';
 import { type KubeletState, ownedCpus } from '../kubelet/state.ts';
 import { fitsInEveryOrder } from './every-order.ts';
-import { needsKey, type PlacementHost, type PlacementNeeds } from './needs.ts';
+import { keepsWholeCores, needsKey, type PlacementHost, type PlacementNeeds, sharesOn } from './needs.ts';
 import { unfitForNetworks } from './network-reach.ts';
 import { cellsTouched, networkVerdict } from './networks.ts';
 import { type Refusal, refusal } from './refusal.ts';
@@ -97,7 +97,7 @@ export function judge(
     const text = `the kubelet would give CPUs ${polled}, on which the virtual switch polls; reserve them (reservedSystemCPUs)`;
     return refusal('polled-cpus', text, { resource: 'cpus' });
   }
-  const broken = needs.wholeCores ? given.find(({ cpus }) => !isWholeCores(node.host, cpus)) : undefined;
+  const broken = keepsWholeCores(needs, node) ? given.find(({ cpus }) => !isWholeCores(node.host, cpus)) : undefined;
   if (broken) {
     const text = `container ${broken.name} was promised whole cores, but the kubelet would give it CPUs ${broken.cpus}`;
     return refusal('too-few-whole-cores', text, { resource: 'cores' });
@@ -108,12 +108,12 @@ export function judge(
 
 /** What no free CPU could mend. */
 function unfitNode(needs: PlacementNeeds, node: PlacementHost, kubelet: Kubelet): Refusal | undefined {
-  if (!needs.request.containers.some(({ cpus }) => cpus > 0)) return undefined;
+  if (sharesOn(needs, node) || !needs.request.containers.some(({ cpus }) => cpus > 0)) return undefined;
   if (!kubelet.cpu) {
     const text = 'the node has the CPU manager policy none, so no container gets CPUs of its own';
     return refusal('no-exclusive-cpus', text, { resource: 'cpus' });
   }
-  return needs.wholeCores || kubelet.cpu.options.fullPcpusOnly ? unfitForWholeCores(node) : undefined;
+  return keepsWholeCores(needs, node) || kubelet.cpu.options.fullPcpusOnly ? unfitForWholeCores(node) : undefined;
 }
 
 function admitAll(kubelet: Kubelet, state: KubeletState, pods: readonly PlacementNeeds[]) {

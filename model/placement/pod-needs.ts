@@ -1,10 +1,11 @@
 import { ANNOTATED_THREADS_PER_CORE, isAligned } from '../alignment.ts';
 import { type PodRequest, podRequestOf } from '../kubelet/pod-request.ts';
 import type { Pod as KubeletPod } from '../kubelet/pod-shape.ts';
-import { wantsFullPcpus } from '../launcher/annotation.ts';
+import { wantsWholeCores } from '../launcher/annotation.ts';
 import { maskWishOf } from '../launcher/mask-wish.ts';
+import { asksForAlignment } from '../launcher/ordinary.ts';
 import { isLauncher } from '../launcher/recognize.ts';
-import { PLACEMENT_ANNOTATION } from '../names.ts';
+import { PLACED_RESOURCE, PLACEMENT_ANNOTATION } from '../names.ts';
 import type { PlacementNeeds } from './needs.ts';
 import { neededNetworks, parseWishes } from './wishes.ts';
 
@@ -15,7 +16,11 @@ export interface NeedyPod extends KubeletPod {
     readonly labels?: Readonly<Record<string, string>> | undefined;
     readonly annotations?: Readonly<Record<string, string>> | undefined;
   };
+  readonly spec?: KubeletPod['spec'] & { readonly nodeSelector?: Readonly<Record<string, string>> | undefined };
 }
+
+/** KubeVirt selects nodes by one of these for VMs with dedicatedCpuPlacement, by its release, and for no others. */
+const DEDICATED_SELECTORS = ['kubevirt.io/cpumanager', 'cpumanager'];
 
 /**
  * What a pod needs of its node, read from the pod alone: the webhook has put it there.
@@ -26,13 +31,25 @@ export function placementNeedsOf(pod: NeedyPod): PlacementNeeds {
   const devices = request.containers.flatMap((container) => [...container.devices.keys()]);
   const wishes = parseWishes(pod.metadata.annotations?.[PLACEMENT_ANNOTATION]);
   const shared = request.containers.every(({ cpus }) => cpus === 0);
+  const networks = neededNetworks(devices, wishes);
+  const asks = networks.length > 0 || devices.includes(PLACED_RESOURCE) || asksForOwnCpus(pod);
   return {
     request,
     mask: shared && isLauncher(pod.metadata) ? maskWishOf(pod.metadata) : undefined,
-    networks: neededNetworks(devices, wishes),
+    networks,
     spansCells: wishes.spansCells,
-    wholeCores: wantsFullPcpus(pod.metadata) && isPadded(request),
+    wholeCores: wantsWholeCores(pod.metadata) && isPadded(request),
+    mayShare: !shared && !asks,
   };
+}
+
+/**
+ * Whether a pod with whole CPUs is of no use on shared ones: the launcher of a VM with dedicatedCpuPlacement, and a pod
+ * that asks for whole cores. Any other with whole CPUs is Guaranteed for other reasons, and most nodes share CPUs.
+ */
+function asksForOwnCpus({ metadata, spec }: NeedyPod): boolean {
+  const dedicated = DEDICATED_SELECTORS.some((label) => spec?.nodeSelector?.[label] === 'true');
+  return (isLauncher(metadata) && dedicated) || wantsWholeCores(metadata) || asksForAlignment(metadata);
 }
 
 /** Some container gets CPUs of its own. */

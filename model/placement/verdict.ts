@@ -1,7 +1,7 @@
 import type { CpuSet } from '../cpu-set.ts';
 import { misalignedText } from '../kubelet/rejection.ts';
 import { countCheck } from './count-check.ts';
-import { cellsOfNetwork, type PlacementHost, type PlacementNeeds } from './needs.ts';
+import { cellsOfNetwork, keepsWholeCores, type PlacementHost, type PlacementNeeds, sharesOn } from './needs.ts';
 import { unfitForNetworks } from './network-reach.ts';
 import { exclusiveCpus, place } from './place.ts';
 import type { Refusal, RefusalReason } from './refusal.ts';
@@ -84,6 +84,7 @@ export function judgeHost(
   held: readonly PlacementNeeds[],
   policy: UnpredictablePolicy,
 ): NodeVerdict {
+  if (sharesOn(needs, host)) return UNCHECKED;
   const unfit = unfitShape(needs, host, policy);
   if (unfit) return unfit;
   const placement = place(needs, host, held);
@@ -100,6 +101,7 @@ export function judgeHost(
 
 /** All that can be said of a node whose kubelet is not predicted or whose report is old. */
 export function judgeByCount(needs: PlacementNeeds, host: PlacementHost, held: readonly PlacementNeeds[]): NodeVerdict {
+  if (sharesOn(needs, host)) return UNCHECKED;
   const shortage = countCheck(needs, host, held);
   return shortage ? refusedFor(shortage) : UNCHECKED;
 }
@@ -110,6 +112,7 @@ export function unfitShape(
   host: PlacementHost,
   policy: UnpredictablePolicy,
 ): Refused | undefined {
+  if (sharesOn(needs, host)) return undefined;
   const absent = absentNetwork(needs, host);
   if (absent !== undefined) return refuse('no-such-network', `${absent} is not on the node`);
   const unreachable = unfitForNetworks(needs, host);
@@ -121,7 +124,7 @@ export function unfitShape(
   }
   if (!kubelet.cpu) return refuse('no-exclusive-cpus', 'node gives no exclusive CPUs', 'CPU manager policy none');
   const { fullPcpusOnly } = kubelet.cpu.options;
-  const split = needs.wholeCores || fullPcpusOnly ? unfitForWholeCores(host) : undefined;
+  const split = keepsWholeCores(needs, host) || fullPcpusOnly ? unfitForWholeCores(host) : undefined;
   if (split) return refusedFor(split);
   const { cpusPerCore } = kubelet.topology;
   const odd = fullPcpusOnly && needs.request.containers.find(({ cpus }) => cpus % cpusPerCore !== 0);

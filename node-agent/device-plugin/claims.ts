@@ -2,9 +2,11 @@ import type * as z from 'zod';
 import type { KubeClient } from '../../kube/client.ts';
 import type { EventRecorder } from '../../kube/events.ts';
 import { pod as podSchema } from '../../kube/resources.ts';
+import { ANNOTATED_THREADS_PER_CORE } from '../../model/alignment.ts';
 import type { CpuSet } from '../../model/cpu-set.ts';
 import type { Host } from '../../model/host.ts';
-import { FULL_PCPUS_ANNOTATION, FULL_PCPUS_ONLY, PLACEMENT_ANNOTATION } from '../../model/names.ts';
+import { wantsWholeCores } from '../../model/launcher/annotation.ts';
+import { PLACEMENT_ANNOTATION } from '../../model/names.ts';
 import { parseWishes } from '../../model/placement/wishes.ts';
 import type { Logger } from '../../runtime/log.ts';
 import type { AgentMetrics } from '../metrics.ts';
@@ -63,7 +65,10 @@ export function createClaims({ client, events, policy, refusals, log, metrics }:
     const strictest: Claim = { host, resource, cells, cpus: holder.cpus, wholeCores: true, spansCells: false };
     if (judgeClaim(strictest) === undefined) return { refused: undefined, pod: undefined };
     const pod = await readPod(holder, signal);
-    const promised = pod?.metadata.annotations?.[FULL_PCPUS_ANNOTATION] === FULL_PCPUS_ONLY;
+    // Of larger cores, whole ones were promised only to what was padded to them.
+    const { threadsPerCore } = host;
+    const whole = threadsPerCore <= ANNOTATED_THREADS_PER_CORE || holder.cpus.size % threadsPerCore === 0;
+    const promised = whole && pod !== undefined && wantsWholeCores(pod.metadata);
     const wholeCores = wholeCoresOnly || promised;
     // A pod that cannot be read may be one whose guest sees the NUMA nodes that its CPUs span.
     const spansCells = pod === undefined || parseWishes(pod.metadata.annotations?.[PLACEMENT_ANNOTATION]).spansCells;

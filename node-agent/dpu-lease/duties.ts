@@ -11,6 +11,7 @@ import { createDpuLease } from './dpu.ts';
 import { createDpuHostLease } from './dpu-host.ts';
 import { createDpuHealth, type DpuHealth } from './health.ts';
 import { createOvsProbe } from './probe.ts';
+import { createLeaseRelease } from './release.ts';
 import { createTokenRenewal } from './token-renewal.ts';
 
 export interface DpuLeaseDuties {
@@ -20,7 +21,8 @@ export interface DpuLeaseDuties {
 }
 
 /**
- * What a mode does with the DPU's lease: nothing (full), create it and watch it (dpu-host), renew it (dpu). Where
+ * What a mode does with the DPU's lease: nothing (full), create it and watch it (dpu-host), renew it (dpu). With the check off
+ * (interval 0) the host releases it. Where
  * OVN-Kubernetes keeps the lease (`--dpu-lease observe`) it is watched and nothing is ever written; its host side
  * renews it once at each start, so that a few renewals say nothing of the DPU.
  */
@@ -28,9 +30,13 @@ export function createDpuLeaseDuties(parts: AgentParts): DpuLeaseDuties {
   const { config, client, events, metrics, log } = parts;
   const { mode, nodeName, dpuLeaseInterval: renewInterval, dpuLeaseDuration: duration } = config;
   const timing = { renewInterval, duration };
-  if (mode === 'full' || !isLeaseEnabled(timing)) return { duties: [], health: undefined };
+  if (mode === 'full') return { duties: [], health: undefined };
   const lease = { namespace: config.dpuLeaseNamespace, name: DPU_LEASE_PREFIX + nodeName };
   const owns = config.dpuLease === 'own';
+  if (!isLeaseEnabled(timing)) {
+    const release = { name: 'dpu-lease-release', run: createLeaseRelease({ client, lease, log }).run };
+    return { duties: mode === 'dpu-host' && owns ? [release] : [], health: undefined };
+  }
   if (mode === 'dpu') {
     const probe = createOvsProbe(config.ovsRundir);
     const renewing = createDpuLease({ client, lease, timing, probe, log, metrics, wallClock: Date.now });

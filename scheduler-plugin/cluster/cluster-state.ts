@@ -57,7 +57,10 @@ export class ClusterState {
     this.#listeners = listeners;
     this.#log = log;
     this.ledger = new Ledger({
-      isShown: (node, uid) => this.fleet.shows(this.fleet.names.find(node), uid),
+      isShown: (node, uid, pod) => {
+        const id = this.fleet.names.find(node);
+        return this.fleet.shows(id, uid) || this.fleet.sharesOn(id, pod);
+      },
       onHeld: (node) => this.#heldChanged(node),
       onEnd: listeners.claimEnded,
     });
@@ -96,7 +99,7 @@ export class ClusterState {
     const fault = this.#takeReport(node, status);
     this.#setFault(node, unreadable === undefined ? fault : faultOfError(unreadable));
     this.#takeRefusals(node, fault === undefined ? (status?.refusals ?? []) : []);
-    this.ledger.reported(node, this.fleet.shown(node));
+    this.ledger.reported(node, [...this.fleet.shown(node), ...this.#sharing(node)]);
     this.#lookForLostPlaces(node);
     this.#listeners.nodeFacts(node);
     this.#listeners.improved(node);
@@ -125,6 +128,12 @@ export class ClusterState {
       this.fleet.removeReport(node);
       return faultOfError(error);
     }
+  }
+
+  /** Pods with a claim on a node that gives them no CPUs of their own: no report will ever show them. */
+  #sharing(node: string): string[] {
+    const id = this.fleet.names.find(node);
+    return this.ledger.heldOn(node).flatMap(({ uid, pod }) => (this.fleet.sharesOn(id, pod) ? [uid] : []));
   }
 
   #check(node: string): ReportFault | undefined {

@@ -6,6 +6,7 @@ import { factsOfNode } from '../../kube/node-facts.ts';
 import { NODE_TOPOLOGY_API, nodeTopologyStatus, type PinningState } from '../../kube/node-topology.ts';
 import { createReflector } from '../../kube/reflector.ts';
 import { lease, node as nodeSchema, objectMeta } from '../../kube/resources.ts';
+import { isReleased } from '../../model/lease/released.ts';
 import {
   DPU_HOST_LABEL,
   DPU_LEASE_PREFIX,
@@ -35,6 +36,7 @@ export interface WrittenFacts extends NodeFacts {
   readonly domains: string;
   /** The status of the DPUReady condition. */
   readonly dpuReady: string | undefined;
+  readonly uid: string | undefined;
 }
 
 export type PodListener = (before: PodView | undefined, after: PodView | undefined) => void;
@@ -97,6 +99,7 @@ export function createCluster(options: ClusterOptions): Cluster {
     path: '/api/v1/nodes',
     schema: nodeSchema,
     project: ({ metadata, status }): WrittenFacts => ({
+      uid: metadata.uid,
       dpuHost: metadata.labels?.[DPU_HOST_LABEL] !== undefined,
       threadsPerCore: metadata.labels?.[THREADS_PER_CORE_LABEL],
       fullPcpus: metadata.labels?.[FULL_PCPUS_LABEL],
@@ -203,7 +206,9 @@ export function createCluster(options: ClusterOptions): Cluster {
 }
 
 function sameView(a: WrittenFacts, b: WrittenFacts): boolean {
-  return a.dpuHost === b.dpuHost && a.cpus === b.cpus && a.arch === b.arch && a.domains === b.domains;
+  return (
+    a.uid === b.uid && a.dpuHost === b.dpuHost && a.cpus === b.cpus && a.arch === b.arch && a.domains === b.domains
+  );
 }
 
 /** A report as it comes: read when it is taken up, since reading is most of what it costs. */
@@ -237,5 +242,5 @@ function createReports({ client, state, pinningReported, log, now }: ClusterOpti
 function leaseView({ metadata, spec }: z.infer<typeof lease>, prefix: string): LeaseView | undefined {
   if (!metadata.name?.startsWith(prefix)) return undefined;
   const node = metadata.name.slice(prefix.length);
-  return { node, renewTime: spec?.renewTime, duration: spec?.leaseDurationSeconds };
+  return { node, renewTime: spec?.renewTime, duration: spec?.leaseDurationSeconds, released: isReleased(spec) };
 }

@@ -10,6 +10,7 @@ import {
   NOTHING_OBSERVED,
   observeLease,
 } from '../../model/lease/observer.ts';
+import { isReleased } from '../../model/lease/released.ts';
 import { DEFAULT_LEASE_SECONDS, leaseSeconds } from '../../model/lease/timing.ts';
 import { DPU_LEASE_PREFIX } from '../../model/names.ts';
 import type { Logger } from '../../runtime/log.ts';
@@ -20,6 +21,8 @@ export interface LeaseView {
   readonly renewTime: string | undefined;
   /** Seconds. */
   readonly duration: number | undefined;
+  /** Its host runs with the health check off: silence means nothing. */
+  readonly released?: boolean;
 }
 
 export interface DpuVerdict {
@@ -43,6 +46,8 @@ export interface DpuHealth {
   /** The node is there, is gone, or has become a DPU host or ceased to be one. */
   nodeChanged(node: string): void;
   verdict(node: string): DpuVerdict;
+  /** Whether the node's host has turned the health check off. */
+  released(node: string): boolean;
   stop(): void;
 }
 
@@ -54,6 +59,8 @@ export interface DpuHealthOptions {
   /** Renewals in a row before a DPU counts as alive, where one counts for so many seconds. */
   readonly proof: (duration: number) => number;
   readonly isDpuHost: (node: string) => boolean;
+  /** The uid of the Node object; undefined if there is none. */
+  readonly uidOf: (node: string) => string | undefined;
   /** The status of the node's condition plumbline.dev/DPUReady. */
   readonly recorded: (node: string) => string | undefined;
   /** Called with a DPU's first verdict, and whenever its state changes. */
@@ -74,6 +81,8 @@ interface Watched {
   /** As it was reported last. */
   state: LeaseState | undefined;
   timer: NodeJS.Timeout | undefined;
+  /** Of the Node that was there last. */
+  uid: string | undefined;
   /** The API server said last that there is no such lease. */
   missing: boolean;
 }
@@ -81,6 +90,7 @@ interface Watched {
 export function createDpuHealth(options: DpuHealthOptions): DpuHealth {
   const { client, namespace, whenUnknown, isDpuHost, recorded, onChange, onForgotten, log, now } = options;
   const watched = new Map<string, Watched>();
+  const released = new Set<string>();
 
   const termsOf = ({ duration }: Watched) => ({ duration, proof: options.proof(duration) });
 
@@ -108,7 +118,17 @@ export function createDpuHealth(options: DpuHealthOptions): DpuHealth {
 
   const look = async (node: string, dpu: Watched): Promise<void> => {
     const reading = await read(node);
-    if (watched.get(node) === dpu) take(node, dpu, reading);
+    if (watched.get(node) !== dpu) return;
+    if (reading.kind === 'released') release(node);
+    else take(node, dpu, reading);
+  };
+
+  const release = (node: string): void => {
+    if (!released.has(node)) log.info({ node }, 'the health check of the DPU is off');
+    released.add(node);
+    clearTimeout(watched.get(node)?.timer);
+    watched.delete(node);
+    onForgotten(node);
   };
 
   const take = (node: string, dpu: Watched, reading: LeaseReading): void => {
@@ -118,17 +138,26 @@ export function createDpuHealth(options: DpuHealthOptions): DpuHealth {
     else settle(node, dpu);
   };
 
+  /** A Node that was created again under its name may be another machine: what was seen before says nothing of its DPU. */
+  const meet = (node: string, dpu: Watched): void => {
+    const uid = options.uidOf(node);
+    if (uid === undefined || uid === dpu.uid) return;
+    const reading: LeaseReading = { kind: 'read', renewTime: dpu.renewTime };
+    if (dpu.uid !== undefined) dpu.observation = observeLease(NOTHING_OBSERVED, reading, now(), termsOf(dpu));
+    dpu.uid = uid;
+  };
+
   const forget = (node: string, { timer }: Watched): void => {
     clearTimeout(timer);
     watched.delete(node);
     onForgotten(node);
   };
 
-  const read = async (node: string): Promise<LeaseReading> => {
+  const read = async (node: string): Promise<LeaseReading | { readonly kind: 'released' }> => {
     const path = `/apis/coordination.k8s.io/v1/namespaces/${namespace}/leases/${DPU_LEASE_PREFIX}${node}`;
     try {
       const { spec } = leaseSchema.parse(await client.get(path, { timeout: 5 }));
-      return { kind: 'read', renewTime: spec?.renewTime };
+      return isReleased(spec) ? { kind: 'released' } : { kind: 'read', renewTime: spec?.renewTime };
     } catch (err) {
       return isNotFound(err) ? { kind: 'missing' } : { kind: 'failed' };
     }
@@ -136,6 +165,12 @@ export function createDpuHealth(options: DpuHealthOptions): DpuHealth {
 
   return {
     changed(node, view) {
+      if (view?.released === true) {
+        release(node);
+        return;
+      }
+      // A lease that was off when it went closes nothing.
+      if (released.delete(node) && view === undefined) return;
       const dpu = watched.get(node) ?? {
         observation: NOTHING_OBSERVED,
         duration: DEFAULT_LEASE_SECONDS,
@@ -144,6 +179,7 @@ export function createDpuHealth(options: DpuHealthOptions): DpuHealth {
         state: undefined,
         missing: false,
         timer: undefined,
+        uid: options.uidOf(node),
       };
       watched.set(node, dpu);
       if (view !== undefined) dpu.duration = durationAfter(dpu, view);
@@ -152,15 +188,19 @@ export function createDpuHealth(options: DpuHealthOptions): DpuHealth {
     nodeChanged(node) {
       const dpu = watched.get(node);
       if (dpu === undefined) return;
+      meet(node, dpu);
       if (dpu.missing && !isDpuHost(node)) forget(node, dpu);
       else settle(node, dpu);
     },
     verdict(node) {
       const dpu = watched.get(node);
       // Without a lease the feature is off for this node, or its agent has not come up: nothing says that the DPU is dead.
-      if (dpu === undefined) return { ready: whenUnknown === 'ready', state: 'unknown', age: undefined };
+      if (dpu === undefined) {
+        return { ready: released.has(node) || whenUnknown === 'ready', state: 'unknown', age: undefined };
+      }
       return verdictOf(node, dpu);
     },
+    released: (node) => released.has(node),
     stop() {
       for (const { timer } of watched.values()) clearTimeout(timer);
       watched.clear();

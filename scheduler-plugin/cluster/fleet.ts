@@ -3,7 +3,7 @@ import type { NodeTopologyStatus } from '../../kube/node-topology.ts';
 import { type CpuSet, unionOf } from '../../model/cpu-set.ts';
 import { assignedCpus } from '../../model/kubelet/report.ts';
 import { CoarseFit } from '../../model/placement/coarse.ts';
-import { type PlacementHost, withAssignments } from '../../model/placement/needs.ts';
+import { type PlacementHost, type PlacementNeeds, sharesOn, withAssignments } from '../../model/placement/needs.ts';
 import { NameIndex, UNKNOWN } from '../wire/name-index.ts';
 import { ChangeLog } from './change-log.ts';
 import { NodeDomains } from './node-domains.ts';
@@ -105,6 +105,12 @@ export class Fleet {
   /** The shape of a node that has reported, undefined for any other. */
   shape(id: number): NodeShape | undefined {
     return this.#shape[id];
+  }
+
+  /** Whether a pod would run on the node's shared CPUs: nothing is promised to it there. */
+  sharesOn(id: number, needs: PlacementNeeds): boolean {
+    const shape = this.#shape[id];
+    return shape !== undefined && sharesOn(needs, shape.empty);
   }
 
   /** The node's shape and all CPUs that pods own there: nodes of the same text take the same pods. */

@@ -1,4 +1,5 @@
 import type { Pod } from '../../kube/resources.ts';
+import { isExempt } from '../../model/cni/decide.ts';
 import { type PodRequest, reducedRequest } from '../../model/kubelet/pod-request.ts';
 import { isNetworkResource } from '../../model/kubelet/report.ts';
 import { DPU_EXEMPT_NAMESPACES, PLACED_RESOURCE } from '../../model/names.ts';
@@ -31,11 +32,12 @@ export interface NeedsReader {
 /** Shapes remembered; beyond that all are forgotten and found again. */
 const REMEMBERED = 512;
 
-export function createNeedsReader(dpuScope: DpuScope): NeedsReader {
+/** @param dpuExempt namespaces whose pods are never kept from a node with a dead DPU, as the CNI gate has them */
+export function createNeedsReader(dpuScope: DpuScope, dpuExempt = DPU_EXEMPT_NAMESPACES): NeedsReader {
   const shared = new Map<string, Omit<PodNeeds, 'request'> & { readonly request: PodRequest }>();
   return {
     read(pod) {
-      const fresh = needsOf(pod, dpuScope);
+      const fresh = needsOf(pod, dpuScope, dpuExempt);
       const id = `${fresh.key}${fresh.dpu}${fresh.request.guaranteed}${fresh.interfaces}`;
       let common = shared.get(id);
       if (common === undefined) {
@@ -48,14 +50,14 @@ export function createNeedsReader(dpuScope: DpuScope): NeedsReader {
   };
 }
 
-function needsOf(pod: Pod, dpuScope: DpuScope): PodNeeds {
+function needsOf(pod: Pod, dpuScope: DpuScope, dpuExempt: readonly string[]): PodNeeds {
   const whole = placementNeedsOf(pod);
   const needs = { ...whole, request: reducedRequest(whole.request) };
   return {
     ...needs,
     key: needsKey(needs),
     exclusive: isExclusive(needs),
-    dpu: needsDpu(pod, dpuScope),
+    dpu: needsDpu(pod, dpuScope, dpuExempt),
     interfaces: JSON.stringify(needs.networks.map(({ name }) => name)),
   };
 }
@@ -64,13 +66,13 @@ function needsOf(pod: Pod, dpuScope: DpuScope): PodNeeds {
  * Pods on the host's own network start without the DPU. DaemonSet pods, which would otherwise hang on a node that is being
  * repaired, and pods of the system's namespaces are exempt; of the latter the CNI gate makes an exception too.
  */
-function needsDpu(pod: Pod, scope: DpuScope): boolean {
+function needsDpu(pod: Pod, dpuScope: DpuScope, dpuExempt: readonly string[]): boolean {
   const isDaemon = pod.metadata.ownerReferences?.some(
     ({ kind, controller }) => controller === true && kind === 'DaemonSet',
   );
   if (pod.spec.hostNetwork === true || isDaemon === true) return false;
-  if (DPU_EXEMPT_NAMESPACES.includes(pod.metadata.namespace ?? '')) return false;
-  return scope === 'all' || hasNetworkDevice(pod);
+  if (isExempt(pod.metadata.namespace ?? '', dpuExempt)) return false;
+  return dpuScope === 'all' || hasNetworkDevice(pod);
 }
 
 /** KubeVirt's devices and our own markers are on no network's card. */

@@ -98,30 +98,32 @@ export class Filter {
     const refusals = this.#refusals;
     const order = this.#order;
     const wanted = needs.exclusive ? answersFor(order.count) : Number.POSITIVE_INFINITY;
-    const spread = needs.exclusive ? this.#spreadOver(softKeys) : undefined;
+    const spread = this.#spreadOver(softKeys);
     const keepsMask = this.#someKeepsMask(needs, names);
+    let promised = 0;
     for (const position of order.positions()) {
       const id = names.ids[position]!;
       if (keepsMask && this.#fallsBack(needs, id)) {
         refusals.add(position, texts.give('mask-elsewhere', MASK_ELSEWHERE));
         continue;
       }
-      if (answered.length >= wanted) {
-        if (spread === undefined || spread.complete) break;
-        if (!spread.wants(id)) continue;
-      }
+      const shares = this.#fleet.sharesOn(id, needs);
+      const enough = promised >= wanted && !shares;
+      if (enough && spread.complete && !needs.mayShare) break;
+      if (enough && !spread.wants(id)) continue;
       const verdict = this.exact(needs, id);
-      spread?.tried(id, verdict.fits);
+      spread.tried(id, verdict.fits);
       if (verdict.fits) {
         const { score, cpus } = verdict;
+        if (!shares) promised++;
         answered.push({ node: this.#fleet.names.nameOf(id) ?? '', position, score, cpus });
       } else refusals.add(position, texts.give(verdict.kind, verdict.text));
     }
     return { names, answered, refusals, texts };
   }
 
-  #spreadOver(keys: readonly string[]): Spread | undefined {
-    return keys.length === 0 ? undefined : createSpread(keys.map((key) => this.#fleet.domains.of(key)));
+  #spreadOver(keys: readonly string[]): Spread {
+    return createSpread(keys.map((key) => this.#fleet.domains.of(key)));
   }
 
   /** Refuses what can be refused without a prediction, and puts the rest in order. */
@@ -211,6 +213,8 @@ export class Filter {
       return this.#knowledge.dpuRefusal(id);
     }
     if (!needs.exclusive) return this.#maskRefusal(needs, id, flags);
+    // Known of its last report too, however old that is: another policy takes a drained node.
+    if ((flags & NodeFlag.quarantined) === 0 && this.#fleet.sharesOn(id, needs)) return undefined;
     if ((flags & NodeFlag.draCpu) !== 0) return refuse('dra-cpu', 'dra.cpu hands out the node’s CPUs too');
     if (this.#policy === 'refuse') {
       if (shape === undefined || (flags & NodeFlag.stale) !== 0) return unheard(flags, shape === undefined);

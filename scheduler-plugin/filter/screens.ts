@@ -1,10 +1,10 @@
 import { coarseNeedOf } from '../../model/placement/coarse.ts';
-import { cellsOfNetwork } from '../../model/placement/needs.ts';
+import { cellsOfNetwork, keepsWholeCores, type PlacementNeeds, sharesOn } from '../../model/placement/needs.ts';
 import { type Refused, refuse, type UnpredictablePolicy, unfitShape } from '../../model/placement/verdict.ts';
 import type { Fleet } from '../cluster/fleet.ts';
 import type { NodeShape } from '../cluster/node-shapes.ts';
 import type { PodNeeds } from '../cluster/pod-needs.ts';
-import { candidateKey } from './candidate-order.ts';
+import { candidateKey, LAST_KEY } from './candidate-order.ts';
 
 /** What can be told of every node for pods alike, without an exact prediction. */
 export interface Screen {
@@ -102,9 +102,8 @@ class KeptScreen implements Screen {
 
 /** Judges a node by its shape, then by its free CPUs. What depends on the shape alone is asked once a shape. */
 function judgeOf(fleet: Fleet, policy: UnpredictablePolicy, needs: PodNeeds): (id: number) => number | Refused {
-  const need = coarseNeedOf(needs);
-  const roomFor = fleet.coarse.fitter(need);
-  const roomAnywhere = need.networks.length === 0 ? roomFor : fleet.coarse.fitter({ ...need, networks: [] });
+  const whole = fittersOf(fleet, needs);
+  const threads = needs.wholeCores ? fittersOf(fleet, { ...needs, wholeCores: false }) : whole;
   const shapes = new WeakMap<NodeShape, ShapeScreen>();
 
   const screenOf = (shape: NodeShape): ShapeScreen => {
@@ -115,18 +114,30 @@ function judgeOf(fleet: Fleet, policy: UnpredictablePolicy, needs: PodNeeds): (i
   return (id) => {
     const shape = fleet.shape(id);
     if (shape === undefined) return LOOK_CLOSER;
-    const { unfit, lacks, wastes, short } = screenOf(shape);
+    const { unfit, lacks, wastes, short, shares, keepsCores } = screenOf(shape);
     if (unfit) return unfit;
+    if (shares) return LAST_KEY;
+    const { roomFor, roomAnywhere } = keepsCores ? whole : threads;
     const left = roomFor(id);
     if (left >= 0) return candidateKey({ lacks, held: fleet.held(id) > 0, wastes, left });
     return roomFor !== roomAnywhere && roomAnywhere(id) >= 0 ? NOT_NEAR : short;
   };
 }
 
+function fittersOf({ coarse }: Fleet, needs: PlacementNeeds) {
+  const need = coarseNeedOf(needs);
+  const roomFor = coarse.fitter(need);
+  return { roomFor, roomAnywhere: need.networks.length === 0 ? roomFor : coarse.fitter({ ...need, networks: [] }) };
+}
+
 interface ShapeScreen {
   readonly unfit: Refused | undefined;
   /** A network that the pod prefers is not on it. */
   readonly lacks: boolean;
+  /** The pod would run on shared CPUs, of which nothing is predicted. */
+  readonly shares: boolean;
+  /** What was promised of whole cores holds there. */
+  readonly keepsCores: boolean;
   /** It has networks that the pod does not need. */
   readonly wastes: boolean;
   readonly short: Refused;
@@ -136,7 +147,9 @@ function screenShape({ empty }: NodeShape, needs: PodNeeds, policy: Unpredictabl
   return {
     unfit: unfitShape(needs, empty, policy),
     lacks: needs.networks.some((need) => need.affinity === 'preferred' && !cellsOfNetwork(empty.networks, need)),
+    shares: sharesOn(needs, empty),
+    keepsCores: keepsWholeCores(needs, empty),
     wastes: empty.networks.physnets.size > needs.networks.length,
-    short: needs.wholeCores || empty.wholeCoresOnly ? TOO_FEW_CORES : TOO_FEW_CPUS,
+    short: keepsWholeCores(needs, empty) || empty.wholeCoresOnly ? TOO_FEW_CORES : TOO_FEW_CPUS,
   };
 }

@@ -8,7 +8,7 @@ import {
 } from '../../model/names.ts';
 import type { Logger } from '../../runtime/log.ts';
 import type { WrittenFacts } from '../cluster/cluster.ts';
-import type { DpuVerdict } from '../cluster/dpu-health.ts';
+import type { DpuHealth } from '../cluster/dpu-health.ts';
 import { type Fleet, NodeFlag } from '../cluster/fleet.ts';
 
 /**
@@ -29,7 +29,7 @@ export interface NodeWriterOptions {
   readonly client: KubeClient;
   readonly fleet: Fleet;
   readonly nodes: ReadonlyMap<string, WrittenFacts>;
-  readonly dpu: (node: string) => DpuVerdict;
+  readonly dpuHealth: Pick<DpuHealth, 'verdict' | 'released'>;
   readonly active: () => boolean;
   readonly log: Logger;
 }
@@ -37,11 +37,14 @@ export interface NodeWriterOptions {
 const FIELD_MANAGER = 'plumbline-scheduler-plugin';
 const MERGE = 'application/merge-patch+json';
 const APPLY = 'application/apply-patch+yaml';
+const STRATEGIC = 'application/strategic-merge-patch+json';
+/** The condition of a node whose DPU is watched no longer says nothing any more. */
+const WITHOUT_CONDITION = { status: { conditions: [{ type: DPU_READY_CONDITION, $patch: 'delete' }] } };
 /** Milliseconds between two nodes, and after a failure. */
 const PACE = 20;
 const PAUSE = 5000;
 
-export function createNodeWriter({ client, fleet, nodes, dpu, active, log }: NodeWriterOptions): NodeWriter {
+export function createNodeWriter({ client, fleet, nodes, dpuHealth, active, log }: NodeWriterOptions): NodeWriter {
   const queue = new Set<string>();
   let timer: NodeJS.Timeout | undefined;
   let busy = false;
@@ -57,8 +60,8 @@ export function createNodeWriter({ client, fleet, nodes, dpu, active, log }: Nod
   };
 
   const wantedCondition = (node: string, { dpuHost, dpuReady }: WrittenFacts) => {
-    if (!dpuHost) return undefined;
-    const { state, age } = dpu(node);
+    if (!dpuHost || dpuHealth.released(node)) return undefined;
+    const { state, age } = dpuHealth.verdict(node);
     // A replica that has just started knows less than what the last one wrote.
     if (state === 'unproven' && dpuReady !== undefined) return undefined;
     const status = state === 'alive' ? 'True' : state === 'dead' ? 'False' : 'Unknown';
@@ -81,6 +84,10 @@ export function createNodeWriter({ client, fleet, nodes, dpu, active, log }: Nod
     const path = `/api/v1/nodes/${node}`;
     const labels = wantedLabels(node, facts);
     if (labels) await client.patch(path, MERGE, { metadata: { labels } });
+    if (facts.dpuReady !== undefined && (!facts.dpuHost || dpuHealth.released(node))) {
+      await client.patch(`${path}/status`, STRATEGIC, WITHOUT_CONDITION);
+      return;
+    }
     const condition = wantedCondition(node, facts);
     if (!condition) return;
     // Applied, not merged: a merge patch would replace the conditions of the kubelet.

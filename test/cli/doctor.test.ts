@@ -11,11 +11,19 @@ import { checkWebhook } from '../../cli/doctor/checks/webhook.ts';
 import type { Facts } from '../../cli/doctor/facts.ts';
 import type { AreaReport } from '../../cli/doctor/finding.ts';
 import { doctorLines } from '../../cli/doctor/lines.ts';
-import { deployment, endpointSlice, schedulerPod, tlsSecret, webhookConfiguration } from '../../cli/doctor/objects.ts';
+import {
+  deployment,
+  endpointSlice,
+  kubevirt,
+  schedulerPod,
+  tlsSecret,
+  webhookConfiguration,
+} from '../../cli/doctor/objects.ts';
 import { explainedNode, explainedPod, occurrence } from '../../cli/explain/objects.ts';
 import { terminalOf } from '../../cli/support/terminal.ts';
 import { type NodeTopologyStatus, nodeTopology } from '../../kube/node-topology.ts';
 import { networkAttachmentDefinition } from '../../kube/resources.ts';
+import { EVEN_PARITY_ANNOTATION } from '../../model/launcher/cpus.ts';
 import { LEASES, NAMESPACES } from '../../sandbox/api-server/built-in-types.ts';
 import { createCertificateAuthority } from '../../sandbox/certificates.ts';
 import { createFixtureCluster, type FixtureCluster, REPORT } from './cluster-fixture.ts';
@@ -101,6 +109,12 @@ const ownDeployment = (replicas: number) =>
 const kubeScheduler = (...command: string[]) =>
   schedulerPod.parse({ metadata: { name: 's' }, spec: { containers: [{ command: ['kube-scheduler', ...command] }] } });
 
+const kubevirtOf = (featureGates: string[], annotated: boolean) =>
+  kubevirt.parse({
+    metadata: { name: 'kubevirt', annotations: annotated ? { [EVEN_PARITY_ANNOTATION]: '' } : {} },
+    spec: { configuration: { developerConfiguration: { featureGates } } },
+  });
+
 /** A cluster in which nothing is wrong: the base. Its own kube-scheduler knows nothing of Plumbline. */
 const GOOD: Facts = {
   now: NOW,
@@ -118,6 +132,7 @@ const GOOD: Facts = {
   apiVersion: { value: 'v1.36.2' },
   extender: { value: { active: true, decisions: [{ pod: 'default/x' }] } },
   schedulers: { value: [kubeScheduler()] },
+  kubevirts: { value: [] },
   nads: { value: [nad(localnet('physnet0'))] },
   launchers: { value: [launcher('fine', { metadata: { annotations: {} } })] },
   cannotEvict: { value: [] },
@@ -336,6 +351,30 @@ const CASES: readonly Case[] = [
     facts: mutating({ failurePolicy: 'Ignore' }),
     what: /failurePolicy Ignore/,
     severity: 'warning',
+  },
+  {
+    title: 'AlignCPUs without its gate',
+    check: checkWebhook,
+    facts: { kubevirts: { value: [kubevirtOf([], true)] } },
+    what: /kubevirt\/kubevirt has the annotation .* without the feature gate AlignCPUs/,
+    severity: 'warning',
+  },
+  {
+    title: 'AlignCPUs without its annotation',
+    check: checkWebhook,
+    facts: { kubevirts: { value: [kubevirtOf(['AlignCPUs'], false)] } },
+    what: /kubevirt\/kubevirt has the feature gate AlignCPUs without the annotation/,
+    severity: 'warning',
+  },
+  {
+    title: 'AlignCPUs, and a webhook configuration that does not know it',
+    check: checkWebhook,
+    facts: {
+      ...mutating({ matchConditions: [{ expression: "'plumbline.dev/cpu-mask' in object.metadata.annotations" }] }),
+      kubevirts: { value: [kubevirtOf(['AlignCPUs'], true)] },
+    },
+    what: /launcher.plumbline.dev passes over launchers with alpha.kubevirt.io\/EmulatorThreadCompleteToEvenParity/,
+    severity: 'error',
   },
   {
     title: 'a later injector, and ours is not called again',

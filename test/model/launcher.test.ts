@@ -11,6 +11,7 @@ import {
 import { integralContainers, qosObstacles } from '../../model/launcher/containers.ts';
 import { EVEN_PARITY_ANNOTATION, launcherCpus, launcherNeeds } from '../../model/launcher/cpus.ts';
 import { type AlignmentRequest, decideAlignment } from '../../model/launcher/decide.ts';
+import { askedMultiples, type NodeKind } from '../../model/launcher/node-kind.ts';
 import { recognizeLauncher } from '../../model/launcher/recognize.ts';
 import type { ContainerShape, GuestCpu, PodShape, VmiShape } from '../../model/launcher/shapes.ts';
 import { FULL_PCPUS_ANNOTATION, FULL_PCPUS_ONLY } from '../../model/names.ts';
@@ -18,6 +19,15 @@ import { run as runCpuCases } from '../vectors/kubevirt-cpu.ts';
 
 const vectors = join(import.meta.dirname, '../vectors');
 const fixture = (name: string): unknown => JSON.parse(readFileSync(join(vectors, `${name}.json`), 'utf8'));
+const kindOf = (threadsPerCore: number, fullPcpusOnly = true): NodeKind => ({
+  threadsPerCore,
+  fullPcpusOnly,
+  networks: { physnets: new Map(), tunnel: undefined },
+  rooms: new Map([[0, 64]]),
+  alignment: 'best-effort',
+});
+/** Of nodes whose kubelets do not ask for whole cores. */
+const plain = (threadsPerCore: number) => askedMultiples([kindOf(threadsPerCore, false)]);
 const annotated = { [FULL_PCPUS_ANNOTATION]: FULL_PCPUS_ONLY };
 
 interface PodOptions {
@@ -149,6 +159,10 @@ describe('the padding decision', () => {
     ['W2: SMT8', {}, { candidates: [8] }, '9 -> 16', []],
     ['W2: no SMT under auto', {}, { candidates: [1], policy: 'auto' }, 'aligned', []],
     ['no SMT, annotated: an even number at least', {}, { candidates: [1] }, '9 -> 10', []],
+    ['auto, annotated, and no kubelet asks', {}, { candidates: plain(8), policy: 'auto' }, 'aligned', []],
+    ['auto, and no kubelet asks', { annotations: {} }, { candidates: plain(2), policy: 'auto' }, 'aligned', []],
+    ['a plain SMT8 node raises nothing', {}, { candidates: plain(8) }, '9 -> 10', []],
+    ['one among SMT2 that ask', {}, { candidates: askedMultiples([kindOf(2), kindOf(8, false)]) }, '9 -> 10', []],
     ['no node has reported', {}, { candidates: [] }, '9 -> 10', []],
     ['no node has reported, auto, annotated', {}, { candidates: [], policy: 'auto' }, '9 -> 10', []],
     ['no node has reported, auto', { annotations: {} }, { candidates: [], policy: 'auto' }, 'aligned', []],

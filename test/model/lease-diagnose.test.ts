@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { dpuConnections } from '../../model/cni/connection-status.ts';
 import { type DpuSighting, diagnoseDpu, type LeaseLook } from '../../model/lease/diagnose.ts';
+import { RELEASED_HOLDER } from '../../model/lease/released.ts';
 import { leaseForm } from '../../model/lease/repair.ts';
 
 const NODE = { nodeName: 'n1', nodeUid: 'u1', duration: 40 };
@@ -96,6 +97,12 @@ describe('the doctor’s view of a DPU’s lease', () => {
 
   it('a watch shorter than half the duration says nothing about renewals', () => {
     assert.equal(problems({ looks: looksOf(['a'], { renewTime: undefined }).slice(0, 3) }), '');
+  });
+
+  it('a lease that its host has released needs no renewal', () => {
+    const lease = { metadata: { ownerReferences }, spec: { ...spec, holderIdentity: RELEASED_HOLDER } };
+    const found = diagnoseDpu('ovn-dpu-n1', sighting({ looks: looksOf(['a'], { renewTime: undefined, lease }) }));
+    assert.deepEqual([found.problems, found.notes], [[], ['its host has turned the health check off']]);
   });
 
   it('a clock that is ahead is worth a word, and no problem', () => {

@@ -4,6 +4,7 @@ import { DPU_LEASE_HOLDER, DPU_LEASE_NAMESPACE } from '../../model/names.ts';
 import { createDpuLease } from '../../node-agent/dpu-lease/dpu.ts';
 import { createDpuHostLease } from '../../node-agent/dpu-lease/dpu-host.ts';
 import { createOvsProbe } from '../../node-agent/dpu-lease/probe.ts';
+import { createLeaseRelease } from '../../node-agent/dpu-lease/release.ts';
 import { createRenewals } from '../../node-agent/renewals.ts';
 import { createHeartbeat } from '../../node-agent/report/heartbeat.ts';
 import { startAnswering } from './dpu-lease/answering.ts';
@@ -98,6 +99,40 @@ describe('DPU lease, the host’s side', () => {
     assert.equal(logged.lines.length, 1);
     api.failing = false;
     await eventually(() => current() !== undefined, 'the lease is there');
+  });
+});
+
+describe('DPU lease, with the health check off', () => {
+  setUp();
+  const runRelease = () => void createLeaseRelease({ client: api.client, lease, log: logged.log }).run(stop.signal);
+
+  it('the host releases what an earlier run has made, once, and takes it up again when the check is on', async () => {
+    runHost();
+    await eventually(() => current() !== undefined, 'the lease is there');
+    current()!.spec.renewTime = '2026-01-01T00:00:00.000000Z';
+    stop.abort();
+    stop = new AbortController();
+    runRelease();
+    await eventually(() => current()?.spec.holderIdentity === '', 'released');
+    await rounds();
+    assert.equal(api.writes.length, 2, 'made and released');
+    assert.equal(current()?.spec.renewTime, '2026-01-01T00:00:00.000000Z');
+    stop.abort();
+    stop = new AbortController();
+    runHost();
+    await eventually(() => current()?.spec.holderIdentity === DPU_LEASE_HOLDER, 'taken up');
+  });
+
+  it('makes none where there is none, and says once that the API server is away', async () => {
+    runRelease();
+    await rounds();
+    assert.deepEqual([current(), api.writes.length], [undefined, 0]);
+    stop.abort();
+    stop = new AbortController();
+    api.failing = true;
+    runRelease();
+    await rounds();
+    assert.equal(logged.lines.length, 1);
   });
 });
 

@@ -20,6 +20,7 @@ describe('the DPU’s health, seen by the extender', () => {
       whenUnknown: 'ready',
       proof: () => proof,
       isDpuHost: () => true,
+      uidOf: () => undefined,
       recorded: () => undefined,
       onForgotten: () => undefined,
       onChange: (node, { state }) => void told.push(`${node} ${state}`),
@@ -79,6 +80,7 @@ describe('the DPU’s health, seen by the extender', () => {
       whenUnknown: 'ready',
       proof: () => 1,
       isDpuHost: () => true,
+      uidOf: () => undefined,
       recorded: () => undefined,
       onForgotten: () => undefined,
       onChange: () => undefined,
@@ -119,6 +121,7 @@ describe('the DPU’s health in virtual time', () => {
     const leases = new Map<string, string>();
     const hosts = new Set<string>();
     const recorded = new Map<string, string>();
+    const uids = new Map<string, string>();
     const [changes, forgotten]: string[][] = [[], []];
     const get = async (path: string) => {
       state.gets++;
@@ -132,6 +135,7 @@ describe('the DPU’s health in virtual time', () => {
       whenUnknown: 'ready',
       proof,
       isDpuHost: (node) => hosts.has(node),
+      uidOf: (node) => uids.get(node),
       recorded: (node) => recorded.get(node),
       onChange: (node, { ready, state: lease }) => void changes?.push(`${node} ${lease} ${ready}`),
       onForgotten: (node) => void forgotten?.push(node),
@@ -151,8 +155,56 @@ describe('the DPU’s health in virtual time', () => {
         each();
       }
     };
-    return { health, state, leases, hosts, recorded, changes, forgotten, renew, pass };
+    return { health, state, leases, hosts, recorded, uids, changes, forgotten, renew, pass };
   }
+
+  it('a lease that its host has released closes nothing, asks nothing and keeps nothing, until it is taken up again', async () => {
+    const { health, state, hosts, changes, forgotten, renew, pass } = fleetOf();
+    hosts.add('n');
+    renew('n');
+    await pass(DURATION + 1);
+    assert.equal(health.verdict('n').ready, false, 'dead');
+    health.changed('n', { node: 'n', renewTime: 'x', duration: DURATION, released: true });
+    assert.deepEqual([health.released('n'), health.verdict('n').ready, forgotten], [true, true, ['n']]);
+    const { gets } = state;
+    const told = changes?.length;
+    await pass(10 * DURATION);
+    assert.deepEqual([state.gets, changes?.length], [gets, told]);
+    // Deleted while it is off: nothing says that the DPU is dead.
+    health.changed('n', undefined);
+    await pass(10 * DURATION);
+    assert.deepEqual([state.gets, health.verdict('n').ready, health.released('n')], [gets, true, false]);
+    renew('n');
+    assert.equal(health.verdict('n').ready, false, 'not seen alive yet');
+    await pass(1);
+    renew('n');
+    assert.equal(health.verdict('n').state, 'alive');
+    await pass(DURATION + 5);
+    assert.equal(health.verdict('n').state, 'dead');
+  });
+
+  it('a Node that was created again under its name is judged from scratch, by the first renewal after it', async () => {
+    const { health, hosts, uids, renew, pass } = fleetOf();
+    hosts.add('n');
+    uids.set('n', 'old');
+    renew('n');
+    await pass(1);
+    renew('n');
+    assert.equal(health.verdict('n').state, 'alive');
+    // Its labels come and go: it is the same Node.
+    health.nodeChanged('n');
+    assert.equal(health.verdict('n').state, 'alive');
+    hosts.delete('n');
+    uids.delete('n');
+    health.nodeChanged('n');
+    hosts.add('n');
+    uids.set('n', 'new');
+    health.nodeChanged('n');
+    assert.deepEqual([health.verdict('n').state, health.verdict('n').ready], ['unproven', false]);
+    await pass(1);
+    renew('n');
+    assert.equal(health.verdict('n').state, 'alive');
+  });
 
   it('nothing is asked about the leases of a hundred removed nodes, and nothing is kept of them', async () => {
     const { health, state, leases, hosts, forgotten, renew, pass } = fleetOf();

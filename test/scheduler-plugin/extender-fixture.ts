@@ -61,6 +61,7 @@ export interface ExtenderFixture {
   readonly missing?: string;
   readonly policy?: UnpredictablePolicy;
   readonly dpuScope?: DpuScope;
+  readonly dpuExempt?: readonly string[];
   readonly active?: () => boolean;
   readonly answers?: number;
 }
@@ -100,7 +101,7 @@ const LISTENERS = [
 
 export function extenderOf(fixture: ExtenderFixture = {}): ExtenderUnderTest {
   const { nodes = { n1: statusOf() }, bound = [], dpus = {}, flags = {}, policy = 'refuse' } = fixture;
-  const reader = createNeedsReader(fixture.dpuScope ?? 'all');
+  const reader = createNeedsReader(fixture.dpuScope ?? 'all', fixture.dpuExempt);
   const told: string[] = [];
   const clock = { now: 1000 };
   const nameOf = (what: unknown) => (typeof what === 'string' ? what : (what as { uid: string }).uid);

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { createNeedsReader } from '../../scheduler-plugin/cluster/pod-needs.ts';
 import { observedPod, podViewOf } from '../../scheduler-plugin/cluster/pod-view.ts';
+import { parseSchedulerPluginConfig } from '../../scheduler-plugin/config.ts';
 import { createStuckPods } from '../../scheduler-plugin/upkeep/stuck-pods.ts';
 import { extenderOf, podOf, statusOf, withUid } from './extender-fixture.ts';
 
@@ -28,6 +29,22 @@ describe('system pods on a node with a dead DPU', () => {
       assert.deepEqual(NodeNames, passes ? ['n1'] : []);
     });
   }
+
+  it('others are exempt where the gate has them so: by name, and by the beginning of it', () => {
+    const { dpuExempt } = parseSchedulerPluginConfig(['--dpu-exempt', 'critical,openshift-*']);
+    const { filter } = extenderOf({ dpus: { n1: DEAD }, dpuExempt });
+    const isPlaced = (namespace: string) => filter(withUid(podOf('500m'), 'pod', { namespace })).NodeNames.length === 1;
+    const namespaces = ['critical', 'openshift-sdn', 'openshift-', 'openshift', 'critical-2', 'kube-system'];
+    assert.deepEqual(namespaces.filter(isPlaced), ['critical', 'openshift-sdn', 'openshift-']);
+    for (const wrong of ['*', 'A', 'a,,b', 'a b', '-a', ',']) {
+      assert.throws(
+        () => parseSchedulerPluginConfig(['--dpu-exempt', wrong]),
+        /dpu-exempt.*expected namespaces/,
+        wrong,
+      );
+    }
+    assert.deepEqual(parseSchedulerPluginConfig(['--dpu-exempt', '']).dpuExempt, []);
+  });
 });
 
 describe('static pods', () => {

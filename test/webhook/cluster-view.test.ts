@@ -81,6 +81,38 @@ describe('what the webhook knows of the cluster', () => {
     assert.deepEqual(hostsOf({ nodeSelector: { zone: 'c' } }), []);
   });
 
+  it('looks at nodes as kube-scheduler does: cordons and taints, unless tolerated, and only if others are left', async () => {
+    const patchB = (spec: object) => api.client.patch('/api/v1/nodes/b', MERGE, { spec });
+    const taint = { key: 'rack', value: 'x', effect: 'NoSchedule' };
+    const tolerating = (...tolerations: SelectingSpec['tolerations'] & object) => threadsFor({ tolerations });
+
+    await patchB({ unschedulable: true });
+    await until('the cordon', () => threadsFor({}).join() === '2');
+    assert.deepEqual(tolerating({ key: 'node.kubernetes.io/unschedulable', operator: 'Exists' }), [2, 4]);
+    assert.deepEqual(threadsFor({ nodeSelector: { zone: 'b' } }), [4], 'the only one that it could go to');
+
+    await patchB({ unschedulable: null, taints: [taint] });
+    await until('the taint', () => tolerating({ key: 'rack', operator: 'Exists' }).length === 2);
+    const cases: [object, number[]][] = [
+      [{ key: 'rack', value: 'x' }, [2, 4]],
+      [{ key: 'rack', value: 'x', effect: 'NoSchedule' }, [2, 4]],
+      [{ key: 'rack', operator: 'Exists' }, [2, 4]],
+      [{ key: 'rack', value: 'y' }, [2]],
+      [{ key: 'rack', value: 'x', effect: 'NoExecute' }, [2]],
+      [{ key: 'row', operator: 'Exists' }, [2]],
+      [{ key: 'rack', operator: 'Gt', value: 'x' }, [2]],
+    ];
+    for (const [toleration, expected] of cases) {
+      assert.deepEqual(tolerating(toleration), expected, JSON.stringify(toleration));
+    }
+
+    await patchB({ taints: [{ ...taint, effect: 'NoExecute' }] });
+    await until('NoExecute', () => tolerating({ key: 'rack', value: 'x', effect: 'NoExecute' }).length === 2);
+    assert.deepEqual(threadsFor({}), [2]);
+    await patchB({ taints: [{ ...taint, effect: 'PreferNoSchedule' }] });
+    await until('a preference, which keeps nobody away', () => threadsFor({}).join() === '2,4');
+  });
+
   it('tells which networks nodes report, and which bridges are on which physnet', () => {
     const { physnets, tunnel } = view.reportedNetworks();
     assert.deepEqual([physnets.has('east'), physnets.has('west'), tunnel], [true, false, true]);

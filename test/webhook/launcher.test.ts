@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import type { VirtualMachineInstance } from '../../kube/resources.ts';
+import { EVEN_PARITY_ANNOTATION } from '../../model/launcher/cpus.ts';
 import { DECISION_ANNOTATION, FULL_PCPUS_ANNOTATION, PLACEMENT_ANNOTATION } from '../../model/names.ts';
 import { NETWORKS_ANNOTATION } from '../../model/networks/attachments.ts';
 import type { AdmissionAnswer, AdmissionRequest } from '../../webhook/admission-review.ts';
@@ -72,6 +73,24 @@ describe('review of a launcher pod: CPUs', () => {
       assert.deepEqual(computeCpus(after), { request: expected, limit: expected });
     });
   }
+
+  it('takes KubeVirt’s own even-parity annotation for opting in, and goes on from what KubeVirt made of it', async () => {
+    for (const [threads, expected] of [
+      [2, '10'],
+      [4, '12'],
+    ] as const) {
+      const pod = podVector();
+      delete pod.metadata.annotations[FULL_PCPUS_ANNOTATION];
+      pod.metadata.annotations[EVEN_PARITY_ANNOTATION] = '';
+      setCpu(pod, '10');
+      const vmi = vmiVector((one) => {
+        one.metadata.annotations = { ...one.metadata.annotations, [EVEN_PARITY_ANNOTATION]: '' };
+      });
+      const options = { view: viewOf([kindOf(threads)]), lookUpVmi: async () => ({ kind: 'found', vmi }) as const };
+      const after = patched(pod, await mutationOf(options)(requestFor(pod)));
+      assert.deepEqual(computeCpus(after), { request: expected, limit: expected });
+    }
+  });
 
   const untouched: {
     name: string;

@@ -4,6 +4,7 @@ import { createVmValidation } from '../../webhook/vms/validate-vm.ts';
 import { denialOf, kindOf, localnet, optionsOf, requestFor, viewOf } from './launcher-fixture.ts';
 
 const FULL = { 'kubevirt.io/CPUManagerPolicyBetaOptions': 'full-pcpus-only' };
+const PARITY = { 'alpha.kubevirt.io/EmulatorThreadCompleteToEvenParity': '' };
 const AFFINITY = 'plumbline.dev/numa-affinity';
 const MASK = 'plumbline.dev/cpu-mask';
 const START = 'plumbline.dev/cpu-mask-start';
@@ -80,12 +81,12 @@ describe('validation of VMs: warnings', () => {
     },
     {
       name: 'required physnets with a common NUMA node',
-      vm: { networks: [net('a', 'east'), net('b', 'both')] },
+      vm: { annotations: FULL, networks: [net('a', 'east'), net('b', 'both')] },
       says: undefined,
     },
     {
       name: 'one of them not required',
-      vm: { annotations: { [AFFINITY]: '{"b":"none"}' }, networks: [net('a', 'east'), net('b', 'west')] },
+      vm: { annotations: { ...FULL, [AFFINITY]: '{"b":"none"}' }, networks: [net('a', 'east'), net('b', 'west')] },
       says: undefined,
     },
     {
@@ -185,7 +186,7 @@ describe('validation of VMs: warnings', () => {
     },
     {
       name: 'a NIC plugged in that does not mind',
-      vm: { annotations: { [AFFINITY]: '{"both":"none"}' }, networks: [net('both')] },
+      vm: { annotations: { ...FULL, [AFFINITY]: '{"both":"none"}' }, networks: [net('both')] },
       old: {},
       says: undefined,
     },
@@ -310,4 +311,58 @@ describe('validation of VMs: refusals', () => {
     assert.ok(answer.allowed);
     assert.match(answer.warnings?.[0] ?? '', /has not checked it/);
   });
+});
+
+describe('validation of VMs: launchers that every full-pcpus-only node would reject', () => {
+  const SMT2 = kindOf(2);
+  const plain = kindOf(2, { fullPcpusOnly: false });
+  const odd = { cores: 3, dedicatedCpuPlacement: true };
+  interface Case {
+    readonly what: string;
+    readonly vm?: Template;
+    readonly kinds?: Parameters<typeof viewOf>[0];
+    readonly policy?: 'auto' | 'always';
+    readonly says?: RegExp;
+  }
+  const cases: readonly Case[] = [
+    {
+      what: 'an unannotated VM of 8 vCPUs and an emulator thread',
+      says: /asks for 9 CPUs: every node it can go to \(2 threads per core\) rejects it, SMTAlignmentError; annotate/,
+    },
+    {
+      what: 'where other nodes take it',
+      kinds: [SMT2, plain],
+      says: /asks for 9 CPUs: every full-pcpus-only node \(2 threads/,
+    },
+    { what: 'of several makes', kinds: [SMT2, kindOf(4)], says: /\(2 or 4 threads per core\)/ },
+    { what: 'without an isolated emulator thread', vm: { cpu: odd }, says: /asks for 3 CPUs: .*fill whole cores/ },
+    {
+      what: 'annotated, which has no effect without one',
+      vm: { cpu: odd, annotations: FULL },
+      says: /asks for 3 CPUs: .*fill whole cores/,
+    },
+    { what: 'annotated', vm: { annotations: FULL } },
+    { what: 'with KubeVirt’s own annotation', vm: { annotations: PARITY } },
+    { what: 'where every launcher is aligned', policy: 'auto' },
+    { what: 'of an even launcher', vm: { cpu: { ...isolated, cores: 7, threads: 1 } } },
+    { what: 'on nodes without SMT', kinds: [kindOf(1)] },
+    { what: 'where one make of nodes takes it', kinds: [SMT2, kindOf(1)] },
+    { what: 'where no kubelet asks for whole cores', kinds: [plain] },
+    { what: 'where no node has reported', kinds: [] },
+    { what: 'without dedicated CPUs', vm: { cpu: { cores: 3 } } },
+    { what: 'whose CPUs an instancetype brings', vm: { cpu: isolated, instancetype: true } },
+    { what: 'larger than any host', vm: { cpu: { ...isolated, cores: 2 ** 31, sockets: 2 ** 31 } } },
+  ];
+  for (const { what, vm = {}, kinds = [SMT2], policy, says } of cases) {
+    it(`${says ? 'a warning' : 'none'}: ${what}`, async () => {
+      const options = optionsOf({ view: viewOf(kinds), ...(policy && { policy }) });
+      const kind = { group: 'kubevirt.io', version: 'v1', kind: 'VirtualMachine' };
+      const answer = await createVmValidation(options)(requestFor(objectOf('VirtualMachine', vm), { kind }));
+      assert.ok(answer.allowed);
+      const found = (answer.warnings ?? []).filter((text) => text.includes('the launcher asks for'));
+      for (const text of found) assert.ok(text.length <= 256, `${text.length} characters`);
+      if (says) assert.match(found.join(), says);
+      else assert.deepEqual(found, []);
+    });
+  }
 });

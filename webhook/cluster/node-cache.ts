@@ -8,6 +8,7 @@ import { node as nodeSchema, objectMeta } from '../../kube/resources.ts';
 import { isNetworkResource } from '../../model/kubelet/report.ts';
 import type { NodeKind } from '../../model/launcher/node-kind.ts';
 import { type SelectingSpec, selectionKey, selectsNode } from '../../model/launcher/node-selection.ts';
+import { filteringTaints, type Taint, toleratesAll } from '../../model/launcher/taints.ts';
 import type { ReportedNetworks } from '../../model/networks/resources.ts';
 import type { MaskHost } from '../../model/placement/mask-fit.ts';
 import {
@@ -25,7 +26,7 @@ import { type CacheOptions, LIST_PAGE } from './options.ts';
 export interface NodeCache {
   run(signal: AbortSignal): Promise<void>;
   readonly synced: boolean;
-  /** The kinds of the reporting nodes that a spec can go to, each once. */
+  /** The kinds of the reporting nodes that a spec can go to, each once: see candidateKinds. */
   candidates(spec: SelectingSpec): readonly NodeKind[];
   /** Whether all of KubeVirt's nodes that a spec can go to report. A quarantined report counts as none. */
   allReport(spec: SelectingSpec): boolean;
@@ -51,6 +52,13 @@ const LONGEST_KEY = 4096;
 const rawReport = z.object({ metadata: objectMeta.pick({ name: true, namespace: true }), status: z.unknown() });
 const observedNode = z.object({
   metadata: nodeSchema.shape.metadata.pick({ name: true, namespace: true, labels: true }),
+  spec: z
+    .object({
+      unschedulable: z.boolean().optional(),
+      taints: z.array(z.object({ key: z.string(), value: z.string().nullish(), effect: z.string() })).nullish(),
+    })
+    .nullish()
+    .catch(undefined),
   status: nodeSchema.shape.status,
 });
 
@@ -60,6 +68,8 @@ interface NodeView {
   readonly facts: NodeFacts;
   /** Plumbline's network resources that its kubelet advertises, ascending; undefined: not known. */
   readonly networks: string | undefined;
+  /** Taints that kube-scheduler filters by, as JSON; '' for none. Nodes alike share the text. */
+  readonly taints: string;
 }
 
 /**
@@ -88,10 +98,11 @@ export function createNodeCache({ client, log, now, onQuarantined }: NodeCacheOp
     path: '/api/v1/nodes',
     schema: observedNode,
     page: LIST_PAGE,
-    project: ({ metadata, status }): NodeView => ({
+    project: ({ metadata, spec, status }): NodeView => ({
       labels: packLabels(metadata.labels ?? {}, intern),
       facts: factsOfNode({ metadata, status }),
       networks: status?.capacity && intern(networkResources(status.capacity)),
+      taints: intern(taintsText(spec ?? {})),
     }),
     onChange: ({ before, after }) => {
       if (before === undefined || after === undefined || !sameView(before, after)) forget();
@@ -146,11 +157,10 @@ export function createNodeCache({ client, log, now, onQuarantined }: NodeCacheOp
       const key = selectionKey(spec);
       const known = chosen.get(key);
       if (known !== undefined) return known;
-      const kinds = new Set<NodeKind>();
-      for (const [name, kind] of current().kinds) if (!kinds.has(kind) && selects(spec, name)) kinds.add(kind);
+      const kinds = [...candidateKinds(current().kinds, nodes.items, spec)];
       if (chosen.size >= REMEMBERED) chosen.clear();
-      if (key.length <= LONGEST_KEY) chosen.set(key, [...kinds]);
-      return [...kinds];
+      if (key.length <= LONGEST_KEY) chosen.set(key, kinds);
+      return kinds;
     },
     allReport(spec) {
       const { maskHosts: heard } = current();
@@ -170,7 +180,38 @@ export function createNodeCache({ client, log, now, onQuarantined }: NodeCacheOp
 
 function sameView(a: NodeView, b: NodeView): boolean {
   const sameFacts = a.facts.cpus === b.facts.cpus && a.facts.arch === b.facts.arch && a.networks === b.networks;
-  return sameFacts && sameLabels(a.labels, b.labels);
+  return sameFacts && a.taints === b.taints && sameLabels(a.labels, b.labels);
+}
+
+/**
+ * The kinds of nodes that kube-scheduler would let a spec go to, by selector, affinity, cordon and taints. Where taints
+ * and cordons leave none, they are not looked at: the pod waits for one of these nodes then, and must suit it.
+ */
+function candidateKinds(
+  kinds: ReadonlyMap<string, NodeKind>,
+  nodes: ReadonlyMap<string, NodeView>,
+  spec: SelectingSpec,
+): ReadonlySet<NodeKind> {
+  const [open, selected] = [new Set<NodeKind>(), new Set<NodeKind>()];
+  const tolerated = new Map([['', true]]);
+  const isTolerated = (taints: string): boolean => {
+    const known = tolerated.get(taints) ?? toleratesAll(spec.tolerations, JSON.parse(taints) as Taint[]);
+    tolerated.set(taints, known);
+    return known;
+  };
+  for (const [name, kind] of kinds) {
+    const view = nodes.get(name);
+    if (view === undefined || open.has(kind)) continue;
+    if (!selectsNode(spec, { name, label: (wanted) => labelIn(view.labels, wanted) })) continue;
+    selected.add(kind);
+    if (isTolerated(view.taints)) open.add(kind);
+  }
+  return open.size > 0 ? open : selected;
+}
+
+function taintsText(spec: Parameters<typeof filteringTaints>[0]): string {
+  const taints = filteringTaints(spec);
+  return taints.length === 0 ? '' : JSON.stringify(taints);
 }
 
 /** As text, since nodes of one make advertise the same. */

@@ -1,7 +1,8 @@
 import type { EventTarget } from '../../kube/events.ts';
 import type { Pod } from '../../kube/resources.ts';
 import { PlumblineError } from '../../model/errors.ts';
-import { wantsFullPcpus } from '../../model/launcher/annotation.ts';
+import { wantsWholeCores } from '../../model/launcher/annotation.ts';
+import { EVEN_PARITY_ANNOTATION } from '../../model/launcher/cpus.ts';
 import { fitsLauncher } from '../../model/launcher/fits.ts';
 import type { AlignmentPolicy } from '../../model/launcher/policy.ts';
 import { CPU_MASK_ANNOTATION, FULL_PCPUS_ANNOTATION, NUMA_AFFINITY_ANNOTATION } from '../../model/names.ts';
@@ -72,6 +73,7 @@ async function decideRead(read: ReadPod, options: DecidePodOptions): Promise<Und
  */
 export const ASKING: readonly string[] = [
   FULL_PCPUS_ANNOTATION,
+  EVEN_PARITY_ANNOTATION,
   CPU_MASK_ANNOTATION,
   NETWORKS_ANNOTATION,
   NUMA_AFFINITY_ANNOTATION,
@@ -109,6 +111,6 @@ async function decideOwned(
 function unchanged(pod: Pod, warning?: string): Undirected {
   const claim = reservedClaim(pod);
   if (claim !== undefined) return { kind: 'answered', answer: refused(403, claim) };
-  const says = warning !== undefined && wantsFullPcpus(pod.metadata) ? { warnings: [warning] } : {};
+  const says = warning !== undefined && wantsWholeCores(pod.metadata) ? { warnings: [warning] } : {};
   return { kind: 'answered', answer: { allowed: true, ...says } };
 }

@@ -5,7 +5,7 @@ import { integralContainers, qosObstacles } from '../../model/launcher/container
 import { launcherCpus } from '../../model/launcher/cpus.ts';
 import { type Alignment, decideAlignment } from '../../model/launcher/decide.ts';
 import { maskRefusals, maskWithOwnCpus } from '../../model/launcher/mask-check.ts';
-import { threadCounts } from '../../model/launcher/node-kind.ts';
+import { askedMultiples } from '../../model/launcher/node-kind.ts';
 import type { NodeRequirement } from '../../model/launcher/node-selection.ts';
 import type { AlignmentPolicy } from '../../model/launcher/policy.ts';
 import { recognizeLauncher } from '../../model/launcher/recognize.ts';
@@ -17,6 +17,7 @@ import { decisionText, inWords, type PodDecision, placementText, type Refusal, s
 import type { FetchNad } from './nad-fetch.ts';
 import { type OwnerNetworks, ownerNetworks } from './networks.ts';
 import { type OversizedPolicy, reachOf } from './oversized.ts';
+import type { AdmittedPod } from './read-pod.ts';
 import { reservedRequest } from './reserved.ts';
 
 export interface DecideOptions {
@@ -29,7 +30,7 @@ export interface DecideOptions {
 }
 
 export interface Launcher {
-  readonly pod: Pod;
+  readonly pod: AdmittedPod;
   readonly vmi: VirtualMachineInstance;
   readonly namespace: string;
   /** Index of `compute` in spec.containers. */
@@ -45,7 +46,7 @@ export async function decideLauncher(launcher: Launcher, options: DecideOptions)
   const { view, fetchNad, gate, policy } = options;
   const free = beforeSmtAffinity(pod.spec);
   const candidates = view.candidates(free);
-  const alignment = decideAlignment({ pod, vmi, candidates: threadCounts(candidates), gate, policy });
+  const alignment = decideAlignment({ pod, vmi, candidates: askedMultiples(candidates), gate, policy });
   const exclusive = qosObstacles(pod).length === 0 && integralContainers(pod).length > 0;
   const networks = await ownerNetworks({ namespace, pod, vmi, exclusive }, view, fetchNad);
   const cpus = alignment.kind === 'pad' ? alignment.to : currentCpus(pod, compute);

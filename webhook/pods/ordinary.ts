@@ -1,5 +1,4 @@
-import type { Pod } from '../../kube/resources.ts';
-import { threadCounts } from '../../model/launcher/node-kind.ts';
+import { askedMultiples } from '../../model/launcher/node-kind.ts';
 import { decideOrdinary, type OrdinaryAlignment } from '../../model/launcher/ordinary.ts';
 import { beforeSmtAffinity, smtAffinity } from '../../model/launcher/smt-affinity.ts';
 import { DECISION_ANNOTATION, PLACED_RESOURCE, PLACEMENT_ANNOTATION } from '../../model/names.ts';
@@ -8,6 +7,7 @@ import type { DecideOptions } from './launcher.ts';
 import { ownerNetworks } from './networks.ts';
 import { reachOf } from './oversized.ts';
 import type { ContainerChange } from './patch.ts';
+import type { AdmittedPod } from './read-pod.ts';
 import { reservedRequest } from './reserved.ts';
 
 /**
@@ -17,14 +17,14 @@ import { reservedRequest } from './reserved.ts';
  * @throws ParseError if an amount or annotation is malformed
  */
 export async function decideOrdinaryPod(
-  pod: Pod,
+  pod: AdmittedPod,
   namespace: string,
   options: DecideOptions,
 ): Promise<PodDecision | undefined> {
   const { view, fetchNad, policy } = options;
   const free = beforeSmtAffinity(pod.spec);
   const candidates = view.candidates(free);
-  const alignment = decideOrdinary(pod, threadCounts(candidates), policy);
+  const alignment = decideOrdinary(pod, askedMultiples(candidates), policy);
   if (alignment === undefined) return undefined;
   const { containers, threadsPerCore, refusals } = alignment;
   const exclusive = containers.length > 0 && refusals.length === 0;

@@ -1,7 +1,7 @@
 import type { Pod } from '../../kube/resources.ts';
 import { pod as podSchema } from '../../kube/resources.ts';
 import { PlumblineError } from '../../model/errors.ts';
-import { wantsFullPcpus } from '../../model/launcher/annotation.ts';
+import { wantsWholeCores } from '../../model/launcher/annotation.ts';
 import { integralContainers, qosObstacles } from '../../model/launcher/containers.ts';
 import { asksForAlignment } from '../../model/launcher/ordinary.ts';
 import { recognizeLauncher } from '../../model/launcher/recognize.ts';
@@ -33,7 +33,7 @@ export function validateResize(
 
 function isAligned(pod: Pod, gate: boolean, everyLauncher: boolean): boolean {
   const launcher =
-    recognizeLauncher(pod).kind === 'launcher' && gate && (everyLauncher || wantsFullPcpus(pod.metadata));
+    recognizeLauncher(pod).kind === 'launcher' && gate && (everyLauncher || wantsWholeCores(pod.metadata));
   if (!launcher && !asksForAlignment(pod.metadata)) return false;
   return qosObstacles(pod).length === 0 && integralContainers(pod).length > 0;
 }

@@ -1,4 +1,5 @@
 import { PlumblineError } from '../../model/errors.ts';
+import { rejectionWarning } from '../../model/launcher/rejected-template.ts';
 import { checkTemplate, misplacedAnnotations } from '../../model/launcher/template.ts';
 import { type AdmissionAnswer, type AdmissionRequest, type Review, refused } from '../admission-review.ts';
 import { ASKING } from '../pods/decide-pod.ts';
@@ -58,11 +59,11 @@ async function validate(
   const aboutMask = maskWarnings(current, previous, options.view);
   const aboutNetworks = await reviewNetworks({ namespace, current, previous }, options);
   if (aboutNetworks.refusal !== undefined) return refused(422, aboutNetworks.refusal, warnings);
+  const rejected = rejectionWarning(current, options.view.candidates(current.spec), options);
   const aboutScheduler = schedulerWarnings(current, previous, options.route.schedulerName);
-  return {
-    allowed: true,
-    warnings: [...warnings, ...misplaced, ...aboutMask, ...aboutNetworks.warnings, ...aboutScheduler],
-  };
+  const aboutNodes = rejected === undefined ? [] : [rejected];
+  const before = [...warnings, ...misplaced, ...aboutMask];
+  return { allowed: true, warnings: [...before, ...aboutNodes, ...aboutNetworks.warnings, ...aboutScheduler] };
 }
 
 /**
@@ -85,7 +86,7 @@ function schedulerWarnings(current: ReadTemplate, previous: ReadTemplate | undef
 
 /** Everything that a judgement depends on, as text. */
 function judged({ outer, metadata, spec, instancetype }: ReadTemplate): string {
-  const { domain, networks, nodeSelector, affinity, livenessProbe, schedulerName } = spec;
+  const { domain, networks, nodeSelector, affinity, livenessProbe, schedulerName, tolerations } = spec;
   return JSON.stringify([
     outer.annotations,
     metadata.annotations,
@@ -95,6 +96,7 @@ function judged({ outer, metadata, spec, instancetype }: ReadTemplate): string {
     affinity,
     livenessProbe,
     schedulerName,
+    tolerations,
     instancetype,
   ]);
 }

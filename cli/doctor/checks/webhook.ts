@@ -3,12 +3,14 @@ import type { Facts } from '../facts.ts';
 import { type AreaReport, count, some } from '../finding.ts';
 import type { WebhookConfiguration } from '../objects.ts';
 import { createNotebook, type Notebook } from '../report.ts';
+import { checkAlignCpus } from './align-cpus.ts';
 
 const OURS = 'plumbline-webhook';
 type Webhook = WebhookConfiguration['webhooks'][number];
 
 /** Whether the API server can call the webhook, and nobody spoils afterwards what it did. */
-export function checkWebhook({ mutating, validating, endpoints }: Facts): AreaReport {
+export function checkWebhook(facts: Facts): AreaReport {
+  const { mutating, validating, endpoints } = facts;
   const notes = createNotebook('webhook');
   const mutators = notes.value(mutating, 'MutatingWebhookConfigurations') ?? [];
   const validators = notes.value(validating, 'ValidatingWebhookConfigurations') ?? [];
@@ -28,6 +30,7 @@ export function checkWebhook({ mutating, validating, endpoints }: Facts): AreaRe
       `kubectl -n ${NAMESPACE} get pods; kubectl -n ${NAMESPACE} logs deploy/${OURS}`,
     );
   } else if (ready.length > 0) notes.seen(`${count(ready.length, 'replica')} ready`);
+  checkAlignCpus(notes, facts);
   return notes.report;
 }
 

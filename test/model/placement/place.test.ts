@@ -127,6 +127,14 @@ describe('model/placement: CPUs', () => {
       place(needs('a', 3, [], { wholeCores: true }), node(plain)),
       'too-few-whole-cores',
     ],
+    [
+      'of larger cores, unless they are asked for, it is for what was padded to them',
+      place(
+        needs('a', 10, [], { wholeCores: true }),
+        node({ ...plain, cores: ['0-3', '4-7', '8-11', '12-15'], reserved: '0-3' }),
+      ),
+      '4-5,8-15 on 0,1',
+    ],
     ['too many CPUs for a plain static node', place(needs('a', 15), node(plain)), 'too-few-cpus'],
     [
       'more than a NUMA node has',

@@ -148,4 +148,27 @@ describe('a DPU that was never there, comes, dies and comes back: real daemons, 
     await seconds('the gate open', async () => (await code()) === undefined, 15);
     await runsOn();
   });
+
+  it('interval 0: nothing is left closed by a dead DPU, and turning it on again closes it', async () => {
+    await dpu.stop('SIGKILL');
+    await eventually(isCondition('False'), 'condition False', DURATION + PERIOD + SLACK);
+    await scene.pod('waits-for-off');
+    await eventually(isRefused('waits-for-off'), 'refused', 15);
+    await host.stop();
+    host = await scene.startHost('--dpu-node-lease-renew-interval', '0');
+    await eventually(async () => (await code()) === undefined, 'the gate opens', 5);
+    assert.equal(await code('STATUS'), undefined);
+    await seconds('the waiting pod placed', isPlaced('waits-for-off'), 15);
+    await eventually(async () => (await scene.condition()) === undefined, 'the condition is gone', 15);
+    // Longer than a Lease counts: silence means nothing any more.
+    await new Promise((resolve) => setTimeout(resolve, (DURATION + PERIOD + 1) * 1000));
+    assert.equal(await scene.condition(), undefined);
+    await scene.pod('comes-while-off');
+    await eventually(isPlaced('comes-while-off'), 'placed', 15);
+    await runsOn();
+    await host.stop();
+    host = await scene.startHost();
+    await seconds('condition False again', isCondition('False'), DURATION + PERIOD + SLACK);
+    await eventually(async () => (await code()) === 11, 'the gate closes', DURATION + PERIOD + SLACK);
+  });
 });

@@ -5,6 +5,7 @@ import type { KubeClient } from '../../../kube/client.ts';
 import { KubeError } from '../../../kube/errors.ts';
 import { createDpuLease } from '../../../node-agent/dpu-lease/dpu.ts';
 import { createDpuHostLease } from '../../../node-agent/dpu-lease/dpu-host.ts';
+import { createLeaseRelease } from '../../../node-agent/dpu-lease/release.ts';
 import { eventually, recordingLogger, testMetrics } from '../../node-agent/support.ts';
 import { root } from '../../support/bundles.ts';
 import { needs } from '../../support/parts.ts';
@@ -100,6 +101,20 @@ describe('the DPU’s lease on a real API server', function () {
     void runDpu(dpu);
     await renewedAfter('');
     await renewedAfter((await current()).spec.renewTime);
+  });
+
+  it('with the check off the host releases it, which a DPU cannot; with the check on it is taken up again', async () => {
+    void runHost();
+    await eventually(async () => (await current().catch(() => undefined)) !== undefined, 'made', 10);
+    stop.abort();
+    stop = new AbortController();
+    await assert.rejects(dpu.patch(PATH, MERGE, { spec: { holderIdentity: '' } }), /owner, holder and duration/);
+    void createLeaseRelease({ client: host, lease, log: recordingLogger().log }).run(stop.signal);
+    await eventually(async () => (await current()).spec.holderIdentity === '', 'released', 10);
+    stop.abort();
+    stop = new AbortController();
+    void runHost();
+    await eventually(async () => (await current()).spec.holderIdentity === 'ovnkube-dpu-node', 'taken up', 10);
   });
 
   it('a node made anew: one owner, its new uid, and the renewals go on', async () => {

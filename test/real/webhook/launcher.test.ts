@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
-import { FULL_PCPUS_ANNOTATION, FULL_PCPUS_ONLY } from '../../../model/names.ts';
+import { EVEN_PARITY_ANNOTATION } from '../../../model/launcher/cpus.ts';
+import { FULL_PCPUS_ANNOTATION, FULL_PCPUS_ONLY, THREADS_PER_CORE_LABEL } from '../../../model/names.ts';
 import { needs } from '../../support/parts.ts';
 import { vector } from '../../support/vectors.ts';
 import { type InstalledWebhook, installWebhook, until } from './installed.ts';
@@ -8,7 +9,17 @@ import { cpusOf, type Scene, sceneOf } from './scene.ts';
 import { stallingServer } from './stalling.ts';
 
 const ANNOTATED = { [FULL_PCPUS_ANNOTATION]: FULL_PCPUS_ONLY };
+const PARITY = { [EVEN_PARITY_ANNOTATION]: '' };
 const DRY = { dryRun: 'All' };
+/** The API server taints new nodes with it. */
+const NOT_READY = [{ key: 'node.kubernetes.io/not-ready', operator: 'Exists' }];
+const NOT_SMT8 = {
+  nodeAffinity: {
+    requiredDuringSchedulingIgnoredDuringExecution: {
+      nodeSelectorTerms: [{ matchExpressions: [{ key: THREADS_PER_CORE_LABEL, operator: 'NotIn', values: ['8'] }] }],
+    },
+  },
+};
 
 describe('the webhook behind a real API server: launchers', function () {
   needs('controlPlane');
@@ -31,7 +42,19 @@ describe('the webhook behind a real API server: launchers', function () {
     await plane.create({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'tenant' } });
     for (const threads of [1, 2, 4, 8])
       await nodeWith(plane, `smt${threads}`, { threads, labels: { smt: `${threads}` } });
+    const pooled = (pool: string, threads: number) => ({
+      threads,
+      labels: { pool, [THREADS_PER_CORE_LABEL]: `${threads}` },
+    });
+    for (const pool of ['plain', 'cordon']) await nodeWith(plane, `${pool}-2`, pooled(pool, 2));
+    await nodeWith(plane, 'plain-8', { ...pooled('plain', 8), fullPcpusOnly: false });
+    await nodeWith(plane, 'cordon-8', { ...pooled('cordon', 8), unschedulable: true });
     for (const namespace of ['tenant', 'always', 'auto']) {
+      await until('the cordoned node to be seen', async () => {
+        const vmi = await scene.vmi('probe', { namespace, annotations: ANNOTATED });
+        const spec = { nodeSelector: { pool: 'cordon' }, tolerations: [{ operator: 'Exists' }] };
+        return cpusOf(await scene.admit(launcherFor(vmi, { cpu: '9', spec }), DRY))[0] === '16';
+      });
       await until('the reports to be seen', async () => {
         const vmi = await scene.vmi('probe', { namespace, annotations: ANNOTATED });
         const pod = launcherFor(vmi, { cpu: '9', spec: { nodeSelector: { smt: '8' } } });
@@ -42,7 +65,7 @@ describe('the webhook behind a real API server: launchers', function () {
   after(() => installed?.stop());
 
   describe('W1 to W5, W11: every form', () => {
-    const parity = { ...ANNOTATED, 'alpha.kubevirt.io/EmulatorThreadCompleteToEvenParity': '' };
+    const parity = { ...ANNOTATED, ...PARITY };
     const smt = (threads: number) => ({ spec: { nodeSelector: { smt: `${threads}` } } });
     const cases: (Partial<LauncherOptions> & { what: string; cpu: string; becomes: string; vmi?: VmiOptions })[] = [
       { what: '4 cores x 2 threads', cpu: '9', becomes: '10', ...smt(2) },
@@ -71,6 +94,44 @@ describe('the webhook behind a real API server: launchers', function () {
         cpu: '5',
         becomes: '6',
         ...smt(2),
+      },
+      {
+        what: 'even parity alone opts in: 2 vCPUs and a pool of 1',
+        vmi: { cpu: { cores: 2 }, ioThreads: 1, annotations: PARITY },
+        cpu: '5',
+        becomes: '6',
+        ...smt(2),
+      },
+      {
+        what: 'even parity alone, SMT4',
+        vmi: { cpu: { cores: 4 }, annotations: PARITY },
+        cpu: '6',
+        becomes: '8',
+        ...smt(4),
+      },
+      {
+        what: 'a plain SMT8 node among those of SMT2',
+        cpu: '9',
+        becomes: '10',
+        spec: { nodeSelector: { pool: 'plain' } },
+      },
+      {
+        what: 'a cordoned SMT8 node among those of SMT2',
+        cpu: '9',
+        becomes: '10',
+        spec: { nodeSelector: { pool: 'cordon' }, tolerations: NOT_READY },
+      },
+      {
+        what: 'the same node for a pod that tolerates the cordon',
+        cpu: '9',
+        becomes: '16',
+        spec: { nodeSelector: { pool: 'cordon' }, tolerations: [{ operator: 'Exists' }] },
+      },
+      {
+        what: 'a user who keeps away from SMT8',
+        cpu: '9',
+        becomes: '10',
+        spec: { nodeSelector: { pool: 'cordon' }, tolerations: [{ operator: 'Exists' }], affinity: NOT_SMT8 },
       },
       { what: 'supplemental pool', vmi: { ioThreads: 2 }, cpu: '11', becomes: '12', ...smt(2) },
       { what: 'migration target', labels: { 'kubevirt.io/migrationJobUID': 'm' }, cpu: '9', becomes: '10', ...smt(2) },

@@ -124,15 +124,20 @@ interface NodeOptions {
   /** NUMA nodes by physnet. */
   readonly physnets?: Readonly<Record<string, string>>;
   readonly tunnel?: string;
+  /** Default: true. */
+  readonly fullPcpusOnly?: boolean;
+  /** Cordoned. */
+  readonly unschedulable?: boolean;
 }
 
 /** A node of 16 cores in two NUMA nodes, and its agent's report. */
 export async function nodeWith(plane: ControlPlane, name: string, options: NodeOptions): Promise<void> {
-  const { threads, labels = {}, physnets = {}, tunnel } = options;
+  const { threads, labels = {}, physnets = {}, tunnel, fullPcpusOnly = true, unschedulable = false } = options;
   const topology = { apiVersion: 'plumbline.dev/v1alpha1', kind: 'NodeTopology', metadata: { name } };
   // Without it more than two threads per core of a few nodes would not be believed.
   const arch = { 'kubernetes.io/arch': threads > 2 ? 'ppc64le' : 'amd64' };
-  await plane.create({ apiVersion: 'v1', kind: 'Node', metadata: { name, labels: { ...arch, ...labels } } }, topology);
+  const metadata = { name, labels: { ...arch, ...labels } };
+  await plane.create({ apiVersion: 'v1', kind: 'Node', metadata, spec: { unschedulable } }, topology);
   const cores = Array.from({ length: 16 }, (_, core) => Array.from({ length: threads }, (__, i) => core * threads + i));
   const cpusOf = (from: number, to: number) => cores.slice(from, to).flat().join(',');
   const status = {
@@ -142,7 +147,7 @@ export async function nodeWith(plane: ControlPlane, name: string, options: NodeO
     ],
     cores: cores.map((ids) => ids.join(',')),
     reserved: '',
-    cpuManager: { policy: 'static', options: { 'full-pcpus-only': 'true' } },
+    cpuManager: { policy: 'static', options: { 'full-pcpus-only': String(fullPcpusOnly) } },
     assignments: [],
     physnets: Object.entries(physnets).map(([physnet, cells]) => ({ name: physnet, cells })),
     ...(tunnel === undefined ? {} : { tunnel: { cells: tunnel } }),

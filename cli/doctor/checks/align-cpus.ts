@@ -1,0 +1,65 @@
+import { EVEN_PARITY_ANNOTATION } from '../../../model/launcher/cpus.ts';
+import type { Facts } from '../facts.ts';
+import type { KubeVirt, WebhookConfiguration } from '../objects.ts';
+import type { Notebook } from '../report.ts';
+
+const GATE = 'AlignCPUs';
+/** The webhooks that every launcher with KubeVirt's annotation has to be sent to. */
+const PODS = ['launcher.plumbline.dev', 'final.plumbline.dev'];
+
+/**
+ * KubeVirt's own padding to an even number: its feature gate and its annotation on the KubeVirt object work together only,
+ * and what they opt in has to come to the webhook.
+ */
+export function checkAlignCpus(notes: Notebook, { kubevirts, mutating, validating }: Facts): void {
+  for (const one of notes.value(kubevirts, 'KubeVirt objects') ?? []) {
+    const gate = featureGates(one).includes(GATE);
+    const annotated = one.metadata.annotations?.[EVEN_PARITY_ANNOTATION] !== undefined;
+    const name = `kubevirt/${one.metadata.name ?? ''}`;
+    if (gate && annotated) checkSent(notes, [...(mutating.value ?? []), ...(validating.value ?? [])]);
+    else if (annotated) {
+      notes.warning(
+        `${name} has the annotation ${EVEN_PARITY_ANNOTATION} without the feature gate ${GATE}`,
+        'KubeVirt takes no notice of it: no VM is padded or opts in to whole cores by it',
+        `add ${GATE} to its featureGates, or annotate the VMs: docs/align-cpus.md`,
+        [name],
+      );
+    } else if (gate) {
+      notes.warning(
+        `${name} has the feature gate ${GATE} without the annotation ${EVEN_PARITY_ANNOTATION}`,
+        'the gate alone does nothing: no VM is padded or opts in to whole cores by it',
+        'add the annotation to it, or annotate the VMs: docs/align-cpus.md',
+        [name],
+      );
+    }
+  }
+}
+
+function checkSent(notes: Notebook, configurations: readonly WebhookConfiguration[]): void {
+  const blind = configurations
+    .flatMap(({ webhooks }) => webhooks)
+    .filter(({ name, matchConditions }) => PODS.includes(name) && isBlind(matchConditions ?? []));
+  if (blind.length === 0) {
+    notes.seen(`KubeVirt’s ${GATE} is on: every VM with isolateEmulatorThread opts in`);
+    return;
+  }
+  notes.error(
+    `${blind.map(({ name }) => name).join(' and ')} passes over launchers with ${EVEN_PARITY_ANNOTATION}`,
+    `KubeVirt’s ${GATE} is on, so they ask for whole cores, and nobody pads them beyond an even number`,
+    'apply the webhook configurations again: kubectl apply --server-side -k manifests/base',
+  );
+}
+
+/** A condition that goes by annotations and does not know KubeVirt's. One that goes by CPUs alone sends all. */
+function isBlind(conditions: readonly { readonly expression: string }[]): boolean {
+  return conditions.some(
+    ({ expression }) =>
+      expression.includes('annotations') &&
+      !expression.includes(EVEN_PARITY_ANNOTATION) &&
+      !expression.includes("c.name == 'compute'"),
+  );
+}
+
+function featureGates({ spec }: KubeVirt): readonly string[] {
+  return spec?.configuration?.developerConfiguration?.featureGates ?? [];
+}

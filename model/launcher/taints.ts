@@ -1,0 +1,47 @@
+/** What keeps pods off a node. Source: k8s.io/api/core/v1, Taint. */
+export interface Taint {
+  readonly key: string;
+  readonly value?: string | null | undefined;
+  /** NoSchedule, PreferNoSchedule or NoExecute. */
+  readonly effect: string;
+}
+
+/** What lets a pod go to a node all the same. Source: k8s.io/api/core/v1, Toleration. */
+export interface Toleration {
+  readonly key?: string | null | undefined;
+  /** Equal (also if absent) or Exists. */
+  readonly operator?: string | null | undefined;
+  readonly value?: string | null | undefined;
+  /** Absent: every effect. */
+  readonly effect?: string | null | undefined;
+}
+
+/** kube-scheduler filters a cordoned node as if it had this taint. Source: plugins/nodeunschedulable. */
+const CORDON: Taint = { key: 'node.kubernetes.io/unschedulable', effect: 'NoSchedule' };
+
+/** Taints of one node and tolerations of one pod that are looked at; beyond them a node counts as one without. */
+const MOST = 128;
+
+/** The taints that kube-scheduler filters by, a cordon among them. */
+export function filteringTaints(spec: {
+  readonly unschedulable?: boolean | undefined;
+  readonly taints?: readonly Taint[] | null | undefined;
+}): readonly Taint[] {
+  const taints = (spec.taints ?? []).filter(({ effect }) => effect === 'NoSchedule' || effect === 'NoExecute');
+  const cordoned = spec.unschedulable === true && !taints.some(({ key }) => key === CORDON.key);
+  return [...(cordoned ? [CORDON] : []), ...taints].slice(0, MOST);
+}
+
+/** Whether a pod with these tolerations may be scheduled beside these taints. Source: plugins/tainttoleration. */
+export function toleratesAll(tolerations: readonly Toleration[] | null | undefined, taints: readonly Taint[]): boolean {
+  const some = (tolerations ?? []).slice(0, MOST);
+  return taints.every((taint) => some.some((one) => tolerates(one, taint)));
+}
+
+function tolerates({ key, operator, value, effect }: Toleration, taint: Taint): boolean {
+  if ((effect ?? '') !== '' && effect !== taint.effect) return false;
+  const exists = operator === 'Exists';
+  if ((key ?? '') === '') return exists;
+  if (key !== taint.key) return false;
+  return exists || ((operator ?? '') === '' || operator === 'Equal' ? (value ?? '') === (taint.value ?? '') : false);
+}

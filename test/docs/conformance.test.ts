@@ -1,0 +1,46 @@
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { root } from '../support/bundles.ts';
+import { missingFrom, notShown, promisesOf } from '../support/promises.ts';
+
+const PAGE = 'docs/conformance.md';
+const PROMISES = promisesOf(PAGE);
+const TEXT = readFileSync(join(root, PAGE), 'utf8');
+
+describe(PAGE, () => {
+  it('has five designs of several rows each, numbered without gaps, and each row names code and a test', () => {
+    const rows = TEXT.split('\n').filter((line) => /^\| \d/.test(line));
+    assert.equal(PROMISES.length, rows.length, 'a row without a test');
+    for (let design = 1; design <= 5; design++) {
+      const numbers = PROMISES.map(({ name }) => name).filter((name) => name.startsWith(`${design}.`));
+      assert.deepEqual(
+        numbers,
+        numbers.map((_, i) => `${design}.${i + 1}`),
+      );
+      assert.ok(numbers.length >= 10, `design ${design}: ${numbers.length} rows`);
+    }
+    for (const { name, code } of PROMISES) assert.ok(code.length > 0, `row ${name} names no code`);
+  });
+
+  for (const promise of PROMISES) {
+    it(`${promise.name}: ${promise.file} ${promise.title}`, () => assert.equal(missingFrom(promise), undefined));
+  }
+});
+
+describe('promises that were not shown', () => {
+  const one = { name: '5.2', file: 'real/qemu/pin', title: 'M2: one entry pins the whole VM', code: [] };
+
+  it('one whose test did not run, one whose file did not run, and none that passed', () => {
+    const full = 'plumbline qemu, with a real QEMU M2: one entry pins the whole VM: every thread of the process';
+    assert.deepEqual(notShown([one], new Map([[one.file, [full]]])), []);
+    assert.deepEqual(notShown([one], new Map([[one.file, ['another']]])), [one]);
+    assert.deepEqual(notShown([one], new Map()), [one]);
+  });
+
+  it('a row is missing what it names, if that is not there', () => {
+    assert.match(missingFrom({ ...one, title: 'nothing of the kind' }) ?? '', /has no test that begins with/);
+    assert.match(missingFrom({ ...one, file: 'real/qemu/none' }) ?? '', /there is no/);
+    assert.match(missingFrom({ ...one, code: ['model/none.ts'] }) ?? '', /there is no model\/none\.ts/);
+  });
+});

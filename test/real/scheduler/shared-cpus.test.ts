@@ -1,0 +1,54 @@
+import assert from 'node:assert/strict';
+import { needs } from '../../support/parts.ts';
+import { type Replica, type Stage, startStage, topologyOf, until } from './stage.ts';
+
+const SCOPED = 'kube-scheduler-config.yaml';
+const ALL_PODS = 'kube-scheduler-config-all-pods.yaml';
+
+describe('a real kube-scheduler and nodes whose CPU manager policy is none', function () {
+  needs('controlPlane');
+  needs('kubectl');
+  this.timeout(120_000);
+  let stage: Stage;
+
+  before(async function () {
+    this.timeout(120_000);
+    stage = await startStage();
+    const replica: Replica = await stage.startReplica();
+    await until('the replica to be active', () => replica.isActive());
+    const topology = topologyOf({ cpuManager: { policy: 'none' }, topologyManager: { policy: 'none' }, reserved: '' });
+    await stage.addNodes([{ name: 'n1', topology, labels: { 'kubevirt.io/cpumanager': 'true' } }]);
+    for (const file of [SCOPED, ALL_PODS]) {
+      await stage.startScheduler({ name: file, extenders: stage.extendersAt(replica.port, file) });
+    }
+  });
+  after(() => stage?.stop());
+
+  const nodeOf = async (name: string) => (await stage.podOf(name)).spec.nodeName;
+
+  it('all pods: an ordinary Guaranteed pod of one CPU is bound', async () => {
+    await stage.addPod({ name: 'web', cpu: '1', devices: [], more: { schedulerName: ALL_PODS } });
+    await until('it to be bound', async () => (await nodeOf('web')) === 'n1');
+  });
+
+  it('scoped: a Guaranteed VM without dedicated CPUs is bound', async () => {
+    const labels = { 'kubevirt.io': 'virt-launcher' };
+    await stage.addPod({ name: 'vm', cpu: '3', labels, more: { schedulerName: SCOPED } });
+    await until('it to be bound', async () => (await nodeOf('vm')) === 'n1');
+  });
+
+  it('both: a VM with dedicated CPUs waits, with the reason', async () => {
+    for (const [name, schedulerName] of [
+      ['vm-scoped', SCOPED],
+      ['vm-all', ALL_PODS],
+    ] as const) {
+      const more = { schedulerName, nodeSelector: { 'kubevirt.io/cpumanager': 'true' } };
+      await stage.addPod({ name, cpu: '4', labels: { 'kubevirt.io': 'virt-launcher' }, more });
+      await until(`${name} to be refused`, async () => {
+        const { conditions = [] } = (await stage.podOf(name)).status;
+        return conditions.some(({ message = '' }) => message.includes('node gives no exclusive CPUs'));
+      });
+      assert.equal(await nodeOf(name), undefined);
+    }
+  });
+});
