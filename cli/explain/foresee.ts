@@ -31,7 +31,7 @@ export function foresee({ pod, nodes, topologies, pending, silent }: Foreseen): 
   const held = heldByNode(pending, pod);
   const known = new Map<string, NodeVerdict>();
 
-  /** Undefined: nothing can be told of the node. */
+  /** Undefined: the node cannot be judged. */
   const judge = (name: string): NodeVerdict | undefined => {
     const host = byName.get(name);
     if (needs.mask !== undefined) {

@@ -24,7 +24,7 @@ export function pausedVm(
   const record = parsePausedStart(vmi.metadata.annotations?.[PAUSED_START_ANNOTATION]);
   if (isPausedAtStart(record, { reason, since })) return waitingToBePinned(at, pinningOf(pod, topology));
   const why = `it is on ${at} and does not run${pause.message ? `: ${pause.message}` : reason && `: ${reason}`}`;
-  return { stage: 'paused', why, help: [`virtctl unpause vm ${vmi.metadata.name}, unless somebody wants it so`] };
+  return { stage: 'paused', why, help: [`virtctl unpause vm ${vmi.metadata.name}, unless its pause is wanted`] };
 }
 
 function waitingToBePinned(at: string, pinning: PinningState | undefined): Finding {

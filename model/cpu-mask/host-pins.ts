@@ -46,7 +46,7 @@ const REASONS = { threads: 'Threads', count: 'Threads', empty: 'Empty' } as cons
 
 /**
  * Where the vCPU threads of a VM belong on its host, or why none of them may be pinned. How many vCPUs there should be
- * is told by the mask, unless it has one entry for all of them or the VM may have had vCPUs plugged in.
+ * follows from the mask, unless it has one entry for all of them or the VM may have had vCPUs plugged in.
  */
 export function hostPins(vm: VmOnHost): HostPins {
   const { mask, fixMismatch, indexes, online, container, withheld, mayBePlugged } = vm;

@@ -32,7 +32,7 @@ export function filteringTaints(spec: {
   return [...(cordoned ? [CORDON] : []), ...taints].slice(0, MOST);
 }
 
-/** Whether a pod with these tolerations may be scheduled beside these taints. Source: plugins/tainttoleration. */
+/** Whether a pod with these tolerations may be scheduled with these taints. Source: plugins/tainttoleration. */
 export function toleratesAll(tolerations: readonly Toleration[] | null | undefined, taints: readonly Taint[]): boolean {
   const some = (tolerations ?? []).slice(0, MOST);
   return taints.every((taint) => some.some((one) => tolerates(one, taint)));

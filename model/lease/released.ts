@@ -1,5 +1,5 @@
 /**
- * The holder of a DPU's Lease that nobody is to renew: its host runs with the health check off. A DPU cannot write it, since
+ * The holder of a DPU's Lease that must not be renewed: its host runs with the health check off. A DPU cannot write it, since
  * the holder is the host's; client-go releases a lease of an election by the same value.
  */
 export const RELEASED_HOLDER = '';

@@ -50,7 +50,7 @@ export interface AssignmentsView {
   /** Every CPU that any source knows to be owned exclusively. */
   readonly owned: CpuSet;
   /**
-   * The CPUs that are known to be nobody's. Grows only when every source says so and is current, or PodResources where
+   * The CPUs that are known to have no owner. Grows only when every source says so and is current, or PodResources where
    * there has been no checkpoint for long; shrinks with each of them. Undefined until that was so once.
    */
   readonly free: CpuSet | undefined;

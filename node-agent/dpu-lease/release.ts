@@ -18,7 +18,7 @@ const RETRY = 5;
 
 /**
  * The host's side of a DPU's Lease where the health check is off: a Lease that an earlier run has made is released, so that
- * nobody takes its silence for the DPU's death. It stays, since a DPU that still renews must find it, and so that turning the
+ * its silence is not taken for the DPU's death. It stays, since a DPU that still renews must find it, and so that turning the
  * check on again needs no new one.
  */
 export function createLeaseRelease({ client, lease, log }: LeaseReleaseDeps) {

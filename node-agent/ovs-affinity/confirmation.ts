@@ -9,7 +9,7 @@ const UNCONFIRMED_FOR = 60;
 
 /**
  * Asks the kernel whether CPUs that the kubelet calls free are. A kubelet that restarts, or that lost its state, lists
- * nobody for a while, or for good, and writes a checkpoint in which everything is shared; its containers run on.
+ * no pods for a while, or for good, and writes a checkpoint in which everything is shared; its containers run on.
  */
 export interface Confirmation {
   /** Notes who owns what. To be called with each view. */

@@ -22,7 +22,7 @@ export interface MemoryDeps {
   readonly file: MasksFile;
   /** When the process with that id was started; undefined if there is none. */
   readonly startOf: (pid: number) => number | undefined;
-  /** CPUs of a process that nobody has confined. */
+  /** CPUs of a process that is not confined. */
   readonly unconfined: () => CpuSet;
 }
 

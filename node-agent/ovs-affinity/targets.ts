@@ -63,7 +63,7 @@ export function createTargets(deps: TargetsDeps, onGrowth: () => void): Targets 
     heldBack = view.holds;
   };
 
-  /** Off all CPUs that are or may be somebody's. */
+  /** Off all CPUs that have or may have an owner. */
   const avoiding = (view: AssignmentsView, out: LeftOut, held = CpuSet.EMPTY): Goal => {
     const avoid = unionOf([view.owned, out.vacated, held]);
     return { avoid, otherwise: deps.machine().minus(avoid).minus(out.pmd) };

@@ -4,7 +4,7 @@ import { moveThreads } from '../../native/pin-threads.ts';
 import type { CgroupTree } from '../processes/cgroup-tree.ts';
 import type { GuestThread } from './guest.ts';
 
-/** What a VM's threads beside its vCPUs are kept with. */
+/** What keeps the threads of a VM that are no vCPUs. */
 export interface WholeVmParts {
   readonly affinity: Affinity;
   readonly tree: Pick<CgroupTree, 'housekeeping' | 'setHousekeeping'>;

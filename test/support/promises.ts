@@ -10,7 +10,7 @@ export interface PagePromise {
   readonly file: string;
   /** How the test's title begins; '' for the whole file. */
   readonly title: string;
-  /** Paths that the row names beside the test. */
+  /** Paths that the row names besides the test. */
   readonly code: readonly string[];
 }
 

@@ -141,7 +141,7 @@ describe('validation of VMs: warnings', () => {
       says: /with a liveness probe the VM cannot start paused, so it runs for a moment before its vCPUs are pinned/,
     },
     {
-      name: 'a mask beside a liveness probe, and a start that its user chose',
+      name: 'a mask with a liveness probe, and a start that its user chose',
       vm: {
         annotations: { [MASK]: '0' },
         cpu: { cores: 2 },
@@ -150,7 +150,7 @@ describe('validation of VMs: warnings', () => {
       says: undefined,
     },
     {
-      name: 'a mask beside a liveness probe, and a start without a pause that its user chose',
+      name: 'a mask with a liveness probe, and a start without a pause that its user chose',
       vm: {
         annotations: { [MASK]: '0', [START]: 'running' },
         cpu: { cores: 2 },
@@ -169,7 +169,7 @@ describe('validation of VMs: warnings', () => {
       says: /cpu-mask-start has no effect without plumbline\.dev\/cpu-mask/,
     },
     {
-      name: 'a kind of start beside the template',
+      name: 'a kind of start outside the template',
       vm: { outer: { [START]: 'running' } },
       says: /cpu-mask-start has no effect here: put it into spec\.template\.metadata\.annotations/,
     },

@@ -45,7 +45,7 @@ function checkSent(notes: Notebook, configurations: readonly WebhookConfiguratio
   }
   notes.error(
     `${blind.map(({ name }) => name).join(' and ')} passes over launchers with ${EVEN_PARITY_ANNOTATION}`,
-    `KubeVirt’s ${GATE} is on, so they ask for whole cores, and nobody pads them beyond an even number`,
+    `KubeVirt’s ${GATE} is on, so they ask for whole cores, and nothing pads them beyond an even number`,
     'apply the webhook configurations again: kubectl apply --server-side -k manifests/base',
   );
 }

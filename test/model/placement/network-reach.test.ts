@@ -16,11 +16,11 @@ const networks = fc.constantFrom<readonly string[]>(
 const policies = fc.constantFrom('none', 'best-effort', 'restricted', 'single-numa-node');
 const versions = fc.constantFrom('v1.35.0', 'v1.36.2');
 
-/** Cores that somebody owns. */
+/** Cores with an owner. */
 const loads = fc.subarray(REPORT.cores.slice(1));
 
 describe('model/placement: whether a node can ever bring a pod near its networks', () => {
-  it('the answer is the same on an empty and on a full node, and who is told yes is near all of them', () => {
+  it('the answer is the same on an empty and on a full node, and a pod that is admitted is near all of them', () => {
     let [spanned, refused] = [0, 0];
     fc.assert(
       fc.property(

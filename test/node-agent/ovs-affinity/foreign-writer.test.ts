@@ -94,7 +94,7 @@ describe('a second writer of a real Open vSwitch’s masks', function () {
     assert.deepEqual(reasons(), []);
   });
 
-  it('a program that goes on: an Event, metrics, the status and its exit code; nobody owns CPUs, so it is let be', async () => {
+  it('a program that goes on: an Event, metrics, the status and its exit code; no CPUs are owned, so it is left alone', async () => {
     view.free(first());
     startWriter(all());
     await eventually(async () => (await contended()) === 1, 'seen', 15);
