@@ -21,7 +21,7 @@ export function asksOf(pod: ExplainedPod): string[] {
       `the CPU mask ${briefMask(mask.mask)}${mask.fixMismatch ? ', or all CPUs of a node that lacks some' : ''}`,
     );
   for (const { kind, physnet, affinity } of networks) {
-    asks.push(`CPUs beside ${kind === 'tunnel' ? 'the tunnel' : `physnet ${physnet}`} (${affinity})`);
+    asks.push(`CPUs near ${kind === 'tunnel' ? 'the tunnel' : `physnet ${physnet}`} (${affinity})`);
   }
   return asks;
 }

@@ -21,7 +21,7 @@ const REMEDIES: Partial<Readonly<Record<NodeGroup['kind'], Remedy>>> = {
   'too-few-cpus': (group) =>
     `free CPUs ${nearest(group)}: stop or migrate a VM there (plumbline top shows whose they are)`,
   'network-elsewhere': (group) =>
-    `free cores beside the network ${nearest(group)}, or let the VM be farther away: ${NUMA_AFFINITY_ANNOTATION}: '{"<interface>":"preferred"}'`,
+    `free cores near the network ${nearest(group)}, or let the VM be farther away: ${NUMA_AFFINITY_ANNOTATION}: '{"<interface>":"preferred"}'`,
   'no-common-node': () =>
     'ask for fewer CPUs or less memory than one NUMA node has, or use nodes with a laxer topologyManagerPolicy',
   resources: ({ nodes }) => `free what is short on ${nodes[0]} (memory, huge pages or devices)`,

@@ -88,7 +88,7 @@ export const PROBLEM_TEXT: Readonly<Record<Problem, { readonly short: string; re
     long: 'Its report contradicts its Node object, so it is ignored: see its Events.',
   },
   'no-report': { short: 'no report', long: 'No agent has reported this node: its CPUs are not known.' },
-  'dra-cpu': { short: 'dra.cpu', long: 'The dra.cpu driver hands out its CPUs beside the kubelet.' },
+  'dra-cpu': { short: 'dra.cpu', long: 'The dra.cpu driver hands out its CPUs as well as the kubelet.' },
   'no-node': { short: 'no Node', long: 'It is reported, but the API server has no Node of this name.' },
 };
 

@@ -4,7 +4,7 @@ import { cellsOfNetwork, type PlacementHost, type PlacementNeeds } from './needs
 import { cellsTouched, cpusOfCells } from './networks.ts';
 
 /** What counts how much of what is only housekeeping. They sum to 1. */
-const WEIGHTS = { keepsNicCells: 0.5, packs: 0.3, keepsCores: 0.2 } as const;
+const WEIGHTS = { keepsNicCells: 3 / 6, packs: 2 / 6, keepsCores: 1 / 6 } as const;
 /** What nearness counts where a network is preferred: a node that is better by this is better whatever else is. */
 const NEARNESS = 0.8;
 /** A network that is on the node, away from the CPUs: farther than it could be, and better than no such network at all. */

@@ -75,7 +75,7 @@ export const UNCHECKED: NodeVerdict = Object.freeze({
 });
 
 /**
- * Would this node's kubelet take the pod, on CPUs beside its networks?
+ * Would this node's kubelet take the pod, on CPUs near its networks?
  * @param held pods that the node has been promised and that its report does not show yet, oldest first
  */
 export function judgeHost(

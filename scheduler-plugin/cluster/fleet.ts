@@ -32,7 +32,7 @@ export const NodeFlag = {
   dpuHost: 2,
   /** Its DPU counts as dead. */
   dpuDead: 4,
-  /** The dra.cpu driver hands out its CPUs beside the kubelet. */
+  /** The dra.cpu driver hands out its CPUs as well as the kubelet. */
   draCpu: 8,
   /** Its agent has not been heard of for too long. */
   stale: 16,

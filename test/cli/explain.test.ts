@@ -236,13 +236,13 @@ describe('plumbline explain', function () {
       'dead-dpu': 'dpu',
     });
     assert.equal(nodes[0]?.kind, 'network-elsewhere');
-    assert.match(help[0] ?? '', /free cores beside the network on free, which is short of 2/);
+    assert.match(help[0] ?? '', /free cores near the network on free, which is short of 2/);
     assert.equal(scheduler, '0/7 nodes are available');
     assert.equal(source, 'reports');
     assert.match(notes[0] ?? '', /worked out from the nodes’ reports, since the extender is not reached/);
   });
 
-  // Of the 14 free CPUs beside the network 2 go to the pod above that has not started.
+  // Of the 14 free CPUs near the network 2 go to the pod above that has not started.
   it('names the nodes by how much they are short of', async () => {
     const { nodes } = await explained('pod', 'big');
     assert.deepEqual(nodes[0]?.nodes, ['free', 'nearly', 'full']);

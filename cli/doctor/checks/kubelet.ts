@@ -43,7 +43,7 @@ const RULES: readonly Rule[] = [
         ? 'topology manager policy none'
         : undefined,
     severity: 'warning',
-    why: 'the kubelet does not keep a VM’s CPUs beside its network',
+    why: 'the kubelet does not keep a VM’s CPUs near its network',
     todo: 'set topologyManagerPolicy: best-effort, restricted or single-numa-node',
   },
   {

@@ -12,7 +12,7 @@ export interface NodeView {
   /** CPUs of each physical core. */
   readonly cores: readonly (readonly number[])[];
   readonly reserved: readonly number[];
-  /** CPUs beside each physnet. */
+  /** CPUs near each physnet. */
   readonly physnets: Readonly<Record<string, readonly number[]>>;
   /** The kubelet's own record of who owns what. */
   readonly owned: readonly Ownership[];

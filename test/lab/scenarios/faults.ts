@@ -53,7 +53,7 @@ export const FAULTS_SCENARIO: Scenario = {
     await agent.start();
     await holds('the agent has registered its devices', () => scene.cluster.readyNode(0, deviceCounts()), 180);
     const stays = await pods.create('stays', { cpu: '2', [PHYSNET0]: '1' });
-    await holds('a pod owns CPUs beside physnet0, and Open vSwitch is off them', async () => {
+    await holds('a pod owns CPUs near physnet0, and Open vSwitch is off them', async () => {
       await assertRuns(scene, stays);
       await assertOff(scene, await pods.cpus(stays));
     });
@@ -93,7 +93,7 @@ async function undergo(scene: Scene, { what, line, witness }: Fault, stays: Scen
   // What a restarted kubelet knows of devices the node's status tells late; a pod that comes too early is refused.
   let pod: ScenePod | undefined;
   await holds(
-    '  a new pod gets CPUs beside physnet1, and Open vSwitch leaves them',
+    '  a new pod gets CPUs near physnet1, and Open vSwitch leaves them',
     async () => {
       pod ??= await pods.create(`after-${what.replaceAll(/[^a-z]+/g, '-')}`, { cpu: '2', [PHYSNET1]: '1' });
       if ((await pods.state(pod)).startsWith('Failed')) {
