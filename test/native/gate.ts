@@ -89,7 +89,8 @@ export function createGateFixture(): GateFixture {
       chmodSync(file, 0o755);
       return {
         calls: () =>
-          (existsSync(log) ? readFileSync(log, 'utf8').trim().split('\n') : []).map((line) => ({
+          // The shell may have opened the file, or written a part of a line.
+          (existsSync(log) ? readFileSync(log, 'utf8').split('\n').slice(0, -1) : []).map((line) => ({
             verb: line.slice(0, line.indexOf(' ')),
             conf: JSON.parse(line.slice(line.indexOf(' ') + 1)) as Record<string, unknown>,
           })),

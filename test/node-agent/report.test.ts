@@ -89,7 +89,7 @@ describe('the report', () => {
     const after = buildStatus(torn, before, '2026-02-02T00:00:00Z')?.conditions;
     assert.deepEqual(
       after?.map(({ lastTransitionTime }) => lastTransitionTime.slice(5, 7)),
-      ['02', '01', '01', '01', '01', '01', '01', '01'],
+      ['02', ...Array.from({ length: 8 }, () => '01')],
     );
     assert.equal(after[0]?.message, 'torn');
   });
