@@ -93,6 +93,7 @@ describe('an installation on a real API server, with the permissions that are sh
     await plane.create(localnet('tenant', 'data', 'physnet0'));
     const vmi = virtualMachineInstance('vm', {
       annotations: { 'kubevirt.io/CPUManagerPolicyBetaOptions': 'full-pcpus-only' },
+      cpu: { cores: 2, threads: 2 },
       networks: { data: 'data' },
     });
     const path = '/apis/kubevirt.io/v1/namespaces/tenant/virtualmachineinstances';
