@@ -38,7 +38,7 @@ describe('the CNI plugin and the agent', () => {
         const { code, json, millis } = await gate.call({ conf: { ...conf, cniVersion } });
         assert.equal(code, 1);
         assert.deepEqual(json(), { cniVersion, code: 11, msg: `DPU Not Ready: ${DEAD.reason}` });
-        assert.ok(millis < 200, `${millis} ms`);
+        assert.ok(millis < 2000, `${millis} ms`);
       }
       assert.deepEqual(below.calls(), []);
     });
@@ -152,9 +152,9 @@ describe('the CNI plugin and the agent', () => {
     const hung = createServer(() => undefined).listen(gate.socket);
     writeState(gate.state, { dpu: 'not-ready', reason: 'as last known', status: true });
     const add = await gate.call({ conf: chained });
-    assert.deepEqual([add.json()['code'], add.millis > 900 && add.millis < 1500], [11, true]);
+    assert.deepEqual([add.json()['code'], add.millis > 900 && add.millis < 2500], [11, true]);
     const status = await gate.call({ verb: 'STATUS', conf: chained });
-    assert.deepEqual([status.json()['code'], status.millis < 1000], [50, true]);
+    assert.deepEqual([status.json()['code'], status.millis < 2000], [50, true]);
     hung.close();
     agent = await startGateAgent(gate.socket);
   });

@@ -84,7 +84,9 @@ describe('a DPU that was never there, comes, dies and comes back: real daemons, 
     const { conditions = [] } = (await scene.readPod('waits')).status;
     console.log(`      ${conditions.find(({ type }) => type === 'PodScheduled')?.message}`);
     const add = await ask('ADD');
-    assert.deepEqual([add.json()['code'], add.millis < 200], [11, true], `${add.millis} ms`);
+    console.log(`      the gate answered after ${add.millis.toFixed(0)} ms`);
+    // Later than this the shim answers without the agent.
+    assert.deepEqual([add.json()['code'], add.millis < 2500], [11, true], `${add.millis} ms`);
     const why = /^DPU Not Ready: its lease ovn-dpu-worker-dpu has not been seen renewed, 4 s are/;
     // The agent began to look a moment after the extender did.
     await eventually(async () => why.test(String((await ask('ADD')).json()['msg'])), 'it says why', PERIOD + SLACK);
