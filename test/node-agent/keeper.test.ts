@@ -208,7 +208,7 @@ describe('a glance at the threads', () => {
     }
   });
 
-  it('threads that another moved are counted; those that the keeper, a cpuset or nobody moved are not', () => {
+  it('threads that another process moved are counted; those that the keeper or a cpuset moved, or that stayed, are not', () => {
     assert.equal(keeper.apply({ only: set('0-7') }).displaced, 0);
     kernel.thread(101, '8');
     kernel.thread(102, '0-3');

@@ -110,7 +110,7 @@ describe('what the webhook knows of the cluster', () => {
     await until('NoExecute', () => tolerating({ key: 'rack', value: 'x', effect: 'NoExecute' }).length === 2);
     assert.deepEqual(threadsFor({}), [2]);
     await patchB({ taints: [{ ...taint, effect: 'PreferNoSchedule' }] });
-    await until('a preference, which keeps nobody away', () => threadsFor({}).join() === '2,4');
+    await until('a preference, which keeps no pod away', () => threadsFor({}).join() === '2,4');
   });
 
   it('tells which networks nodes report, and which bridges are on which physnet', () => {

@@ -114,7 +114,7 @@ describe('the node affinity that follows from a decision', () => {
     );
   });
 
-  it('is told from a user’s own requirement on the same labels, which stays', () => {
+  it('differs from a user’s own requirement on the same labels, which stays', () => {
     const own = (values: string[]) => ({ key: THREADS_PER_CORE_LABEL, operator: 'NotIn', values });
     const alternatives = [own(['4']), { key: FULL_PCPUS_LABEL, operator: 'NotIn', values: ['true'] }];
     const users: NodeTerm[][] = [

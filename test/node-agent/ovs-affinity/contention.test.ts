@@ -22,7 +22,7 @@ describe('another process sets the threads’ CPUs', () => {
 
   it('nothing displaced: none', () => assert.equal(pass(10, 0), false));
 
-  it('once: somebody moved a thread by hand, which is suspected for a minute', () => {
+  it('once: an operator moved a thread by hand, which is suspected for a minute', () => {
     assert.equal(pass(10, 5), false);
     assert.equal(contention.isSuspected, true);
     seconds = 71;

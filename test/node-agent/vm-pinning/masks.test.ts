@@ -332,7 +332,7 @@ describe('CPU masks on a node', () => {
       );
       assert.equal(other.allowed('CPU 0/KVM'), '6', 'what others pinned is left alone');
       assert.deepEqual(second.pinning(), []);
-      // It was undone once: what somebody pins from now on is theirs.
+      // It was undone once: what others pin from now on is theirs.
       vm.put('CPU 0/KVM', '2');
       await new Promise((resolve) => setTimeout(resolve, 60));
       assert.equal(vm.allowed('CPU 0/KVM'), '2');
