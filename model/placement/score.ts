@@ -5,6 +5,11 @@ import { cellsTouched, cpusOfCells } from './networks.ts';
 
 /** What counts how much of what is only housekeeping. They sum to 1. */
 const WEIGHTS = { keepsNicCells: 3 / 6, packs: 2 / 6, keepsCores: 1 / 6 } as const;
+/**
+ * The part of the score that housekeeping decides where no network is preferred. The extender's score counts five times
+ * as much as one of kube-scheduler's: at more than this, packing outweighs a soft spread or anti-affinity of the user's.
+ */
+const HOUSEKEEPING = 0.6;
 /** What nearness counts where a network is preferred: a node that is better by this is better whatever else is. */
 const NEARNESS = 0.8;
 /** A network that is on the node, away from the CPUs: farther than it could be, and better than no such network at all. */
@@ -24,7 +29,8 @@ export function scoreOf(needs: PlacementNeeds, node: PlacementHost, state: Kubel
   const housekeeping =
     WEIGHTS.keepsNicCells * parts.keepsNicCells + WEIGHTS.packs * parts.packs + WEIGHTS.keepsCores * parts.keepsCores;
   const near = nearness(needs, node, cpus);
-  return near === undefined ? housekeeping : NEARNESS * near + (1 - NEARNESS) * housekeeping;
+  if (near === undefined) return 1 - HOUSEKEEPING + HOUSEKEEPING * housekeeping;
+  return NEARNESS * near + (1 - NEARNESS) * housekeeping;
 }
 
 /** How near the preferred networks are on the average, from 0 (the node has none) to 1; undefined if none is preferred. */

@@ -28,7 +28,8 @@ export function createReportDuty(
         kubeletConfig: config,
         kubeletConfigProblems: problems,
         view: assignments.view(),
-        networks: view,
+        // A report without networks would read as a node that has none.
+        networks: networks.known || failures.current.has('networks') ? view : undefined,
         pmdCpus: ovs === undefined ? view.pmdCpus : view.pmdCpus.union(ovs.pmdCpus()),
         pinning: vms?.pinning() ?? [],
         refusals: refusals.current(),

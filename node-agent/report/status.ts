@@ -17,7 +17,8 @@ export interface ReportInputs {
   readonly view: AssignmentsView;
   readonly memory: HostMemory;
   readonly isolated: CpuSet;
-  readonly networks: NetworksView;
+  /** Undefined until the networks were read once after the agent's start. */
+  readonly networks: NetworksView | undefined;
   /** CPUs of poll mode drivers: configured, or found in use. */
   readonly pmdCpus: CpuSet;
   /** What became of the VMs' CPU masks. */
@@ -31,8 +32,8 @@ export interface ReportInputs {
 }
 
 /**
- * The status to publish, or undefined while it is not known who owns which CPUs: a report without assignments would
- * read as a node whose every CPU is free.
+ * The status to publish, or undefined while the owners of the CPUs or the networks are not known: a report without
+ * assignments would read as a node whose every CPU is free.
  * @param before the status published last
  * @param now RFC 3339, for conditions that changed
  */
@@ -42,6 +43,7 @@ export function buildStatus(
   now: string,
 ): NodeTopologyStatus | undefined {
   const { host, kubeletVersion, kubeletConfig, view, memory, isolated, pmdCpus } = inputs;
+  if (inputs.networks === undefined) return undefined;
   const { physnets, tunnel } = inputs.networks.networks;
   if (view.free === undefined || view.reserved === undefined || view.policy === undefined) return undefined;
   return {
@@ -65,13 +67,13 @@ export function buildStatus(
     ...(pmdCpus.isEmpty ? {} : { pmdCPUs: pmdCpus.toString() }),
     ...(inputs.pinning.length === 0 ? {} : { pinning: [...inputs.pinning] }),
     ...(inputs.refusals.length === 0 ? {} : { refusals: [...inputs.refusals] }),
-    conditions: withTimes(conditionsOf(inputs), before?.conditions ?? [], now),
+    conditions: withTimes(conditionsOf(inputs, inputs.networks), before?.conditions ?? [], now),
   };
 }
 
 /** What is known and what is not, one condition for each thing that somebody would have to put right. */
-function conditionsOf(inputs: ReportInputs): ConditionState[] {
-  const { view, networks, failedDuties } = inputs;
+function conditionsOf(inputs: ReportInputs, networks: NetworksView): ConditionState[] {
+  const { view, failedDuties } = inputs;
   const [problem] = networks.problems;
   return [
     conditionOf('AssignmentsKnown', 'SourceMissing', view.problems),

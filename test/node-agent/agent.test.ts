@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
@@ -200,6 +201,42 @@ describe('the node agent as a process', function () {
     await eventually(() => api.writes.slice(reports).some((one) => one.includes('leases')), 'the agent works');
     assert.deepEqual(status()?.physnets, [{ name: 'physnet1', cells: '1' }]);
     assert.equal(await agent.stop(), 0);
+  });
+
+  it('a restarted agent reports nothing until it has read the networks: the last report stays', async () => {
+    kubelet.allocatable = '2-7';
+    kubelet.writeCheckpoint('0-7');
+    await kubelet.start();
+    agent = startAgent(flags);
+    await eventually(() => status() !== undefined, 'a report', 15);
+    assert.equal(await agent.stop(), 0);
+
+    const asked = { times: 0 };
+    const silent = createServer((socket) => {
+      asked.times++;
+      socket.on('error', () => {});
+    });
+    await new Promise<void>((resolve) => silent.listen(join(root, 'run/db.sock'), resolve));
+    try {
+      const [before, written] = [status(), api.writes.length];
+      // Something to report, were the networks known.
+      kubelet.pods = { 'ns/vm': { compute: '2-3' } };
+      kubelet.writeCheckpoint('0-1,4-7', { 'uid-1': { compute: '2-3' } });
+      agent = startAgent(flags);
+      await eventually(
+        () => agent.lines.some(({ msg }) => msg === 'kubelet configuration read'),
+        'the report duty',
+        15,
+      );
+      await eventually(() => asked.times > 0, 'the database asked');
+      await eventually(() => api.writes.slice(written).some((one) => one.includes('leases')), 'the agent works');
+      assert.deepEqual(status(), before);
+      await eventually(() => status()?.assignments[0]?.podName === 'vm', 'the report after the deadline', 20);
+      assert.deepEqual(status()?.physnets, [{ name: 'physnet1', cells: '1' }]);
+      assert.equal(await agent.stop(), 0);
+    } finally {
+      silent.close();
+    }
   });
 
   it('a sysfs that is none: the duties that need it fail and are tried again, the heartbeat goes on', async () => {

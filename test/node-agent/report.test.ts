@@ -77,10 +77,11 @@ describe('the report', () => {
     );
   });
 
-  it('is not made while it is not known who owns what', () => {
+  it('is not made while the owners of CPUs or the networks are not known', () => {
     for (const missing of ['free', 'reserved', 'policy'] as const) {
       assert.equal(buildStatus({ ...inputs, view: { ...known, [missing]: undefined } }, undefined, 'now'), undefined);
     }
+    assert.equal(buildStatus({ ...inputs, networks: undefined }, undefined, 'now'), undefined);
   });
 
   it('a condition keeps its time while its status stays', () => {
