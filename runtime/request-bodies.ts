@@ -1,7 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { PlumblineError } from '../model/errors.ts';
 import { type Lent, lentFree } from './buffer-pool.ts';
-import { assertBoundedJson, JsonTooLarge } from './json-bounds.ts';
 
 /** A body that is not taken; `status` is the HTTP status that says so. */
 export class BodyError extends PlumblineError {
@@ -140,13 +139,6 @@ export function createRequestBodies({ largest, total = TOTAL, seconds = SECONDS 
         release();
         endTurn();
       };
-      try {
-        if (size > SMALL) assertBoundedJson(lent.bytes);
-      } catch (error) {
-        end();
-        if (error instanceof JsonTooLarge) throw new BodyError(413, error.message, { cause: error });
-        throw error;
-      }
       return { bytes: lent.bytes, release: end };
     },
     get bytes() {

@@ -62,7 +62,7 @@ export function createExplainer({ extender, decisions, client, isActive }: Expla
 
 function podOfBody(body: Buffer): { pod: Pod; nodes: readonly string[] | undefined } {
   if (body.length === 0) throw new ArgsError('the body is empty: expected a Pod');
-  const result = posted.safeParse(parseJson(body.toString()));
+  const result = posted.safeParse(parseJson(body));
   if (!result.success) throw new ArgsError(`the body is no Pod: ${firstIssues(result.error)}`);
   const { data } = result;
   return 'Pod' in data ? { pod: data.Pod, nodes: data.NodeNames ?? undefined } : { pod: data, nodes: undefined };

@@ -1,6 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import * as z from 'zod';
 import { ParseError, PlumblineError } from '../model/errors.ts';
+import { assertBoundedJson } from '../runtime/json-bounds.ts';
 
 /**
  * AdmissionReview v1, as far as it is read and written here.
@@ -117,6 +118,7 @@ function encodePatch(patch: readonly PatchOperation[] | undefined): object {
 
 function parseJson(body: Uint8Array): unknown {
   const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength);
+  assertBoundedJson(bytes);
   try {
     if (!isUtf8(bytes)) throw new Error('it is not UTF-8');
     return JSON.parse(bytes.toString('utf8'));

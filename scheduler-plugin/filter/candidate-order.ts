@@ -1,13 +1,19 @@
 /**
  * The order in which candidates are predicted: nodes that have the networks the pod prefers first, then those with nothing
- * in flight, then those whose networks are of use, then the fullest, so that large pods find empty nodes. Equals stay in the order in which the scheduler named them.
+ * in flight, then those whose networks are of use, then the fullest, so that large pods find empty nodes. Equals stay in the
+ * order in which the scheduler named them.
  */
 export interface CandidateOrder {
   begin(names: number): void;
   /** @param key of `candidateKey`, or LAST_KEY */
   add(position: number, key: number): void;
   readonly count: number;
+  /** All, ranked ones first. */
   positions(): Generator<number>;
+  /** Those with a key before LAST_KEY, in its order. */
+  ranked(): Generator<number>;
+  /** Those with LAST_KEY. */
+  unranked(): Generator<number>;
 }
 
 /** Numbers of CPUs left that are told apart. */
@@ -41,6 +47,9 @@ export function createCandidateOrder(): CandidateOrder {
   /** By position: the next of the same key. */
   let next = new Int32Array(1024);
   let count = 0;
+  function* of(key: number): Generator<number> {
+    for (let position = heads[key]!; position !== NONE; position = next[position]!) yield position;
+  }
   return {
     begin(names) {
       count = 0;
@@ -58,9 +67,12 @@ export function createCandidateOrder(): CandidateOrder {
       return count;
     },
     *positions() {
-      for (let key = 0; key <= LAST_KEY; key++) {
-        for (let position = heads[key]!; position !== NONE; position = next[position]!) yield position;
-      }
+      yield* this.ranked();
+      yield* this.unranked();
     },
+    *ranked() {
+      for (let key = 0; key < LAST_KEY; key++) if (heads[key] !== NONE) yield* of(key);
+    },
+    unranked: () => of(LAST_KEY),
   };
 }

@@ -101,16 +101,15 @@ export class Filter {
     const spread = this.#spreadOver(softKeys);
     const keepsMask = this.#someKeepsMask(needs, names);
     let promised = 0;
-    for (const position of order.positions()) {
+    const isDone = () => promised >= wanted && spread.complete;
+    const decideOn = (position: number) => {
       const id = names.ids[position]!;
       if (keepsMask && this.#fallsBack(needs, id)) {
         refusals.add(position, texts.give('mask-elsewhere', MASK_ELSEWHERE));
-        continue;
+        return;
       }
       const shares = this.#fleet.sharesOn(id, needs);
-      const enough = promised >= wanted && !shares;
-      if (enough && spread.complete && !needs.mayShare) break;
-      if (enough && !spread.wants(id)) continue;
+      if (promised >= wanted && !shares && !spread.wants(id)) return;
       const verdict = this.exact(needs, id);
       spread.tried(id, verdict.fits);
       if (verdict.fits) {
@@ -118,6 +117,15 @@ export class Filter {
         if (!shares) promised++;
         answered.push({ node: this.#fleet.names.nameOf(id) ?? '', position, score, cpus });
       } else refusals.add(position, texts.give(verdict.kind, verdict.text));
+    };
+    for (const position of order.ranked()) {
+      if (isDone()) break;
+      decideOn(position);
+    }
+    // Among these are the nodes that would run the pod on shared CPUs: they cost no prediction, so each is answered.
+    for (const position of order.unranked()) {
+      if (isDone() && !needs.mayShare) break;
+      decideOn(position);
     }
     return { names, answered, refusals, texts };
   }

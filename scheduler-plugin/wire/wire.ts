@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { assertBoundedJson } from '../../runtime/json-bounds.ts';
 import { ArgsError } from './args-error.ts';
 import { type AskedPod, askedPod } from './asked-pod.ts';
 import type { NameIndex } from './name-index.ts';
@@ -29,6 +30,7 @@ const LONGEST_ISSUES = 300;
 const KEY = Buffer.from('"NodeNames":');
 const OPEN = 0x5b;
 const ENDING = Buffer.from('}');
+const NO_NAMES = '"NodeNames":[]}';
 
 /** Reads requests. Their names stay bytes: a decoder's answer is good until the next. */
 export class ArgsDecoder {
@@ -54,13 +56,13 @@ export class ArgsDecoder {
     const names = this.#scanner.scan(body, key + KEY.length, this.#index);
     const rest = body.subarray(this.#scanner.end).toString().trim();
     if (rest !== ENDING.toString()) return undefined;
-    const { Pod, Nodes } = check(parseJson(`${body.toString('utf8', 0, key)}"NodeNames":[]}`));
+    const { Pod, Nodes } = check(parseJson(body.subarray(0, key), NO_NAMES));
     if (Nodes?.items != null) throw bothGiven();
     return { pod: withUid(Pod), names, nodes: undefined };
   }
 
   #decodeAny(body: Buffer): ExtenderArgs {
-    const { Pod, NodeNames, Nodes } = check(parseJson(body.toString()));
+    const { Pod, NodeNames, Nodes } = check(parseJson(body));
     if (NodeNames != null && Nodes?.items != null) throw bothGiven();
     const nodes = Nodes?.items ?? undefined;
     const list = NodeNames ?? nodes?.map(({ metadata }) => metadata.name);
@@ -93,9 +95,14 @@ function bothGiven(): ArgsError {
   return new ArgsError('both Nodes and NodeNames are set: expected one');
 }
 
-export function parseJson(text: string): unknown {
+/**
+ * @param more what follows the body's text
+ * @throws ArgsError if it is not JSON, JsonTooLarge
+ */
+export function parseJson(body: Buffer, more = ''): unknown {
+  assertBoundedJson(body);
   try {
-    return JSON.parse(text);
+    return JSON.parse(body.toString() + more);
   } catch (error) {
     throw new ArgsError('the body is not JSON: expected ExtenderArgs', { cause: error });
   }
