@@ -56,12 +56,17 @@ const LONGEST_MESSAGE = 1500;
  */
 export function parsedOrRefused<T>(
   parse: () => T,
-  refusal: abstract new (...args: never[]) => Error,
+  ...refusals: readonly (abstract new (
+    ...args: never[]
+  ) => Error)[]
 ): { readonly value: T } | undefined {
   try {
     return { value: parse() };
   } catch (error) {
-    assert.ok(error instanceof refusal, `${String(error)} is no ${refusal.name}`);
+    const names = refusals.map(({ name }) => name).join(' or ');
+    if (!(error instanceof Error && refusals.some((refusal) => error instanceof refusal))) {
+      assert.fail(`${String(error)} is no ${names}`);
+    }
     assert.ok(error.message.length > 0, 'a refusal without a word');
     assert.ok(error.message.length <= LONGEST_MESSAGE, `a message of ${error.message.length} characters`);
     return undefined;

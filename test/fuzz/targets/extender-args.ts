@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
+import { JsonTooLarge } from '../../../runtime/json-bounds.ts';
 import { ArgsError } from '../../../scheduler-plugin/wire/args-error.ts';
 import { NameIndex } from '../../../scheduler-plugin/wire/name-index.ts';
 import { nameAt } from '../../../scheduler-plugin/wire/scanned-names.ts';
@@ -56,7 +57,11 @@ export const extenderArgs: Target<string> = {
   },
   work: { base: 1000, each: 66 },
   judge(text) {
-    const parsed = parsedOrRefused(() => new ArgsDecoder(new NameIndex()).decode(Buffer.from(text)), ArgsError);
+    const parsed = parsedOrRefused(
+      () => new ArgsDecoder(new NameIndex()).decode(Buffer.from(text)),
+      ArgsError,
+      JsonTooLarge,
+    );
     if (parsed === undefined) return 'refused';
     const { names, nodes } = parsed.value;
     const read = Array.from({ length: names.count }, (_, i) => nameAt(names, i));
