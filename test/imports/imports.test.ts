@@ -1,0 +1,139 @@
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { root } from '../support/bundles.ts';
+import { cycles, faultsIn, forbidden } from './check.ts';
+import { type Import, importsOf } from './graph.ts';
+import { type ImportRule, RULES } from './rules.ts';
+
+const one = (file: string, target: string): Import => ({ file, target, isPackage: false });
+const faultsOf = (file: string, target: string, rules = RULES) => forbidden([one(file, target)], rules);
+
+describe('the imports of this repository', () => {
+  it('keep every rule', () => assert.deepEqual(faultsIn(root), []));
+
+  it('every top folder with code has a rule', () => {
+    const files = execFileSync('git', ['ls-files', '*.ts', '*.tsx', '*.js', '*.cjs'], { cwd: root, encoding: 'utf8' });
+    const folders = files.split('\n').filter((file) => file.includes('/'));
+    const tops = new Set(folders.map((file) => file.slice(0, file.indexOf('/'))));
+    const ruled = RULES.filter(({ may }) => may !== undefined).map(({ folder }) => folder);
+    assert.deepEqual([...tops].sort(), ruled.sort());
+  });
+
+  it('CONTRIBUTING.md says the same', () => {
+    const text = readFileSync(join(root, 'CONTRIBUTING.md'), 'utf8');
+    const rows = [...text.matchAll(/^\| ((?:`[\w-]+\/`,? *)+)\|[^|]*\| *([^|]*?) *\|$/gm)].flatMap(
+      ([, names = '', may = '']) => [...names.matchAll(/`([\w-]+)\/`/g)].map(([, folder]) => `${folder}: ${may}`),
+    );
+    const expected = RULES.filter(({ may }) => may !== undefined).map(({ folder, may }) => {
+      if (may === '*') return `${folder}: everything`;
+      return `${folder}: ${may === undefined || may.length === 0 ? 'nothing of ours' : may.join(', ')}`;
+    });
+    assert.deepEqual(rows.sort(), expected.sort());
+  });
+});
+
+describe('who may import whom', () => {
+  const tops = RULES.filter(({ may }) => may !== undefined);
+  for (const { folder, may = [] } of tops) {
+    const others = tops.map((rule) => rule.folder).filter((name) => name !== folder);
+    it(`${folder}/: ${may === '*' ? 'everything' : may.join(', ') || 'nothing of ours'}`, () => {
+      const accepted = others.filter(
+        (other) => faultsOf(`${folder}/deep/thing.ts`, `${other}/deep/thing.ts`, tops).length === 0,
+      );
+      assert.deepEqual(accepted.sort(), may === '*' ? others.sort() : [...may].sort());
+    });
+  }
+
+  it('model/ is pure: it imports zod and no other package, of npm or of Node.js', () => {
+    const packages = ['zod', 'node:fs', 'node:path', 'express', 'undici', 'pino'];
+    const imports = packages.map((target) => ({ file: 'model/claims/claim.ts', target, isPackage: true }));
+    assert.equal(forbidden(imports, RULES).length, packages.length - 1);
+  });
+
+  it('a fault says which rule it breaks', () => {
+    assert.deepEqual(faultsOf('kube/client.ts', 'cli/main.ts'), [
+      'kube/client.ts imports cli/main.ts: kube/ may import model/, runtime/ only',
+    ]);
+    assert.deepEqual(faultsOf('native/qmp.ts', 'model/host.ts'), [
+      'native/qmp.ts imports model/host.ts: native/ may import nothing of ours only',
+    ]);
+  });
+});
+
+describe('floors', () => {
+  const rules: ImportRule[] = [
+    { folder: 'daemon', may: [], floors: ['wire', 'filter score', '.'] },
+    { folder: 'daemon/filter', floors: ['.', 'masks'] },
+  ];
+
+  for (const [file, target, allowed] of [
+    ['daemon/wire/a.ts', 'daemon/wire/b.ts', true],
+    ['daemon/filter/a.ts', 'daemon/wire/b.ts', true],
+    ['daemon/main.ts', 'daemon/filter/b.ts', true],
+    ['daemon/wire/a.ts', 'daemon/filter/b.ts', false],
+    ['daemon/wire/a.ts', 'daemon/main.ts', false],
+    ['daemon/filter/a.ts', 'daemon/score/b.ts', false],
+    ['daemon/new/a.ts', 'daemon/wire/b.ts', false],
+    ['daemon/main.ts', 'daemon/new/b.ts', false],
+    ['daemon/filter/masks/a.ts', 'daemon/filter/b.ts', true],
+    ['daemon/filter/a.ts', 'daemon/filter/masks/b.ts', false],
+    ['daemon/filter/masks/a.ts', 'daemon/score/b.ts', false],
+  ] as const) {
+    it(`${file} ${allowed ? 'may' : 'may not'} import ${target}`, () => {
+      assert.equal(faultsOf(file, target, rules).length, allowed ? 0 : 1);
+    });
+  }
+
+  for (const { folder, floors } of RULES) {
+    const [lowest, highest] = [floors?.[0], floors?.at(-1)];
+    if (lowest === undefined || highest === undefined) continue;
+    const inFloor = (floor: string) => join(folder, floor.split(' ')[0] ?? '.', 'thing.ts');
+    it(`${folder}/: ${floors?.join(' < ')}`, () => {
+      assert.deepEqual(faultsOf(inFloor(highest), inFloor(lowest)), []);
+      assert.equal(faultsOf(inFloor(lowest), inFloor(highest)).length, 1);
+    });
+  }
+});
+
+describe('folders that import each other in a circle', () => {
+  it('are named, with the imports that close it', () => {
+    const imports = [
+      one('cli/demo/a.ts', 'cli/doctor/b.ts'),
+      one('cli/doctor/b.ts', 'cli/top/c.ts'),
+      one('cli/top/c.ts', 'cli/demo/a.ts'),
+      one('cli/top/c.ts', 'cli/support/d.ts'),
+    ];
+    assert.deepEqual(cycles(imports), [
+      {
+        folders: ['cli/demo', 'cli/doctor', 'cli/top'],
+        imports: imports.slice(0, 3).map(({ file, target }) => `${file} imports ${target}`),
+      },
+    ]);
+    assert.deepEqual(cycles(imports.slice(1)), []);
+  });
+});
+
+describe('the imports of a source file', () => {
+  for (const [text, targets] of [
+    ["import { a } from './a.ts';", ['kube/a.ts']],
+    ["import type { A } from '../model/a.ts';", ['model/a.ts']],
+    ["import {\n  a,\n  b,\n} from '../model/a.ts';", ['model/a.ts']],
+    ["export * from './a.ts';", ['kube/a.ts']],
+    ["import './a.ts';", ['kube/a.ts']],
+    ["const a = await import('./a.ts');", ['kube/a.ts']],
+    ["const a = require('node:fs');", ['node:fs']],
+    ["type A = typeof import('./a.ts');", ['kube/a.ts']],
+    ["import { readFile } from 'node:fs/promises';", ['node:fs']],
+    ["import { Code } from '@grpc/grpc-js/build/src/code';", ['@grpc/grpc-js']],
+    ["// data from 'nowhere'\nconst text = `it comes from '../cli/main.ts'`;", []],
+  ] as const) {
+    it(JSON.stringify(text), () => {
+      assert.deepEqual(
+        importsOf('kube/thing.ts', text).map(({ target }) => target),
+        targets,
+      );
+    });
+  }
+});

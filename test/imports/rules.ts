@@ -1,0 +1,51 @@
+/** What the files of a folder may import. They may always import each other, unless `floors` says otherwise. */
+export interface ImportRule {
+  /** Path below the repository's root. A file obeys the rules of every folder that it is in. */
+  readonly folder: string;
+  /** Other top folders of ours; '*' for all. Left out where the rule of the folder around this one already says it. */
+  readonly may?: readonly string[] | '*';
+  /** Packages of npm or Node.js. Left out: any. */
+  readonly packages?: readonly string[];
+  /**
+   * The folders inside this one, lowest first; '.' stands for the files directly in it. Each may import those before it
+   * in the list. Names in one string are on the same floor and do not import each other. All folders must be listed.
+   */
+  readonly floors?: readonly string[];
+}
+
+const DAEMON = ['model', 'runtime', 'kube'];
+
+/** Who may import whom: the only place that says so. `npm run lint` checks every import of the repository against it. */
+export const RULES: readonly ImportRule[] = [
+  { folder: 'model', may: [], packages: ['zod'] },
+  { folder: 'native', may: [] },
+  { folder: 'runtime', may: ['model'] },
+  { folder: 'hardware', may: ['model'] },
+  { folder: 'kube', may: ['model', 'runtime'], floors: ['kubelet-api', '.'] },
+
+  // The daemons never import each other.
+  { folder: 'webhook', may: DAEMON },
+  { folder: 'scheduler-plugin', may: DAEMON },
+  { folder: 'node-agent', may: [...DAEMON, 'native', 'hardware'] },
+
+  { folder: 'sandbox', may: DAEMON },
+  { folder: 'cli', may: ['model', 'kube', 'native', 'hardware', 'sandbox'] },
+  { folder: 'console', may: [] },
+
+  { folder: 'manifests', may: '*' },
+  { folder: 'docs', may: '*' },
+  { folder: 'bench', may: '*' },
+  { folder: 'test', may: '*' },
+];
+
+/** Top folders in which folders may still import each other in a circle; everywhere else that is a fault. */
+export const CIRCLES_ALLOWED: readonly string[] = [
+  'node-agent',
+  'scheduler-plugin',
+  'webhook',
+  'sandbox',
+  'cli',
+  'console',
+  'bench',
+  'test',
+];
