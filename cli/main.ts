@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 import { basename } from 'node:path';
-import { runProgram } from './program.ts';
+import { createProgram, runProgram } from './program.ts';
 
 /** How it was called: by its own name, or by one of those by which kubectl finds a plugin and its completion. */
 const calledAs = basename(process.argv[1] ?? '').replace(/\.\w+$/, '');
@@ -16,7 +16,7 @@ async function main(): Promise<void> {
   const forKubectl = calledAs === 'kubectl_complete-plumbline';
   if (forKubectl || args[0] === '__complete') {
     const { complete } = await import('./completion/complete.ts');
-    return complete(forKubectl ? args : args.slice(1), forKubectl);
+    return complete(forKubectl ? args : args.slice(1), forKubectl, createProgram);
   }
   const status = await runProgram(calledAs === 'kubectl-plumbline' ? 'kubectl plumbline' : 'plumbline', args);
   if (status !== undefined) process.exitCode = status;

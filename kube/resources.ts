@@ -84,18 +84,15 @@ export const affinity = z.object({
     .transform(nullToUndefined),
 });
 
+export const toleration = z.object({
+  key: z.string().nullish(),
+  operator: z.string().nullish(),
+  value: z.string().nullish(),
+  effect: z.string().nullish(),
+});
+
 /** What is read of tolerations; of any in a shape that is not known nothing follows. */
-export const tolerations = z
-  .array(
-    z.object({
-      key: z.string().nullish(),
-      operator: z.string().nullish(),
-      value: z.string().nullish(),
-      effect: z.string().nullish(),
-    }),
-  )
-  .nullish()
-  .catch(undefined);
+export const tolerations = z.array(toleration).nullish().catch(undefined);
 
 export const pod = z.object({
   metadata: objectMeta,

@@ -6,8 +6,8 @@ import {
   NETWORK_ATTACHMENT_DEFINITIONS,
   VIRTUAL_MACHINE_INSTANCES,
 } from '../../sandbox/api-server/built-in-types.ts';
-import { createSandbox } from '../../sandbox/cluster.ts';
-import type { LocalClient } from '../../sandbox/local-client.ts';
+import type { LocalClient } from '../../sandbox/clients/local-client.ts';
+import { createSandbox } from '../../sandbox/cluster/cluster.ts';
 import { shippedNodeOptions } from '../../test/support/shipped.ts';
 import { bundle, type Running, run } from '../support/process.ts';
 

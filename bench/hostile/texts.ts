@@ -92,33 +92,20 @@ const definition = textInput((config) => {
   const found = classifyNad({ metadata: { name: 'n', namespace: 'ns' }, spec: { config } }, EMPTY_CONTEXT);
   return !(found.kind === 'none' && found.warning === 'invalid-json');
 });
+/** As many plugins as are read. */
+const plugins = (plugin: string) =>
+  definition(filled(CONFIG, plugin, { head: '{"plugins":[', joint: ',', tail: ']}', most: 64 }));
 const nad: Parser = {
   name: 'nad',
   typical: definition(
     '{"cniVersion":"0.4.0","name":"east","type":"ovn-k8s-cni-overlay","topology":"localnet","netAttachDefName":"ns/east"}',
   ),
   worst: {
-    'empty plugins': () => definition(filled(CONFIG, '{}', { head: '{"plugins":[', joint: ',', tail: ']}', most: 64 })),
+    'empty plugins': () => plugins('{}'),
     'plugins of wrong fields': () =>
-      definition(
-        filled(CONFIG, '{"type":1,"name":1,"topology":1,"bridge":1,"master":1,"role":1,"uplink":1}', {
-          head: '{"plugins":[',
-          joint: ',',
-          tail: ']}',
-          most: 64,
-        }),
-      ),
-    'plugins of one wrong field': () =>
-      definition(filled(CONFIG, '{"type":1}', { head: '{"plugins":[', joint: ',', tail: ']}', most: 64 })),
-    'wrapping plugins': () =>
-      definition(
-        filled(CONFIG, '{"type":"sbr","delegate":{"type":1}}', {
-          head: '{"plugins":[',
-          joint: ',',
-          tail: ']}',
-          most: 64,
-        }),
-      ),
+      plugins('{"type":1,"name":1,"topology":1,"bridge":1,"master":1,"role":1,"uplink":1}'),
+    'plugins of one wrong field': () => plugins('{"type":1}'),
+    'wrapping plugins': () => plugins('{"type":"sbr","delegate":{"type":1}}'),
     'other fields': () => definition(filled(CONFIG, (i) => `"${i}":{}`, { head: '{', joint: ',', tail: '}' })),
     nesting: () => definition(`{"a":${'['.repeat(CONFIG / 2 - 5)}${']'.repeat(CONFIG / 2 - 5)}}`),
   },
@@ -128,15 +115,22 @@ const nad: Parser = {
 };
 
 const placed = textInput(parseWishes);
+const preferred = (resource: string, most?: number) =>
+  placed(
+    filled(ANNOTATIONS, resource, {
+      head: '{"preferred":[',
+      joint: ',',
+      tail: ']}',
+      ...(most !== undefined && { most }),
+    }),
+  );
 const placement: Parser = {
   name: 'placement',
   typical: placed('{"preferred":["physnet.plumbline.dev/east"],"spansCells":true}'),
   worst: {
-    'many resources': () =>
-      placed(filled(ANNOTATIONS, '"a"', { head: '{"preferred":[', joint: ',', tail: ']}', most: 64 })),
-    'too many resources': () => placed(filled(ANNOTATIONS, '""', { head: '{"preferred":[', joint: ',', tail: ']}' })),
-    'resources of another kind': () =>
-      placed(filled(ANNOTATIONS, '0', { head: '{"preferred":[', joint: ',', tail: ']}' })),
+    'many resources': () => preferred('"a"', 64),
+    'too many resources': () => preferred('""'),
+    'resources of another kind': () => preferred('0'),
     'other fields': () => placed(filled(ANNOTATIONS, (i) => `"${i}":[]`, { head: '{', joint: ',', tail: '}' })),
     nesting: () => placed('['.repeat(ANNOTATIONS)),
   },

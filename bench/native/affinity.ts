@@ -1,13 +1,13 @@
 import { readdirSync } from 'node:fs';
 import { type Affinity, createAffinity } from '../../native/affinity.ts';
+import { compile, median } from '../support/c-program.ts';
+import { startManyThreads } from '../support/many-threads.ts';
 import { type BenchResult, ratioOf } from '../support/timing.ts';
-import { compile, median } from './c-program.ts';
-import { startManyThreads } from './many-threads.ts';
 
 const THREADS = 256;
 const ROUNDS = 100;
 
-/** What bench/native/affinity.c does, through the bindings: the milliseconds of each round. */
+/** What bench/support/affinity.c does, through the bindings: the milliseconds of each round. */
 function applyInTurns(affinity: Affinity, pid: number): number[] {
   const all = affinity.get(process.pid);
   const one = new Uint32Array(all.length);
@@ -28,7 +28,7 @@ function applyInTurns(affinity: Affinity, pid: number): number[] {
 
 /** The bindings' three calls for each of 256 threads against the same calls in C, reading /proc included. */
 export async function affinityOverC(): Promise<BenchResult> {
-  const program = compile('affinity.c');
+  const program = compile('support/affinity.c');
   const threads = await startManyThreads(['ovs-vswitchd'], THREADS);
   const [pid = 0] = threads.pids;
   const affinity = createAffinity();

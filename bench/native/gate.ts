@@ -7,10 +7,10 @@ import { CpuSet } from '../../model/cpu-set.ts';
 import { createAffinity } from '../../native/affinity.ts';
 import { procThreads } from '../../node-agent/processes/threads.ts';
 import { startAgentProcess } from '../node-agent/agent-process.ts';
+import { compile, median } from '../support/c-program.ts';
+import { startManyThreads } from '../support/many-threads.ts';
 import { root } from '../support/process.ts';
 import { type BenchResult, summary } from '../support/timing.ts';
-import { compile, median } from './c-program.ts';
-import { startManyThreads } from './many-threads.ts';
 
 const THREADS = 64;
 const ROUNDS = 7;
@@ -30,7 +30,7 @@ export async function gateCalls(): Promise<BenchResult[]> {
     writeFileSync(file, JSON.stringify({ cniVersion: '1.0.0', name: 'net', ...value }));
     return file;
   };
-  const [calls, delegate] = [compile('calls.c'), compile('delegate.c')];
+  const [calls, delegate] = [compile('native/calls.c'), compile('native/delegate.c')];
   const binDir = join(directory, 'bin');
   mkdirSync(binDir);
   execFileSync('make', ['-s', '-C', join(root, 'native/cni'), `OUT=${binDir}`]);

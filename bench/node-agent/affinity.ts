@@ -2,8 +2,8 @@ import { CpuSet } from '../../model/cpu-set.ts';
 import { createAffinity } from '../../native/affinity.ts';
 import { createKeeper, type Keeper } from '../../node-agent/ovs-affinity/keeper.ts';
 import { procThreads } from '../../node-agent/processes/threads.ts';
-import { compile, median } from '../native/c-program.ts';
-import { startManyThreads } from '../native/many-threads.ts';
+import { compile, median } from '../support/c-program.ts';
+import { startManyThreads } from '../support/many-threads.ts';
 import { type BenchResult, ratioOf } from '../support/timing.ts';
 
 const THREADS = 256;
@@ -20,7 +20,7 @@ function applyInTurns(keeper: Keeper, all: CpuSet): number[] {
 
 /** A whole pass of the agent over the threads against the bare calls in C: telling PMD threads, settling, checking. */
 export async function affinityOverC(): Promise<BenchResult> {
-  const program = compile('affinity.c');
+  const program = compile('support/affinity.c');
   const daemon = await startManyThreads(['ovs-vswitchd'], THREADS);
   const [pid = 0] = daemon.pids;
   const affinity = createAffinity();

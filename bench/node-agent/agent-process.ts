@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createSandbox, type Sandbox } from '../../sandbox/cluster.ts';
+import { createSandbox, type Sandbox } from '../../sandbox/cluster/cluster.ts';
 import { shippedNodeOptions } from '../../test/support/shipped.ts';
 import { bundle, type Running, run } from '../support/process.ts';
 import { replaceCheckpoint } from './checkpoint.ts';

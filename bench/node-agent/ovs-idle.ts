@@ -4,7 +4,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { startManyThreads } from '../native/many-threads.ts';
+import { startManyThreads } from '../support/many-threads.ts';
 import type { BenchSettings } from '../support/settings.ts';
 import { type BenchResult, summary } from '../support/timing.ts';
 import { startAgentProcess } from './agent-process.ts';

@@ -11,8 +11,8 @@ import { procThreads } from '../../node-agent/processes/threads.ts';
 import { createFakeKubelet, type FakeKubelet } from '../../test/node-agent/fake-kubelet.ts';
 import { eventually } from '../../test/node-agent/support.ts';
 import { shippedNodeOptions } from '../../test/support/shipped.ts';
-import { compile } from '../native/c-program.ts';
-import { startManyThreads } from '../native/many-threads.ts';
+import { compile } from '../support/c-program.ts';
+import { startManyThreads } from '../support/many-threads.ts';
 import { root } from '../support/process.ts';
 
 /** What moves the threads: sends or prints the machine's monotonic nanoseconds when it has. */
@@ -45,7 +45,7 @@ export async function createOvsScene(threads: number): Promise<OvsScene> {
   const directory = mkdtempSync(join(tmpdir(), 'plumbline-bench-'));
   for (const name of ['etc', 'kubelet']) mkdirSync(join(directory, name));
   writeFileSync(join(directory, 'etc/enable'), '1');
-  const reaction = compile('reaction.c');
+  const reaction = compile('node-agent/reaction.c');
   const daemons = await startManyThreads(['ovs-vswitchd', 'ovsdb-server'], threads);
   symlinkSync(daemons.rundir, join(directory, 'run'));
   const { pids } = daemons;

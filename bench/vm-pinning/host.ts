@@ -12,7 +12,7 @@ import { procThreads } from '../../node-agent/processes/threads.ts';
 import { procProcesses } from '../../node-agent/vm-pinning/guest.ts';
 import type { KeeperParts, NodeCpus } from '../../node-agent/vm-pinning/launcher-keeper.ts';
 import type { Launcher } from '../../node-agent/vm-pinning/launchers.ts';
-import { compile } from '../native/c-program.ts';
+import { compile } from '../support/c-program.ts';
 
 /** A host with real processes that look like guests; their cgroups are files. */
 export interface Host {
@@ -30,7 +30,7 @@ const BESIDE = 5;
 
 /** @param others processes that are no guests */
 export async function startHost(guests: number, vcpus: number, others: number): Promise<Host> {
-  const program = compile('../vm-pinning/processes.c');
+  const program = compile('vm-pinning/processes.c');
   const root = mkdtempSync(join(tmpdir(), 'plumbline-bench-'));
   const child = spawn(program.path, [guests, vcpus, others].map(String), { stdio: ['pipe', 'pipe', 'inherit'] });
   const pids: number[] = [];

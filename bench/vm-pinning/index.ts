@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { createLauncherKeeper } from '../../node-agent/vm-pinning/launcher-keeper.ts';
-import { compile } from '../native/c-program.ts';
+import { compile } from '../support/c-program.ts';
 import { type BenchResult, ratioOf, sink, summary } from '../support/timing.ts';
 import { type Host, startHost } from './host.ts';
 
@@ -19,7 +19,7 @@ function undisturbed(rounds: readonly number[]): number {
 
 /** A whole look of the agent at one guest that moves all its vCPUs, against the bare calls in C for as many threads. */
 async function pinOverC(): Promise<BenchResult> {
-  const program = compile('affinity.c');
+  const program = compile('support/affinity.c');
   const host = await startHost(1, VCPUS, 0);
   const [pid = 0] = host.pids;
   const [launcher] = host.launchers;

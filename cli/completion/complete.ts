@@ -1,6 +1,6 @@
+import type { Command } from 'commander';
 import * as z from 'zod';
 import { objectMeta } from '../../kube/resources.ts';
-import { createProgram } from '../program.ts';
 import { usingCluster } from '../support/cluster.ts';
 import { NODE_TOPOLOGIES_PATH, readAll } from '../support/lists.ts';
 import { candidatesFor, type Names } from './candidates.ts';
@@ -19,8 +19,13 @@ const PATHS = {
  * Prints what may stand in the place of the last word, one a line. A cluster that does not answer offers nothing: a
  * completion must never complain.
  * @param forKubectl ends with kubectl's directive for plugins: 4, no file names
+ * @param createProgram makes the program with the subcommands loaded for which `isMeant` holds
  */
-export async function complete(words: readonly string[], forKubectl: boolean): Promise<void> {
+export async function complete(
+  words: readonly string[],
+  forKubectl: boolean,
+  createProgram: (name: string, isMeant: (command: string) => boolean) => Promise<Command>,
+): Promise<void> {
   // Only the command that the words are of is loaded: the others' names are enough, and Tab should not take long.
   const meant = words.slice(0, -1).find((word) => !word.startsWith('-'));
   const program = await createProgram('plumbline', (command) => command === meant);

@@ -4,10 +4,10 @@ import { parse } from 'yaml';
 import { NAMESPACE } from '../../model/names.ts';
 import { MUTATING_WEBHOOKS, NAMESPACES, VALIDATING_WEBHOOKS } from '../../sandbox/api-server/built-in-types.ts';
 import type { CertificateAuthority } from '../../sandbox/certificates.ts';
-import { createSandbox } from '../../sandbox/cluster.ts';
-import type { EmulatedNode, NodeDescription } from '../../sandbox/emulated-node.ts';
-import type { Identity } from '../../sandbox/identities.ts';
-import type { LocalClient } from '../../sandbox/local-client.ts';
+import type { LocalClient } from '../../sandbox/clients/local-client.ts';
+import { createSandbox } from '../../sandbox/cluster/cluster.ts';
+import type { EmulatedNode, NodeDescription } from '../../sandbox/cluster/emulated-node.ts';
+import type { Identity } from '../../sandbox/cluster/identities.ts';
 import type { KubeObject } from '../../sandbox/objects.ts';
 
 export const SERVICES = { webhook: 'plumbline-webhook', extender: 'plumbline-scheduler-plugin' } as const;

@@ -1,5 +1,5 @@
 import { CPU_MASK_ANNOTATION, FULL_PCPUS_ANNOTATION, FULL_PCPUS_ONLY } from '../../model/names.ts';
-import type { KubeObject } from '../../sandbox/objects.ts';
+import type { JsonObject, KubeObject } from '../../sandbox/objects.ts';
 
 export const DEMO_NAMESPACE = 'demo';
 
@@ -13,29 +13,12 @@ export interface DemoVm {
 }
 
 export function virtualMachine({ name, annotated, network, node }: DemoVm): KubeObject {
-  return {
-    apiVersion: 'kubevirt.io/v1',
-    kind: 'VirtualMachine',
-    metadata: { name, namespace: DEMO_NAMESPACE },
-    spec: {
-      runStrategy: 'Always',
-      template: {
-        metadata: { annotations: annotated ? { [FULL_PCPUS_ANNOTATION]: FULL_PCPUS_ONLY } : {} },
-        spec: {
-          ...(node === undefined ? {} : { nodeSelector: { 'kubernetes.io/hostname': node } }),
-          domain: {
-            cpu: { sockets: 1, cores: 4, threads: 2, dedicatedCpuPlacement: true, isolateEmulatorThread: true },
-            memory: { guest: '1Gi' },
-            devices: {},
-          },
-          networks: [
-            { name: 'default', pod: {} },
-            ...(network === undefined ? [] : [{ name: 'dataplane', multus: { networkName: network } }]),
-          ],
-        },
-      },
-    },
-  };
+  return machineFrom(name, {
+    annotations: annotated ? { [FULL_PCPUS_ANNOTATION]: FULL_PCPUS_ONLY } : {},
+    cpu: { sockets: 1, cores: 4, threads: 2, dedicatedCpuPlacement: true, isolateEmulatorThread: true },
+    networks: network === undefined ? [] : [{ name: 'dataplane', multus: { networkName: network } }],
+    node,
+  });
 }
 
 /** A VM of some shared CPUs with a CPU mask. */
@@ -47,6 +30,23 @@ export interface MaskedVm {
 }
 
 export function maskedMachine({ name, vcpus, mask, node }: MaskedVm): KubeObject {
+  return machineFrom(name, {
+    annotations: { [CPU_MASK_ANNOTATION]: mask },
+    cpu: { sockets: 1, cores: vcpus, threads: 1 },
+    networks: [],
+    node,
+  });
+}
+
+interface Template {
+  readonly annotations: Record<string, string>;
+  readonly cpu: JsonObject;
+  /** Networks besides the pod's. */
+  readonly networks: readonly JsonObject[];
+  readonly node: string | undefined;
+}
+
+function machineFrom(name: string, { annotations, cpu, networks, node }: Template): KubeObject {
   return {
     apiVersion: 'kubevirt.io/v1',
     kind: 'VirtualMachine',
@@ -54,11 +54,11 @@ export function maskedMachine({ name, vcpus, mask, node }: MaskedVm): KubeObject
     spec: {
       runStrategy: 'Always',
       template: {
-        metadata: { annotations: { [CPU_MASK_ANNOTATION]: mask } },
+        metadata: { annotations },
         spec: {
-          nodeSelector: { 'kubernetes.io/hostname': node },
-          domain: { cpu: { sockets: 1, cores: vcpus, threads: 1 }, memory: { guest: '1Gi' }, devices: {} },
-          networks: [{ name: 'default', pod: {} }],
+          ...(node === undefined ? {} : { nodeSelector: { 'kubernetes.io/hostname': node } }),
+          domain: { cpu, memory: { guest: '1Gi' }, devices: {} },
+          networks: [{ name: 'default', pod: {} }, ...networks],
         },
       },
     },

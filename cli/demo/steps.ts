@@ -1,10 +1,10 @@
 import type { DemoContext } from './context.ts';
-import { dpuDies, dpuReturns } from './steps/dpu.ts';
-import { installPlumbline } from './steps/install.ts';
-import { maskedVmPinned } from './steps/masked.ts';
-import { paddedAndPlaced } from './steps/padded.ts';
-import { rejectedByKubelet } from './steps/rejected.ts';
-import { switchMovesOff } from './steps/switch.ts';
+import { dpuDies, dpuReturns } from './step-dpu.ts';
+import { installPlumbline } from './step-install.ts';
+import { maskedVmPinned } from './step-masked.ts';
+import { paddedAndPlaced } from './step-padded.ts';
+import { rejectedByKubelet } from './step-rejected.ts';
+import { switchMovesOff } from './step-switch.ts';
 
 /** One thing the demo shows. `run` throws when it does not hold; what it returns goes into the JSON document. */
 export interface Step {

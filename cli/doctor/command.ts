@@ -12,13 +12,13 @@ import { checkAgents } from './checks/agents.ts';
 import { checkCertificates } from './checks/certificates.ts';
 import { checkDpus } from './checks/dpu.ts';
 import { checkExtender } from './checks/extender.ts';
+import { AREAS, type Area, type AreaReport } from './checks/finding.ts';
 import { checkInstalled } from './checks/installed.ts';
 import { checkKubelets } from './checks/kubelet.ts';
 import { checkNetworks } from './checks/networks.ts';
 import { checkPods } from './checks/pods.ts';
 import { checkWebhook } from './checks/webhook.ts';
-import { type Facts, readFacts } from './facts.ts';
-import { AREAS, type Area, type AreaReport } from './finding.ts';
+import { type Facts, readFacts } from './facts/facts.ts';
 import { doctorLines } from './lines.ts';
 import { lookAtDpus } from './look.ts';
 

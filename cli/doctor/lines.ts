@@ -1,5 +1,5 @@
 import { type Terminal, wrap } from '../support/terminal.ts';
-import type { AreaReport, Finding } from './finding.ts';
+import type { AreaReport, Finding } from './checks/finding.ts';
 
 const MARKS = { error: { mark: '✘', style: 'red' }, warning: { mark: '!', style: 'yellow' } } as const;
 

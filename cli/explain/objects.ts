@@ -1,5 +1,11 @@
 import * as z from 'zod';
-import { node as nodeSchema, objectMeta, pod as podSchema, virtualMachineInstance } from '../../kube/resources.ts';
+import {
+  node as nodeSchema,
+  objectMeta,
+  pod as podSchema,
+  toleration,
+  virtualMachineInstance,
+} from '../../kube/resources.ts';
 import { DPU_READY_CONDITION } from '../../model/names.ts';
 
 /** The parts of objects that an explanation reads, beyond what the daemons read. */
@@ -28,14 +34,7 @@ export const explainedPod = podSchema.extend({
   metadata: meta,
   spec: podSchema.shape.spec.extend({
     tolerations: z
-      .array(
-        z.object({
-          key: z.string().nullish(),
-          operator: z.string().nullish(),
-          value: z.string().nullish(),
-          effect: z.string().nullish(),
-        }),
-      )
+      .array(toleration)
       .nullish()
       .transform((value) => value ?? []),
     schedulingGates: z

@@ -1,5 +1,5 @@
 import { CpuSet } from '../../model/cpu-set.ts';
-import { type CpuOwner, drawCpuMap } from '../cpu-map.ts';
+import { type CpuOwner, drawCpuMap } from '../support/cpu-map.ts';
 import { cut, type Style, type Terminal } from '../support/terminal.ts';
 import type { NodeView } from './node-view.ts';
 import type { TopView } from './read.ts';

@@ -1,6 +1,6 @@
 import type { CpuSet } from '../../model/cpu-set.ts';
 import { unevenCore } from '../../model/host-cores.ts';
-import { drawCpuMap } from '../cpu-map.ts';
+import { drawCpuMap } from '../support/cpu-map.ts';
 import { tableLines } from '../support/table.ts';
 import type { Terminal } from '../support/terminal.ts';
 import type { Machine } from './read.ts';

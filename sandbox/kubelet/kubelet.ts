@@ -2,7 +2,7 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { PODS } from '../api-server/built-in-types.ts';
-import type { LocalChange, LocalClient } from '../local-client.ts';
+import type { LocalChange, LocalClient } from '../clients/local-client.ts';
 import type { Pod } from '../objects.ts';
 import { type Containers, NO_CONTAINERS } from './containers.ts';
 import { createDevicePlugins } from './device-plugins.ts';

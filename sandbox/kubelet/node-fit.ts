@@ -1,5 +1,5 @@
 import type { Node, Pod } from '../objects.ts';
-import { type Amounts, amountsOf, plus, podRequests } from '../scheduler/requests.ts';
+import { type Amounts, amountsOf, plus, podRequests } from '../pod-requests.ts';
 
 /** Why a node cannot take one more pod: the first resource that runs short. */
 export interface Shortage {

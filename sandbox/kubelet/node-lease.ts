@@ -1,7 +1,7 @@
 import { formatMicroTime } from '../../model/lease/renew-time.ts';
 import { LEASES, NODES } from '../api-server/built-in-types.ts';
 import { apiVersionOf } from '../api-server/resource-types.ts';
-import type { LocalClient } from '../local-client.ts';
+import type { LocalClient } from '../clients/local-client.ts';
 import type { KubeObject } from '../objects.ts';
 
 /** A kubelet's sign of life, without which the node lifecycle controller takes its node for lost. */

@@ -1,7 +1,7 @@
 import type { Device } from '../../model/kubelet/devices.ts';
 import { NODES } from '../api-server/built-in-types.ts';
 import { timestamp } from '../api-server/preparation.ts';
-import type { LocalClient } from '../local-client.ts';
+import type { LocalClient } from '../clients/local-client.ts';
 import type { Node } from '../objects.ts';
 import { type NodeFacts, nodeLabels, nodeObject } from './node-object.ts';
 

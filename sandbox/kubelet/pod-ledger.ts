@@ -1,5 +1,5 @@
 import { NODES, PODS } from '../api-server/built-in-types.ts';
-import type { LocalClient } from '../local-client.ts';
+import type { LocalClient } from '../clients/local-client.ts';
 import type { Pod } from '../objects.ts';
 import type { Containers } from './containers.ts';
 import type { Managers } from './managers.ts';

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { PODS } from '../api-server/built-in-types.ts';
 import { ApiError } from '../api-server/errors.ts';
 import { timestamp } from '../api-server/preparation.ts';
-import type { LocalClient, Occurrence } from '../local-client.ts';
+import type { LocalClient, Occurrence } from '../clients/local-client.ts';
 import type { Pod } from '../objects.ts';
 import type { Containers } from './containers.ts';
 import { isReadinessStale, setReady, setRejected, setRunning, setWaiting } from './pod-status.ts';

@@ -4,9 +4,9 @@ import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { VIRTUAL_MACHINE_INSTANCES } from '../api-server/built-in-types.ts';
+import type { LocalClient } from '../clients/local-client.ts';
 import type { Containers } from '../kubelet/containers.ts';
 import { containerIdOf } from '../kubelet/pod-status.ts';
-import type { LocalClient } from '../local-client.ts';
 import type { Pod } from '../objects.ts';
 import { vcpusOf } from '../virt-controller/launcher-pod.ts';
 

@@ -1,7 +1,7 @@
 import type { Node, Pod } from '../objects.ts';
+import { plus, podRequests } from '../pod-requests.ts';
 import type { Snapshot } from './decision.ts';
 import type { Load } from './node-filters.ts';
-import { plus, podRequests } from './requests.ts';
 
 /** What the scheduler knows: nodes, pods that have not ended, and where it has decided to put pods that are not bound. */
 export interface ClusterView extends Snapshot {

@@ -1,7 +1,7 @@
 import type { Node, Pod } from '../objects.ts';
+import { podRequests } from '../pod-requests.ts';
 import type { Extender } from './extender.ts';
 import { filterNode, type Load, leastAllocated, type Misfit } from './node-filters.ts';
-import { podRequests } from './requests.ts';
 
 /** What the scheduler sees while it decides on one pod. */
 export interface Snapshot {

@@ -3,6 +3,7 @@ import { Agent as HttpAgent, request as httpRequest } from 'node:http';
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
 import type { ServiceResolver } from '../api-server/webhook-client.ts';
 import type { Json, Node, Pod } from '../objects.ts';
+import { asksForAny } from '../pod-requests.ts';
 import type { ExtenderConfiguration } from './configuration.ts';
 import {
   ExtenderError,
@@ -11,7 +12,6 @@ import {
   readFilterReply,
   readPrioritizeReply,
 } from './extender-wire.ts';
-import { asksForAny } from './requests.ts';
 
 export interface Extender {
   readonly name: string;

@@ -1,7 +1,7 @@
 import { PODS } from '../api-server/built-in-types.ts';
 import { ApiError } from '../api-server/errors.ts';
 import { timestamp } from '../api-server/preparation.ts';
-import type { LocalClient } from '../local-client.ts';
+import type { LocalClient } from '../clients/local-client.ts';
 import { type Pod, setCondition } from '../objects.ts';
 
 /** The name the scheduler's Events come under. */

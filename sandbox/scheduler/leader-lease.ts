@@ -3,7 +3,7 @@ import { hostname } from 'node:os';
 import { formatMicroTime } from '../../model/lease/renew-time.ts';
 import { LEASES } from '../api-server/built-in-types.ts';
 import { apiVersionOf } from '../api-server/resource-types.ts';
-import type { LocalClient } from '../local-client.ts';
+import type { LocalClient } from '../clients/local-client.ts';
 import type { KubeObject } from '../objects.ts';
 import type { LeaderElectionSettings } from './configuration.ts';
 

@@ -1,5 +1,5 @@
 import type { Node, Pod, SelectorTerm, Toleration } from '../objects.ts';
-import { type Amounts, amountsOf } from './requests.ts';
+import { type Amounts, amountsOf } from '../pod-requests.ts';
 
 /** Why a node does not fit. Unresolvable: evicting pods would not help. */
 export interface Misfit {

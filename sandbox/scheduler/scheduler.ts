@@ -1,6 +1,6 @@
 import { NODES, PODS } from '../api-server/built-in-types.ts';
 import type { ServiceResolver } from '../api-server/webhook-client.ts';
-import type { LocalChange, LocalClient } from '../local-client.ts';
+import type { LocalChange, LocalClient } from '../clients/local-client.ts';
 import type { Node, Pod } from '../objects.ts';
 import { createClusterView } from './cluster-view.ts';
 import { DEFAULT_CONFIGURATION, type SchedulerConfiguration } from './configuration.ts';

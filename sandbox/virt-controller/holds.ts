@@ -1,6 +1,6 @@
 import type { VIRTUAL_MACHINE_INSTANCES, VIRTUAL_MACHINES } from '../api-server/built-in-types.ts';
 import { ApiError } from '../api-server/errors.ts';
-import type { LocalClient } from '../local-client.ts';
+import type { LocalClient } from '../clients/local-client.ts';
 import type { KubeObject } from '../objects.ts';
 
 type Held = typeof VIRTUAL_MACHINES | typeof VIRTUAL_MACHINE_INSTANCES;

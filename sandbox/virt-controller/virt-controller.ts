@@ -1,7 +1,7 @@
 import { PODS, VIRTUAL_MACHINE_INSTANCES, VIRTUAL_MACHINES } from '../api-server/built-in-types.ts';
 import { ApiError } from '../api-server/errors.ts';
 import { timestamp } from '../api-server/preparation.ts';
-import type { LocalClient } from '../local-client.ts';
+import type { LocalClient } from '../clients/local-client.ts';
 import { type KubeObject, type Pod, setCondition, type VirtualMachineInstance } from '../objects.ts';
 import { createHolds } from './holds.ts';
 import { launcherPod } from './launcher-pod.ts';

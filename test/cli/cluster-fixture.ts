@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { NodeTopologyStatus } from '../../kube/node-topology.ts';
 import { NODE_TOPOLOGIES, NODES, PODS } from '../../sandbox/api-server/built-in-types.ts';
-import { createSandbox, type Sandbox } from '../../sandbox/cluster.ts';
+import { createSandbox, type Sandbox } from '../../sandbox/cluster/cluster.ts';
 import type { KubeObject, Pod } from '../../sandbox/objects.ts';
 
 /** An embedded cluster whose nodes are objects alone: reports as agents write them, no kubelets. */

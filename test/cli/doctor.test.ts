@@ -3,14 +3,13 @@ import { checkAgents } from '../../cli/doctor/checks/agents.ts';
 import { checkCertificates } from '../../cli/doctor/checks/certificates.ts';
 import { checkDpus } from '../../cli/doctor/checks/dpu.ts';
 import { checkExtender } from '../../cli/doctor/checks/extender.ts';
+import type { AreaReport } from '../../cli/doctor/checks/finding.ts';
 import { checkInstalled } from '../../cli/doctor/checks/installed.ts';
 import { checkKubelets } from '../../cli/doctor/checks/kubelet.ts';
 import { checkNetworks } from '../../cli/doctor/checks/networks.ts';
 import { checkPods } from '../../cli/doctor/checks/pods.ts';
 import { checkWebhook } from '../../cli/doctor/checks/webhook.ts';
-import type { Facts } from '../../cli/doctor/facts.ts';
-import type { AreaReport } from '../../cli/doctor/finding.ts';
-import { doctorLines } from '../../cli/doctor/lines.ts';
+import type { Facts } from '../../cli/doctor/facts/facts.ts';
 import {
   deployment,
   endpointSlice,
@@ -18,7 +17,8 @@ import {
   schedulerPod,
   tlsSecret,
   webhookConfiguration,
-} from '../../cli/doctor/objects.ts';
+} from '../../cli/doctor/facts/objects.ts';
+import { doctorLines } from '../../cli/doctor/lines.ts';
 import { explainedNode, explainedPod, occurrence } from '../../cli/explain/objects.ts';
 import { terminalOf } from '../../cli/support/terminal.ts';
 import { type NodeTopologyStatus, nodeTopology } from '../../kube/node-topology.ts';

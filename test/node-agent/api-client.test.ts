@@ -9,7 +9,7 @@ import { createApiClient } from '../../kube/api-client.ts';
 import { KubeError } from '../../kube/errors.ts';
 import { ConfigError } from '../../runtime/config.ts';
 import { createCertificateAuthority } from '../../sandbox/certificates.ts';
-import { createSandbox } from '../../sandbox/cluster.ts';
+import { createSandbox } from '../../sandbox/cluster/cluster.ts';
 import { replaceFile, tempDirectories, writeTree } from './support.ts';
 
 const authority = createCertificateAuthority('api');

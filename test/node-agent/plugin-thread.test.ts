@@ -8,7 +8,7 @@ import type { HostDescription } from '../../model/host.ts';
 import { createPluginThread, pluginProgram } from '../../node-agent/device-plugin/plugin-thread.ts';
 import { keepRunning, untilAborted } from '../../node-agent/duty.ts';
 import { NODES, PODS } from '../../sandbox/api-server/built-in-types.ts';
-import { createSandbox, type Sandbox } from '../../sandbox/cluster.ts';
+import { createSandbox, type Sandbox } from '../../sandbox/cluster/cluster.ts';
 import type { Node, Pod } from '../../sandbox/objects.ts';
 import { eventually, recordingLogger, tempDirectories, testMetrics } from './support.ts';
 

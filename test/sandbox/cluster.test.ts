@@ -9,7 +9,7 @@ import {
   VIRTUAL_MACHINE_INSTANCES,
   VIRTUAL_MACHINES,
 } from '../../sandbox/api-server/built-in-types.ts';
-import { createSandbox, type Sandbox } from '../../sandbox/cluster.ts';
+import { createSandbox, type Sandbox } from '../../sandbox/cluster/cluster.ts';
 import { temporaryDirectory, until } from './support.ts';
 
 const machine = (name: string, cores: number) => ({

@@ -6,9 +6,9 @@ import { createPodResourcesClient } from '../../kube/kubelet-api/pod-resources-c
 import { CpuSet } from '../../model/cpu-set.ts';
 import { createHost } from '../../model/host.ts';
 import { EVENTS, NODES, PODS } from '../../sandbox/api-server/built-in-types.ts';
+import { createLocalClient, type LocalClient } from '../../sandbox/clients/local-client.ts';
 import { createKubelet, type Kubelet } from '../../sandbox/kubelet/kubelet.ts';
 import type { KubeletSettings } from '../../sandbox/kubelet/settings.ts';
-import { createLocalClient, type LocalClient } from '../../sandbox/local-client.ts';
 import type { JsonObject, Pod } from '../../sandbox/objects.ts';
 import { startPlugin, stopPlugins } from './plugin-fixture.ts';
 import { podOf, temporaryDirectory, until, useApiServer } from './support.ts';

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import type { JsonObject, Node, Pod } from '../../sandbox/objects.ts';
+import { asksForAny, podRequests } from '../../sandbox/pod-requests.ts';
 import { parseSchedulerConfiguration } from '../../sandbox/scheduler/configuration.ts';
 import { readBindReply, readFilterReply, readPrioritizeReply } from '../../sandbox/scheduler/extender-wire.ts';
 import { fitErrorMessage } from '../../sandbox/scheduler/fit-error.ts';
 import { filterNode } from '../../sandbox/scheduler/node-filters.ts';
-import { asksForAny, podRequests } from '../../sandbox/scheduler/requests.ts';
 import { createSchedulingQueue } from '../../sandbox/scheduler/scheduling-queue.ts';
 import { nodeWakes, podWakes } from '../../sandbox/scheduler/signals.ts';
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { EVENTS, NODES, PODS } from '../../sandbox/api-server/built-in-types.ts';
 import { createCertificateAuthority } from '../../sandbox/certificates.ts';
-import { createLocalClient, type LocalClient } from '../../sandbox/local-client.ts';
+import { createLocalClient, type LocalClient } from '../../sandbox/clients/local-client.ts';
 import type { JsonObject, Node, Pod } from '../../sandbox/objects.ts';
 import { parseSchedulerConfiguration } from '../../sandbox/scheduler/configuration.ts';
 import { createScheduler, type Scheduler } from '../../sandbox/scheduler/scheduler.ts';

@@ -7,7 +7,7 @@ import {
   VIRTUAL_MACHINE_INSTANCES,
   VIRTUAL_MACHINES,
 } from '../../sandbox/api-server/built-in-types.ts';
-import { createLocalClient, type LocalClient } from '../../sandbox/local-client.ts';
+import { createLocalClient, type LocalClient } from '../../sandbox/clients/local-client.ts';
 import type { JsonObject, KubeObject, Pod, VirtualMachineInstance } from '../../sandbox/objects.ts';
 import { dedicatedCpus, launcherPod } from '../../sandbox/virt-controller/launcher-pod.ts';
 import { createTurns } from '../../sandbox/virt-controller/turns.ts';

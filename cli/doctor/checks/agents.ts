@@ -2,9 +2,9 @@ import { factsOfNode } from '../../../kube/node-facts.ts';
 import type { NodeTopology, NodeTopologyStatus } from '../../../kube/node-topology.ts';
 import { preparedHost } from '../../../model/placement/needs.ts';
 import { checkReport, faultOfError } from '../../../model/report/check.ts';
-import type { Facts } from '../facts.ts';
-import { type AreaReport, count, some } from '../finding.ts';
-import { createNotebook, type Notebook } from '../report.ts';
+import type { Facts } from '../facts/facts.ts';
+import { type AreaReport, count, some } from './finding.ts';
+import { createNotebook, type Notebook } from './notebook.ts';
 
 const LOGS =
   'kubectl -n plumbline-system get pods -o wide -l app.kubernetes.io/name=plumbline-node-agent, then its log';

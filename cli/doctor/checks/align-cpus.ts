@@ -1,7 +1,7 @@
 import { EVEN_PARITY_ANNOTATION } from '../../../model/launcher/cpus.ts';
-import type { Facts } from '../facts.ts';
-import type { KubeVirt, WebhookConfiguration } from '../objects.ts';
-import type { Notebook } from '../report.ts';
+import type { Facts } from '../facts/facts.ts';
+import type { KubeVirt, WebhookConfiguration } from '../facts/objects.ts';
+import type { Notebook } from './notebook.ts';
 
 const GATE = 'AlignCPUs';
 /** The webhooks that every launcher with KubeVirt's annotation has to be sent to. */

@@ -1,10 +1,10 @@
 import { X509Certificate } from 'node:crypto';
 import { NAMESPACE } from '../../../model/names.ts';
-import type { Facts, Read } from '../facts.ts';
-import type { AreaReport } from '../finding.ts';
-import type { TlsSecret } from '../objects.ts';
-import { createNotebook, type Notebook } from '../report.ts';
-import { wayOf } from '../way.ts';
+import type { Facts, Read } from '../facts/facts.ts';
+import type { TlsSecret } from '../facts/objects.ts';
+import { wayOf } from '../facts/way.ts';
+import type { AreaReport } from './finding.ts';
+import { createNotebook, type Notebook } from './notebook.ts';
 
 const DAY = 86_400;
 /** cert-manager renews long before; so near to the end it has not been able to. */

@@ -1,7 +1,7 @@
 import type { DpuDiagnosis } from '../../../model/lease/diagnose.ts';
-import type { AreaReport } from '../finding.ts';
-import { count } from '../finding.ts';
-import { createNotebook } from '../report.ts';
+import type { AreaReport } from './finding.ts';
+import { count } from './finding.ts';
+import { createNotebook } from './notebook.ts';
 
 /**
  * What the leases of DPUs told, as they were looked at for a while.

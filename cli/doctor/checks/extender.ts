@@ -1,7 +1,7 @@
-import type { Facts } from '../facts.ts';
-import type { AreaReport } from '../finding.ts';
-import { createNotebook } from '../report.ts';
-import { wayOf } from '../way.ts';
+import type { Facts } from '../facts/facts.ts';
+import { wayOf } from '../facts/way.ts';
+import type { AreaReport } from './finding.ts';
+import { createNotebook } from './notebook.ts';
 import { checkOwnScheduler } from './own-scheduler.ts';
 import { checkRouting } from './routing.ts';
 import { checkSidecar } from './sidecar.ts';

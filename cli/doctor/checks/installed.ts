@@ -1,6 +1,6 @@
-import type { Facts } from '../facts.ts';
-import { type AreaReport, count } from '../finding.ts';
-import { createNotebook } from '../report.ts';
+import type { Facts } from '../facts/facts.ts';
+import { type AreaReport, count } from './finding.ts';
+import { createNotebook } from './notebook.ts';
 
 const APPLY = 'kubectl apply -k manifests/base';
 

@@ -1,8 +1,8 @@
 import { unfitForWholeCores } from '../../../model/placement/whole-cores.ts';
 import { hostsOf, type ReportedHost } from '../../support/hosts.ts';
-import type { Facts } from '../facts.ts';
-import { type AreaReport, count, some } from '../finding.ts';
-import { createNotebook } from '../report.ts';
+import type { Facts } from '../facts/facts.ts';
+import { type AreaReport, count, some } from './finding.ts';
+import { createNotebook } from './notebook.ts';
 
 const NO_DO = 'take kubevirt.io/schedulable from them, or';
 

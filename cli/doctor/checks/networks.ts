@@ -1,8 +1,8 @@
 import { EMPTY_CONTEXT } from '../../../model/networks/context.ts';
 import { classifyNad } from '../../../model/networks/nad.ts';
-import type { Facts } from '../facts.ts';
-import { type AreaReport, count, some } from '../finding.ts';
-import { createNotebook } from '../report.ts';
+import type { Facts } from '../facts/facts.ts';
+import { type AreaReport, count, some } from './finding.ts';
+import { createNotebook } from './notebook.ts';
 
 /** Whether the definitions of networks lead to physnets that some node has. */
 export function checkNetworks({ nads, topologies }: Facts): AreaReport {

@@ -1,8 +1,8 @@
 import { NAMESPACE } from '../../../model/names.ts';
 import { leaderless, SERVICE } from '../../extender/election.ts';
-import type { Facts } from '../facts.ts';
-import { some } from '../finding.ts';
-import type { Notebook } from '../report.ts';
+import type { Facts } from '../facts/facts.ts';
+import { some } from './finding.ts';
+import type { Notebook } from './notebook.ts';
 
 const LOGS = `kubectl -n ${NAMESPACE} get pods; kubectl -n ${NAMESPACE} logs deploy/${SERVICE}`;
 const WAITS = 'pods that ask for KVM or TUN wait: kube-scheduler gets no answer about them';

@@ -1,9 +1,9 @@
 import { bypassesOf } from '../../explain/asks.ts';
 import { type ExplainedPod, type Occurrence, timeOf } from '../../explain/objects.ts';
 import { runningPod } from '../../explain/running.ts';
-import type { Facts } from '../facts.ts';
-import { type AreaReport, count, some } from '../finding.ts';
-import { createNotebook, type Notebook } from '../report.ts';
+import type { Facts } from '../facts/facts.ts';
+import { type AreaReport, count, some } from './finding.ts';
+import { createNotebook, type Notebook } from './notebook.ts';
 
 const REJECTIONS = ['SMTAlignmentError', 'TopologyAffinityError', 'UnexpectedAdmissionError'];
 

@@ -1,9 +1,9 @@
 import type { ExplainedPod } from '../../explain/objects.ts';
 import { SCHEDULER } from '../../extender/election.ts';
-import type { Facts } from '../facts.ts';
-import { count, some } from '../finding.ts';
-import type { Notebook } from '../report.ts';
-import type { Way } from '../way.ts';
+import type { Facts } from '../facts/facts.ts';
+import type { Way } from '../facts/way.ts';
+import { count, some } from './finding.ts';
+import type { Notebook } from './notebook.ts';
 
 const CONFIGURATION = 'plumbline-webhook';
 const WEBHOOK = 'scheduler.plumbline.dev';

@@ -1,6 +1,6 @@
-import type { Facts } from '../facts.ts';
-import type { Deployment } from '../objects.ts';
-import type { Notebook } from '../report.ts';
+import type { Facts } from '../facts/facts.ts';
+import type { Deployment } from '../facts/objects.ts';
+import type { Notebook } from './notebook.ts';
 
 /**
  * kube-scheduler must not be newer than the API server, and may be one minor version older.

@@ -1,8 +1,8 @@
 import { NAMESPACE } from '../../../model/names.ts';
 import { leaderless, SCHEDULER } from '../../extender/election.ts';
-import type { Facts } from '../facts.ts';
-import { count } from '../finding.ts';
-import type { Notebook } from '../report.ts';
+import type { Facts } from '../facts/facts.ts';
+import { count } from './finding.ts';
+import type { Notebook } from './notebook.ts';
 import { checkSchedulerVersion } from './scheduler-version.ts';
 
 const PODS = `kubectl -n ${NAMESPACE} get pods -l app.kubernetes.io/name=${SCHEDULER}`;

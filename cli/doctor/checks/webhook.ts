@@ -1,9 +1,9 @@
 import { NAMESPACE } from '../../../model/names.ts';
-import type { Facts } from '../facts.ts';
-import { type AreaReport, count, some } from '../finding.ts';
-import type { WebhookConfiguration } from '../objects.ts';
-import { createNotebook, type Notebook } from '../report.ts';
+import type { Facts } from '../facts/facts.ts';
+import type { WebhookConfiguration } from '../facts/objects.ts';
 import { checkAlignCpus } from './align-cpus.ts';
+import { type AreaReport, count, some } from './finding.ts';
+import { createNotebook, type Notebook } from './notebook.ts';
 
 const OURS = 'plumbline-webhook';
 type Webhook = WebhookConfiguration['webhooks'][number];

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { NODE_TOPOLOGIES, PODS } from '../../../sandbox/api-server/built-in-types.ts';
-import type { LocalClient } from '../../../sandbox/local-client.ts';
+import type { LocalClient } from '../../../sandbox/clients/local-client.ts';
 import { at, type KubeObject, type Pod } from '../../../sandbox/objects.ts';
 import { type Violation, violationsIn } from './checks.ts';
 import { cpusOf, type NodeView, type Ownership, type PodView } from './snapshot.ts';

@@ -10,7 +10,7 @@ import {
   NETWORK_ATTACHMENT_DEFINITIONS,
   NODES as NODE_TYPE,
 } from '../../../sandbox/api-server/built-in-types.ts';
-import type { EmulatedNode } from '../../../sandbox/emulated-node.ts';
+import type { EmulatedNode } from '../../../sandbox/cluster/emulated-node.ts';
 import { createRealCluster, type RealCluster } from '../../real/demo/real-cluster.ts';
 import { dist, root } from '../../support/bundles.ts';
 import { type Observer, startObserver } from '../observer/observer.ts';

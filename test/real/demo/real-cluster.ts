@@ -17,9 +17,9 @@ import {
   VIRTUAL_MACHINE_INSTANCES,
 } from '../../../sandbox/api-server/built-in-types.ts';
 import { createCertificateAuthority } from '../../../sandbox/certificates.ts';
-import { createEmulatedNode, type EmulatedNode } from '../../../sandbox/emulated-node.ts';
-import type { Identity } from '../../../sandbox/identities.ts';
-import { createRemoteClient, type RemoteClient } from '../../../sandbox/remote-client.ts';
+import { createRemoteClient, type RemoteClient } from '../../../sandbox/clients/remote-client.ts';
+import { createEmulatedNode, type EmulatedNode } from '../../../sandbox/cluster/emulated-node.ts';
+import type { Identity } from '../../../sandbox/cluster/identities.ts';
 import { createVirtController, type VirtController } from '../../../sandbox/virt-controller/virt-controller.ts';
 import { silent } from '../../support/logger.ts';
 import { type ControlPlane, type KubernetesObject, startControlPlane } from '../control-plane.ts';

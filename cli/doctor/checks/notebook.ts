@@ -1,4 +1,4 @@
-import type { Read } from './facts.ts';
+import type { Read } from '../facts/facts.ts';
 import type { Area, AreaReport, Finding } from './finding.ts';
 
 /** Collects what one area's checks find. */

@@ -1,5 +1,5 @@
-import { parseQuantity } from '../../model/quantity.ts';
-import type { Container, Pod } from '../objects.ts';
+import { parseQuantity } from '../model/quantity.ts';
+import type { Container, Pod } from './objects.ts';
 
 /** Amounts by resource, in billionths: exact sums. */
 export type Amounts = ReadonlyMap<string, bigint>;

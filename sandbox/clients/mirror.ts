@@ -1,10 +1,10 @@
 import * as z from 'zod';
-import type { KubeClient } from '../kube/client.ts';
-import { createReflector, objectKey } from '../kube/reflector.ts';
-import type { Logger } from '../runtime/log.ts';
-import { apiVersionOf, type ResourceType } from './api-server/resource-types.ts';
+import type { KubeClient } from '../../kube/client.ts';
+import { createReflector, objectKey } from '../../kube/reflector.ts';
+import type { Logger } from '../../runtime/log.ts';
+import { apiVersionOf, type ResourceType } from '../api-server/resource-types.ts';
+import { deepFreeze, type Json, type KubeObject } from '../objects.ts';
 import type { LocalChange } from './local-client.ts';
-import { deepFreeze, type Json, type KubeObject } from './objects.ts';
 
 /**
  * The watched copy of one type's objects, with the owner's own writes in it from the moment they are answered: what was

@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { objectMeta } from '../../kube/resources.ts';
+import { objectMeta } from '../../../kube/resources.ts';
 
 /** The parts of objects that only the doctor reads. */
 

@@ -1,11 +1,11 @@
 import { join } from 'node:path';
-import { CpuSet } from '../model/cpu-set.ts';
-import { createHost, type Host, type HostDescription } from '../model/host.ts';
-import { createKubelet, type Kubelet } from './kubelet/kubelet.ts';
-import type { KubeletSettings } from './kubelet/settings.ts';
-import { writeSysfs } from './kubelet/sysfs.ts';
-import type { LocalClient } from './local-client.ts';
-import { createGuests } from './qemu/guests.ts';
+import { CpuSet } from '../../model/cpu-set.ts';
+import { createHost, type Host, type HostDescription } from '../../model/host.ts';
+import type { LocalClient } from '../clients/local-client.ts';
+import { createKubelet, type Kubelet } from '../kubelet/kubelet.ts';
+import type { KubeletSettings } from '../kubelet/settings.ts';
+import { writeSysfs } from '../kubelet/sysfs.ts';
+import { createGuests } from '../qemu/guests.ts';
 
 /** A node as the user of the sandbox describes it. */
 export interface NodeDescription {

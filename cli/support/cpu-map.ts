@@ -1,6 +1,6 @@
 import { styleText } from 'node:util';
-import type { CpuSet } from '../model/cpu-set.ts';
-import type { Host } from '../model/host.ts';
+import type { CpuSet } from '../../model/cpu-set.ts';
+import type { Host } from '../../model/host.ts';
 
 /** CPUs that belong together, and the letter that marks them. */
 export interface CpuOwner {

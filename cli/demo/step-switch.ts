@@ -1,10 +1,10 @@
 import { availableParallelism } from 'node:os';
-import { CpuSet } from '../../../model/cpu-set.ts';
-import { type DemoContext, OVS_NODE } from '../context.ts';
-import { allowedCpus } from '../open-vswitch.ts';
-import { launcherOf } from '../pods.ts';
-import { expect, until } from '../until.ts';
-import { FORWARDER, reportedCpus } from './padded.ts';
+import { CpuSet } from '../../model/cpu-set.ts';
+import { type DemoContext, OVS_NODE } from './context.ts';
+import { allowedCpus } from './open-vswitch.ts';
+import { launcherOf } from './pods.ts';
+import { FORWARDER, reportedCpus } from './step-padded.ts';
+import { expect, until } from './until.ts';
 
 /**
  * The threads are real, so only CPUs that this machine has can be read back; of the emulated node's others the kernel

@@ -1,16 +1,16 @@
 import { readdir, readFile } from 'node:fs/promises';
-import { CpuSet } from '../../../model/cpu-set.ts';
-import { qemuThreadRole } from '../../../model/launcher/qemu-threads.ts';
-import { CPU_MASK_ANNOTATION, PAUSED_START_ANNOTATION } from '../../../model/names.ts';
-import { VIRTUAL_MACHINE_INSTANCES, VIRTUAL_MACHINES } from '../../../sandbox/api-server/built-in-types.ts';
-import { at, type VirtualMachineInstance } from '../../../sandbox/objects.ts';
-import { machineCpus } from '../../../sandbox/qemu/guests.ts';
-import type { DemoCluster } from '../cluster.ts';
-import type { DemoContext } from '../context.ts';
-import { DEMO_NODES, MASK_NODE } from '../nodes.ts';
-import { DEMO_NAMESPACE, maskedMachine } from '../objects.ts';
-import { annotationOf, eventsOf, untilRunning } from '../pods.ts';
-import { expect, StepFailed, until } from '../until.ts';
+import { CpuSet } from '../../model/cpu-set.ts';
+import { qemuThreadRole } from '../../model/launcher/qemu-threads.ts';
+import { CPU_MASK_ANNOTATION, PAUSED_START_ANNOTATION } from '../../model/names.ts';
+import { VIRTUAL_MACHINE_INSTANCES, VIRTUAL_MACHINES } from '../../sandbox/api-server/built-in-types.ts';
+import { at, type VirtualMachineInstance } from '../../sandbox/objects.ts';
+import { machineCpus } from '../../sandbox/qemu/guests.ts';
+import type { DemoCluster } from './cluster.ts';
+import type { DemoContext } from './context.ts';
+import { DEMO_NODES, MASK_NODE } from './nodes.ts';
+import { DEMO_NAMESPACE, maskedMachine } from './objects.ts';
+import { annotationOf, eventsOf, untilRunning } from './pods.ts';
+import { expect, StepFailed, until } from './until.ts';
 
 const VM = 'pinned';
 const VCPUS = 2;

@@ -1,8 +1,8 @@
-import { NODE_TOPOLOGIES, NODES } from '../../../sandbox/api-server/built-in-types.ts';
-import type { DemoContext } from '../context.ts';
-import { DEMO_NODES } from '../nodes.ts';
-import { DPU_LEASE_DURATION } from '../plumbline.ts';
-import { until } from '../until.ts';
+import { NODE_TOPOLOGIES, NODES } from '../../sandbox/api-server/built-in-types.ts';
+import type { DemoContext } from './context.ts';
+import { DEMO_NODES } from './nodes.ts';
+import { DPU_LEASE_DURATION } from './plumbline.ts';
+import { until } from './until.ts';
 
 /** Starts the daemons and waits until every node has reported itself and advertises its networks. */
 export async function installPlumbline({ cluster, printer, ovs, install }: DemoContext) {

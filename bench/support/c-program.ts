@@ -12,14 +12,15 @@ export interface CProgram {
 }
 
 /**
- * Compiles a C file of this folder.
+ * Compiles a C file.
+ * @param source its path below bench/
  * @throws Error if there is no gcc
  */
 export function compile(source: string): CProgram {
   const directory = mkdtempSync(join(tmpdir(), 'plumbline-bench-'));
   const binary = join(directory, 'program');
   try {
-    execFileSync('gcc', ['-O2', '-Wall', '-pthread', '-o', binary, join(import.meta.dirname, source)], {
+    execFileSync('gcc', ['-O2', '-Wall', '-pthread', '-o', binary, join(import.meta.dirname, '..', source)], {
       stdio: 'pipe',
     });
   } catch (error) {

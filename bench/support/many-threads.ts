@@ -15,7 +15,7 @@ export interface ManyThreads {
 
 /** Starts processes that bear the names of daemons of Open vSwitch and have so many idle threads each. */
 export async function startManyThreads(names: readonly string[], threads: number): Promise<ManyThreads> {
-  const program = compile('threads.c');
+  const program = compile('support/threads.c');
   const rundir = mkdtempSync(join(tmpdir(), 'plumbline-bench-'));
   const daemons = names.map((name) =>
     spawn(program.path, [name, String(threads), join(rundir, `${name}.pid`)], { stdio: ['pipe', 'pipe', 'inherit'] }),

@@ -1,16 +1,16 @@
 import { randomBytes } from 'node:crypto';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { kubeconfig } from './api-server/kubeconfig.ts';
-import { type ApiServer, createApiServer } from './api-server/server.ts';
-import type { Endpoint } from './api-server/webhook-client.ts';
-import { type CertificateAuthority, createCertificateAuthority } from './certificates.ts';
+import { kubeconfig } from '../api-server/kubeconfig.ts';
+import { type ApiServer, createApiServer } from '../api-server/server.ts';
+import type { Endpoint } from '../api-server/webhook-client.ts';
+import { type CertificateAuthority, createCertificateAuthority } from '../certificates.ts';
+import { createLocalClient, type LocalClient } from '../clients/local-client.ts';
+import { parseSchedulerConfiguration } from '../scheduler/configuration.ts';
+import { createScheduler, type Scheduler } from '../scheduler/scheduler.ts';
+import { createVirtController } from '../virt-controller/virt-controller.ts';
 import { createEmulatedNode, type EmulatedNode, type NodeDescription } from './emulated-node.ts';
 import { type Identity, nameOf, userOf } from './identities.ts';
-import { createLocalClient, type LocalClient } from './local-client.ts';
-import { parseSchedulerConfiguration } from './scheduler/configuration.ts';
-import { createScheduler, type Scheduler } from './scheduler/scheduler.ts';
-import { createVirtController } from './virt-controller/virt-controller.ts';
 
 export interface SandboxOptions {
   /** An empty directory for everything that is written. Short: unix sockets below it end at 107 bytes. */

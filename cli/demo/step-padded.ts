@@ -1,14 +1,14 @@
-import { nodeTopology } from '../../../kube/node-topology.ts';
-import { CpuSet } from '../../../model/cpu-set.ts';
-import { DECISION_ANNOTATION } from '../../../model/names.ts';
-import { NETWORK_ATTACHMENT_DEFINITIONS, NODE_TOPOLOGIES } from '../../../sandbox/api-server/built-in-types.ts';
-import { drawCpuMap } from '../../cpu-map.ts';
-import type { DemoCluster } from '../cluster.ts';
-import type { DemoContext } from '../context.ts';
-import { DEMO_NODES } from '../nodes.ts';
-import { localnet } from '../objects.ts';
-import { annotationOf, computeOf, createVm, eventsOf, untilRunning } from '../pods.ts';
-import { expect, until } from '../until.ts';
+import { nodeTopology } from '../../kube/node-topology.ts';
+import { CpuSet } from '../../model/cpu-set.ts';
+import { DECISION_ANNOTATION } from '../../model/names.ts';
+import { NETWORK_ATTACHMENT_DEFINITIONS, NODE_TOPOLOGIES } from '../../sandbox/api-server/built-in-types.ts';
+import { drawCpuMap } from '../support/cpu-map.ts';
+import type { DemoCluster } from './cluster.ts';
+import type { DemoContext } from './context.ts';
+import { DEMO_NODES } from './nodes.ts';
+import { localnet } from './objects.ts';
+import { annotationOf, computeOf, createVm, eventsOf, untilRunning } from './pods.ts';
+import { expect, until } from './until.ts';
 
 export const FORWARDER = 'forwarder';
 

@@ -1,5 +1,5 @@
-import { NAMESPACE } from '../model/names.ts';
-import type { User } from './api-server/calls.ts';
+import { NAMESPACE } from '../../model/names.ts';
+import type { User } from '../api-server/calls.ts';
 
 /** Who may be: the administrator, each daemon, and each node's agent and DPU with an identity of its own. */
 export type Identity =

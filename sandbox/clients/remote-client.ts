@@ -1,15 +1,15 @@
 import { setMaxListeners } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { KubeClient } from '../kube/client.ts';
-import { KubeError } from '../kube/errors.ts';
-import type { Logger } from '../runtime/log.ts';
-import { PODS } from './api-server/built-in-types.ts';
-import { ApiError } from './api-server/errors.ts';
-import { timestamp } from './api-server/preparation.ts';
-import { apiVersionOf, collectionOf, type ResourceType } from './api-server/resource-types.ts';
+import type { KubeClient } from '../../kube/client.ts';
+import { KubeError } from '../../kube/errors.ts';
+import type { Logger } from '../../runtime/log.ts';
+import { PODS } from '../api-server/built-in-types.ts';
+import { ApiError } from '../api-server/errors.ts';
+import { timestamp } from '../api-server/preparation.ts';
+import { apiVersionOf, collectionOf, type ResourceType } from '../api-server/resource-types.ts';
+import { draftOf, type KubeObject, sameJson } from '../objects.ts';
 import { type LocalClient, recordEvent } from './local-client.ts';
 import { createMirror, type Mirror } from './mirror.ts';
-import { draftOf, type KubeObject, sameJson } from './objects.ts';
 
 /**
  * What LocalClient is, on any API server: so that the sandbox's kubelets and KubeVirt controller work against a real

@@ -1,6 +1,6 @@
-import type { DemoContext } from '../context.ts';
-import { computeOf, createVm, launcherOf } from '../pods.ts';
-import { expect, until } from '../until.ts';
+import type { DemoContext } from './context.ts';
+import { computeOf, createVm, launcherOf } from './pods.ts';
+import { expect, until } from './until.ts';
 
 /** KubeVirt asks for one CPU more than the guest has; a full-pcpus-only kubelet takes whole cores only. */
 export async function rejectedByKubelet({ cluster, printer }: DemoContext) {
