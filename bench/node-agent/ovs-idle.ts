@@ -8,7 +8,7 @@ import { startManyThreads } from '../support/many-threads.ts';
 import type { BenchSettings } from '../support/settings.ts';
 import { type BenchResult, summary } from '../support/timing.ts';
 import { startAgentProcess } from './agent-process.ts';
-import { createOvsScene } from './ovs-scene.ts';
+import { createOvsScene } from './ovs-stage.ts';
 
 const THREADS = 64;
 /** Seconds after the start until a process counts as idle. */

@@ -1,6 +1,6 @@
 import { quantile } from '../support/http-load.ts';
 import { type BenchResult, summary } from '../support/timing.ts';
-import { createOvsScene, type OvsScene, type Reactor, settled } from './ovs-scene.ts';
+import { createOvsScene, type OvsScene, type Reactor, settled } from './ovs-stage.ts';
 
 const THREADS = 64;
 const ROUNDS = 3;

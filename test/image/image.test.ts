@@ -17,7 +17,7 @@ import { dirname, join } from 'node:path';
 import { parseAllDocuments } from 'yaml';
 import { createHost } from '../../model/host.ts';
 import { writeSysfs } from '../../sandbox/kubelet/sysfs.ts';
-import { eventually } from '../node-agent/support.ts';
+import { eventually } from '../support/eventually.ts';
 import { root } from '../support/bundles.ts';
 import { needs } from '../support/parts.ts';
 

@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { formatGateSettings, gateConflist } from '../../model/cni/conflist.ts';
 import { DEAD, type GateAgent, READY, startGateAgent } from '../node-agent/gate/agent-stand-in.ts';
-import { eventually } from '../node-agent/support.ts';
+import { eventually } from '../support/eventually.ts';
 import { needs } from '../support/parts.ts';
 import { createGateFixture, type GateFixture } from './gate.ts';
 import { createNetwork, interpose, type Network, slowPlugin } from './network.ts';

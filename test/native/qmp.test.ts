@@ -5,7 +5,7 @@ import { createServer, type Server, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { createLineReader } from '../../native/lines.ts';
 import { connectQmp, QmpError } from '../../native/qmp.ts';
-import { tempDirectories } from '../node-agent/support.ts';
+import { tempDirectories } from '../support/files.ts';
 
 const GREETING = { QMP: { version: { qemu: { major: 9, minor: 0, micro: 0 } }, capabilities: [] } };
 type Answer = (command: string, id: number) => unknown;

@@ -8,7 +8,7 @@ import { silent } from '../support/logger.ts';
 import { needs, skipFor } from '../support/parts.ts';
 import { type RealOvs, startRealOvs } from './real-ovs.ts';
 import { eventually, tempDirectories } from './support.ts';
-import { createSysfsTree } from './sysfs-tree.ts';
+import { createSysfsTree } from '../hardware/sysfs-tree.ts';
 
 const host = createHost({
   cells: [

@@ -11,7 +11,7 @@ import { createLastMapFile, type MapSources, mapInUse } from '../../node-agent/n
 import { createNetworks } from '../../node-agent/networks/networks.ts';
 import type { SwitchConfig, SwitchInterface } from '../../node-agent/networks/switch-config.ts';
 import { eventually, recordingLogger, replaceFile, tempDirectories, writeTree } from './support.ts';
-import { createSysfsTree, type SysfsTree } from './sysfs-tree.ts';
+import { createSysfsTree, type SysfsTree } from '../hardware/sysfs-tree.ts';
 
 const set = (text: string) => CpuSet.parse(text);
 const host = createHost({

@@ -1,59 +1,15 @@
-import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { pino } from 'pino';
 import { createAgentMetrics } from '../../node-agent/metrics.ts';
-import type { Logger } from '../../runtime/log.ts';
 import { Registry } from '../../runtime/metrics.ts';
 
-/** A directory that is gone after the test that made it. Call in a hook or a test. */
-export function tempDirectories() {
-  const made: string[] = [];
-  after(() => {
-    for (const path of made) rmSync(path, { recursive: true, force: true });
-  });
-  return () => {
-    const path = mkdtempSync(join(tmpdir(), 'plumbline-'));
-    made.push(path);
-    return path;
-  };
-}
-
-/** Writes files below a root, directories included: `{'devices/system/cpu/online': '0-3'}`. */
-export function writeTree(root: string, files: Readonly<Record<string, string>>): void {
-  for (const [path, text] of Object.entries(files)) {
-    mkdirSync(dirname(join(root, path)), { recursive: true });
-    writeFileSync(join(root, path), text);
-  }
-}
-
-/** Replaces a file as the kubelet does: written beside it, then renamed. */
-export function replaceFile(path: string, text: string): void {
-  writeFileSync(`${path}.tmp`, text);
-  renameSync(`${path}.tmp`, path);
-}
-
-/** A logger whose lines a test can look at. */
-export function recordingLogger(): { log: Logger; lines: Record<string, unknown>[]; said: (msg: string) => boolean } {
-  const lines: Record<string, unknown>[] = [];
-  const log = pino({ level: 'debug', base: null }, { write: (line: string) => void lines.push(JSON.parse(line)) });
-  return { log, lines, said: (msg) => lines.some((line) => line.msg === msg) };
-}
+export { eventually } from '../support/eventually.ts';
+export { replaceFile, tempDirectories, writeTree } from '../support/files.ts';
+export { recordingLogger } from '../support/logger.ts';
 
 export const testMetrics = () => createAgentMetrics(new Registry());
-
-/** Waits until the check holds. */
-export async function eventually(check: () => boolean | Promise<boolean>, what: string, seconds = 5): Promise<void> {
-  const end = performance.now() + seconds * 1000;
-  while (!(await check())) {
-    assert.ok(performance.now() < end, `not within ${seconds} s: ${what}`);
-    await new Promise((resolve) => setTimeout(resolve, 5));
-  }
-}
 
 export interface StandIn {
   readonly pid: number;

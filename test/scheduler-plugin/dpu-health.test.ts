@@ -5,7 +5,7 @@ import { KubeError } from '../../kube/errors.ts';
 import { renewalsBeyondRestarts } from '../../model/lease/crash-loop.ts';
 import { createDpuHealth, type DpuHealth, type LeaseView } from '../../scheduler-plugin/cluster/dpu-health.ts';
 import { dpuRefusal } from '../../scheduler-plugin/filter/dpu-text.ts';
-import { recordingLogger } from '../node-agent/support.ts';
+import { recordingLogger } from '../support/logger.ts';
 
 describe('the DPU’s health, seen by the extender', () => {
   let now: number;

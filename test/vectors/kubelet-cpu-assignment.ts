@@ -9,7 +9,7 @@ import { misalignedText, noPhysicalCpusText, Rejection } from '../../model/kubel
 import { checkState } from '../../model/kubelet/state-check.ts';
 import { allocateCpus, releaseCpus } from '../../model/kubelet/static-policy.ts';
 import { type CpuTopology, numaMask, numaNodes } from '../../model/kubelet/topology.ts';
-import { type KubeletCase, type NumaHint, podOf, policyOf, readTopologies, stateOf } from './kubelet-fixtures.ts';
+import { type KubeletCase, type NumaHint, podOf, policyOf, readTopologies, stateOf } from './kubelet-fixture.ts';
 import { type Adapter, collect, differs, Skip, type Verdict } from './outcome.ts';
 
 type Check = (item: KubeletCase, topology: CpuTopology) => Verdict;

@@ -1,6 +1,6 @@
 import type { Hint, ProviderHints } from '../../model/kubelet/hint.ts';
 import { mergeHints, type TopologyPolicy } from '../../model/kubelet/merge.ts';
-import type { NumaHint } from './kubelet-fixtures.ts';
+import type { NumaHint } from './kubelet-fixture.ts';
 import { type Adapter, collect, differs } from './outcome.ts';
 
 interface FixtureHint {

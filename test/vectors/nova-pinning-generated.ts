@@ -1,4 +1,4 @@
-import type { NovaCell } from './nova-fixtures.ts';
+import type { NovaCell } from './nova-fixture.ts';
 import { fitsAsExpected } from './nova-pinning.ts';
 import { type Adapter, collect } from './outcome.ts';
 

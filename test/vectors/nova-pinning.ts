@@ -2,7 +2,7 @@ import { CpuSet, unionOf } from '../../model/cpu-set.ts';
 import { createHost, wholeCoresTouching } from '../../model/host.ts';
 import { createKubelet } from '../../model/kubelet/kubelet.ts';
 import { arrangeGuestCells, pinWholeCores } from '../../model/placement/guest-cells.ts';
-import { memoryFits, type NovaCell, type NovaGuest, roomOf, threadsOf } from './nova-fixtures.ts';
+import { memoryFits, type NovaCell, type NovaGuest, roomOf, threadsOf } from './nova-fixture.ts';
 import { type Adapter, collect, differs, Skip, type Verdict } from './outcome.ts';
 
 export interface PinningCase {

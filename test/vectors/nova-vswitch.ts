@@ -1,6 +1,6 @@
 import { CpuSet } from '../../model/cpu-set.ts';
 import { arrangeGuestCells, pinWholeCores } from '../../model/placement/guest-cells.ts';
-import { memoryFits, type NovaCell, type NovaGuest, roomOf } from './nova-fixtures.ts';
+import { memoryFits, type NovaCell, type NovaGuest, roomOf } from './nova-fixture.ts';
 import { type Adapter, collect, differs, type Verdict } from './outcome.ts';
 
 interface VswitchCase {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { lostPlaces } from '../../../model/placement/lost-places.ts';
-import { needs, node } from '../placement/fixtures.ts';
+import { needs, node } from '../placement/fixture.ts';
 import { World } from './world.ts';
 
 const SINGLE = { topologyManager: { policy: 'single-numa-node' } };

@@ -15,7 +15,7 @@ import {
   withoutPods,
 } from '../../../model/placement/needs.ts';
 import { exclusiveCpus, place } from '../../../model/placement/place.ts';
-import { needs, node as nodeOf, physnet } from '../placement/fixtures.ts';
+import { needs, node as nodeOf, physnet } from '../placement/fixture.ts';
 
 /** What a pod of the world asks for. */
 export const KINDS: readonly ((uid: string) => PlacementNeeds)[] = [

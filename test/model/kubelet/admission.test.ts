@@ -6,7 +6,7 @@ import type { DevicePools } from '../../../model/kubelet/devices.ts';
 import type { Kubelet, KubeletConfig } from '../../../model/kubelet/kubelet.ts';
 import { podRequestOf } from '../../../model/kubelet/pod-request.ts';
 import type { PodContainer } from '../../../model/kubelet/pod-shape.ts';
-import { container, pod, predictable, simpleHost } from './fixtures.ts';
+import { container, pod, predictable, simpleHost } from './fixture.ts';
 
 const PHYSNET0 = 'physnet.plumbline.dev/physnet0';
 const PHYSNET1 = 'physnet.plumbline.dev/physnet1';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { CpuSet } from '../../../model/cpu-set.ts';
 import { createKubelet, type KubeletConfig } from '../../../model/kubelet/kubelet.ts';
 import { behaviourOf } from '../../../model/kubelet/versions.ts';
-import { simpleHost } from './fixtures.ts';
+import { simpleHost } from './fixture.ts';
 
 describe('model/kubelet: what is not predicted is said with its reason', () => {
   const base: KubeletConfig = {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import type { DevicePool, DevicePools } from '../../../model/kubelet/devices.ts';
 import type { Kubelet } from '../../../model/kubelet/kubelet.ts';
 import { podRequestOf } from '../../../model/kubelet/pod-request.ts';
-import { container, pod, predictable, simpleHost } from './fixtures.ts';
+import { container, pod, predictable, simpleHost } from './fixture.ts';
 
 const NIC = 'example.com/nic';
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { CellMemory } from '../../../model/kubelet/memory-state.ts';
 import { podRequestOf } from '../../../model/kubelet/pod-request.ts';
-import { container, pod, predictable, simpleHost } from './fixtures.ts';
+import { container, pod, predictable, simpleHost } from './fixture.ts';
 
 const GI = 2 ** 30;
 const CELLS: readonly CellMemory[] = [

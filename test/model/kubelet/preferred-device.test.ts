@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { DevicePool } from '../../../model/kubelet/devices.ts';
 import { podRequestOf } from '../../../model/kubelet/pod-request.ts';
-import { container, pod, predictable, simpleHost } from './fixtures.ts';
+import { container, pod, predictable, simpleHost } from './fixture.ts';
 
 const HINT = 'example.com/near-east';
 /** Never used up, and near NUMA node 0. */

@@ -4,8 +4,8 @@ import { CpuSet } from '../../../model/cpu-set.ts';
 import { CoarseFit, coarseNeedOf, NO_FIT } from '../../../model/placement/coarse.ts';
 import { place } from '../../../model/placement/place.ts';
 import { hostOf, policies, shapes } from '../kubelet/arbitraries.ts';
-import { simpleHost } from '../kubelet/fixtures.ts';
-import { needs, node, physnet } from './fixtures.ts';
+import { simpleHost } from '../kubelet/fixture.ts';
+import { needs, node, physnet } from './fixture.ts';
 
 function fitOf(coarse: CoarseFit, cpus: number, networks: readonly string[] = [], wholeCores = true): number[] {
   const out = new Int16Array(coarse.size);

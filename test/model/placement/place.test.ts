@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { countCheck } from '../../../model/placement/count-check.ts';
 import { type Placement, place } from '../../../model/placement/place.ts';
 import type { Refusal, RefusalReason } from '../../../model/placement/refusal.ts';
-import { needs, node, physnet, REPORT, TUNNEL } from './fixtures.ts';
+import { needs, node, physnet, REPORT, TUNNEL } from './fixture.ts';
 
 function given(placement: Placement): string {
   if (placement.outcome === 'refused') return placement.refusal.reason;

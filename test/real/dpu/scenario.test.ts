@@ -5,9 +5,9 @@ import { join } from 'node:path';
 import type { DaemonProcess } from '../../../cli/demo/daemons.ts';
 import { createGateFixture, type GateFixture } from '../../native/gate.ts';
 import { type RealOvs, startRealOvs } from '../../node-agent/real-ovs.ts';
-import { eventually } from '../../node-agent/support.ts';
+import { eventually } from '../../support/eventually.ts';
 import { needs } from '../../support/parts.ts';
-import { createDpuScene, type DpuScene, DURATION, INTERVAL, NODE } from './scene.ts';
+import { createDpuScene, type DpuScene, DURATION, INTERVAL, NODE } from './stage.ts';
 
 /** Seconds between two looks at the lease. */
 const PERIOD = Math.min(INTERVAL, DURATION / 4);

@@ -8,7 +8,9 @@ import { KubeError } from '../../../kube/errors.ts';
 import { readTokenClaims } from '../../../node-agent/dpu-lease/token-claims.ts';
 import { createTokenRenewal } from '../../../node-agent/dpu-lease/token-renewal.ts';
 import { monotonicSeconds } from '../../../runtime/time.ts';
-import { eventually, recordingLogger, testMetrics } from '../../node-agent/support.ts';
+import { testMetrics } from '../../node-agent/support.ts';
+import { eventually } from '../../support/eventually.ts';
+import { recordingLogger } from '../../support/logger.ts';
 import { needs } from '../../support/parts.ts';
 import { type InstalledAgents, installAgents } from '../node-agent/installed.ts';
 

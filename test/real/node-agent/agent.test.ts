@@ -7,7 +7,9 @@ import { readNode } from '../../../node-agent/node-object.ts';
 import { createHeartbeat } from '../../../node-agent/report/heartbeat.ts';
 import { createTopologyStore } from '../../../node-agent/report/topology-store.ts';
 import { watchLaunchers } from '../../../node-agent/vm-pinning/launchers.ts';
-import { eventually, recordingLogger, testMetrics } from '../../node-agent/support.ts';
+import { testMetrics } from '../../node-agent/support.ts';
+import { eventually } from '../../support/eventually.ts';
+import { recordingLogger } from '../../support/logger.ts';
 import { needs } from '../../support/parts.ts';
 import { type InstalledAgents, installAgents } from './installed.ts';
 

@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { tempDirectories } from '../../node-agent/support.ts';
+import { tempDirectories } from '../../support/files.ts';
 import { needs, pathOf } from '../../support/parts.ts';
 
 /**

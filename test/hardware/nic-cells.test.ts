@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { hasCarrier, isGuestSide, placeOfNic, placeOfPci } from '../../hardware/nic-cells.ts';
-import { tempDirectories } from './support.ts';
+import { tempDirectories } from '../support/files.ts';
 import { createSysfsTree, type SysfsTree } from './sysfs-tree.ts';
 
 let tree: SysfsTree;

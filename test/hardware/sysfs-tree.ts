@@ -1,6 +1,6 @@
 import { mkdirSync, symlinkSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
-import { writeTree } from './support.ts';
+import { writeTree } from '../support/files.ts';
 
 /** Builds the part of a sysfs tree that tells where network interfaces are, linked as the kernel links it. */
 export interface SysfsTree {

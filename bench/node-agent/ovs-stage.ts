@@ -9,7 +9,7 @@ import { CpuSet } from '../../model/cpu-set.ts';
 import { createAffinity } from '../../native/affinity.ts';
 import { procThreads } from '../../node-agent/processes/threads.ts';
 import { createFakeKubelet, type FakeKubelet } from '../../test/node-agent/fake-kubelet.ts';
-import { eventually } from '../../test/node-agent/support.ts';
+import { eventually } from '../../test/support/eventually.ts';
 import { shippedNodeOptions } from '../../test/support/shipped.ts';
 import { compile } from '../support/c-program.ts';
 import { startManyThreads } from '../support/many-threads.ts';

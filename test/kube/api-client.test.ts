@@ -10,7 +10,7 @@ import { KubeError } from '../../kube/errors.ts';
 import { ConfigError } from '../../runtime/config.ts';
 import { createCertificateAuthority } from '../../sandbox/certificates.ts';
 import { createSandbox } from '../../sandbox/cluster/cluster.ts';
-import { replaceFile, tempDirectories, writeTree } from './support.ts';
+import { replaceFile, tempDirectories, writeTree } from '../support/files.ts';
 
 const authority = createCertificateAuthority('api');
 const serving = authority.issue(['localhost', '127.0.0.1']);

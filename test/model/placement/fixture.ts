@@ -7,7 +7,7 @@ import {
   type PlacementNeeds,
   preparedHost,
 } from '../../../model/placement/needs.ts';
-import { container, pod } from '../kubelet/fixtures.ts';
+import { container, pod } from '../kubelet/fixture.ts';
 
 /** Two NUMA nodes of eight CPUs (0-7, 8-15), cores of two threads, 0-1 reserved; full-pcpus-only, best-effort. */
 export const REPORT: HostReport = {

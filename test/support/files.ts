@@ -1,0 +1,30 @@
+import { mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+
+/** A directory that is gone after the test that made it. Call in a hook or a test. */
+export function tempDirectories() {
+  const made: string[] = [];
+  after(() => {
+    for (const path of made) rmSync(path, { recursive: true, force: true });
+  });
+  return () => {
+    const path = mkdtempSync(join(tmpdir(), 'plumbline-'));
+    made.push(path);
+    return path;
+  };
+}
+
+/** Writes files below a root, directories included: `{'devices/system/cpu/online': '0-3'}`. */
+export function writeTree(root: string, files: Readonly<Record<string, string>>): void {
+  for (const [path, text] of Object.entries(files)) {
+    mkdirSync(dirname(join(root, path)), { recursive: true });
+    writeFileSync(join(root, path), text);
+  }
+}
+
+/** Replaces a file as the kubelet does: written beside it, then renamed. */
+export function replaceFile(path: string, text: string): void {
+  writeFileSync(`${path}.tmp`, text);
+  renameSync(`${path}.tmp`, path);
+}
