@@ -4,8 +4,8 @@ import { readHost } from '../../hardware/sysfs.ts';
 import { SysfsError } from '../../hardware/sysfs-files.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { createHost, describeHost, type HostDescription } from '../../model/host.ts';
-import { needs } from '../support/parts.ts';
 import { tempDirectories, writeTree } from '../support/files.ts';
+import { needs } from '../support/parts.ts';
 
 /** A CPU's files: siblings, socket, and the id of its level 3 cache. */
 function cpu(id: number, siblings: string, socket: number | string = 0, cache?: number): Record<string, string> {

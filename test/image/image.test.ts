@@ -17,8 +17,8 @@ import { dirname, join } from 'node:path';
 import { parseAllDocuments } from 'yaml';
 import { createHost } from '../../model/host.ts';
 import { writeSysfs } from '../../sandbox/kubelet/sysfs.ts';
-import { eventually } from '../support/eventually.ts';
 import { root } from '../support/bundles.ts';
+import { eventually } from '../support/eventually.ts';
 import { needs } from '../support/parts.ts';
 
 const NAMES = ['webhook', 'scheduler-plugin', 'node-agent'] as const;

@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import type { KubeClient } from '../../kube/client.ts';
 import { createEndpointPublisher } from '../../kube/service-endpoint.ts';
-import { recordingLogger } from '../support/logger.ts';
-import { silent } from '../support/logger.ts';
+import { recordingLogger, silent } from '../support/logger.ts';
 import { type ApiFixture, startApi } from './api-fixture.ts';
 
 const PATH = '/apis/discovery.k8s.io/v1/namespaces/default/endpointslices/extender';

@@ -7,10 +7,10 @@ import { createInterface } from 'node:readline';
 import type { NodeTopology } from '../../kube/node-topology.ts';
 import { createFakeApi, type FakeApi } from '../node-agent/fake-api.ts';
 import { createFakeKubelet, type FakeKubelet } from '../node-agent/fake-kubelet.ts';
-import { eventually } from '../support/eventually.ts';
-import { tempDirectories, writeTree } from '../support/files.ts';
 import { objectsOf, render } from '../real/install/rendered.ts';
 import { root as sources } from '../support/bundles.ts';
+import { eventually } from '../support/eventually.ts';
+import { tempDirectories, writeTree } from '../support/files.ts';
 import { needs } from '../support/parts.ts';
 
 interface Mount {

@@ -4,8 +4,8 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parse, stringify } from 'yaml';
 import { describedMetrics, metricsIn, metricsPage, shippedAlerts } from '../../docs/generate-metrics.ts';
-import { tempDirectories } from '../support/files.ts';
 import { root } from '../support/bundles.ts';
+import { tempDirectories } from '../support/files.ts';
 import { needs, pathOf } from '../support/parts.ts';
 import { ALERT_CASES } from './alert-cases.ts';
 

@@ -4,11 +4,11 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { createHost } from '../../model/host.ts';
 import { createNetworks, type Networks } from '../../node-agent/networks/networks.ts';
+import { createSysfsTree } from '../hardware/sysfs-tree.ts';
 import { silent } from '../support/logger.ts';
 import { needs, skipFor } from '../support/parts.ts';
 import { type RealOvs, startRealOvs } from './real-ovs.ts';
 import { eventually, tempDirectories } from './support.ts';
-import { createSysfsTree } from '../hardware/sysfs-tree.ts';
 
 const host = createHost({
   cells: [

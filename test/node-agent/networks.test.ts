@@ -10,8 +10,8 @@ import { parseNetworkMapText, readNetworkMap } from '../../node-agent/networks/m
 import { createLastMapFile, type MapSources, mapInUse } from '../../node-agent/networks/map-in-use.ts';
 import { createNetworks } from '../../node-agent/networks/networks.ts';
 import type { SwitchConfig, SwitchInterface } from '../../node-agent/networks/switch-config.ts';
-import { eventually, recordingLogger, replaceFile, tempDirectories, writeTree } from './support.ts';
 import { createSysfsTree, type SysfsTree } from '../hardware/sysfs-tree.ts';
+import { eventually, recordingLogger, replaceFile, tempDirectories, writeTree } from './support.ts';
 
 const set = (text: string) => CpuSet.parse(text);
 const host = createHost({

@@ -7,9 +7,9 @@ import { createDpuLease } from '../../../node-agent/dpu-lease/dpu.ts';
 import { createDpuHostLease } from '../../../node-agent/dpu-lease/dpu-host.ts';
 import { createLeaseRelease } from '../../../node-agent/dpu-lease/release.ts';
 import { testMetrics } from '../../node-agent/support.ts';
+import { root } from '../../support/bundles.ts';
 import { eventually } from '../../support/eventually.ts';
 import { recordingLogger } from '../../support/logger.ts';
-import { root } from '../../support/bundles.ts';
 import { needs } from '../../support/parts.ts';
 import { type InstalledAgents, installAgents } from './installed.ts';
 

@@ -5,8 +5,8 @@ import { join } from 'node:path';
 import type { KubeClient } from '../../../kube/client.ts';
 import { KubeError } from '../../../kube/errors.ts';
 import { watchLaunchers } from '../../../node-agent/vm-pinning/launchers.ts';
-import { recordingLogger } from '../../support/logger.ts';
 import { root } from '../../support/bundles.ts';
+import { recordingLogger } from '../../support/logger.ts';
 import { needs } from '../../support/parts.ts';
 import { type InstalledAgents, installAgents } from './installed.ts';
 

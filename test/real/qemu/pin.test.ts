@@ -8,9 +8,9 @@ import { parseMask } from '../../../model/cpu-mask/mask.ts';
 import { CpuSet } from '../../../model/cpu-set.ts';
 import { createAffinity } from '../../../native/affinity.ts';
 import { connectQmp, QmpError } from '../../../native/qmp.ts';
-import { tempDirectories } from '../../support/files.ts';
 import { createFakeAffinity } from '../../node-agent/vm-pinning/fake-affinity.ts';
 import { root } from '../../support/bundles.ts';
+import { tempDirectories } from '../../support/files.ts';
 import { needs, skipWithout } from '../../support/parts.ts';
 import { allowedList, type Qemu, startQemu } from './qemu.ts';
 
