@@ -1,8 +1,8 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parse } from 'yaml';
-import { createAgentMetrics } from '../node-agent/metrics.ts';
 import { registerDatapathMetrics } from '../node-agent/ovs-affinity/datapath-metrics.ts';
+import { createAgentMetrics } from '../node-agent/telemetry/metrics.ts';
 import { createLogger } from '../runtime/log.ts';
 import { Registry } from '../runtime/metrics.ts';
 import { createRequestBodies } from '../runtime/request-bodies.ts';

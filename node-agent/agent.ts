@@ -9,10 +9,10 @@ import { VERSION } from '../runtime/version.ts';
 import type { NodeAgentConfig } from './config.ts';
 import { pluginProgram } from './device-plugin/plugin-thread.ts';
 import { type AgentDuties, createDuties } from './duties.ts';
-import { type DutyObserver, keepRunning } from './duty.ts';
-import { createFailures } from './failures.ts';
-import { createAgentMetrics, createAgentRegistry } from './metrics.ts';
+import { type DutyObserver, keepRunning } from './lifecycle/duty.ts';
+import { createFailures } from './lifecycle/failures.ts';
 import { registerDatapathMetrics } from './ovs-affinity/datapath-metrics.ts';
+import { createAgentMetrics, createAgentRegistry } from './telemetry/metrics.ts';
 
 /** Seconds that a duty which failed must run before its failure is taken for past. */
 const STEADY = 30;

@@ -1,6 +1,6 @@
 import { CpuSet } from '../../model/cpu-set.ts';
 import { DEFAULT_MAX_PODS } from '../host/kubelet-config.ts';
-import { readNode } from '../node-object.ts';
+import { readNode } from '../kube-objects/node.ts';
 import type { AgentParts, HostParts } from '../parts.ts';
 import { createClaims } from './claims.ts';
 import type { DeviceHolder } from './holder.ts';

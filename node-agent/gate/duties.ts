@@ -7,7 +7,7 @@ import type { Assignments } from '../assignments/assignments.ts';
 import type { NodeAgentConfig } from '../config.ts';
 import { bootId, machineSeconds } from '../dpu-lease/clock.ts';
 import type { DpuHealth } from '../dpu-lease/health.ts';
-import { createGuard, type Duty, untilAborted } from '../duty.ts';
+import { createGuard, type Duty, untilAborted } from '../lifecycle/duty.ts';
 import type { OvsAffinity } from '../ovs-affinity/ovs-affinity.ts';
 import type { AgentParts } from '../parts.ts';
 import { createAnswers } from './answers.ts';

@@ -6,7 +6,7 @@ import { MAX_CELL_ID } from '../../model/host.ts';
 import type { NodeNetworks } from '../../model/networks/common-cell.ts';
 import { type NetworkMap, networkMapFor } from '../../model/networks/network-map.ts';
 import type { Logger } from '../../runtime/log.ts';
-import { readBounded } from '../bounded-file.ts';
+import { readBounded } from '../files/bounded-file.ts';
 
 /** What the last map that was right says about this node. */
 export interface LastMap {

@@ -1,4 +1,4 @@
-import type { AgentMetrics } from '../metrics.ts';
+import type { AgentMetrics } from '../telemetry/metrics.ts';
 import type { OvsProcess } from './daemons.ts';
 import type { PassResult } from './keeper.ts';
 

@@ -4,7 +4,7 @@ import { PlumblineError } from '../../model/errors.ts';
 import type { Affinity } from '../../native/affinity.ts';
 import { SyscallError } from '../../native/syscall-error.ts';
 import { sleep } from '../../runtime/time.ts';
-import type { AgentMetrics } from '../metrics.ts';
+import type { AgentMetrics } from '../telemetry/metrics.ts';
 import { createCrewMetrics, type ProcessResult, sumOf } from './crew-metrics.ts';
 import { createDaemonFinder, type MissingDaemon, type OvsProcess } from './daemons.ts';
 import { createKeeper, type Goal, type Keeper, type KeeperDeps, type PassResult, type ThreadState } from './keeper.ts';

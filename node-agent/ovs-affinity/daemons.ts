@@ -1,7 +1,7 @@
 import { type Stats, statSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { quote } from '../../model/errors.ts';
-import { readBounded } from '../bounded-file.ts';
+import { readBounded } from '../files/bounded-file.ts';
 import { commandLineOf, commOf, identityOf, parentOf, processIds, startOf } from '../processes/proc.ts';
 
 /** The daemons whose threads are managed, by the names of their pidfiles and of their main threads. */

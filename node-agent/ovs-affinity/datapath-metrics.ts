@@ -3,7 +3,7 @@ import type { Logger } from '../../runtime/log.ts';
 import { Counter, Gauge, type Registry } from '../../runtime/metrics.ts';
 import { underSignals } from '../../runtime/signals.ts';
 import { connectOvsdb } from '../ovsdb/connection.ts';
-import { createProblemLog } from '../problem-log.ts';
+import { createProblemLog } from '../telemetry/problem-log.ts';
 import { readPid } from './daemons.ts';
 import { type DatapathCounters, parseDatapaths } from './datapath-counters.ts';
 

@@ -3,7 +3,7 @@ import { dirname } from 'node:path';
 import * as z from 'zod';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { PlumblineError } from '../../model/errors.ts';
-import { readBounded } from '../bounded-file.ts';
+import { readBounded } from '../files/bounded-file.ts';
 import { OVS_DAEMONS, type OvsProcess } from './daemons.ts';
 import type { Originals } from './originals.ts';
 

@@ -1,5 +1,5 @@
 import { readdirSync, statSync } from 'node:fs';
-import { readHead } from '../bounded-file.ts';
+import { readHead } from '../files/bounded-file.ts';
 
 /** Bytes of a file that are read; a command line is as long as a process likes. */
 const MOST = 2048;

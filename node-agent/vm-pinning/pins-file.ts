@@ -2,7 +2,7 @@ import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import * as z from 'zod';
 import type { Logger } from '../../runtime/log.ts';
-import { readBounded } from '../bounded-file.ts';
+import { readBounded } from '../files/bounded-file.ts';
 
 /** Which threads of a guest a mask has put somewhere: its vCPUs', or all of them. */
 export type Held = 'vcpus' | 'vm';

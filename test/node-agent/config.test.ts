@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { parseNodeAgentConfig } from '../../node-agent/config.ts';
-import { createGuard, type Duty, keepRunning, untilAborted } from '../../node-agent/duty.ts';
+import { createGuard, type Duty, keepRunning, untilAborted } from '../../node-agent/lifecycle/duty.ts';
 import { ConfigError } from '../../runtime/config.ts';
 import { eventually, recordingLogger } from './support.ts';
 

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { pino } from 'pino';
-import { createAgentMetrics } from '../../node-agent/metrics.ts';
+import { createAgentMetrics } from '../../node-agent/telemetry/metrics.ts';
 import type { Logger } from '../../runtime/log.ts';
 import { Registry } from '../../runtime/metrics.ts';
 

@@ -1,5 +1,5 @@
 import { collectDefaultMetrics } from 'prom-client';
-import { Counter, Gauge, Histogram, Registry } from '../runtime/metrics.ts';
+import { Counter, Gauge, Histogram, Registry } from '../../runtime/metrics.ts';
 import { createBoundedLabel } from './bounded-label.ts';
 
 /** Seconds; from a thousandth, which moving a few threads takes, to the two seconds a vacate may take. */

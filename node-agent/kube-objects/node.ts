@@ -1,6 +1,6 @@
 import * as z from 'zod';
-import type { KubeClient } from '../kube/client.ts';
-import { objectMeta } from '../kube/resources.ts';
+import type { KubeClient } from '../../kube/client.ts';
+import { objectMeta } from '../../kube/resources.ts';
 
 const node = z.object({
   metadata: objectMeta.extend({ uid: z.string() }),

@@ -1,4 +1,4 @@
-import { CpuSet } from '../model/cpu-set.ts';
+import { CpuSet } from '../../model/cpu-set.ts';
 
 /** Masks at a time among the threads of a process: the one before, the one after, a few odd ones. */
 const SETS_KEPT = 4;

@@ -1,6 +1,6 @@
 import { closeSync, constants, fstatSync, openSync, readSync, type Stats } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
-import { PlumblineError } from '../model/errors.ts';
+import { PlumblineError } from '../../model/errors.ts';
 
 /** A file that is larger than what it holds could ever need, or that is no regular file. */
 export class FileLimitError extends PlumblineError {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
-import { createBoundedLabel } from '../../node-agent/bounded-label.ts';
-import { createAgentMetrics } from '../../node-agent/metrics.ts';
-import { Registry } from '../../runtime/metrics.ts';
+import { createBoundedLabel } from '../../../node-agent/telemetry/bounded-label.ts';
+import { createAgentMetrics } from '../../../node-agent/telemetry/metrics.ts';
+import { Registry } from '../../../runtime/metrics.ts';
 
 describe('labels that others choose', () => {
   it('the first values as they are, later and longer ones as other', () => {

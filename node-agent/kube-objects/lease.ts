@@ -1,7 +1,7 @@
 import type * as z from 'zod';
-import type { KubeClient } from '../kube/client.ts';
-import { lease } from '../kube/resources.ts';
-import type { LeaseOwner } from '../model/lease/repair.ts';
+import type { KubeClient } from '../../kube/client.ts';
+import { lease } from '../../kube/resources.ts';
+import type { LeaseOwner } from '../../model/lease/repair.ts';
 
 export type LeaseObject = z.infer<typeof lease>;
 

@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { cut, few } from '../../model/brief.ts';
-import { FileLimitError, readBounded, readBoundedAsync } from '../../node-agent/bounded-file.ts';
-import { tempDirectories } from './support.ts';
+import { cut, few } from '../../../model/brief.ts';
+import { FileLimitError, readBounded, readBoundedAsync } from '../../../node-agent/files/bounded-file.ts';
+import { tempDirectories } from '../support.ts';
 
 const readers: [string, (path: string, most: number) => Promise<string>][] = [
   ['synchronously', async (path, most) => readBounded(path, most)],

@@ -1,6 +1,6 @@
-import type { Logger } from '../runtime/log.ts';
-import { underSignals } from '../runtime/signals.ts';
-import { Backoff, sleep } from '../runtime/time.ts';
+import type { Logger } from '../../runtime/log.ts';
+import { underSignals } from '../../runtime/signals.ts';
+import { Backoff, sleep } from '../../runtime/time.ts';
 
 /** One thing the agent does. Duties run beside each other and know nothing of each other's failures. */
 export interface Duty {

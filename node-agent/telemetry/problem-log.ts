@@ -1,5 +1,5 @@
-import { cut } from '../model/brief.ts';
-import type { Logger } from '../runtime/log.ts';
+import { cut } from '../../model/brief.ts';
+import type { Logger } from '../../runtime/log.ts';
 
 /** Characters of a problem: an API server, a switch or a kubelet may have written it. */
 const LONGEST = 500;

@@ -1,6 +1,6 @@
 import { isScalar, LineCounter, parseDocument, visit } from 'yaml';
-import { cut } from '../model/brief.ts';
-import { quote } from '../model/errors.ts';
+import { cut } from '../../model/brief.ts';
+import { quote } from '../../model/errors.ts';
 
 /** Characters of a file that is read; those of a node's administrator have a few thousand. */
 export const MOST_YAML = 64 * 1024;

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { watchDirectory } from '../../node-agent/watch-directory.ts';
-import { eventually, replaceFile, tempDirectories } from './support.ts';
+import { watchDirectory } from '../../../node-agent/files/watch-directory.ts';
+import { eventually, replaceFile, tempDirectories } from '../support.ts';
 
 describe('watching a directory', () => {
   const temp = tempDirectories();

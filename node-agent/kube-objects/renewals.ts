@@ -1,4 +1,4 @@
-import { nextRenewTime, parseMicroTime } from '../model/lease/renew-time.ts';
+import { nextRenewTime, parseMicroTime } from '../../model/lease/renew-time.ts';
 
 /** Makes renewTimes, each later than the one before even if the clock was set back: observers go by the change. */
 export interface Renewals {
