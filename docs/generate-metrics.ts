@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parse } from 'yaml';
-import { registerDatapathMetrics } from '../node-agent/ovs-affinity/datapath-metrics.ts';
+import { registerDatapathMetrics } from '../node-agent/open-vswitch/datapath-metrics.ts';
 import { createAgentMetrics } from '../node-agent/telemetry/metrics.ts';
 import { createLogger } from '../runtime/log.ts';
 import { Registry } from '../runtime/metrics.ts';

@@ -11,7 +11,7 @@ import { pluginProgram } from './device-plugin/plugin-thread.ts';
 import { type AgentDuties, createDuties } from './duties.ts';
 import { type DutyObserver, keepRunning } from './lifecycle/duty.ts';
 import { createFailures } from './lifecycle/failures.ts';
-import { registerDatapathMetrics } from './ovs-affinity/datapath-metrics.ts';
+import { registerDatapathMetrics } from './open-vswitch/datapath-metrics.ts';
 import { createAgentMetrics, createAgentRegistry } from './telemetry/metrics.ts';
 
 /** Seconds that a duty which failed must run before its failure is taken for past. */

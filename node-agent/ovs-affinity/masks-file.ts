@@ -4,7 +4,7 @@ import * as z from 'zod';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { PlumblineError } from '../../model/errors.ts';
 import { readBounded } from '../files/bounded-file.ts';
-import { OVS_DAEMONS, type OvsProcess } from './daemons.ts';
+import { OVS_DAEMONS, type OvsProcess } from '../open-vswitch/daemons.ts';
 import type { Originals } from './originals.ts';
 
 /** Bytes; a thread that is not where its main thread was takes a hundred or so. */

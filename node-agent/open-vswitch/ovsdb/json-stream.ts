@@ -1,5 +1,5 @@
-import { cut } from '../../model/brief.ts';
-import { PlumblineError } from '../../model/errors.ts';
+import { cut } from '../../../model/brief.ts';
+import { PlumblineError } from '../../../model/errors.ts';
 
 /** What is on the wire is not JSON, or one value of it is larger than anything this side asked for. */
 export class JsonStreamError extends PlumblineError {

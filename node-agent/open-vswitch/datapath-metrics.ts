@@ -2,10 +2,10 @@ import { join } from 'node:path';
 import type { Logger } from '../../runtime/log.ts';
 import { Counter, Gauge, type Registry } from '../../runtime/metrics.ts';
 import { underSignals } from '../../runtime/signals.ts';
-import { connectOvsdb } from '../ovsdb/connection.ts';
 import { createProblemLog } from '../telemetry/problem-log.ts';
 import { readPid } from './daemons.ts';
 import { type DatapathCounters, parseDatapaths } from './datapath-counters.ts';
+import { connectOvsdb } from './ovsdb/connection.ts';
 
 /** Seconds that a scrape waits for ovs-vswitchd, whose main thread answers when it has time. */
 const DEADLINE = 1;

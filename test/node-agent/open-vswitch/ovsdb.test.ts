@@ -3,14 +3,14 @@ import { rmSync } from 'node:fs';
 import { createServer, type Server, type Socket } from 'node:net';
 import { join } from 'node:path';
 import fc from 'fast-check';
-import { switchConfig } from '../../node-agent/networks/switch-config.ts';
-import { connectOvsdb, OvsdbError } from '../../node-agent/ovsdb/connection.ts';
-import { COLUMNS, followOvsdb } from '../../node-agent/ovsdb/follow.ts';
-import { createJsonStream, JsonStreamError } from '../../node-agent/ovsdb/json-stream.ts';
-import { createReplica, ReplicaError, type Tables } from '../../node-agent/ovsdb/replica.ts';
-import { mapOf, setOf, textOf } from '../../node-agent/ovsdb/values.ts';
-import { vector } from '../support/vectors.ts';
-import { eventually, tempDirectories } from './support.ts';
+import { switchConfig } from '../../../node-agent/networks/switch-config.ts';
+import { connectOvsdb, OvsdbError } from '../../../node-agent/open-vswitch/ovsdb/connection.ts';
+import { COLUMNS, followOvsdb } from '../../../node-agent/open-vswitch/ovsdb/follow.ts';
+import { createJsonStream, JsonStreamError } from '../../../node-agent/open-vswitch/ovsdb/json-stream.ts';
+import { createReplica, ReplicaError, type Tables } from '../../../node-agent/open-vswitch/ovsdb/replica.ts';
+import { mapOf, setOf, textOf } from '../../../node-agent/open-vswitch/ovsdb/values.ts';
+import { vector } from '../../support/vectors.ts';
+import { eventually, tempDirectories } from '../support.ts';
 
 interface Exchange {
   readonly request?: { readonly method: string; readonly params: unknown[]; readonly id: number | string };

@@ -1,7 +1,7 @@
 import { basename, dirname } from 'node:path';
-import { underSignals } from '../../runtime/signals.ts';
-import { Backoff, monotonicSeconds, sleep } from '../../runtime/time.ts';
-import { watchDirectory } from '../files/watch-directory.ts';
+import { underSignals } from '../../../runtime/signals.ts';
+import { Backoff, monotonicSeconds, sleep } from '../../../runtime/time.ts';
+import { watchDirectory } from '../../files/watch-directory.ts';
 import { connectOvsdb } from './connection.ts';
 import { createReplica, type Tables } from './replica.ts';
 

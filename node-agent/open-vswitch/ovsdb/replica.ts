@@ -1,4 +1,4 @@
-import { PlumblineError } from '../../model/errors.ts';
+import { PlumblineError } from '../../../model/errors.ts';
 
 /** A row's monitored columns, as on the wire. */
 export type Row = Readonly<Record<string, unknown>>;

@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { findDaemons, isMissing } from '../../../node-agent/ovs-affinity/daemons.ts';
-import { parseDatapaths } from '../../../node-agent/ovs-affinity/datapath-counters.ts';
-import { askDatapaths, registerDatapathMetrics } from '../../../node-agent/ovs-affinity/datapath-metrics.ts';
+import { findDaemons, isMissing } from '../../../node-agent/open-vswitch/daemons.ts';
+import { parseDatapaths } from '../../../node-agent/open-vswitch/datapath-counters.ts';
+import { askDatapaths, registerDatapathMetrics } from '../../../node-agent/open-vswitch/datapath-metrics.ts';
 import { Registry } from '../../../runtime/metrics.ts';
 import { recordingLogger, tempDirectories } from '../support.ts';
 
