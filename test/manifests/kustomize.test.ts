@@ -4,7 +4,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parse, parseAllDocuments } from 'yaml';
 import { DECISION_ANNOTATION, PLACEMENT_ANNOTATION } from '../../model/names.ts';
-import { parseNodeAgentConfig } from '../../node-agent/config.ts';
+import { parseNodeAgentConfig } from '../../node-agent/wiring/config.ts';
 import { parseSchedulerConfiguration } from '../../sandbox/scheduler/configuration.ts';
 import { parseSchedulerPluginConfig, SIDECAR } from '../../scheduler-plugin/config.ts';
 import { parseWebhookConfig } from '../../webhook/config.ts';

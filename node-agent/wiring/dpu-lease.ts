@@ -2,17 +2,17 @@ import { renewalsBeyondRestarts } from '../../model/lease/crash-loop.ts';
 import { isLeaseEnabled } from '../../model/lease/timing.ts';
 import { DPU_LEASE_PREFIX } from '../../model/names.ts';
 import { monotonicSeconds } from '../../runtime/time.ts';
+import { announceHealth } from '../dpu-lease/announce.ts';
+import { bootId, machineSeconds } from '../dpu-lease/clock.ts';
+import { createDpuLease } from '../dpu-lease/dpu.ts';
+import { createDpuHostLease } from '../dpu-lease/dpu-host.ts';
+import { createDpuHealth, type DpuHealth } from '../dpu-lease/health.ts';
+import { createOvsProbe } from '../dpu-lease/probe.ts';
+import { createLeaseRelease } from '../dpu-lease/release.ts';
+import { createTokenRenewal } from '../dpu-lease/token-renewal.ts';
 import { readObservedLease } from '../gate/state-file.ts';
 import type { Duty } from '../lifecycle/duty.ts';
-import type { AgentParts } from '../parts.ts';
-import { announceHealth } from './announce.ts';
-import { bootId, machineSeconds } from './clock.ts';
-import { createDpuLease } from './dpu.ts';
-import { createDpuHostLease } from './dpu-host.ts';
-import { createDpuHealth, type DpuHealth } from './health.ts';
-import { createOvsProbe } from './probe.ts';
-import { createLeaseRelease } from './release.ts';
-import { createTokenRenewal } from './token-renewal.ts';
+import type { AgentParts } from './parts.ts';
 
 export interface DpuLeaseDuties {
   readonly duties: readonly Duty[];

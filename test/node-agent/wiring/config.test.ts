@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
-import { parseNodeAgentConfig } from '../../node-agent/config.ts';
-import { createGuard, type Duty, keepRunning, untilAborted } from '../../node-agent/lifecycle/duty.ts';
-import { ConfigError } from '../../runtime/config.ts';
-import { eventually, recordingLogger } from './support.ts';
+import { createGuard, type Duty, keepRunning, untilAborted } from '../../../node-agent/lifecycle/duty.ts';
+import { parseNodeAgentConfig } from '../../../node-agent/wiring/config.ts';
+import { ConfigError } from '../../../runtime/config.ts';
+import { eventually, recordingLogger } from '../support.ts';
 
 const NAME = ['--node-name', 'worker-1'];
 const timing = (interval: string, duration: string) => [

@@ -1,8 +1,8 @@
 import { join } from 'node:path';
 import { kubeletGeneration, PLUGIN_DIRECTORY } from '../device-plugin/kubelet-watch.ts';
-import type { AgentParts } from '../parts.ts';
-import type { KubeletConfigSources } from './kubelet-config-reader.ts';
-import { readConfigz } from './kubelet-configz.ts';
+import type { KubeletConfigSources } from '../host/kubelet-config-reader.ts';
+import { readConfigz } from '../host/kubelet-configz.ts';
+import type { AgentParts } from './parts.ts';
 
 /** Where the agent's settings have the kubelet's configuration looked for. */
 export function kubeletConfigSources({ config, token }: Pick<AgentParts, 'config' | 'token'>): KubeletConfigSources {

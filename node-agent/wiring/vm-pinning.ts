@@ -1,13 +1,13 @@
 import { join } from 'node:path';
 import { createAffinity } from '../../native/affinity.ts';
-import type { AgentParts, HostParts } from '../parts.ts';
 import { createCgroupTree } from '../processes/cgroup-tree.ts';
 import { bootId, startOf } from '../processes/proc.ts';
 import { procThreads } from '../processes/threads.ts';
-import { procProcesses } from './guest.ts';
-import { watchLaunchers } from './launchers.ts';
-import { createPinsFile } from './pins-file.ts';
-import { createVmPinning, type VmPinning } from './vm-pinning.ts';
+import { procProcesses } from '../vm-pinning/guest.ts';
+import { watchLaunchers } from '../vm-pinning/launchers.ts';
+import { createPinsFile } from '../vm-pinning/pins-file.ts';
+import { createVmPinning, type VmPinning } from '../vm-pinning/vm-pinning.ts';
+import type { AgentParts, HostParts } from './parts.ts';
 
 /** Puts the duty together for a host with a kubelet. */
 export function createVmPinningDuty(

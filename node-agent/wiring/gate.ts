@@ -4,17 +4,17 @@ import type { DpuWord } from '../../model/cni/decide.ts';
 import type { GateState } from '../../model/cni/state.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import type { Assignments } from '../assignments/assignments.ts';
-import type { NodeAgentConfig } from '../config.ts';
 import { bootId, machineSeconds } from '../dpu-lease/clock.ts';
 import type { DpuHealth } from '../dpu-lease/health.ts';
+import { createAnswers } from '../gate/answers.ts';
+import { createInstaller, uninstall } from '../gate/installer.ts';
+import { createDeviceQuestion, createPodCpus } from '../gate/pod-facts.ts';
+import { createGateServer } from '../gate/server.ts';
+import { observedLease, writeGateState } from '../gate/state-file.ts';
 import { createGuard, type Duty, untilAborted } from '../lifecycle/duty.ts';
 import type { OvsAffinity } from '../ovs-affinity/ovs-affinity.ts';
-import type { AgentParts } from '../parts.ts';
-import { createAnswers } from './answers.ts';
-import { createInstaller, uninstall } from './installer.ts';
-import { createDeviceQuestion, createPodCpus } from './pod-facts.ts';
-import { createGateServer } from './server.ts';
-import { observedLease, writeGateState } from './state-file.ts';
+import type { NodeAgentConfig } from './config.ts';
+import type { AgentParts } from './parts.ts';
 
 /** Seconds between writes of the state file that nothing asked for: they keep it from going stale. */
 const REWRITE = 10;

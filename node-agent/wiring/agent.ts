@@ -1,18 +1,18 @@
-import { apiAccess } from '../kube/api-access.ts';
-import { createApiClient } from '../kube/api-client.ts';
-import { createEventRecorder } from '../kube/events.ts';
-import type { Daemon } from '../runtime/daemon.ts';
-import type { Logger } from '../runtime/log.ts';
-import { createProbeServer } from '../runtime/probes.ts';
-import { monotonicSeconds } from '../runtime/time.ts';
-import { VERSION } from '../runtime/version.ts';
+import { apiAccess } from '../../kube/api-access.ts';
+import { createApiClient } from '../../kube/api-client.ts';
+import { createEventRecorder } from '../../kube/events.ts';
+import type { Daemon } from '../../runtime/daemon.ts';
+import type { Logger } from '../../runtime/log.ts';
+import { createProbeServer } from '../../runtime/probes.ts';
+import { monotonicSeconds } from '../../runtime/time.ts';
+import { VERSION } from '../../runtime/version.ts';
+import { pluginProgram } from '../device-plugin/plugin-thread.ts';
+import { type DutyObserver, keepRunning } from '../lifecycle/duty.ts';
+import { createFailures } from '../lifecycle/failures.ts';
+import { registerDatapathMetrics } from '../open-vswitch/datapath-metrics.ts';
+import { createAgentMetrics, createAgentRegistry } from '../telemetry/metrics.ts';
 import type { NodeAgentConfig } from './config.ts';
-import { pluginProgram } from './device-plugin/plugin-thread.ts';
 import { type AgentDuties, createDuties } from './duties.ts';
-import { type DutyObserver, keepRunning } from './lifecycle/duty.ts';
-import { createFailures } from './lifecycle/failures.ts';
-import { registerDatapathMetrics } from './open-vswitch/datapath-metrics.ts';
-import { createAgentMetrics, createAgentRegistry } from './telemetry/metrics.ts';
 
 /** Seconds that a duty which failed must run before its failure is taken for past. */
 const STEADY = 30;

@@ -6,15 +6,15 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
-import type { NodeTopology } from '../../kube/node-topology.ts';
-import { CpuSet } from '../../model/cpu-set.ts';
-import { needs, skipWithout } from '../support/parts.ts';
-import { startAnsweringOvs } from './dpu-lease/answering.ts';
-import { createFakeApi, type FakeApi } from './fake-api.ts';
-import { createFakeKubelet, type FakeKubelet } from './fake-kubelet.ts';
-import { allowedLists, eventually, type StandIn, startStandIn, tempDirectories, writeTree } from './support.ts';
+import type { NodeTopology } from '../../../kube/node-topology.ts';
+import { CpuSet } from '../../../model/cpu-set.ts';
+import { needs, skipWithout } from '../../support/parts.ts';
+import { startAnsweringOvs } from '../dpu-lease/answering.ts';
+import { createFakeApi, type FakeApi } from '../fake-api.ts';
+import { createFakeKubelet, type FakeKubelet } from '../fake-kubelet.ts';
+import { allowedLists, eventually, type StandIn, startStandIn, tempDirectories, writeTree } from '../support.ts';
 
-const MAIN = fileURLToPath(new URL('../../node-agent/main.ts', import.meta.url));
+const MAIN = fileURLToPath(new URL('../../../node-agent/main.ts', import.meta.url));
 const NODE = 'worker-1';
 
 interface Agent {

@@ -1,5 +1,5 @@
-import type { AgentParts, HostParts } from '../parts.ts';
-import { createReport } from './report.ts';
+import { createReport } from '../report/report.ts';
+import type { AgentParts, HostParts } from './parts.ts';
 
 /** The report of a node with a kubelet: what it takes from the other duties, and whose changes it follows. */
 export function createReportDuty(

@@ -1,11 +1,11 @@
 import { CpuSet } from '../../model/cpu-set.ts';
+import { createClaims } from '../device-plugin/claims.ts';
+import type { DeviceHolder } from '../device-plugin/holder.ts';
+import { createPluginThread } from '../device-plugin/plugin-thread.ts';
+import { advertisedResources } from '../device-plugin/resources.ts';
 import { DEFAULT_MAX_PODS } from '../host/kubelet-config.ts';
 import { readNode } from '../kube-objects/node.ts';
-import type { AgentParts, HostParts } from '../parts.ts';
-import { createClaims } from './claims.ts';
-import type { DeviceHolder } from './holder.ts';
-import { createPluginThread } from './plugin-thread.ts';
-import { advertisedResources } from './resources.ts';
+import type { AgentParts, HostParts } from './parts.ts';
 
 /** Seconds that a container's start waits for the main thread: a claim and a vacate take two at most. */
 const ANSWER_WITHIN = 5;

@@ -1,10 +1,10 @@
 import * as z from 'zod';
-import { checkLeaseTiming, LeaseTimingError } from '../model/lease/timing.ts';
-import { DPU_LEASE_NAMESPACE } from '../model/names.ts';
-import { type ConfigDefinition, parseConfig } from '../runtime/config.ts';
-import { LOG_LEVELS } from '../runtime/log.ts';
-import { CLAIM_POLICIES } from './device-plugin/claims.ts';
-import { checkGate, gateFlags, gateSettings } from './gate/settings.ts';
+import { checkLeaseTiming, LeaseTimingError } from '../../model/lease/timing.ts';
+import { DPU_LEASE_NAMESPACE } from '../../model/names.ts';
+import { type ConfigDefinition, parseConfig } from '../../runtime/config.ts';
+import { LOG_LEVELS } from '../../runtime/log.ts';
+import { CLAIM_POLICIES } from '../device-plugin/claims.ts';
+import { checkGate, gateFlags, gateSettings } from '../gate/settings.ts';
 
 export const MODES = ['full', 'dpu-host', 'dpu'] as const;
 

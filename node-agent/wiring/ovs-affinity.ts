@@ -4,13 +4,13 @@ import { CpuSet } from '../../model/cpu-set.ts';
 import { createAffinity } from '../../native/affinity.ts';
 import { monotonicSeconds } from '../../runtime/time.ts';
 import { CHECKPOINT_FILE } from '../assignments/checkpoint.ts';
-import type { AgentParts, HostParts } from '../parts.ts';
+import { createAffinityEvents } from '../ovs-affinity/affinity-events.ts';
+import { createMasksFile } from '../ovs-affinity/masks-file.ts';
+import { createOvsAffinity, type OvsAffinity } from '../ovs-affinity/ovs-affinity.ts';
 import { createCgroupTree } from '../processes/cgroup-tree.ts';
 import { bootId } from '../processes/proc.ts';
 import { procThreads } from '../processes/threads.ts';
-import { createAffinityEvents } from './affinity-events.ts';
-import { createMasksFile } from './masks-file.ts';
-import { createOvsAffinity, type OvsAffinity } from './ovs-affinity.ts';
+import type { AgentParts, HostParts } from './parts.ts';
 
 /** CPUs of the machine that this process runs on, whatever host it is told to describe: the kernel knows no others. */
 const MACHINE_ONLINE = '/sys/devices/system/cpu/online';

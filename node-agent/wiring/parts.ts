@@ -1,16 +1,16 @@
-import type { KubeClient } from '../kube/client.ts';
-import type { EventRecorder } from '../kube/events.ts';
-import type { Logger } from '../runtime/log.ts';
-import type { Assignments } from './assignments/assignments.ts';
+import type { KubeClient } from '../../kube/client.ts';
+import type { EventRecorder } from '../../kube/events.ts';
+import type { Logger } from '../../runtime/log.ts';
+import type { Assignments } from '../assignments/assignments.ts';
+import type { Refusals } from '../device-plugin/refusals.ts';
+import type { HostFactsReader } from '../host/host-facts.ts';
+import type { KubeletConfigReading } from '../host/kubelet-config-reader.ts';
+import type { Failures } from '../lifecycle/failures.ts';
+import type { Networks } from '../networks/networks.ts';
+import type { OvsAffinity } from '../ovs-affinity/ovs-affinity.ts';
+import type { AgentMetrics } from '../telemetry/metrics.ts';
+import type { VmPinning } from '../vm-pinning/vm-pinning.ts';
 import type { NodeAgentConfig } from './config.ts';
-import type { Refusals } from './device-plugin/refusals.ts';
-import type { HostFactsReader } from './host/host-facts.ts';
-import type { KubeletConfigReading } from './host/kubelet-config-reader.ts';
-import type { Failures } from './lifecycle/failures.ts';
-import type { Networks } from './networks/networks.ts';
-import type { OvsAffinity } from './ovs-affinity/ovs-affinity.ts';
-import type { AgentMetrics } from './telemetry/metrics.ts';
-import type { VmPinning } from './vm-pinning/vm-pinning.ts';
 
 /** What every duty is made from. */
 export interface AgentParts {
