@@ -7,7 +7,7 @@ import { createLogger } from '../runtime/log.ts';
 import { Registry } from '../runtime/metrics.ts';
 import { createRequestBodies } from '../runtime/request-bodies.ts';
 import { registerServerMetrics } from '../runtime/server-metrics.ts';
-import { createExtenderMetrics } from '../scheduler-plugin/metrics.ts';
+import { createExtenderMetrics } from '../scheduler-plugin/telemetry/metrics.ts';
 import { createWebhookMetrics } from '../webhook/metrics.ts';
 
 /** A metric as its daemon's registry has it. */

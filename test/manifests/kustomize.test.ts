@@ -6,7 +6,7 @@ import { parse, parseAllDocuments } from 'yaml';
 import { DECISION_ANNOTATION, PLACEMENT_ANNOTATION } from '../../model/names.ts';
 import { parseNodeAgentConfig } from '../../node-agent/wiring/config.ts';
 import { parseSchedulerConfiguration } from '../../sandbox/scheduler/configuration.ts';
-import { parseSchedulerPluginConfig, SIDECAR } from '../../scheduler-plugin/config.ts';
+import { parseSchedulerPluginConfig, SIDECAR } from '../../scheduler-plugin/wiring/config.ts';
 import { parseWebhookConfig } from '../../webhook/config.ts';
 import { ASKING } from '../../webhook/pods/decide-pod.ts';
 import { objectsOf, render } from '../real/install/rendered.ts';

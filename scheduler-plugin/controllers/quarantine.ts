@@ -1,6 +1,6 @@
 import type { EventRecorder } from '../../kube/events.ts';
 import type { ReportFault } from '../../model/report/check.ts';
-import type { ExtenderMetrics } from '../metrics.ts';
+import type { ExtenderMetrics } from '../telemetry/metrics.ts';
 
 export interface QuarantineOptions {
   /** Reports that are quarantined now, by node. */

@@ -1,24 +1,24 @@
-import type { KubeClient } from '../kube/client.ts';
-import type { EventRecorder } from '../kube/events.ts';
-import { renewalsBeyondRestarts } from '../model/lease/crash-loop.ts';
-import type { Logger } from '../runtime/log.ts';
-import { type Cluster, createCluster } from './cluster/cluster.ts';
-import { ClusterState } from './cluster/cluster-state.ts';
-import { createDpuHealth, type DpuHealth } from './cluster/dpu-health.ts';
-import { createHeldOwners } from './cluster/held-owners.ts';
-import { createNeedsReader } from './cluster/pod-needs.ts';
+import type { KubeClient } from '../../kube/client.ts';
+import type { EventRecorder } from '../../kube/events.ts';
+import { renewalsBeyondRestarts } from '../../model/lease/crash-loop.ts';
+import type { Logger } from '../../runtime/log.ts';
+import { type Cluster, createCluster } from '../cluster/cluster.ts';
+import { ClusterState } from '../cluster/cluster-state.ts';
+import { createDpuHealth, type DpuHealth } from '../cluster/dpu-health.ts';
+import { createHeldOwners } from '../cluster/held-owners.ts';
+import { createNeedsReader } from '../cluster/pod-needs.ts';
+import { createEvictions } from '../controllers/evictions.ts';
+import { createNodeWriter } from '../controllers/node-writer.ts';
+import { createPromiseRecord, type PromiseRecord } from '../controllers/promise-record.ts';
+import { createQuarantine } from '../controllers/quarantine.ts';
+import { createRecheck, type Recheck } from '../controllers/recheck.ts';
+import { createStuckPods } from '../controllers/stuck-pods.ts';
+import { createTakeover } from '../controllers/takeover.ts';
+import { createExtender, type Extender } from '../extender/extender.ts';
+import type { Decisions } from '../filter/decisions.ts';
+import type { ExtenderMetrics } from '../telemetry/metrics.ts';
 import type { SchedulerPluginConfig } from './config.ts';
-import { createExtender, type Extender } from './extender.ts';
-import type { Decisions } from './filter/decisions.ts';
 import { createMaskKeeper, type MaskKeeper } from './mask-keeper.ts';
-import type { ExtenderMetrics } from './metrics.ts';
-import { createEvictions } from './upkeep/evictions.ts';
-import { createNodeWriter } from './upkeep/node-writer.ts';
-import { createPromiseRecord, type PromiseRecord } from './upkeep/promise-record.ts';
-import { createQuarantine } from './upkeep/quarantine.ts';
-import { createRecheck, type Recheck } from './upkeep/recheck.ts';
-import { createStuckPods } from './upkeep/stuck-pods.ts';
-import { createTakeover } from './upkeep/takeover.ts';
 
 /** What decides, and what acts on its own account while this replica is the active one. */
 export interface Decider {

@@ -1,4 +1,4 @@
-import { Counter, Gauge, Histogram, type Registry } from '../runtime/metrics.ts';
+import { Counter, Gauge, Histogram, type Registry } from '../../runtime/metrics.ts';
 
 export interface ExtenderMetrics {
   readonly calls: Counter<'verb' | 'outcome'>;

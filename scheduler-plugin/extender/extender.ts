@@ -1,25 +1,25 @@
-import type { Pod } from '../kube/resources.ts';
-import type { Place } from '../model/claims/claim.ts';
-import { answersFor } from '../model/claims/crowd.ts';
-import { promiseSeconds } from '../model/claims/promise-time.ts';
-import type { CpuSet } from '../model/cpu-set.ts';
-import { LOWEST, type NodeVerdict, type UnpredictablePolicy } from '../model/placement/verdict.ts';
-import type { ClusterState } from './cluster/cluster-state.ts';
-import type { DpuHealth } from './cluster/dpu-health.ts';
-import { NodeFlag } from './cluster/fleet.ts';
-import type { NeedsReader, PodNeeds } from './cluster/pod-needs.ts';
-import { ownerOf } from './cluster/pod-view.ts';
-import type { Decisions } from './filter/decisions.ts';
-import { dpuRefusal } from './filter/dpu-text.ts';
-import { Filter, type FilterOutcome } from './filter/filter.ts';
-import { createPredictions } from './filter/prediction-cache.ts';
-import type { ExtenderMetrics } from './metrics.ts';
-import type { Recheck } from './upkeep/recheck.ts';
-import { softTopologyKeys, waitsToBind } from './wire/asked-pod.ts';
-import { UNKNOWN } from './wire/name-index.ts';
-import type { HostPriority } from './wire/reply.ts';
-import { nameAt } from './wire/scanned-names.ts';
-import type { ExtenderArgs } from './wire/wire.ts';
+import type { Pod } from '../../kube/resources.ts';
+import type { Place } from '../../model/claims/claim.ts';
+import { answersFor } from '../../model/claims/crowd.ts';
+import { promiseSeconds } from '../../model/claims/promise-time.ts';
+import type { CpuSet } from '../../model/cpu-set.ts';
+import { LOWEST, type NodeVerdict, type UnpredictablePolicy } from '../../model/placement/verdict.ts';
+import type { ClusterState } from '../cluster/cluster-state.ts';
+import type { DpuHealth } from '../cluster/dpu-health.ts';
+import { NodeFlag } from '../cluster/fleet.ts';
+import type { NeedsReader, PodNeeds } from '../cluster/pod-needs.ts';
+import { ownerOf } from '../cluster/pod-view.ts';
+import type { Recheck } from '../controllers/recheck.ts';
+import type { Decisions } from '../filter/decisions.ts';
+import { dpuRefusal } from '../filter/dpu-text.ts';
+import { Filter, type FilterOutcome } from '../filter/filter.ts';
+import { createPredictions } from '../filter/prediction-cache.ts';
+import type { ExtenderMetrics } from '../telemetry/metrics.ts';
+import { softTopologyKeys, waitsToBind } from '../wire/asked-pod.ts';
+import { UNKNOWN } from '../wire/name-index.ts';
+import { nameAt } from '../wire/scanned-names.ts';
+import type { ExtenderArgs } from '../wire/wire.ts';
+import type { HostPriority } from './reply.ts';
 
 /** No verdict can be given now: the caches have not seen the whole cluster yet, or another replica is the active one. */
 export class NotNow extends Error {}

@@ -1,8 +1,8 @@
 import type { RequestListener } from 'node:http';
-import { createHttpServer } from '../runtime/http-server.ts';
-import type { Logger } from '../runtime/log.ts';
+import { createHttpServer } from '../../runtime/http-server.ts';
+import type { Logger } from '../../runtime/log.ts';
+import { type ConsoleAddress, isOwnHost } from '../web-console/address.ts';
 import type { ExtenderApp } from './app.ts';
-import { type ConsoleAddress, isOwnHost } from './web-console/address.ts';
 
 export interface ExplainServerOptions {
   /** Of loopback. */

@@ -1,18 +1,18 @@
 import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import express, { type ErrorRequestHandler, type Express, type RequestHandler } from 'express';
-import { PlumblineError } from '../model/errors.ts';
-import type { UnpredictablePolicy } from '../model/placement/verdict.ts';
-import { createBufferPool, type Lent, lentFree } from '../runtime/buffer-pool.ts';
-import type { Logger } from '../runtime/log.ts';
-import { BodyError, createRequestBodies, type RequestBodies } from '../runtime/request-bodies.ts';
-import type { Explainer } from './explain.ts';
-import { type Extender, NotNow } from './extender.ts';
-import type { ExtenderMetrics } from './metrics.ts';
-import { answerPreempt } from './preempt.ts';
-import { pooledSink } from './wire/pooled-sink.ts';
-import { encodeFilterError, encodeFilterReply, encodePriorities } from './wire/reply.ts';
-import { ArgsDecoder } from './wire/wire.ts';
+import { PlumblineError } from '../../model/errors.ts';
+import type { UnpredictablePolicy } from '../../model/placement/verdict.ts';
+import { createBufferPool, type Lent, lentFree } from '../../runtime/buffer-pool.ts';
+import type { Logger } from '../../runtime/log.ts';
+import { BodyError, createRequestBodies, type RequestBodies } from '../../runtime/request-bodies.ts';
+import type { Explainer } from '../extender/explain.ts';
+import { type Extender, NotNow } from '../extender/extender.ts';
+import { answerPreempt } from '../extender/preempt.ts';
+import { encodeFilterError, encodeFilterReply, encodePriorities } from '../extender/reply.ts';
+import type { ExtenderMetrics } from '../telemetry/metrics.ts';
+import { pooledSink } from '../wire/pooled-sink.ts';
+import { ArgsDecoder } from '../wire/wire.ts';
 
 type Verb = 'filter' | 'prioritize' | 'preempt';
 

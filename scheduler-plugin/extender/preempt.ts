@@ -1,11 +1,11 @@
 import * as z from 'zod';
-import { pod as podSchema } from '../kube/resources.ts';
-import { withoutPods } from '../model/placement/needs.ts';
-import { judgeHost, type UnpredictablePolicy } from '../model/placement/verdict.ts';
+import { pod as podSchema } from '../../kube/resources.ts';
+import { withoutPods } from '../../model/placement/needs.ts';
+import { judgeHost, type UnpredictablePolicy } from '../../model/placement/verdict.ts';
+import { ArgsError } from '../wire/args-error.ts';
+import { UNKNOWN } from '../wire/name-index.ts';
+import { firstIssues, parseJson } from '../wire/wire.ts';
 import type { Extender } from './extender.ts';
-import { ArgsError } from './wire/args-error.ts';
-import { UNKNOWN } from './wire/name-index.ts';
-import { firstIssues, parseJson } from './wire/wire.ts';
 
 const metaVictims = z.object({
   Pods: z.array(z.object({ UID: z.string() })).nullish(),

@@ -1,9 +1,9 @@
 import * as z from 'zod';
-import { DEFAULT_PROMISE } from '../model/claims/promise-time.ts';
-import { DPU_EXEMPT_NAMESPACES, NAMESPACE } from '../model/names.ts';
-import { type ConfigDefinition, parseConfig } from '../runtime/config.ts';
-import { LOG_LEVELS } from '../runtime/log.ts';
-import { isLoopback, parseConsoleAddress } from './web-console/address.ts';
+import { DEFAULT_PROMISE } from '../../model/claims/promise-time.ts';
+import { DPU_EXEMPT_NAMESPACES, NAMESPACE } from '../../model/names.ts';
+import { type ConfigDefinition, parseConfig } from '../../runtime/config.ts';
+import { LOG_LEVELS } from '../../runtime/log.ts';
+import { isLoopback, parseConsoleAddress } from '../web-console/address.ts';
 
 /** Where the extender listens by default, by mode. */
 export const SIDECAR = { host: '127.0.0.1', port: 8082 } as const;

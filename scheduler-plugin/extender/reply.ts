@@ -1,6 +1,6 @@
 import { type BufferPool, type Lent, lentFree } from '../../runtime/buffer-pool.ts';
 import type { FilterOutcome } from '../filter/filter.ts';
-import type { NodeItem } from './wire.ts';
+import type { NodeItem } from '../wire/wire.ts';
 
 const HEAD = Buffer.from('{"Nodes":null,"NodeNames":["');
 const BETWEEN = '","';

@@ -1,11 +1,11 @@
 import * as z from 'zod';
-import type { KubeClient } from '../kube/client.ts';
-import { isNotFound } from '../kube/errors.ts';
-import { type Pod, pod as podSchema } from '../kube/resources.ts';
+import type { KubeClient } from '../../kube/client.ts';
+import { isNotFound } from '../../kube/errors.ts';
+import { type Pod, pod as podSchema } from '../../kube/resources.ts';
+import type { Decisions } from '../filter/decisions.ts';
+import { ArgsError } from '../wire/args-error.ts';
+import { firstIssues, parseJson } from '../wire/wire.ts';
 import type { Extender, NodeExplanation } from './extender.ts';
-import type { Decisions } from './filter/decisions.ts';
-import { ArgsError } from './wire/args-error.ts';
-import { firstIssues, parseJson } from './wire/wire.ts';
 
 export interface Explainer {
   /**

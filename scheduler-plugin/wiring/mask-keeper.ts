@@ -1,15 +1,15 @@
-import type { KubeClient } from '../kube/client.ts';
-import type { EventRecorder } from '../kube/events.ts';
-import type { PinningState } from '../kube/node-topology.ts';
-import type { Logger } from '../runtime/log.ts';
-import type { Fleet } from './cluster/fleet.ts';
-import { createMaskedVms } from './cluster/masked-vms.ts';
-import { createNodeLabels } from './cluster/node-labels.ts';
-import type { PodOwners } from './cluster/pod-owners.ts';
-import type { ExtenderMetrics } from './metrics.ts';
-import { createMaskSurvey } from './upkeep/mask-survey.ts';
-import { createPausedStarts } from './upkeep/paused-starts.ts';
-import { createStartWriter } from './upkeep/start-writer.ts';
+import type { KubeClient } from '../../kube/client.ts';
+import type { EventRecorder } from '../../kube/events.ts';
+import type { PinningState } from '../../kube/node-topology.ts';
+import type { Logger } from '../../runtime/log.ts';
+import type { Fleet } from '../cluster/fleet.ts';
+import { createMaskedVms } from '../cluster/masked-vms.ts';
+import { createNodeLabels } from '../cluster/node-labels.ts';
+import type { PodOwners } from '../cluster/pod-owners.ts';
+import { createMaskSurvey } from '../controllers/mask-survey.ts';
+import { createPausedStarts } from '../controllers/paused-starts.ts';
+import { createStartWriter } from '../controllers/start-writer.ts';
+import type { ExtenderMetrics } from '../telemetry/metrics.ts';
 
 /** What is done about VMs with CPU masks beside answering the scheduler: they are resumed once pinned, and counted. */
 export interface MaskKeeper {
