@@ -54,11 +54,6 @@ export function processIds(): number[] {
   return readdirSync('/proc').map(Number).filter(Number.isInteger);
 }
 
-/** The kernel's name for the time since the machine's last start. */
-export function bootId(): string {
-  return read('/proc/sys/kernel/random/boot_id')?.trim() ?? '';
-}
-
 /** The fields from the third (the state) on. */
 function statFields(file: string): readonly number[] | undefined {
   const text = read(file);

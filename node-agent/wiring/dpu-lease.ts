@@ -3,7 +3,6 @@ import { isLeaseEnabled } from '../../model/lease/timing.ts';
 import { DPU_LEASE_PREFIX } from '../../model/names.ts';
 import { monotonicSeconds } from '../../runtime/time.ts';
 import { announceHealth } from '../dpu-lease/announce.ts';
-import { bootId, machineSeconds } from '../dpu-lease/clock.ts';
 import { createDpuLease } from '../dpu-lease/dpu.ts';
 import { createDpuHostLease } from '../dpu-lease/dpu-host.ts';
 import { createDpuHealth, type DpuHealth } from '../dpu-lease/health.ts';
@@ -12,6 +11,7 @@ import { createLeaseRelease } from '../dpu-lease/release.ts';
 import { createTokenRenewal } from '../dpu-lease/token-renewal.ts';
 import { readObservedLease } from '../gate/state-file.ts';
 import type { Duty } from '../lifecycle/duty.ts';
+import { bootId, machineSeconds } from '../processes/machine.ts';
 import type { AgentParts } from './parts.ts';
 
 export interface DpuLeaseDuties {
@@ -48,7 +48,7 @@ export function createDpuLeaseDuties(parts: AgentParts): DpuLeaseDuties {
     timing,
     proof: owns ? 1 : renewalsBeyondRestarts(duration),
     whenUnknown: config.dpuUnknown,
-    before: readObservedLease(config.gateState, bootId()),
+    before: readObservedLease(config.gateState, bootId() || undefined),
     now: machineSeconds,
   });
   health.subscribe(announceHealth({ nodeName, events, metrics, log }));

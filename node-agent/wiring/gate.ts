@@ -4,7 +4,6 @@ import type { DpuWord } from '../../model/cni/decide.ts';
 import type { GateState } from '../../model/cni/state.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import type { Assignments } from '../assignments/assignments.ts';
-import { bootId, machineSeconds } from '../dpu-lease/clock.ts';
 import type { DpuHealth } from '../dpu-lease/health.ts';
 import { createAnswers } from '../gate/answers.ts';
 import { createInstaller, uninstall } from '../gate/installer.ts';
@@ -13,6 +12,7 @@ import { createGateServer } from '../gate/server.ts';
 import { observedLease, writeGateState } from '../gate/state-file.ts';
 import { createGuard, type Duty, untilAborted } from '../lifecycle/duty.ts';
 import type { OvsAffinity } from '../ovs-affinity/ovs-affinity.ts';
+import { bootId, machineSeconds } from '../processes/machine.ts';
 import type { NodeAgentConfig } from './config.ts';
 import type { AgentParts } from './parts.ts';
 
@@ -69,7 +69,7 @@ function assigned(assignments: Assignments | undefined) {
 
 /** Writes the state file at each look at the lease, and often enough that it does not go stale. */
 function keepState({ config }: AgentParts, health: DpuHealth | undefined) {
-  const boot = bootId();
+  const boot = bootId() || undefined;
   const write = () => {
     const observation = health?.observation();
     const lease = observation && observedLease(observation, boot);

@@ -8,7 +8,7 @@ import { createAffinityEvents } from '../ovs-affinity/affinity-events.ts';
 import { createMasksFile } from '../ovs-affinity/masks-file.ts';
 import { createOvsAffinity, type OvsAffinity } from '../ovs-affinity/ovs-affinity.ts';
 import { createCgroupTree } from '../processes/cgroup-tree.ts';
-import { bootId } from '../processes/proc.ts';
+import { bootId } from '../processes/machine.ts';
 import { procThreads } from '../processes/threads.ts';
 import type { AgentParts, HostParts } from './parts.ts';
 

@@ -1,7 +1,8 @@
 import { join } from 'node:path';
 import { createAffinity } from '../../native/affinity.ts';
 import { createCgroupTree } from '../processes/cgroup-tree.ts';
-import { bootId, startOf } from '../processes/proc.ts';
+import { bootId } from '../processes/machine.ts';
+import { startOf } from '../processes/proc.ts';
 import { procThreads } from '../processes/threads.ts';
 import { procProcesses } from '../vm-pinning/guest.ts';
 import { watchLaunchers } from '../vm-pinning/launchers.ts';

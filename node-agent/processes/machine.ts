@@ -8,11 +8,11 @@ export function machineSeconds(): number {
   return Number(process.hrtime.bigint() / 1000n) / 1e6;
 }
 
-/** Tells one run of the machine from the next; undefined where the kernel does not say. */
-export function bootId(): string | undefined {
+/** Tells one run of the machine from the next; empty where the kernel does not say. */
+export function bootId(): string {
   try {
     return readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
   } catch {
-    return undefined;
+    return '';
   }
 }
