@@ -1,13 +1,13 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parse } from 'yaml';
-import { createAgentMetrics } from '../node-agent/metrics.ts';
-import { registerDatapathMetrics } from '../node-agent/ovs-affinity/datapath-metrics.ts';
+import { registerDatapathMetrics } from '../node-agent/open-vswitch/datapath-metrics.ts';
+import { createAgentMetrics } from '../node-agent/telemetry/metrics.ts';
 import { createLogger } from '../runtime/log.ts';
 import { Registry } from '../runtime/metrics.ts';
 import { createRequestBodies } from '../runtime/request-bodies.ts';
 import { registerServerMetrics } from '../runtime/server-metrics.ts';
-import { createExtenderMetrics } from '../scheduler-plugin/metrics.ts';
+import { createExtenderMetrics } from '../scheduler-plugin/telemetry/metrics.ts';
 import { createWebhookMetrics } from '../webhook/metrics.ts';
 
 /** A metric as its daemon's registry has it. */

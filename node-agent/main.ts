@@ -1,6 +1,6 @@
 import { runDaemon, runMain } from '../runtime/daemon.ts';
 import { createLogger } from '../runtime/log.ts';
-import { parseNodeAgentConfig } from './config.ts';
+import { parseNodeAgentConfig } from './wiring/config.ts';
 
 /** Seconds that stopping may take; giving threads their masks back takes milliseconds. */
 const STOP_DEADLINE = 10;
@@ -13,6 +13,6 @@ void runMain('plumbline-node-agent', async () => {
     return;
   }
   // Not before: the agent's calls to the kernel are native code, which other systems may lack.
-  const { createAgent } = await import('./agent.ts');
+  const { createAgent } = await import('./wiring/agent.ts');
   await runDaemon(createAgent(config, log, process.argv[1] ?? ''), { log, deadline: STOP_DEADLINE });
 });

@@ -1,7 +1,7 @@
 import { runDaemon, runMain } from '../runtime/daemon.ts';
 import { createLogger } from '../runtime/log.ts';
-import { parseSchedulerPluginConfig } from './config.ts';
-import { createSchedulerPlugin } from './daemon.ts';
+import { parseSchedulerPluginConfig } from './wiring/config.ts';
+import { createSchedulerPlugin } from './wiring/daemon.ts';
 
 void runMain('plumbline-scheduler-plugin', async () => {
   const config = parseSchedulerPluginConfig(process.argv.slice(2));

@@ -1,8 +1,8 @@
 import { MOST_CHECKPOINT, MOST_ENTRIES, parseCheckpoint } from '../../node-agent/assignments/checkpoint.ts';
-import { MOST_YAML } from '../../node-agent/bounded-yaml.ts';
+import { MOST_YAML } from '../../node-agent/files/bounded-yaml.ts';
 import { createQuestionReader } from '../../node-agent/gate/protocol.ts';
 import { parseKubeletConfig } from '../../node-agent/host/kubelet-config.ts';
-import { createJsonStream } from '../../node-agent/ovsdb/json-stream.ts';
+import { createJsonStream } from '../../node-agent/open-vswitch/ovsdb/json-stream.ts';
 import { vector } from '../../test/support/vectors.ts';
 import { bytesInput, filled, type Parser, PER_CALL, PER_LOCAL, textInput } from './measure.ts';
 

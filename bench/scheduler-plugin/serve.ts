@@ -5,13 +5,13 @@ import type { NodeTopologyStatus } from '../../kube/node-topology.ts';
 import { createHttpServer } from '../../runtime/http-server.ts';
 import { createLogger } from '../../runtime/log.ts';
 import { createRegistry } from '../../runtime/metrics.ts';
-import { createExtenderApp } from '../../scheduler-plugin/app.ts';
 import { ClusterState } from '../../scheduler-plugin/cluster/cluster-state.ts';
 import { createNeedsReader } from '../../scheduler-plugin/cluster/pod-needs.ts';
-import { createExplainer } from '../../scheduler-plugin/explain.ts';
-import { createExtender } from '../../scheduler-plugin/extender.ts';
+import { createExplainer } from '../../scheduler-plugin/extender/explain.ts';
+import { createExtender } from '../../scheduler-plugin/extender/extender.ts';
 import { createDecisions } from '../../scheduler-plugin/filter/decisions.ts';
-import { createExtenderMetrics } from '../../scheduler-plugin/metrics.ts';
+import { createExtenderApp } from '../../scheduler-plugin/http/app.ts';
+import { createExtenderMetrics } from '../../scheduler-plugin/telemetry/metrics.ts';
 import { givenCertificate } from '../support/serving.ts';
 import { nodeName, nodeStatus } from './nodes.ts';
 

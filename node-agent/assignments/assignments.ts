@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { createPodResourcesClient, POD_RESOURCES_SOCKET } from '../../kube/kubelet-api/pod-resources-client.ts';
 import { type CpuSet, unionOf } from '../../model/cpu-set.ts';
 import type { Logger } from '../../runtime/log.ts';
-import { createGuard, untilAborted } from '../duty.ts';
+import { createGuard, untilAborted } from '../lifecycle/duty.ts';
 import { followCheckpoint } from './checkpoint-source.ts';
 import { type AnswerVerdict, followPodResources } from './pod-resources-source.ts';
 import { type AssignmentsView, type Inputs, nextView, type PodResourcesAnswer, UNKNOWN_VIEW } from './view.ts';

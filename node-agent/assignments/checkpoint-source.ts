@@ -1,8 +1,8 @@
 import { type Stats, statSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Logger } from '../../runtime/log.ts';
-import { readBounded } from '../bounded-file.ts';
-import { watchDirectory } from '../watch-directory.ts';
+import { readBounded } from '../files/bounded-file.ts';
+import { watchDirectory } from '../files/watch-directory.ts';
 import { CHECKPOINT_FILE, type Checkpoint, MOST_CHECKPOINT, parseCheckpoint } from './checkpoint.ts';
 import type { Reading } from './view.ts';
 

@@ -5,7 +5,7 @@ import { CpuSet } from '../../model/cpu-set.ts';
 import { PlumblineError } from '../../model/errors.ts';
 import type { Logger } from '../../runtime/log.ts';
 import { Backoff } from '../../runtime/time.ts';
-import { watchDirectory } from '../watch-directory.ts';
+import { watchDirectory } from '../files/watch-directory.ts';
 import { MOST_ENTRIES } from './checkpoint.ts';
 import { listedContainers } from './names.ts';
 import type { PodResourcesAnswer, Reading } from './view.ts';

@@ -9,7 +9,7 @@ import { wantsWholeCores } from '../../model/launcher/annotation.ts';
 import { PLACEMENT_ANNOTATION } from '../../model/names.ts';
 import { parseWishes } from '../../model/placement/wishes.ts';
 import type { Logger } from '../../runtime/log.ts';
-import type { AgentMetrics } from '../metrics.ts';
+import type { AgentMetrics } from '../telemetry/metrics.ts';
 import { type Claim, judgeClaim, type RefusedClaim } from './claim.ts';
 import type { DeviceHolder } from './holder.ts';
 import type { Refusals } from './refusals.ts';

@@ -1,7 +1,7 @@
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { KUBELET_SOCKET } from '../../kube/kubelet-api/device-plugin-client.ts';
-import { watchDirectory } from '../watch-directory.ts';
+import { watchDirectory } from '../files/watch-directory.ts';
 
 /** The directory of device plugins below the kubelet's root. */
 export const PLUGIN_DIRECTORY = 'device-plugins';

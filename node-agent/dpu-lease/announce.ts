@@ -1,7 +1,7 @@
 import type { EventRecorder } from '../../kube/events.ts';
 import type { LeaseState } from '../../model/lease/observer.ts';
 import type { Logger } from '../../runtime/log.ts';
-import type { AgentMetrics } from '../metrics.ts';
+import type { AgentMetrics } from '../telemetry/metrics.ts';
 import type { DpuHealthReport, HealthListener } from './health.ts';
 
 export interface AnnounceDeps {

@@ -3,9 +3,9 @@ import { isNotFound } from '../../kube/errors.ts';
 import type { LeaseTiming } from '../../model/lease/timing.ts';
 import type { Logger } from '../../runtime/log.ts';
 import { sleep } from '../../runtime/time.ts';
-import { type LeaseName, patchLease, readLease } from '../lease-object.ts';
-import type { AgentMetrics } from '../metrics.ts';
-import { createRenewals } from '../renewals.ts';
+import { type LeaseName, patchLease, readLease } from '../kube-objects/lease.ts';
+import { createRenewals } from '../kube-objects/renewals.ts';
+import type { AgentMetrics } from '../telemetry/metrics.ts';
 import type { Probe } from './probe.ts';
 
 export interface DpuDeps {

@@ -14,7 +14,7 @@ import {
 import { type LeaseTiming, observationPeriod } from '../../model/lease/timing.ts';
 import { underSignals } from '../../runtime/signals.ts';
 import { sleep } from '../../runtime/time.ts';
-import { type LeaseName, readLease } from '../lease-object.ts';
+import { type LeaseName, readLease } from '../kube-objects/lease.ts';
 
 export interface DpuHealthDeps {
   readonly client: KubeClient;

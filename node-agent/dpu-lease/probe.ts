@@ -1,6 +1,6 @@
 import { createConnection } from 'node:net';
 import { join } from 'node:path';
-import { findDaemons, isMissing, readPid } from '../ovs-affinity/daemons.ts';
+import { findDaemons, isMissing, readPid } from '../open-vswitch/daemons.ts';
 
 /** Whether the DPU can do its work: undefined, or why not. */
 export type Probe = (signal: AbortSignal) => Promise<string | undefined>;

@@ -3,8 +3,8 @@ import { isConflict, isNotFound } from '../../kube/errors.ts';
 import { isReleased, RELEASED_HOLDER } from '../../model/lease/released.ts';
 import type { Logger } from '../../runtime/log.ts';
 import { sleep } from '../../runtime/time.ts';
-import { type LeaseName, patchLease, readLease } from '../lease-object.ts';
-import { createProblemLog } from '../problem-log.ts';
+import { type LeaseName, patchLease, readLease } from '../kube-objects/lease.ts';
+import { createProblemLog } from '../telemetry/problem-log.ts';
 
 export interface LeaseReleaseDeps {
   readonly client: KubeClient;

@@ -3,8 +3,8 @@ import * as z from 'zod';
 import type { KubeClient } from '../../kube/client.ts';
 import type { Logger } from '../../runtime/log.ts';
 import { Backoff, sleep } from '../../runtime/time.ts';
-import type { AgentMetrics } from '../metrics.ts';
-import { createProblemLog } from '../problem-log.ts';
+import type { AgentMetrics } from '../telemetry/metrics.ts';
+import { createProblemLog } from '../telemetry/problem-log.ts';
 import { readTokenClaims, type TokenClaims } from './token-claims.ts';
 
 /** Seconds for which a token is requested: a day, the most that the policy plumbline-dpu-tokens allows. */

@@ -9,7 +9,7 @@ import {
 } from '../../model/cni/decide.ts';
 import { CNI_CODES, type Refusal } from '../../model/cni/errors.ts';
 import type { CpuSet } from '../../model/cpu-set.ts';
-import type { AgentMetrics } from '../metrics.ts';
+import type { AgentMetrics } from '../telemetry/metrics.ts';
 import { ALLOW, denial, type Question, WAIT } from './protocol.ts';
 import type { Asker } from './server.ts';
 

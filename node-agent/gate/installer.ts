@@ -11,9 +11,9 @@ import {
 } from '../../model/cni/conflist.ts';
 import { type ConfFile, choosePrimary, planConflist } from '../../model/cni/primary.ts';
 import type { Logger } from '../../runtime/log.ts';
-import { createGuard, untilAborted } from '../duty.ts';
-import type { AgentMetrics } from '../metrics.ts';
-import { watchDirectory } from '../watch-directory.ts';
+import { watchDirectory } from '../files/watch-directory.ts';
+import { createGuard, untilAborted } from '../lifecycle/duty.ts';
+import type { AgentMetrics } from '../telemetry/metrics.ts';
 import { contentOf, placeFile, removeFile } from './place-file.ts';
 
 /** Seconds between looks in case an event was lost. */

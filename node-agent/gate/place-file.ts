@@ -1,6 +1,6 @@
 import { chmodSync, existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { readBoundedBytes } from '../bounded-file.ts';
+import { readBoundedBytes } from '../files/bounded-file.ts';
 
 /** The content of a file; undefined if it cannot be read, is no regular file or has more than `most` bytes. */
 export function contentOf(path: string, most: number): Buffer | undefined {

@@ -4,7 +4,7 @@ import type { CniPod } from '../../model/cni/args.ts';
 import { hasDpuDevice } from '../../model/cni/decide.ts';
 import { type CpuSet, unionOf } from '../../model/cpu-set.ts';
 import { CHECKPOINT_FILE, type CheckpointEntry, MOST_CHECKPOINT, parseCheckpoint } from '../assignments/checkpoint.ts';
-import { readBounded } from '../bounded-file.ts';
+import { readBounded } from '../files/bounded-file.ts';
 
 /** Seconds that the kubelet may take to say which devices a pod has. With the 2 s of a vacate the shim waits 2.5 s in all. */
 const KUBELET_DEADLINE = 0.4;

@@ -2,8 +2,8 @@ import { chmodSync, mkdirSync, rmSync } from 'node:fs';
 import { createServer, type Socket } from 'node:net';
 import { dirname } from 'node:path';
 import type { Logger } from '../../runtime/log.ts';
-import { untilAborted } from '../duty.ts';
-import { createProblemLog } from '../problem-log.ts';
+import { untilAborted } from '../lifecycle/duty.ts';
+import { createProblemLog } from '../telemetry/problem-log.ts';
 import { createQuestionReader, ProtocolError, type Question } from './protocol.ts';
 
 /** One shim that waits for its answer. */

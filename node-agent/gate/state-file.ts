@@ -3,8 +3,8 @@ import { dirname } from 'node:path';
 import * as z from 'zod';
 import { formatGateState, type GateState, type ObservedLease } from '../../model/cni/state.ts';
 import type { LeaseObservation } from '../../model/lease/observer.ts';
-import { readBounded } from '../bounded-file.ts';
-import { machineSeconds } from '../dpu-lease/clock.ts';
+import { readBounded } from '../files/bounded-file.ts';
+import { machineSeconds } from '../processes/machine.ts';
 
 /** Replaces the state file in one step: a reader sees the old one or the new one, whole. @throws Error of the system */
 export function writeGateState(path: string, state: GateState): void {

@@ -1,7 +1,7 @@
 import { opendir } from 'node:fs/promises';
 import { join, relative } from 'node:path';
-import { readBoundedAsync } from '../bounded-file.ts';
-import { MOST_YAML } from '../bounded-yaml.ts';
+import { readBoundedAsync } from '../files/bounded-file.ts';
+import { MOST_YAML } from '../files/bounded-yaml.ts';
 import { isKubeconfig, type KubeletConfig, KubeletConfigError, kubeletConfigOf, parseYaml } from './kubelet-config.ts';
 
 /** Bytes of a file: as many as characters are read of YAML. */

@@ -3,7 +3,7 @@ import { cut } from '../../model/brief.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { PlumblineError } from '../../model/errors.ts';
 import { parseQuantity, wholeValue } from '../../model/quantity.ts';
-import { parseBoundedYaml } from '../bounded-yaml.ts';
+import { parseBoundedYaml } from '../files/bounded-yaml.ts';
 
 /** Characters of a name, a value or a quantity; NUMA nodes, resources and options that a kubelet can have. */
 const LONGEST_TEXT = 120;

@@ -5,7 +5,7 @@ import { connect, type TLSSocket } from 'node:tls';
 import * as z from 'zod';
 import { cut } from '../../model/brief.ts';
 import { PlumblineError } from '../../model/errors.ts';
-import { readBoundedAsync } from '../bounded-file.ts';
+import { readBoundedAsync } from '../files/bounded-file.ts';
 import { type KubeletConfig, kubeletConfigOf } from './kubelet-config.ts';
 
 /** The kubelet's /configz could not be read: it is not allowed, or another program, or none, answers there. */

@@ -1,8 +1,8 @@
 import { cut } from '../../model/brief.ts';
 import { physnetResource } from '../../model/names.ts';
 import { type NetworkMap, NetworkMapError, parseNetworkMap } from '../../model/networks/network-map.ts';
-import { readBounded } from '../bounded-file.ts';
-import { parseBoundedYaml } from '../bounded-yaml.ts';
+import { readBounded } from '../files/bounded-file.ts';
+import { parseBoundedYaml } from '../files/bounded-yaml.ts';
 
 /** Bytes; a ConfigMap has a MiB at most, and a map a line for each network. */
 const MOST_MAP = 256 * 1024;

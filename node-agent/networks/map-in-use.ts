@@ -1,12 +1,11 @@
-import { mkdirSync, renameSync, writeFileSync } from 'node:fs';
-import { dirname } from 'node:path';
 import * as z from 'zod';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { MAX_CELL_ID } from '../../model/host.ts';
 import type { NodeNetworks } from '../../model/networks/common-cell.ts';
 import { type NetworkMap, networkMapFor } from '../../model/networks/network-map.ts';
 import type { Logger } from '../../runtime/log.ts';
-import { readBounded } from '../bounded-file.ts';
+import { readBounded } from '../files/bounded-file.ts';
+import { saveFile } from '../files/saved-file.ts';
 
 /** What the last map that was right says about this node. */
 export interface LastMap {
@@ -126,9 +125,7 @@ export function createLastMapFile(path: string): LastMapFile {
         : undefined;
     },
     save(last) {
-      mkdirSync(dirname(path), { recursive: true });
-      writeFileSync(`${path}.tmp`, lastMapText(last), { mode: 0o600 });
-      renameSync(`${path}.tmp`, path);
+      saveFile(path, lastMapText(last));
     },
   };
 }

@@ -1,5 +1,5 @@
-import type { AgentMetrics } from '../metrics.ts';
-import type { OvsProcess } from './daemons.ts';
+import type { OvsProcess } from '../open-vswitch/daemons.ts';
+import type { AgentMetrics } from '../telemetry/metrics.ts';
 import type { PassResult } from './keeper.ts';
 
 /** What a pass found and did for one process. */

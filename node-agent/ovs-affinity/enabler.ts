@@ -1,6 +1,6 @@
 import { statSync } from 'node:fs';
 import { basename, dirname } from 'node:path';
-import { watchDirectory } from '../watch-directory.ts';
+import { watchDirectory } from '../files/watch-directory.ts';
 
 /** What the system says of a file that is not there; any other error says nothing about it. */
 const ABSENT: ReadonlySet<string> = new Set(['ENOENT', 'ENOTDIR']);

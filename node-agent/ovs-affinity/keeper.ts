@@ -1,7 +1,7 @@
 import { CpuSet } from '../../model/cpu-set.ts';
 import type { Affinity } from '../../native/affinity.ts';
+import type { OvsProcess } from '../open-vswitch/daemons.ts';
 import type { Threads } from '../processes/threads.ts';
-import type { OvsProcess } from './daemons.ts';
 import { createMover, type TargetOf } from './mover.ts';
 import { type Originals, originalOf } from './originals.ts';
 import { createPmdFinder } from './pmd-threads.ts';

@@ -1,10 +1,10 @@
-import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
-import { dirname } from 'node:path';
+import { renameSync, rmSync } from 'node:fs';
 import * as z from 'zod';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { PlumblineError } from '../../model/errors.ts';
-import { readBounded } from '../bounded-file.ts';
-import { OVS_DAEMONS, type OvsProcess } from './daemons.ts';
+import { readBounded } from '../files/bounded-file.ts';
+import { saveFile } from '../files/saved-file.ts';
+import { OVS_DAEMONS, type OvsProcess } from '../open-vswitch/daemons.ts';
 import type { Originals } from './originals.ts';
 
 /** Bytes; a thread that is not where its main thread was takes a hundred or so. */
@@ -83,14 +83,11 @@ export function createMasksFile(path: string, bootId: string): MasksFile {
     save(processes) {
       try {
         if (processes.length === 0) return rmSync(path, { force: true });
-        mkdirSync(dirname(path), { recursive: true });
         const list = processes.map(({ name, role, pid, start, originals: { main, odd } }) => ({
           ...{ name, role, pid, start, main: main.toString() },
           odd: odd.map((thread) => ({ ...thread, cpus: thread.cpus.toString() })),
         }));
-        // Not flushed to the disk: what it must outlive is this process, not the machine.
-        writeFileSync(`${path}.tmp`, JSON.stringify({ bootId, processes: list }), { mode: 0o600 });
-        renameSync(`${path}.tmp`, path);
+        saveFile(path, JSON.stringify({ bootId, processes: list }));
       } catch (error) {
         const why = `the threads’ own masks cannot be saved (--state-dir), a killed agent would not give them back: ${(error as Error).message}`;
         throw new MasksFileError(path, why, { cause: error });

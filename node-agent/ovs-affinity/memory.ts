@@ -1,5 +1,5 @@
 import type { CpuSet } from '../../model/cpu-set.ts';
-import type { OvsProcess } from './daemons.ts';
+import type { OvsProcess } from '../open-vswitch/daemons.ts';
 import type { Keeper } from './keeper.ts';
 import type { MasksFile, SavedProcess } from './masks-file.ts';
 import type { Originals } from './originals.ts';

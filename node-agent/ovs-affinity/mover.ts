@@ -1,7 +1,7 @@
 import type { CpuSet } from '../../model/cpu-set.ts';
 import type { Affinity } from '../../native/affinity.ts';
 import { SyscallError } from '../../native/syscall-error.ts';
-import { createSets } from '../cpu-sets.ts';
+import { createSets } from '../processes/cpu-sets.ts';
 
 /** What the kernel made of a target that it did not take as it was: so that it is not asked again and again. */
 interface Settled {

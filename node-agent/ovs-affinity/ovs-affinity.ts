@@ -1,8 +1,8 @@
 import type { CpuSet } from '../../model/cpu-set.ts';
 import type { Assignments } from '../assignments/assignments.ts';
-import { createGuard, untilAborted } from '../duty.ts';
-import { createPaced } from '../paced.ts';
-import { watchDirectory } from '../watch-directory.ts';
+import { watchDirectory } from '../files/watch-directory.ts';
+import { createGuard, untilAborted } from '../lifecycle/duty.ts';
+import { createPaced } from '../lifecycle/paced.ts';
 import { createContention } from './contention.ts';
 import { type Crew, type CrewDeps, createCrew } from './crew.ts';
 import { isEnabled, watchEnabler } from './enabler.ts';

@@ -1,5 +1,5 @@
 import type { CpuSet } from '../../model/cpu-set.ts';
-import type { MissingDaemon } from './daemons.ts';
+import type { MissingDaemon } from '../open-vswitch/daemons.ts';
 import type { PassResult } from './keeper.ts';
 
 /** Something that is not as it should be: for people, and by its cause for metrics. */

@@ -1,7 +1,7 @@
 import type { CpuSet } from '../../model/cpu-set.ts';
 import type { Logger } from '../../runtime/log.ts';
 import type { AssignmentsView } from '../assignments/view.ts';
-import type { AgentMetrics } from '../metrics.ts';
+import type { AgentMetrics } from '../telemetry/metrics.ts';
 import type { AffinityEvents } from './affinity-events.ts';
 import type { Goal } from './keeper.ts';
 import { FOREIGN_WRITER, type Problem } from './problems.ts';

@@ -1,7 +1,7 @@
 import { closeSync, existsSync, openSync, readdirSync, writeSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { CpuSet } from '../../model/cpu-set.ts';
-import { readHead } from '../bounded-file.ts';
+import { readHead } from '../files/bounded-file.ts';
 
 /**
  * The cgroups of pods, of version 1 or 2, with either cgroup driver of the kubelet. Reads, and writes the cpuset of a

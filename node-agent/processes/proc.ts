@@ -1,5 +1,5 @@
 import { readdirSync, statSync } from 'node:fs';
-import { readHead } from '../bounded-file.ts';
+import { readHead } from '../files/bounded-file.ts';
 
 /** Bytes of a file that are read; a command line is as long as a process likes. */
 const MOST = 2048;
@@ -52,11 +52,6 @@ export function identityOf(pid: number): number | undefined {
 /** Ids of all processes. */
 export function processIds(): number[] {
   return readdirSync('/proc').map(Number).filter(Number.isInteger);
-}
-
-/** The kernel's name for the time since the machine's last start. */
-export function bootId(): string {
-  return read('/proc/sys/kernel/random/boot_id')?.trim() ?? '';
 }
 
 /** The fields from the third (the state) on. */

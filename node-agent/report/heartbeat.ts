@@ -3,11 +3,11 @@ import { isNotFound } from '../../kube/errors.ts';
 import { NAMESPACE } from '../../model/names.ts';
 import type { Logger } from '../../runtime/log.ts';
 import { sleep } from '../../runtime/time.ts';
-import { createLease, type LeaseName, patchLease } from '../lease-object.ts';
-import type { AgentMetrics } from '../metrics.ts';
-import { ownedBy, readNode } from '../node-object.ts';
-import { createProblemLog } from '../problem-log.ts';
-import { createRenewals } from '../renewals.ts';
+import { createLease, type LeaseName, patchLease } from '../kube-objects/lease.ts';
+import { ownedBy, readNode } from '../kube-objects/node.ts';
+import { createRenewals } from '../kube-objects/renewals.ts';
+import type { AgentMetrics } from '../telemetry/metrics.ts';
+import { createProblemLog } from '../telemetry/problem-log.ts';
 
 /** The Lease by which a report's age is known is AGENT_LEASE_PREFIX + node name. */
 export const AGENT_LEASE_PREFIX = 'plumbline-agent-';

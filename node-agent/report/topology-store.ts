@@ -1,7 +1,7 @@
 import type { KubeClient, PatchType } from '../../kube/client.ts';
 import { isAlreadyExists, isNotFound } from '../../kube/errors.ts';
 import { NODE_TOPOLOGY_API, type NodeTopologyStatus, nodeTopology } from '../../kube/node-topology.ts';
-import { type NodeIdentity, ownedBy } from '../node-object.ts';
+import { type NodeIdentity, ownedBy } from '../kube-objects/node.ts';
 import { mergePatch } from './merge-patch.ts';
 
 const COLLECTION = `/apis/${NODE_TOPOLOGY_API.apiVersion}/${NODE_TOPOLOGY_API.plural}`;

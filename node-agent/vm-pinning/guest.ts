@@ -2,7 +2,7 @@ import { CpuSet } from '../../model/cpu-set.ts';
 import { type QemuThreadRole, qemuThreadRole } from '../../model/launcher/qemu-threads.ts';
 import type { Affinity } from '../../native/affinity.ts';
 import { SyscallError } from '../../native/syscall-error.ts';
-import { createSets } from '../cpu-sets.ts';
+import { createSets } from '../processes/cpu-sets.ts';
 import { commOf, startOf } from '../processes/proc.ts';
 import type { Threads } from '../processes/threads.ts';
 

@@ -1,8 +1,8 @@
-import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
-import { dirname } from 'node:path';
+import { rmSync } from 'node:fs';
 import * as z from 'zod';
 import type { Logger } from '../../runtime/log.ts';
-import { readBounded } from '../bounded-file.ts';
+import { readBounded } from '../files/bounded-file.ts';
+import { saveFile } from '../files/saved-file.ts';
 
 /** Which threads of a guest a mask has put somewhere: its vCPUs', or all of them. */
 export type Held = 'vcpus' | 'vm';
@@ -62,10 +62,7 @@ export function createPinsFile(path: string, { bootId, startOf, log }: PinsFileD
     for (const [uid, { pid, start }] of guests) if (startOf(pid) !== start) guests.delete(uid);
     try {
       if (guests.size === 0) return rmSync(path, { force: true });
-      mkdirSync(dirname(path), { recursive: true });
-      // Not flushed to the disk: what it must outlive is this process, not the machine.
-      writeFileSync(`${path}.tmp`, JSON.stringify({ bootId, guests: [...guests.values()] }), { mode: 0o600 });
-      renameSync(`${path}.tmp`, path);
+      saveFile(path, JSON.stringify({ bootId, guests: [...guests.values()] }));
     } catch (error) {
       const message =
         'cannot save which VMs are pinned; a mask that is removed while the agent restarts stays in force';

@@ -2,7 +2,7 @@ import type { EventRecorder } from '../../kube/events.ts';
 import { cut } from '../../model/brief.ts';
 import type { Overlap } from '../../model/cpu-mask/overlap.ts';
 import type { Logger } from '../../runtime/log.ts';
-import type { AgentMetrics } from '../metrics.ts';
+import type { AgentMetrics } from '../telemetry/metrics.ts';
 import type { LauncherView } from './launcher-keeper.ts';
 import type { Launcher } from './launchers.ts';
 import { pinsText } from './states.ts';

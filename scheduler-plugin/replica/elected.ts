@@ -4,7 +4,6 @@ import { createLeaderElection, type LeaseRecord } from '../../kube/leader-electi
 import { createEndpointPublisher } from '../../kube/service-endpoint.ts';
 import type { Logger } from '../../runtime/log.ts';
 import { sleep } from '../../runtime/time.ts';
-import type { SchedulerPluginConfig } from '../config.ts';
 import type { Replica } from './replica.ts';
 
 /** The Lease of the active replica, the Service in front of it, and the EndpointSlice that leads there. */
@@ -13,8 +12,17 @@ const NAME = 'plumbline-scheduler-plugin';
 const CHECK = 10;
 const RETRY = 1;
 
+/** Settings of the replica: where its Lease and its Service are, and what is published while it is the active one. */
+export interface ReplicaSettings {
+  readonly namespace: string;
+  /** Undefined: nothing is published. */
+  readonly podIp?: string | undefined;
+  readonly podName?: string | undefined;
+  readonly nodeName?: string | undefined;
+}
+
 export interface ElectedReplicaOptions {
-  readonly config: Pick<SchedulerPluginConfig, 'namespace' | 'podIp' | 'podName' | 'nodeName'>;
+  readonly config: ReplicaSettings;
   readonly client: KubeClient;
   /** Unique among the replicas. */
   readonly identity: string;

@@ -1,7 +1,7 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import type { KubeClient } from '../../kube/client.ts';
-import { readPod } from '../explain.ts';
-import type { Extender, NodeExplanation } from '../extender.ts';
+import { readPod } from '../extender/explain.ts';
+import type { Extender, NodeExplanation } from '../extender/extender.ts';
 
 /** Why a pod waits, node by node, as the page shows it. */
 export interface PodExplanation {

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { PlumblineError } from '../../model/errors.ts';
 import { createHttpServer } from '../../runtime/http-server.ts';
 import type { Logger } from '../../runtime/log.ts';
-import { NotNow } from '../extender.ts';
+import { NotNow } from '../extender/extender.ts';
 import { type ConsoleAddress, isLoopback, isOwnHost } from './address.ts';
 import { type ExplanationSource, explainPod } from './explanation.ts';
 import type { Feed } from './feed.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import { parseSchedulerPluginConfig } from '../../scheduler-plugin/config.ts';
 import { isLoopback, isOwnHost, parseConsoleAddress } from '../../scheduler-plugin/web-console/address.ts';
+import { parseSchedulerPluginConfig } from '../../scheduler-plugin/wiring/config.ts';
 
 describe('the console’s address', () => {
   const addresses: [string, ReturnType<typeof parseConsoleAddress>][] = [

@@ -13,7 +13,7 @@ import {
 } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
-import { parseNodeAgentConfig } from '../../node-agent/config.ts';
+import { parseNodeAgentConfig } from '../../node-agent/wiring/config.ts';
 import { needs } from '../support/parts.ts';
 import { createGateFixture, type GateFixture, writeState } from './gate.ts';
 

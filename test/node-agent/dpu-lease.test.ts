@@ -5,7 +5,7 @@ import { createDpuLease } from '../../node-agent/dpu-lease/dpu.ts';
 import { createDpuHostLease } from '../../node-agent/dpu-lease/dpu-host.ts';
 import { createOvsProbe } from '../../node-agent/dpu-lease/probe.ts';
 import { createLeaseRelease } from '../../node-agent/dpu-lease/release.ts';
-import { createRenewals } from '../../node-agent/renewals.ts';
+import { createRenewals } from '../../node-agent/kube-objects/renewals.ts';
 import { createHeartbeat } from '../../node-agent/report/heartbeat.ts';
 import { startAnswering } from './dpu-lease/answering.ts';
 import { createFakeApi, type FakeApi } from './fake-api.ts';

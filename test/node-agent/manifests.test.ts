@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { cpSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { parseAllDocuments } from 'yaml';
-import { parseNodeAgentConfig } from '../../node-agent/config.ts';
+import { parseNodeAgentConfig } from '../../node-agent/wiring/config.ts';
 import { root } from '../support/bundles.ts';
 import { needs, pathOf } from '../support/parts.ts';
 import { tempDirectories } from './support.ts';

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { HostDescription } from '../../model/host.ts';
 import { createPluginThread, pluginProgram } from '../../node-agent/device-plugin/plugin-thread.ts';
-import { keepRunning, untilAborted } from '../../node-agent/duty.ts';
+import { keepRunning, untilAborted } from '../../node-agent/lifecycle/duty.ts';
 import { NODES, PODS } from '../../sandbox/api-server/built-in-types.ts';
 import { createSandbox, type Sandbox } from '../../sandbox/cluster/cluster.ts';
 import type { Node, Pod } from '../../sandbox/objects.ts';

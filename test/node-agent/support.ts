@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { createAgentMetrics } from '../../node-agent/metrics.ts';
+import { createAgentMetrics } from '../../node-agent/telemetry/metrics.ts';
 import { Registry } from '../../runtime/metrics.ts';
 
 export { eventually } from '../support/eventually.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { ConfigError } from '../../runtime/config.ts';
-import { parseSchedulerPluginConfig } from '../../scheduler-plugin/config.ts';
+import { parseSchedulerPluginConfig } from '../../scheduler-plugin/wiring/config.ts';
 import { parseWebhookConfig } from '../../webhook/config.ts';
 
 describe('settings of the daemons', () => {

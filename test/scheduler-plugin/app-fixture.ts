@@ -1,7 +1,7 @@
 import { createRegistry } from '../../runtime/metrics.ts';
-import { createExtenderApp, type ExtenderApp } from '../../scheduler-plugin/app.ts';
-import { createExplainer } from '../../scheduler-plugin/explain.ts';
-import { createExtenderMetrics } from '../../scheduler-plugin/metrics.ts';
+import { createExplainer } from '../../scheduler-plugin/extender/explain.ts';
+import { createExtenderApp, type ExtenderApp } from '../../scheduler-plugin/http/app.ts';
+import { createExtenderMetrics } from '../../scheduler-plugin/telemetry/metrics.ts';
 import { silent } from '../support/logger.ts';
 import { type ExtenderUnderTest, podOf } from './extender-fixture.ts';
 

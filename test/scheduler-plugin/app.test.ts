@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { type RequestListener, request } from 'node:http';
 import { createHttpServer, type HttpServer } from '../../runtime/http-server.ts';
-import type { ExtenderApp } from '../../scheduler-plugin/app.ts';
+import type { ExtenderApp } from '../../scheduler-plugin/http/app.ts';
 import { silent } from '../support/logger.ts';
 import { appOf } from './app-fixture.ts';
 import { type ExtenderUnderTest, extenderOf, podOf, statusOf, withUid } from './extender-fixture.ts';

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { parseSchedulerPluginConfig } from '../../scheduler-plugin/config.ts';
+import { parseSchedulerPluginConfig } from '../../scheduler-plugin/wiring/config.ts';
 
 describe('the extender’s settings', () => {
   it('by default it is the sidecar of plumbline-scheduler', () => {

@@ -4,7 +4,11 @@ import type { KubeClient } from '../../kube/client.ts';
 import { KubeError } from '../../kube/errors.ts';
 import { createNeedsReader } from '../../scheduler-plugin/cluster/pod-needs.ts';
 import { observedPod, type PodView, podViewOf } from '../../scheduler-plugin/cluster/pod-view.ts';
-import { createEvictions, type EvictionPolicy, type EvictionReason } from '../../scheduler-plugin/upkeep/evictions.ts';
+import {
+  createEvictions,
+  type EvictionPolicy,
+  type EvictionReason,
+} from '../../scheduler-plugin/controllers/evictions.ts';
 import { silent } from '../support/logger.ts';
 import { podOf, withUid } from './extender-fixture.ts';
 

@@ -7,10 +7,10 @@ import { ClusterState, type StateListeners } from '../../scheduler-plugin/cluste
 import type { DpuVerdict } from '../../scheduler-plugin/cluster/dpu-health.ts';
 import { createNeedsReader, type DpuScope } from '../../scheduler-plugin/cluster/pod-needs.ts';
 import { observedPod, podViewOf } from '../../scheduler-plugin/cluster/pod-view.ts';
-import { createExtender, type Extender } from '../../scheduler-plugin/extender.ts';
+import { createExtender, type Extender } from '../../scheduler-plugin/extender/extender.ts';
+import { encodeFilterReply } from '../../scheduler-plugin/extender/reply.ts';
 import { createDecisions, type Decisions } from '../../scheduler-plugin/filter/decisions.ts';
-import { createExtenderMetrics } from '../../scheduler-plugin/metrics.ts';
-import { encodeFilterReply } from '../../scheduler-plugin/wire/reply.ts';
+import { createExtenderMetrics } from '../../scheduler-plugin/telemetry/metrics.ts';
 import { ArgsDecoder } from '../../scheduler-plugin/wire/wire.ts';
 import { silent } from '../support/logger.ts';
 

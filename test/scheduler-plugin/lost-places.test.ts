@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import type { Evictions } from '../../scheduler-plugin/upkeep/evictions.ts';
-import { createStuckPods } from '../../scheduler-plugin/upkeep/stuck-pods.ts';
+import type { Evictions } from '../../scheduler-plugin/controllers/evictions.ts';
+import { createStuckPods } from '../../scheduler-plugin/controllers/stuck-pods.ts';
 import { extenderOf, podOf, statusOf, withUid } from './extender-fixture.ts';
 
 const SINGLE = { topologyManager: { policy: 'single-numa-node', scope: 'container' } };

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { parseMask } from '../../model/cpu-mask/mask.ts';
 import type { SelectingSpec } from '../../model/launcher/node-selection.ts';
 import type { MaskedVm } from '../../model/placement/mask-survey.ts';
-import { createMaskSurvey, type MaskCounts } from '../../scheduler-plugin/upkeep/mask-survey.ts';
+import { createMaskSurvey, type MaskCounts } from '../../scheduler-plugin/controllers/mask-survey.ts';
 import { extenderOf, statusOf } from './extender-fixture.ts';
 
 const four = statusOf({ cells: [{ id: 0, cpus: '0-3' }], cores: ['0', '1', '2', '3'], reserved: '0', physnets: [] });

@@ -3,8 +3,8 @@ import { setImmediate } from 'node:timers/promises';
 import { KubeError } from '../../kube/errors.ts';
 import { formatPausedStart, parsePausedStart } from '../../model/launcher/paused-start.ts';
 import type { MaskedInstance } from '../../scheduler-plugin/cluster/masked-vms.ts';
-import { createPausedStarts, type PausedStarts } from '../../scheduler-plugin/upkeep/paused-starts.ts';
-import type { StartWriter } from '../../scheduler-plugin/upkeep/start-writer.ts';
+import { createPausedStarts, type PausedStarts } from '../../scheduler-plugin/controllers/paused-starts.ts';
+import type { StartWriter } from '../../scheduler-plugin/controllers/start-writer.ts';
 import { silent } from '../support/logger.ts';
 
 const KEY = 'default/vm';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { createNeedsReader } from '../../scheduler-plugin/cluster/pod-needs.ts';
 import { observedPod, podViewOf } from '../../scheduler-plugin/cluster/pod-view.ts';
-import { createPromiseRecord } from '../../scheduler-plugin/upkeep/promise-record.ts';
+import { createPromiseRecord } from '../../scheduler-plugin/controllers/promise-record.ts';
 import { extenderOf, podOf, statusOf, withUid } from './extender-fixture.ts';
 
 const full = statusOf({ assignments: [{ podUID: 'other', container: 'compute', cpus: '1-5,9-13' }] });

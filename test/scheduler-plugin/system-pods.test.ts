@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { createNeedsReader } from '../../scheduler-plugin/cluster/pod-needs.ts';
 import { observedPod, podViewOf } from '../../scheduler-plugin/cluster/pod-view.ts';
-import { parseSchedulerPluginConfig } from '../../scheduler-plugin/config.ts';
-import { createStuckPods } from '../../scheduler-plugin/upkeep/stuck-pods.ts';
+import { createStuckPods } from '../../scheduler-plugin/controllers/stuck-pods.ts';
+import { parseSchedulerPluginConfig } from '../../scheduler-plugin/wiring/config.ts';
 import { extenderOf, podOf, statusOf, withUid } from './extender-fixture.ts';
 
 const DEAD = { ready: false, state: 'dead', age: 60 } as const;

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
-import { createJsonStream, JsonStreamError } from '../../../node-agent/ovsdb/json-stream.ts';
+import { createJsonStream, JsonStreamError } from '../../../node-agent/open-vswitch/ovsdb/json-stream.ts';
 import { vector } from '../../support/vectors.ts';
 import { almost, withLong } from '../mutation.ts';
 import { parsedOrRefused, type Target } from '../target.ts';

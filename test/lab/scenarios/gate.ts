@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { createDpuLease } from '../../../node-agent/dpu-lease/dpu.ts';
-import { createAgentMetrics } from '../../../node-agent/metrics.ts';
+import { createAgentMetrics } from '../../../node-agent/telemetry/metrics.ts';
 import { createLogger } from '../../../runtime/log.ts';
 import { Registry } from '../../../runtime/metrics.ts';
 import { dist } from '../../support/bundles.ts';

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { parseNodeAgentConfig } from '../../../node-agent/config.ts';
+import { parseNodeAgentConfig } from '../../../node-agent/wiring/config.ts';
 
 const parse = (...flags: string[]) => parseNodeAgentConfig(['--node-name', 'worker-1', ...flags]);
 

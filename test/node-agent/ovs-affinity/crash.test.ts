@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { createAffinity } from '../../../native/affinity.ts';
 import { createMasksFile } from '../../../node-agent/ovs-affinity/masks-file.ts';
 import { createOvsAffinity } from '../../../node-agent/ovs-affinity/ovs-affinity.ts';
-import { bootId } from '../../../node-agent/processes/proc.ts';
+import { bootId } from '../../../node-agent/processes/machine.ts';
 import { procThreads } from '../../../node-agent/processes/threads.ts';
 import { needs, skipWithout } from '../../support/parts.ts';
 import { createFakeKubelet, type FakeKubelet } from '../fake-kubelet.ts';

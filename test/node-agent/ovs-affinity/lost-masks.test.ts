@@ -6,7 +6,7 @@ import { createAffinity } from '../../../native/affinity.ts';
 import { createAffinityEvents } from '../../../node-agent/ovs-affinity/affinity-events.ts';
 import { createMasksFile } from '../../../node-agent/ovs-affinity/masks-file.ts';
 import { createOvsAffinity, type OvsAffinity } from '../../../node-agent/ovs-affinity/ovs-affinity.ts';
-import { bootId } from '../../../node-agent/processes/proc.ts';
+import { bootId } from '../../../node-agent/processes/machine.ts';
 import { needs, skipWithout } from '../../support/parts.ts';
 import { allowedLists, eventually, recordingLogger, tempDirectories, testMetrics } from '../support.ts';
 import { type MonitoredOvs, startMonitoredOvs } from './monitored-ovs.ts';

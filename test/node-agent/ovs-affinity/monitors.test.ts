@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { createDaemonFinder } from '../../../node-agent/ovs-affinity/daemons.ts';
+import { createDaemonFinder } from '../../../node-agent/open-vswitch/daemons.ts';
 import { needs, skipWithout } from '../../support/parts.ts';
 import { createFakeKubelet, type FakeKubelet } from '../fake-kubelet.ts';
 import { allowedLists, eventually, tempDirectories } from '../support.ts';

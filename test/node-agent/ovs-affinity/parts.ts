@@ -7,7 +7,7 @@ import { type AssignmentsView, UNKNOWN_VIEW } from '../../../node-agent/assignme
 import { createAffinityEvents } from '../../../node-agent/ovs-affinity/affinity-events.ts';
 import { createMasksFile } from '../../../node-agent/ovs-affinity/masks-file.ts';
 import type { OvsAffinityDeps } from '../../../node-agent/ovs-affinity/ovs-affinity.ts';
-import { bootId } from '../../../node-agent/processes/proc.ts';
+import { bootId } from '../../../node-agent/processes/machine.ts';
 import { procThreads } from '../../../node-agent/processes/threads.ts';
 import { createLogger } from '../../../runtime/log.ts';
 import { testMetrics } from '../support.ts';

@@ -1,9 +1,9 @@
 import { join } from 'node:path';
 import { createAffinity } from '../../../native/affinity.ts';
 import { createAssignments } from '../../../node-agent/assignments/assignments.ts';
-import { parseNodeAgentConfig } from '../../../node-agent/config.ts';
 import { createAffinityEvents } from '../../../node-agent/ovs-affinity/affinity-events.ts';
 import { createOvsAffinity } from '../../../node-agent/ovs-affinity/ovs-affinity.ts';
+import { parseNodeAgentConfig } from '../../../node-agent/wiring/config.ts';
 import { createLogger } from '../../../runtime/log.ts';
 import { machine, ovsParts, recordingEvents } from './parts.ts';
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { CpuSet } from '../../../model/cpu-set.ts';
-import { askDatapaths, registerDatapathMetrics } from '../../../node-agent/ovs-affinity/datapath-metrics.ts';
+import { askDatapaths, registerDatapathMetrics } from '../../../node-agent/open-vswitch/datapath-metrics.ts';
 import { createOvsAffinity, type OvsAffinity } from '../../../node-agent/ovs-affinity/ovs-affinity.ts';
 import { procThreads } from '../../../node-agent/processes/threads.ts';
 import { createLogger } from '../../../runtime/log.ts';

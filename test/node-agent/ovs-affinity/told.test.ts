@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { CpuSet } from '../../../model/cpu-set.ts';
 import { UNKNOWN_VIEW } from '../../../node-agent/assignments/view.ts';
-import { createAgentMetrics } from '../../../node-agent/metrics.ts';
 import { createAffinityEvents } from '../../../node-agent/ovs-affinity/affinity-events.ts';
 import { createTeller, type Teller } from '../../../node-agent/ovs-affinity/tell.ts';
+import { createAgentMetrics } from '../../../node-agent/telemetry/metrics.ts';
 import { Registry } from '../../../runtime/metrics.ts';
 import { recordingLogger } from '../support.ts';
 import { cpus, recordingEvents } from './parts.ts';

@@ -10,7 +10,7 @@ import { CPU_MASK_ANNOTATION } from '../../../model/names.ts';
 import { createAffinity } from '../../../native/affinity.ts';
 import { connectQmp } from '../../../native/qmp.ts';
 import { createCgroupTree } from '../../../node-agent/processes/cgroup-tree.ts';
-import { bootId } from '../../../node-agent/processes/proc.ts';
+import { bootId } from '../../../node-agent/processes/machine.ts';
 import { procThreads } from '../../../node-agent/processes/threads.ts';
 import { procProcesses } from '../../../node-agent/vm-pinning/guest.ts';
 import { createPinsFile } from '../../../node-agent/vm-pinning/pins-file.ts';

@@ -1,0 +1,75 @@
+import { isScalar, LineCounter, parseDocument, visit } from 'yaml';
+import { cut } from '../../model/brief.ts';
+import { quote } from '../../model/errors.ts';
+
+/** Characters of a file that is read; those of a node's administrator have a few thousand. */
+export const MOST_YAML = 64 * 1024;
+/**
+ * Columns before the first word of a line, and brackets that are open at once: together they bound how deep a text can be
+ * nested. The parser recurses, and a stack that overflows within a regular expression ends the process.
+ */
+const DEEPEST_COLUMN = 128;
+const DEEPEST_BRACKET = 64;
+/** Aliases that are followed: each may stand for a whole tree. */
+const MOST_ALIASES = 100;
+/** Characters of what is wrong, which may quote the text. */
+const LONGEST_WHY = 200;
+
+/**
+ * Reads one YAML document in a time that grows with its length, whatever is in it. Keys that come twice are an error, as
+ * they are to the kubelet; the parser's own check for them is quadratic.
+ * @throws Error in few words
+ */
+export function parseBoundedYaml(text: string): unknown {
+  if (text.length > MOST_YAML) throw new Error(`more than ${MOST_YAML} characters`);
+  assertShallow(text);
+  const lineCounter = new LineCounter();
+  // Without `prettyErrors` no error is looked up in the text, of which there may be as many as characters.
+  const options = { uniqueKeys: false, prettyErrors: false, logLevel: 'error', lineCounter } as const;
+  const document = parseDocument(text, options);
+  const [error] = document.errors;
+  if (error !== undefined) throw new Error(place(lineCounter, error.pos[0], error.message));
+  visit(document, {
+    Map(_key, { items }) {
+      const seen = new Set<unknown>();
+      for (const { key } of items) {
+        if (!isScalar(key)) continue;
+        if (seen.has(key.value)) {
+          const why = `the key ${quote(String(key.value))} is there twice`;
+          throw new Error(place(lineCounter, key.range?.[0] ?? 0, why));
+        }
+        seen.add(key.value);
+      }
+    },
+  });
+  try {
+    return document.toJS({ maxAliasCount: MOST_ALIASES }) as unknown;
+  } catch (error) {
+    throw new Error(cut((error as Error).message, LONGEST_WHY), { cause: error });
+  }
+}
+
+function place(lines: LineCounter, offset: number, why: string): string {
+  const { line, col } = lines.linePos(offset);
+  return `${cut(why.split('\n', 1)[0] ?? '', LONGEST_WHY)} at line ${line}, column ${col}`;
+}
+
+/** Looks at each character once. Brackets within quotes and comments count as well, which errs on the safe side. */
+function assertShallow(text: string): void {
+  let column = 0;
+  let indented = true;
+  let brackets = 0;
+  for (let i = 0; i < text.length; i++) {
+    const one = text[i] as string;
+    if (one === '\n' || one === '\r') {
+      column = 0;
+      indented = true;
+      continue;
+    }
+    if (one === '[' || one === '{') brackets++;
+    else if ((one === ']' || one === '}') && brackets > 0) brackets--;
+    if (indented) indented = one === ' ' || one === '\t' || one === '-' || one === '?' || one === ':';
+    if (indented) column++;
+    if (column > DEEPEST_COLUMN || brackets > DEEPEST_BRACKET) throw new Error('nested too deeply');
+  }
+}

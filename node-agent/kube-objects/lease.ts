@@ -1,0 +1,55 @@
+import type * as z from 'zod';
+import type { KubeClient } from '../../kube/client.ts';
+import { lease } from '../../kube/resources.ts';
+import type { LeaseOwner } from '../../model/lease/repair.ts';
+
+export type LeaseObject = z.infer<typeof lease>;
+
+/** Where a Lease is. */
+export interface LeaseName {
+  readonly namespace: string;
+  readonly name: string;
+}
+
+/** What is written when a Lease is created. Without a renewTime it counts as never renewed. */
+export interface NewLease {
+  readonly owner: LeaseOwner;
+  readonly holder: string;
+  /** Whole seconds that a renewal counts. */
+  readonly duration: number;
+  readonly renewTime?: string;
+}
+
+const collection = ({ namespace }: LeaseName) => `/apis/coordination.k8s.io/v1/namespaces/${namespace}/leases`;
+const pathOf = (id: LeaseName) => `${collection(id)}/${id.name}`;
+
+/** @throws KubeError */
+export async function readLease(client: KubeClient, id: LeaseName, signal: AbortSignal): Promise<LeaseObject> {
+  return lease.parse(await client.get(pathOf(id), { signal }));
+}
+
+/** @throws KubeError */
+export async function createLease(
+  client: KubeClient,
+  id: LeaseName,
+  { owner, holder, duration, renewTime }: NewLease,
+  signal: AbortSignal,
+): Promise<void> {
+  const object = {
+    apiVersion: 'coordination.k8s.io/v1',
+    kind: 'Lease',
+    metadata: { ...id, ownerReferences: [owner] },
+    spec: { holderIdentity: holder, leaseDurationSeconds: duration, ...(renewTime !== undefined && { renewTime }) },
+  };
+  await client.create(collection(id), object, { signal });
+}
+
+/** Changes fields of the Lease (merge patch). @throws KubeError */
+export async function patchLease(
+  client: KubeClient,
+  id: LeaseName,
+  patch: object,
+  signal: AbortSignal,
+): Promise<LeaseObject> {
+  return lease.parse(await client.patch(pathOf(id), 'application/merge-patch+json', patch, { signal }));
+}

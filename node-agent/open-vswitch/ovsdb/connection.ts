@@ -1,0 +1,133 @@
+import { createConnection } from 'node:net';
+import * as z from 'zod';
+import { cut } from '../../../model/brief.ts';
+import { PlumblineError, quote } from '../../../model/errors.ts';
+import { createJsonStream } from './json-stream.ts';
+
+/** A database that cannot be reached, does not answer or answers with an error. */
+export class OvsdbError extends PlumblineError {
+  constructor(socketPath: string, why: string, options?: ErrorOptions) {
+    super('ovsdb', `${socketPath}: ${why}`, options);
+  }
+}
+
+/** Bytes of an echo that is answered, and bytes that may wait to be sent: a server that asks must also read. */
+const LONGEST_ECHO = 4096;
+const MOST_UNSENT = 1024 * 1024;
+
+/** Seconds in which a request is answered by a server that works. */
+const DEADLINE = 5;
+
+/** Characters of a reason. */
+const LONGEST_WHY = 300;
+
+const id = z.union([z.string(), z.number(), z.null()]).optional();
+/** A request has a method, a notification has one and no id, a reply has neither. */
+const message = z.object({
+  id,
+  method: z.string().optional(),
+  params: z.array(z.unknown()).optional(),
+  result: z.unknown().optional(),
+  error: z.unknown().optional(),
+});
+
+export interface OvsdbConnection {
+  /** @throws OvsdbError after 5 s, when the server answers with an error, or when the connection ends */
+  call(method: string, params: readonly unknown[]): Promise<unknown>;
+  /** Rejects when the connection ends, however it ends. */
+  readonly ended: Promise<never>;
+}
+
+export interface ConnectionOptions {
+  readonly socketPath: string;
+  readonly onNotification: (method: string, params: readonly unknown[]) => void;
+  /** Ends the connection. */
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Connects to an OVSDB server: JSON-RPC 1.0 over its unix socket. Its echo requests are answered, since a client that
+ * does not answer is cut off.
+ *
+ * Source: RFC 7047, sections 4 and 4.1.11.
+ */
+export function connectOvsdb({ socketPath, onNotification, signal }: ConnectionOptions): OvsdbConnection {
+  const socket = createConnection(socketPath);
+  const waiting = new Map<number, { resolve: (result: unknown) => void; reject: (error: Error) => void }>();
+  const read = createJsonStream();
+  let last = 0;
+  let end: (error: Error) => void = () => {};
+  const ended = new Promise<never>((_resolve, reject) => {
+    end = reject;
+  });
+  // Who only calls hears of it from the calls.
+  ended.catch(() => undefined);
+
+  const send = (value: object) => void socket.write(JSON.stringify(value));
+
+  const answerEcho = (number: unknown, params: readonly unknown[]) => {
+    const answer = { id: number ?? null, result: params, error: null };
+    // Measured before anything is sent: what comes back must not be what fills the memory.
+    if (JSON.stringify(answer).length > LONGEST_ECHO) throw new OvsdbError(socketPath, 'an echo of more than 4 KiB');
+    if (socket.writableLength > MOST_UNSENT) throw new OvsdbError(socketPath, 'the server does not read its answers');
+    send(answer);
+  };
+
+  const receive = (value: unknown) => {
+    const { success, data } = message.safeParse(value);
+    if (!success) throw new OvsdbError(socketPath, 'what the server says is no JSON-RPC message');
+    const { id: number, method, params = [], result, error } = data;
+    if (method === 'echo') return answerEcho(number, params);
+    if (method !== undefined) return onNotification(method, params);
+    const call = typeof number === 'number' ? waiting.get(number) : undefined;
+    if (call === undefined) return;
+    waiting.delete(number as number);
+    if (error === null || error === undefined) call.resolve(result);
+    else call.reject(new OvsdbError(socketPath, `the server answers ${quote(JSON.stringify(error))}`));
+  };
+
+  const close = (cause: Error) => {
+    socket.destroy();
+    signal.removeEventListener('abort', abort);
+    const error =
+      cause instanceof PlumblineError ? cause : new OvsdbError(socketPath, cut(cause.message, LONGEST_WHY), { cause });
+    for (const { reject } of waiting.values()) reject(error);
+    waiting.clear();
+    end(error);
+  };
+  const abort = () => close(new OvsdbError(socketPath, 'no longer needed'));
+
+  socket.on('data', (chunk) => {
+    try {
+      for (const value of read(chunk)) receive(value);
+    } catch (error) {
+      close(error as Error);
+    }
+  });
+  socket.on('error', close);
+  socket.on('close', () => close(new OvsdbError(socketPath, 'the server closed the connection')));
+  if (signal.aborted) abort();
+  else signal.addEventListener('abort', abort, { once: true });
+
+  return {
+    ended,
+    call(method, params) {
+      const number = ++last;
+      return new Promise((resolve, reject) => {
+        if (socket.destroyed) return reject(new OvsdbError(socketPath, 'the connection has ended'));
+        const timer = setTimeout(() => {
+          waiting.delete(number);
+          reject(new OvsdbError(socketPath, `no answer to ${method} in ${DEADLINE} s`));
+        }, DEADLINE * 1000);
+        const done =
+          <Value>(settle: (value: Value) => void) =>
+          (value: Value) => {
+            clearTimeout(timer);
+            settle(value);
+          };
+        waiting.set(number, { resolve: done(resolve), reject: done(reject) });
+        send({ id: number, method, params });
+      });
+    },
+  };
+}

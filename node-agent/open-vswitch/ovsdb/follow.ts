@@ -1,0 +1,76 @@
+import { basename, dirname } from 'node:path';
+import { underSignals } from '../../../runtime/signals.ts';
+import { Backoff, monotonicSeconds, sleep } from '../../../runtime/time.ts';
+import { watchDirectory } from '../../files/watch-directory.ts';
+import { connectOvsdb } from './connection.ts';
+import { createReplica, type Tables } from './replica.ts';
+
+const DATABASE = 'Open_vSwitch';
+const MONITOR = 'plumbline';
+/** Seconds that a connection must last before its end counts as the first: one that breaks over what it says does not. */
+const STEADY = 30;
+
+/** What is read of Open vSwitch's configuration. Statistics and the like, which change all the time, are not. */
+export const COLUMNS: Readonly<Record<string, readonly string[]>> = {
+  Open_vSwitch: ['external_ids', 'other_config'],
+  Bridge: ['name', 'ports', 'datapath_type'],
+  Port: ['name', 'interfaces'],
+  Interface: ['name', 'type', 'options', 'status', 'link_state'],
+};
+
+export interface FollowOptions {
+  /** `db.sock` in Open vSwitch's run directory. */
+  readonly socketPath: string;
+  /** Called with the whole configuration, at first and after each change: the same tables, changed in place. */
+  readonly onTables: (tables: Tables) => void;
+  /** Called once each time the database cannot be read any more. */
+  readonly onProblem: (error: Error) => void;
+}
+
+/**
+ * Follows the configuration of Open vSwitch until the signal aborts: connects, asks for everything once and hears of
+ * each change. A connection that ends is made again with growing pauses, at once when the socket is re-created.
+ */
+export async function followOvsdb({ socketPath, onTables, onProblem }: FollowOptions, signal: AbortSignal) {
+  const backoff = new Backoff({ first: 0.2, most: 10 });
+  let wake = new AbortController();
+  watchDirectory({
+    path: dirname(socketPath),
+    signal,
+    onChange: (name) => {
+      if (name === undefined || name === basename(socketPath)) wake.abort();
+    },
+  });
+  while (!signal.aborted) {
+    wake = new AbortController();
+    try {
+      await underSignals([signal], undefined, async (connected) => {
+        const replica = createReplica(COLUMNS);
+        const connection = connectOvsdb({
+          socketPath,
+          signal: connected,
+          onNotification(method, [name, updates]) {
+            if (method !== 'update' || name !== MONITOR) return;
+            replica.apply(updates);
+            onTables(replica.tables);
+          },
+        });
+        const initial = await connection.call('monitor', [DATABASE, MONITOR, monitorRequests()]);
+        replica.apply(initial);
+        onTables(replica.tables);
+        const since = monotonicSeconds();
+        await connection.ended.finally(() => {
+          if (monotonicSeconds() - since >= STEADY) backoff.reset();
+        });
+      });
+    } catch (error) {
+      if (!signal.aborted) onProblem(error as Error);
+    }
+    const { signal: woken } = wake;
+    await underSignals([signal, woken], undefined, (either) => sleep(backoff.next(), either)).catch(() => undefined);
+  }
+}
+
+function monitorRequests() {
+  return Object.fromEntries(Object.entries(COLUMNS).map(([table, columns]) => [table, [{ columns }]]));
+}

@@ -1,0 +1,101 @@
+import { cut } from '../../../model/brief.ts';
+import { PlumblineError } from '../../../model/errors.ts';
+
+/** What is on the wire is not JSON, or one value of it is larger than anything this side asked for. */
+export class JsonStreamError extends PlumblineError {
+  constructor(why: string, options?: ErrorOptions) {
+    super('ovsdb-protocol', `the stream is not JSON-RPC: ${why}`, options);
+  }
+}
+
+/** Bytes; the whole configuration of a node with thousands of ports is a few MiB. */
+const LARGEST_VALUE = 8 * 1024 * 1024;
+/** Levels of brackets; messages of OVSDB have eight. Whoever walks through a value later may recurse. */
+const DEEPEST = 64;
+/** Bytes that are kept for the next value; more are given back. */
+const KEPT = 64 * 1024;
+
+/** Characters of what the parser says, which quotes the text. */
+const LONGEST_WHY = 120;
+
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+const OPENING = new Set([0x7b, 0x5b]);
+const CLOSING = new Set([0x7d, 0x5d]);
+const BLANK = new Set([0x20, 0x09, 0x0a, 0x0d]);
+
+/**
+ * Cuts a stream of JSON objects and arrays that follow each other without anything between them, which is how OVSDB
+ * frames its messages (RFC 7047, 4): a value ends where its brackets are balanced. A chunk may hold several values, a
+ * part of one, or end within a character. Each byte is looked at once and copied once, in whatever pieces it comes: a
+ * piece is not kept, since one byte may come in a buffer of its own.
+ *
+ * @returns the values that the chunk completes, in order
+ * @throws JsonStreamError; the stream cannot be read any further then
+ */
+export function createJsonStream(largest = LARGEST_VALUE): (chunk: Buffer) => unknown[] {
+  /** The value so far is in its first `size` bytes. */
+  let held: Buffer = Buffer.alloc(0);
+  let size = 0;
+  let depth = 0;
+  let inString = false;
+  let escaped = false;
+
+  const stepInString = (byte: number): void => {
+    if (escaped) escaped = false;
+    else if (byte === BACKSLASH) escaped = true;
+    else if (byte === QUOTE) inString = false;
+  };
+
+  const open = (): void => {
+    if (++depth > DEEPEST) throw new JsonStreamError(`more than ${DEEPEST} levels of brackets`);
+  };
+
+  /** Whether this byte ends a value. */
+  const step = (byte: number): boolean => {
+    if (inString) stepInString(byte);
+    else if (OPENING.has(byte)) open();
+    else if (depth === 0) throw new JsonStreamError(`byte ${byte} where an object should begin`);
+    else if (byte === QUOTE) inString = true;
+    else if (CLOSING.has(byte)) return --depth === 0;
+    return false;
+  };
+
+  const take = (part: Buffer) => {
+    const needed = size + part.length;
+    if (needed > largest) throw new JsonStreamError(`one value is larger than ${largest} bytes`);
+    if (needed > held.length) {
+      const larger = Buffer.allocUnsafe(Math.min(largest, Math.max(needed, held.length * 2)));
+      held.copy(larger, 0, 0, size);
+      held = larger;
+    }
+    size += part.copy(held, size);
+  };
+
+  const finish = (): unknown => {
+    const text = held.toString('utf8', 0, size);
+    size = 0;
+    if (held.length > KEPT) held = Buffer.alloc(0);
+    try {
+      return JSON.parse(text);
+    } catch (cause) {
+      throw new JsonStreamError(cut((cause as Error).message, LONGEST_WHY), { cause });
+    }
+  };
+
+  return (chunk) => {
+    const values: unknown[] = [];
+    let begin = 0;
+    for (let i = 0; i < chunk.length; i++) {
+      const byte = chunk[i] as number;
+      if (depth === 0 && BLANK.has(byte)) begin = i + 1;
+      else if (step(byte)) {
+        take(chunk.subarray(begin, i + 1));
+        values.push(finish());
+        begin = i + 1;
+      }
+    }
+    if (begin < chunk.length) take(chunk.subarray(begin));
+    return values;
+  };
+}

@@ -1,0 +1,95 @@
+import { PlumblineError } from '../../../model/errors.ts';
+
+/** A row's monitored columns, as on the wire. */
+export type Row = Readonly<Record<string, unknown>>;
+
+/** Rows by table and row id. */
+export type Tables = ReadonlyMap<string, ReadonlyMap<string, Row>>;
+
+/** A database that says what no configuration of a node is. */
+export class ReplicaError extends PlumblineError {
+  constructor(why: string) {
+    super('ovsdb-replica', why);
+  }
+}
+
+/** What a replica holds at most. A node has a few hundred pods, each with a port or a few. */
+export interface ReplicaLimits {
+  /** Rows of all tables. */
+  readonly rows: number;
+  /** Characters of all rows as JSON. */
+  readonly characters: number;
+}
+
+const LIMITS: ReplicaLimits = { rows: 65_536, characters: 32 * 1024 * 1024 };
+
+export interface Replica {
+  /**
+   * Takes an update of a plain monitor into account. Its `new` is the whole row, so a column or a map's key that is gone
+   * is gone here too. What it costs is what the update has, however many rows there are.
+   *
+   * Source: RFC 7047, section 4.1.6.
+   * @throws ReplicaError if it is no such update, or leads to more than a node can have
+   */
+  apply(updates: unknown): void;
+  /** As they are now: what `apply` changes, it changes in these. */
+  readonly tables: Tables;
+}
+
+/** @param columns the columns that are kept, by table; other tables and columns are ignored */
+export function createReplica(
+  columns: Readonly<Record<string, readonly string[]>>,
+  { rows: mostRows, characters: mostCharacters }: ReplicaLimits = LIMITS,
+): Replica {
+  const tables = new Map<string, Map<string, Row>>();
+  const sizes = new Map<string, number>();
+  let characters = 0;
+
+  const put = (table: string, rows: Map<string, Row>, id: string, row: Row | undefined) => {
+    const key = `${table} ${id}`;
+    const kept = row === undefined ? undefined : pick(row, columns[table] ?? []);
+    const size = kept === undefined ? 0 : JSON.stringify(kept).length;
+    characters += size - (sizes.get(key) ?? 0);
+    if (kept === undefined) {
+      sizes.delete(key);
+      rows.delete(id);
+      return;
+    }
+    sizes.set(key, size);
+    rows.set(id, kept);
+    if (sizes.size > mostRows) throw new ReplicaError(`the database has more than ${mostRows} rows`);
+    if (characters > mostCharacters) throw new ReplicaError(`the rows have more than ${mostCharacters} characters`);
+  };
+
+  const change = (table: string, changes: unknown) => {
+    if (!isObject(changes)) throw new ReplicaError(`an update of ${table} is no object`);
+    const rows = tables.get(table) ?? new Map<string, Row>();
+    tables.set(table, rows);
+    for (const [id, one] of Object.entries(changes)) {
+      const now = isObject(one) ? (one['new'] ?? undefined) : null;
+      if (now !== undefined && !isObject(now)) throw new ReplicaError(`a row of ${table} is no object`);
+      put(table, rows, id, now);
+    }
+  };
+
+  return {
+    tables,
+    apply(updates) {
+      if (updates === undefined || updates === null) return;
+      if (!isObject(updates)) throw new ReplicaError('an update is no object');
+      for (const table of Object.keys(columns)) if (updates[table] !== undefined) change(table, updates[table]);
+    },
+  };
+}
+
+export function rowsOf(tables: Tables, table: string): ReadonlyMap<string, Row> {
+  return tables.get(table) ?? new Map();
+}
+
+function pick(row: Row, columns: readonly string[]): Row {
+  return Object.fromEntries(columns.flatMap((column) => (column in row ? [[column, row[column]]] : [])));
+}
+
+function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

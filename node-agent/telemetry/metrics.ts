@@ -1,0 +1,119 @@
+import { collectDefaultMetrics } from 'prom-client';
+import { Counter, Gauge, Histogram, Registry } from '../../runtime/metrics.ts';
+import { createBoundedLabel } from './bounded-label.ts';
+
+/** Seconds; from a thousandth, which moving a few threads takes, to the two seconds a vacate may take. */
+const MOVE_BUCKETS = [0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 1, 2];
+
+/**
+ * Milliseconds between two looks at the event loop's lag. The usual 10 would wake an idle agent a hundred times a second,
+ * which is most of what it costs then; and whatever waits for the loop tells its own delay.
+ */
+const LAG_PRECISION = 5000;
+
+/** A registry with the process's own metrics. */
+export function createAgentRegistry(): Registry {
+  const registry = new Registry();
+  collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: LAG_PRECISION });
+  return registry;
+}
+
+/** Takes the 0 away that a gauge begins with, where it would be an answer. */
+function onceKnown(gauge: Gauge): Gauge {
+  gauge.remove();
+  return gauge;
+}
+
+/** Every metric of the agent beside the process's own. */
+export type AgentMetrics = ReturnType<typeof createAgentMetrics>;
+
+export function createAgentMetrics(registry: Registry) {
+  const registers = [registry];
+  const counter = <Label extends string>(name: string, help: string, labelNames: Label[] = []) =>
+    new Counter({ name: `plumbline_${name}`, help, labelNames, registers });
+  const gauge = <Label extends string>(name: string, help: string, labelNames: Label[] = []) =>
+    new Gauge({ name: `plumbline_${name}`, help, labelNames, registers });
+  return {
+    /** The label `resource`, which is made of a physnet’s name. */
+    resourceLabel: createBoundedLabel(),
+    dutyRunning: gauge('duty_running', 'Whether a duty of the agent runs (1) or waits to be run again (0)', ['duty']),
+    dutyFailures: counter('duty_failures_total', 'Failures of a duty', ['duty']),
+    podResourcesFailures: counter('pod_resources_failures_total', 'Rounds the kubelet did not answer', ['code']),
+    assignmentsCurrent: gauge('assignments_current', 'Whether the CPU assignments are known and current'),
+    exclusiveCpus: gauge('exclusive_cpus', 'CPUs that containers own exclusively'),
+    ovsEnabled: gauge('ovs_affinity_enabled', 'Whether the affinity of Open vSwitch is managed'),
+    ovsThreads: gauge('ovs_threads', 'Threads managed', ['daemon']),
+    ovsClipped: gauge('ovs_clipped_threads', 'Threads that their cpuset holds on fewer CPUs than wanted', ['daemon']),
+    ovsMoves: counter('ovs_thread_moves_total', 'Changes of a thread’s affinity', ['daemon']),
+    ovsDisplaced: counter(
+      'ovs_displaced_threads_total',
+      'Threads that were on other CPUs than the agent had left them on: another process sets them too',
+      ['daemon'],
+    ),
+    ovsContended: gauge(
+      'ovs_affinity_contended',
+      'Whether another process keeps setting the CPUs of Open vSwitch’s threads, so that only owned ones are left',
+    ),
+    ovsLastChange: gauge('ovs_last_change_timestamp_seconds', 'When a thread was moved last', ['daemon']),
+    ovsErrors: counter(
+      'ovs_affinity_errors_total',
+      'What could not be done for Open vSwitch’s threads, counted as it begins',
+      ['cause'],
+    ),
+    ovsRefused: gauge('ovs_refused_threads', 'Threads that the kernel refused to move', ['daemon']),
+    ovsMoveSeconds: new Histogram({
+      name: 'plumbline_ovs_move_seconds',
+      help: 'From hearing of a change of the assignments to the last thread moved',
+      buckets: MOVE_BUCKETS,
+      registers,
+    }),
+    ovsVacatedSeconds: new Histogram({
+      name: 'plumbline_ovs_assigned_to_vacated_seconds',
+      help: 'From the kubelet’s write of an assignment to the last thread off its CPUs, by the file’s time',
+      buckets: MOVE_BUCKETS,
+      registers,
+    }),
+    vacateSeconds: new Histogram({
+      name: 'plumbline_ovs_vacate_seconds',
+      help: 'Time a container’s start waited for Open vSwitch to leave its CPUs',
+      buckets: MOVE_BUCKETS,
+      registers,
+    }),
+    reportWrites: counter('report_writes_total', 'Writes of the NodeTopology status', ['outcome']),
+    heartbeats: counter('heartbeats_total', 'Renewals of the agent’s Lease', ['outcome']),
+    dpuRenewals: counter('dpu_lease_renewals_total', 'Renewals of the DPU’s Lease', ['outcome']),
+    dpuReady: onceKnown(gauge('dpu_ready', 'Whether the DPU counts as ready, seen from the host')),
+    dpuState: gauge('dpu_lease_state', 'What the DPU’s Lease says: the state that is 1', ['state']),
+    dpuRenewalAge: onceKnown(
+      gauge('dpu_lease_renewal_age_seconds', 'Seconds since a renewal of the DPU’s Lease was last seen'),
+    ),
+    dpuTokenExpiry: onceKnown(gauge('dpu_token_expiry_seconds', 'Seconds until the token of the DPU’s agent expires')),
+    dpuTokenFailures: counter(
+      'dpu_token_renewal_failures_total',
+      'Tries to renew the token of the DPU’s agent that failed',
+    ),
+    gateCalls: counter('gate_calls_total', 'Calls of the CNI gate, by what became of them', ['verb', 'outcome']),
+    gateSeconds: new Histogram({
+      name: 'plumbline_gate_seconds',
+      help: 'Time the agent took to answer the CNI gate',
+      labelNames: ['verb'],
+      buckets: MOVE_BUCKETS,
+      registers,
+    }),
+    gateInstalled: onceKnown(gauge('gate_installed', 'Whether the gate is before the primary network')),
+    registrations: counter('device_plugin_registrations_total', 'Registrations with the kubelet', [
+      'resource',
+      'outcome',
+    ]),
+    claims: counter('claims_total', 'CPUs of containers with a network’s device, judged', ['resource', 'outcome']),
+    vmPinning: gauge('vm_pinning', 'Virtual machines with a CPU mask, by what became of it', ['state']),
+    vmMaskOverlaps: gauge('vm_mask_overlaps', 'Pairs of virtual machines whose CPU masks share CPUs'),
+    vmHousekeeping: gauge('vm_housekeeping', 'Virtual machines whose emulator has CPUs of its own', ['state']),
+    vmThreadMoves: counter('vm_thread_moves_total', 'Changes of the CPUs of a VM’s threads and cgroups', ['cause']),
+    networksProblems: gauge('networks_problems', 'What is not known or not right about the node’s networks'),
+    preStarts: counter('device_plugin_pre_starts_total', 'Container starts that waited for the agent', [
+      'resource',
+      'outcome',
+    ]),
+  };
+}

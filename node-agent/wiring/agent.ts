@@ -1,0 +1,104 @@
+import { apiAccess } from '../../kube/api-access.ts';
+import { createApiClient } from '../../kube/api-client.ts';
+import { createEventRecorder } from '../../kube/events.ts';
+import type { Daemon } from '../../runtime/daemon.ts';
+import type { Logger } from '../../runtime/log.ts';
+import { createProbeServer } from '../../runtime/probes.ts';
+import { monotonicSeconds } from '../../runtime/time.ts';
+import { VERSION } from '../../runtime/version.ts';
+import { pluginProgram } from '../device-plugin/plugin-thread.ts';
+import { type DutyObserver, keepRunning } from '../lifecycle/duty.ts';
+import { createFailures } from '../lifecycle/failures.ts';
+import { registerDatapathMetrics } from '../open-vswitch/datapath-metrics.ts';
+import { createAgentMetrics, createAgentRegistry } from '../telemetry/metrics.ts';
+import type { NodeAgentConfig } from './config.ts';
+import { type AgentDuties, createDuties } from './duties.ts';
+
+/** Seconds that a duty which failed must run before its failure is taken for past. */
+const STEADY = 30;
+
+/**
+ * Wires the agent together. Stopping it aborts every duty at once and waits for what each of them undoes.
+ * @param program the file that this process was started with: the device plugin's thread has its own beside it
+ * @throws ConfigError
+ */
+export function createAgent(config: NodeAgentConfig, log: Logger, program: string): Daemon {
+  const { kubeconfig, apiHost: serviceHost, apiPort: servicePort, nodeName } = config;
+  const access = apiAccess({ kubeconfig, serviceHost, servicePort });
+  const client = createApiClient(access, `plumbline-node-agent/${VERSION}`);
+  const component = 'plumbline-node-agent';
+  const events = createEventRecorder({ client, component, host: nodeName, log, now: monotonicSeconds });
+  const registry = createAgentRegistry();
+  const metrics = createAgentMetrics(registry);
+  const failures = createFailures();
+  const { token, tokenFile } = access;
+  const agent = createDuties({
+    config,
+    client,
+    events,
+    metrics,
+    log,
+    token,
+    tokenFile,
+    failures,
+    pluginProgram: pluginProgram(program),
+  });
+  const stopping = new AbortController();
+  const waiting = new Set<string>();
+  let running: Promise<unknown> = Promise.resolve();
+
+  const observer: DutyObserver = {
+    onState(duty, isRunning) {
+      metrics.dutyRunning.set({ duty }, isRunning ? 1 : 0);
+      if (isRunning) waiting.delete(duty);
+      else waiting.add(duty);
+      const clear = () => !waiting.has(duty) && failures.set(duty, false);
+      if (isRunning && failures.current.has(duty)) setTimeout(clear, STEADY * 1000).unref();
+    },
+    onFailure(duty) {
+      metrics.dutyFailures.inc({ duty });
+      failures.set(duty, true);
+    },
+  };
+  const probeServer = createProbeServer({
+    host: config.probeHost,
+    port: config.probePort,
+    notReady: () => (stopping.signal.aborted ? 'stopping' : notReady(waiting, agent)),
+    registry,
+    pages: {
+      ...(agent.ovs && { '/ovs': agent.ovs.status }),
+      ...(agent.vms && { '/vms': agent.vms.status }),
+    },
+    log,
+  });
+  if (config.mode === 'full') registerDatapathMetrics(registry, { rundir: config.ovsRundir, log });
+
+  return {
+    async start() {
+      await probeServer.start();
+      running = Promise.all(agent.duties.map((duty) => keepRunning(duty, log, observer, stopping.signal)));
+      if (agent.duties.length === 0)
+        log.warn('the DPU health check is off, and there is nothing else to do in this mode');
+      const { nodeName: node, mode } = config;
+      log.info(
+        { node, mode, duties: agent.duties.map(({ name }) => name), probePort: probeServer.port },
+        'agent started',
+      );
+    },
+    async stop() {
+      stopping.abort();
+      await running;
+      await events.flush();
+      await probeServer.stop(0);
+      await client.close();
+    },
+  };
+}
+
+/** Why the agent is not ready: duties that failed, or CPUs whose owners are not known yet. */
+function notReady(waiting: ReadonlySet<string>, { assignments }: AgentDuties): string | undefined {
+  if (waiting.size > 0) return `duties that do not run: ${[...waiting].join(', ')}`;
+  const view = assignments?.view();
+  if (view === undefined || view.free !== undefined) return undefined;
+  return `the CPU assignments are not known yet: ${view.problems.join('; ')}`;
+}

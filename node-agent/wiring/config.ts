@@ -1,0 +1,176 @@
+import * as z from 'zod';
+import { checkLeaseTiming, LeaseTimingError } from '../../model/lease/timing.ts';
+import { DPU_LEASE_NAMESPACE } from '../../model/names.ts';
+import { type ConfigDefinition, parseConfig } from '../../runtime/config.ts';
+import { LOG_LEVELS } from '../../runtime/log.ts';
+import { CLAIM_POLICIES } from '../device-plugin/claims.ts';
+import { checkGate, gateFlags, gateSettings } from '../gate/settings.ts';
+
+export const MODES = ['full', 'dpu-host', 'dpu'] as const;
+
+const directory = (path: string) => z.string().startsWith('/', 'expected an absolute path').default(path);
+
+const seconds = z.coerce.number().int('expected whole seconds');
+const slots = z.coerce.number().int().min(1).max(10_000);
+
+const schema = z.object({
+  nodeName: z
+    .string('expected the name of the node this runs on')
+    .regex(/^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$/, 'expected the name of a Node object'),
+  mode: z.enum(MODES).default('full'),
+  kubeconfig: z.string().optional(),
+  apiHost: z.string().optional(),
+  apiPort: z.coerce.number().int().min(1).max(65_535).default(443),
+  sysfsRoot: directory('/sys'),
+  kubeletDir: directory('/var/lib/kubelet'),
+  kubeletConfig: z.string().optional(),
+  kubeletConfigDir: z.string().optional(),
+  kubeletEndpoint: z
+    .string()
+    .regex(/^$|^[^\s/]+:\d{1,5}$/, 'expected an address and a port, or nothing')
+    .default('127.0.0.1:10250'),
+  networkMap: z.string().optional(),
+  deviceSlots: slots.optional(),
+  uplinkCarrier: z.enum(['follow', 'ignore']).default('follow'),
+  claim: z.enum(CLAIM_POLICIES).default('enforce'),
+  ovsRundir: directory('/var/run/openvswitch'),
+  ovsEnabler: directory('/etc/openvswitch/enable_dynamic_cpu_affinity'),
+  ovsGrowthDelay: z.coerce.number().min(0).max(3600).default(5),
+  ovsCheckInterval: z.coerce.number().min(0.01).max(3600).default(12),
+  ovsIsolated: z.enum(['use', 'leave']).default('use'),
+  ovsMasksAtEnd: z.enum(['restore', 'leave']).default('leave'),
+  stateDir: directory('/var/lib/plumbline'),
+  vmPinning: z.enum(['on', 'off']).default('on'),
+  vmCheckInterval: z.coerce.number().min(0.01).max(60).default(1),
+  vmPinsAtEnd: z.enum(['restore', 'leave']).default('leave'),
+  cgroupRoot: directory('/sys/fs/cgroup'),
+  dpuLease: z.enum(['own', 'observe']).default('own'),
+  dpuLeaseNamespace: z.string().min(1).default(DPU_LEASE_NAMESPACE),
+  dpuLeaseInterval: seconds.default(10),
+  dpuLeaseDuration: seconds.default(40),
+  ...gateSettings,
+  probeHost: z.string().default('127.0.0.1'),
+  probePort: z.coerce.number().int().min(0).max(65_535).default(8082),
+  logLevel: z.enum(LOG_LEVELS).default('info'),
+});
+
+export type NodeAgentConfig = Readonly<z.infer<typeof schema>>;
+
+const definition: ConfigDefinition<typeof schema> = {
+  name: 'plumbline-node-agent',
+  description:
+    'Node agent: reports what a node is made of and who owns its CPUs, tells the kubelet where networks are, keeps ' +
+    'Open vSwitch off owned CPUs, and keeps a DPU’s lease.',
+  schema,
+  flags: {
+    nodeName: { flag: '--node-name <name>', help: 'the node this runs on', env: 'PLUMBLINE_NODE_NAME' },
+    mode: { flag: '--mode <mode>', help: 'full, dpu-host (its network runs on a DPU) or dpu (on that DPU)' },
+    kubeconfig: { flag: '--kubeconfig <path>', help: 'kubeconfig; default: the pod’s service account' },
+    apiHost: {
+      flag: '--api-host <host>',
+      help: 'the API server, in a pod; set by Kubernetes',
+      env: 'KUBERNETES_SERVICE_HOST',
+    },
+    apiPort: {
+      flag: '--api-port <number>',
+      help: 'the port of the API server, in a pod; set by Kubernetes',
+      env: 'KUBERNETES_SERVICE_PORT',
+    },
+    sysfsRoot: { flag: '--sysfs-root <path>', help: 'where sysfs is mounted' },
+    kubeletDir: { flag: '--kubelet-dir <path>', help: 'root directory of the kubelet' },
+    kubeletConfig: {
+      flag: '--kubelet-config <path>',
+      help: 'the kubelet’s configuration file; default: config.yaml in --kubelet-dir, then /etc/kubernetes/kubelet.conf',
+    },
+    kubeletConfigDir: {
+      flag: '--kubelet-config-dir <path>',
+      help: 'the kubelet’s directory of drop-ins (its --config-dir)',
+    },
+    kubeletEndpoint: {
+      flag: '--kubelet-endpoint <address>',
+      help: 'where the kubelet’s /configz is asked for; empty: read files only',
+    },
+    networkMap: {
+      flag: '--network-map <path>',
+      help: 'YAML file: NUMA nodes of physnets and tunnel, over what is found',
+    },
+    deviceSlots: {
+      flag: '--device-slots <number>',
+      help: 'pods that may use a physnet at once; default and least: the kubelet’s maxPods',
+    },
+    uplinkCarrier: {
+      flag: '--uplink-carrier <policy>',
+      help: 'follow: no new pods for a network none of whose uplinks has a carrier; ignore',
+    },
+    claim: {
+      flag: '--claim <policy>',
+      help: 'enforce: a container whose CPUs are not where its network is does not start; warn: only an Event says so',
+    },
+    ovsRundir: { flag: '--ovs-rundir <path>', help: 'where Open vSwitch puts its pidfiles' },
+    ovsEnabler: { flag: '--ovs-enabler <path>', help: 'file that turns the affinity of OVS on while it is not empty' },
+    ovsGrowthDelay: {
+      flag: '--ovs-growth-delay <seconds>',
+      help: 'how long OVS waits before it takes CPUs that became free; those that are taken it leaves at once',
+    },
+    ovsCheckInterval: {
+      flag: '--ovs-check-interval <seconds>',
+      help: 'how often OVS’s threads are looked at when nothing was heard of: half of them each time',
+    },
+    ovsIsolated: {
+      flag: '--ovs-isolated <policy>',
+      help: 'CPUs that the kernel isolates (isolcpus) and nobody owns: use them for OVS, or leave them alone',
+    },
+    ovsMasksAtEnd: {
+      flag: '--ovs-masks-at-end <policy>',
+      help: 'OVS’s threads when the agent stops: leave them, or restore their own CPUs but for those that containers own',
+    },
+    stateDir: {
+      flag: '--state-dir <path>',
+      help: 'where the masks of OVS’s threads and the VMs that are pinned are kept, so that the next agent can undo it',
+    },
+    vmPinning: {
+      flag: '--vm-pinning <on|off>',
+      help: 'keep the CPU masks of virtual machines, and the CPUs of their emulators',
+    },
+    vmCheckInterval: {
+      flag: '--vm-check-interval <seconds>',
+      help: 'how often the threads of such virtual machines are looked at; what others changed is put right by then',
+    },
+    vmPinsAtEnd: {
+      flag: '--vm-pins-at-end <policy>',
+      help: 'what becomes of VMs’ pinned threads when the agent stops: restore their container’s CPUs, or leave them',
+    },
+    cgroupRoot: { flag: '--cgroup-root <path>', help: 'where the host’s cgroups are mounted' },
+    dpuLease: {
+      flag: '--dpu-lease <policy>',
+      help: 'own: keep the DPU’s lease; observe: never write it (OVN-Kubernetes does)',
+    },
+    dpuLeaseNamespace: { flag: '--dpu-lease-namespace <name>', help: 'namespace of the lease that the DPU renews' },
+    dpuLeaseInterval: {
+      flag: '--dpu-node-lease-renew-interval <seconds>',
+      help: 'how often the DPU renews its lease; 0 turns the health check off',
+    },
+    dpuLeaseDuration: {
+      flag: '--dpu-node-lease-duration <seconds>',
+      help: 'after this time without a renewal the DPU counts as dead',
+    },
+    ...gateFlags,
+    probeHost: { flag: '--probe-host <address>', help: 'address of /healthz, /readyz and /metrics' },
+    probePort: { flag: '--probe-port <number>', help: 'port of /healthz, /readyz and /metrics (HTTP)' },
+    logLevel: { flag: '--log-level <level>', help: LOG_LEVELS.join(', '), env: 'PLUMBLINE_LOG_LEVEL' },
+  },
+  check: ({ dpuLeaseInterval: renewInterval, dpuLeaseDuration: duration, ...config }) => {
+    try {
+      checkLeaseTiming({ renewInterval, duration });
+      return checkGate(config);
+    } catch (error) {
+      if (error instanceof LeaseTimingError) return error.message;
+      throw error;
+    }
+  },
+};
+
+/** @throws ConfigError, HelpPrinted */
+export function parseNodeAgentConfig(argv: readonly string[]): NodeAgentConfig {
+  return parseConfig(definition, argv);
+}

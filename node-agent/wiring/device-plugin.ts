@@ -1,0 +1,74 @@
+import { CpuSet } from '../../model/cpu-set.ts';
+import { createClaims } from '../device-plugin/claims.ts';
+import type { DeviceHolder } from '../device-plugin/holder.ts';
+import { createPluginThread } from '../device-plugin/plugin-thread.ts';
+import { advertisedResources } from '../device-plugin/resources.ts';
+import { DEFAULT_MAX_PODS } from '../host/kubelet-config.ts';
+import { readNode } from '../kube-objects/node.ts';
+import type { AgentParts, HostParts } from './parts.ts';
+
+/** Seconds that a container's start waits for the main thread: a claim and a vacate take two at most. */
+const ANSWER_WITHIN = 5;
+
+/** The device plugin: what it advertises, and what a container with its devices waits for. */
+export function createDevicePluginDuty(
+  { config, client, events, pluginProgram, log, metrics }: AgentParts,
+  { facts, assignments, networks, ovs, kubeletConfig, refusals }: HostParts,
+) {
+  const { kubeletDir, claim: policy, logLevel } = config;
+  const claims = createClaims({ client, events, policy, refusals, log, metrics });
+
+  const wholeCoresOnly = async () => {
+    const { config: found } = await kubeletConfig();
+    return found?.cpuManager.policy === 'static' && found.cpuManager.options['full-pcpus-only'] === 'true';
+  };
+
+  /** What the kubelet is configured with, or has told the API server. */
+  const maxPods = async (signal: AbortSignal): Promise<number | undefined> => {
+    const { config: found } = await kubeletConfig();
+    if (found !== undefined) return found.maxPods;
+    const node = await readNode(client, config.nodeName, signal).catch(() => undefined);
+    return node?.maxPods;
+  };
+
+  /** Claimed first: a container that is refused does not start, and nothing has to make room for it. */
+  const beforeStart = async (
+    resource: string,
+    holder: DeviceHolder | undefined,
+    signal: AbortSignal,
+  ): Promise<string | undefined> => {
+    const { host } = await facts.read();
+    if (holder !== undefined) {
+      const advertised = advertisedResources(networks.view().networks, 1).find(({ name }) => name === resource);
+      const cells = CpuSet.of(advertised?.cells ?? []);
+      const request = { holder, resource, cells, host, wholeCoresOnly: await wholeCoresOnly() };
+      const refusal = await claims.check(request, signal);
+      if (refusal !== undefined) return refusal;
+    }
+    // When it cannot be told which CPUs are this container's, they are among those that are known to be owned.
+    await ovs?.vacate(holder?.cpus ?? assignments.view().owned, signal);
+    return undefined;
+  };
+
+  return createPluginThread({
+    program: pluginProgram,
+    data: async () => ({
+      kubeletDir,
+      host: (await facts.read()).description,
+      policy,
+      logLevel,
+      answerWithin: ANSWER_WITHIN,
+    }),
+    advertisement: async (signal) => {
+      if (!networks.known) return undefined;
+      const slots = Math.max(config.deviceSlots ?? 0, (await maxPods(signal)) ?? DEFAULT_MAX_PODS);
+      const { networks: known, down } = networks.view();
+      const resources = advertisedResources(known, slots, config.uplinkCarrier === 'follow' ? down : new Set());
+      return { resources, wholeCoresOnly: await wholeCoresOnly() };
+    },
+    subscribe: (listener) => networks.subscribe(listener),
+    beforeStart,
+    log,
+    metrics,
+  });
+}

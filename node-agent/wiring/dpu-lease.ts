@@ -1,0 +1,73 @@
+import { renewalsBeyondRestarts } from '../../model/lease/crash-loop.ts';
+import { isLeaseEnabled } from '../../model/lease/timing.ts';
+import { DPU_LEASE_PREFIX } from '../../model/names.ts';
+import { monotonicSeconds } from '../../runtime/time.ts';
+import { announceHealth } from '../dpu-lease/announce.ts';
+import { createDpuLease } from '../dpu-lease/dpu.ts';
+import { createDpuHostLease } from '../dpu-lease/dpu-host.ts';
+import { createDpuHealth, type DpuHealth } from '../dpu-lease/health.ts';
+import { createOvsProbe } from '../dpu-lease/probe.ts';
+import { createLeaseRelease } from '../dpu-lease/release.ts';
+import { createTokenRenewal } from '../dpu-lease/token-renewal.ts';
+import { readObservedLease } from '../gate/state-file.ts';
+import type { Duty } from '../lifecycle/duty.ts';
+import { bootId, machineSeconds } from '../processes/machine.ts';
+import type { AgentParts } from './parts.ts';
+
+export interface DpuLeaseDuties {
+  readonly duties: readonly Duty[];
+  /** What the host knows of its DPU; undefined where it has none, or does not check it. */
+  readonly health: DpuHealth | undefined;
+}
+
+/**
+ * What a mode does with the DPU's lease: nothing (full), create it and watch it (dpu-host), renew it (dpu). With the check off
+ * (interval 0) the host releases it. Where
+ * OVN-Kubernetes keeps the lease (`--dpu-lease observe`) it is watched and nothing is ever written; its host side
+ * renews it once at each start, so that a few renewals say nothing of the DPU.
+ */
+export function createDpuLeaseDuties(parts: AgentParts): DpuLeaseDuties {
+  const { config, client, events, metrics, log } = parts;
+  const { mode, nodeName, dpuLeaseInterval: renewInterval, dpuLeaseDuration: duration } = config;
+  const timing = { renewInterval, duration };
+  if (mode === 'full') return { duties: [], health: undefined };
+  const lease = { namespace: config.dpuLeaseNamespace, name: DPU_LEASE_PREFIX + nodeName };
+  const owns = config.dpuLease === 'own';
+  if (!isLeaseEnabled(timing)) {
+    const release = { name: 'dpu-lease-release', run: createLeaseRelease({ client, lease, log }).run };
+    return { duties: mode === 'dpu-host' && owns ? [release] : [], health: undefined };
+  }
+  if (mode === 'dpu') {
+    const probe = createOvsProbe(config.ovsRundir);
+    const renewing = createDpuLease({ client, lease, timing, probe, log, metrics, wallClock: Date.now });
+    return { duties: owns ? [{ name: 'dpu-lease', run: renewing.run }, ...tokenDuties(parts)] : [], health: undefined };
+  }
+  const health = createDpuHealth({
+    client,
+    lease,
+    timing,
+    proof: owns ? 1 : renewalsBeyondRestarts(duration),
+    whenUnknown: config.dpuUnknown,
+    before: readObservedLease(config.gateState, bootId() || undefined),
+    now: machineSeconds,
+  });
+  health.subscribe(announceHealth({ nodeName, events, metrics, log }));
+  const duties: Duty[] = [{ name: 'dpu-health', run: health.run }];
+  if (owns) {
+    duties.push({ name: 'dpu-lease', run: createDpuHostLease({ client, nodeName, lease, timing, log }).run });
+  }
+  return { duties, health };
+}
+
+/** A DPU has no kubelet that would renew its token. */
+function tokenDuties({ client, metrics, log, token, tokenFile }: AgentParts): readonly Duty[] {
+  if (tokenFile === undefined) {
+    if (token() !== undefined)
+      log.warn(
+        'the kubeconfig has its token in it, which cannot be renewed: put it into a file and name that as tokenFile',
+      );
+    return [];
+  }
+  const renewal = createTokenRenewal({ client, tokenFile, metrics, log, wallClock: Date.now, now: monotonicSeconds });
+  return [{ name: 'dpu-token', run: renewal.run }];
+}

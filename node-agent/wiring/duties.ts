@@ -1,0 +1,119 @@
+import { join } from 'node:path';
+import { type EventText, nodeTarget } from '../../kube/events.ts';
+import { createPodResourcesClient, POD_RESOURCES_SOCKET } from '../../kube/kubelet-api/pod-resources-client.ts';
+import { CpuSet } from '../../model/cpu-set.ts';
+import { monotonicSeconds } from '../../runtime/time.ts';
+import { type Assignments, createAssignments } from '../assignments/assignments.ts';
+import { createMovedNetworks } from '../device-plugin/moved-networks.ts';
+import { createRefusals } from '../device-plugin/refusals.ts';
+import { isOwnResource } from '../device-plugin/resources.ts';
+import { createHostFacts } from '../host/host-facts.ts';
+import { createKubeletConfigReader } from '../host/kubelet-config-reader.ts';
+import { readNode } from '../kube-objects/node.ts';
+import type { Duty } from '../lifecycle/duty.ts';
+import { createLastMapFile } from '../networks/map-in-use.ts';
+import { createNetworks } from '../networks/networks.ts';
+import type { OvsAffinity } from '../ovs-affinity/ovs-affinity.ts';
+import { createHeartbeat } from '../report/heartbeat.ts';
+import type { VmPinning } from '../vm-pinning/vm-pinning.ts';
+import { createDevicePluginDuty } from './device-plugin.ts';
+import { createDpuLeaseDuties } from './dpu-lease.ts';
+import { createGateDuties } from './gate.ts';
+import { kubeletConfigSources } from './kubelet-config-sources.ts';
+import { createOvsDuty } from './ovs-affinity.ts';
+import type { AgentParts } from './parts.ts';
+import { createReportDuty } from './report.ts';
+import { createVmPinningDuty } from './vm-pinning.ts';
+
+/** The duties of a mode, and what of them the readiness probe asks. */
+export interface AgentDuties {
+  readonly duties: readonly Duty[];
+  /** Undefined where the agent does not follow a kubelet. */
+  readonly assignments: Assignments | undefined;
+  /** Undefined where there is no Open vSwitch of this host's own. */
+  readonly ovs: OvsAffinity | undefined;
+  /** Undefined where no VMs are looked after. */
+  readonly vms: VmPinning | undefined;
+}
+
+/** Puts the duties of the configured mode together; none runs yet. */
+export function createDuties(parts: AgentParts): AgentDuties {
+  const lease = createDpuLeaseDuties(parts);
+  if (parts.config.mode === 'dpu')
+    return { duties: lease.duties, assignments: undefined, ovs: undefined, vms: undefined };
+  const { duties, assignments, ovs, vms } = hostDuties(parts);
+  const gate = createGateDuties(parts, { assignments, ovs, health: lease.health });
+  return { duties: [...duties, ...lease.duties, ...gate], assignments, ovs, vms };
+}
+
+function hostDuties(parts: AgentParts): AgentDuties & { duties: Duty[] } {
+  const { config, client, events, metrics, log } = parts;
+  const { nodeName, kubeletDir, mode } = config;
+  const facts = createHostFacts(config.sysfsRoot, log);
+  const kubeletConfig = createKubeletConfigReader(kubeletConfigSources(parts), log);
+  const assignments = createAssignments({
+    kubeletDir,
+    online: () => facts.known()?.host.online ?? CpuSet.EMPTY,
+    log,
+    onFailure: (code) => metrics.podResourcesFailures.inc({ code }),
+    configuredPolicy: async () => (await kubeletConfig()).config?.cpuManager.policy,
+  });
+  assignments.subscribe((view) => {
+    metrics.assignmentsCurrent.set(view.problems.length === 0 ? 1 : 0);
+    metrics.exclusiveCpus.set(view.owned.size);
+  });
+  const networks = createNetworks({
+    sysfsRoot: config.sysfsRoot,
+    host: async () => (await facts.read()).host,
+    ovsRundir: mode === 'full' ? config.ovsRundir : undefined,
+    networkMap: config.networkMap,
+    lastMap: createLastMapFile(join(config.stateDir, 'network-map.json')),
+    labels: async (signal) => (await readNode(client, nodeName, signal)).labels,
+    log,
+  });
+  networks.subscribe(() => {
+    const { problems, mapFault } = networks.view();
+    metrics.networksProblems.set(problems.length + (mapFault === undefined ? 0 : 1));
+    if (mapFault !== undefined) events.record(nodeTarget(nodeName), invalidMap(mapFault));
+  });
+  const refusals = createRefusals(monotonicSeconds);
+  const known = { facts, assignments, networks, refusals, kubeletConfig };
+  const ovs = mode === 'full' ? createOvsDuty(parts, known) : undefined;
+  const vms = config.vmPinning === 'on' ? createVmPinningDuty(parts, { facts, assignments }) : undefined;
+  const host = { ...known, ovs, vms };
+  const report = createReportDuty(parts, host);
+
+  const duties: Duty[] = [
+    {
+      name: 'assignments',
+      run: async (signal) => {
+        await facts.read();
+        await assignments.run(signal);
+      },
+    },
+    { name: 'networks', run: networks.run },
+    { name: 'report', run: report.run },
+    {
+      name: 'heartbeat',
+      run: createHeartbeat({ client, nodeName, log, metrics, wallClock: Date.now, onCreated: report.resync }).run,
+    },
+    { name: 'device-plugin', run: createDevicePluginDuty(parts, host).run },
+    {
+      name: 'moved-networks',
+      run: createMovedNetworks({
+        networks,
+        host: async () => (await facts.read()).host,
+        podResources: () =>
+          createPodResourcesClient(join(kubeletDir, POD_RESOURCES_SOCKET), { devices: isOwnResource }),
+        client,
+        events,
+        log,
+      }).run,
+    },
+  ];
+  if (ovs !== undefined) duties.push({ name: 'ovs-affinity', run: ovs.run });
+  if (vms !== undefined) duties.push({ name: 'vm-pinning', run: vms.run });
+  return { duties, assignments, ovs, vms };
+}
+
+const invalidMap = (message: string): EventText => ({ type: 'Warning', reason: 'InvalidNetworkMap', message });

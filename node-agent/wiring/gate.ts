@@ -1,0 +1,139 @@
+import { join } from 'node:path';
+import { createPodResourcesClient, POD_RESOURCES_SOCKET } from '../../kube/kubelet-api/pod-resources-client.ts';
+import type { DpuWord } from '../../model/cni/decide.ts';
+import type { GateState } from '../../model/cni/state.ts';
+import { CpuSet } from '../../model/cpu-set.ts';
+import type { Assignments } from '../assignments/assignments.ts';
+import type { DpuHealth } from '../dpu-lease/health.ts';
+import { createAnswers } from '../gate/answers.ts';
+import { createInstaller, uninstall } from '../gate/installer.ts';
+import { createDeviceQuestion, createPodCpus } from '../gate/pod-facts.ts';
+import { createGateServer } from '../gate/server.ts';
+import { observedLease, writeGateState } from '../gate/state-file.ts';
+import { createGuard, type Duty, untilAborted } from '../lifecycle/duty.ts';
+import type { OvsAffinity } from '../ovs-affinity/ovs-affinity.ts';
+import { bootId, machineSeconds } from '../processes/machine.ts';
+import type { NodeAgentConfig } from './config.ts';
+import type { AgentParts } from './parts.ts';
+
+/** Seconds between writes of the state file that nothing asked for: they keep it from going stale. */
+const REWRITE = 10;
+
+export interface GateParts {
+  readonly assignments: Assignments | undefined;
+  readonly ovs: OvsAffinity | undefined;
+  /** Undefined where the node has no DPU, or its health is not checked. */
+  readonly health: DpuHealth | undefined;
+}
+
+/** The gate's duties: the socket, the state file and, where the runtime's directory is given, the installer. */
+export function createGateDuties(parts: AgentParts, { assignments, ovs, health }: GateParts): Duty[] {
+  const { config, log, metrics } = parts;
+  if (config.gate === 'off') return [];
+  if (config.gate === 'remove') return [removal(parts)];
+  const podResources = createPodResourcesClient(join(config.kubeletDir, POD_RESOURCES_SOCKET));
+  const answers = createAnswers({
+    policy: { status: config.gateStatus === 'on', scope: config.gateScope, exempt: config.gateExempt },
+    dpu: () => health?.current(),
+    // Without an Open vSwitch of this host's own there is nothing to be moved.
+    cpusOf: ovs === undefined ? () => CpuSet.EMPTY : createPodCpus(config.kubeletDir, () => assigned(assignments)),
+    vacate: async (cpus, signal) => ovs?.vacate(cpus, signal),
+    hasDevice: createDeviceQuestion(podResources, new Set(config.gateDevices)),
+    metrics,
+  });
+  const server = createGateServer({ socketPath: config.gateSocket, answer: answers.answer, log });
+
+  const run = async (signal: AbortSignal): Promise<void> => {
+    const unsubscribe = health?.subscribe((_report, flipped) => {
+      const aborted = flipped ? answers.recheck() : 0;
+      if (aborted > 0) log.warn({ aborted }, 'called off pods that were being connected to a DPU that died');
+    });
+    try {
+      await server.run(signal);
+    } finally {
+      unsubscribe?.();
+    }
+  };
+  const duties = [
+    { name: 'gate', run },
+    { name: 'gate-state', run: keepState(parts, health) },
+  ];
+  if (config.cniConfDir !== undefined)
+    duties.push({ name: 'gate-installer', run: installer(parts, config.cniConfDir).run });
+  return duties;
+}
+
+function assigned(assignments: Assignments | undefined) {
+  return assignments?.view().assignments ?? [];
+}
+
+/** Writes the state file at each look at the lease, and often enough that it does not go stale. */
+function keepState({ config }: AgentParts, health: DpuHealth | undefined) {
+  const boot = bootId() || undefined;
+  const write = () => {
+    const observation = health?.observation();
+    const lease = observation && observedLease(observation, boot);
+    writeGateState(config.gateState, { ...stateOf(config, health?.current()), ...(lease && { lease }) });
+  };
+  return async (signal: AbortSignal): Promise<void> => {
+    write();
+    const guard = createGuard();
+    const unsubscribe = health?.subscribe(guard(write));
+    const timer = setInterval(guard(write), REWRITE * 1000);
+    try {
+      await Promise.race([untilAborted(signal), guard.failed]);
+    } finally {
+      clearInterval(timer);
+      unsubscribe?.();
+    }
+  };
+}
+
+/** What the state file says, for what is known of the DPU. */
+export function stateOf(config: NodeAgentConfig, dpu: DpuWord | undefined): GateState {
+  return {
+    dpu: dpu === undefined ? 'none' : dpu.ready ? 'ready' : 'not-ready',
+    reason: dpu?.reason ?? '',
+    status: config.gateStatus === 'on',
+    scope: config.gateScope,
+    exempt: config.gateExempt,
+    at: Math.floor(machineSeconds() * 1000),
+    staleAfter: Math.floor(config.gateStaleAfter * 1000),
+    whenStale: config.gateWhenStale,
+  };
+}
+
+/** Takes the gate away once, and then has nothing to do. */
+function removal({ config, log }: AgentParts): Duty {
+  return {
+    name: 'gate-removal',
+    async run(signal) {
+      const removed = config.cniConfDir === undefined ? [] : uninstall(placesOf(config, config.cniConfDir));
+      log.info({ removed }, 'took the gate away, its plugin included');
+      await untilAborted(signal);
+    },
+  };
+}
+
+function placesOf(
+  { cniBinDir: binDir, gateInterposeDir: dir, gateInterpose: plugins }: NodeAgentConfig,
+  confDir: string,
+) {
+  return { binDir, confDir, interpose: { dir, plugins } };
+}
+
+function installer({ config, log, metrics }: AgentParts, confDir: string) {
+  return createInstaller({
+    ...placesOf(config, confDir),
+    shim: config.gateShim,
+    atEnd: config.gateAtEnd,
+    conflist: { form: config.gateForm },
+    settings: {
+      socket: config.gateSocket,
+      stateFile: config.gateState,
+      whenAbsent: config.gateWhenAbsent,
+    },
+    log,
+    metrics,
+  });
+}

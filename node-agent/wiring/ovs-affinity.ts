@@ -1,0 +1,58 @@
+import { readFileSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { CpuSet } from '../../model/cpu-set.ts';
+import { createAffinity } from '../../native/affinity.ts';
+import { monotonicSeconds } from '../../runtime/time.ts';
+import { CHECKPOINT_FILE } from '../assignments/checkpoint.ts';
+import { createAffinityEvents } from '../ovs-affinity/affinity-events.ts';
+import { createMasksFile } from '../ovs-affinity/masks-file.ts';
+import { createOvsAffinity, type OvsAffinity } from '../ovs-affinity/ovs-affinity.ts';
+import { createCgroupTree } from '../processes/cgroup-tree.ts';
+import { bootId } from '../processes/machine.ts';
+import { procThreads } from '../processes/threads.ts';
+import type { AgentParts, HostParts } from './parts.ts';
+
+/** CPUs of the machine that this process runs on, whatever host it is told to describe: the kernel knows no others. */
+const MACHINE_ONLINE = '/sys/devices/system/cpu/online';
+
+/** Puts the duty together for a host with an Open vSwitch of its own. */
+export function createOvsDuty(
+  { config, events, metrics, log }: AgentParts,
+  { facts, assignments, networks, kubeletConfig }: Omit<HostParts, 'ovs' | 'vms'>,
+): OvsAffinity {
+  const { ovsRundir: rundir, kubeletDir, nodeName } = config;
+  const checkpoint = join(kubeletDir, CHECKPOINT_FILE);
+  const ovs = createOvsAffinity({
+    affinity: createAffinity(),
+    threads: procThreads,
+    machine: () => CpuSet.parse(readFileSync(MACHINE_ONLINE, 'utf8')),
+    now: () => performance.now(),
+    rundir,
+    // Named after the run directory, as there may be an agent for each of several on one machine.
+    masksFile: createMasksFile(join(config.stateDir, `ovs-masks${rundir.replaceAll('/', '-')}.json`), bootId()),
+    enablerFile: config.ovsEnabler,
+    growthDelay: config.ovsGrowthDelay,
+    checkInterval: config.ovsCheckInterval,
+    masksAtEnd: config.ovsMasksAtEnd,
+    containers: createCgroupTree(config.cgroupRoot).containers,
+    isolated: () => (config.ovsIsolated === 'leave' ? facts.known()?.isolated : undefined) ?? CpuSet.EMPTY,
+    pmdMask: () => networks.view().pmdCpus,
+    onPmdMask: networks.subscribe,
+    assignments,
+    assignedAt: () => statSync(checkpoint, { throwIfNoEntry: false })?.mtimeMs,
+    events: createAffinityEvents({ recorder: events, nodeName, now: monotonicSeconds }),
+    log,
+    metrics,
+  });
+  /** Nothing hangs on it: what is reserved is what the kubelet does not call allocatable, whatever is configured. */
+  const checkConfig = async () => {
+    const { config: found, problems } = await kubeletConfig();
+    if (found === undefined) log.warn({ problems }, 'Failed to get reservedSystemCPUs from kubelet config file');
+  };
+  return {
+    ...ovs,
+    async run(signal) {
+      await Promise.all([ovs.run(signal), checkConfig()]);
+    },
+  };
+}

@@ -1,0 +1,46 @@
+import { join } from 'node:path';
+import { createAffinity } from '../../native/affinity.ts';
+import { createCgroupTree } from '../processes/cgroup-tree.ts';
+import { bootId } from '../processes/machine.ts';
+import { startOf } from '../processes/proc.ts';
+import { procThreads } from '../processes/threads.ts';
+import { procProcesses } from '../vm-pinning/guest.ts';
+import { watchLaunchers } from '../vm-pinning/launchers.ts';
+import { createPinsFile } from '../vm-pinning/pins-file.ts';
+import { createVmPinning, type VmPinning } from '../vm-pinning/vm-pinning.ts';
+import type { AgentParts, HostParts } from './parts.ts';
+
+/** Puts the duty together for a host with a kubelet. */
+export function createVmPinningDuty(
+  { client, config, events, metrics, log }: AgentParts,
+  { facts, assignments }: Pick<HostParts, 'facts' | 'assignments'>,
+): VmPinning {
+  const { nodeName } = config;
+  // Named after the node, as there may be an agent for each of several on one machine.
+  const file = join(config.stateDir, `vm-pins-${nodeName}.json`);
+  const vms = createVmPinning({
+    affinity: createAffinity(),
+    threads: procThreads,
+    processes: procProcesses,
+    tree: createCgroupTree(config.cgroupRoot),
+    record: createPinsFile(file, { bootId: bootId(), startOf, log }),
+    now: () => performance.now(),
+    watch: (onChange) => watchLaunchers({ client, nodeName, onChange, log }),
+    assignments,
+    host: () => facts.known()?.host,
+    checkInterval: config.vmCheckInterval,
+    pinsAtEnd: config.vmPinsAtEnd,
+    events,
+    nodeName,
+    log,
+    metrics,
+  });
+  return {
+    ...vms,
+    async run(signal) {
+      // A mask is checked against the CPUs of the host, which are nobody's guess.
+      await facts.read();
+      await vms.run(signal);
+    },
+  };
+}

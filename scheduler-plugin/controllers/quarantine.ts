@@ -1,0 +1,32 @@
+import type { EventRecorder } from '../../kube/events.ts';
+import type { ReportFault } from '../../model/report/check.ts';
+import type { ExtenderMetrics } from '../telemetry/metrics.ts';
+
+export interface QuarantineOptions {
+  /** Reports that are quarantined now, by node. */
+  readonly faults: ReadonlyMap<string, ReportFault>;
+  readonly events: Pick<EventRecorder, 'record'>;
+  readonly active: () => boolean;
+  readonly metrics: Pick<ExtenderMetrics, 'quarantinedReports'>;
+}
+
+/** Says on the Node that its report is quarantined, and counts such reports. */
+export function createQuarantine({ faults, events, active, metrics }: QuarantineOptions) {
+  const announce = (node: string, { message }: ReportFault): void => {
+    if (!active()) return;
+    events.record(
+      { apiVersion: 'v1', kind: 'Node', name: node, uid: node },
+      { type: 'Warning', reason: 'ReportQuarantined', message: `${message}; Plumbline ignores this node's report` },
+    );
+  };
+  return {
+    changed(node: string, fault: ReportFault | undefined): void {
+      metrics.quarantinedReports.set(faults.size);
+      if (fault !== undefined) announce(node, fault);
+    },
+    /** This replica has become the active one. */
+    lookAtAll(): void {
+      for (const [node, fault] of faults) announce(node, fault);
+    },
+  };
+}

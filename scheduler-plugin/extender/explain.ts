@@ -1,0 +1,95 @@
+import * as z from 'zod';
+import type { KubeClient } from '../../kube/client.ts';
+import { isNotFound } from '../../kube/errors.ts';
+import { type Pod, pod as podSchema } from '../../kube/resources.ts';
+import type { Decisions } from '../filter/decisions.ts';
+import { ArgsError } from '../wire/args-error.ts';
+import { firstIssues, parseJson } from '../wire/wire.ts';
+import type { Extender, NodeExplanation } from './extender.ts';
+
+export interface Explainer {
+  /**
+   * Of a pod in the cluster, by namespace/name; without one, the last decisions.
+   * @throws ArgsError, NotNow, KubeError
+   */
+  ofPod(name: string | null): Promise<object>;
+  /** Of a pod, or of a whole filter call, as JSON; the pod need not exist. @throws ArgsError, NotNow */
+  ofBody(body: Buffer): object;
+}
+
+export interface ExplainerOptions {
+  readonly extender: Extender;
+  readonly decisions: Decisions;
+  readonly client: Pick<KubeClient, 'get'>;
+  readonly isActive: () => boolean;
+}
+
+/** A pod as a body: the object alone, or in the form of a filter call. */
+const posted = z.union([z.object({ Pod: podSchema, NodeNames: z.array(z.string()).nullish() }), podSchema]);
+
+/**
+ * Says of each node what would become of a pod there, in full. `GET /explain?pod=namespace/name` reads the pod from the
+ * API server, `POST /explain` takes one that need not exist; `GET /explain` lists the last decisions. Nothing is
+ * promised by it, and a standby answers too, from what it has seen itself.
+ */
+export function createExplainer({ extender, decisions, client, isActive }: ExplainerOptions): Explainer {
+  const explanation = (pod: Pod, nodes?: readonly string[]) => {
+    const uid = pod.metadata.uid ?? '';
+    const claim = extender.state.ledger.claimOf(uid);
+    return {
+      active: isActive(),
+      pod: { namespace: pod.metadata.namespace ?? '', name: pod.metadata.name ?? '', uid },
+      claim: claim && {
+        kind: claim.kind,
+        nodes: Object.fromEntries([...claim.places].map(([node, place]) => [node, place?.cpus?.toString() ?? ''])),
+      },
+      nodes: extender.explain(pod, nodes).map(writtenOut),
+    };
+  };
+
+  return {
+    async ofPod(name) {
+      if (name === null) return { active: isActive(), decisions: decisions.list() };
+      const pod = await readPod(client, name);
+      return { ...explanation(pod), decisions: decisions.list(`${pod.metadata.namespace}/${pod.metadata.name}`) };
+    },
+    ofBody(body) {
+      const { pod, nodes } = podOfBody(body);
+      return explanation(pod, nodes);
+    },
+  };
+}
+
+function podOfBody(body: Buffer): { pod: Pod; nodes: readonly string[] | undefined } {
+  if (body.length === 0) throw new ArgsError('the body is empty: expected a Pod');
+  const result = posted.safeParse(parseJson(body));
+  if (!result.success) throw new ArgsError(`the body is no Pod: ${firstIssues(result.error)}`);
+  const { data } = result;
+  return 'Pod' in data ? { pod: data.Pod, nodes: data.NodeNames ?? undefined } : { pod: data, nodes: undefined };
+}
+
+const LABEL = /^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$/;
+
+/** @throws ArgsError if the name is none or there is no such pod; KubeError */
+export async function readPod(client: Pick<KubeClient, 'get'>, name: string): Promise<Pod> {
+  const [namespace = '', pod = '', ...more] = name.split('/');
+  if (!LABEL.test(namespace) || !LABEL.test(pod) || more.length > 0) {
+    throw new ArgsError(`pod=${name}: expected namespace/name`);
+  }
+  try {
+    return podSchema.parse(await client.get(`/api/v1/namespaces/${namespace}/pods/${pod}`));
+  } catch (error) {
+    if (isNotFound(error)) throw new ArgsError(`there is no pod ${namespace}/${pod}`);
+    throw error;
+  }
+}
+
+function writtenOut({ node, verdict, held }: NodeExplanation) {
+  const inFlight = held.map(({ uid, kind, cpus }) => ({ uid, kind, cpus: cpus?.toString() ?? '' }));
+  if (!verdict.fits) {
+    const { kind, text, detail: reason, missing } = verdict;
+    return { node, fits: false, kind, text, reason, missing, inFlight };
+  }
+  const { score, cpus, cells, warnings } = verdict;
+  return { node, fits: true, score, cpus: cpus?.toString() ?? '', numaNodes: cells, warnings, inFlight };
+}

@@ -1,0 +1,214 @@
+import type { Pod } from '../../kube/resources.ts';
+import type { Place } from '../../model/claims/claim.ts';
+import { answersFor } from '../../model/claims/crowd.ts';
+import { promiseSeconds } from '../../model/claims/promise-time.ts';
+import type { CpuSet } from '../../model/cpu-set.ts';
+import { LOWEST, type NodeVerdict, type UnpredictablePolicy } from '../../model/placement/verdict.ts';
+import type { ClusterState } from '../cluster/cluster-state.ts';
+import type { DpuHealth } from '../cluster/dpu-health.ts';
+import { NodeFlag } from '../cluster/fleet.ts';
+import type { NeedsReader, PodNeeds } from '../cluster/pod-needs.ts';
+import { ownerOf } from '../cluster/pod-view.ts';
+import type { Recheck } from '../controllers/recheck.ts';
+import type { Decisions } from '../filter/decisions.ts';
+import { dpuRefusal } from '../filter/dpu-text.ts';
+import { Filter, type FilterOutcome } from '../filter/filter.ts';
+import { createPredictions } from '../filter/prediction-cache.ts';
+import type { ExtenderMetrics } from '../telemetry/metrics.ts';
+import { softTopologyKeys, waitsToBind } from '../wire/asked-pod.ts';
+import { UNKNOWN } from '../wire/name-index.ts';
+import { nameAt } from '../wire/scanned-names.ts';
+import type { ExtenderArgs } from '../wire/wire.ts';
+import type { HostPriority } from './reply.ts';
+
+/** No verdict can be given now: the caches have not seen the whole cluster yet, or another replica is the active one. */
+export class NotNow extends Error {}
+
+export interface Extender {
+  readonly state: ClusterState;
+  /** @param crowd other calls that wait for an answer. @throws NotNow, ParseError */
+  filter(args: ExtenderArgs, crowd: number): FilterOutcome;
+  /**
+   * Called for the nodes that passed. Empty where none is better than another, as for a pod without CPUs of its own: the
+   * scheduler takes a node without a score for 0. @throws NotNow, ParseError
+   */
+  prioritize(args: ExtenderArgs): readonly HostPriority[];
+  /** The verdict on each of some nodes, or of all, without any promise. @throws NotNow, ParseError */
+  explain(pod: Pod, nodes?: readonly string[]): readonly NodeExplanation[];
+  needsOf(pod: Pod): PodNeeds;
+  /** Whether a node would take a pod with these needs now. */
+  wouldFit(needs: PodNeeds, node: string): boolean;
+  /** @throws NotNow */
+  assertActive(): void;
+  /** From now on every call is answered with an Error. */
+  stopPromising(): void;
+}
+
+export interface NodeExplanation {
+  readonly node: string;
+  readonly verdict: NodeVerdict;
+  /** Pods in flight there, oldest first. */
+  readonly held: readonly { readonly uid: string; readonly kind: string; readonly cpus: CpuSet | undefined }[];
+}
+
+export interface ExtenderOptions {
+  readonly state: ClusterState;
+  readonly dpuHealth: Pick<DpuHealth, 'verdict'>;
+  readonly recheck: Pick<Recheck, 'waits' | 'settled' | 'neverOffered'>;
+  readonly reader: NeedsReader;
+  readonly decisions: Decisions;
+  readonly unpredictable: UnpredictablePolicy;
+  readonly metrics: ExtenderMetrics;
+  /** Why no verdict can be given, or undefined. */
+  readonly notSynced: () => string | undefined;
+  /** Whether this replica may give verdicts. */
+  readonly mayAnswer: () => boolean;
+  /** Monotonic seconds. */
+  readonly now: () => number;
+  /** Most nodes answered for a pod with exclusive CPUs. */
+  readonly answers: number;
+  /** Most seconds that a node stays promised to a pod that is not bound. */
+  readonly claimTimeout: number;
+}
+
+/** When a verdict may be given. */
+function gateOf(notSynced: () => string | undefined, mayAnswer: () => boolean) {
+  let stopping = false;
+  const assertSynced = () => {
+    const missing = notSynced();
+    if (missing !== undefined) throw new NotNow(missing);
+  };
+  return {
+    assertSynced,
+    assertActive() {
+      assertSynced();
+      if (stopping) throw new NotNow('this replica is stopping; another takes over');
+      if (!mayAnswer()) throw new NotNow('another replica is the active one, or this one’s lease has run out');
+    },
+    stopPromising() {
+      stopping = true;
+    },
+  };
+}
+
+/** Answers the scheduler's calls from the state of the cluster, and enters what it promises into the ledger. */
+export function createExtender(options: ExtenderOptions): Extender {
+  const { state, dpuHealth, recheck, reader, decisions, unpredictable, metrics, notSynced, mayAnswer, now } = options;
+  const { fleet, ledger, hostRefusals, breaker, owners } = state;
+
+  const heldNeeds = (id: number, needs: PodNeeds): PodNeeds[] =>
+    ledger.heldOn(fleet.names.nameOf(id) ?? '', needs.request.uid).map(({ pod }) => pod);
+  const filter = new Filter(
+    fleet,
+    {
+      judge: createPredictions(fleet, unpredictable, heldNeeds, (id) => state.lostPlaces.goneFrom(id)),
+      heldNeeds,
+      dpuRefusal: (id) => dpuRefusal(dpuHealth.verdict(fleet.names.nameOf(id) ?? '')),
+      anyRefusedOnHost: () => hostRefusals.any,
+      refusedOnHost: (id, needs) => hostRefusals.has(fleet.names.nameOf(id) ?? '', needs.key),
+    },
+    unpredictable,
+  );
+
+  const { assertSynced, assertActive, stopPromising } = gateOf(notSynced, mayAnswer);
+
+  /** Why an owner's pods are held back. Without the seconds: the scheduler counts by text. */
+  const heldBack = (pod: Pod): string | undefined => {
+    const controller = ownerOf(pod);
+    if (controller === undefined) return undefined;
+    const { key, owner } = owners.makerOf(pod.metadata.namespace ?? '', controller);
+    if (breaker.heldFor(key, now()) === 0) return undefined;
+    return `held back: kubelets have refused the last pods of ${owner.kind} ${owner.name}`;
+  };
+
+  const remember = (pod: Pod, needs: PodNeeds, outcome: FilterOutcome): void => {
+    const { uid } = needs.request;
+    decisions.add(`${pod.metadata.namespace ?? ''}/${pod.metadata.name ?? ''}`, uid, outcome);
+    for (const { kind, nodes } of outcome.texts.list) metrics.refusals.inc({ reason: kind }, nodes);
+    if (outcome.answered.length > 0) {
+      recheck.settled(uid);
+      return;
+    }
+    recheck.waits(uid, needs);
+    const missed = heldBack(pod) === undefined ? filter.missed(needs) : undefined;
+    if (missed !== undefined) recheck.neverOffered(uid, needs, missed, roundsOver(fleet.size, outcome.names.count));
+  };
+
+  return {
+    state,
+    assertActive,
+    stopPromising,
+    needsOf: (pod) => reader.read(pod),
+    wouldFit: (needs, node) => {
+      const id = fleet.names.find(node);
+      return id !== UNKNOWN && fleet.has(id, NodeFlag.node) && filter.verdict(needs, id, undefined).fits;
+    },
+
+    filter({ pod, names }, crowd) {
+      assertActive();
+      const needs = reader.read(pod);
+      const { uid } = needs.request;
+      ledger.expire(now());
+      if (needs.exclusive && ledger.unbound >= MOST_PROMISES)
+        throw new NotNow('too many pods are in flight; try again');
+      ledger.withdraw(uid);
+      const others = crowd + ledger.unbound;
+      const outcome = filter.decide({
+        needs,
+        names,
+        softKeys: softTopologyKeys(pod),
+        heldBack: heldBack(pod),
+        answersFor: (candidates) => answersFor(options.answers, candidates, others),
+      });
+      if (needs.exclusive) {
+        const places = new Map<string, Place>();
+        for (const answer of outcome.answered) {
+          if (!fleet.sharesOn(fleet.names.find(answer.node), needs)) places.set(answer.node, answer);
+        }
+        const expires = now() + promiseSeconds(waitsToBind(pod), options.claimTimeout);
+        ledger.promise({ uid, pod: needs, places, version: pod.metadata.resourceVersion ?? '', expires });
+      }
+      remember(pod, needs, outcome);
+      return outcome;
+    },
+
+    prioritize({ pod, names }) {
+      assertActive();
+      const needs = reader.read(pod);
+      if (!needs.exclusive) return [];
+      const claim = ledger.claimOf(needs.request.uid);
+      return Array.from({ length: names.count }, (_, k) => {
+        const node = fleet.names.nameOf(names.ids[k]!) ?? nameAt(names, k);
+        const known = claim?.places.get(node);
+        if (known !== undefined) return { node, score: known.score };
+        const verdict = filter.verdict(needs, names.ids[k]!, undefined);
+        return { node, score: verdict.fits ? verdict.score : LOWEST };
+      });
+    },
+
+    explain(pod, nodes) {
+      assertSynced();
+      const needs = reader.read(pod);
+      const ids =
+        nodes?.map((node) => ({ node, id: fleet.names.find(node) })) ??
+        [...fleet.ids()].map((id) => ({ node: fleet.names.nameOf(id) ?? '', id }));
+      return ids.map(({ node, id }) => ({
+        node,
+        verdict: filter.verdict(needs, id, heldBack(pod)),
+        held: ledger.heldOn(node, needs.request.uid).map(({ uid, kind, places }) => ({
+          uid,
+          kind,
+          cpus: places.get(node)?.cpus,
+        })),
+      }));
+    },
+  };
+}
+
+/** Pods that may be promised room at a time: more than a scheduler has in flight. */
+const MOST_PROMISES = 10_000;
+
+/** Tries in which a scheduler that offers so many nodes at a time comes to each. */
+function roundsOver(nodes: number, offered: number): number {
+  return Math.ceil(nodes / Math.max(1, offered));
+}

@@ -1,0 +1,47 @@
+import type { RequestListener } from 'node:http';
+import { createHttpServer } from '../../runtime/http-server.ts';
+import type { Logger } from '../../runtime/log.ts';
+import { type ConsoleAddress, isOwnHost } from '../web-console/address.ts';
+import type { ExtenderApp } from './app.ts';
+
+export interface ExplainServerOptions {
+  /** Of loopback. */
+  readonly address: ConsoleAddress;
+  readonly app: ExtenderApp;
+  readonly log: Logger;
+}
+
+/** Connections at a time: people ask here. */
+const CONNECTIONS = 16;
+
+/**
+ * /explain, and nothing else, in plain HTTP for the pod itself. Who may ask is decided by the API server, which forwards the
+ * port to those who may create `pods/portforward`.
+ */
+export function createExplainServer({ address, app, log }: ExplainServerOptions) {
+  const handler: RequestListener = (request, response) => {
+    if (request.url?.split('?', 1)[0] !== '/explain') refuse(response, 404, 'expected GET or POST /explain');
+    // A browser sends pages of other sites here under their own names (DNS rebinding).
+    else if (!isOwnHost(request.headers.host, address.host)) refuse(response, 421, 'use http://localhost');
+    else app.handler(request, response);
+  };
+  const server = createHttpServer({ handler, ...address, connections: CONNECTIONS, log });
+  return {
+    /** Never rejects: the extender decides without it. */
+    async start(): Promise<void> {
+      try {
+        await server.start();
+        log.info({ host: address.host, explainPort: server.port }, 'serving explanations');
+      } catch (err) {
+        log.warn({ err, ...address }, 'explanations are not served here (--explain-address)');
+      }
+    },
+    stop: () => server.stop(0),
+  };
+}
+
+function refuse(response: Parameters<RequestListener>[1], status: number, message: string): void {
+  const text = `${message}\n`;
+  response.writeHead(status, { 'content-type': 'text/plain; charset=utf-8', 'content-length': text.length });
+  response.end(text);
+}

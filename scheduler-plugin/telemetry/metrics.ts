@@ -1,0 +1,108 @@
+import { Counter, Gauge, Histogram, type Registry } from '../../runtime/metrics.ts';
+
+export interface ExtenderMetrics {
+  readonly calls: Counter<'verb' | 'outcome'>;
+  readonly seconds: Histogram<'verb'>;
+  readonly refusals: Counter<'reason'>;
+  readonly claims: Gauge<'kind'>;
+  readonly claimEnds: Counter<'end'>;
+  readonly active: Gauge;
+  readonly rechecks: Counter;
+  readonly waiting: Gauge;
+  readonly evictions: Counter<'outcome'>;
+  readonly quarantinedReports: Gauge;
+  readonly maskedVms: Gauge;
+  readonly maskedVmsWithoutNode: Gauge;
+  readonly pausedStarts: Gauge;
+  readonly resumed: Counter;
+}
+
+export function createExtenderMetrics(registry: Registry): ExtenderMetrics {
+  const registers = [registry];
+  return {
+    calls: new Counter({
+      name: 'plumbline_extender_calls_total',
+      help: 'Calls by verb and outcome (ok, error, malformed)',
+      labelNames: ['verb', 'outcome'],
+      registers,
+    }),
+    seconds: new Histogram({
+      name: 'plumbline_extender_call_seconds',
+      help: 'Seconds from the request body to the answer',
+      labelNames: ['verb'],
+      buckets: [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05, 0.25, 1],
+      registers,
+    }),
+    refusals: new Counter({
+      name: 'plumbline_extender_refused_nodes_total',
+      help: 'Nodes refused, by reason',
+      labelNames: ['reason'],
+      registers,
+    }),
+    claims: new Gauge({
+      name: 'plumbline_extender_claims',
+      help: 'Pods that hold room which no report shows yet: unbound ones, and all',
+      labelNames: ['kind'],
+      registers,
+    }),
+    claimEnds: new Counter({
+      name: 'plumbline_extender_claims_ended_total',
+      help: 'Claims ended, by what ended them',
+      labelNames: ['end'],
+      registers,
+    }),
+    active: new Gauge({
+      name: 'plumbline_extender_active',
+      help: '1 while this replica is the one that decides',
+      registers,
+    }),
+    rechecks: new Counter({
+      name: 'plumbline_extender_rechecks_total',
+      help: 'Nodes touched so that the scheduler looks at waiting pods again',
+      registers,
+    }),
+    waiting: new Gauge({
+      name: 'plumbline_extender_waiting_pods',
+      help: 'Pods that the scheduler asked about, that were refused everywhere, and wait',
+      registers,
+    }),
+    evictions: new Counter({
+      name: 'plumbline_extender_evictions_total',
+      help: 'Attempts to remove a pod that cannot start on its node, by outcome (evicted, deleted, gone, changed, refused, failed)',
+      labelNames: ['outcome'],
+      registers,
+    }),
+    quarantinedReports: new Gauge({
+      name: 'plumbline_extender_quarantined_reports',
+      help: 'Node reports that are ignored because they contradict themselves or their Node',
+      registers,
+    }),
+    ...createMaskMetrics(registers),
+  };
+}
+
+/** What is told of CPU masks; by the active replica only. */
+function createMaskMetrics(registers: Registry[]) {
+  return {
+    maskedVms: new Gauge({
+      name: 'plumbline_extender_masked_vms',
+      help: 'VMs with a CPU mask, as the active replica counts them',
+      registers,
+    }),
+    maskedVmsWithoutNode: new Gauge({
+      name: 'plumbline_extender_masked_vms_without_node',
+      help: 'VMs whose CPU mask no node could keep, as the active replica counts them; plumbline verify lists them',
+      registers,
+    }),
+    pausedStarts: new Gauge({
+      name: 'plumbline_extender_paused_starts',
+      help: 'VMs that start paused and wait to be pinned, as the active replica counts them',
+      registers,
+    }),
+    resumed: new Counter({
+      name: 'plumbline_extender_resumed_vms_total',
+      help: 'VMs that this replica has resumed once they were pinned',
+      registers,
+    }),
+  };
+}

@@ -1,0 +1,164 @@
+import * as z from 'zod';
+import { DEFAULT_PROMISE } from '../../model/claims/promise-time.ts';
+import { DPU_EXEMPT_NAMESPACES, NAMESPACE } from '../../model/names.ts';
+import { type ConfigDefinition, parseConfig } from '../../runtime/config.ts';
+import { LOG_LEVELS } from '../../runtime/log.ts';
+import { isLoopback, parseConsoleAddress } from '../web-console/address.ts';
+
+/** Where the extender listens by default, by mode. */
+export const SIDECAR = { host: '127.0.0.1', port: 8082 } as const;
+export const SERVICE = { host: '0.0.0.0', port: 9443 } as const;
+
+const LOOPBACK = /^(?:127(?:\.\d{1,3}){3}|::1|localhost)$/;
+/** As of the agent's --gate-exempt. */
+const EXEMPT = /^$|^[a-z0-9][-a-z0-9]{0,62}\*?(?:,[a-z0-9][-a-z0-9]{0,62}\*?){0,127}$/;
+const LEASE = /^[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?\/[a-z0-9](?:[-.a-z0-9]{0,251}[a-z0-9])?$/;
+
+function isLoopbackAddress(text: string): boolean {
+  const address = parseConsoleAddress(text);
+  return address !== undefined && isLoopback(address.host);
+}
+
+const schema = z.object({
+  mode: z.enum(['sidecar', 'service']).default('sidecar'),
+  schedulerLease: z.string().regex(LEASE, 'expected <namespace>/<name>').default(`${NAMESPACE}/plumbline-scheduler`),
+  host: z.string().optional(),
+  port: z.coerce.number().int().min(0).max(65_535).optional(),
+  probeHost: z.string().default('0.0.0.0'),
+  probePort: z.coerce.number().int().min(0).max(65_535).default(8081),
+  consoleAddress: z
+    .string()
+    .refine((text) => text === 'off' || parseConsoleAddress(text) !== undefined, 'expected <host>:<port>, or off')
+    .default('127.0.0.1:8083'),
+  certFile: z.string().default('/etc/plumbline/tls/tls.crt'),
+  keyFile: z.string().default('/etc/plumbline/tls/tls.key'),
+  clientCaFile: z.string().default('/etc/plumbline/tls/ca.crt'),
+  clientNames: z.string().default('plumbline-scheduler-client'),
+  explainAddress: z
+    .string()
+    .refine((text) => text === 'off' || isLoopbackAddress(text), 'expected a loopback address, <host>:<port>, or off')
+    .default(`${SIDECAR.host}:${SIDECAR.port}`),
+  kubeconfig: z.string().optional(),
+  unpredictable: z.enum(['refuse', 'count-check']).default('count-check'),
+  dpuUnknown: z.enum(['ready', 'not-ready']).default('ready'),
+  dpuScope: z.enum(['all', 'attached']).default('all'),
+  dpuExempt: z
+    .string()
+    .regex(EXEMPT, 'expected namespaces, separated by commas; one that ends with * stands for all that begin so')
+    .default(DPU_EXEMPT_NAMESPACES.join())
+    .transform((text): readonly string[] => text.split(',').filter((one) => one !== '')),
+  dpuLease: z.enum(['own', 'observe']).default('own'),
+  dpuLeaseNamespace: z.string().default('ovn-kubernetes'),
+  answers: z.coerce.number().int().min(1).max(1000).default(16),
+  claimTimeout: z.coerce.number().min(1).max(3600).default(DEFAULT_PROMISE),
+  eviction: z.enum(['evict', 'hold']).default('evict'),
+  namespace: z.string().default(NAMESPACE),
+  podIp: z.string().optional(),
+  podName: z.string().optional(),
+  nodeName: z.string().optional(),
+  logLevel: z.enum(LOG_LEVELS).default('info'),
+});
+
+export type SchedulerPluginConfig = Readonly<z.infer<typeof schema>>;
+
+const definition: ConfigDefinition<typeof schema> = {
+  name: 'plumbline-scheduler-plugin',
+  description: 'kube-scheduler extender: sends pods only to nodes whose kubelet will take them, beside their networks.',
+  schema,
+  flags: {
+    mode: {
+      flag: '--mode <mode>',
+      help: 'sidecar: in the pod of a kube-scheduler, which calls it over loopback and whose Lease says whether it is active; service: behind a Service with TLS, for schedulers elsewhere',
+    },
+    schedulerLease: {
+      flag: '--scheduler-lease <namespace/name>',
+      help: 'sidecar: the Lease by which the kube-schedulers elect one',
+    },
+    host: {
+      flag: '--host <address>',
+      help: `address to serve the extender on; default: ${SIDECAR.host} (sidecar), ${SERVICE.host} (service)`,
+      env: 'PLUMBLINE_HOST',
+    },
+    port: {
+      flag: '--port <number>',
+      help: `port to serve the extender on; default: ${SIDECAR.port} (sidecar, HTTP), ${SERVICE.port} (service, HTTPS)`,
+      env: 'PLUMBLINE_PORT',
+    },
+    probeHost: { flag: '--probe-host <address>', help: 'address of /healthz, /readyz and /metrics' },
+    probePort: { flag: '--probe-port <number>', help: 'port of /healthz, /readyz and /metrics (HTTP)' },
+    consoleAddress: {
+      flag: '--console-address <host:port>',
+      help: 'where the read-only web page is served, without any login; off: nowhere (default: 127.0.0.1:8083)',
+    },
+    certFile: { flag: '--cert-file <path>', help: 'service: serving certificate, PEM; followed as it is renewed' },
+    keyFile: { flag: '--key-file <path>', help: 'its private key, PEM' },
+    clientCaFile: {
+      flag: '--client-ca-file <path>',
+      help: 'service: CA that callers must present a certificate of; "" serves every caller',
+    },
+    clientNames: {
+      flag: '--client-names <names>',
+      help: 'with --client-ca-file: common or alternative names of which callers must have one, separated by commas; "" takes any (default: plumbline-scheduler-client)',
+    },
+    explainAddress: {
+      flag: '--explain-address <host:port>',
+      help: 'service: where /explain is served in plain HTTP to this pod alone, for kubectl port-forward; off: nowhere (default: 127.0.0.1:8082)',
+    },
+    kubeconfig: { flag: '--kubeconfig <path>', help: 'kubeconfig; default: the pod’s service account' },
+    unpredictable: {
+      flag: '--unpredictable <policy>',
+      help: 'nodes whose kubelet cannot be predicted, or that do not report: refuse, or count-check with the lowest score. A VM with a CPU mask needs a node that reports',
+    },
+    dpuUnknown: {
+      flag: '--dpu-unknown <policy>',
+      help: 'what a DPU counts as while the API server cannot be asked: ready or not-ready',
+    },
+    dpuLease: {
+      flag: '--dpu-lease <policy>',
+      help: 'as the agents have it; observe: OVN-Kubernetes writes the leases, and one renewal alone proves nothing',
+    },
+    dpuExempt: {
+      flag: '--dpu-exempt <namespaces>',
+      help: 'whose pods may go to a node whose DPU is dead, as the agent’s --gate-exempt; `openshift-*` is all that begin so',
+    },
+    dpuScope: {
+      flag: '--dpu-scope <scope>',
+      help: 'pods that need the DPU of their node: all on the pod network, or attached: those that ask for a device',
+    },
+    answers: {
+      flag: '--answers <number>',
+      help: 'most nodes answered for a pod with CPUs of its own; fewer while others are in flight',
+    },
+    claimTimeout: {
+      flag: '--claim-timeout <seconds>',
+      help: 'most seconds that a node stays promised to a pod that is not bound; 60 for a pod without volumes (default: 660)',
+    },
+    eviction: {
+      flag: '--eviction <policy>',
+      help: 'pods that cannot start on the node they are bound to: evict, or hold (an Event only)',
+    },
+    namespace: { flag: '--namespace <name>', help: 'where the lease and the service of the active replica are' },
+    podIp: {
+      flag: '--pod-ip <address>',
+      help: 'address to publish as the service’s only endpoint while active; default: nothing is published',
+      env: 'PLUMBLINE_POD_IP',
+    },
+    podName: {
+      flag: '--pod-name <name>',
+      help: 'name of this pod; sidecar: host name that its kube-scheduler has in the Lease; default: the host name',
+      env: 'PLUMBLINE_POD_NAME',
+    },
+    nodeName: { flag: '--node-name <name>', help: 'node, for the published endpoint', env: 'PLUMBLINE_NODE_NAME' },
+    dpuLeaseNamespace: { flag: '--dpu-lease-namespace <name>', help: 'namespace of the leases that DPUs renew' },
+    logLevel: { flag: '--log-level <level>', help: LOG_LEVELS.join(', '), env: 'PLUMBLINE_LOG_LEVEL' },
+  },
+  check: ({ mode, host }) =>
+    mode === 'sidecar' && host !== undefined && !LOOPBACK.test(host)
+      ? `--host ${host}: a sidecar serves without TLS and only on a loopback address; give 127.0.0.1, or --mode service`
+      : undefined,
+};
+
+/** @throws ConfigError, HelpPrinted */
+export function parseSchedulerPluginConfig(argv: readonly string[]): SchedulerPluginConfig {
+  return parseConfig(definition, argv);
+}

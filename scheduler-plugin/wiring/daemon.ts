@@ -1,0 +1,202 @@
+import { randomBytes } from 'node:crypto';
+import { realpathSync } from 'node:fs';
+import { hostname } from 'node:os';
+import { dirname, join } from 'node:path';
+import { createKubeClient, type KubeClient } from '../../kube/client.ts';
+import { createEventRecorder } from '../../kube/events.ts';
+import { parseNames } from '../../runtime/client-names.ts';
+import type { Daemon } from '../../runtime/daemon.ts';
+import { createHttpServer } from '../../runtime/http-server.ts';
+import type { Logger } from '../../runtime/log.ts';
+import { createRegistry } from '../../runtime/metrics.ts';
+import { createRequestBodies } from '../../runtime/request-bodies.ts';
+import { registerServerMetrics } from '../../runtime/server-metrics.ts';
+import { createServingDaemon } from '../../runtime/serving-daemon.ts';
+import { monotonicSeconds, sleep } from '../../runtime/time.ts';
+import { VERSION } from '../../runtime/version.ts';
+import { createGuard } from '../access/guard.ts';
+import { createTokenAccess } from '../access/token-access.ts';
+import { createExplainer } from '../extender/explain.ts';
+import { createDecisions, type Decisions } from '../filter/decisions.ts';
+import { createExtenderApp, type ExtenderApp, LARGEST_BODY } from '../http/app.ts';
+import { createExplainServer } from '../http/explain-server.ts';
+import { createElectedReplica } from '../replica/elected.ts';
+import type { Replica } from '../replica/replica.ts';
+import { createSchedulerLeaseReplica } from '../replica/scheduler-lease.ts';
+import { createExtenderMetrics, type ExtenderMetrics } from '../telemetry/metrics.ts';
+import { parseConsoleAddress } from '../web-console/address.ts';
+import { createFeed } from '../web-console/feed.ts';
+import { type Console, createConsole } from '../web-console/server.ts';
+import { type SchedulerPluginConfig, SERVICE, SIDECAR } from './config.ts';
+import { createDecider, type Decider } from './decider.ts';
+
+const COMPONENT = 'plumbline-scheduler-plugin';
+/** Connections at a time: schedulers have a few. */
+const CONNECTIONS = 64;
+/** Seconds that a replica on its way out waits for the pods it has promised room to be bound. */
+const PROMISES_KEPT = 4;
+
+/** Wires the scheduler extender together. */
+export function createSchedulerPlugin(config: SchedulerPluginConfig, log: Logger): Daemon {
+  const now = monotonicSeconds;
+  const client = createKubeClient({ kubeconfig: config.kubeconfig, userAgent: `${COMPONENT}/${VERSION}` });
+  const registry = createRegistry();
+  const metrics = createExtenderMetrics(registry);
+  const events = createEventRecorder({ client, component: COMPONENT, log, now });
+  const decisions = createDecisions(Date.now);
+  const isActive = () => replica.isActive();
+  const mayAnswer = () => replica.mayAnswer();
+  const decider = createDecider({ config, client, events, decisions, metrics, isActive, mayAnswer, log, now });
+  const { extender, cluster } = decider;
+  const explainer = createExplainer({ extender, decisions, client, isActive });
+  const bodies = createRequestBodies({ largest: LARGEST_BODY });
+  const { unpredictable } = config;
+  const called = () => replica.called();
+  const routes = { extender, explainer, called, unpredictable, bodies, metrics, log };
+  const access = createTokenAccess({ client, log, now });
+  const guard = createGuard({ isKnown: (socket) => server.isKnown(socket), access });
+  const app = createExtenderApp({ ...routes, guard });
+  const listening = { ...addressOf(config), certificate: certificateOf(config), connections: CONNECTIONS };
+  const server = createHttpServer({ handler: app.handler, ...listening, anonymousClients: true, log });
+  registerServerMetrics(registry, 'plumbline_extender', { bodies, server });
+  const identity = `${config.podName ?? hostname()}_${randomBytes(4).toString('hex')}`;
+  const shared = {
+    client,
+    onActive: () => decider.becameActive(),
+    onPassive: () => app.closeSockets(),
+    log,
+    now,
+  };
+  const replica =
+    config.mode === 'sidecar'
+      ? createSchedulerLeaseReplica({
+          ...shared,
+          lease: config.schedulerLease,
+          hostName: config.podName ?? hostname(),
+          // A kube-scheduler that no longer leads binds nothing, so what it was promised is off.
+          catchUp: (signal) => cluster.catchUp(signal),
+        })
+      : createElectedReplica({
+          ...shared,
+          config,
+          identity,
+          port: () => server.port,
+          record: decider.promises,
+          catchUp: (signal) => cluster.catchUp(signal, decider.promises.restore),
+        });
+
+  const daemon = createServingDaemon({
+    server,
+    probes: { host: config.probeHost, port: config.probePort },
+    notReady: () => cluster.missing ?? (replica.settled ? undefined : 'the active replica is not known yet'),
+    registry,
+    async run(signal) {
+      const watching = Promise.all([cluster.run(signal), decider.masks.run(signal)]);
+      while (cluster.missing !== undefined && !signal.aborted) await sleep(0.02, signal).catch(() => undefined);
+      await Promise.all([watching, keepGauges(decider, replica, metrics, now, signal), replica.run(signal)]);
+    },
+    async close() {
+      decider.stop();
+      await events.flush();
+      await client.close();
+    },
+    log,
+  });
+  const explaining = explainServerOf(config, createExtenderApp(routes), log);
+  const page = consoleOf(config, decider, decisions, { replica, identity, client, log });
+  return {
+    async start() {
+      if (config.mode === 'service' && config.clientCaFile === '')
+        log.warn('every caller is served: --client-ca-file is empty');
+      await daemon.start();
+      await explaining?.start();
+      await page?.start();
+    },
+    async stop() {
+      await page?.stop();
+      await explaining?.stop();
+      if (config.mode === 'service') await handOver(decider, replica, now);
+      await daemon.stop();
+    },
+  };
+}
+
+/** A sidecar is reached from its own pod alone, so it serves plain HTTP on loopback. */
+function addressOf({ mode, host, port }: SchedulerPluginConfig) {
+  const defaults = mode === 'sidecar' ? SIDECAR : SERVICE;
+  return { host: host ?? defaults.host, port: port ?? defaults.port };
+}
+
+function certificateOf({ mode, certFile, keyFile, clientCaFile, clientNames }: SchedulerPluginConfig) {
+  if (mode === 'sidecar') return undefined;
+  const clients = clientCaFile === '' ? {} : { clientCaFile, clientNames: parseNames(clientNames) };
+  return { certFile, keyFile, ...clients };
+}
+
+/** A sidecar serves /explain with the rest. */
+function explainServerOf({ mode, explainAddress }: SchedulerPluginConfig, app: ExtenderApp, log: Logger) {
+  const address = parseConsoleAddress(explainAddress);
+  return mode === 'sidecar' || address === undefined ? undefined : createExplainServer({ address, app, log });
+}
+
+interface ConsoleParts {
+  readonly replica: Replica;
+  readonly identity: string;
+  readonly client: KubeClient;
+  readonly log: Logger;
+}
+
+/** The web page; its files are beside the program. */
+function consoleOf(
+  { consoleAddress }: SchedulerPluginConfig,
+  { state, cluster, dpuHealth, extender }: Decider,
+  decisions: Decisions,
+  { replica, identity, client, log }: ConsoleParts,
+): Console | undefined {
+  const address = parseConsoleAddress(consoleAddress);
+  if (address === undefined) return undefined;
+  const feed = createFeed({
+    state,
+    cluster,
+    dpuHealth,
+    decisions,
+    status: () => ({
+      active: replica.isActive(),
+      holder: replica.holder,
+      missing: cluster.missing,
+      identity,
+      version: VERSION,
+    }),
+  });
+  const assets = join(dirname(realpathSync(process.argv[1] ?? '.')), 'console');
+  return createConsole({ address, feed, assets, extender, client, log });
+}
+
+/** No new promises; then, once those given are kept or withdrawn, another replica may begin. */
+async function handOver({ extender, state }: Decider, replica: Replica, now: () => number): Promise<void> {
+  extender.stopPromising();
+  const deadline = now() + PROMISES_KEPT;
+  while (state.ledger.unbound > 0 && now() < deadline) {
+    state.ledger.expire(now());
+    await sleep(0.05);
+  }
+  await replica.release();
+}
+
+/** Ends promises whose time is over even if nobody calls, and says once a second how things stand. */
+async function keepGauges(
+  { state: { ledger }, recheck }: Decider,
+  replica: Replica,
+  metrics: ExtenderMetrics,
+  now: () => number,
+  signal: AbortSignal,
+): Promise<void> {
+  while (!signal.aborted) {
+    ledger.expire(now());
+    metrics.claims.set({ kind: 'unbound' }, ledger.unbound);
+    metrics.claims.set({ kind: 'all' }, ledger.size);
+    metrics.active.set(replica.isActive() ? 1 : 0);
+    metrics.waiting.set(recheck.waiting);
+    await sleep(1, signal).catch(() => undefined);
+  }
+}

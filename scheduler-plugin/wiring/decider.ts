@@ -1,0 +1,157 @@
+import type { KubeClient } from '../../kube/client.ts';
+import type { EventRecorder } from '../../kube/events.ts';
+import { renewalsBeyondRestarts } from '../../model/lease/crash-loop.ts';
+import type { Logger } from '../../runtime/log.ts';
+import { type Cluster, createCluster } from '../cluster/cluster.ts';
+import { ClusterState } from '../cluster/cluster-state.ts';
+import { createDpuHealth, type DpuHealth } from '../cluster/dpu-health.ts';
+import { createHeldOwners } from '../cluster/held-owners.ts';
+import { createNeedsReader } from '../cluster/pod-needs.ts';
+import { createEvictions } from '../controllers/evictions.ts';
+import { createNodeWriter } from '../controllers/node-writer.ts';
+import { createPromiseRecord, type PromiseRecord } from '../controllers/promise-record.ts';
+import { createQuarantine } from '../controllers/quarantine.ts';
+import { createRecheck, type Recheck } from '../controllers/recheck.ts';
+import { createStuckPods } from '../controllers/stuck-pods.ts';
+import { createTakeover } from '../controllers/takeover.ts';
+import { createExtender, type Extender } from '../extender/extender.ts';
+import type { Decisions } from '../filter/decisions.ts';
+import type { ExtenderMetrics } from '../telemetry/metrics.ts';
+import type { SchedulerPluginConfig } from './config.ts';
+import { createMaskKeeper, type MaskKeeper } from './mask-keeper.ts';
+
+/** What decides, and what acts on its own account while this replica is the active one. */
+export interface Decider {
+  readonly state: ClusterState;
+  readonly cluster: Cluster;
+  readonly extender: Extender;
+  readonly recheck: Recheck;
+  readonly dpuHealth: Pick<DpuHealth, 'verdict'>;
+  readonly masks: MaskKeeper;
+  readonly promises: PromiseRecord;
+  /** This replica has become the active one: whatever another has left undone is looked at. */
+  becameActive(): void;
+  stop(): void;
+}
+
+export interface DeciderOptions {
+  readonly config: SchedulerPluginConfig;
+  readonly client: KubeClient;
+  readonly events: EventRecorder;
+  readonly decisions: Decisions;
+  readonly metrics: ExtenderMetrics;
+  /** Whether this replica may write to the cluster. */
+  readonly isActive: () => boolean;
+  /** Whether this replica may give verdicts. */
+  readonly mayAnswer: () => boolean;
+  readonly log: Logger;
+  /** Monotonic seconds. */
+  readonly now: () => number;
+}
+
+/** Puts the watches, the state that they feed, and those who answer and act on it together. Nothing runs yet. */
+export function createDecider(options: DeciderOptions): Decider {
+  const { config, client, events, decisions, metrics, isActive, mayAnswer, log, now } = options;
+  const { dpuLeaseNamespace } = config;
+  const active = isActive;
+  const reader = createNeedsReader(config.dpuScope, config.dpuExempt);
+  const state = new ClusterState(
+    {
+      improved: (node) => recheck.improved(node),
+      settled: (uid) => recheck.settled(uid),
+      waiting: (pod) => takeover.waiting(pod),
+      starting: (pod) => stuck.consider(pod, evictions),
+      rejected: (pod) => heldOwners.rejected(pod),
+      claimEnded: (_, end) => metrics.claimEnds.inc({ end }),
+      nodeFacts(node) {
+        dpuHealth.nodeChanged(node);
+        writer.look(node);
+      },
+      quarantined: (node, fault) => quarantine.changed(node, fault),
+    },
+    log,
+  );
+  const dpuHealth = createDpuHealth({
+    client,
+    namespace: dpuLeaseNamespace,
+    whenUnknown: config.dpuUnknown,
+    proof: config.dpuLease === 'own' ? () => 1 : renewalsBeyondRestarts,
+    isDpuHost: (node) => isDpuHost(node),
+    uidOf: (node) => cluster.nodes.get(node)?.uid,
+    recorded: (node) => cluster.nodes.get(node)?.dpuReady,
+    onChange: (node, { ready, state: lease }) => {
+      state.setFlag(node, 'dpuDead', !ready);
+      writer.look(node);
+      if (lease === 'dead') considerAllOn(node);
+    },
+    onForgotten: (node) => {
+      state.setFlag(node, 'dpuDead', false);
+      writer.look(node);
+    },
+    log,
+    now,
+  });
+  const dpuLeaseChanged = dpuHealth.changed;
+  const { fleet, breaker, faults, owners } = state;
+  const quarantine = createQuarantine({ faults, events, active, metrics });
+  const masks = createMaskKeeper({ client, events, fleet, owners, metrics, active, log, now });
+  const { pinningReported } = masks;
+  const fed = { dpuLeaseNamespace, dpuLeaseChanged, pinningReported };
+  const cluster = createCluster({ client, state, reader, ...fed, log, now });
+  const { nodes } = cluster;
+  const writer = createNodeWriter({ client, fleet, nodes, dpuHealth, active, log });
+  const recheck = createRecheck({
+    wouldFit: (needs, node) => extender.wouldFit(needs, node),
+    active,
+    async touch(node) {
+      metrics.rechecks.inc();
+      return writer.touch(node);
+    },
+    now,
+  });
+  const takeover = createTakeover({ recheck, pods: () => cluster.pods.values(), active, now });
+  const { unpredictable, answers, claimTimeout } = config;
+  const notSynced = () => cluster.missing;
+  const judging = { state, dpuHealth, recheck, reader, decisions, unpredictable, answers, claimTimeout };
+  const extender = createExtender({ ...judging, metrics, notSynced, mayAnswer, now });
+  const heldOwners = createHeldOwners({ breaker, owners, events, active, onFree: lookAgain, log, now });
+  const isDpuHost = (node: string) => nodes.get(node)?.dpuHost === true;
+  const stuck = createStuckPods({ state, isDpuHost, dpuHealth });
+  const evictions = createEvictions({
+    client,
+    events,
+    policy: config.eviction,
+    stuck: stuck.stuck,
+    active,
+    onAttempt: (outcome) => metrics.evictions.inc({ outcome }),
+    log,
+  });
+
+  function considerAllOn(node: string): void {
+    for (const pod of state.startingOn(node)) stuck.consider(pod, evictions);
+  }
+  function lookAgain(): void {
+    for (const node of nodes.keys()) recheck.improved(node);
+  }
+
+  return {
+    state,
+    cluster,
+    extender,
+    recheck,
+    dpuHealth,
+    masks,
+    promises: createPromiseRecord(state.ledger, claimTimeout, now),
+    becameActive() {
+      writer.lookAtAll();
+      masks.lookAtAll();
+      quarantine.lookAtAll();
+      takeover.begin();
+      lookAgain();
+      for (const node of nodes.keys()) considerAllOn(node);
+    },
+    stop() {
+      for (const part of [recheck, evictions, writer, dpuHealth, masks]) part.stop();
+    },
+  };
+}

@@ -1,0 +1,45 @@
+import assert from 'node:assert/strict';
+import { createPaced } from '../../../node-agent/lifecycle/paced.ts';
+
+const busyFor = (millis: number) => {
+  const end = performance.now() + millis;
+  while (performance.now() < end);
+};
+
+describe('work that others ask for', () => {
+  it('any number of requests are one', async () => {
+    let done = 0;
+    const paced = createPaced({ work: () => done++, settle: 0.02, rest: 10 });
+    for (let i = 0; i < 100; i++) paced.soon();
+    assert.equal(done, 0);
+    await new Promise((resolve) => setTimeout(resolve, 60));
+    assert.equal(done, 1);
+  });
+
+  it('takes its share of the time and no more, however often it is asked for', async () => {
+    let busy = 0;
+    const work = () => {
+      busyFor(10);
+      busy += 10;
+    };
+    const paced = createPaced({ work, settle: 0, rest: 10 });
+    const begun = performance.now();
+    const asking = setInterval(paced.soon, 1);
+    await new Promise((resolve) => setTimeout(resolve, 1000));
+    clearInterval(asking);
+    paced.cancel();
+    const share = busy / (performance.now() - begun);
+    assert.ok(busy >= 20 && share < 0.25, `${busy} ms, ${Math.round(share * 100)} %`);
+  });
+
+  it('cancelled it is not done', async () => {
+    let done = 0;
+    const paced = createPaced({ work: () => done++, settle: 0.01, rest: 10 });
+    paced.soon();
+    paced.cancel();
+    await new Promise((resolve) => setTimeout(resolve, 40));
+    assert.equal(done, 0);
+    paced.now();
+    assert.equal(done, 1);
+  });
+});

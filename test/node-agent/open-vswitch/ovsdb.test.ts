@@ -1,0 +1,464 @@
+import assert from 'node:assert/strict';
+import { rmSync } from 'node:fs';
+import { createServer, type Server, type Socket } from 'node:net';
+import { join } from 'node:path';
+import fc from 'fast-check';
+import { switchConfig } from '../../../node-agent/networks/switch-config.ts';
+import { connectOvsdb, OvsdbError } from '../../../node-agent/open-vswitch/ovsdb/connection.ts';
+import { COLUMNS, followOvsdb } from '../../../node-agent/open-vswitch/ovsdb/follow.ts';
+import { createJsonStream, JsonStreamError } from '../../../node-agent/open-vswitch/ovsdb/json-stream.ts';
+import { createReplica, ReplicaError, type Tables } from '../../../node-agent/open-vswitch/ovsdb/replica.ts';
+import { mapOf, setOf, textOf } from '../../../node-agent/open-vswitch/ovsdb/values.ts';
+import { vector } from '../../support/vectors.ts';
+import { eventually, tempDirectories } from '../support.ts';
+
+interface Exchange {
+  readonly request?: { readonly method: string; readonly params: unknown[]; readonly id: number | string };
+  readonly reply?: { readonly id: number | string; readonly result?: unknown; readonly error?: unknown };
+}
+type Updates = Record<string, { method: string; params: unknown[] }[]>;
+const samples = vector<Exchange[]>('ovsdb-samples.json');
+const updates = vector<Updates[]>('ovsdb-updates.json');
+
+const tablesOf = (updates: unknown): Tables => {
+  const replica = createReplica(COLUMNS);
+  replica.apply(updates);
+  return replica.tables;
+};
+
+/** The recorded initial reply of monitor_cond_since, its rows as a plain monitor would have sent them. */
+function recordedTables(): Tables {
+  const reply = samples.find(({ request }) => request?.method === 'monitor_cond_since')!.reply!;
+  const [, , initial] = reply.result as [unknown, unknown, Record<string, Record<string, { initial: object }>>];
+  const plain = Object.entries(initial).map(([table, rows]) => [
+    table,
+    Object.fromEntries(Object.entries(rows).map(([id, row]) => [id, { new: row.initial }])),
+  ]);
+  return tablesOf(Object.fromEntries(plain));
+}
+
+describe('OVSDB: the stream of messages', () => {
+  const json = fc.letrec((tie) => ({
+    value: fc.oneof({ depthSize: 'small' }, fc.string({ unit: 'binary' }), fc.double(), fc.constant(null), tie('list')),
+    list: fc.oneof(
+      fc.array(tie('value'), { maxLength: 4 }),
+      fc.dictionary(fc.string({ unit: 'binary' }), tie('value')),
+    ),
+  })).list;
+
+  it('any messages, cut anywhere, blank or nothing in between: the same messages', () => {
+    const cuts = fc.array(fc.nat(), { maxLength: 20 });
+    const blank = fc.constantFrom('', ' ', '\n', '\r\n\t ');
+    fc.assert(
+      fc.property(fc.array(fc.tuple(json, blank), { maxLength: 6 }), cuts, (messages, at) => {
+        const bytes = Buffer.from(messages.map(([message, after]) => JSON.stringify(message) + after).join(''));
+        const places = [0, ...at.map((cut) => cut % (bytes.length + 1)).sort((a, b) => a - b), bytes.length];
+        const read = createJsonStream();
+        const found = places.slice(1).flatMap((end, i) => read(bytes.subarray(places[i], end)));
+        assert.deepEqual(
+          found,
+          messages.map(([message]) => JSON.parse(JSON.stringify(message))),
+        );
+      }),
+    );
+  });
+
+  it('every recorded message, byte by byte', () => {
+    const read = createJsonStream();
+    const text = samples.map((sample) => JSON.stringify(sample)).join('');
+    const found = [...Buffer.from(text)].flatMap((byte) => read(Buffer.from([byte])));
+    assert.deepEqual(found, samples);
+  });
+
+  it('a MiB in pieces of one byte is held once: no piece is kept, and each byte is copied at most twice', () => {
+    const bytes = Buffer.from(`["${'x'.repeat(1024 * 1024)}"]`);
+    let copied = 0;
+    const { copy } = Buffer.prototype;
+    Buffer.prototype.copy = function (this: Buffer, ...args: Parameters<typeof copy>) {
+      const count = copy.apply(this, args);
+      copied += count;
+      return count;
+    };
+    try {
+      const read = createJsonStream();
+      global.gc?.();
+      const before = process.memoryUsage();
+      let found: unknown[] = [];
+      // Each in a buffer of its own, as the socket hands them out.
+      for (let i = 0; i < bytes.length; i++) found = read(Buffer.from([bytes[i] as number]));
+      const { heapUsed, external } = process.memoryUsage();
+      assert.equal(found.length, 1);
+      assert.ok(copied < 4 * bytes.length, `${copied} bytes copied for ${bytes.length}`);
+      assert.ok(heapUsed + external - before.heapUsed - before.external < 64 * 1024 * 1024);
+    } finally {
+      Buffer.prototype.copy = copy;
+    }
+  });
+
+  it('more levels than a message can have are refused as they open, before anything is parsed', () => {
+    assert.equal(createJsonStream()(Buffer.from('['.repeat(64) + ']'.repeat(64))).length, 1);
+    assert.throws(() => createJsonStream()(Buffer.from('['.repeat(65))), /more than 64 levels/);
+  });
+
+  it('one value of more than 8 MiB is refused before its end', () => {
+    const read = createJsonStream();
+    const chunk = Buffer.alloc(1024 * 1024, 0x78);
+    read(Buffer.from('["'));
+    assert.throws(() => {
+      for (let i = 0; i < 9; i++) read(chunk);
+    }, /larger than 8388608 bytes/);
+  });
+
+  it('what is no JSON, or too large, is refused', () => {
+    assert.throws(() => createJsonStream()(Buffer.from('HTTP/1.1 400')), JsonStreamError);
+    assert.throws(() => createJsonStream()(Buffer.from('{"a":}')), JsonStreamError);
+    assert.throws(() => createJsonStream(10)(Buffer.from('["aaaaaaaaaaaaaaaa"]')), /larger than 10 bytes/);
+  });
+});
+
+describe('OVSDB: values and rows', () => {
+  const sets: [unknown, readonly unknown[]][] = [
+    [undefined, []],
+    [['set', []], []],
+    ['bare', ['bare']],
+    [7, [7]],
+    [['uuid', 'u1'], ['u1']],
+    [
+      [
+        'set',
+        [
+          ['uuid', 'u1'],
+          ['uuid', 'u2'],
+        ],
+      ],
+      ['u1', 'u2'],
+    ],
+  ];
+  for (const [value, expected] of sets) {
+    it(`the set ${JSON.stringify(value)}`, () => assert.deepEqual(setOf(value), expected));
+  }
+  it('text and maps', () => {
+    assert.deepEqual([textOf('up'), textOf(['set', []]), textOf(undefined)], ['up', '', '']);
+    assert.deepEqual([...mapOf(['map', [['a', 'b']]])], [['a', 'b']]);
+    assert.deepEqual([mapOf(undefined).size, mapOf('x').size], [0, 0]);
+  });
+
+  it('the recorded configuration', () => {
+    const config = switchConfig(recordedTables());
+    assert.deepEqual(
+      [...config.mappings],
+      [
+        ['physnet', 'br-ex'],
+        ['tenant-a', 'br-data'],
+        ['tenant-dpdk', 'br-dpdk'],
+      ],
+    );
+    assert.deepEqual(config.encapIps, ['192.168.10.5']);
+    assert.equal(config.pmdCpus.toString(), '2-3');
+    const names = (bridge: string) => config.bridges.get(bridge)?.interfaces.map(({ name, kind }) => `${kind} ${name}`);
+    assert.deepEqual(names('br-data')?.sort(), ['system ens1f0', 'system ens1f1', 'system ens2f0.100']);
+    assert.deepEqual(names('br-dpdk')?.sort(), ['dpdk dpdk0', 'dpdk dpdk1']);
+    assert.deepEqual(names('br-int'), [], 'a tunnel and an internal interface are no uplinks');
+    assert.deepEqual([...(config.bridges.get('br-int')?.internal ?? [])], ['br-int']);
+    const dpdk = config.bridges.get('br-dpdk')?.interfaces.find(({ name }) => name === 'dpdk0');
+    assert.deepEqual([dpdk?.devargs, dpdk?.numaId], ['0000:3b:00.0', 1]);
+  });
+
+  it('recorded updates: a removed key is gone, a changed one changed, an added port there', () => {
+    const named = (name: string) =>
+      updates.find((one) => name in one)?.[name]?.find(({ method }) => method === 'update');
+    const initial = updates.find((one) => 'plain_monitor_reply' in one) as unknown as {
+      plain_monitor_reply: { result: unknown };
+    };
+    const { apply, tables } = createReplica(COLUMNS);
+    apply(initial.plain_monitor_reply.result);
+    const externalIds = () => mapOf([...(tables.get('Open_vSwitch')?.values() ?? [])][0]?.['external_ids']);
+    assert.equal(externalIds().get('ovn-encap-type'), 'geneve');
+    apply(named('remove map key')?.params[1]);
+    assert.equal(externalIds().has('ovn-encap-type'), false);
+    assert.equal(externalIds().get('ovn-encap-ip'), '192.168.10.5');
+    apply(named('change map key')?.params[1]);
+    assert.deepEqual(switchConfig(tables).encapIps, ['10.0.0.9']);
+    apply(named('add port to set')?.params[1]);
+    const bridge = [...(tables.get('Bridge')?.values() ?? [])].find((row) => textOf(row['name']) === 'br-data');
+    assert.equal(setOf(bridge?.['ports']).length, 4);
+    const [id = ''] = tables.get('Bridge')?.keys() ?? [];
+    apply({ Bridge: { [id]: { old: {} } } });
+    assert.equal(tables.get('Bridge')?.has(id), false, 'deleted');
+  });
+
+  it('tables and columns that were not asked for are ignored', () => {
+    const tables = tablesOf({
+      Open_vSwitch: { r: { new: { external_ids: 'x', manager_options: 'y' } } },
+      Secret: { s: { new: {} } },
+    });
+    assert.deepEqual([...tables.keys()], ['Open_vSwitch']);
+    assert.deepEqual(tables.get('Open_vSwitch')?.get('r'), { external_ids: 'x' });
+  });
+
+  it('more rows, or more text in them, than a node can have: refused in a short message', () => {
+    const row = (name: string) => ({ new: { name } });
+    const many = Object.fromEntries(Array.from({ length: 70_000 }, (_, i) => [`u${i}`, row('p')]));
+    assert.throws(() => tablesOf({ Interface: many }), /more than 65536 rows/);
+    const { apply } = createReplica(COLUMNS, { rows: 100, characters: 1000 });
+    apply({ Interface: { a: row('x'.repeat(900)) } });
+    // The same row again is no more than it was, and one that is gone has given its text back.
+    for (let i = 0; i < 10; i++) apply({ Interface: { a: row('y'.repeat(900)) } });
+    apply({ Interface: { a: {} } });
+    apply({ Interface: { b: row('x'.repeat(900)) } });
+    assert.throws(() => apply({ Interface: { c: row('x'.repeat(900)) } }), ReplicaError);
+  });
+
+  it('updates of another form: one short message, however many rows are wrong', () => {
+    const wrong = Object.fromEntries(Array.from({ length: 10_000 }, (_, i) => [`u${i}`, { new: 'x'.repeat(100) }]));
+    for (const updates of [[], 'x', { Bridge: [] }, { Bridge: wrong }]) {
+      assert.throws(
+        () => tablesOf(updates),
+        (error) => error instanceof ReplicaError && error.message.length < 200,
+      );
+    }
+  });
+
+  it('an update costs what it has, however many rows there are: the work on other rows is counted', () => {
+    const { apply, tables } = createReplica(COLUMNS);
+    const names = Object.fromEntries(Array.from({ length: 20_000 }, (_, i) => [`u${i}`, { new: { name: `p${i}` } }]));
+    apply({ Interface: names });
+    let visited = 0;
+    const { set } = Map.prototype;
+    Map.prototype.set = function (this: Map<unknown, unknown>, ...args: [unknown, unknown]) {
+      visited++;
+      return set.apply(this, args);
+    };
+    try {
+      for (let i = 0; i < 100; i++) apply({ Interface: { u7: { new: { name: `q${i}` } } } });
+    } finally {
+      Map.prototype.set = set;
+    }
+    assert.ok(visited <= 400, `${visited} rows were touched by 100 updates of one row`);
+    assert.deepEqual(tables.get('Interface')?.get('u7'), { name: 'q99' });
+  });
+
+  it('lists that name the same ports again and again: each row is looked at once', () => {
+    const refs = ['set', Array.from({ length: 2000 }, () => ['uuid', 'port'])];
+    const bridges = Object.fromEntries(
+      Array.from({ length: 500 }, (_, i) => [`b${i}`, { new: { name: `br${i}`, ports: refs } }]),
+    );
+    const interfaces = ['set', Array.from({ length: 2000 }, (_, i) => ['uuid', `i${i % 1000}`])];
+    const tables = tablesOf({
+      Bridge: bridges,
+      Port: { port: { new: { name: 'p', interfaces } } },
+      Interface: Object.fromEntries(Array.from({ length: 1000 }, (_, i) => [`i${i}`, { new: { name: `e${i}` } }])),
+    });
+    let looked = 0;
+    const counting = new Map(tables);
+    for (const table of ['Port', 'Interface']) {
+      const rows = tables.get(table) ?? new Map();
+      const get = (id: string) => {
+        looked++;
+        return rows.get(id);
+      };
+      counting.set(table, { get } as never);
+    }
+    const { bridges: found, problems } = switchConfig(counting);
+    assert.ok(looked <= 2000, `${looked} look-ups`);
+    assert.equal(
+      [...found.values()].reduce((sum, one) => sum + one.interfaces.length, 0),
+      256,
+    );
+    assert.deepEqual(problems, ['bridge br0 has 1000 ports, of which 256 are looked at for uplinks']);
+  });
+
+  it('mappings, addresses, masks and names without bound: the first are read, and the rest is said in few words', () => {
+    const pairs = Array.from({ length: 20_000 }, (_, i) => `net${i}:br${i}`).join();
+    const of = (externalIds: [string, string][], otherConfig: [string, string][] = [], bridges = 1) => {
+      const row = {
+        external_ids: ['map', externalIds],
+        other_config: ['map', [['dpdk-init', 'true'], ...otherConfig]],
+      };
+      const list = Array.from({ length: bridges }, (_, i) => [
+        `b${i}`,
+        { new: { name: `br${i}`, ports: ['set', []] } },
+      ]);
+      return switchConfig(tablesOf({ Open_vSwitch: { r: { new: row } }, Bridge: Object.fromEntries(list) }));
+    };
+    const many = of([['ovn-bridge-mappings', pairs]]);
+    assert.equal(many.mappings.size, 256);
+    assert.match(many.problems.join(), /characters, of which 32\d+ are read.*physnets, of which 256 are read/);
+    const faulty = of([['ovn-bridge-mappings', ':'.repeat(100).concat(',').repeat(300)]]);
+    assert.ok(faulty.problems.join().length < 1000 && faulty.problems.join().includes('and 296 more'));
+    assert.deepEqual([...of([['ovn-bridge-mappings', 'a:x,a:y']]).mappings], [['a', 'x']], 'the first, as in OVN');
+    assert.equal(of([['ovn-encap-ip', '10.0.0.1,'.repeat(100_000)]]).encapIps.length, 16);
+    assert.match(of([], [['pmd-cpu-mask', 'f'.repeat(1_000_000)]]).problems.join(), /it has 1000000 characters/);
+    const bridges = of([], [], 1100);
+    assert.deepEqual([bridges.bridges.size, bridges.problems.length], [1024, 1]);
+  });
+
+  it('a NUMA node that no machine has is none', () => {
+    const dpdk = (numaId: string) => ({
+      Bridge: { b: { new: { name: 'br', ports: ['uuid', 'p'] } } },
+      Port: { p: { new: { name: 'p', interfaces: ['uuid', 'i'] } } },
+      Interface: { i: { new: { name: 'd', type: 'dpdk', status: ['map', [['numa_id', numaId]]] } } },
+    });
+    const found = (numaId: string) => switchConfig(tablesOf(dpdk(numaId))).bridges.get('br')?.interfaces[0]?.numaId;
+    assert.deepEqual([found('1'), found('-1'), found('99999999'), found('1e9')], [1, undefined, undefined, 1]);
+  });
+
+  const masks: [string, string, boolean][] = [
+    ['0xc', '2-3', false],
+    ['0XC', '2-3', false],
+    ['c', '2-3', false],
+    ['0x0', '', false],
+    ['', '', false],
+    ['000000000000000f', '0-3', false],
+    [`1${'0'.repeat(16)}`, '64', false],
+    [`1${'0'.repeat(32)}`, '128', false],
+    ['zebra', '', true],
+  ];
+  for (const [mask, cpus, faulty] of masks) {
+    it(`pmd-cpu-mask ${JSON.stringify(mask)}: ${cpus || 'none'}`, () => {
+      const row = {
+        other_config: [
+          'map',
+          [
+            ['dpdk-init', 'true'],
+            ['pmd-cpu-mask', mask],
+          ],
+        ],
+      };
+      const { pmdCpus, problems } = switchConfig(tablesOf({ Open_vSwitch: { r: { new: row } } }));
+      assert.deepEqual([pmdCpus.toString(), problems.length > 0], [cpus, faulty]);
+    });
+  }
+
+  it('encap addresses may be several, mappings may be faulty, a mask without polling is none', () => {
+    const externalIds = [
+      ['ovn-encap-ip', '10.0.0.1, 10.0.1.1'],
+      ['ovn-bridge-mappings', 'a:br-a,,b,c:'],
+    ];
+    const row = { external_ids: ['map', externalIds], other_config: ['map', [['pmd-cpu-mask', '0xc']]] };
+    const config = switchConfig(tablesOf({ Open_vSwitch: { r: { new: row } } }));
+    assert.deepEqual(config.encapIps, ['10.0.0.1', '10.0.1.1']);
+    assert.deepEqual([...config.mappings], [['a', 'br-a']]);
+    assert.equal(config.problems.length, 2);
+    assert.equal(config.pmdCpus.toString(), '');
+  });
+});
+
+describe('OVSDB: a connection', () => {
+  const temp = tempDirectories();
+  let socketPath: string;
+  let server: Server;
+  let sockets: Socket[];
+  let received: string;
+  let stop: AbortController;
+  /** What the server does with what it is sent. */
+  let answer: (socket: Socket, message: { id: number; method?: string; params: unknown[] }) => void;
+
+  const listen = () =>
+    new Promise<void>((resolve) => {
+      server = createServer((socket) => {
+        sockets.push(socket);
+        const read = createJsonStream();
+        socket.on('error', () => {});
+        socket.on('data', (chunk) => {
+          received += chunk.toString();
+          for (const message of read(chunk)) answer(socket, message as never);
+        });
+      });
+      server.listen(socketPath, resolve);
+    });
+  const close = () => {
+    for (const socket of sockets) socket.destroy();
+    server.close();
+  };
+  beforeEach(async () => {
+    socketPath = join(temp(), 'db.sock');
+    sockets = [];
+    received = '';
+    stop = new AbortController();
+    answer = (socket, { id }) => socket.write(JSON.stringify({ id, result: ['Open_vSwitch'], error: null }));
+    await listen();
+  });
+  afterEach(() => {
+    stop.abort();
+    close();
+  });
+  const connect = (onNotification = () => {}) => connectOvsdb({ socketPath, onNotification, signal: stop.signal });
+
+  it('calls, and answers echo', async () => {
+    const connection = connect();
+    assert.deepEqual(await connection.call('list_dbs', []), ['Open_vSwitch']);
+    received = '';
+    sockets[0]?.write('{"id":"echo","method":"ec');
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    sockets[0]?.write('ho","params":["hi"]}{"id":"echo","method":"echo","params":[]}');
+    await eventually(() => received.includes('"result":[]'), 'both answered');
+    assert.match(
+      received,
+      /^\{"id":"echo","result":\["hi"\],"error":null\}\{"id":"echo","result":\[\],"error":null\}$/,
+    );
+  });
+
+  it('errors of the server, with its text; without `result` as it writes them', async () => {
+    answer = (socket, { id }) => socket.write(JSON.stringify({ id, error: 'unknown method' }));
+    await assert.rejects(connect().call('bogus', []), (error) => {
+      return error instanceof OvsdbError && /unknown method/.test(error.message) && error.message.includes(socketPath);
+    });
+  });
+
+  it('ends with the server; a call under way is told', async () => {
+    answer = (socket) => socket.destroy();
+    const connection = connect();
+    await assert.rejects(connection.call('monitor', []), /closed the connection/);
+    await assert.rejects(connection.ended, OvsdbError);
+    await assert.rejects(connection.call('list_dbs', []), /has ended/);
+  });
+
+  it('an echo of more than 4 KiB is not answered: the connection ends', async () => {
+    answer = (socket) => socket.write(JSON.stringify({ id: 1, method: 'echo', params: ['x'.repeat(100_000)] }));
+    const connection = connect();
+    await assert.rejects(connection.call('list_dbs', []), /an echo of more than 4 KiB/);
+    assert.ok(received.length < 1000, `${received.length} bytes were sent`);
+  });
+
+  it('errors and messages of megabytes give short texts', async () => {
+    const long = 'x'.repeat(1024 * 1024);
+    for (const message of [{ error: long }, { error: { [long]: long } }, { method: 7 }, { params: long }, [long]]) {
+      answer = (socket, { id }) => socket.write(JSON.stringify(Array.isArray(message) ? message : { id, ...message }));
+      await assert.rejects(connect().call('list_dbs', []), (error) => {
+        return error instanceof OvsdbError && error.message.length < 600;
+      });
+    }
+  });
+
+  it('what is no JSON ends it', async () => {
+    answer = (socket) => socket.write('nonsense');
+    await assert.rejects(connect().call('list_dbs', []), /not JSON-RPC/);
+  });
+
+  it('follows: at first and after each change, and again after the server was away', async () => {
+    const row = (ip: string) => ({ Open_vSwitch: { r: { new: { external_ids: ['map', [['ovn-encap-ip', ip]]] } } } });
+    answer = (socket, { id }) => socket.write(JSON.stringify({ id, result: row('10.0.0.1'), error: null }));
+    const seen: string[] = [];
+    const problems: string[] = [];
+    const done = followOvsdb(
+      {
+        socketPath,
+        onTables: (tables) => seen.push(switchConfig(tables).encapIps.join()),
+        onProblem: (error) => problems.push(error.message),
+      },
+      stop.signal,
+    );
+    await eventually(() => seen.at(-1) === '10.0.0.1', 'the first');
+    const update = { id: null, method: 'update', params: ['plumbline', row('10.0.0.2')] };
+    sockets[0]?.write(JSON.stringify(update) + JSON.stringify({ ...update, params: ['plumbline', row('10.0.0.3')] }));
+    await eventually(() => seen.at(-1) === '10.0.0.3', 'the change');
+    close();
+    await eventually(() => problems.length > 0, 'it is said');
+    rmSync(socketPath, { force: true });
+    await listen();
+    await eventually(() => seen.at(-1) === '10.0.0.1', 'followed again', 3);
+    stop.abort();
+    await done;
+  });
+});

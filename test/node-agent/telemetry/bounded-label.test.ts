@@ -1,0 +1,22 @@
+import assert from 'node:assert/strict';
+import { createBoundedLabel } from '../../../node-agent/telemetry/bounded-label.ts';
+import { createAgentMetrics } from '../../../node-agent/telemetry/metrics.ts';
+import { Registry } from '../../../runtime/metrics.ts';
+
+describe('labels that others choose', () => {
+  it('the first values as they are, later and longer ones as other', () => {
+    const label = createBoundedLabel(2);
+    assert.deepEqual(['a', 'b', 'c', 'a'].map(label), ['a', 'b', 'other', 'a']);
+    assert.equal(createBoundedLabel()('x'.repeat(200)), 'other');
+  });
+
+  it('physnets that come and go without end make a bounded number of series', async () => {
+    const registry = new Registry();
+    const { registrations, resourceLabel } = createAgentMetrics(registry);
+    for (let i = 0; i < 5000; i++) {
+      registrations.inc({ resource: resourceLabel(`physnet.plumbline.dev/n${i}`), outcome: 'registered' });
+    }
+    const { values } = await registrations.get();
+    assert.equal(values.length, 513);
+  });
+});

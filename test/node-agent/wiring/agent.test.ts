@@ -1,0 +1,300 @@
+import assert from 'node:assert/strict';
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+import type { NodeTopology } from '../../../kube/node-topology.ts';
+import { CpuSet } from '../../../model/cpu-set.ts';
+import { needs, skipWithout } from '../../support/parts.ts';
+import { startAnsweringOvs } from '../dpu-lease/answering.ts';
+import { createFakeApi, type FakeApi } from '../fake-api.ts';
+import { createFakeKubelet, type FakeKubelet } from '../fake-kubelet.ts';
+import { allowedLists, eventually, type StandIn, startStandIn, tempDirectories, writeTree } from '../support.ts';
+
+const MAIN = fileURLToPath(new URL('../../../node-agent/main.ts', import.meta.url));
+const NODE = 'worker-1';
+
+interface Agent {
+  readonly process: ChildProcess;
+  readonly lines: Record<string, unknown>[];
+  /** Standard error that is no log line. */
+  readonly text: string[];
+  /** GET on the probe port. */
+  probe(path: string): Promise<{ status: number; body: string }>;
+  /** Sends SIGTERM and tells the exit status. */
+  stop(): Promise<number | null>;
+}
+
+function startAgent(flags: readonly string[], nodeFlags: readonly string[] = []): Agent {
+  const child = spawn(process.execPath, ['--import', 'tsx', ...nodeFlags, MAIN, '--probe-port', '0', ...flags], {
+    stdio: ['ignore', 'inherit', 'pipe'],
+  });
+  const lines: Record<string, unknown>[] = [];
+  const text: string[] = [];
+  createInterface({ input: child.stderr! }).on('line', (line) => {
+    if (line.startsWith('{"level"')) lines.push(JSON.parse(line));
+    else text.push(line);
+  });
+  return {
+    process: child,
+    lines,
+    text,
+    async probe(path) {
+      const port = lines.find(({ probePort }) => probePort !== undefined)?.probePort;
+      const response = await fetch(`http://127.0.0.1:${port}${path}`);
+      return { status: response.status, body: await response.text() };
+    },
+    async stop() {
+      const exited = child.exitCode === null ? once(child, 'exit') : undefined;
+      child.kill('SIGTERM');
+      await exited;
+      return child.exitCode;
+    },
+  };
+}
+
+const temp = tempDirectories();
+const machine = () => CpuSet.parse(readFileSync('/sys/devices/system/cpu/online', 'utf8'));
+let root: string;
+let api: FakeApi;
+let kubelet: FakeKubelet;
+let agent: Agent;
+let standIns: StandIn[];
+let flags: string[];
+
+/** A node of eight CPUs in two cells, as files; an API server; a kubelet that does not run yet. */
+function setUp(suite: Mocha.Suite): void {
+  needs('linux');
+  suite.timeout(30_000);
+  beforeEach(async () => {
+    root = temp();
+    api = createFakeApi(NODE);
+    const server = await api.listen();
+    kubelet = createFakeKubelet(join(root, 'kubelet'));
+    standIns = [];
+    const cluster = {
+      clusters: [{ name: 'c', cluster: { server, 'insecure-skip-tls-verify': true } }],
+      users: [{ name: 'u', user: {} }],
+    };
+    const contexts = { contexts: [{ name: 'x', context: { cluster: 'c', user: 'u' } }], 'current-context': 'x' };
+    for (const name of ['etc', 'run']) mkdirSync(join(root, name));
+    writeTree(root, {
+      kubeconfig: JSON.stringify({ apiVersion: 'v1', kind: 'Config', ...cluster, ...contexts }),
+      'map.yaml': 'physnets: {physnet1: {numaNodes: [1]}}\ntunnel: {numaNodes: [0]}',
+      'kubelet/config.yaml':
+        'kind: KubeletConfiguration\ncpuManagerPolicy: static\ncpuManagerPolicyOptions: {full-pcpus-only: "true"}\n' +
+        'topologyManagerPolicy: single-numa-node\nreservedSystemCPUs: "0-1"\n',
+      'sys/devices/system/cpu/online': '0-7',
+      'sys/devices/system/node/node0/cpulist': '0-3',
+      'sys/devices/system/node/node1/cpulist': '4-7',
+    });
+    for (let cpu = 0; cpu < 8; cpu++) {
+      const siblings = `${cpu & ~1}-${cpu | 1}`;
+      writeTree(root, { [`sys/devices/system/cpu/cpu${cpu}/topology/thread_siblings_list`]: siblings });
+    }
+    flags = ['--node-name', NODE, '--kubeconfig', join(root, 'kubeconfig'), '--ovs-rundir', join(root, 'run')];
+    flags.push('--kubelet-dir', kubelet.directory, '--sysfs-root', join(root, 'sys'));
+    flags.push('--kubelet-endpoint', '');
+    flags.push(
+      '--state-dir',
+      join(root, 'state'),
+      '--ovs-enabler',
+      join(root, 'etc/enable'),
+      '--network-map',
+      join(root, 'map.yaml'),
+    );
+  });
+  afterEach(async function () {
+    if (this.currentTest?.state === 'failed') console.error(agent.lines, agent.text);
+    agent.process.kill('SIGKILL');
+    await Promise.all(standIns.map((standIn) => standIn.stop()));
+    await kubelet.stop();
+    await api.close();
+  });
+}
+
+const status = () =>
+  (api.objects.get(`/apis/plumbline.dev/v1alpha1/nodetopologies/${NODE}`) as unknown as NodeTopology | undefined)
+    ?.status;
+const masks = () => [...new Set(standIns.flatMap(({ pid }) => allowedLists(pid)))];
+
+describe('the node agent as a process', function () {
+  setUp(this);
+
+  it('reports, registers, moves Open vSwitch, and leaves its threads there when it ends', async function () {
+    skipWithout('twoCpus', this);
+    const first = String(machine().first);
+    for (const name of ['ovs-vswitchd', 'ovsdb-server']) {
+      standIns.push(await startStandIn(name, 4, join(root, `run/${name}.pid`)));
+    }
+    writeFileSync(join(root, 'etc/enable'), '1');
+    kubelet.allocatable = '2-7';
+    kubelet.writeCheckpoint('0-7');
+    await kubelet.start();
+    agent = startAgent(flags);
+    await eventually(() => status() !== undefined, 'a report', 15);
+    await eventually(() => kubelet.registrations.length === 3, 'the device plugin registers');
+    await eventually(async () => (await agent.probe('/readyz')).status === 200, 'ready');
+
+    const { cells, cores, reserved, cpuManager, topologyManager, physnets, tunnel, conditions } = status()!;
+    assert.deepEqual([cells.length, cores.length, reserved], [2, 4, '0-1']);
+    assert.deepEqual(cpuManager, { policy: 'static', options: { 'full-pcpus-only': 'true' } });
+    assert.equal(topologyManager?.policy, 'single-numa-node');
+    assert.deepEqual([physnets, tunnel], [[{ name: 'physnet1', cells: '1' }], { cells: '0' }]);
+    assert.ok(
+      conditions?.every((condition) => condition.status === 'True'),
+      JSON.stringify(conditions),
+    );
+
+    // Every CPU of this machine but the first goes to a container.
+    const taken = machine().minus(CpuSet.parse(first));
+    kubelet.pods = { 'ns/vm': { compute: taken.toString() } };
+    kubelet.writeCheckpoint(CpuSet.parse('0-7').minus(taken).toString(), { 'uid-1': { compute: taken.toString() } });
+    await eventually(() => masks().join() === first, `all threads on ${first}; ${masks()}`);
+    await eventually(() => status()?.assignments[0]?.podName === 'vm', 'the report names the pod');
+    assert.match((await agent.probe('/metrics')).body, /plumbline_exclusive_cpus \d/);
+
+    assert.equal(await agent.stop(), 0);
+    assert.deepEqual(masks(), [first], 'the container still owns its CPUs');
+    assert.deepEqual(readdirSync(join(kubelet.directory, 'device-plugins')), ['kubelet.sock']);
+    assert.ok([...api.objects.keys()].some((path) => path.endsWith(`/leases/plumbline-agent-${NODE}`)));
+  });
+
+  it('without kubelet, Open vSwitch or a usable network map: runs, says what is missing, publishes nothing', async () => {
+    writeFileSync(join(root, 'map.yaml'), 'tunnel: {numaNodes: [5]}');
+    agent = startAgent(flags);
+    await eventually(() => agent.lines.some(({ msg }) => /network map ignored/.test(String(msg))), 'the map', 15);
+    await eventually(() => agent.lines.some(({ msg }) => /kubelet cannot be asked/.test(String(msg))), 'the kubelet');
+    const ready = await agent.probe('/readyz');
+    assert.equal(ready.status, 503);
+    assert.match(ready.body, /not known yet/);
+    assert.equal((await agent.probe('/healthz')).status, 200);
+    assert.equal(status(), undefined);
+    assert.equal(await agent.stop(), 0);
+  });
+
+  it('a typo in the network map leaves the networks as they are; a condition and an Event on the Node name it', async () => {
+    kubelet.allocatable = '2-7';
+    kubelet.writeCheckpoint('0-7');
+    await kubelet.start();
+    agent = startAgent(flags);
+    await eventually(() => status() !== undefined, 'a report', 15);
+    const valid = () => status()?.conditions?.find(({ type }) => type === 'NetworkMapValid');
+    writeFileSync(join(root, 'map.yaml'), 'physnets: {physnet1: {numaNodes: [7]}}');
+    await eventually(() => valid()?.status === 'False', 'the condition');
+    const typo = /NUMA node 7 of physnet physnet1 is not on this host, which has 0-1; the last good map stays in use/;
+    assert.match(valid()?.message ?? '', typo);
+    assert.deepEqual(status()?.physnets, [{ name: 'physnet1', cells: '1' }]);
+    assert.deepEqual(status()?.tunnel, { cells: '0' });
+    const events = () => [...api.objects].filter(([path]) => path.includes('/events/')).map(([, event]) => event);
+    const named = () => events().find(({ reason }) => reason === 'InvalidNetworkMap');
+    await eventually(() => named() !== undefined, 'the Event');
+    assert.match(String(named()?.message ?? named()?.note), typo);
+    assert.equal(await agent.stop(), 0);
+
+    const reports = api.writes.length;
+    agent = startAgent(flags);
+    await eventually(() => agent.lines.some(({ msg }) => msg === 'network map ignored'), 'started with the typo', 15);
+    await eventually(() => api.writes.slice(reports).some((one) => one.includes('leases')), 'the agent works');
+    assert.deepEqual(status()?.physnets, [{ name: 'physnet1', cells: '1' }]);
+    assert.equal(await agent.stop(), 0);
+  });
+
+  it('a restarted agent reports nothing until it has read the networks: the last report stays', async () => {
+    kubelet.allocatable = '2-7';
+    kubelet.writeCheckpoint('0-7');
+    await kubelet.start();
+    agent = startAgent(flags);
+    await eventually(() => status() !== undefined, 'a report', 15);
+    assert.equal(await agent.stop(), 0);
+
+    const asked = { times: 0 };
+    const silent = createServer((socket) => {
+      asked.times++;
+      socket.on('error', () => {});
+    });
+    await new Promise<void>((resolve) => silent.listen(join(root, 'run/db.sock'), resolve));
+    try {
+      const [before, written] = [status(), api.writes.length];
+      // Something to report, were the networks known.
+      kubelet.pods = { 'ns/vm': { compute: '2-3' } };
+      kubelet.writeCheckpoint('0-1,4-7', { 'uid-1': { compute: '2-3' } });
+      agent = startAgent(flags);
+      await eventually(
+        () => agent.lines.some(({ msg }) => msg === 'kubelet configuration read'),
+        'the report duty',
+        15,
+      );
+      await eventually(() => asked.times > 0, 'the database asked');
+      await eventually(() => api.writes.slice(written).some((one) => one.includes('leases')), 'the agent works');
+      assert.deepEqual(status(), before);
+      await eventually(() => status()?.assignments[0]?.podName === 'vm', 'the report after the deadline', 20);
+      assert.deepEqual(status()?.physnets, [{ name: 'physnet1', cells: '1' }]);
+      assert.equal(await agent.stop(), 0);
+    } finally {
+      silent.close();
+    }
+  });
+
+  it('a sysfs that is none: the duties that need it fail and are tried again, the heartbeat goes on', async () => {
+    agent = startAgent([...flags, '--sysfs-root', join(root, 'nothing')]);
+    await eventually(() => agent.lines.some(({ duty }) => duty === 'assignments'), 'the failure is said', 15);
+    const beats = () => [...api.objects.keys()].some((path) => path.endsWith(`/leases/plumbline-agent-${NODE}`));
+    await eventually(beats, 'the heartbeat');
+    assert.match((await agent.probe('/readyz')).body, /duties that do not run: assignments/);
+    assert.equal(await agent.stop(), 0);
+  });
+});
+
+describe('the node agent beside a DPU', function () {
+  setUp(this);
+
+  it('a DPU and its host: the host’s agent makes the lease, the DPU’s renews it while Open vSwitch runs', async () => {
+    const lease = () =>
+      api.objects.get(`/apis/coordination.k8s.io/v1/namespaces/ovn-kubernetes/leases/ovn-dpu-${NODE}`);
+    const renewed = () => (lease()?.spec as { renewTime?: string } | undefined)?.renewTime;
+    const timing = ['--dpu-node-lease-renew-interval', '1', '--dpu-node-lease-duration', '2'];
+    agent = startAgent([...flags, '--mode', 'dpu-host', ...timing]);
+    await eventually(() => lease() !== undefined, 'the lease', 15);
+    assert.equal(renewed(), undefined);
+    assert.ok(!agent.lines.some(({ duties }) => String(duties).includes('ovs-affinity')), 'OVS is on the DPU');
+    assert.equal(await agent.stop(), 0);
+
+    for (const name of ['ovs-vswitchd', 'ovsdb-server']) {
+      standIns.push(await startStandIn(name, 0, join(root, `run/${name}.pid`)));
+    }
+    const answering = startAnsweringOvs(join(root, 'run'), standIns[0]!.pid);
+    agent = startAgent([...flags, '--mode', 'dpu', ...timing]);
+    await eventually(() => renewed() !== undefined, 'a renewal', 15);
+    const before = renewed();
+    await eventually(() => renewed() !== before, 'another');
+    await standIns[0]?.stop();
+    await eventually(
+      () => agent.lines.some(({ msg }) => msg === 'the DPU lease is not renewed'),
+      'Open vSwitch is missed',
+    );
+    answering.close();
+    assert.equal(await agent.stop(), 0);
+  });
+
+  it('on another system than Linux: says so and exits 0', async () => {
+    const elsewhere = "data:text/javascript,Object.defineProperty(process,'platform',{value:'darwin'})";
+    agent = startAgent(flags, ['--import', elsewhere]);
+    await once(agent.process, 'close');
+    assert.equal(agent.process.exitCode, 0);
+    assert.deepEqual(
+      agent.lines.map(({ msg }) => msg),
+      ['the node agent needs Linux: nothing to do here'],
+    );
+  });
+
+  it('bad settings: one line and exit status 2', async () => {
+    agent = startAgent([...flags, '--dpu-node-lease-duration', '10']);
+    await once(agent.process, 'close');
+    assert.equal(agent.process.exitCode, 2);
+    assert.match(agent.text.join('\n'), /--dpu-node-lease-duration 10 must be greater than/);
+  });
+});

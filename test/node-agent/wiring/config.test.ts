@@ -1,0 +1,97 @@
+import assert from 'node:assert/strict';
+import { createGuard, type Duty, keepRunning, untilAborted } from '../../../node-agent/lifecycle/duty.ts';
+import { parseNodeAgentConfig } from '../../../node-agent/wiring/config.ts';
+import { ConfigError } from '../../../runtime/config.ts';
+import { eventually, recordingLogger } from '../support.ts';
+
+const NAME = ['--node-name', 'worker-1'];
+const timing = (interval: string, duration: string) => [
+  ...NAME,
+  '--dpu-node-lease-renew-interval',
+  interval,
+  '--dpu-node-lease-duration',
+  duration,
+];
+
+describe('settings of the node agent', () => {
+  it('defaults', () => {
+    const config = parseNodeAgentConfig(NAME);
+    assert.equal(config.mode, 'full');
+    assert.deepEqual([config.dpuLeaseInterval, config.dpuLeaseDuration], [10, 40]);
+    assert.deepEqual([config.sysfsRoot, config.kubeletDir], ['/sys', '/var/lib/kubelet']);
+    assert.deepEqual([config.claim, config.uplinkCarrier, config.deviceSlots], ['enforce', 'follow', undefined]);
+    assert.equal(config.ovsEnabler, '/etc/openvswitch/enable_dynamic_cpu_affinity');
+    assert.ok(Object.isFrozen(config));
+  });
+
+  for (const [interval, duration] of [
+    ['5', '20'],
+    ['0', '1'],
+    ['10', '11'],
+  ] as const) {
+    it(`renew interval ${interval} and duration ${duration}`, () => {
+      const config = parseNodeAgentConfig(timing(interval, duration));
+      assert.deepEqual([config.dpuLeaseInterval, config.dpuLeaseDuration], [Number(interval), Number(duration)]);
+    });
+  }
+
+  const wrong: [string, string[], RegExp][] = [
+    ['interval -1', timing('-1', '40'), /--dpu-node-lease-renew-interval -1/],
+    ['duration 0', timing('10', '0'), /--dpu-node-lease-duration 0/],
+    ['10 and 10', timing('10', '10'), /duration 10 must be greater than .*interval 10/],
+    ['duration below the interval', timing('10', '5'), /duration 5 must be greater/],
+    ['an interval that is no number', timing('ten', '40'), /renew-interval ten/],
+    ['no node name', [], /--node-name/],
+    ['a node name that is none', ['--node-name', 'Not A Node'], /--node-name Not A Node/],
+    ['an unknown mode', [...NAME, '--mode', 'half'], /--mode half/],
+    ['a relative path', [...NAME, '--kubelet-dir', 'kubelet'], /--kubelet-dir kubelet.*absolute/],
+    ['an unknown flag', [...NAME, '--frobnicate'], /--frobnicate/],
+  ];
+  for (const [name, argv, message] of wrong) {
+    it(`refused: ${name}`, () =>
+      assert.throws(
+        () => parseNodeAgentConfig(argv),
+        (error) => error instanceof ConfigError && message.test(error.message),
+      ));
+  }
+});
+
+describe('duties', () => {
+  it('one that fails is said so and run again, with a signal of its own; others are not touched', async () => {
+    const { log, said } = recordingLogger();
+    const stop = new AbortController();
+    const signals: AbortSignal[] = [];
+    const events: string[] = [];
+    const flaky: Duty = {
+      name: 'flaky',
+      async run(signal) {
+        signals.push(signal);
+        if (signals.length < 2) throw new Error('on purpose');
+        await untilAborted(signal);
+      },
+    };
+    const steady: Duty = { name: 'steady', run: untilAborted };
+    const observer = {
+      onState: (duty: string, running: boolean) => void events.push(`${duty} ${running ? 'runs' : 'waits'}`),
+      onFailure: (duty: string) => void events.push(`${duty} failed`),
+    };
+    const running = Promise.all([flaky, steady].map((duty) => keepRunning(duty, log, observer, stop.signal)));
+    await eventually(() => signals.length === 2, 'run again');
+    assert.equal(signals[0]?.aborted, true, 'what the failed run left behind is told to end');
+    assert.equal(signals[1]?.aborted, false);
+    assert.ok(said('duty failed, it will be run again; the others go on'));
+    assert.deepEqual(events.slice(0, 5), ['flaky runs', 'steady runs', 'flaky failed', 'flaky waits', 'flaky runs']);
+    stop.abort();
+    await running;
+  });
+});
+
+describe('a guard', () => {
+  it('turns an exception in a callback into a failure of the duty', async () => {
+    const guard = createGuard();
+    guard((what: string) => {
+      throw new Error(what);
+    })('in a timer');
+    await assert.rejects(Promise.race([untilAborted(new AbortController().signal), guard.failed]), /in a timer/);
+  });
+});
