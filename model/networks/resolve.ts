@@ -1,5 +1,6 @@
 import { cut, few } from '../brief.ts';
 import { quote } from '../errors.ts';
+import type { Finding } from '../finding.ts';
 import { NUMA_AFFINITY_ANNOTATION } from '../names.ts';
 import type { Affinity, AffinityWishes } from './affinity.ts';
 import { type NetworkRef, refText } from './attachments.ts';
@@ -27,9 +28,8 @@ const LONGEST_NAME = 100;
 export const POD_NETWORK = 'pod';
 
 /** Something the user should hear about a VM's networks. */
-export interface NetworkFinding {
+export interface NetworkFinding extends Finding {
   readonly code: NetworkFindingCode;
-  readonly message: string;
   /** The interface it is about. */
   readonly interface?: string;
 }
@@ -111,11 +111,11 @@ function unknownWishes(wishes: AffinityWishes, interfaces: readonly NetworkInter
   const found = unknown.slice(0, NAMED).map((name): NetworkFinding => {
     const has = names.join(', ') || 'none';
     const message = `annotation ${NUMA_AFFINITY_ANNOTATION} names ${quote(name)}, which is no interface or network of this VM (it has: ${has})`;
-    return { code: 'unknown-interface', interface: cut(name, LONGEST_NAME), message };
+    return { severity: 'warning', code: 'unknown-interface', interface: cut(name, LONGEST_NAME), message };
   });
   if (unknown.length <= NAMED) return found;
   const message = `annotation ${NUMA_AFFINITY_ANNOTATION} names ${unknown.length - NAMED} more that are no interface or network of this VM`;
-  return [...found, { code: 'unknown-interface', message }];
+  return [...found, { severity: 'warning', code: 'unknown-interface', message }];
 }
 
 /** As it stands in messages: a tenant chooses the names. */
@@ -130,25 +130,30 @@ function networkFindings(one: ResolvedNetwork): NetworkFinding[] {
         ? `there is no NetworkAttachmentDefinition ${one.network}`
         : `no Kube-OVN subnet belongs to ${one.network}`;
     return [
-      { code: 'unknown-network', interface: one.name, message: `interface ${one.name}: ${why}; no NUMA affinity` },
+      {
+        severity: 'warning',
+        code: 'unknown-network',
+        interface: one.name,
+        message: `interface ${one.name}: ${why}; no NUMA affinity`,
+      },
     ];
   }
   if ((one.kind === 'physnet' || one.kind === 'tunnel') && one.warning === 'ovn-chained') {
     const message = `interface ${one.name}: ${one.network} has ovn-k8s-cni-overlay in a list with other plugins, which OVN-Kubernetes refuses; leave it alone in the definition`;
-    return [{ code: 'refused-network', interface: one.name, message }];
+    return [{ severity: 'warning', code: 'refused-network', interface: one.name, message }];
   }
   if (one.kind !== 'none' || one.warning === undefined) return [];
   const message = `interface ${one.name}: the configuration of ${one.network} cannot be read (${one.warning}); no NUMA affinity`;
-  return [{ code: 'unreadable-network', interface: one.name, message }];
+  return [{ severity: 'warning', code: 'unreadable-network', interface: one.name, message }];
 }
 
 function wishFindings(one: ResolvedNetwork, located: boolean, exclusive: boolean): NetworkFinding[] {
   if (one.affinity !== 'required') return [];
   if (!located) {
     const message = `interface ${one.name}: affinity "required" has no effect, because ${one.network} is on no physnet or tunnel that Plumbline knows`;
-    return [{ code: 'affinity-without-location', interface: one.name, message }];
+    return [{ severity: 'warning', code: 'affinity-without-location', interface: one.name, message }];
   }
   if (exclusive) return [];
   const message = `interface ${one.name}: affinity "required" has no effect on a VM without exclusive CPUs, which runs on the whole shared pool`;
-  return [{ code: 'affinity-without-exclusive-cpus', interface: one.name, message }];
+  return [{ severity: 'warning', code: 'affinity-without-exclusive-cpus', interface: one.name, message }];
 }

@@ -7,7 +7,7 @@ import {
   virtualMachineInstanceReplicaSet,
   virtualMachinePool,
 } from '../../kube/virtual-machines.ts';
-import { issuesText } from '../admission-review.ts';
+import { issuesText } from '../../model/admission/answer.ts';
 
 /** What a kind makes VMIs of. */
 export interface ReadTemplate {

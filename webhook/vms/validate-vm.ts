@@ -1,16 +1,18 @@
+import { type AdmissionAnswer, refused } from '../../model/admission/answer.ts';
+import { hasAsked } from '../../model/admission/asking.ts';
+import type { SchedulerFacts, Settings } from '../../model/admission/facts.ts';
+import { schedulerWarning } from '../../model/admission/scheduling.ts';
 import { PlumblineError } from '../../model/errors.ts';
 import { rejectionWarning } from '../../model/launcher/rejected-template.ts';
 import { checkTemplate, misplacedAnnotations } from '../../model/launcher/template.ts';
-import { type AdmissionAnswer, type AdmissionRequest, type Review, refused } from '../admission-review.ts';
-import { ASKING } from '../pods/decide-pod.ts';
-import type { DecideOptions } from '../pods/launcher.ts';
-import { type SchedulerRoute, schedulerWarning } from '../pods/scheduling.ts';
+import type { ClusterFactsOptions } from '../cluster/cluster-facts.ts';
+import type { AdmissionRequest, Review } from '../review/admission-review.ts';
 import { type ReadTemplate, readTemplate } from './read-template.ts';
 import { maskWarnings } from './vm-masks.ts';
 import { reviewNetworks } from './vm-networks.ts';
 
-export interface VmValidationOptions extends DecideOptions {
-  readonly route: Pick<SchedulerRoute, 'schedulerName'>;
+export interface VmValidationOptions extends Settings, ClusterFactsOptions {
+  readonly route: Pick<SchedulerFacts, 'schedulerName'>;
 }
 
 /**
@@ -79,7 +81,7 @@ function isKubeVirtController({ userInfo }: AdmissionRequest): boolean {
 function schedulerWarnings(current: ReadTemplate, previous: ReadTemplate | undefined, schedulerName: string): string[] {
   const own = current.spec.schedulerName ?? undefined;
   if (own === (previous?.spec.schedulerName ?? undefined)) return [];
-  if (!ASKING.some((name) => current.metadata.annotations?.[name] !== undefined)) return [];
+  if (!hasAsked(current.metadata)) return [];
   const warning = schedulerWarning(own, schedulerName);
   return warning === undefined ? [] : [warning];
 }

@@ -1,17 +1,12 @@
-import type { Container, Pod } from '../../kube/resources.ts';
+import type { ContainerShape, PodShape } from '../launcher/shapes.ts';
 import {
   DECISION_ANNOTATION,
   PHYSNET_RESOURCE_PREFIX,
   PLACED_RESOURCE,
   PLACEMENT_ANNOTATION,
   TUNNEL_RESOURCE,
-} from '../../model/names.ts';
-
-/** A container's place in the pod. */
-export interface Place {
-  readonly list: 'containers' | 'initContainers';
-  readonly index: number;
-}
+} from '../names.ts';
+import type { Place } from './decision.ts';
 
 /**
  * The first of Plumbline's own resources that a pod has and should not have, as a sentence, or undefined. They stand for
@@ -19,7 +14,7 @@ export interface Place {
  * @param bearer the container that may have resources
  * @param mayHave the resources that it may have one of each
  */
-export function reservedRequest(pod: Pod, bearer?: Place, mayHave: readonly string[] = []): string | undefined {
+export function reservedRequest(pod: PodShape, bearer?: Place, mayHave: readonly string[] = []): string | undefined {
   for (const list of ['containers', 'initContainers'] as const) {
     for (const [index, container] of (pod.spec[list] ?? []).entries()) {
       const isBearer = list === bearer?.list && index === bearer.index;
@@ -34,14 +29,14 @@ export function reservedRequest(pod: Pod, bearer?: Place, mayHave: readonly stri
   return undefined;
 }
 
-function reservedAmounts({ resources }: Container): [string, string][] {
+function reservedAmounts({ resources }: ContainerShape): [string, string][] {
   return [resources?.requests, resources?.limits].flatMap((amounts) =>
     Object.entries(amounts ?? {}).filter(([resource]) => isReserved(resource)),
   );
 }
 
 /** The same for a pod that nothing was decided for, whose decision annotation would be somebody else's word. */
-export function reservedClaim(pod: Pod): string | undefined {
+export function reservedClaim(pod: PodShape): string | undefined {
   if (pod.metadata.annotations?.[DECISION_ANNOTATION] !== undefined) {
     return `the pod has the annotation ${DECISION_ANNOTATION}, which only Plumbline may put there; take it away`;
   }

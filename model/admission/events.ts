@@ -1,0 +1,36 @@
+import type { Finding, Severity } from '../finding.ts';
+import type { Decision } from './decision.ts';
+
+/** An Event's text, for the person who runs `kubectl describe`. */
+export interface EventText {
+  readonly type: 'Normal' | 'Warning';
+  /** CamelCase, stable. */
+  readonly reason: string;
+  readonly message: string;
+}
+
+const REASONS: Readonly<Record<Severity, string>> = {
+  error: 'LauncherRefused',
+  warning: 'LauncherNotAsAsked',
+  information: 'LauncherDecided',
+};
+
+/** What is said on the VMI about its launcher, since warnings on a launcher reach virt-controller only. No errors. */
+export function eventsOf({ done, findings }: Extract<Decision, { outcome: 'changed' | 'refused' }>): EventText[] {
+  const [information, warnings] = [of(findings, 'information'), of(findings, 'warning')];
+  return [...done.map((one): EventText => ({ type: 'Normal', ...one })), ...information, ...warnings];
+}
+
+/** What refuses the launcher, each in an Event of its own. */
+export function refusalEvents({ findings }: Extract<Decision, { outcome: 'refused' }>): EventText[] {
+  return of(findings, 'error');
+}
+
+/** A finding as an Event. */
+export function eventOf({ severity, reason, message }: Finding): EventText {
+  return { type: severity === 'information' ? 'Normal' : 'Warning', reason: reason ?? REASONS[severity], message };
+}
+
+function of(findings: readonly Finding[], severity: Severity): EventText[] {
+  return findings.filter((one) => one.severity === severity).map(eventOf);
+}
