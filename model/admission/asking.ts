@@ -1,5 +1,4 @@
 import { EVEN_PARITY_ANNOTATION } from '../launcher/cpus.ts';
-import type { AlignmentPolicy } from '../launcher/policy.ts';
 import type { MetaShape } from '../launcher/shapes.ts';
 import { CPU_MASK_ANNOTATION, FULL_PCPUS_ANNOTATION, NUMA_AFFINITY_ANNOTATION } from '../names.ts';
 import { NETWORKS_ANNOTATION } from '../networks/attachments.ts';
@@ -15,11 +14,6 @@ export const ASKING: readonly string[] = [
   NETWORKS_ANNOTATION,
   NUMA_AFFINITY_ANNOTATION,
 ];
-
-/** Whether something could follow from a launcher's VMI. One that asks for nothing starts while no VMI can be read. */
-export function asksForSomething({ annotations }: MetaShape, policy: AlignmentPolicy): boolean {
-  return policy !== 'annotated' || hasAsked({ annotations });
-}
 
 /** Whether a launcher, or the template it is rendered from, has one of these annotations. */
 export function hasAsked({ annotations }: Pick<MetaShape, 'annotations'>): boolean {

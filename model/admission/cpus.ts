@@ -5,7 +5,7 @@ import { launcherCpus } from '../launcher/cpus.ts';
 import { type Alignment, decideAlignment } from '../launcher/decide.ts';
 import { askedMultiples } from '../launcher/node-kind.ts';
 import { decideOrdinary } from '../launcher/ordinary.ts';
-import { COMPUTE, type PodShape, type VmiShape } from '../launcher/shapes.ts';
+import { COMPUTE, type VmiShape } from '../launcher/shapes.ts';
 import { PLACED_RESOURCE } from '../names.ts';
 import type { Done, Place } from './decision.ts';
 import type { ClusterFacts, LauncherFacts, OrdinaryFacts } from './facts.ts';
@@ -42,7 +42,10 @@ export function cpusOfLauncher(
   { candidates }: Pick<ClusterFacts, 'candidates'>,
 ): PodCpus {
   const alignment = decideAlignment({ pod, vmi, candidates: askedMultiples(candidates), ...settings });
-  const cpus = alignment.kind === 'pad' ? alignment.to : limitOf(pod, compute);
+  const cpus =
+    alignment.kind === 'pad'
+      ? alignment.to
+      : (wholeCpus(pod.spec.containers[compute]?.resources?.limits?.['cpu'] ?? '0') ?? 0);
   const padding = cpus - launcherCpus(vmi).total;
   const answered = alignment.kind === 'pad' || alignment.why === 'aligned';
   const bearer: Place = { list: 'containers', index: compute };
@@ -63,7 +66,8 @@ export function cpusOfLauncher(
 
 /**
  * The CPUs of an ordinary pod that asks for whole cores: every container with CPUs of its own is rounded up. The first of
- * them that runs on has the devices, and among them the one that has the extender look at the pod.
+ * them that runs on has the devices, and among them the one that has the extender look at the pod: an init container is
+ * gone when the networks are in use. What is done to it is said nowhere but in its annotation, since it has no VMI.
  * @throws ParseError if an amount is malformed
  */
 export function cpusOfOrdinary({ pod, cluster, settings }: OrdinaryFacts): PodCpus {
@@ -78,12 +82,10 @@ export function cpusOfOrdinary({ pod, cluster, settings }: OrdinaryFacts): PodCp
     containers: exclusive
       ? containers.map(({ list, index, cpus, to }) => ({ list, index, cpus: to === cpus ? undefined : to }))
       : [],
-    // An init container is gone when the networks are in use.
     bearer: containers.find(({ list }) => list === 'containers') ?? containers[0],
     own: [PLACED_RESOURCE],
     stated: Object.fromEntries(exclusive ? containers.map(({ name, to }) => [name, to]) : []),
     padding: 0,
-    // Whoever creates such a pod reads its warnings, and the annotation says the rest: it has no VMI to say it on.
     done: [],
     findings,
   };
@@ -96,10 +98,6 @@ export function lastingCpus({ amounts }: Pick<PodCpus, 'amounts'>): number {
 
 export function isAt(place: Place | undefined, { list, index }: Place): boolean {
   return place?.list === list && place.index === index;
-}
-
-function limitOf(pod: PodShape, compute: number): number {
-  return wholeCpus(pod.spec.containers[compute]?.resources?.limits?.['cpu'] ?? '0') ?? 0;
 }
 
 function paddingDone(alignment: Alignment): readonly Done[] {

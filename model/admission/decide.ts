@@ -1,7 +1,6 @@
 import { PlumblineError } from '../errors.ts';
 import { wantsWholeCores } from '../launcher/annotation.ts';
 import { maskRefusals, maskWithOwnCpus } from '../launcher/mask-check.ts';
-import { recognizeLauncher } from '../launcher/recognize.ts';
 import type { PodShape, VmiShape } from '../launcher/shapes.ts';
 import { smtAffinity } from '../launcher/smt-affinity.ts';
 import { DECISION_ANNOTATION, PLACEMENT_ANNOTATION } from '../names.ts';
@@ -10,7 +9,7 @@ import { cpusOfLauncher, cpusOfOrdinary, isAt, lastingCpus, type PodCpus } from 
 import type { AdmissionFinding, Decision, Place, PodChange } from './decision.ts';
 import { doneTo } from './done.ts';
 import type { ClusterFacts, LauncherFacts, OrdinaryFacts, PodFacts } from './facts.ts';
-import { networksOf, type OwnerNetworks } from './networks.ts';
+import { networksOf } from './networks.ts';
 import { reachFindings } from './reach.ts';
 import { reservedClaim, reservedRequest } from './reserved.ts';
 import { schedulingOf } from './scheduling.ts';
@@ -55,8 +54,8 @@ function decideLauncher(facts: LauncherFacts): Decision {
     case 'not-asked':
       return conclude(facts, { found: foreignRequests(pod, { list: 'containers', index: facts.compute }, []) });
     case 'found': {
-      const cpus = cpusOfLauncher(facts, owner.vmi, owner.cluster);
-      return decideParts(facts, { cpus, cluster: owner.cluster, vmi: owner.vmi });
+      const { vmi: its, cluster } = owner;
+      return decideParts(facts, { cpus: cpusOfLauncher(facts, its, cluster), cluster, vmi: its });
     }
     case 'absent':
       return unchanged(pod, `${name} does not exist, so this launcher is left as it is`);
@@ -84,20 +83,19 @@ function decideParts(facts: LauncherFacts | OrdinaryFacts, { cpus, cluster, vmi 
   const { exclusive, bearer } = cpus;
   const networks = networksOf({ namespace, pod, vmi, exclusive }, cluster.networks);
   const resources = exclusive ? [...cpus.own, ...networks.resources] : [];
-  const nodes = cpus.answered
-    ? smtAffinity({
-        cpus: cpus.amounts.map((one) => one.cpus),
-        candidates: cluster.candidates,
-        reported: cluster.nodeKinds,
-      })
-    : undefined;
+  const { candidates, nodeKinds: reported } = cluster;
+  const amounts = cpus.amounts.map((one) => one.cpus);
+  const nodes = cpus.answered ? smtAffinity({ cpus: amounts, candidates, reported }) : undefined;
   const spansCells = vmi?.spec.domain.cpu?.numa?.guestMappingPassthrough != null;
   const text = decisionText({ ...cpus, cpus: cpus.stated, networks: networks.held, resources, nodes });
   return conclude(facts, {
     text,
     changes: {
       containers: cpus.containers.map((one) => ({ ...one, resources: isAt(bearer, one) ? resources : [] })),
-      annotations: annotations(text, networks, spansCells),
+      annotations: {
+        [DECISION_ANNOTATION]: text,
+        [PLACEMENT_ANNOTATION]: placementText({ ...networks, spansCells }, networks.resources),
+      },
       nodes,
     },
     done: vmi === undefined ? [] : doneTo(pod, cpus, resources, nodes),
@@ -106,7 +104,7 @@ function decideParts(facts: LauncherFacts | OrdinaryFacts, { cpus, cluster, vmi 
       ...networks.findings,
       ...reachFindings(networks.held, { cpus: lastingCpus(cpus), spansCells }, cluster, settings.oversized),
       ...foreignRequests(pod, bearer, [...cpus.own, ...networks.mayHave]),
-      ...(vmi === undefined ? [] : maskFindings(pod, vmi, exclusive)),
+      ...(vmi === undefined || facts.kind === 'ordinary' ? [] : maskFindings(facts, vmi, exclusive)),
     ],
   });
 }
@@ -135,14 +133,6 @@ const NOTHING: PodChange = {
   nodes: undefined,
 };
 
-function annotations(text: string | undefined, networks: OwnerNetworks, spansCells: boolean): PodChange['annotations'] {
-  const { preferred, interfaces, resources } = networks;
-  return {
-    [DECISION_ANNOTATION]: text,
-    [PLACEMENT_ANNOTATION]: placementText({ preferred, spansCells, interfaces }, resources),
-  };
-}
-
 /** Of a pod for which nothing is decided. A launcher's owner reads why, if the launcher asked for something. */
 function unchanged(pod: PodShape, why?: string): Decision {
   const claim = reservedClaim(pod);
@@ -169,11 +159,9 @@ function foreignRequests(pod: PodShape, bearer: Place | undefined, mayHave: read
  * The mask is the pod's, which the node's agent goes by; the vCPUs are the VMI's. Of a VM that migrates KubeVirt may have
  * plugged vCPUs in, which changes the VMI without its mask and takes a migration: their number is not asked then.
  */
-function maskFindings(pod: PodShape, { spec }: VmiShape, exclusive: boolean): AdmissionFinding[] {
+function maskFindings({ pod, purpose }: LauncherFacts, { spec }: VmiShape, exclusive: boolean): AdmissionFinding[] {
   const { metadata } = pod;
-  const recognized = recognizeLauncher(pod);
-  const mayBePlugged = recognized.kind === 'launcher' && recognized.purpose === 'migration-target';
-  const found = maskRefusals({ metadata, spec, vcpusUnknown: mayBePlugged });
+  const found = maskRefusals({ metadata, spec, vcpusUnknown: purpose === 'migration-target' });
   const messages = found.length === 0 && exclusive ? maskWithOwnCpus(metadata) : found;
   return messages.map((message) => ({ severity: 'error', code: 'cpu-mask', message }));
 }

@@ -13,8 +13,8 @@ export function doneTo(
   resources: readonly string[],
   nodes: readonly NodeRequirement[] | undefined,
 ): readonly Done[] {
-  const isHeld = beforeSmtAffinity(pod.spec) !== pod.spec;
-  return [...done, ...devicesDone(pod, bearer, resources), ...(isHeld ? [] : nodesDone(nodes))];
+  const held = beforeSmtAffinity(pod.spec) === pod.spec ? nodesDone(nodes) : [];
+  return [...done, ...devicesDone(pod, bearer, resources), ...held];
 }
 
 function devicesDone(pod: PodShape, bearer: Place | undefined, resources: readonly string[]): readonly Done[] {

@@ -17,20 +17,11 @@ const REASONS: Readonly<Record<Severity, string>> = {
 
 /** What is said on the VMI about its launcher, since warnings on a launcher reach virt-controller only. No errors. */
 export function eventsOf({ done, findings }: Extract<Decision, { outcome: 'changed' | 'refused' }>): EventText[] {
-  const [information, warnings] = [of(findings, 'information'), of(findings, 'warning')];
-  return [...done.map((one): EventText => ({ type: 'Normal', ...one })), ...information, ...warnings];
-}
-
-/** What refuses the launcher, each in an Event of its own. */
-export function refusalEvents({ findings }: Extract<Decision, { outcome: 'refused' }>): EventText[] {
-  return of(findings, 'error');
+  const of = (severity: Severity) => findings.filter((one) => one.severity === severity).map(eventOf);
+  return [...done.map((one): EventText => ({ type: 'Normal', ...one })), ...of('information'), ...of('warning')];
 }
 
 /** A finding as an Event. */
-export function eventOf({ severity, reason, message }: Finding): EventText {
-  return { type: severity === 'information' ? 'Normal' : 'Warning', reason: reason ?? REASONS[severity], message };
-}
-
-function of(findings: readonly Finding[], severity: Severity): EventText[] {
-  return findings.filter((one) => one.severity === severity).map(eventOf);
+export function eventOf({ severity, reason = REASONS[severity], message }: Finding): EventText {
+  return { type: severity === 'information' ? 'Normal' : 'Warning', reason, message };
 }

@@ -72,6 +72,7 @@ export interface LauncherFacts {
   readonly vmi: VmiReference;
   /** Index of `compute` in spec.containers. */
   readonly compute: number;
+  readonly purpose: 'run' | 'migration-target' | 'provisioning';
   readonly owner: OwnerFacts;
   readonly settings: Settings;
   readonly scheduler: SchedulerFacts;

@@ -40,9 +40,14 @@ export interface OwnerNetworks {
  */
 export function networksOf(owner: NetworkOwner, facts: NetworkFacts): OwnerNetworks {
   const { namespace, exclusive } = owner;
-  const { networks, findings } = resolve(owner, facts, (ref) => facts.definitions.get(refText(ref)));
+  const resolved = resolve(owner, facts, (ref) => facts.definitions.get(refText(ref)));
+  const { networks } = resolved;
   const required = requiredResources(networks, facts.reported, exclusive);
-  const isUnset = facts.primary.kind === 'missing' && networks.some(({ role }) => role === 'pod');
+  const findings: Finding[] = [...resolved.findings, ...required.findings];
+  if (facts.primary.kind === 'missing' && networks.some(({ role }) => role === 'pod')) {
+    const message = `namespace ${namespace} is labelled for a primary user-defined network and has none`;
+    findings.push({ severity: 'warning', code: 'no-primary-network', message });
+  }
   const preferred = networks.filter(({ affinity }) => affinity === 'preferred');
   return {
     networks,
@@ -51,7 +56,7 @@ export function networksOf(owner: NetworkOwner, facts: NetworkFacts): OwnerNetwo
     mayHave: requiredResources(networks, EVERY_NETWORK, exclusive).resources,
     preferred: exclusive ? preferredResources(networks) : [],
     interfaces: interfacesBy(exclusive ? interfaceResources([...required.held, ...preferred]) : []),
-    findings: [...findings, ...required.findings, ...(isUnset ? [noPrimary(namespace)] : [])],
+    findings,
   };
 }
 
@@ -81,9 +86,4 @@ function resolve(owner: NetworkOwner, { primary, context }: NetworkFacts, findNa
     context,
     exclusive,
   });
-}
-
-function noPrimary(namespace: string): Finding {
-  const message = `namespace ${namespace} is labelled for a primary user-defined network and has none`;
-  return { severity: 'warning', code: 'no-primary-network', message };
 }

@@ -8,6 +8,8 @@ import {
 } from '../names.ts';
 import type { Place } from './decision.ts';
 
+const NOT_YOURS = ', which only Plumbline may put there; take it away';
+
 /**
  * The first of Plumbline's own resources that a pod has and should not have, as a sentence, or undefined. They stand for
  * slots that every node has a number of: only what was decided may take one, or a tenant could drain them.
@@ -22,8 +24,7 @@ export function reservedRequest(pod: PodShape, bearer?: Place, mayHave: readonly
         ([resource, amount]) => !(isBearer && amount === '1' && mayHave.includes(resource)),
       );
       if (found === undefined) continue;
-      const what = `container ${container.name} asks for ${found.join(': ')}`;
-      return `${what}, which only Plumbline may put there; take it away`;
+      return `container ${container.name} asks for ${found.join(': ')}${NOT_YOURS}`;
     }
   }
   return undefined;
@@ -37,12 +38,9 @@ function reservedAmounts({ resources }: ContainerShape): [string, string][] {
 
 /** The same for a pod that nothing was decided for, whose decision annotation would be somebody else's word. */
 export function reservedClaim(pod: PodShape): string | undefined {
-  if (pod.metadata.annotations?.[DECISION_ANNOTATION] !== undefined) {
-    return `the pod has the annotation ${DECISION_ANNOTATION}, which only Plumbline may put there; take it away`;
-  }
-  if (pod.metadata.annotations?.[PLACEMENT_ANNOTATION] !== undefined) {
-    return `the pod has the annotation ${PLACEMENT_ANNOTATION}, which only Plumbline may put there; take it away`;
-  }
+  const annotations = pod.metadata.annotations ?? {};
+  const claimed = [DECISION_ANNOTATION, PLACEMENT_ANNOTATION].find((name) => annotations[name] !== undefined);
+  if (claimed !== undefined) return `the pod has the annotation ${claimed}${NOT_YOURS}`;
   return reservedRequest(pod);
 }
 

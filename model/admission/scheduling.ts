@@ -26,10 +26,10 @@ export function schedulingOf(own: string | undefined, { schedulerName, away }: S
   };
 }
 
-/** What the owner of a VM should know about the scheduler that its template names; undefined: nothing. */
-export function schedulerWarning(own: string | undefined, schedulerName: string): string | undefined {
-  if (schedulerName === '' || !isOther(own, schedulerName)) return undefined;
-  return `spec.schedulerName: ${otherText(own, schedulerName)}`;
+/** What the owner of a VM should know about the scheduler that its template names. */
+export function schedulerWarnings(own: string | undefined, schedulerName: string): string[] {
+  if (schedulerName === '' || !isOther(own, schedulerName)) return [];
+  return [`spec.schedulerName: ${otherText(own, schedulerName)}`];
 }
 
 /** Whether a pod names a scheduler of its user's choice. */

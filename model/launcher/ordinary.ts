@@ -75,20 +75,19 @@ export function decideOrdinary(
  * shared ones.
  */
 export function obstacleFindings(pod: PodShape, what: string): readonly LauncherFinding[] {
-  return qosObstacles(pod).map(({ container, why }) =>
-    container === undefined
+  return qosObstacles(pod).map(({ container, why }) => ({
+    severity: 'error',
+    ...(container === undefined
       ? {
-          severity: 'error',
           code: 'pod-level-resources',
           message: `${what} costs itself its exclusive CPUs: ${why}. Take spec.resources away and set each container's own`,
         }
       : {
-          severity: 'error',
           code: 'not-guaranteed',
           container,
           message: `container ${container} costs ${what} its exclusive CPUs: ${why}. Give it CPU and memory limits, and requests that equal them`,
-        },
-  );
+        }),
+  }));
 }
 
 /** Where candidate nodes differ: worth knowing, and nothing to mend. */

@@ -1,6 +1,6 @@
 import { cut } from '../brief.ts';
 import { NUMA_AFFINITY_ANNOTATION, physnetResource, TUNNEL_RESOURCE } from '../names.ts';
-import type { NetworkFinding, ResolvedNetwork } from './resolve.ts';
+import { type NetworkFinding, networkWarning, type ResolvedNetwork } from './resolve.ts';
 
 /** The networks that nodes report. Only these have devices to ask for. */
 export interface ReportedNetworks {
@@ -81,7 +81,7 @@ function unreported(one: ResolvedNetwork): NetworkFinding {
     : 'it gets no NUMA affinity';
   const message = `interface ${name}: no node reports ${what} of ${network}; ${then}`;
   const code = physnet === undefined ? 'unknown-tunnel' : 'unknown-physnet';
-  return { severity: 'warning', code, interface: name, message };
+  return networkWarning(code, message, name);
 }
 
 function resourceOf(one: ResolvedNetwork): string | NetworkFinding | undefined {
@@ -93,6 +93,6 @@ function resourceOf(one: ResolvedNetwork): string | NetworkFinding | undefined {
   } catch (error) {
     if (!(error instanceof RangeError)) throw error;
     const message = `interface ${name}: ${cut(error.message, LONGEST_WHY)}`;
-    return { severity: 'warning', code: 'physnet-name-too-long', interface: name, message };
+    return networkWarning('physnet-name-too-long', message, name);
   }
 }

@@ -48,23 +48,8 @@ export async function gatherCluster(
   spec: SelectingSpec,
   { view, fetchNad, oversized }: ClusterFactsOptions,
 ): Promise<ClusterFacts> {
-  const networks = await gatherNetworks(owner, isExclusive, view, fetchNad);
-  return {
-    candidates: view.candidates(spec),
-    allReport: oversized === 'refuse' && mayBeHeld(owner, networks) && view.allReport(spec),
-    nodeKinds: view.nodeKinds(),
-    networks,
-  };
-}
-
-async function gatherNetworks(
-  owner: Omit<NetworkOwner, 'exclusive'>,
-  isExclusive: () => boolean,
-  view: ClusterView,
-  fetchNad: FetchNad,
-): Promise<NetworkFacts> {
   const definitions = new Map<string, NadFacts>();
-  const facts: NetworkFacts = {
+  const networks: NetworkFacts = {
     primary: view.primaryNetwork(owner.namespace),
     reported: view.reportedNetworks(),
     context: view.networkContext(),
@@ -76,16 +61,19 @@ async function gatherNetworks(
   };
   try {
     const whole = { ...owner, exclusive: isExclusive() };
-    const doubtful = doubtfulNetworks(whole, facts, (ref) => keep(ref, view.findNad(ref)));
+    const doubtful = doubtfulNetworks(whole, networks, (ref) => keep(ref, view.findNad(ref)));
     await Promise.all(doubtful.map(async (ref) => keep(ref, await fetchNad(ref))));
   } catch (error) {
     // An annotation or amount is malformed. The decision says which, and depends on no definition.
     if (!(error instanceof PlumblineError)) throw error;
   }
-  return facts;
-}
-
-/** Only a network with a definition, or one that its owner names, can be required. */
-function mayBeHeld({ pod, vmi }: Omit<NetworkOwner, 'exclusive'>, { definitions }: NetworkFacts): boolean {
-  return definitions.size > 0 || (vmi ?? pod)?.metadata.annotations?.[NUMA_AFFINITY_ANNOTATION] !== undefined;
+  // Only a network with a definition, or one that its owner names, can be required.
+  const { annotations } = (owner.vmi ?? owner.pod)?.metadata ?? {};
+  const mayBeHeld = definitions.size > 0 || annotations?.[NUMA_AFFINITY_ANNOTATION] !== undefined;
+  return {
+    candidates: view.candidates(spec),
+    allReport: oversized === 'refuse' && mayBeHeld && view.allReport(spec),
+    nodeKinds: view.nodeKinds(),
+    networks,
+  };
 }

@@ -1,7 +1,7 @@
 import type * as z from 'zod';
 import { pod as podSchema, tolerations } from '../../kube/resources.ts';
 import { issuesText } from '../../model/admission/answer.ts';
-import { asksForSomething } from '../../model/admission/asking.ts';
+import { hasAsked } from '../../model/admission/asking.ts';
 import type { LauncherFacts, OwnerFacts, PodFacts, SchedulerFacts, Settings } from '../../model/admission/facts.ts';
 import { PlumblineError } from '../../model/errors.ts';
 import { hasExclusiveCpus } from '../../model/launcher/containers.ts';
@@ -37,6 +37,7 @@ export type ReadPod =
       readonly vmi: VmiReference;
       /** Index of `compute` in spec.containers. */
       readonly compute: number;
+      readonly purpose: LauncherFacts['purpose'];
     }
   /** Asks for whole cores by annotation. */
   | { readonly kind: 'ordinary'; readonly pod: AdmittedPod; readonly namespace: string }
@@ -57,21 +58,20 @@ export function readPod({ object, namespace: inNamespace }: AdmissionRequest): R
 export async function gather(request: AdmissionRequest, options: GatherOptions): Promise<PodFacts> {
   const read = readPod(request);
   if (read.kind === 'other' || read.kind === 'unreadable') return read;
-  const { gate, policy, oversized } = options;
-  const settings = { gate, policy, oversized };
-  const scheduler = schedulerFacts(options.route);
-  if (read.kind === 'launcher') return { ...read, owner: await gatherOwner(read, options), settings, scheduler };
+  const { gate, policy, oversized, route } = options;
+  const common = { settings: { gate, policy, oversized }, scheduler: schedulerFacts(route) };
+  if (read.kind === 'launcher') return { ...read, ...common, owner: await gatherOwner(read, options) };
   const { pod, namespace } = read;
   const isExclusive = () => isWholeCoresWish(pod.metadata) && hasExclusiveCpus(pod);
   const cluster = await gatherCluster({ namespace, pod }, isExclusive, beforeSmtAffinity(pod.spec), options);
-  return { ...read, cluster, settings, scheduler };
+  return { ...read, ...common, cluster };
 }
 
 export function schedulerFacts({ schedulerName, schedulerAway }: SchedulerRoute): SchedulerFacts {
-  return { schedulerName, away: schedulerName === '' ? undefined : schedulerAway() };
+  return { schedulerName, away: schedulerAway() };
 }
 
-/** A VMI is not looked up for nothing, and nothing more is read where there is none. */
+/** A launcher that asks for nothing starts while no VMI can be read; and nothing more is read where there is no VMI. */
 async function gatherOwner(
   {
     pod,
@@ -83,13 +83,13 @@ async function gatherOwner(
   },
   options: GatherOptions,
 ): Promise<OwnerFacts> {
-  if (!asksForSomething(pod.metadata, options.policy)) return { kind: 'not-asked' };
+  if (options.policy === 'annotated' && !hasAsked(pod.metadata)) return { kind: 'not-asked' };
   try {
     const found = await options.lookUpVmi(namespace, reference, (vmi) => fitsLauncher(pod, compute, namespace, vmi));
     if (found.kind !== 'found') return found;
     const { vmi } = found;
-    const free = beforeSmtAffinity(pod.spec);
-    const cluster = await gatherCluster({ namespace, pod, vmi }, () => hasExclusiveCpus(pod), free, options);
+    const owner = { namespace, pod, vmi };
+    const cluster = await gatherCluster(owner, () => hasExclusiveCpus(pod), beforeSmtAffinity(pod.spec), options);
     return { kind: 'found', vmi, cluster };
   } catch (error) {
     if (error instanceof PlumblineError) return { kind: 'malformed', why: error.message };

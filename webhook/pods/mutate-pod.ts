@@ -1,7 +1,7 @@
 import { type AdmissionAnswer, refused } from '../../model/admission/answer.ts';
 import { decide } from '../../model/admission/decide.ts';
 import type { Decision } from '../../model/admission/decision.ts';
-import { eventsOf, refusalEvents } from '../../model/admission/events.ts';
+import { eventOf, eventsOf } from '../../model/admission/events.ts';
 import type { PodFacts } from '../../model/admission/facts.ts';
 import { vmiObject } from '../../model/launcher/recognize.ts';
 import type { AdmissionRequest, Review } from '../review/admission-review.ts';
@@ -42,5 +42,5 @@ function announce(announcements: MutatePodOptions['announcements'], facts: PodFa
   if (facts.kind !== 'launcher' || decision.outcome === 'unchanged') return;
   const target = vmiObject(facts.namespace, facts.vmi);
   announcements.decided(target, decision.text, eventsOf(decision));
-  if (decision.outcome === 'refused') for (const one of refusalEvents(decision)) announcements.refused(target, one);
+  for (const one of decision.findings) if (one.severity === 'error') announcements.refused(target, eventOf(one));
 }

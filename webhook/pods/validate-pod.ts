@@ -40,10 +40,11 @@ function validateResize(
   settings: Pick<Settings, 'gate' | 'policy'>,
 ): AdmissionAnswer {
   const [after, before] = [podSchema.safeParse(object), podSchema.safeParse(oldObject)];
-  if (!after.success) return refused(400, `this is no Pod: ${issuesText(after.error)}`);
-  if (!before.success) return refused(400, `the old object is no Pod: ${issuesText(before.error)}`);
+  const fault = after.error ?? before.error;
+  if (fault !== undefined)
+    return refused(400, `${after.success ? 'the old object' : 'this'} is no Pod: ${issuesText(fault)}`);
   try {
-    const refusal = resizeRefusal(before.data, after.data, settings);
+    const refusal = resizeRefusal(before.data!, after.data!, settings);
     return refusal === undefined ? { allowed: true } : refused(422, refusal);
   } catch (error) {
     if (error instanceof PlumblineError) return refused(400, error.message);

@@ -35,9 +35,9 @@ export type Review = (request: AdmissionRequest) => Promise<AdmissionAnswer>;
 
 /** A request that is no AdmissionReview v1: answered with an HTTP error status, in the form of an AdmissionReview. */
 export class ReviewError extends PlumblineError {
-  /** HTTP status. */
   readonly status: number;
 
+  /** @param status of the HTTP answer */
   constructor(status: number, message: string, options?: ErrorOptions) {
     super('admission-review', message, options);
     this.status = status;

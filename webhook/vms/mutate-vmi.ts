@@ -5,7 +5,7 @@ import { formatPausedStart, pausesAtStart } from '../../model/launcher/paused-st
 import { PAUSED_START_ANNOTATION } from '../../model/names.ts';
 import type { Review } from '../review/admission-review.ts';
 
-const ANNOTATION_PATH = `/metadata/annotations/${PAUSED_START_ANNOTATION.replaceAll('~', '~0').replaceAll('/', '~1')}`;
+const ANNOTATION_PATH = `/metadata/annotations/${PAUSED_START_ANNOTATION.replaceAll('/', '~1')}`;
 
 /**
  * Has new VMIs with a CPU mask start paused, and records that it did. A record that comes with a VMI is somebody else's

@@ -13,7 +13,7 @@ export interface VmNetworksRequest {
 
 export interface VmNetworks {
   readonly warnings: readonly string[];
-  /** Why the VM is to be refused. */
+  /** Why the VM is to be refused; it is among the warnings as well. */
   readonly refusal: string | undefined;
 }
 
@@ -45,12 +45,12 @@ export async function reviewNetworks(
       affinity === 'required' &&
       (kind === 'physnet' || kind === 'tunnel'),
   );
-  const all = [
-    ...[...findings, ...reach].filter((one) => one !== refusal).map(({ message }) => message),
+  const warnings = [
+    ...[...findings, ...reach].map(({ message }) => message),
     ...plugged.map(
       ({ name }) =>
         `interface ${name} is plugged into a VM that keeps its CPUs while it runs: its NUMA affinity counts from the next migration or restart`,
     ),
   ];
-  return { warnings: all, refusal: refusal?.message };
+  return { warnings, refusal: refusal?.message };
 }
