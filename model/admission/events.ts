@@ -9,11 +9,7 @@ export interface EventText {
   readonly message: string;
 }
 
-const REASONS: Readonly<Record<Severity, string>> = {
-  error: 'LauncherRefused',
-  warning: 'LauncherNotAsAsked',
-  information: 'LauncherDecided',
-};
+const REASONS = { error: 'LauncherRefused', warning: 'LauncherNotAsAsked', information: 'LauncherDecided' } as const;
 
 /** What is said on the VMI about its launcher, since warnings on a launcher reach virt-controller only. No errors. */
 export function eventsOf({ done, findings }: Extract<Decision, { outcome: 'changed' | 'refused' }>): EventText[] {

@@ -24,8 +24,8 @@ export function createPodRouting({ route, announcements }: RoutePodOptions): Rev
     const { metadata, spec } = read.pod;
     const { set: scheduler, findings } = schedulingOf(spec.schedulerName, schedulerFacts(route));
     if (request.dryRun !== true && findings.length > 0) {
-      const text = metadata.annotations?.[DECISION_ANNOTATION];
-      announcements.decided(vmiObject(read.namespace, read.vmi), text, findings.map(eventOf));
+      const target = vmiObject(read.namespace, read.vmi);
+      announcements.decided(target, metadata.annotations?.[DECISION_ANNOTATION], findings.map(eventOf));
     }
     const change = { containers: [], annotations: {}, nodes: undefined, scheduler };
     return { allowed: true, patch: patchFor(request.object as RawPod, change) };

@@ -25,8 +25,8 @@ async function validateNew(request: AdmissionRequest, options: GatherOptions): P
   const decision = decide(await gather(request, options));
   if (decision.outcome === 'refused') return refused(decision.code, decision.reason);
   if (decision.outcome === 'unchanged') return { allowed: true };
-  const held = { containers: decision.changes.containers, annotations: {}, nodes: undefined };
-  const [first] = patchFor(request.object as RawPod, held);
+  const { containers } = decision.changes;
+  const [first] = patchFor(request.object as RawPod, { containers, annotations: {}, nodes: undefined });
   if (first === undefined) return { allowed: true };
   const where = `${first.path.replaceAll('~1', '/')} should be ${JSON.stringify(first.value)}`;
   return refused(
