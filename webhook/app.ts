@@ -2,8 +2,8 @@ import type { ServerResponse } from 'node:http';
 import express, { type ErrorRequestHandler, type Express, type RequestHandler } from 'express';
 import type { Logger } from '../runtime/log.ts';
 import { BodyError, createRequestBodies, type RequestBodies } from '../runtime/request-bodies.ts';
-import { type AdmissionAnswer, decodeReview, encodeReview, type Review, ReviewError } from './admission-review.ts';
-import type { Outcome, WebhookMetrics } from './metrics.ts';
+import type { WebhookMetrics } from './metrics.ts';
+import { answerReview, encodeReview, type HttpAnswer, type Review, ReviewError } from './review/admission-review.ts';
 
 /** Where each kind of review is answered. */
 export const PATHS = {
@@ -27,22 +27,6 @@ export interface WebhookAppOptions {
   readonly bodies?: RequestBodies;
   readonly metrics: WebhookMetrics;
   readonly log: Logger;
-}
-
-/** An HTTP answer: every one, errors included, is an AdmissionReview. */
-export interface HttpAnswer {
-  readonly status: number;
-  readonly body: string;
-}
-
-/**
- * Answers one body: decodes, decides, encodes.
- * @throws ReviewError if the body is no AdmissionReview; whatever the review throws
- */
-export async function answerReview(body: Uint8Array, review: Review): Promise<HttpAnswer & { outcome: Outcome }> {
-  const request = decodeReview(body);
-  const answer = await review(request);
-  return { status: 200, body: JSON.stringify(encodeReview(request.uid, answer)), outcome: outcomeOf(answer) };
 }
 
 /** The webhook's routes. Bodies are read as bytes: decoding them is the review's, as is saying what is wrong with them. */
@@ -106,9 +90,4 @@ function send(response: ServerResponse, { status, body }: HttpAnswer): void {
 function problem(error: unknown): { status: number; message: string } {
   if (error instanceof ReviewError || error instanceof BodyError) return error;
   return { status: 500, message: 'the webhook failed to decide; its log says why' };
-}
-
-function outcomeOf(answer: AdmissionAnswer): Outcome {
-  if (!answer.allowed) return 'denied';
-  return answer.patch !== undefined && answer.patch.length > 0 ? 'patched' : 'unchanged';
 }

@@ -1,8 +1,7 @@
 import * as z from 'zod';
-import { ALIGNMENT_POLICIES } from '../model/launcher/policy.ts';
+import { ALIGNMENT_POLICIES, OVERSIZED_POLICIES } from '../model/launcher/policy.ts';
 import { type ConfigDefinition, parseConfig } from '../runtime/config.ts';
 import { LOG_LEVELS } from '../runtime/log.ts';
-import { OVERSIZED_POLICIES } from './pods/oversized.ts';
 
 /** An object's name, since the scheduler's Lease has it too; empty: none. */
 const SCHEDULER = /^(?:[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?)?$/;

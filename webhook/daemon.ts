@@ -14,16 +14,16 @@ import { createServingDaemon } from '../runtime/serving-daemon.ts';
 import { monotonicSeconds } from '../runtime/time.ts';
 import { VERSION } from '../runtime/version.ts';
 import { createWebhookApp, LARGEST_BODY } from './app.ts';
+import { createNadFetch } from './cluster/cluster-facts.ts';
 import { createClusterView } from './cluster/cluster-view.ts';
 import { createSchedulerLease } from './cluster/scheduler-lease.ts';
+import { createVmiLookup } from './cluster/vmi-lookup.ts';
 import type { WebhookConfig } from './config.ts';
 import { createWebhookMetrics, type WebhookMetrics } from './metrics.ts';
 import { createAnnouncements } from './pods/announcements.ts';
 import { createPodMutation } from './pods/mutate-pod.ts';
-import { createNadFetch } from './pods/nad-fetch.ts';
 import { createPodRouting } from './pods/route-pod.ts';
 import { createPodValidation } from './pods/validate-pod.ts';
-import { createVmiLookup } from './pods/vmi-lookup.ts';
 import { createVmiMutation } from './vms/mutate-vmi.ts';
 import { createVmValidation } from './vms/validate-vm.ts';
 

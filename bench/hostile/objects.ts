@@ -10,7 +10,8 @@ import { LARGEST_BODY as LARGEST_CALL } from '../../scheduler-plugin/http/app.ts
 import { NameIndex } from '../../scheduler-plugin/wire/name-index.ts';
 import { ArgsDecoder } from '../../scheduler-plugin/wire/wire.ts';
 import { mutationOf, podVector, requestFor } from '../../test/webhook/launcher-fixture.ts';
-import { answerReview, LARGEST_BODY } from '../../webhook/app.ts';
+import { LARGEST_BODY } from '../../webhook/app.ts';
+import { answerReview } from '../../webhook/review/admission-review.ts';
 import { bytesInput, filled, type Parser, PER_CALL, PER_LARGEST, PER_OBJECT, textInput } from './measure.ts';
 import { ANNOTATIONS } from './texts.ts';
 

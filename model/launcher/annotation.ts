@@ -1,12 +1,12 @@
 import { quote } from '../errors.ts';
+import type { Finding } from '../finding.ts';
 import { FULL_PCPUS_ANNOTATION, FULL_PCPUS_ONLY } from '../names.ts';
 import { EVEN_PARITY_ANNOTATION } from './cpus.ts';
 import type { GuestCpu, MetaShape } from './shapes.ts';
 
-/** Something the user should hear about a launcher's CPUs. The code is stable; the message is one sentence or two. */
-export interface LauncherFinding {
+/** Something the user should hear about a launcher's CPUs. */
+export interface LauncherFinding extends Finding {
   readonly code: LauncherFindingCode;
-  readonly message: string;
   /** The container it is about. */
   readonly container?: string;
 }
@@ -35,19 +35,26 @@ export function wantsWholeCores({ annotations }: MetaShape): boolean {
 /**
  * What is to be said about the annotation where the user can read it: on a VM template, a VMI or a launcher. Empty if
  * it is absent or does what it says.
+ * @param cpu undefined: not known, since an instancetype brings it
  */
-export function annotationFindings(meta: MetaShape, cpu: GuestCpu, gate: boolean): readonly LauncherFinding[] {
+export function annotationFindings(
+  meta: MetaShape,
+  cpu: GuestCpu | undefined,
+  gate: boolean,
+): readonly LauncherFinding[] {
   const value = meta.annotations?.[FULL_PCPUS_ANNOTATION];
   if (value === undefined) return [];
   if (value !== FULL_PCPUS_ONLY) {
     return [
       {
+        severity: 'warning',
         code: 'unknown-annotation-value',
         message: `annotation ${FULL_PCPUS_ANNOTATION} has the unknown value ${quote(value)} and no effect: the only value is ${FULL_PCPUS_ONLY}`,
       },
     ];
   }
   if (!gate) return [noEffect('gate-off', "Plumbline's feature gate FullPCPUsOnly is off")];
+  if (cpu === undefined) return [];
   if (cpu.dedicatedCpuPlacement !== true) {
     return [noEffect('no-effect-not-dedicated', 'the VM has no dedicatedCpuPlacement')];
   }
@@ -60,5 +67,5 @@ export function annotationFindings(meta: MetaShape, cpu: GuestCpu, gate: boolean
 }
 
 function noEffect(code: LauncherFindingCode, why: string): LauncherFinding {
-  return { code, message: `annotation ${FULL_PCPUS_ANNOTATION} has no effect: ${why}` };
+  return { severity: 'warning', code, message: `annotation ${FULL_PCPUS_ANNOTATION} has no effect: ${why}` };
 }

@@ -53,6 +53,11 @@ export function qosObstacles(pod: PodShape): readonly QosObstacle[] {
   });
 }
 
+/** Whether the kubelet gives some container of the pod CPUs of its own. @throws ParseError as qosObstacles */
+export function hasExclusiveCpus(pod: PodShape): boolean {
+  return qosObstacles(pod).length === 0 && integralContainers(pod).length > 0;
+}
+
 /** Whether the pod sets resources for itself as a whole, which the static CPU manager passes over in silence. */
 export function hasPodLevelResources(pod: PodShape): boolean {
   const { requests, limits } = pod.spec.resources ?? {};

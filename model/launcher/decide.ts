@@ -31,14 +31,14 @@ export type Alignment =
       readonly from: number;
       readonly to: number;
       readonly threadsPerCore: number;
-      readonly warnings: readonly LauncherFinding[];
+      readonly findings: readonly LauncherFinding[];
     }
   | {
       readonly kind: 'none';
       readonly why: NoPadding;
       /** What the CPUs were found to be whole cores of; undefined if they were not looked at. */
       readonly threadsPerCore: number | undefined;
-      readonly warnings: readonly LauncherFinding[];
+      readonly findings: readonly LauncherFinding[];
     };
 
 export type NoPadding =
@@ -70,13 +70,13 @@ export function decideAlignment(request: AlignmentRequest): Alignment {
   if (vmi.spec.domain.cpu.isolateEmulatorThread !== true) return none('not-isolated', found);
   const compute = pod.spec.containers[recognized.compute]!;
   const threadsPerCore = targetThreadsPerCore(policy, wanted, request.candidates);
-  const warnings = [...found, ...podFindings(pod, recognized.compute, threadsPerCore, request.candidates)];
-  if (hasPodLevelResources(pod)) return none('pod-level-resources', warnings);
+  const findings = [...found, ...podFindings(pod, recognized.compute, threadsPerCore, request.candidates)];
+  if (hasPodLevelResources(pod)) return none('pod-level-resources', findings);
   const from = exclusiveCpus(compute);
-  if (from === undefined) return none('no-exclusive-cpus', warnings);
+  if (from === undefined) return none('no-exclusive-cpus', findings);
   const to = alignedCpus(neededCpus(vmi, from), threadsPerCore);
-  if (to === from) return none('aligned', warnings, threadsPerCore);
-  return { kind: 'pad', container: recognized.compute, from, to, threadsPerCore, warnings };
+  if (to === from) return none('aligned', findings, threadsPerCore);
+  return { kind: 'pad', container: recognized.compute, from, to, threadsPerCore, findings };
 }
 
 /** `auto` follows the nodes; only where none has reported does an annotation's promise of an even number stand in. */
@@ -113,6 +113,7 @@ function podFindings(
     .filter(({ cpus }) => !isAligned(cpus, threadsPerCore))
     .map(
       ({ name, cpus }): LauncherFinding => ({
+        severity: 'warning',
         code: 'misaligned-container',
         container: name,
         message: `container ${name} asks for ${cpus} exclusive CPUs, no whole cores of ${threadsPerCore} threads: full-pcpus-only nodes reject the pod. Give it a multiple of ${threadsPerCore}, or a fraction for the shared pool`,
@@ -121,6 +122,6 @@ function podFindings(
   return [...mixedFinding(candidates, threadsPerCore), ...misaligned, ...obstacleFindings(pod, 'the launcher pod')];
 }
 
-function none(why: NoPadding, warnings: readonly LauncherFinding[] = [], threadsPerCore?: number): Alignment {
-  return { kind: 'none', why, threadsPerCore, warnings };
+function none(why: NoPadding, findings: readonly LauncherFinding[] = [], threadsPerCore?: number): Alignment {
+  return { kind: 'none', why, threadsPerCore, findings };
 }

@@ -15,9 +15,8 @@ export interface OrdinaryAlignment {
   /** Every container with exclusive CPUs; empty if the pod has none. */
   readonly containers: readonly AlignedContainer[];
   readonly threadsPerCore: number;
-  /** What keeps the pod from having what it asked for. Any of them refuses it. */
-  readonly refusals: readonly LauncherFinding[];
-  readonly warnings: readonly LauncherFinding[];
+  /** Errors are what keeps the pod from having what it asked for. */
+  readonly findings: readonly LauncherFinding[];
 }
 
 /** Whether a pod of any runtime has the annotation that asks for whole cores, whatever its value. */
@@ -25,25 +24,28 @@ export function asksForAlignment(meta: MetaShape): boolean {
   return meta.annotations?.[ALIGN_ANNOTATION] !== undefined;
 }
 
+/** Whether that annotation has the value that has an effect. */
+export function isWholeCoresWish(meta: MetaShape): boolean {
+  return meta.annotations?.[ALIGN_ANNOTATION] === ALIGN_WHOLE_CORES;
+}
+
 /**
  * Decides the CPUs of an ordinary pod that asked for whole cores by annotation: every container with a whole number of
- * CPUs, init containers too, is rounded up, as the kubelet checks each by itself. Undefined if the pod did not ask.
+ * CPUs, init containers too, is rounded up, as the kubelet checks each by itself.
  * @throws ParseError if an amount in the pod is no quantity
  */
 export function decideOrdinary(
   pod: PodShape,
   candidates: readonly number[],
   policy: AlignmentPolicy,
-): OrdinaryAlignment | undefined {
-  const value = pod.metadata.annotations?.[ALIGN_ANNOTATION];
-  if (value === undefined) return undefined;
+): OrdinaryAlignment {
+  const value = pod.metadata.annotations?.[ALIGN_ANNOTATION] ?? '';
   const threadsPerCore =
     policy === 'auto' && candidates.length > 0 ? Math.max(1, ...candidates) : annotatedThreadsPerCore(candidates);
   const nothing = (code: LauncherFinding['code'], message: string): OrdinaryAlignment => ({
     containers: [],
     threadsPerCore,
-    refusals: [],
-    warnings: [{ code, message }],
+    findings: [{ severity: 'warning', code, message }],
   });
   if (value !== ALIGN_WHOLE_CORES) {
     const message = `annotation ${ALIGN_ANNOTATION} has the unknown value ${quote(value)} and no effect: the only value is ${ALIGN_WHOLE_CORES}`;
@@ -59,17 +61,23 @@ export function decideOrdinary(
   return {
     containers: integral.map((one) => ({ ...one, to: alignedCpus(one.cpus, threadsPerCore) })),
     threadsPerCore,
-    refusals: obstacleFindings(pod, 'the pod'),
-    warnings: integral.some(({ cpus }) => !isAligned(cpus, threadsPerCore))
-      ? mixedFinding(candidates, threadsPerCore)
-      : [],
+    findings: [
+      ...obstacleFindings(pod, 'the pod'),
+      ...(integral.some(({ cpus }) => !isAligned(cpus, threadsPerCore))
+        ? mixedFinding(candidates, threadsPerCore)
+        : []),
+    ],
   };
 }
 
-/** What costs a pod its exclusive CPUs, with what to do about it. */
+/**
+ * What costs a pod its exclusive CPUs, with what to do about it: errors, since it would be promised whole cores and run on
+ * shared ones.
+ */
 export function obstacleFindings(pod: PodShape, what: string): readonly LauncherFinding[] {
-  return qosObstacles(pod).map(({ container, why }) =>
-    container === undefined
+  return qosObstacles(pod).map(({ container, why }) => ({
+    severity: 'error',
+    ...(container === undefined
       ? {
           code: 'pod-level-resources',
           message: `${what} costs itself its exclusive CPUs: ${why}. Take spec.resources away and set each container's own`,
@@ -78,14 +86,14 @@ export function obstacleFindings(pod: PodShape, what: string): readonly Launcher
           code: 'not-guaranteed',
           container,
           message: `container ${container} costs ${what} its exclusive CPUs: ${why}. Give it CPU and memory limits, and requests that equal them`,
-        },
-  );
+        }),
+  }));
 }
 
-/** Said where candidate nodes differ. */
+/** Where candidate nodes differ: worth knowing, and nothing to mend. */
 export function mixedFinding(candidates: readonly number[], threadsPerCore: number): readonly LauncherFinding[] {
   const kinds = [...new Set(candidates)].sort((a, b) => a - b);
   if (kinds.length < 2) return [];
   const message = `the full-pcpus-only nodes this pod can go to have ${kinds.join(' and ')} threads per core; it is aligned to ${threadsPerCore}`;
-  return [{ code: 'mixed-candidates', message }];
+  return [{ severity: 'information', code: 'mixed-candidates', reason: 'MixedCandidates', message }];
 }

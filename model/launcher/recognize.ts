@@ -11,6 +11,11 @@ export interface VmiReference {
   readonly uid: string;
 }
 
+/** A VMI as the object of an Event. */
+export function vmiObject(namespace: string, { name, uid }: VmiReference) {
+  return { apiVersion: 'kubevirt.io/v1', kind: 'VirtualMachineInstance', namespace, name, uid };
+}
+
 export type Recognition =
   | {
       readonly kind: 'launcher';

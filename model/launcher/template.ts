@@ -57,10 +57,8 @@ export function checkTemplate(
     ...(isSame(current, previous, NUMA_AFFINITY_ANNOTATION) ? [] : wishRefusals(current)),
   ];
   const { annotations } = current.metadata;
-  const cpu = current.spec.domain.cpu ?? {};
-  const about = annotationFindings(current.metadata, cpu, gate).filter(
-    ({ code }) => !current.instancetype || !code.startsWith('no-effect'),
-  );
+  const cpu = current.instancetype ? undefined : (current.spec.domain.cpu ?? {});
+  const about = annotationFindings(current.metadata, cpu, gate);
   const warnings = [
     ...about.map(({ message }) => message),
     ...choiceWarnings(current.metadata, FIX_CPU_MISMATCH_ANNOTATION, ['false', 'true']),

@@ -1,5 +1,6 @@
 import { cut, few } from '../brief.ts';
 import { quote } from '../errors.ts';
+import type { Finding } from '../finding.ts';
 import { NUMA_AFFINITY_ANNOTATION } from '../names.ts';
 import type { Affinity, AffinityWishes } from './affinity.ts';
 import { type NetworkRef, refText } from './attachments.ts';
@@ -27,11 +28,10 @@ const LONGEST_NAME = 100;
 export const POD_NETWORK = 'pod';
 
 /** Something the user should hear about a VM's networks. */
-export interface NetworkFinding {
+export interface NetworkFinding extends Finding {
   readonly code: NetworkFindingCode;
-  readonly message: string;
   /** The interface it is about. */
-  readonly interface?: string;
+  readonly interface?: string | undefined;
 }
 
 export type NetworkFindingCode =
@@ -44,6 +44,11 @@ export type NetworkFindingCode =
   | 'unknown-physnet'
   | 'unknown-tunnel'
   | 'physnet-name-too-long';
+
+/** @param name the interface it is about */
+export function networkWarning(code: NetworkFindingCode, message: string, name?: string): NetworkFinding {
+  return { severity: 'warning', code, message, interface: name };
+}
 
 export interface ResolveRequest {
   readonly interfaces: readonly NetworkInterface[];
@@ -111,11 +116,11 @@ function unknownWishes(wishes: AffinityWishes, interfaces: readonly NetworkInter
   const found = unknown.slice(0, NAMED).map((name): NetworkFinding => {
     const has = names.join(', ') || 'none';
     const message = `annotation ${NUMA_AFFINITY_ANNOTATION} names ${quote(name)}, which is no interface or network of this VM (it has: ${has})`;
-    return { code: 'unknown-interface', interface: cut(name, LONGEST_NAME), message };
+    return networkWarning('unknown-interface', message, cut(name, LONGEST_NAME));
   });
   if (unknown.length <= NAMED) return found;
   const message = `annotation ${NUMA_AFFINITY_ANNOTATION} names ${unknown.length - NAMED} more that are no interface or network of this VM`;
-  return [...found, { code: 'unknown-interface', message }];
+  return [...found, networkWarning('unknown-interface', message)];
 }
 
 /** As it stands in messages: a tenant chooses the names. */
@@ -129,26 +134,24 @@ function networkFindings(one: ResolvedNetwork): NetworkFinding[] {
       one.warning === 'not-found'
         ? `there is no NetworkAttachmentDefinition ${one.network}`
         : `no Kube-OVN subnet belongs to ${one.network}`;
-    return [
-      { code: 'unknown-network', interface: one.name, message: `interface ${one.name}: ${why}; no NUMA affinity` },
-    ];
+    return [networkWarning('unknown-network', `interface ${one.name}: ${why}; no NUMA affinity`, one.name)];
   }
   if ((one.kind === 'physnet' || one.kind === 'tunnel') && one.warning === 'ovn-chained') {
     const message = `interface ${one.name}: ${one.network} has ovn-k8s-cni-overlay in a list with other plugins, which OVN-Kubernetes refuses; leave it alone in the definition`;
-    return [{ code: 'refused-network', interface: one.name, message }];
+    return [networkWarning('refused-network', message, one.name)];
   }
   if (one.kind !== 'none' || one.warning === undefined) return [];
   const message = `interface ${one.name}: the configuration of ${one.network} cannot be read (${one.warning}); no NUMA affinity`;
-  return [{ code: 'unreadable-network', interface: one.name, message }];
+  return [networkWarning('unreadable-network', message, one.name)];
 }
 
 function wishFindings(one: ResolvedNetwork, located: boolean, exclusive: boolean): NetworkFinding[] {
   if (one.affinity !== 'required') return [];
   if (!located) {
     const message = `interface ${one.name}: affinity "required" has no effect, because ${one.network} is on no physnet or tunnel that Plumbline knows`;
-    return [{ code: 'affinity-without-location', interface: one.name, message }];
+    return [networkWarning('affinity-without-location', message, one.name)];
   }
   if (exclusive) return [];
   const message = `interface ${one.name}: affinity "required" has no effect on a VM without exclusive CPUs, which runs on the whole shared pool`;
-  return [{ code: 'affinity-without-exclusive-cpus', interface: one.name, message }];
+  return [networkWarning('affinity-without-exclusive-cpus', message, one.name)];
 }

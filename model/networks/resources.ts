@@ -1,6 +1,6 @@
 import { cut } from '../brief.ts';
 import { NUMA_AFFINITY_ANNOTATION, physnetResource, TUNNEL_RESOURCE } from '../names.ts';
-import type { NetworkFinding, ResolvedNetwork } from './resolve.ts';
+import { type NetworkFinding, networkWarning, type ResolvedNetwork } from './resolve.ts';
 
 /** The networks that nodes report. Only these have devices to ask for. */
 export interface ReportedNetworks {
@@ -80,7 +80,8 @@ function unreported(one: ResolvedNetwork): NetworkFinding {
     ? `it waits until one does, as the annotation ${NUMA_AFFINITY_ANNOTATION} requires`
     : 'it gets no NUMA affinity';
   const message = `interface ${name}: no node reports ${what} of ${network}; ${then}`;
-  return { code: physnet === undefined ? 'unknown-tunnel' : 'unknown-physnet', interface: name, message };
+  const code = physnet === undefined ? 'unknown-tunnel' : 'unknown-physnet';
+  return networkWarning(code, message, name);
 }
 
 function resourceOf(one: ResolvedNetwork): string | NetworkFinding | undefined {
@@ -92,6 +93,6 @@ function resourceOf(one: ResolvedNetwork): string | NetworkFinding | undefined {
   } catch (error) {
     if (!(error instanceof RangeError)) throw error;
     const message = `interface ${name}: ${cut(error.message, LONGEST_WHY)}`;
-    return { code: 'physnet-name-too-long', interface: name, message };
+    return networkWarning('physnet-name-too-long', message, name);
   }
 }

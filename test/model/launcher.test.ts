@@ -88,7 +88,7 @@ function decide(options: PodOptions = {}, request: Partial<AlignmentRequest> = {
   });
   return {
     outcome: decision.kind === 'pad' ? `${decision.from} -> ${decision.to}` : decision.why,
-    codes: decision.warnings.map(({ code }) => code),
+    codes: decision.findings.map(({ code }) => code),
     decision,
   };
 }
@@ -241,8 +241,8 @@ describe('the padding decision', () => {
       after: [container('hook-sidecar-0', '1')],
       podLevel: { cpu: '1' },
     });
-    assert.ok(decision.warnings.length >= 2);
-    for (const { message } of decision.warnings) assert.ok(message.length <= 256, message);
+    assert.ok(decision.findings.length >= 2);
+    for (const { message } of decision.findings) assert.ok(message.length <= 256, message);
   });
 
   it('takes the API’s own objects as they are', () => {
@@ -250,7 +250,7 @@ describe('the padding decision', () => {
     for (const name of ['virt-launcher-pod.admission', 'virt-launcher-pod.migration-target.admission']) {
       const admitted: Pod = podSchema.parse(fixture(name));
       const decision = decideAlignment({ pod: admitted, vmi: one, candidates: [2], gate: true });
-      assert.deepEqual(decision, { kind: 'pad', container: 0, from: 9, to: 10, threadsPerCore: 2, warnings: [] });
+      assert.deepEqual(decision, { kind: 'pad', container: 0, from: 9, to: 10, threadsPerCore: 2, findings: [] });
     }
     const hotPlug = podSchema.parse(fixture('hp-volume-pod.admission'));
     assert.deepEqual(recognizeLauncher(hotPlug), { kind: 'other', why: 'hot-plug' });

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
+import type { AdmissionAnswer } from '../../model/admission/answer.ts';
 import { createHttpServer, type HttpServer } from '../../runtime/http-server.ts';
 import { createRegistry } from '../../runtime/metrics.ts';
-import type { AdmissionAnswer } from '../../webhook/admission-review.ts';
 import { createWebhookApp, PATHS } from '../../webhook/app.ts';
 import { createWebhookMetrics } from '../../webhook/metrics.ts';
 import { silent } from '../support/logger.ts';

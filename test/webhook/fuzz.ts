@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import jsonPatch from 'fast-json-patch';
-import { type AdmissionRequest, ReviewError } from '../../webhook/admission-review.ts';
-import { answerReview, PATHS, type Reviews } from '../../webhook/app.ts';
+import { PATHS, type Reviews } from '../../webhook/app.ts';
+import type { VmiLookup } from '../../webhook/cluster/vmi-lookup.ts';
 import { createPodRouting } from '../../webhook/pods/route-pod.ts';
-import type { VmiLookup } from '../../webhook/pods/vmi-lookup.ts';
+import { type AdmissionRequest, answerReview, ReviewError } from '../../webhook/review/admission-review.ts';
 import { createVmiMutation } from '../../webhook/vms/mutate-vmi.ts';
 import { createVmValidation } from '../../webhook/vms/validate-vm.ts';
 import { vector } from '../support/vectors.ts';

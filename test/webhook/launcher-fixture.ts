@@ -2,15 +2,16 @@ import assert from 'node:assert/strict';
 import jsonPatch from 'fast-json-patch';
 import type { EventRecorder, EventText } from '../../kube/events.ts';
 import { type VirtualMachineInstance, virtualMachineInstance } from '../../kube/resources.ts';
+import type { AdmissionAnswer } from '../../model/admission/answer.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import type { NodeKind } from '../../model/launcher/node-kind.ts';
 import { EMPTY_CONTEXT } from '../../model/networks/context.ts';
 import { type NadFacts, nadFacts } from '../../model/networks/nad.ts';
-import type { AdmissionAnswer, AdmissionRequest } from '../../webhook/admission-review.ts';
 import type { ClusterView } from '../../webhook/cluster/cluster-view.ts';
 import { type Announcements, createAnnouncements } from '../../webhook/pods/announcements.ts';
 import { createPodMutation, type MutatePodOptions } from '../../webhook/pods/mutate-pod.ts';
 import { createPodValidation } from '../../webhook/pods/validate-pod.ts';
+import type { AdmissionRequest } from '../../webhook/review/admission-review.ts';
 import { silent } from '../support/logger.ts';
 import { vector } from '../support/vectors.ts';
 

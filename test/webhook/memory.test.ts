@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
-import { answerReview } from '../../webhook/app.ts';
-import { createVmiLookup } from '../../webhook/pods/vmi-lookup.ts';
+import { createVmiLookup } from '../../webhook/cluster/vmi-lookup.ts';
+import { answerReview } from '../../webhook/review/admission-review.ts';
 import { kindOf, localnet, mutationOf, podVector, requestFor, viewOf, vmiVector } from './launcher-fixture.ts';
 
 const REVIEWS = 3000;

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import jsonPatch from 'fast-json-patch';
-import type { AdmissionRequest } from '../../webhook/admission-review.ts';
+import type { AdmissionRequest } from '../../webhook/review/admission-review.ts';
 import { createVmiMutation } from '../../webhook/vms/mutate-vmi.ts';
 import { denialOf, patchOf, requestFor } from './launcher-fixture.ts';
 

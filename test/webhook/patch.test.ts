@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import jsonPatch from 'fast-json-patch';
-import { type PodChange, patchFor, type RawPod } from '../../webhook/pods/patch.ts';
+import type { PodChange } from '../../model/admission/decision.ts';
+import { patchFor, type RawPod } from '../../webhook/pods/patch.ts';
 
 interface Container {
   resources?: { requests?: Record<string, string> | null; limits?: Record<string, string> | null } | null;

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { createSchedulerLease } from '../../webhook/cluster/scheduler-lease.ts';
+import type { SchedulerRoute } from '../../webhook/pods/gather.ts';
 import { createPodRouting } from '../../webhook/pods/route-pod.ts';
-import type { SchedulerRoute } from '../../webhook/pods/scheduling.ts';
 import { createVmValidation } from '../../webhook/vms/validate-vm.ts';
 import { silent } from '../support/logger.ts';
 import {

@@ -3,7 +3,7 @@ import type { KubeClient } from '../../kube/client.ts';
 import { KubeError } from '../../kube/errors.ts';
 import { type Pod, pod as podSchema, type VirtualMachineInstance } from '../../kube/resources.ts';
 import { fitsLauncher } from '../../model/launcher/fits.ts';
-import { createVmiLookup } from '../../webhook/pods/vmi-lookup.ts';
+import { createVmiLookup } from '../../webhook/cluster/vmi-lookup.ts';
 import { podVector, setCpu, type TestPod, vmiVector } from './launcher-fixture.ts';
 
 const NETWORKS = 'k8s.v1.cni.cncf.io/networks';

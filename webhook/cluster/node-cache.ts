@@ -83,11 +83,13 @@ export function createNodeCache({ client, log, now, onQuarantined }: NodeCacheOp
   const intern = createInterning();
   const reader = createKindReader();
   const chosen = new Map<string, readonly NodeKind[]>();
+  const complete = new Map<string, boolean>();
   let counted: CountedReports | undefined;
   let all: readonly NodeKind[] | undefined;
   let networks: ReportedNetworks | undefined;
   const forget = () => {
     chosen.clear();
+    complete.clear();
     counted = undefined;
     all = undefined;
     networks = undefined;
@@ -154,18 +156,14 @@ export function createNodeCache({ client, log, now, onQuarantined }: NodeCacheOp
       return nodes.synced && reports.synced;
     },
     candidates(spec) {
-      const key = selectionKey(spec);
-      const known = chosen.get(key);
-      if (known !== undefined) return known;
-      const kinds = [...candidateKinds(current().kinds, nodes.items, spec)];
-      if (chosen.size >= REMEMBERED) chosen.clear();
-      if (key.length <= LONGEST_KEY) chosen.set(key, kinds);
-      return kinds;
+      return remembered(chosen, spec, () => [...candidateKinds(current().kinds, nodes.items, spec)]);
     },
     allReport(spec) {
       const { maskHosts: heard } = current();
-      return [...nodes.items].every(
-        ([name, { labels }]) => heard.has(name) || labelIn(labels, SCHEDULABLE) !== 'true' || !selects(spec, name),
+      return remembered(complete, spec, () =>
+        [...nodes.items].every(
+          ([name, { labels }]) => heard.has(name) || labelIn(labels, SCHEDULABLE) !== 'true' || !selects(spec, name),
+        ),
       );
     },
     kinds: () => (all ??= [...new Set(current().kinds.values())]),
@@ -176,6 +174,15 @@ export function createNodeCache({ client, log, now, onQuarantined }: NodeCacheOp
       return [...hosts];
     },
   };
+}
+
+/** What follows from a selection, worked out once between two changes of the nodes. */
+function remembered<T>(known: Map<string, T>, spec: SelectingSpec, workOut: () => T): T {
+  const key = selectionKey(spec);
+  const found = known.get(key) ?? workOut();
+  if (known.size >= REMEMBERED) known.clear();
+  if (key.length <= LONGEST_KEY) known.set(key, found);
+  return found;
 }
 
 function sameView(a: NodeView, b: NodeView): boolean {

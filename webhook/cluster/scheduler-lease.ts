@@ -13,6 +13,7 @@ export interface SchedulerLease {
 /** Seconds without a renewal: several times the duration of that Lease (base/scheduler/config.yaml). */
 const SILENT = 30;
 
+/** @param name empty: there is no such scheduler, and nothing to watch */
 export function createSchedulerLease(name: string, { client, log, now }: CacheOptions): SchedulerLease {
   let renewed: number | undefined;
   let holder: string | undefined;
@@ -30,7 +31,6 @@ export function createSchedulerLease(name: string, { client, log, now }: CacheOp
     now,
   });
   return {
-    // Without a scheduler to name there is nothing to watch.
     run: (signal) => (name === '' ? Promise.resolve() : leases.run(signal)),
     away() {
       if (name === '' || !leases.synced) return undefined;

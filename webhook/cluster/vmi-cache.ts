@@ -32,7 +32,7 @@ export function createVmiCache({ client, log, now }: CacheOptions): VmiCache {
   };
 }
 
-/** What a decision about a launcher reads; the rest of the metadata is most of it. */
+/** What a decision about a launcher reads; the rest of the metadata is most of it. Where it can go the launcher says. */
 function reduced({ metadata, spec }: VirtualMachineInstance): VirtualMachineInstance {
   const kept = Object.entries(metadata.annotations ?? {}).filter(([name]) => READ_ANNOTATIONS.includes(name));
   return {
@@ -42,7 +42,6 @@ function reduced({ metadata, spec }: VirtualMachineInstance): VirtualMachineInst
       annotations: kept.length === 0 ? undefined : Object.fromEntries(kept),
       ownerReferences: undefined,
     },
-    // Where a launcher can go is read from the launcher.
     spec: { domain: spec.domain, networks: spec.networks, nodeSelector: undefined, affinity: undefined },
   };
 }

@@ -4,6 +4,7 @@ import type { KubeClient } from '../../kube/client.ts';
 import type { EventRecorder, EventTarget, EventText } from '../../kube/events.ts';
 import { objectMeta } from '../../kube/resources.ts';
 import { instanceCondition } from '../../kube/virtual-machines.ts';
+import { PADDED } from '../../model/admission/cpus.ts';
 import { DECISION_ANNOTATION } from '../../model/names.ts';
 import type { Logger } from '../../runtime/log.ts';
 import { VMI_PATH } from '../cluster/vmi-cache.ts';
@@ -36,7 +37,6 @@ export interface AnnouncementsOptions {
 
 /** In the place of a decision: there is none. No annotation has this text, since a decision is JSON. */
 const REFUSED = 'refused';
-const PADDED = 'PaddedToWholeCores';
 /** Decisions whose launchers are looked for; the oldest goes first. */
 const MOST_WAITING = 256;
 const MOST_ANNOUNCED = 1000;

@@ -1,49 +1,46 @@
-import type { EventTarget, EventText } from '../../kube/events.ts';
-import { DECISION_ANNOTATION } from '../../model/names.ts';
-import { type Review, refused } from '../admission-review.ts';
-import { refusalText, textsOf } from './announce.ts';
+import { type AdmissionAnswer, refused } from '../../model/admission/answer.ts';
+import { decide } from '../../model/admission/decide.ts';
+import type { Decision } from '../../model/admission/decision.ts';
+import { eventOf, eventsOf } from '../../model/admission/events.ts';
+import type { PodFacts } from '../../model/admission/facts.ts';
+import { vmiObject } from '../../model/launcher/recognize.ts';
+import type { AdmissionRequest, Review } from '../review/admission-review.ts';
 import type { Announcements } from './announcements.ts';
-import { type DecidePodOptions, decidePod } from './decide-pod.ts';
-import type { PodDecision } from './decision.ts';
+import { type GatherOptions, gather } from './gather.ts';
 import { patchFor, type RawPod } from './patch.ts';
-import { type SchedulerRoute, schedulingFor } from './scheduling.ts';
 
-export interface MutatePodOptions extends DecidePodOptions {
-  readonly route: SchedulerRoute;
+export interface MutatePodOptions extends GatherOptions {
   readonly announcements: Pick<Announcements, 'decided' | 'refused'>;
 }
 
 /** Answers reviews of new pods with what is to be changed. A dry run writes no Event. */
 export function createPodMutation(options: MutatePodOptions): Review {
-  const { announcements, route } = options;
   return async (request) => {
     if (request.kind.kind !== 'Pod' || request.operation !== 'CREATE') return { allowed: true };
-    const { target, ...outcome } = await decidePod(request, options);
-    const tell = request.dryRun === true ? undefined : target;
-    if (outcome.kind === 'answered') {
-      if (tell !== undefined && !outcome.answer.allowed) {
-        announcements.refused(tell, refusalText(outcome.answer.message));
-      }
-      return outcome.answer;
-    }
-    const { decision } = outcome;
-    const raw = request.object as RawPod;
-    const scheduling = schedulingFor(raw.spec['schedulerName'] as string | undefined, route);
-    if (tell !== undefined) announce(announcements, tell, decision, scheduling.texts);
-    const [refusal] = decision.refusals;
-    const warnings = [...decision.warnings, ...[...decision.notes, ...scheduling.texts].map(({ message }) => message)];
-    if (refusal !== undefined) return refused(refusal.code, refusal.message, warnings);
-    return { allowed: true, patch: [...patchFor(raw, decision.change), ...scheduling.patch], warnings };
+    const facts = await gather(request, options);
+    const decision = decide(facts);
+    const answer = answerTo(request, decision);
+    if (request.dryRun !== true) announce(options.announcements, facts, decision);
+    return answer;
   };
 }
 
-function announce(
-  announcements: MutatePodOptions['announcements'],
-  target: EventTarget,
-  decision: PodDecision,
-  scheduling: readonly EventText[],
-): void {
-  const { change, refusals } = decision;
-  announcements.decided(target, change.annotations[DECISION_ANNOTATION], [...textsOf(decision), ...scheduling]);
-  for (const { message } of refusals) announcements.refused(target, refusalText(message));
+function answerTo({ object }: AdmissionRequest, decision: Decision): AdmissionAnswer {
+  const warnings = decision.findings.filter(({ severity }) => severity !== 'error').map(({ message }) => message);
+  switch (decision.outcome) {
+    case 'refused':
+      return refused(decision.code, decision.reason, warnings);
+    case 'changed':
+      return { allowed: true, patch: patchFor(object as RawPod, decision.changes), warnings };
+    case 'unchanged':
+      return { allowed: true, ...(warnings.length === 0 ? {} : { warnings }) };
+  }
+}
+
+/** On the VMI, if the pod is a launcher; a VMI that is gone is not written about. */
+function announce(announcements: MutatePodOptions['announcements'], facts: PodFacts, decision: Decision): void {
+  if (facts.kind !== 'launcher' || decision.outcome === 'unchanged') return;
+  const target = vmiObject(facts.namespace, facts.vmi);
+  announcements.decided(target, decision.text, eventsOf(decision));
+  for (const one of decision.findings) if (one.severity === 'error') announcements.refused(target, eventOf(one));
 }

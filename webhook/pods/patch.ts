@@ -1,26 +1,8 @@
 import jsonPatch from 'fast-json-patch';
+import type { PatchOperation } from '../../model/admission/answer.ts';
+import type { ContainerChange, PodChange } from '../../model/admission/decision.ts';
 import type { NodeRequirement, NodeTerm } from '../../model/launcher/node-selection.ts';
 import { withAlternatives } from '../../model/launcher/smt-affinity.ts';
-import type { PatchOperation } from '../admission-review.ts';
-
-/** What is to become of one container. */
-export interface ContainerChange {
-  readonly list: 'containers' | 'initContainers';
-  readonly index: number;
-  /** CPUs that request and limit become; undefined leaves them. */
-  readonly cpus?: number | undefined;
-  /** Extended resources of which the container requests one each. */
-  readonly resources: readonly string[];
-}
-
-/** What is to become of a pod. */
-export interface PodChange {
-  readonly containers: readonly ContainerChange[];
-  /** Annotations to set; undefined removes one. */
-  readonly annotations: Readonly<Record<string, string | undefined>>;
-  /** Requirements on nodes of which one must hold. */
-  readonly nodes: readonly NodeRequirement[] | undefined;
-}
 
 type Json = Readonly<Record<string, unknown>>;
 
@@ -39,6 +21,7 @@ export function patchFor(pod: RawPod, change: PodChange): readonly PatchOperatio
     ...change.containers.flatMap((one) => containerOperations(pod, one)),
     ...annotationOperations(pod.metadata['annotations'], change.annotations),
     ...(change.nodes === undefined ? [] : affinityOperations(pod.spec['affinity'], change.nodes)),
+    ...(change.scheduler === undefined ? [] : [add('/spec/schedulerName', change.scheduler)]),
   ];
 }
 

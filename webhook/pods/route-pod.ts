@@ -1,9 +1,11 @@
+import { eventOf } from '../../model/admission/events.ts';
+import { schedulingOf } from '../../model/admission/scheduling.ts';
+import { vmiObject } from '../../model/launcher/recognize.ts';
 import { DECISION_ANNOTATION } from '../../model/names.ts';
-import type { Review } from '../admission-review.ts';
-import { vmiTarget } from './announce.ts';
+import type { Review } from '../review/admission-review.ts';
 import type { Announcements } from './announcements.ts';
-import { readPod } from './read-pod.ts';
-import { type SchedulerRoute, schedulingFor } from './scheduling.ts';
+import { readPod, type SchedulerRoute, schedulerFacts } from './gather.ts';
+import { patchFor, type RawPod } from './patch.ts';
 
 export interface RoutePodOptions {
   readonly route: SchedulerRoute;
@@ -20,10 +22,12 @@ export function createPodRouting({ route, announcements }: RoutePodOptions): Rev
     const read = readPod(request);
     if (read.kind !== 'launcher') return { allowed: true };
     const { metadata, spec } = read.pod;
-    const { patch, texts } = schedulingFor(spec.schedulerName, route);
-    if (request.dryRun !== true && texts.length > 0) {
-      announcements.decided(vmiTarget(read.namespace, read.vmi), metadata.annotations?.[DECISION_ANNOTATION], texts);
+    const { set: scheduler, findings } = schedulingOf(spec.schedulerName, schedulerFacts(route));
+    if (request.dryRun !== true && findings.length > 0) {
+      const target = vmiObject(read.namespace, read.vmi);
+      announcements.decided(target, metadata.annotations?.[DECISION_ANNOTATION], findings.map(eventOf));
     }
-    return { allowed: true, patch };
+    const change = { containers: [], annotations: {}, nodes: undefined, scheduler };
+    return { allowed: true, patch: patchFor(request.object as RawPod, change) };
   };
 }

@@ -1,13 +1,18 @@
-import { type AdmissionAnswer, type AdmissionRequest, type Review, refused } from '../admission-review.ts';
-import { type DecidePodOptions, decidePod } from './decide-pod.ts';
+import { pod as podSchema } from '../../kube/resources.ts';
+import { type AdmissionAnswer, issuesText, refused } from '../../model/admission/answer.ts';
+import { decide } from '../../model/admission/decide.ts';
+import type { Settings } from '../../model/admission/facts.ts';
+import { resizeRefusal } from '../../model/admission/resize.ts';
+import { PlumblineError } from '../../model/errors.ts';
+import type { AdmissionRequest, Review } from '../review/admission-review.ts';
+import { type GatherOptions, gather } from './gather.ts';
 import { patchFor, type RawPod } from './patch.ts';
-import { validateResize } from './resize.ts';
 
 /**
  * Answers reviews of pods as they are about to be stored. A new pod is decided about once more, after all other
  * webhooks: what Plumbline would still have to change, somebody took back. And a pod that was aligned is not resized.
  */
-export function createPodValidation(options: DecidePodOptions): Review {
+export function createPodValidation(options: GatherOptions): Review {
   return async (request) => {
     if (request.kind.kind !== 'Pod') return { allowed: true };
     if (request.operation === 'UPDATE' && request.subResource === 'resize') return validateResize(request, options);
@@ -15,19 +20,34 @@ export function createPodValidation(options: DecidePodOptions): Review {
   };
 }
 
-async function validateNew(request: AdmissionRequest, options: DecidePodOptions): Promise<AdmissionAnswer> {
-  const outcome = await decidePod(request, options);
-  // Its warnings were given when the pod was mutated.
-  if (outcome.kind === 'answered') return outcome.answer.allowed ? { allowed: true } : outcome.answer;
-  const { change, refusals } = outcome.decision;
-  const [refusal] = refusals;
-  if (refusal !== undefined) return refused(refusal.code, refusal.message);
-  const missing = patchFor(request.object as RawPod, { ...change, annotations: {}, nodes: undefined });
-  const [first] = missing;
+/** Its warnings were given when the pod was mutated. */
+async function validateNew(request: AdmissionRequest, options: GatherOptions): Promise<AdmissionAnswer> {
+  const decision = decide(await gather(request, options));
+  if (decision.outcome === 'refused') return refused(decision.code, decision.reason);
+  if (decision.outcome === 'unchanged') return { allowed: true };
+  const { containers } = decision.changes;
+  const [first] = patchFor(request.object as RawPod, { containers, annotations: {}, nodes: undefined });
   if (first === undefined) return { allowed: true };
   const where = `${first.path.replaceAll('~1', '/')} should be ${JSON.stringify(first.value)}`;
   return refused(
     422,
     `another webhook has changed what Plumbline decided: ${where}; try again, or have it run earlier`,
   );
+}
+
+function validateResize(
+  { object, oldObject }: AdmissionRequest,
+  settings: Pick<Settings, 'gate' | 'policy'>,
+): AdmissionAnswer {
+  const [after, before] = [podSchema.safeParse(object), podSchema.safeParse(oldObject)];
+  const fault = after.error ?? before.error;
+  if (fault !== undefined)
+    return refused(400, `${after.success ? 'the old object' : 'this'} is no Pod: ${issuesText(fault)}`);
+  try {
+    const refusal = resizeRefusal(before.data!, after.data!, settings);
+    return refusal === undefined ? { allowed: true } : refused(422, refusal);
+  } catch (error) {
+    if (error instanceof PlumblineError) return refused(400, error.message);
+    throw error;
+  }
 }

@@ -1,10 +1,11 @@
 import { startingInstance } from '../../kube/virtual-machines.ts';
+import { issuesText, type PatchOperation, refused } from '../../model/admission/answer.ts';
 import { PlumblineError } from '../../model/errors.ts';
 import { formatPausedStart, pausesAtStart } from '../../model/launcher/paused-start.ts';
 import { PAUSED_START_ANNOTATION } from '../../model/names.ts';
-import { issuesText, type PatchOperation, type Review, refused } from '../admission-review.ts';
+import type { Review } from '../review/admission-review.ts';
 
-const ANNOTATION_PATH = `/metadata/annotations/${PAUSED_START_ANNOTATION.replaceAll('~', '~0').replaceAll('/', '~1')}`;
+const ANNOTATION_PATH = `/metadata/annotations/${PAUSED_START_ANNOTATION.replaceAll('/', '~1')}`;
 
 /**
  * Has new VMIs with a CPU mask start paused, and records that it did. A record that comes with a VMI is somebody else's

@@ -7,7 +7,7 @@ import {
   virtualMachineInstanceReplicaSet,
   virtualMachinePool,
 } from '../../kube/virtual-machines.ts';
-import { issuesText } from '../admission-review.ts';
+import { issuesText } from '../../model/admission/answer.ts';
 
 /** What a kind makes VMIs of. */
 export interface ReadTemplate {
@@ -30,44 +30,36 @@ const NO_METADATA: ObjectMeta = { labels: undefined, annotations: undefined, own
 export function readTemplate(kind: string, object: unknown): ReadTemplate | string | undefined {
   switch (kind) {
     case 'VirtualMachineInstance':
-      return read(startingInstance, object, ({ metadata, spec }) => ({
-        outer: metadata,
-        metadata,
-        spec,
-        instancetype: false,
+      return read(startingInstance, object, (vmi) => ({
+        ...made(vmi.metadata, vmi, undefined),
         running: true,
-        path: undefined,
       }));
     case 'VirtualMachine':
       return read(virtualMachine, object, ({ metadata, spec: { template, instancetype }, status }) => ({
-        outer: metadata,
-        metadata: template.metadata ?? NO_METADATA,
-        spec: template.spec,
-        instancetype: instancetype != null,
+        ...made(metadata, template, 'spec.template', instancetype),
         running: status?.created === true,
-        path: 'spec.template',
       }));
     case 'VirtualMachineInstanceReplicaSet':
-      return read(virtualMachineInstanceReplicaSet, object, ({ metadata, spec: { template } }) => ({
-        outer: metadata,
-        metadata: template.metadata ?? NO_METADATA,
-        spec: template.spec,
-        instancetype: false,
-        running: false,
-        path: 'spec.template',
-      }));
+      return read(virtualMachineInstanceReplicaSet, object, ({ metadata, spec }) =>
+        made(metadata, spec.template, 'spec.template'),
+      );
     case 'VirtualMachinePool':
-      return read(virtualMachinePool, object, ({ metadata, spec }) => ({
-        outer: metadata,
-        metadata: spec.virtualMachineTemplate.spec.template.metadata ?? NO_METADATA,
-        spec: spec.virtualMachineTemplate.spec.template.spec,
-        instancetype: spec.virtualMachineTemplate.spec.instancetype != null,
-        running: false,
-        path: 'spec.virtualMachineTemplate.spec.template',
-      }));
+      return read(virtualMachinePool, object, ({ metadata, spec: { virtualMachineTemplate } }) => {
+        const { template, instancetype } = virtualMachineTemplate.spec;
+        return made(metadata, template, 'spec.virtualMachineTemplate.spec.template', instancetype);
+      });
     default:
       return undefined;
   }
+}
+
+function made(
+  outer: ObjectMeta,
+  { metadata = NO_METADATA, spec }: { readonly metadata?: ObjectMeta | undefined; readonly spec: ReadTemplate['spec'] },
+  path: string | undefined,
+  instancetype?: unknown,
+): ReadTemplate {
+  return { outer, metadata, spec, instancetype: instancetype != null, running: false, path };
 }
 
 function read<S extends z.ZodType>(

@@ -1,16 +1,18 @@
+import { type AdmissionAnswer, refused } from '../../model/admission/answer.ts';
+import { hasAsked } from '../../model/admission/asking.ts';
+import type { SchedulerFacts, Settings } from '../../model/admission/facts.ts';
+import { schedulerWarnings } from '../../model/admission/scheduling.ts';
 import { PlumblineError } from '../../model/errors.ts';
 import { rejectionWarning } from '../../model/launcher/rejected-template.ts';
 import { checkTemplate, misplacedAnnotations } from '../../model/launcher/template.ts';
-import { type AdmissionAnswer, type AdmissionRequest, type Review, refused } from '../admission-review.ts';
-import { ASKING } from '../pods/decide-pod.ts';
-import type { DecideOptions } from '../pods/launcher.ts';
-import { type SchedulerRoute, schedulerWarning } from '../pods/scheduling.ts';
+import type { ClusterFactsOptions } from '../cluster/cluster-facts.ts';
+import type { AdmissionRequest, Review } from '../review/admission-review.ts';
 import { type ReadTemplate, readTemplate } from './read-template.ts';
 import { maskWarnings } from './vm-masks.ts';
 import { reviewNetworks } from './vm-networks.ts';
 
-export interface VmValidationOptions extends DecideOptions {
-  readonly route: Pick<SchedulerRoute, 'schedulerName'>;
+export interface VmValidationOptions extends Settings, ClusterFactsOptions {
+  readonly route: Pick<SchedulerFacts, 'schedulerName'>;
 }
 
 /**
@@ -60,7 +62,7 @@ async function validate(
   const aboutNetworks = await reviewNetworks({ namespace, current, previous }, options);
   if (aboutNetworks.refusal !== undefined) return refused(422, aboutNetworks.refusal, warnings);
   const rejected = rejectionWarning(current, options.view.candidates(current.spec), options);
-  const aboutScheduler = schedulerWarnings(current, previous, options.route.schedulerName);
+  const aboutScheduler = aboutSchedulerOf(current, previous, options.route.schedulerName);
   const aboutNodes = rejected === undefined ? [] : [rejected];
   const before = [...warnings, ...misplaced, ...aboutMask];
   return { allowed: true, warnings: [...before, ...aboutNodes, ...aboutNetworks.warnings, ...aboutScheduler] };
@@ -76,27 +78,23 @@ function isKubeVirtController({ userInfo }: AdmissionRequest): boolean {
 }
 
 /** Once, when the name is written, and only for VMs that ask Plumbline for something. */
-function schedulerWarnings(current: ReadTemplate, previous: ReadTemplate | undefined, schedulerName: string): string[] {
-  const own = current.spec.schedulerName ?? undefined;
-  if (own === (previous?.spec.schedulerName ?? undefined)) return [];
-  if (!ASKING.some((name) => current.metadata.annotations?.[name] !== undefined)) return [];
-  const warning = schedulerWarning(own, schedulerName);
-  return warning === undefined ? [] : [warning];
+function aboutSchedulerOf(current: ReadTemplate, previous: ReadTemplate | undefined, schedulerName: string): string[] {
+  const [own, before] = [current, previous].map((one) => one?.spec.schedulerName ?? undefined);
+  return own === before || !hasAsked(current.metadata) ? [] : schedulerWarnings(own, schedulerName);
 }
+
+/** The parts of a spec that a judgement depends on. */
+const JUDGED = [
+  'domain',
+  'networks',
+  'nodeSelector',
+  'affinity',
+  'livenessProbe',
+  'schedulerName',
+  'tolerations',
+] as const;
 
 /** Everything that a judgement depends on, as text. */
 function judged({ outer, metadata, spec, instancetype }: ReadTemplate): string {
-  const { domain, networks, nodeSelector, affinity, livenessProbe, schedulerName, tolerations } = spec;
-  return JSON.stringify([
-    outer.annotations,
-    metadata.annotations,
-    domain,
-    networks,
-    nodeSelector,
-    affinity,
-    livenessProbe,
-    schedulerName,
-    tolerations,
-    instancetype,
-  ]);
+  return JSON.stringify([outer.annotations, metadata.annotations, instancetype, JUDGED.map((part) => spec[part])]);
 }

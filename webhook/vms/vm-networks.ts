@@ -1,7 +1,7 @@
+import { networksOf } from '../../model/admission/networks.ts';
+import { reachFindings } from '../../model/admission/reach.ts';
 import { launcherCpus } from '../../model/launcher/cpus.ts';
-import type { DecideOptions } from '../pods/launcher.ts';
-import { ownerNetworks } from '../pods/networks.ts';
-import { type Reach, reachOf } from '../pods/oversized.ts';
+import { type ClusterFactsOptions, gatherCluster } from '../cluster/cluster-facts.ts';
 import type { ReadTemplate } from './read-template.ts';
 
 export interface VmNetworksRequest {
@@ -9,6 +9,12 @@ export interface VmNetworksRequest {
   readonly current: ReadTemplate;
   /** Before an update. */
   readonly previous: ReadTemplate | undefined;
+}
+
+export interface VmNetworks {
+  readonly warnings: readonly string[];
+  /** Why the VM is to be refused; it is among the warnings as well. */
+  readonly refusal: string | undefined;
 }
 
 /**
@@ -19,21 +25,18 @@ export interface VmNetworksRequest {
  */
 export async function reviewNetworks(
   { namespace, current, previous }: VmNetworksRequest,
-  options: DecideOptions,
-): Promise<Reach> {
+  options: ClusterFactsOptions,
+): Promise<VmNetworks> {
   if (current.instancetype) return { warnings: [], refusal: undefined };
-  const { view, fetchNad } = options;
-  const exclusive = current.spec.domain.cpu?.dedicatedCpuPlacement === true;
   const { metadata, spec } = current;
-  const { networks, held, warnings } = await ownerNetworks(
-    { namespace, vmi: { metadata, spec }, exclusive },
-    view,
-    fetchNad,
-  );
+  const exclusive = spec.domain.cpu?.dedicatedCpuPlacement === true;
+  const owner = { namespace, vmi: { metadata, spec } };
+  const cluster = await gatherCluster(owner, () => exclusive, spec, options);
+  const { networks, held, findings } = networksOf({ ...owner, exclusive }, cluster.networks);
   const spansCells = spec.domain.cpu?.numa?.guestMappingPassthrough != null;
   const guest = { cpus: held.length > 0 ? launcherCpus({ metadata, spec }).total : 0, spansCells };
-  const reach = reachOf(held, guest, spec, options);
-  const asWarnings = previous !== undefined && reach.refusal !== undefined ? [reach.refusal] : reach.warnings;
+  const reach = reachFindings(held, guest, cluster, options.oversized);
+  const refusal = previous === undefined ? reach.find(({ severity }) => severity === 'error') : undefined;
   const before = previous && new Set((previous.spec.networks ?? []).map(({ name }) => name));
   const plugged = networks.filter(
     ({ name, role, affinity, kind }) =>
@@ -42,13 +45,12 @@ export async function reviewNetworks(
       affinity === 'required' &&
       (kind === 'physnet' || kind === 'tunnel'),
   );
-  const all = [
-    ...warnings,
-    ...asWarnings,
+  const warnings = [
+    ...[...findings, ...reach].map(({ message }) => message),
     ...plugged.map(
       ({ name }) =>
         `interface ${name} is plugged into a VM that keeps its CPUs while it runs: its NUMA affinity counts from the next migration or restart`,
     ),
   ];
-  return { warnings: all, refusal: previous === undefined ? reach.refusal : undefined };
+  return { warnings, refusal: refusal?.message };
 }

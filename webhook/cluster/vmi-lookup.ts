@@ -1,11 +1,11 @@
 import type { KubeClient } from '../../kube/client.ts';
 import { isNotFound } from '../../kube/errors.ts';
 import { type VirtualMachineInstance, virtualMachineInstance } from '../../kube/resources.ts';
+import { issuesText } from '../../model/admission/answer.ts';
 import type { VmiReference } from '../../model/launcher/recognize.ts';
-import { issuesText } from '../admission-review.ts';
-import { VMI_PATH } from '../cluster/vmi-cache.ts';
+import { VMI_PATH } from './vmi-cache.ts';
 
-/** What came of looking for a launcher's VMI. Each has one documented outcome in launcher.ts. */
+/** What came of looking for a launcher's VMI. Each has one documented outcome: see decide. */
 export type VmiLookup =
   | { readonly kind: 'found'; readonly vmi: VirtualMachineInstance }
   /** No VMI of that name: the pod's owner is gone, so the pod will be collected. */

@@ -1,17 +1,14 @@
-import type { Container, Pod } from '../../kube/resources.ts';
+import type { ContainerShape, PodShape } from '../launcher/shapes.ts';
 import {
   DECISION_ANNOTATION,
   PHYSNET_RESOURCE_PREFIX,
   PLACED_RESOURCE,
   PLACEMENT_ANNOTATION,
   TUNNEL_RESOURCE,
-} from '../../model/names.ts';
+} from '../names.ts';
+import type { Place } from './decision.ts';
 
-/** A container's place in the pod. */
-export interface Place {
-  readonly list: 'containers' | 'initContainers';
-  readonly index: number;
-}
+const NOT_YOURS = ', which only Plumbline may put there; take it away';
 
 /**
  * The first of Plumbline's own resources that a pod has and should not have, as a sentence, or undefined. They stand for
@@ -19,7 +16,7 @@ export interface Place {
  * @param bearer the container that may have resources
  * @param mayHave the resources that it may have one of each
  */
-export function reservedRequest(pod: Pod, bearer?: Place, mayHave: readonly string[] = []): string | undefined {
+export function reservedRequest(pod: PodShape, bearer?: Place, mayHave: readonly string[] = []): string | undefined {
   for (const list of ['containers', 'initContainers'] as const) {
     for (const [index, container] of (pod.spec[list] ?? []).entries()) {
       const isBearer = list === bearer?.list && index === bearer.index;
@@ -27,27 +24,23 @@ export function reservedRequest(pod: Pod, bearer?: Place, mayHave: readonly stri
         ([resource, amount]) => !(isBearer && amount === '1' && mayHave.includes(resource)),
       );
       if (found === undefined) continue;
-      const what = `container ${container.name} asks for ${found.join(': ')}`;
-      return `${what}, which only Plumbline may put there; take it away`;
+      return `container ${container.name} asks for ${found.join(': ')}${NOT_YOURS}`;
     }
   }
   return undefined;
 }
 
-function reservedAmounts({ resources }: Container): [string, string][] {
+function reservedAmounts({ resources }: ContainerShape): [string, string][] {
   return [resources?.requests, resources?.limits].flatMap((amounts) =>
     Object.entries(amounts ?? {}).filter(([resource]) => isReserved(resource)),
   );
 }
 
 /** The same for a pod that nothing was decided for, whose decision annotation would be somebody else's word. */
-export function reservedClaim(pod: Pod): string | undefined {
-  if (pod.metadata.annotations?.[DECISION_ANNOTATION] !== undefined) {
-    return `the pod has the annotation ${DECISION_ANNOTATION}, which only Plumbline may put there; take it away`;
-  }
-  if (pod.metadata.annotations?.[PLACEMENT_ANNOTATION] !== undefined) {
-    return `the pod has the annotation ${PLACEMENT_ANNOTATION}, which only Plumbline may put there; take it away`;
-  }
+export function reservedClaim(pod: PodShape): string | undefined {
+  const annotations = pod.metadata.annotations ?? {};
+  const claimed = [DECISION_ANNOTATION, PLACEMENT_ANNOTATION].find((name) => annotations[name] !== undefined);
+  if (claimed !== undefined) return `the pod has the annotation ${claimed}${NOT_YOURS}`;
   return reservedRequest(pod);
 }
 

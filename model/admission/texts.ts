@@ -1,45 +1,6 @@
-import type { LauncherFinding } from '../../model/launcher/annotation.ts';
-import type { NodeRequirement } from '../../model/launcher/node-selection.ts';
-import type { ResolvedNetwork } from '../../model/networks/resolve.ts';
-import { formatWishes, type PlacementWishes } from '../../model/placement/wishes.ts';
-import type { PodChange } from './patch.ts';
-
-/** Everything that was decided about one pod. */
-export interface PodDecision {
-  readonly change: PodChange;
-  /** What is done to the pod; nothing on a pass that finds it done. */
-  readonly done: readonly Told[];
-  /** What is worth knowing, and nobody has to mend. */
-  readonly notes: readonly Told[];
-  /** What is not as the pod's owner asked. */
-  readonly warnings: readonly string[];
-  /** Any of them refuses the pod. */
-  readonly refusals: readonly Refusal[];
-}
-
-export interface Told {
-  /** CamelCase, stable: the reason of an Event. */
-  readonly reason: string;
-  readonly message: string;
-}
-
-export interface Refusal {
-  /** HTTP status. */
-  readonly code: number;
-  readonly message: string;
-}
-
-/** The findings that nobody has to mend, as notes, and the others. */
-export function sorted(findings: readonly LauncherFinding[]): {
-  readonly notes: readonly Told[];
-  readonly others: readonly LauncherFinding[];
-} {
-  const isNote = ({ code }: LauncherFinding) => code === 'mixed-candidates';
-  return {
-    notes: findings.filter(isNote).map(({ message }) => ({ reason: 'MixedCandidates', message })),
-    others: findings.filter((one) => !isNote(one)),
-  };
-}
+import type { NodeRequirement } from '../launcher/node-selection.ts';
+import type { ResolvedNetwork } from '../networks/resolve.ts';
+import { formatWishes, type PlacementWishes } from '../placement/wishes.ts';
 
 export interface DecisionText {
   /** CPUs by container, as they end up; empty where Plumbline answers for none. */

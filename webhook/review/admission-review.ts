@@ -1,7 +1,9 @@
 import { isUtf8 } from 'node:buffer';
 import * as z from 'zod';
-import { ParseError, PlumblineError } from '../model/errors.ts';
-import { assertBoundedJson } from '../runtime/json-bounds.ts';
+import { type AdmissionAnswer, issuesText, type PatchOperation } from '../../model/admission/answer.ts';
+import { cut } from '../../model/brief.ts';
+import { ParseError, PlumblineError } from '../../model/errors.ts';
+import { assertBoundedJson } from '../../runtime/json-bounds.ts';
 
 /**
  * AdmissionReview v1, as far as it is read and written here.
@@ -28,49 +30,42 @@ const review = z.object({
 
 export type AdmissionRequest = z.infer<typeof request>;
 
-/** One JSON patch operation, RFC 6902. */
-export interface PatchOperation {
-  readonly op: 'add' | 'replace' | 'remove';
-  readonly path: string;
-  /** Absent where `op` is remove. */
-  readonly value?: unknown;
-}
-
-/** What a review came to. Without a patch the object is admitted as it is. */
-export type AdmissionAnswer =
-  | { readonly allowed: true; readonly patch?: readonly PatchOperation[]; readonly warnings?: readonly string[] }
-  | RefusedAnswer;
-
-export interface RefusedAnswer {
-  readonly allowed: false;
-  /** HTTP status. */
-  readonly code: number;
-  readonly message: string;
-  readonly warnings?: readonly string[];
-}
-
 /** Decides one kind of request. What it throws is answered as a failure (500), never as half a patch. */
 export type Review = (request: AdmissionRequest) => Promise<AdmissionAnswer>;
 
-/** Characters of a message, of a place where something is wrong, and of one key in it. Reviews come before validation. */
-const LONGEST_MESSAGE = 1024;
-const LONGEST_ISSUES = 300;
-const LONGEST_KEY = 80;
-
-export function refused(code: number, message: string, warnings: readonly string[] = []): RefusedAnswer {
-  const text = cut(`plumbline: ${message}`, LONGEST_MESSAGE);
-  return { allowed: false, code, message: text, ...(warnings.length === 0 ? {} : { warnings }) };
-}
-
 /** A request that is no AdmissionReview v1: answered with an HTTP error status, in the form of an AdmissionReview. */
 export class ReviewError extends PlumblineError {
-  /** HTTP status. */
   readonly status: number;
 
+  /** @param status of the HTTP answer */
   constructor(status: number, message: string, options?: ErrorOptions) {
     super('admission-review', message, options);
     this.status = status;
   }
+}
+
+/** An HTTP answer: every one, errors included, is an AdmissionReview. */
+export interface HttpAnswer {
+  readonly status: number;
+  readonly body: string;
+}
+
+/** What a review that was answered ended in. */
+export type ReviewOutcome = 'patched' | 'unchanged' | 'denied';
+
+/**
+ * Answers one body: decodes, decides, encodes.
+ * @throws ReviewError if the body is no AdmissionReview; whatever the review throws
+ */
+export async function answerReview(body: Uint8Array, review: Review): Promise<HttpAnswer & { outcome: ReviewOutcome }> {
+  const request = decodeReview(body);
+  const answer = await review(request);
+  return { status: 200, body: JSON.stringify(encodeReview(request.uid, answer)), outcome: outcomeOf(answer) };
+}
+
+function outcomeOf(answer: AdmissionAnswer): ReviewOutcome {
+  if (!answer.allowed) return 'denied';
+  return answer.patch !== undefined && answer.patch.length > 0 ? 'patched' : 'unchanged';
 }
 
 /**
@@ -81,15 +76,6 @@ export function decodeReview(body: unknown): AdmissionRequest {
   const result = review.safeParse(parseJson(body));
   if (result.success) return result.data.request;
   throw new ReviewError(400, `the body is no admission.k8s.io/v1 AdmissionReview: ${issuesText(result.error)}`);
-}
-
-/** The first few places where a value did not fit its schema, on one line. Keys in a path are the caller's. */
-export function issuesText(error: z.ZodError): string {
-  const issues = error.issues.slice(0, 3).map(({ path, message }) => {
-    const where = path.map((part) => cut(String(part), LONGEST_KEY)).join('.');
-    return `${where || 'the whole'}: ${cut(message, LONGEST_KEY)}`;
-  });
-  return cut(issues.join('; '), LONGEST_ISSUES);
 }
 
 /** The API server cuts warnings off at 256 characters once they pass 4,096 in all: keep each within that. */
@@ -126,8 +112,4 @@ function parseJson(body: Uint8Array): unknown {
     const shown = new ParseError('the body', bytes.toString('utf8', 0, 60), 'it is not JSON');
     throw new ReviewError(400, shown.message, { cause: error });
   }
-}
-
-function cut(text: string, length: number): string {
-  return text.length <= length ? text : `${text.slice(0, length - 1)}…`;
 }

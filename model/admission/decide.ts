@@ -1,0 +1,167 @@
+import { PlumblineError } from '../errors.ts';
+import { wantsWholeCores } from '../launcher/annotation.ts';
+import { maskRefusals, maskWithOwnCpus } from '../launcher/mask-check.ts';
+import type { PodShape, VmiShape } from '../launcher/shapes.ts';
+import { smtAffinity } from '../launcher/smt-affinity.ts';
+import { DECISION_ANNOTATION, PLACEMENT_ANNOTATION } from '../names.ts';
+import type { NetworkedVmi } from '../networks/interfaces.ts';
+import { cpusOfLauncher, cpusOfOrdinary, isAt, lastingCpus, type PodCpus } from './cpus.ts';
+import type { AdmissionFinding, Decision, Place, PodChange } from './decision.ts';
+import { doneTo } from './done.ts';
+import type { ClusterFacts, LauncherFacts, OrdinaryFacts, PodFacts } from './facts.ts';
+import { networksOf } from './networks.ts';
+import { reachFindings } from './reach.ts';
+import { reservedClaim, reservedRequest } from './reserved.ts';
+import { schedulingOf } from './scheduling.ts';
+import { decisionText, placementText } from './texts.ts';
+
+/**
+ * Decides about one pod, at whichever point of its admission. One that is neither a launcher nor asks for whole cores is
+ * admitted as it is, and so is a launcher for which nothing could follow from its VMI. For any other launcher:
+ *
+ * | its VMI | outcome |
+ * |---|---|
+ * | found | padded and given its devices, as its annotations and networks ask |
+ * | absent (404) | admitted unchanged, with a warning: the pod's owner is gone and the pod will be collected |
+ * | another uid | the same: the pod belongs to a VMI that was deleted and re-created |
+ * | unreadable (timeout, no permission) | refused with 503: virt-controller creates the launcher again in a moment, and a launcher admitted unpadded would never be scheduled |
+ *
+ * Annotations that cannot be read refuse the pod (400) with the reason. A pod that nothing was decided for and that has
+ * Plumbline's resources or decision is refused (403).
+ */
+export function decide(facts: PodFacts): Decision {
+  try {
+    switch (facts.kind) {
+      case 'unreadable':
+        return turnedAway(400, 'no-pod', facts.why);
+      case 'other':
+        return unchanged(facts.pod);
+      case 'ordinary':
+        return decideParts(facts, { cpus: cpusOfOrdinary(facts), cluster: facts.cluster });
+      case 'launcher':
+        return decideLauncher(facts);
+    }
+  } catch (error) {
+    if (error instanceof PlumblineError) return turnedAway(400, 'malformed', error.message);
+    throw error;
+  }
+}
+
+function decideLauncher(facts: LauncherFacts): Decision {
+  const { pod, vmi, owner } = facts;
+  const name = `VirtualMachineInstance ${facts.namespace}/${vmi.name}`;
+  switch (owner.kind) {
+    case 'not-asked':
+      return conclude(facts, { found: foreignRequests(pod, { list: 'containers', index: facts.compute }, []) });
+    case 'found': {
+      const { vmi: its, cluster } = owner;
+      return decideParts(facts, { cpus: cpusOfLauncher(facts, its, cluster), cluster, vmi: its });
+    }
+    case 'absent':
+      return unchanged(pod, `${name} does not exist, so this launcher is left as it is`);
+    case 'replaced': {
+      const why = `${name} was re-created (uid ${owner.uid}, this launcher belongs to ${vmi.uid})`;
+      return unchanged(pod, `${why}, so this launcher is left as it is`);
+    }
+    case 'unreadable':
+      return turnedAway(503, 'vmi-unreadable', `${name} could not be read (${owner.why}); try again`);
+    case 'malformed':
+      return turnedAway(400, 'malformed', owner.why);
+  }
+}
+
+interface Parts {
+  readonly cpus: PodCpus;
+  readonly cluster: ClusterFacts;
+  /** Absent for an ordinary pod. */
+  readonly vmi?: (VmiShape & NetworkedVmi) | undefined;
+}
+
+/** CPUs, devices, nodes and scheduler of a pod, and what refuses it. @throws ParseError if an annotation is malformed */
+function decideParts(facts: LauncherFacts | OrdinaryFacts, { cpus, cluster, vmi }: Parts): Decision {
+  const { pod, namespace, settings } = facts;
+  const { exclusive, bearer } = cpus;
+  const networks = networksOf({ namespace, pod, vmi, exclusive }, cluster.networks);
+  const resources = exclusive ? [...cpus.own, ...networks.resources] : [];
+  const { candidates, nodeKinds: reported } = cluster;
+  const amounts = cpus.amounts.map((one) => one.cpus);
+  const nodes = cpus.answered ? smtAffinity({ cpus: amounts, candidates, reported }) : undefined;
+  const spansCells = vmi?.spec.domain.cpu?.numa?.guestMappingPassthrough != null;
+  const text = decisionText({ ...cpus, cpus: cpus.stated, networks: networks.held, resources, nodes });
+  return conclude(facts, {
+    text,
+    changes: {
+      containers: cpus.containers.map((one) => ({ ...one, resources: isAt(bearer, one) ? resources : [] })),
+      annotations: {
+        [DECISION_ANNOTATION]: text,
+        [PLACEMENT_ANNOTATION]: placementText({ ...networks, spansCells }, networks.resources),
+      },
+      nodes,
+    },
+    done: vmi === undefined ? [] : doneTo(pod, cpus, resources, nodes),
+    found: [
+      ...cpus.findings,
+      ...networks.findings,
+      ...reachFindings(networks.held, { cpus: lastingCpus(cpus), spansCells }, cluster, settings.oversized),
+      ...foreignRequests(pod, bearer, [...cpus.own, ...networks.mayHave]),
+      ...(vmi === undefined || facts.kind === 'ordinary' ? [] : maskFindings(facts, vmi, exclusive)),
+    ],
+  });
+}
+
+interface Conclusion extends Partial<Pick<Extract<Decision, { outcome: 'changed' }>, 'done' | 'text' | 'changes'>> {
+  readonly found: readonly AdmissionFinding[];
+}
+
+/** An error among what was found refuses the pod; the first is the reason. */
+function conclude(facts: LauncherFacts | OrdinaryFacts, { changes, text, done = [], found }: Conclusion): Decision {
+  const { set: scheduler, findings } = schedulingOf(facts.pod.spec.schedulerName, facts.scheduler);
+  const of = (severity: AdmissionFinding['severity']) => found.filter((one) => one.severity === severity);
+  const [errors, said] = [of('error'), [...of('warning'), ...of('information'), ...findings]];
+  const [error] = errors;
+  if (error !== undefined) {
+    const { message: reason, status: code = 422 } = error;
+    return { outcome: 'refused', code, reason, text, done, findings: [...errors, ...said] };
+  }
+  return { outcome: 'changed', changes: { ...(changes ?? NOTHING), scheduler }, text, done, findings: said };
+}
+
+/** Takes away what only Plumbline may put there. */
+const NOTHING: PodChange = {
+  containers: [],
+  annotations: { [DECISION_ANNOTATION]: undefined, [PLACEMENT_ANNOTATION]: undefined },
+  nodes: undefined,
+};
+
+/** Of a pod for which nothing is decided. A launcher's owner reads why, if the launcher asked for something. */
+function unchanged(pod: PodShape, why?: string): Decision {
+  const claim = reservedClaim(pod);
+  if (claim !== undefined) return turnedAway(403, 'reserved', claim);
+  const isSaid = why !== undefined && wantsWholeCores(pod.metadata);
+  return {
+    outcome: 'unchanged',
+    findings: isSaid ? [{ severity: 'warning', code: 'vmi-gone', message: why }] : [],
+  };
+}
+
+/** Refused for a reason that leaves nothing else to be judged. */
+function turnedAway(status: number, code: string, reason: string): Decision {
+  const finding: AdmissionFinding = { severity: 'error', code, message: reason, status };
+  return { outcome: 'refused', code: status, reason, text: undefined, done: [], findings: [finding] };
+}
+
+function foreignRequests(pod: PodShape, bearer: Place | undefined, mayHave: readonly string[]): AdmissionFinding[] {
+  const found = reservedRequest(pod, bearer, mayHave);
+  return found === undefined ? [] : [{ severity: 'error', code: 'reserved', message: found, status: 403 }];
+}
+
+/**
+ * The mask is the pod's, which the node's agent goes by; the vCPUs are the VMI's. Of a VM that migrates KubeVirt may have
+ * plugged vCPUs in, which changes the VMI without its mask and takes a migration: their number is not asked then.
+ */
+function maskFindings({ pod, purpose }: LauncherFacts, { spec }: VmiShape, exclusive: boolean): AdmissionFinding[] {
+  const { metadata } = pod;
+  const found = maskRefusals({ metadata, spec, vcpusUnknown: purpose === 'migration-target' });
+  const messages = found.length === 0 && exclusive ? maskWithOwnCpus(metadata) : found;
+  return messages.map((message) => ({ severity: 'error', code: 'cpu-mask', message }));
+}

@@ -1,0 +1,89 @@
+import type { Finding } from '../finding.ts';
+import type { MetaShape, PodShape } from '../launcher/shapes.ts';
+import { NUMA_AFFINITY_ANNOTATION } from '../names.ts';
+import { parseAffinityWishes } from '../networks/affinity.ts';
+import { type NetworkRef, parseRef, refText } from '../networks/attachments.ts';
+import { interfacesOf, type NetworkedVmi } from '../networks/interfaces.ts';
+import type { NadFacts } from '../networks/nad.ts';
+import { type Resolution, type ResolvedNetwork, resolveNetworks } from '../networks/resolve.ts';
+import { EVERY_NETWORK, interfaceResources, preferredResources, requiredResources } from '../networks/resources.ts';
+import { interfacesBy } from '../placement/wishes.ts';
+import type { NetworkFacts } from './facts.ts';
+
+/** Whose networks are to be resolved: those of a launcher, an ordinary pod, or a VM that has no pod yet. */
+export interface NetworkOwner {
+  readonly namespace: string;
+  readonly pod?: PodShape | undefined;
+  readonly vmi?: (NetworkedVmi & { readonly metadata: MetaShape }) | undefined;
+  /** Whether it gets exclusive CPUs. */
+  readonly exclusive: boolean;
+}
+
+export interface OwnerNetworks {
+  readonly networks: readonly ResolvedNetwork[];
+  /** Those that it is held to: required, and reported by some node. */
+  readonly held: readonly ResolvedNetwork[];
+  /** Their device resources to request, each once. */
+  readonly resources: readonly string[];
+  /** Those, and the ones of required networks that no node reports at the moment: whoever has them may keep them. */
+  readonly mayHave: readonly string[];
+  /** Resources of the networks that it would rather be near, for the extender to score by. */
+  readonly preferred: readonly string[];
+  /** The names of the interfaces by such a resource, for the extender's messages. */
+  readonly interfaces: Readonly<Record<string, string>>;
+  readonly findings: readonly Finding[];
+}
+
+/**
+ * Resolves networks to the device resources that hold a pod to their NUMA nodes.
+ * @throws ParseError if an annotation is malformed
+ */
+export function networksOf(owner: NetworkOwner, facts: NetworkFacts): OwnerNetworks {
+  const { namespace, exclusive } = owner;
+  const resolved = resolve(owner, facts, (ref) => facts.definitions.get(refText(ref)));
+  const { networks } = resolved;
+  const required = requiredResources(networks, facts.reported, exclusive);
+  const findings: Finding[] = [...resolved.findings, ...required.findings];
+  if (facts.primary.kind === 'missing' && networks.some(({ role }) => role === 'pod')) {
+    const message = `namespace ${namespace} is labelled for a primary user-defined network and has none`;
+    findings.push({ severity: 'warning', code: 'no-primary-network', message });
+  }
+  const preferred = networks.filter(({ affinity }) => affinity === 'preferred');
+  return {
+    networks,
+    held: required.held,
+    resources: required.resources,
+    mayHave: requiredResources(networks, EVERY_NETWORK, exclusive).resources,
+    preferred: exclusive ? preferredResources(networks) : [],
+    interfaces: interfacesBy(exclusive ? interfaceResources([...required.held, ...preferred]) : []),
+    findings,
+  };
+}
+
+/**
+ * The networks whose definitions deserve one fresh look before they count, each once: one that was not found, or that leads
+ * to a physnet which no node reports, may have been written a moment ago.
+ * @param findNad asked for the definition of each network that has one
+ * @throws ParseError if an annotation is malformed
+ */
+export function doubtfulNetworks(owner: NetworkOwner, facts: NetworkFacts, findNad: FindNad): NetworkRef[] {
+  const { networks, missing } = resolve(owner, facts, findNad);
+  const unknown = networks.filter(
+    (one) => one.kind === 'physnet' && one.affinity === 'required' && !facts.reported.physnets.has(one.physnet),
+  );
+  const refs = [...missing, ...unknown.map(({ network }) => parseRef(network, ''))];
+  return [...new Map(refs.map((ref) => [refText(ref), ref])).values()];
+}
+
+type FindNad = (ref: NetworkRef) => NadFacts | undefined;
+
+function resolve(owner: NetworkOwner, { primary, context }: NetworkFacts, findNad: FindNad): Resolution {
+  const { namespace, pod, vmi, exclusive } = owner;
+  return resolveNetworks({
+    interfaces: interfacesOf({ namespace, pod, vmi, primary: primary.kind === 'primary' ? primary.ref : undefined }),
+    wishes: parseAffinityWishes((vmi ?? pod)?.metadata.annotations?.[NUMA_AFFINITY_ANNOTATION] ?? ''),
+    findNad,
+    context,
+    exclusive,
+  });
+}

@@ -1,0 +1,33 @@
+import { wantsWholeCores } from '../launcher/annotation.ts';
+import { hasExclusiveCpus } from '../launcher/containers.ts';
+import { asksForAlignment } from '../launcher/ordinary.ts';
+import { recognizeLauncher } from '../launcher/recognize.ts';
+import type { PodShape } from '../launcher/shapes.ts';
+import type { Settings } from './facts.ts';
+
+/**
+ * Why a pod cannot be resized in place; undefined: it can. The kubelet's static policy cannot resize a pod with exclusive
+ * CPUs, and nothing rounds the new amount to whole cores: such a pod has to be replaced.
+ * @throws ParseError if an amount is malformed
+ */
+export function resizeRefusal(
+  before: PodShape,
+  after: PodShape,
+  settings: Pick<Settings, 'gate' | 'policy'>,
+): string | undefined {
+  if (!isAligned(before, settings) || amounts(before) === amounts(after)) return undefined;
+  const what =
+    recognizeLauncher(before).kind === 'launcher' ? 'change the VM and restart or migrate it' : 'create it anew';
+  return `this pod has whole cores, which cannot be resized in place: ${what}`;
+}
+
+function isAligned(pod: PodShape, { gate, policy }: Pick<Settings, 'gate' | 'policy'>): boolean {
+  const launcher =
+    recognizeLauncher(pod).kind === 'launcher' && gate && (policy !== 'annotated' || wantsWholeCores(pod.metadata));
+  return (launcher || asksForAlignment(pod.metadata)) && hasExclusiveCpus(pod);
+}
+
+function amounts({ spec }: PodShape): string {
+  const containers = [...spec.containers, ...(spec.initContainers ?? [])];
+  return JSON.stringify(containers.map(({ name, resources }) => [name, resources?.requests, resources?.limits]));
+}

@@ -1,0 +1,46 @@
+import { quote } from '../errors.ts';
+import type { Finding } from '../finding.ts';
+import type { SchedulerFacts } from './facts.ts';
+
+/** What the API server fills in where a pod names no scheduler. */
+const DEFAULT_SCHEDULER = 'default-scheduler';
+
+/** What becomes of a pod's scheduler, and what its owner should know about it. */
+export interface Scheduling {
+  /** The scheduler to set; undefined leaves the pod's own. */
+  readonly set: string | undefined;
+  readonly findings: readonly Finding[];
+}
+
+/** @param own the pod's schedulerName as it is now */
+export function schedulingOf(own: string | undefined, { schedulerName, away }: SchedulerFacts): Scheduling {
+  if (schedulerName === '') return { set: undefined, findings: [] };
+  if (isOther(own, schedulerName)) {
+    const message = `The pod keeps its scheduler: ${otherText(own, schedulerName)}`;
+    const code = 'other-scheduler';
+    return { set: undefined, findings: [{ severity: 'warning', code, reason: 'OtherScheduler', message }] };
+  }
+  return {
+    set: own === schedulerName ? undefined : schedulerName,
+    findings: away === undefined ? [] : [notReady(schedulerName, away)],
+  };
+}
+
+/** What the owner of a VM should know about the scheduler that its template names. */
+export function schedulerWarnings(own: string | undefined, schedulerName: string): string[] {
+  if (schedulerName === '' || !isOther(own, schedulerName)) return [];
+  return [`spec.schedulerName: ${otherText(own, schedulerName)}`];
+}
+
+/** Whether a pod names a scheduler of its user's choice. */
+function isOther(own: string | undefined, schedulerName: string): own is string {
+  return own !== undefined && own !== '' && own !== DEFAULT_SCHEDULER && own !== schedulerName;
+}
+
+const otherText = (own: string, schedulerName: string) =>
+  `${quote(own)} does not check kubelets, networks and DPUs unless it asks Plumbline's extender; remove it for ${schedulerName}`;
+
+function notReady(schedulerName: string, away: string): Finding {
+  const message = `The pod waits for ${schedulerName}: ${away}. See kubectl -n plumbline-system get pods`;
+  return { severity: 'warning', code: 'scheduler-not-ready', reason: 'SchedulerNotReady', message };
+}

@@ -1,0 +1,336 @@
+import assert from 'node:assert/strict';
+import { decide } from '../../../model/admission/decide.ts';
+import type { Decision } from '../../../model/admission/decision.ts';
+import { eventOf, eventsOf } from '../../../model/admission/events.ts';
+import type { PodFacts } from '../../../model/admission/facts.ts';
+import {
+  ALIGN_ANNOTATION,
+  CPU_MASK_ANNOTATION,
+  DECISION_ANNOTATION,
+  FULL_PCPUS_ANNOTATION,
+  NUMA_AFFINITY_ANNOTATION,
+  PLACEMENT_ANNOTATION,
+} from '../../../model/names.ts';
+import { NETWORKS_ANNOTATION } from '../../../model/networks/attachments.ts';
+import { ALIGNED, ANNOTATED, brief, CPU, cluster, container, found, kind, launcher, ordinary } from './facts.ts';
+
+const EAST = { [NETWORKS_ANNOTATION]: 'east' };
+const PHYSNET = 'physnet.plumbline.dev/east';
+const PLACED = 'plumbline.dev/placed';
+const compute = (more?: Record<string, string>) => container('compute', '9', '9', more);
+const scheduler = (away?: string) => ({ schedulerName: 'plumbline-scheduler', away });
+const networks = (more: object) => cluster([kind(2)], { networks: { ...cluster().networks, ...more } });
+
+/** What becomes of a pod, in a line: its outcome, and each container's CPUs and devices. */
+function outcomeOf(decision: Decision): string {
+  if (decision.outcome === 'refused') return `refused ${decision.code}`;
+  if (decision.outcome === 'unchanged') return 'unchanged';
+  const { containers, nodes, scheduler: set } = decision.changes;
+  const parts = containers.map(({ index, cpus, resources }) =>
+    [`[${index}]`, cpus ?? 'as it is', ...resources].join(' '),
+  );
+  return [...parts, ...(nodes ? ['held to nodes'] : []), ...(set ? [`on ${set}`] : [])].join(', ') || 'nothing';
+}
+
+const SMT2 = '[0] 10';
+const SEVERITIES: [what: string, facts: PodFacts, outcome: string, findings: string[]][] = [
+  // Outcomes without a finding.
+  ['an annotated launcher', launcher(), SMT2, []],
+  ['one that is whole cores already', launcher({ containers: [container('compute', '10')] }), '[0] as it is', []],
+  ['one that was not looked up', launcher({}, { owner: { kind: 'not-asked' } }), 'nothing', []],
+  ['one on a network', launcher({ annotations: { ...ANNOTATED, ...EAST } }), `${SMT2} ${PHYSNET}`, []],
+  ['one behind an injected container', launcher({ containers: [container('mesh', '100m'), compute()] }), '[1] 10', []],
+  ['an ordinary pod', ordinary(), `[0] 4 ${PLACED}`, []],
+  [
+    'an ordinary pod on a network',
+    ordinary({ annotations: { ...ALIGNED, ...EAST }, containers: [container('a', '2'), container('b', '3')] }),
+    `[0] as it is ${PLACED} ${PHYSNET}, [1] 4`,
+    [],
+  ],
+  ['a pod of somebody else', { kind: 'other', pod: ordinary({ annotations: {} }).pod }, 'unchanged', []],
+  ['a launcher for that scheduler', launcher({}, { scheduler: scheduler() }), `${SMT2}, on plumbline-scheduler`, []],
+  [
+    'a launcher that is on it',
+    launcher({ schedulerName: 'plumbline-scheduler' }, { scheduler: scheduler() }),
+    SMT2,
+    [],
+  ],
+  [
+    'nodes that would reject its CPUs',
+    launcher({}, { owner: found(cluster([kind(2)], { nodeKinds: [kind(2), kind(4)] })) }),
+    `${SMT2}, held to nodes`,
+    [],
+  ],
+  // Information.
+  [
+    'candidates that differ',
+    launcher({}, { owner: found(cluster([kind(2), kind(4)])) }),
+    '[0] 12',
+    ['information mixed-candidates'],
+  ],
+  [
+    'candidates of an ordinary pod that differ',
+    ordinary({}, { cluster: cluster([kind(2), kind(4)]) }),
+    `[0] 4 ${PLACED}`,
+    ['information mixed-candidates'],
+  ],
+  // Warnings.
+  [
+    'an unknown value',
+    launcher({ annotations: { [FULL_PCPUS_ANNOTATION]: 'full' } }),
+    '[0] as it is',
+    ['warning unknown-annotation-value'],
+  ],
+  [
+    'an unknown value on an ordinary pod',
+    ordinary({ annotations: { [ALIGN_ANNOTATION]: 'cores' } }),
+    'nothing',
+    ['warning unknown-annotation-value'],
+  ],
+  [
+    'the gate off',
+    launcher({}, { settings: { gate: false, policy: 'annotated', oversized: 'refuse' } }),
+    '[0] as it is',
+    ['warning gate-off'],
+  ],
+  [
+    'a VM on shared CPUs',
+    launcher({}, { owner: found(cluster(), { ...CPU, dedicatedCpuPlacement: false }) }),
+    '[0] as it is',
+    ['warning no-effect-not-dedicated'],
+  ],
+  [
+    'no emulator thread of its own',
+    launcher({}, { owner: found(cluster(), { ...CPU, isolateEmulatorThread: false }) }),
+    '[0] as it is',
+    ['warning no-effect-not-isolated'],
+  ],
+  [
+    'a sidecar on half a core',
+    launcher({ containers: [compute(), container('side', '1')] }),
+    SMT2,
+    ['warning misaligned-container'],
+  ],
+  [
+    'an ordinary pod without whole CPUs',
+    ordinary({ containers: [container('a', '500m')] }),
+    'nothing',
+    ['warning no-exclusive-cpus'],
+  ],
+  [
+    'a network without a definition',
+    launcher({ annotations: { ...ANNOTATED, [NETWORKS_ANNOTATION]: 'west' } }),
+    SMT2,
+    ['warning unknown-network'],
+  ],
+  [
+    'a network that no node reports',
+    launcher(
+      { annotations: { ...ANNOTATED, ...EAST } },
+      { owner: found(networks({ reported: { physnets: new Set(), tunnel: false } })) },
+    ),
+    SMT2,
+    ['warning unknown-physnet'],
+  ],
+  [
+    'a wish for no interface',
+    ordinary({ annotations: { ...ALIGNED, [NUMA_AFFINITY_ANNOTATION]: '{"west":"required"}' } }),
+    `[0] 4 ${PLACED}`,
+    ['warning unknown-interface'],
+  ],
+  [
+    'no primary network in its namespace',
+    ordinary({}, { cluster: networks({ primary: { kind: 'missing' } }) }),
+    `[0] 4 ${PLACED}`,
+    ['warning no-primary-network'],
+  ],
+  [
+    'too large, and some node has not reported',
+    launcher({ annotations: { ...ANNOTATED, ...EAST } }, { owner: found(cluster([kind(2, 6)], { allReport: false })) }),
+    `${SMT2} ${PHYSNET}`,
+    ['warning larger-than-cells'],
+  ],
+  [
+    'too large, and larger nodes may come',
+    launcher(
+      { annotations: { ...ANNOTATED, ...EAST } },
+      {
+        owner: found(cluster([kind(2, 6)])),
+        settings: { gate: true, policy: 'annotated', oversized: 'warn' },
+      },
+    ),
+    `${SMT2} ${PHYSNET}`,
+    ['warning larger-than-cells'],
+  ],
+  [
+    'a scheduler of its own',
+    launcher({ schedulerName: 'volcano' }, { scheduler: scheduler() }),
+    SMT2,
+    ['warning other-scheduler'],
+  ],
+  [
+    'a scheduler that is away',
+    launcher({}, { scheduler: scheduler('no replica leads') }),
+    `${SMT2}, on plumbline-scheduler`,
+    ['warning scheduler-not-ready'],
+  ],
+  ['a VMI that is gone', launcher({}, { owner: { kind: 'absent' } }), 'unchanged', ['warning vmi-gone']],
+  [
+    'a VMI that was made again',
+    launcher({}, { owner: { kind: 'replaced', uid: 'u2' } }),
+    'unchanged',
+    ['warning vmi-gone'],
+  ],
+  // Errors.
+  ['no Pod', { kind: 'unreadable', why: 'this is no Pod' }, 'refused 400', ['error no-pod']],
+  [
+    'a networks annotation that cannot be read',
+    launcher({ annotations: { ...ANNOTATED, [NETWORKS_ANNOTATION]: '[bad' } }),
+    'refused 400',
+    ['error malformed'],
+  ],
+  [
+    'an amount that cannot be read',
+    ordinary({ containers: [container('a', 'x')] }),
+    'refused 400',
+    ['error malformed'],
+  ],
+  [
+    'a launcher that cannot be held against its VMI',
+    launcher({}, { owner: { kind: 'malformed', why: 'bad' } }),
+    'refused 400',
+    ['error malformed'],
+  ],
+  [
+    'a VMI that cannot be read',
+    launcher({}, { owner: { kind: 'unreadable', why: 'timeout' } }),
+    'refused 503',
+    ['error vmi-unreadable'],
+  ],
+  [
+    'a container that costs a launcher its CPUs',
+    launcher({ containers: [compute(), container('mesh', '100m', '200m')] }),
+    'refused 422',
+    ['error not-guaranteed'],
+  ],
+  [
+    'a container that costs a pod its CPUs',
+    ordinary({ containers: [container('a', '3'), container('mesh', '100m', '200m')] }),
+    'refused 422',
+    ['error not-guaranteed'],
+  ],
+  [
+    'pod-level resources',
+    launcher({}, { pod: { ...launcher().pod, spec: { ...launcher().pod.spec, resources: { limits: { cpu: '9' } } } } }),
+    'refused 422',
+    ['error pod-level-resources'],
+  ],
+  [
+    'too large for every node',
+    launcher({ annotations: { ...ANNOTATED, ...EAST } }, { owner: found(cluster([kind(2, 6)])) }),
+    'refused 422',
+    ['error larger-than-cells'],
+  ],
+  [
+    'a device that nothing gave it',
+    launcher({ containers: [compute({ [PHYSNET]: '1' })] }),
+    'refused 403',
+    ['error reserved'],
+  ],
+  [
+    'a device on a launcher that was not looked up',
+    launcher({ containers: [compute({ [PHYSNET]: '1' })] }, { owner: { kind: 'not-asked' } }),
+    'refused 403',
+    ['error reserved'],
+  ],
+  [
+    'a decision on a pod of somebody else',
+    { kind: 'other', pod: ordinary({ annotations: { [DECISION_ANNOTATION]: '{}' } }).pod },
+    'refused 403',
+    ['error reserved'],
+  ],
+  [
+    'a mask on dedicated CPUs',
+    launcher({ annotations: { ...ANNOTATED, [CPU_MASK_ANNOTATION]: '0-3' } }),
+    'refused 422',
+    ['error cpu-mask'],
+  ],
+  [
+    'several at once, errors first and the scheduler last',
+    launcher(
+      { containers: [compute(), container('side', '1'), container('mesh', '100m', '200m')], schedulerName: 'volcano' },
+      { owner: found(cluster([kind(2), kind(4)])), scheduler: scheduler() },
+    ),
+    'refused 422',
+    ['error not-guaranteed', 'warning misaligned-container', 'information mixed-candidates', 'warning other-scheduler'],
+  ],
+];
+
+describe('the decision about a pod', () => {
+  for (const [what, facts, outcome, findings] of SEVERITIES) {
+    it(`${what}: ${[outcome, ...findings].join('; ')}`, () => {
+      const decision = decide(facts);
+      assert.deepEqual([outcomeOf(decision), ...decision.findings.map(brief)], [outcome, ...findings]);
+      // A pod is refused if and only if there is an error, and for the first one.
+      const [error] = decision.findings.filter(({ severity }) => severity === 'error');
+      assert.equal(decision.outcome === 'refused' ? decision.reason : undefined, error?.message);
+    });
+  }
+
+  it('has every severity among its cases', () => {
+    const severities = SEVERITIES.flatMap(([, facts]) => decide(facts).findings.map(({ severity }) => severity));
+    assert.deepEqual([...new Set(severities)].sort(), ['error', 'information', 'warning']);
+  });
+
+  it('depends on the facts alone, and changes none of them', () => {
+    for (const [, facts] of SEVERITIES) {
+      const before = JSON.stringify(facts);
+      assert.deepEqual(decide(facts), decide(facts));
+      assert.equal(JSON.stringify(facts), before);
+    }
+  });
+
+  it('writes the annotations of a launcher, and takes away what is not its own', () => {
+    const decision = decide(launcher({ annotations: { ...ANNOTATED, ...EAST } }));
+    assert.ok(decision.outcome === 'changed');
+    const { [DECISION_ANNOTATION]: text, [PLACEMENT_ANNOTATION]: placement } = decision.changes.annotations;
+    assert.equal(text, decision.text);
+    assert.deepEqual(JSON.parse(text ?? ''), {
+      cpus: { compute: 10 },
+      padding: 1,
+      threadsPerCore: 2,
+      networks: [{ interface: 'net1', network: 'ns/east', on: 'physnet east' }],
+      resources: [PHYSNET],
+    });
+    assert.deepEqual(JSON.parse(placement ?? ''), { interfaces: { [PHYSNET]: 'net1' } });
+    const left = decide(launcher({}, { owner: { kind: 'not-asked' } }));
+    assert.ok(left.outcome === 'changed');
+    assert.deepEqual(left.changes.annotations, { [DECISION_ANNOTATION]: undefined, [PLACEMENT_ANNOTATION]: undefined });
+  });
+
+  it('says on the VMI what was done, what to know and what is not as asked, each by its severity', () => {
+    const decision = decide(
+      launcher(
+        { annotations: { ...ANNOTATED, [NETWORKS_ANNOTATION]: 'east,west' } },
+        {
+          owner: found(cluster([kind(2), kind(4)], { nodeKinds: [kind(2), kind(4), kind(8)] })),
+          scheduler: scheduler('no replica leads'),
+        },
+      ),
+    );
+    assert.ok(decision.outcome === 'changed');
+    assert.deepEqual(
+      eventsOf(decision).map(({ type, reason }) => `${type} ${reason}`),
+      [
+        'Normal PaddedToWholeCores',
+        'Normal HeldToItsNetworks',
+        'Normal HeldToItsCores',
+        'Normal MixedCandidates',
+        'Warning LauncherNotAsAsked',
+        'Warning SchedulerNotReady',
+      ],
+    );
+    const { type, reason } = eventOf({ severity: 'error', code: 'reserved', message: 'a' });
+    assert.equal(`${type} ${reason}`, 'Warning LauncherRefused');
+  });
+});

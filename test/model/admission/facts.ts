@@ -1,0 +1,97 @@
+import type { ClusterFacts, LauncherFacts, OrdinaryFacts, OwnerFacts } from '../../../model/admission/facts.ts';
+import { CpuSet } from '../../../model/cpu-set.ts';
+import type { Finding } from '../../../model/finding.ts';
+import type { NodeKind } from '../../../model/launcher/node-kind.ts';
+import type { ContainerShape } from '../../../model/launcher/shapes.ts';
+import { ALIGN_ANNOTATION, FULL_PCPUS_ANNOTATION } from '../../../model/names.ts';
+import { EMPTY_CONTEXT } from '../../../model/networks/context.ts';
+import { nadFacts } from '../../../model/networks/nad.ts';
+
+export const ANNOTATED = { [FULL_PCPUS_ANNOTATION]: 'full-pcpus-only' };
+export const ALIGNED = { [ALIGN_ANNOTATION]: 'whole-cores' };
+const SETTINGS = { gate: true, policy: 'annotated', oversized: 'refuse' } as const;
+const NO_SCHEDULER = { schedulerName: '', away: undefined };
+
+/** A node that gives whole cores only, with the physnet east on NUMA node 0. */
+export function kind(threadsPerCore: number, room = 64): NodeKind {
+  const networks = { physnets: new Map([['east', CpuSet.parse('0')]]), tunnel: undefined };
+  const rooms = new Map([0, 1].map((cell) => [cell, room]));
+  return { threadsPerCore, fullPcpusOnly: true, rooms, alignment: 'best-effort', networks };
+}
+
+/** The definition `ns/east`, a localnet on the physnet east; every pod can go to all kinds. */
+export function cluster(kinds: readonly NodeKind[] = [kind(2)], more: Partial<ClusterFacts> = {}): ClusterFacts {
+  const config = JSON.stringify({ type: 'ovn-k8s-cni-overlay', topology: 'localnet', physicalNetworkName: 'east' });
+  return {
+    candidates: kinds,
+    allReport: true,
+    nodeKinds: kinds,
+    networks: {
+      primary: { kind: 'none' },
+      reported: { physnets: new Set(['east']), tunnel: false },
+      context: EMPTY_CONTEXT,
+      definitions: new Map([['ns/east', nadFacts({ metadata: {}, spec: { config } })]]),
+    },
+    ...more,
+  };
+}
+
+export function container(name: string, cpu: string, limit = cpu, more: Record<string, string> = {}): ContainerShape {
+  const memory = '1Gi';
+  return { name, resources: { requests: { cpu, memory, ...more }, limits: { cpu: limit, memory, ...more } } };
+}
+
+interface Podlike {
+  readonly annotations?: Readonly<Record<string, string>>;
+  readonly containers?: readonly ContainerShape[];
+  readonly schedulerName?: string;
+}
+
+/** A VMI of 4 cores with 2 threads and an emulator thread of its own: KubeVirt asks for 9 CPUs. */
+export const CPU = { cores: 4, threads: 2, dedicatedCpuPlacement: true, isolateEmulatorThread: true };
+
+export function found(facts: ClusterFacts = cluster(), cpu: object = CPU): OwnerFacts {
+  return { kind: 'found', vmi: { metadata: {}, spec: { domain: { cpu } } }, cluster: facts };
+}
+
+export function launcher(pod: Podlike = {}, more: Partial<LauncherFacts> = {}): LauncherFacts {
+  const { annotations = ANNOTATED, containers = [container('compute', '9')], schedulerName } = pod;
+  const owner = {
+    apiVersion: 'kubevirt.io/v1',
+    kind: 'VirtualMachineInstance',
+    name: 'vm',
+    uid: 'u1',
+    controller: true,
+  };
+  return {
+    kind: 'launcher',
+    pod: {
+      metadata: { labels: { 'kubevirt.io': 'virt-launcher' }, annotations, ownerReferences: [owner] },
+      spec: { containers, schedulerName },
+    },
+    namespace: 'ns',
+    vmi: { name: 'vm', uid: 'u1' },
+    compute: containers.findIndex(({ name }) => name === 'compute'),
+    purpose: 'run',
+    owner: found(),
+    settings: SETTINGS,
+    scheduler: NO_SCHEDULER,
+    ...more,
+  };
+}
+
+export function ordinary(pod: Podlike = {}, more: Partial<OrdinaryFacts> = {}): OrdinaryFacts {
+  const { annotations = ALIGNED, containers = [container('dpdk', '3')], schedulerName } = pod;
+  return {
+    kind: 'ordinary',
+    pod: { metadata: { annotations }, spec: { containers, schedulerName } },
+    namespace: 'ns',
+    cluster: cluster(),
+    settings: SETTINGS,
+    scheduler: NO_SCHEDULER,
+    ...more,
+  };
+}
+
+/** A finding by what decides what becomes of it. */
+export const brief = ({ severity, code }: Finding) => `${severity} ${code}`;

@@ -1,0 +1,79 @@
+import type { KubeClient } from '../../kube/client.ts';
+import { isNotFound } from '../../kube/errors.ts';
+import { networkAttachmentDefinition } from '../../kube/resources.ts';
+import type { ClusterFacts, NetworkFacts, Settings } from '../../model/admission/facts.ts';
+import { doubtfulNetworks, type NetworkOwner } from '../../model/admission/networks.ts';
+import { PlumblineError } from '../../model/errors.ts';
+import type { SelectingSpec } from '../../model/launcher/node-selection.ts';
+import { NUMA_AFFINITY_ANNOTATION } from '../../model/names.ts';
+import { type NetworkRef, refText } from '../../model/networks/attachments.ts';
+import { type NadFacts, nadFacts } from '../../model/networks/nad.ts';
+import type { Logger } from '../../runtime/log.ts';
+import type { ClusterView } from './cluster-view.ts';
+import { NAD_PATH } from './nad-cache.ts';
+
+/** Reads one definition from the API server, for one that may be newer than the watch. Undefined: not to be had. */
+export type FetchNad = (ref: NetworkRef) => Promise<NadFacts | undefined>;
+
+/** @param timeout seconds */
+export function createNadFetch(client: KubeClient, timeout: number, log: Logger): FetchNad {
+  return async ({ namespace, name }) => {
+    if (namespace === '' || name === '') return undefined;
+    const [inNamespace, called] = [encodeURIComponent(namespace), encodeURIComponent(name)];
+    const path = `${NAD_PATH}/namespaces/${inNamespace}/network-attachment-definitions/${called}`;
+    try {
+      const { metadata, spec } = networkAttachmentDefinition.parse(await client.get(path, { timeout }));
+      return nadFacts({ metadata, spec: { config: spec?.config } });
+    } catch (err) {
+      if (!isNotFound(err)) log.warn({ err, namespace, name }, 'could not read a network attachment definition');
+      return undefined;
+    }
+  };
+}
+
+export interface ClusterFactsOptions extends Pick<Settings, 'oversized'> {
+  readonly view: ClusterView;
+  readonly fetchNad: FetchNad;
+}
+
+/**
+ * Reads what a decision about one pod or VM needs of the cluster: from the watched copies, and its doubtful network
+ * definitions from the API server, once each and all at a time.
+ * @param owner `exclusive` is worked out where it is needed
+ * @param spec which nodes it can go to
+ */
+export async function gatherCluster(
+  owner: Omit<NetworkOwner, 'exclusive'>,
+  isExclusive: () => boolean,
+  spec: SelectingSpec,
+  { view, fetchNad, oversized }: ClusterFactsOptions,
+): Promise<ClusterFacts> {
+  const definitions = new Map<string, NadFacts>();
+  const networks: NetworkFacts = {
+    primary: view.primaryNetwork(owner.namespace),
+    reported: view.reportedNetworks(),
+    context: view.networkContext(),
+    definitions,
+  };
+  const keep = (ref: NetworkRef, found: NadFacts | undefined) => {
+    if (found !== undefined) definitions.set(refText(ref), found);
+    return found;
+  };
+  try {
+    const whole = { ...owner, exclusive: isExclusive() };
+    const doubtful = doubtfulNetworks(whole, networks, (ref) => keep(ref, view.findNad(ref)));
+    await Promise.all(doubtful.map(async (ref) => keep(ref, await fetchNad(ref))));
+  } catch (error) {
+    // An annotation or amount is malformed. The decision says which, and depends on no definition.
+    if (!(error instanceof PlumblineError)) throw error;
+  }
+  // Only a network with a definition, or one that its owner names, can be required.
+  const { annotations } = (owner.vmi ?? owner.pod)?.metadata ?? {};
+  const mayBeHeld = definitions.size > 0 || annotations?.[NUMA_AFFINITY_ANNOTATION] !== undefined;
+  return {
+    candidates: view.candidates(spec),
+    allReport: oversized === 'refuse' && mayBeHeld && view.allReport(spec),
+    nodeKinds: view.nodeKinds(),
+    networks,
+  };
+}

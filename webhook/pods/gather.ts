@@ -1,0 +1,98 @@
+import type * as z from 'zod';
+import { pod as podSchema, tolerations } from '../../kube/resources.ts';
+import { issuesText } from '../../model/admission/answer.ts';
+import { hasAsked } from '../../model/admission/asking.ts';
+import type { LauncherFacts, OwnerFacts, PodFacts, SchedulerFacts, Settings } from '../../model/admission/facts.ts';
+import { PlumblineError } from '../../model/errors.ts';
+import { hasExclusiveCpus } from '../../model/launcher/containers.ts';
+import { fitsLauncher } from '../../model/launcher/fits.ts';
+import { asksForAlignment, isWholeCoresWish } from '../../model/launcher/ordinary.ts';
+import { recognizeLauncher, type VmiReference } from '../../model/launcher/recognize.ts';
+import { beforeSmtAffinity } from '../../model/launcher/smt-affinity.ts';
+import { type ClusterFactsOptions, gatherCluster } from '../cluster/cluster-facts.ts';
+import type { LookUpVmi } from '../cluster/vmi-lookup.ts';
+import type { AdmissionRequest } from '../review/admission-review.ts';
+
+/** Which scheduler launchers, and pods that opt in, are given. */
+export interface SchedulerRoute extends Pick<SchedulerFacts, 'schedulerName'> {
+  /** Why that scheduler schedules nothing at present; undefined while it works. */
+  readonly schedulerAway: () => string | undefined;
+}
+
+export interface GatherOptions extends Settings, ClusterFactsOptions {
+  readonly lookUpVmi: LookUpVmi;
+  readonly route: SchedulerRoute;
+}
+
+/** A pod with what kube-scheduler will choose its nodes by. */
+const admittedPod = podSchema.extend({ spec: podSchema.shape.spec.extend({ tolerations }) });
+type AdmittedPod = z.infer<typeof admittedPod>;
+
+/** A pod under review, by what it is to Plumbline. */
+export type ReadPod =
+  | {
+      readonly kind: 'launcher';
+      readonly pod: AdmittedPod;
+      readonly namespace: string;
+      readonly vmi: VmiReference;
+      /** Index of `compute` in spec.containers. */
+      readonly compute: number;
+      readonly purpose: LauncherFacts['purpose'];
+    }
+  /** Asks for whole cores by annotation. */
+  | { readonly kind: 'ordinary'; readonly pod: AdmittedPod; readonly namespace: string }
+  | { readonly kind: 'other'; readonly pod: AdmittedPod }
+  | { readonly kind: 'unreadable'; readonly why: string };
+
+export function readPod({ object, namespace: inNamespace }: AdmissionRequest): ReadPod {
+  const parsed = admittedPod.safeParse(object);
+  if (!parsed.success) return { kind: 'unreadable', why: `this is no Pod: ${issuesText(parsed.error)}` };
+  const pod = parsed.data;
+  const namespace = inNamespace ?? pod.metadata.namespace ?? 'default';
+  const found = recognizeLauncher(pod);
+  if (found.kind === 'launcher') return { ...found, pod, namespace };
+  return asksForAlignment(pod.metadata) ? { kind: 'ordinary', pod, namespace } : { kind: 'other', pod };
+}
+
+/** Reads everything that the decision about a pod can depend on. For a pod that is none of Plumbline's nothing is read. */
+export async function gather(request: AdmissionRequest, options: GatherOptions): Promise<PodFacts> {
+  const read = readPod(request);
+  if (read.kind === 'other' || read.kind === 'unreadable') return read;
+  const { gate, policy, oversized, route } = options;
+  const common = { settings: { gate, policy, oversized }, scheduler: schedulerFacts(route) };
+  if (read.kind === 'launcher') return { ...read, ...common, owner: await gatherOwner(read, options) };
+  const { pod, namespace } = read;
+  const isExclusive = () => isWholeCoresWish(pod.metadata) && hasExclusiveCpus(pod);
+  const cluster = await gatherCluster({ namespace, pod }, isExclusive, beforeSmtAffinity(pod.spec), options);
+  return { ...read, ...common, cluster };
+}
+
+export function schedulerFacts({ schedulerName, schedulerAway }: SchedulerRoute): SchedulerFacts {
+  return { schedulerName, away: schedulerAway() };
+}
+
+/** A launcher that asks for nothing starts while no VMI can be read; and nothing more is read where there is no VMI. */
+async function gatherOwner(
+  {
+    pod,
+    namespace,
+    vmi: reference,
+    compute,
+  }: Pick<LauncherFacts, 'namespace' | 'vmi' | 'compute'> & {
+    readonly pod: AdmittedPod;
+  },
+  options: GatherOptions,
+): Promise<OwnerFacts> {
+  if (options.policy === 'annotated' && !hasAsked(pod.metadata)) return { kind: 'not-asked' };
+  try {
+    const found = await options.lookUpVmi(namespace, reference, (vmi) => fitsLauncher(pod, compute, namespace, vmi));
+    if (found.kind !== 'found') return found;
+    const { vmi } = found;
+    const owner = { namespace, pod, vmi };
+    const cluster = await gatherCluster(owner, () => hasExclusiveCpus(pod), beforeSmtAffinity(pod.spec), options);
+    return { kind: 'found', vmi, cluster };
+  } catch (error) {
+    if (error instanceof PlumblineError) return { kind: 'malformed', why: error.message };
+    throw error;
+  }
+}
