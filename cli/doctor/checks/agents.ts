@@ -59,6 +59,13 @@ export function checkAgents({ nodes, topologies, agents }: Facts): AreaReport {
     );
   }
   noteQuarantined(notes, nodes, reports ?? []);
+  const maskless = (reports ?? [])
+    .filter(({ status }) => status?.pinsVMs === false)
+    .map(({ metadata }) => metadata.name ?? '');
+  if (maskless.length > 0) {
+    const which = count(maskless.length, 'node');
+    notes.seen(`${which} without CPU masks (--vm-pinning off), so no VM with one goes there: ${some(maskless)}`);
+  }
   for (const { metadata, status } of reports ?? []) {
     for (const { type, status: is, reason, message } of status?.conditions ?? []) {
       if (is !== 'False') continue;
