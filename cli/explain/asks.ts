@@ -2,7 +2,12 @@ import { briefMask } from '../../model/cpu-mask/mask.ts';
 import { wantsWholeCores } from '../../model/launcher/annotation.ts';
 import { startsRunning } from '../../model/launcher/paused-start.ts';
 import { recognizeLauncher } from '../../model/launcher/recognize.ts';
-import { CPU_MASK_START_ANNOTATION, DECISION_ANNOTATION, MANAGED_RESOURCES, PLACED_RESOURCE } from '../../model/names.ts';
+import {
+  CPU_MASK_START_ANNOTATION,
+  DECISION_ANNOTATION,
+  MANAGED_RESOURCES,
+  PLACED_RESOURCE,
+} from '../../model/names.ts';
 import { isExclusive, placementNeedsOf } from '../../model/placement/pod-needs.ts';
 import { SCHEDULER } from '../extender/election.ts';
 import type { ExplainedPod } from './objects.ts';

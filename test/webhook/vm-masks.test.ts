@@ -11,10 +11,13 @@ const CONTROLLER = 'system:serviceaccount:kubevirt:kubevirt-controller';
 /** Two makes of nodes with CPU 0 reserved; only the one in zone `far` has CPU 22. */
 const near: MaskHost = { online: CpuSet.parse('0-3'), usable: CpuSet.parse('1-3') };
 const far: MaskHost = { online: CpuSet.parse('0-2,22'), usable: CpuSet.parse('1-2,22') };
-const ZONES: Readonly<Record<string, readonly MaskHost[]>> = { far: [far], none: [], off: [{ ...near, pinsVMs: false }] };
+const ZONES: Readonly<Record<string, readonly MaskHost[]>> = {
+  far: [far],
+  none: [],
+  off: [{ ...near, pinsVMs: false }],
+};
 const view = viewOf([], {
-  maskHosts: ({ nodeSelector }) =>
-    ZONES[nodeSelector?.['zone'] ?? ''] ?? [near, far],
+  maskHosts: ({ nodeSelector }) => ZONES[nodeSelector?.['zone'] ?? ''] ?? [near, far],
 });
 
 interface Vm {

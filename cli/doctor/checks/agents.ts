@@ -59,13 +59,7 @@ export function checkAgents({ nodes, topologies, agents }: Facts): AreaReport {
     );
   }
   noteQuarantined(notes, nodes, reports ?? []);
-  const maskless = (reports ?? [])
-    .filter(({ status }) => status?.pinsVMs === false)
-    .map(({ metadata }) => metadata.name ?? '');
-  if (maskless.length > 0) {
-    const which = count(maskless.length, 'node');
-    notes.seen(`${which} without CPU masks (--vm-pinning off), so no VM with one goes there: ${some(maskless)}`);
-  }
+  noteMaskless(notes, reports ?? []);
   for (const { metadata, status } of reports ?? []) {
     for (const { type, status: is, reason, message } of status?.conditions ?? []) {
       if (is !== 'False') continue;
@@ -75,6 +69,14 @@ export function checkAgents({ nodes, topologies, agents }: Facts): AreaReport {
     }
   }
   return notes.report;
+}
+
+/** Nodes whose agents set no CPU masks: they are configured so. */
+function noteMaskless(notes: Notebook, reports: readonly NodeTopology[]): void {
+  const names = reports.filter(({ status }) => status?.pinsVMs === false).map(({ metadata }) => metadata.name ?? '');
+  if (names.length === 0) return;
+  const which = count(names.length, 'node');
+  notes.seen(`${which} without CPU masks (--vm-pinning off), so no VM with one goes there: ${some(names)}`);
 }
 
 /** Reports that the webhook and the extender ignore, by their own rules. */
