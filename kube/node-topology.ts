@@ -101,6 +101,8 @@ export const nodeTopologyStatus = z.object({
   tunnel: z.object({ cells: z.string() }).optional(),
   /** CPUs of OVS's poll mode driver threads. */
   pmdCPUs: cpuList.optional(),
+  /** Whether the agent sets CPU masks; absent: it does. Without it (--vm-pinning off) nothing ends the pause of a VM with one. */
+  pinsVMs: z.boolean().optional(),
   /** VMs with a CPU mask, by launcher pod: whether their vCPU threads are where the mask says. */
   pinning: z.array(pinningState).optional(),
   refusals: z.array(claimRefusal).optional(),

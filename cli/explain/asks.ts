@@ -1,7 +1,13 @@
 import { briefMask } from '../../model/cpu-mask/mask.ts';
 import { wantsWholeCores } from '../../model/launcher/annotation.ts';
+import { startsRunning } from '../../model/launcher/paused-start.ts';
 import { recognizeLauncher } from '../../model/launcher/recognize.ts';
-import { DECISION_ANNOTATION, MANAGED_RESOURCES, PLACED_RESOURCE } from '../../model/names.ts';
+import {
+  CPU_MASK_START_ANNOTATION,
+  DECISION_ANNOTATION,
+  MANAGED_RESOURCES,
+  PLACED_RESOURCE,
+} from '../../model/names.ts';
 import { isExclusive, placementNeedsOf } from '../../model/placement/pod-needs.ts';
 import { SCHEDULER } from '../extender/election.ts';
 import type { ExplainedPod } from './objects.ts';
@@ -16,10 +22,11 @@ export function asksOf(pod: ExplainedPod): string[] {
   const asks = [cpus.length === 0 ? 'no CPUs of its own' : owned];
   if (padding > 0) asks[0] += ` (${padding} of them to fill whole cores)`;
   if (wholeCores) asks.push('whole cores');
-  if (mask)
-    asks.push(
-      `the CPU mask ${briefMask(mask.mask)}${mask.fixMismatch ? ', or all CPUs of a node that lacks some' : ''}`,
-    );
+  if (mask) {
+    const otherwise = mask.fixMismatch ? ', or all CPUs of a node that lacks some' : '';
+    const late = startsRunning(pod.metadata) ? `, set once it runs (${CPU_MASK_START_ANNOTATION}: running)` : '';
+    asks.push(`the CPU mask ${briefMask(mask.mask)}${otherwise}${late}`);
+  }
   for (const { kind, physnet, affinity } of networks) {
     asks.push(`CPUs near ${kind === 'tunnel' ? 'the tunnel' : `physnet ${physnet}`} (${affinity})`);
   }

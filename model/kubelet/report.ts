@@ -32,6 +32,8 @@ export interface HostReport {
   readonly tunnel?: { readonly cells: string } | undefined;
   /** CPUs that poll-mode driver threads of the virtual switch keep busy. */
   readonly pmdCPUs?: string | undefined;
+  /** Whether the agent sets CPU masks. Default: true. */
+  readonly pinsVMs?: boolean | undefined;
 }
 
 /**

@@ -10,6 +10,8 @@ export interface MaskHost {
   readonly online: CpuSet;
   /** CPUs that containers without CPUs of their own run on, less the reserved ones. */
   readonly usable: CpuSet;
+  /** Whether its agent sets masks. Default: true. */
+  readonly pinsVMs?: boolean | undefined;
 }
 
 export type MaskFit =
@@ -17,18 +19,26 @@ export type MaskFit =
   | { readonly fits: true; readonly mask: CpuMask; readonly fellBack: boolean }
   | {
       readonly fits: false;
-      readonly reason: 'host-cpus' | 'no-usable-cpus';
+      readonly reason: 'not-applied' | 'host-cpus' | 'no-usable-cpus';
       /** Of few distinct values: kube-scheduler counts nodes by it. */
       readonly short: string;
       /** For people. */
       readonly text: string;
     };
 
+const NOT_APPLIED: MaskFit = Object.freeze({
+  fits: false,
+  reason: 'not-applied',
+  short: 'node does not apply CPU masks',
+  text: 'the node’s agent runs with --vm-pinning off: nothing sets the CPU mask there, or resumes a VM that starts paused for it',
+});
+
 /**
- * Whether a host can keep a mask now: it has every CPU that is named, by id, and leaves each vCPU one that is neither
+ * Whether a host can keep a mask now: its agent sets masks, it has every CPU that is named, by id, and leaves each vCPU one that is neither
  * reserved nor some container's own. What the node's agent would say at start, before anything is started.
  */
-export function fitMask({ mask, fixMismatch }: MaskWish, { online, usable }: MaskHost): MaskFit {
+export function fitMask({ mask, fixMismatch }: MaskWish, { online, usable, pinsVMs }: MaskHost): MaskFit {
+  if (pinsVMs === false) return NOT_APPLIED;
   const chosen = maskForHost(mask, online, fixMismatch);
   if ('fault' in chosen) {
     return { fits: false, reason: 'host-cpus', short: 'node lacks CPUs of the CPU mask', text: chosen.fault.message };
@@ -47,6 +57,11 @@ export function fitMask({ mask, fixMismatch }: MaskWish, { online, usable }: Mas
 }
 
 /** A node as its report has it. */
-export function maskHostOf({ host, reserved, owned }: Pick<PlacementHost, 'host' | 'reserved' | 'owned'>): MaskHost {
-  return { online: host.online, usable: host.online.minus(reserved).minus(owned) };
+export function maskHostOf({
+  host,
+  reserved,
+  owned,
+  pinsVMs,
+}: Pick<PlacementHost, 'host' | 'reserved' | 'owned' | 'pinsVMs'>): MaskHost {
+  return { online: host.online, usable: host.online.minus(reserved).minus(owned), pinsVMs };
 }

@@ -21,6 +21,8 @@ export interface ReportInputs {
   readonly networks: NetworksView | undefined;
   /** CPUs of poll mode drivers: configured, or found in use. */
   readonly pmdCpus: CpuSet;
+  /** Whether this agent sets the CPU masks of VMs. */
+  readonly pinsVms: boolean;
   /** What became of the VMs' CPU masks. */
   readonly pinning: readonly PinningState[];
   /** Containers that were kept from starting. */
@@ -65,6 +67,7 @@ export function buildStatus(
     physnets: [...physnets].map(([name, cells]) => ({ name, cells: cells.toString() })).sort(byName),
     ...(tunnel === undefined ? {} : { tunnel: { cells: tunnel.toString() } }),
     ...(pmdCpus.isEmpty ? {} : { pmdCPUs: pmdCpus.toString() }),
+    ...(inputs.pinsVms ? {} : { pinsVMs: false }),
     ...(inputs.pinning.length === 0 ? {} : { pinning: [...inputs.pinning] }),
     ...(inputs.refusals.length === 0 ? {} : { refusals: [...inputs.refusals] }),
     conditions: withTimes(conditionsOf(inputs, inputs.networks), before?.conditions ?? [], now),

@@ -31,6 +31,7 @@ export function createReportDuty(
         // A report without networks would read as a node that has none.
         networks: networks.known || failures.current.has('networks') ? view : undefined,
         pmdCpus: ovs === undefined ? view.pmdCpus : view.pmdCpus.union(ovs.pmdCpus()),
+        pinsVms: vms !== undefined,
         pinning: vms?.pinning() ?? [],
         refusals: refusals.current(),
         ovsProblems: ovs?.problems() ?? [],

@@ -680,6 +680,22 @@ describe('plumbline doctor', () => {
     assert.match(checkDpus(undefined, 5).unseen.join(), /leases of DPUs \(you may not read them\)/);
   });
 
+  it('names VMs whose CPU mask is set only once they run, and nodes that apply none', () => {
+    const annotations = { 'plumbline.dev/cpu-mask': '1:2', 'plumbline.dev/cpu-mask-start': 'running' };
+    const { findings, seen } = checkPods({
+      ...GOOD,
+      launchers: { value: [launcher('late', { metadata: { annotations } }), ...GOOD.launchers.value!] },
+    });
+    assert.deepEqual(findings, []);
+    assert.ok(
+      seen.includes('1 VM whose CPU mask is set after it starts (plumbline.dev/cpu-mask-start: running): default/late'),
+      seen.join('; '),
+    );
+    const agents = checkAgents({ ...GOOD, topologies: { value: [topology('worker-1', { pinsVMs: false })] } });
+    assert.deepEqual(agents.findings, []);
+    assert.match(agents.seen.join('; '), /1 node without CPU masks \(--vm-pinning off\), .*: worker-1/);
+  });
+
   it('says once that a launcher has another scheduler', () => {
     const { findings, seen } = checkExtender({ ...GOOD, launchers: { value: [pending('other', 'volcano')] } });
     assert.deepEqual(findings, []);

@@ -13,6 +13,7 @@ import { buildCli, plumbline } from './run.ts';
 
 const MASK = 'plumbline.dev/cpu-mask';
 const FIX = 'plumbline.dev/fix-cpu-mismatch';
+const START = 'plumbline.dev/cpu-mask-start';
 const RECORD = 'plumbline.dev/paused-start';
 const SINCE = '2026-11-01T10:00:00Z';
 const WAITS = {
@@ -110,6 +111,12 @@ describe('plumbline explain, of VMs with CPU masks', function () {
       const others = nodes.find(({ nodes: names }) => names.includes('small-1'));
       assert.deepEqual([others?.text, others?.count], ['would take it, not quite as asked for', 2]);
       assert.match(others?.detail ?? '', /lacks CPUs of the CPU mask: the VM runs on all CPUs there, if no other node/);
+    });
+
+    it('is said to be pinned only once it runs, where its user chose that', async () => {
+      await cluster.pod('late', masked('1:2', { status: WAITS, annotations: { [START]: 'running' } }));
+      const { asks } = await explained('pod', 'late');
+      assert.equal(asks[1], `the CPU mask 1:2, set once it runs (${START}: running)`);
     });
 
     it('is not advised to have dedicated CPUs, which masks exclude', async () => {

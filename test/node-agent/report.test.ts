@@ -45,6 +45,7 @@ const inputs: ReportInputs = {
   isolated: CpuSet.EMPTY,
   networks,
   pmdCpus: CpuSet.EMPTY,
+  pinsVms: true,
   pinning: [],
   refusals: [],
   ovsProblems: [],
@@ -75,6 +76,12 @@ describe('the report', () => {
         ['DutiesRunning', 'True'],
       ],
     );
+  });
+
+  it('says that no CPU masks are set, where the agent runs with --vm-pinning off, and nothing otherwise', () => {
+    const [on, off] = [true, false].map((pinsVms) => buildStatus({ ...inputs, pinsVms }, undefined, 'now'));
+    assert.ok(on !== undefined && !('pinsVMs' in on));
+    assert.equal(nodeTopologyStatus.parse(off).pinsVMs, false);
   });
 
   it('is not made while the owners of CPUs or the networks are not known', () => {

@@ -75,6 +75,18 @@ describe('CPU masks at scheduling', () => {
     });
   }
 
+  it('are not set by an agent with --vm-pinning off: its node takes no VM with one, and any other', () => {
+    const { filter, state } = extenderOf({ nodes: { off: { ...four, pinsVMs: false }, on: four } });
+    for (const fix of [undefined, 'true']) {
+      const reply = filter(launcherOf('1:2', fix === undefined ? {} : { fix }));
+      assert.deepEqual(reply.NodeNames, ['on']);
+      assert.equal(reply.FailedAndUnresolvableNodes['off'], 'node does not apply CPU masks');
+    }
+    assert.deepEqual(filter(launcherOf('all')).NodeNames, ['off', 'on']);
+    state.reportChanged('off', four);
+    assert.deepEqual(filter(launcherOf('1:2')).NodeNames, ['off', 'on'], 'once its agent sets masks');
+  });
+
   it('are told in full by explain', () => {
     const { extender } = extenderOf({ nodes: { n1: gaps, n2: owned } });
     const [first, second] = extender.explain(launcherOf('1-2'));

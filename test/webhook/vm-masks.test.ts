@@ -11,9 +11,13 @@ const CONTROLLER = 'system:serviceaccount:kubevirt:kubevirt-controller';
 /** Two makes of nodes with CPU 0 reserved; only the one in zone `far` has CPU 22. */
 const near: MaskHost = { online: CpuSet.parse('0-3'), usable: CpuSet.parse('1-3') };
 const far: MaskHost = { online: CpuSet.parse('0-2,22'), usable: CpuSet.parse('1-2,22') };
+const ZONES: Readonly<Record<string, readonly MaskHost[]>> = {
+  far: [far],
+  none: [],
+  off: [{ ...near, pinsVMs: false }],
+};
 const view = viewOf([], {
-  maskHosts: ({ nodeSelector }) =>
-    nodeSelector?.['zone'] === 'far' ? [far] : nodeSelector?.['zone'] === 'none' ? [] : [near, far],
+  maskHosts: ({ nodeSelector }) => ZONES[nodeSelector?.['zone'] ?? ''] ?? [near, far],
 });
 
 interface Vm {
@@ -70,6 +74,7 @@ describe('warnings of CPU masks', () => {
       vm: { mask: '3', zone: 'far' },
       says: /no node that this VM may go to/,
     },
+    { name: 'nodes that apply none', vm: { mask: '1', zone: 'off' }, says: /applies CPU masks \(--vm-pinning off\)/ },
     { name: 'nodes none of which reports', vm: { mask: '1', zone: 'none' }, says: /reports its CPUs/ },
     { name: 'what was warned of before', vm: { mask: '90', sockets: 3 }, old: { mask: '90' }, says: undefined },
     { name: 'a selector that changes', vm: { mask: '3', zone: 'far' }, old: { mask: '3' }, says: /no node/ },

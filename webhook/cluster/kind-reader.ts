@@ -18,6 +18,7 @@ const kindStatus = nodeTopologyStatus.pick({
   topologyManager: true,
   physnets: true,
   tunnel: true,
+  pinsVMs: true,
 });
 type KindStatus = z.infer<typeof kindStatus>;
 
@@ -76,11 +77,12 @@ export function createKindReader(): KindReader {
 }
 
 /** Of bounded length whatever the report is. */
-function digest({ cells, cores, reserved, cpuManager, topologyManager, physnets, tunnel }: KindStatus): string {
+function digest(status: KindStatus): string {
+  const { cells, cores, reserved, cpuManager, topologyManager, physnets, tunnel, pinsVMs } = status;
   const { policy, options } = cpuManager;
   const full = options?.['full-pcpus-only'];
   return createHash('sha256')
-    .update(JSON.stringify([cells, cores, reserved, policy, full, topologyManager?.policy, physnets, tunnel]))
+    .update(JSON.stringify([cells, cores, reserved, policy, full, topologyManager?.policy, physnets, tunnel, pinsVMs]))
     .digest('base64');
 }
 
@@ -90,7 +92,8 @@ function readStatus(status: KindStatus): ReadReport {
     const { online, threadsPerCore } = host;
     const reserved = CpuSet.parse(status.reserved);
     const kind = status.cpuManager.policy === 'static' ? kindOf(status, host, reserved) : undefined;
-    return { kind, host: { online, threadsPerCore }, maskHost: { online, usable: online.minus(reserved) } };
+    const maskHost = { online, usable: online.minus(reserved), pinsVMs: status.pinsVMs };
+    return { kind, host: { online, threadsPerCore }, maskHost };
   } catch (error) {
     return faultOfError(error);
   }

@@ -33,6 +33,9 @@ function hostWarnings(
   if (hosts.length === 0) {
     return [`${ABOUT} no node that this VM may go to reports its CPUs, and none takes a VM with a mask without`];
   }
+  if (hosts.every(({ pinsVMs }) => pinsVMs === false)) {
+    return [`${ABOUT} no node that this VM may go to applies CPU masks (--vm-pinning off): it will not start`];
+  }
   const fits = hosts.map((host) => fitMask(wish, host)).filter((fit) => fit.fits);
   if (fits.some(({ fellBack }) => !fellBack)) return [];
   const none = `${ABOUT} no node that this VM may go to has the CPUs of ${briefMask(wish.mask)} online and unreserved`;

@@ -26,11 +26,12 @@ const CONDITIONS: Readonly<Record<string, string>> = {
 export function checkAgents({ nodes, topologies, agents }: Facts): AreaReport {
   const notes = createNotebook('agents');
   const reports = notes.value(topologies, 'NodeTopologies');
+  const read = reports ?? [];
   const leases = notes.value(agents, 'leases of plumbline-system');
   const names = nodes
     .filter(({ metadata }) => metadata.labels?.['kubevirt.io/schedulable'] === 'true')
     .map(({ metadata }) => metadata.name ?? '');
-  const reporting = new Set((reports ?? []).filter(({ status }) => status).map(({ metadata }) => metadata.name ?? ''));
+  const reporting = new Set(read.filter(({ status }) => status).map(({ metadata }) => metadata.name ?? ''));
   const mute = reports ? names.filter((name) => !reporting.has(name)) : [];
   if (mute.length > 0 && reporting.size > 0) {
     notes.error(
@@ -58,8 +59,9 @@ export function checkAgents({ nodes, topologies, agents }: Facts): AreaReport {
       orphans.map((name) => `nodetopology/${name}`),
     );
   }
-  noteQuarantined(notes, nodes, reports ?? []);
-  for (const { metadata, status } of reports ?? []) {
+  noteQuarantined(notes, nodes, read);
+  noteMaskless(notes, read);
+  for (const { metadata, status } of read) {
     for (const { type, status: is, reason, message } of status?.conditions ?? []) {
       if (is !== 'False') continue;
       const why = CONDITIONS[type] ?? 'see docs/node-agent.md';
@@ -68,6 +70,14 @@ export function checkAgents({ nodes, topologies, agents }: Facts): AreaReport {
     }
   }
   return notes.report;
+}
+
+/** Nodes whose agents set no CPU masks: they are configured so. */
+function noteMaskless(notes: Notebook, reports: readonly NodeTopology[]): void {
+  const names = reports.filter(({ status }) => status?.pinsVMs === false).map(({ metadata }) => metadata.name ?? '');
+  if (names.length === 0) return;
+  const which = count(names.length, 'node');
+  notes.seen(`${which} without CPU masks (--vm-pinning off), so no VM with one goes there: ${some(names)}`);
 }
 
 /** Reports that the webhook and the extender ignore, by their own rules. */

@@ -1,3 +1,7 @@
+import { ParseError } from '../../../model/errors.ts';
+import { type MaskWish, maskWishOf } from '../../../model/launcher/mask-wish.ts';
+import { startsRunning } from '../../../model/launcher/paused-start.ts';
+import { CPU_MASK_START_ANNOTATION } from '../../../model/names.ts';
 import { bypassesOf } from '../../explain/asks.ts';
 import { type ExplainedPod, type Occurrence, timeOf } from '../../explain/objects.ts';
 import { runningPod } from '../../explain/running.ts';
@@ -48,6 +52,7 @@ export function checkPods(facts: Facts): AreaReport {
     );
   }
   notes.seen(count(live.length, 'launcher'));
+  noteLateMasks(notes, live);
   const cordoned = nodes.filter(({ spec }) => spec?.unschedulable === true).map(({ metadata }) => metadata.name ?? '');
   if (cordoned.length > 0) {
     notes.warning(
@@ -58,6 +63,24 @@ export function checkPods(facts: Facts): AreaReport {
     );
   }
   return notes.report;
+}
+
+/** VMs that ran for a moment before their mask was set, by their user's choice. */
+function noteLateMasks(notes: Notebook, live: readonly ExplainedPod[]): void {
+  const late = live.filter(({ metadata }) => startsRunning(metadata) && readMask(metadata) !== undefined);
+  if (late.length === 0) return;
+  const how = `after ${late.length === 1 ? 'it starts' : 'they start'} (${CPU_MASK_START_ANNOTATION}: running)`;
+  notes.seen(`${count(late.length, 'VM')} whose CPU mask is set ${how}: ${some(named(late))}`);
+}
+
+/** A mask that cannot be read is none here: its VM does not start, and explain says why. */
+function readMask(metadata: ExplainedPod['metadata']): MaskWish | undefined {
+  try {
+    return maskWishOf(metadata);
+  } catch (error) {
+    if (error instanceof ParseError) return undefined;
+    throw error;
+  }
 }
 
 /** Launchers that cannot start where they are bound, and that the API server does not let the extender remove. */

@@ -1,10 +1,23 @@
+import { CELLS } from './cells.ts';
 import { FAULTS_SCENARIO } from './faults.ts';
 import { GATE } from './gate.ts';
 import { INSTALLED } from './installed.ts';
 import { MASKS } from './masks.ts';
 import { NETWORKS } from './networks.ts';
 import { OVS } from './ovs.ts';
+import { OVS_FAULTS } from './ovs-faults.ts';
 import type { Scenario } from './scenario.ts';
+import { SHARED_CPUS } from './shared-cpus.ts';
 
 /** Every scenario, in the order in which `--scenario all` plays them. */
-export const SCENARIOS: readonly Scenario[] = [INSTALLED, FAULTS_SCENARIO, NETWORKS, OVS, GATE, MASKS];
+export const SCENARIOS: readonly Scenario[] = [
+  INSTALLED,
+  FAULTS_SCENARIO,
+  NETWORKS,
+  CELLS,
+  SHARED_CPUS,
+  OVS,
+  OVS_FAULTS,
+  GATE,
+  MASKS,
+];

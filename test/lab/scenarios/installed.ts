@@ -5,7 +5,7 @@ import { NAMESPACE } from '../cluster.ts';
 import { startControlDaemons } from './control-daemons.ts';
 import { wireSwitch } from './guest-switch.ts';
 import { createNetworks, launch, offerKvm } from './launchers.ts';
-import { assertRuns, cellsOf, deviceCounts, FOUND, networksOf, unschedulable } from './placement.ts';
+import { assertRuns, cellsOf, deviceCounts, FOUND, networksOf, PHYSNET0, unschedulable } from './placement.ts';
 import type { Scenario, Scene } from './scenario.ts';
 import { refusedAsPredicted } from './single-numa-node.ts';
 import { assertOff, enableAffinity, RUNDIR } from './switch-masks.ts';
@@ -26,6 +26,7 @@ export const INSTALLED: Scenario = {
     await padded(scene);
     await besideNetworks(scene);
     await switchIsOff(scene);
+    await severalNetworks(scene);
     await claims(scene);
     await refusedAsPredicted(scene);
   },
@@ -75,7 +76,7 @@ async function padded(scene: Scene): Promise<void> {
     await assertRuns(scene, pod);
     const cpus = CpuSet.parse(await pods.cpus(pod));
     const { cores } = await scene.report();
-    const used = cores.map(CpuSet.parse).filter((core) => core.intersects(cpus));
+    const used = cores.map((list) => CpuSet.parse(list)).filter((core) => core.intersects(cpus));
     assert.ok(used.every((core) => core.isSubsetOf(cpus)));
     return `limits.cpu ${pod.limits['cpu']}, CPUs ${cpus}`;
   });
@@ -89,7 +90,7 @@ async function besideNetworks(scene: Scene): Promise<void> {
     ['physnet1', '1'],
     ['physnet0', '0'],
   ] as const) {
-    const pod = await launch(scene, `on-${physnet}`, { cpu: '2', physnet });
+    const pod = await launch(scene, `on-${physnet}`, { cpu: '2', physnets: [physnet] });
     await holds(`a VM on ${physnet} gets CPUs of NUMA node ${cell}`, async () => {
       await assertRuns(scene, pod);
       assert.equal(await cellsOf(scene, pod), cell);
@@ -104,7 +105,7 @@ async function switchIsOff(scene: Scene): Promise<void> {
   const { holds, pods, lab } = scene;
   const masks = `cat /proc/$(cat ${RUNDIR}/ovs-vswitchd.pid)/task/*/status | grep Cpus_allowed_list`;
   const pod = await launch(scene, 'looks', {
-    ...{ cpu: '2', physnet: 'physnet0' },
+    ...{ cpu: '2', physnets: ['physnet0'] },
     container: {
       image: 'lab/busybox:1',
       command: ['sh', '-c', `${masks}; trap exit TERM; sleep 2147483647 & wait`],
@@ -125,18 +126,47 @@ async function switchIsOff(scene: Scene): Promise<void> {
   await holds('and takes them again when it is gone', () => assertOff(scene, ''));
 }
 
+/** A guest that sees its NUMA nodes needs some CPUs near each of its networks: only one of 6 cannot miss one here. */
+async function severalNetworks(scene: Scene): Promise<void> {
+  const { holds, pods } = scene;
+  const guest = { physnets: ['physnet0', 'physnet1'], spansCells: true };
+  const narrow = await launch(scene, 'spans-4', { cpu: '4', ...guest });
+  await holds('a VM of 4 CPUs with a network on each NUMA node is not placed, and told why', async () => {
+    const said = await unschedulable(scene, narrow);
+    assert.match(said, /the kubelet may put all 4 CPUs away from|only with more than 4 CPUs/);
+    return said;
+  });
+  await pods.remove(narrow);
+  const wide = await launch(scene, 'spans-6', { cpu: '6', ...guest });
+  await holds('one of 6 CPUs is placed, and has CPUs on both', async () => {
+    await assertRuns(scene, wide);
+    assert.equal(await cellsOf(scene, wide), '0, 1');
+    return `CPUs ${await pods.cpus(wide)}`;
+  });
+  await pods.remove(wide);
+}
+
 /** NUMA node 0 has one core that is not reserved. */
 async function claims(scene: Scene): Promise<void> {
   const { holds, pods } = scene;
-  const first = await launch(scene, 'first', { cpu: '2', physnet: 'physnet0' });
+  const first = await launch(scene, 'first', { cpu: '2', physnets: ['physnet0'] });
   await holds('a VM takes the last core beside physnet0', () => assertRuns(scene, first));
-  const second = await launch(scene, 'second', { cpu: '2', physnet: 'physnet0' });
+  const prefers = await launch(scene, 'prefers', {
+    ...{ cpu: '2', physnets: ['physnet0'], affinity: { net1: 'preferred' } },
+  });
+  await holds('one that only prefers physnet0 is placed and runs on the other NUMA node', async () => {
+    assert.equal(prefers.limits[PHYSNET0], undefined);
+    await assertRuns(scene, prefers);
+    assert.equal(await cellsOf(scene, prefers), '1');
+  });
+  await pods.remove(prefers);
+  const second = await launch(scene, 'second', { cpu: '2', physnets: ['physnet0'] });
   await holds('a second is not placed, and told why', async () => {
     const said = await unschedulable(scene, second);
     assert.match(said, /no room on the NUMA nodes of a required network/);
     return said;
   });
-  const past = await launch(scene, 'past', { cpu: '2', physnet: 'physnet0', nodeName: scene.node.name });
+  const past = await launch(scene, 'past', { cpu: '2', physnets: ['physnet0'], nodeName: scene.node.name });
   await holds('one that comes past the scheduler is kept from starting, and told why', async () => {
     const events = await pods.events(past);
     const own = events.find((one) => one.startsWith('NetworkElsewhere: '));

@@ -1,5 +1,6 @@
 import { isAlreadyExists } from '../../../kube/errors.ts';
-import { FULL_PCPUS_ANNOTATION, FULL_PCPUS_ONLY } from '../../../model/names.ts';
+import { FULL_PCPUS_ANNOTATION, FULL_PCPUS_ONLY, NUMA_AFFINITY_ANNOTATION } from '../../../model/names.ts';
+import type { Affinity } from '../../../model/networks/affinity.ts';
 import { type CreatedVmi, launcherFor, localnet, virtualMachineInstance } from '../../real/webhook/objects.ts';
 import { NAMESPACE } from '../cluster.ts';
 import { SCHEDULER } from './control-daemons.ts';
@@ -12,8 +13,14 @@ const KVM = 'devices.kubevirt.io/kvm';
 export interface LauncherOptions {
   /** CPUs as virt-controller would ask for them. */
   readonly cpu: string;
-  /** The physnet of its one secondary network. */
-  readonly physnet?: string;
+  /** The physnets of its secondary networks. */
+  readonly physnets?: readonly string[];
+  /** How much it minds each network (default: required), by physnet. */
+  readonly affinity?: Readonly<Record<string, Affinity>>;
+  /** Its guest sees the NUMA nodes of its CPUs (guestMappingPassthrough). */
+  readonly spansCells?: boolean;
+  /** Default: true. Otherwise it asks for no CPUs of its own, though its launcher is Guaranteed. */
+  readonly dedicated?: boolean;
   /** Where it is bound to, past the scheduler; default: the scheduler that asks the extender decides. */
   readonly nodeName?: string;
   /** More of its container and of its spec. */
@@ -37,14 +44,8 @@ export interface Launcher extends ScenePod {
 /** Creates a VMI and the pod that virt-controller would create for it; its container only waits. */
 export async function launch(scene: Scene, name: string, options: LauncherOptions): Promise<Launcher> {
   const { client } = scene.cluster;
-  const { cpu, physnet, nodeName, container = {}, spec: more = {} } = options;
-  const networks = physnet === undefined ? {} : { net1: physnet };
-  const vmi = virtualMachineInstance(name, {
-    namespace: NAMESPACE,
-    annotations: { [FULL_PCPUS_ANNOTATION]: FULL_PCPUS_ONLY },
-    cpu: { cores: 1, threads: 2 },
-    networks,
-  });
+  const { cpu, nodeName, container = {}, spec: more = {} } = options;
+  const vmi = vmiOf(name, options);
   const path = `/apis/kubevirt.io/v1/namespaces/${NAMESPACE}/virtualmachineinstances`;
   scene.undo(() => client.delete(`${path}/${name}`));
   const created = (await client.create(path, vmi)) as CreatedVmi;
@@ -63,6 +64,20 @@ export async function launch(scene: Scene, name: string, options: LauncherOption
   });
   const { metadata, spec } = (await client.create(`/api/v1/namespaces/${NAMESPACE}/pods`, pod)) as Launched;
   return { name: metadata.name, uid: metadata.uid, limits: spec.containers[0]?.resources.limits ?? {} };
+}
+
+function vmiOf(name: string, options: LauncherOptions) {
+  const { physnets = [], affinity, spansCells = false, dedicated = true } = options;
+  return virtualMachineInstance(name, {
+    namespace: NAMESPACE,
+    annotations: {
+      ...(dedicated && { [FULL_PCPUS_ANNOTATION]: FULL_PCPUS_ONLY }),
+      ...(affinity && { [NUMA_AFFINITY_ANNOTATION]: JSON.stringify(affinity) }),
+    },
+    cpu: { cores: 1, threads: 2, ...(spansCells && { numa: { guestMappingPassthrough: {} } }) },
+    dedicated,
+    networks: Object.fromEntries(physnets.map((physnet, i) => [`net${i + 1}`, physnet])),
+  });
 }
 
 /** A network attachment for each physnet, as OVN-Kubernetes reads them. */

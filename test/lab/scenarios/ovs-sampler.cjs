@@ -1,12 +1,13 @@
 /**
- * Watches, as fast as this machine can, the kubelet's shared pool, where Open vSwitch's threads may run, and how many
- * containers the runtime has. Prints a line of JSON when one of them changes: milliseconds since the start, those of the
- * sample before, samples so far, the pool, the threads' CPUs together, the containers. Ends with SIGTERM.
- * Usage: ovs-sampler.cjs <kubelet directory> <OVS run directory> <directory with one entry for each container>
+ * Watches, as often as it is told to, the kubelet's shared pool, where Open vSwitch's threads may run, and how many
+ * containers the runtime has. Prints a line of JSON when one of them changes, and with SIGTERM, which ends it: milliseconds
+ * since the start, those of the sample before, samples so far, the pool, the threads' CPUs together, the containers.
+ * Usage: ovs-sampler.cjs <milliseconds between samples> <kubelet directory> <OVS run directory> <directory with one entry
+ * for each container>
  */
 const { readdirSync, readFileSync } = require('node:fs');
 
-const [kubelet, rundir, containers] = process.argv.slice(2);
+const [between, kubelet, rundir, containers] = process.argv.slice(2);
 const pids = ['ovs-vswitchd', 'ovsdb-server'].map((name) => Number(readFileSync(`${rundir}/${name}.pid`, 'utf8')));
 let last = '';
 let samples = 0;
@@ -33,7 +34,7 @@ function allowed() {
   return [...lists].join();
 }
 
-function sample() {
+function sample(isLast = false) {
   samples++;
   // In this order: a thread seen on a CPU after the pool lost it was exposed, never the other way round.
   const state = quietly(() => readFileSync(`${kubelet}/cpu_manager_state`, 'utf8'), '');
@@ -42,11 +43,14 @@ function sample() {
   const seen = { pool, made, allowed: allowed() };
   const text = JSON.stringify(seen);
   const at = performance.now();
-  if (text !== last) process.stdout.write(`${JSON.stringify({ at, since, samples, ...seen })}\n`);
+  if (text !== last || isLast) process.stdout.write(`${JSON.stringify({ at, since, samples, ...seen })}\n`);
   last = text;
   since = at;
-  setImmediate(sample);
+  if (!isLast) setTimeout(sample, Number(between));
 }
 
-process.on('SIGTERM', () => process.exit(0));
+process.on('SIGTERM', () => {
+  sample(true);
+  process.exit(0);
+});
 sample();

@@ -3,21 +3,19 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { build } from 'esbuild';
-import * as z from 'zod';
-import { ovsStatus } from '../../../cli/ovs/status.ts';
 import { CpuSet } from '../../../model/cpu-set.ts';
 import { root } from '../../support/bundles.ts';
 import { KUBELET_ROOT } from '../guest.ts';
 import { wireSwitch } from './guest-switch.ts';
 import { deviceCounts, PHYSNET0 } from './placement.ts';
 import type { Scenario, Scene } from './scenario.ts';
-import { disableAffinity, enableAffinity, RUNDIR, switchCpus } from './switch-masks.ts';
+import { confineSwitch, disableAffinity, enableAffinity, RUNDIR, switchCpus, switchStatus } from './switch-masks.ts';
+import { installSampler, startSampling } from './switch-sampler.ts';
 
-const CONTAINERS = '/var/lib/containerd/io.containerd.grpc.v1.cri/containers';
 const HOME = '/opt/plumbline-lab/ovs';
-const SAMPLES = '/run/plumbline-lab-samples';
-const SAMPLER = 'plumbline-lab-sampler';
 const LOOP = 'plumbline-lab-loop';
+/** The threads' CPUs before the agent: among them some that pods will own. */
+const OWN_CPUS = '0-3';
 /** Pods without a device for each measurement: the loop's delay is where in its second one comes. */
 const PODS = 3;
 
@@ -28,8 +26,10 @@ export const OVS: Scenario = {
   async play(scene) {
     const { agent, holds, cluster } = scene;
     await install(scene);
+    await installSampler(scene);
     await wireSwitch(scene);
     const before = await switchCpus(scene);
+    await confineSwitch(scene, OWN_CPUS);
     await enableAffinity(scene);
     await agent.start();
     await holds('every thread of Open vSwitch is on the CPUs that nobody owns', async () => inPlace(scene, before));
@@ -38,9 +38,9 @@ export const OVS: Scenario = {
     const ours = await exposure(scene, 'plain');
     await holds('released CPUs are taken again, after the growth delay', async () => inPlace(scene, before));
     await disableAffinity(scene);
-    await holds('turned off: every thread has its CPUs back', async () => {
-      assert.equal(await switchCpus(scene), before);
-      return before;
+    await holds('turned off: every thread has its own CPUs back', async () => {
+      assert.equal(await switchCpus(scene), OWN_CPUS);
+      return OWN_CPUS;
     });
     assert.equal(await agent.stop(), 0);
     await startLoop(scene);
@@ -70,17 +70,15 @@ async function install({ lab, undo }: Scene): Promise<void> {
     await lab.run(`rm -rf ${HOME} && mkdir -p ${HOME} && ln -s ../agent/node_modules ${HOME}/node_modules`);
     await lab.run(`ln -s ${KUBELET_ROOT} ${HOME}/kubelet && ln -s ${RUNDIR} ${HOME}/run`);
     await lab.copy(outfile, `${HOME}/upstream-loop.cjs`);
-    await lab.copy(join(import.meta.dirname, 'ovs-sampler.cjs'), `${HOME}/ovs-sampler.cjs`);
   } finally {
     await rm(directory, { recursive: true });
   }
-  undo(() => lab.run(`systemctl stop ${SAMPLER} ${LOOP} 2>/dev/null; rm -rf ${HOME} ${SAMPLES}`));
+  undo(() => lab.run(`systemctl stop ${LOOP} 2>/dev/null; rm -rf ${HOME}`));
 }
 
 /** What the agent itself says, which must be what the kernel says. */
 async function inPlace(scene: Scene, expected: string): Promise<string> {
-  const ask = 'fetch("http://127.0.0.1:8082/ovs").then((r) => r.text()).then(console.log)';
-  const { wanted, problems, processes } = ovsStatus.parse(JSON.parse(await scene.lab.run(`node -e '${ask}'`)));
+  const { wanted, problems, processes } = await switchStatus(scene);
   assert.deepEqual(problems, []);
   const threads = processes.flatMap((process) => process.threads);
   assert.ok(threads.length > 4 && wanted !== null, `${threads.length} threads, wanted ${wanted}`);
@@ -92,9 +90,9 @@ async function inPlace(scene: Scene, expected: string): Promise<string> {
 
 async function vacated(scene: Scene, before: string): Promise<void> {
   const { pods, holds } = scene;
-  const watch = await sample(scene);
+  const watch = await startSampling(scene);
   const pod = await pods.create('vacated', { cpu: '2', [PHYSNET0]: '1' });
-  await holds('a pod with a physnet’s device runs', async () => assert.equal(await pods.state(pod), 'Running'), 60);
+  await holds('a pod with a physnet’s device runs', async () => assert.equal(await pods.state(pod), 'Running'));
   const owned = CpuSet.parse(await pods.cpus(pod));
   const lines = await watch();
   await holds('Open vSwitch was off its CPUs before its container was created', async () => {
@@ -123,9 +121,9 @@ async function exposure(scene: Scene, name: string): Promise<readonly Exposure[]
   const { pods, holds } = scene;
   const found: Exposure[] = [];
   for (let i = 0; i < PODS; i++) {
-    const watch = await sample(scene);
+    const watch = await startSampling(scene);
     const pod = await pods.create(`${name}-${i}`, { cpu: '2' });
-    await holds(`pod ${name}-${i} runs`, async () => assert.equal(await pods.state(pod), 'Running'), 60);
+    await holds(`pod ${name}-${i} runs`, async () => assert.equal(await pods.state(pod), 'Running'));
     const owned = CpuSet.parse(await pods.cpus(pod));
     await holds(`and Open vSwitch is off its CPUs ${owned}`, async () => {
       const now = await switchCpus(scene);
@@ -143,29 +141,6 @@ async function exposure(scene: Scene, name: string): Promise<readonly Exposure[]
     });
   }
   return found;
-}
-
-const line = z.object({
-  at: z.number(),
-  since: z.number(),
-  samples: z.number(),
-  pool: z.string(),
-  allowed: z.string(),
-  made: z.number(),
-});
-
-/** Starts watching. @returns a function that ends it and gives what changed, in order */
-async function sample({ lab }: Scene) {
-  const command = `node ${HOME}/ovs-sampler.cjs ${KUBELET_ROOT} ${RUNDIR} ${CONTAINERS}`;
-  await lab.run(`systemd-run --quiet --collect --unit=${SAMPLER} -p StandardOutput=truncate:${SAMPLES} ${command}`);
-  return async () => {
-    const text = await lab.run(`systemctl stop ${SAMPLER}; cat ${SAMPLES}`);
-    return text
-      .trim()
-      .split('\n')
-      .map((one) => line.parse(JSON.parse(one)))
-      .map((one) => ({ ...one, pool: CpuSet.parse(one.pool), allowed: CpuSet.parse(one.allowed) }));
-  };
 }
 
 async function startLoop({ lab }: Scene): Promise<void> {

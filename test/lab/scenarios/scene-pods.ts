@@ -48,7 +48,12 @@ export interface ScenePods {
    * @param resources limits beside the memory: `{ cpu: '2', 'plumbline.dev/tunnel': '1' }`
    * @param more of the pod's spec
    */
-  create(name: string, resources: Readonly<Record<string, string>>, more?: object): Promise<ScenePod>;
+  create(
+    name: string,
+    resources: Readonly<Record<string, string>>,
+    more?: object,
+    annotations?: Readonly<Record<string, string>>,
+  ): Promise<ScenePod>;
   remove(pod: ScenePod): Promise<void>;
   /** `Running`, what its container waits for (`CreateContainerConfigError: …`), or why the kubelet refused it. */
   state(pod: ScenePod): Promise<string>;
@@ -65,10 +70,14 @@ export function createScenePods(lab: Lab, cluster: Cluster, node: string): Scene
   const { client } = cluster;
   const base = `/api/v1/namespaces/${NAMESPACE}`;
   return {
-    async create(name, resources, more = {}) {
+    async create(name, resources, more = {}, annotations = {}) {
       const main = { name: 'main', resources: { limits: { memory: '16Mi', ...resources } } };
       const manifest = manifestOf({ spec: { containers: [main], initContainers: [] } }, name, node);
-      const uid = await cluster.create({ ...manifest, spec: { ...manifest.spec, ...more } });
+      const uid = await cluster.create({
+        ...manifest,
+        metadata: { ...manifest.metadata, annotations },
+        spec: { ...manifest.spec, ...more },
+      });
       return { name, uid };
     },
     async remove({ name, uid }) {

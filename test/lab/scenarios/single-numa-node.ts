@@ -1,23 +1,16 @@
 import assert from 'node:assert/strict';
-import { KUBELET_ROOT } from '../guest.ts';
-import { CPU_CHECKPOINT } from '../snapshot.ts';
+import { reconfigureKubelet } from './guest-kubelet.ts';
 import { launch, offerKvm } from './launchers.ts';
 import { assertRuns, cellsOf, deviceCounts, unschedulable } from './placement.ts';
 import type { Scene } from './scenario.ts';
-
-const CONFIG = '/etc/lab/kubelet.yaml';
 
 /**
  * Two CPUs are free on NUMA node 0, four on node 1. Whether a device of node 0 and CPUs of node 1 will do is the topology
  * manager's policy.
  */
 export async function refusedAsPredicted(scene: Scene): Promise<void> {
-  const { holds, cluster, lab, undo } = scene;
-  const [before, state] = [await lab.run(`cat ${CONFIG}`), `${KUBELET_ROOT}/${CPU_CHECKPOINT}`];
-  const configure = (text: string) =>
-    lab.run(`systemctl stop kubelet && cat >${CONFIG} && rm -f ${state} && systemctl start kubelet`, text);
-  undo(() => configure(before));
-  await configure(before.replace(/topologyManagerPolicy: .*/, 'topologyManagerPolicy: single-numa-node'));
+  const { holds, cluster } = scene;
+  const back = await reconfigureKubelet(scene, { topologyManagerPolicy: 'single-numa-node' });
   await holds(
     'the kubelet goes over to single-numa-node, and the report says so',
     async () => {
@@ -28,24 +21,33 @@ export async function refusedAsPredicted(scene: Scene): Promise<void> {
     120,
   );
   await offerKvm(scene);
-  const wide = await launch(scene, 'wide', { cpu: '4', physnet: 'physnet0' });
+  const wide = await launch(scene, 'wide', { cpu: '4', physnets: ['physnet0'] });
   await holds('a VM of 4 CPUs on physnet0 is not placed, as the kubelet would refuse it', async () => {
     const said = await unschedulable(scene, wide);
     assert.match(said, /NUMA/i);
     return said;
   });
   await scene.pods.remove(wide);
-  const past = await launch(scene, 'wide-past', { cpu: '4', physnet: 'physnet0', nodeName: scene.node.name });
+  const past = await launch(scene, 'wide-past', { cpu: '4', physnets: ['physnet0'], nodeName: scene.node.name });
   await holds('and past the scheduler the kubelet does refuse it', async () => {
     const said = await scene.pods.state(past);
     assert.match(said, /^Failed: TopologyAffinityError/);
     return said;
   });
   await scene.pods.remove(past);
+  const prefers = await launch(scene, 'wide-prefers', {
+    ...{ cpu: '4', physnets: ['physnet0'], affinity: { net1: 'preferred' } },
+  });
+  await holds('one that only prefers physnet0 is placed, and the kubelet takes it on NUMA node 1', async () => {
+    await assertRuns(scene, prefers);
+    assert.equal(await cellsOf(scene, prefers), '1');
+  });
+  await scene.pods.remove(prefers);
   const narrow = await launch(scene, 'narrow', { cpu: '4' });
   await holds('one of 4 without a network is placed, and runs on NUMA node 1', async () => {
     await assertRuns(scene, narrow);
     assert.equal(await cellsOf(scene, narrow), '1');
   });
   await scene.pods.remove(narrow);
+  await back();
 }

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { type OvsStatus, ovsStatus } from '../../../cli/ovs/status.ts';
 import { CpuSet, unionOf } from '../../../model/cpu-set.ts';
 import type { Scene } from './scenario.ts';
 
@@ -21,7 +22,12 @@ export async function disableAffinity({ lab }: Scene): Promise<void> {
 export async function switchCpus({ lab }: Scene): Promise<string> {
   const tasks = ['ovs-vswitchd', 'ovsdb-server'].map((name) => `/proc/$(cat ${RUNDIR}/${name}.pid)/task/*/status`);
   const lists = await lab.run(`grep -h Cpus_allowed_list ${tasks.join(' ')} | cut -f2 | sort -u`);
-  return unionOf(lists.trim().split('\n').map(CpuSet.parse)).toString();
+  return unionOf(
+    lists
+      .trim()
+      .split('\n')
+      .map((list) => CpuSet.parse(list)),
+  ).toString();
 }
 
 /** Every thread may run on what no pod owns, and nowhere else. */
@@ -29,4 +35,23 @@ export async function assertOff(scene: Scene, owned: string): Promise<void> {
   const { cells } = await scene.report();
   const all = unionOf(cells.map(({ cpus }) => CpuSet.parse(cpus)));
   assert.equal(await switchCpus(scene), all.minus(CpuSet.parse(owned)).toString());
+}
+
+/** Puts all of Open vSwitch's threads onto the CPUs, as an administrator's unit would; at the end of the scenario back. */
+export async function confineSwitch(scene: Scene, cpus: string): Promise<void> {
+  const before = await switchCpus(scene);
+  const set = (list: string) => {
+    const lines = ['ovs-vswitchd', 'ovsdb-server'].map(
+      (name) => `taskset -a -p -c ${list} $(cat ${RUNDIR}/${name}.pid)`,
+    );
+    return scene.lab.run(`(${lines.join(' && ')}) >/dev/null`);
+  };
+  scene.undo(() => set(before));
+  await set(cpus);
+}
+
+/** What the agent itself says of Open vSwitch. */
+export async function switchStatus({ lab }: Scene): Promise<OvsStatus> {
+  const ask = 'fetch("http://127.0.0.1:8082/ovs").then((r) => r.text()).then(console.log)';
+  return ovsStatus.parse(JSON.parse(await lab.run(`node -e '${ask}'`)));
 }

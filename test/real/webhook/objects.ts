@@ -25,16 +25,19 @@ export interface VmiOptions {
   readonly namespace?: string;
   readonly annotations?: Readonly<Record<string, string>>;
   /** Default: 4 cores x 2 threads, whose launcher asks for 9 CPUs. */
-  readonly cpu?: Readonly<Record<string, number>>;
+  readonly cpu?: Readonly<Record<string, number | object>>;
+  /** dedicatedCpuPlacement with an isolated emulator thread; default: true. */
+  readonly dedicated?: boolean;
   /** Threads of a supplemental pool. */
   readonly ioThreads?: number;
   /** Interface name to network name. */
   readonly networks?: Readonly<Record<string, string>>;
 }
 
-/** A VMI with dedicated CPUs and an isolated emulator thread. */
+/** A VMI, by default with dedicated CPUs and an isolated emulator thread. */
 export function virtualMachineInstance(name: string, options: VmiOptions = {}): KubernetesObject {
   const { namespace = 'tenant', annotations = {}, cpu = { cores: 4, threads: 2 }, ioThreads, networks = {} } = options;
+  const own = options.dedicated === false ? {} : { dedicatedCpuPlacement: true, isolateEmulatorThread: true };
   const pool = ioThreads && {
     ioThreadsPolicy: 'supplementalPool',
     ioThreads: { supplementalPoolThreadCount: ioThreads },
@@ -45,7 +48,7 @@ export function virtualMachineInstance(name: string, options: VmiOptions = {}): 
     kind: 'VirtualMachineInstance',
     metadata: { name, namespace, annotations },
     spec: {
-      domain: { cpu: { ...cpu, dedicatedCpuPlacement: true, isolateEmulatorThread: true }, devices: {}, ...pool },
+      domain: { cpu: { ...cpu, ...own }, devices: {}, ...pool },
       networks: [{ name: 'default', pod: {} }, ...secondary],
     },
   };

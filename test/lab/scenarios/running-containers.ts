@@ -1,0 +1,76 @@
+import assert from 'node:assert/strict';
+import * as z from 'zod';
+import { CpuSet } from '../../../model/cpu-set.ts';
+import { sleep } from '../../../runtime/time.ts';
+import { KUBELET_ROOT } from '../guest.ts';
+import { CPU_CHECKPOINT } from '../snapshot.ts';
+import { BETWEEN, neverOn } from './agent-restarts.ts';
+import { POLICY_NONE, reconfigureKubelet } from './guest-kubelet.ts';
+import { assertRuns } from './placement.ts';
+import type { Scene } from './scenario.ts';
+import type { ScenePod } from './scene-pods.ts';
+import { assertOff, switchCpus, switchStatus } from './switch-masks.ts';
+import { startSampling } from './switch-sampler.ts';
+
+/** Seconds: longer than the agent waits before it takes free CPUs, and than until it looks at held ones again. */
+const LONG_ENOUGH = 25;
+
+const checkpoint = z.object({ policyName: z.string(), entries: z.record(z.string(), z.unknown()).nullish() });
+
+/**
+ * A kubelet that comes up with CPU manager policy `none` writes a checkpoint without an owner, while containers run on
+ * the CPUs that the one before gave them. Those are not free.
+ */
+export async function keepsOffRunningContainers(scene: Scene): Promise<void> {
+  const { holds, lab, pods, signal } = scene;
+  const pod = await pods.create('runs-on', { cpu: '2' });
+  await holds('a pod owns CPUs, and Open vSwitch is off them', async () => {
+    await assertRuns(scene, pod);
+    await assertOff(scene, await pods.cpus(pod));
+    return `CPUs ${await pods.cpus(pod)}`;
+  });
+  const owned = await pods.cpus(pod);
+  const watch = await startSampling(scene, BETWEEN);
+  const back = await reconfigureKubelet(scene, POLICY_NONE);
+  await holds('a kubelet with policy none writes a checkpoint without owners, and the container runs on', async () => {
+    const text = await lab.run(`cat ${KUBELET_ROOT}/${CPU_CHECKPOINT}`);
+    const { policyName, entries } = checkpoint.parse(JSON.parse(text));
+    assert.deepEqual([policyName, entries ?? {}], ['none', {}]);
+    assert.equal(await cpusOfContainer(scene, pod), owned);
+    return text.trim();
+  });
+  await holds('the agent has read it, and says whose CPUs it holds back', async () => {
+    assert.equal((await scene.report()).cpuManager.policy, 'none');
+    const { why } = await switchStatus(scene);
+    const held = why.find((one) => /containers that hold them may still run/.test(one));
+    assert.ok(held?.startsWith(`${owned}:`), why.join('; '));
+    return held;
+  });
+  await sleep(LONG_ENOUGH, signal);
+  assert.equal(await cpusOfContainer(scene, pod), owned);
+  await holds('all the while Open vSwitch was off them', async () => neverOn(await watch(), CpuSet.parse(owned)));
+
+  const shares = await pods.create('shares', { cpu: '2' });
+  await holds('under policy none a Guaranteed pod of 2 CPUs runs, and owns none', async () => {
+    await assertRuns(scene, shares);
+    assert.equal(await pods.cpus(shares), '');
+    return `its container may run on CPUs ${await cpusOfContainer(scene, shares)}`;
+  });
+  await pods.remove(shares);
+  await pods.remove(pod);
+  await holds('once the container has ended Open vSwitch takes its CPUs', () => assertOff(scene, ''));
+  await back();
+  await holds('with the static policy again the agent reports that', async () => {
+    assert.equal((await scene.report()).cpuManager.policy, 'static');
+    return `Open vSwitch on ${await switchCpus(scene)}`;
+  });
+}
+
+/** As the kernel has them in the cgroup of the pod's one container. */
+async function cpusOfContainer({ lab }: Scene, { uid }: ScenePod): Promise<string> {
+  const slice = `*pod${uid.replaceAll('-', '_')}.slice`;
+  const containers = `find /sys/fs/cgroup -path '${slice}/cri-containerd-*' -name cpuset.cpus.effective`;
+  // The sandbox is on every CPU; of the two the container is the younger one.
+  const files = (await lab.run(`ls -t $(${containers})`)).trim().split('\n');
+  return (await lab.run(`cat ${files[0]}`)).trim();
+}

@@ -1,0 +1,61 @@
+import assert from 'node:assert/strict';
+import { PLACEMENT_ANNOTATION } from '../../../model/names.ts';
+import { preparedHost } from '../../../model/placement/needs.ts';
+import { exclusiveCpus, place } from '../../../model/placement/place.ts';
+import { placementNeedsOf } from '../../../model/placement/pod-needs.ts';
+import { formatWishes, NO_WISHES } from '../../../model/placement/wishes.ts';
+import { assertRuns, cellsOf, PHYSNET0, PHYSNET1 } from './placement.ts';
+import type { Scene } from './scenario.ts';
+
+/** One network on each NUMA node, both required, by a guest that sees the NUMA nodes of its CPUs. */
+const NETWORKS = { [PHYSNET0]: '1', [PHYSNET1]: '1' };
+const ANNOTATIONS = { [PLACEMENT_ANNOTATION]: formatWishes({ ...NO_WISHES, spansCells: true }) };
+
+/**
+ * What is predicted of guests with networks on both NUMA nodes is what the kubelet does: the same CPUs, and a place is
+ * promised only where they are on both nodes. Two CPUs can be had on node 0, four on node 1.
+ */
+export async function severalCells(scene: Scene): Promise<void> {
+  for (const cpu of ['2', '4', '6']) await agrees(scene, cpu);
+}
+
+async function agrees(scene: Scene, cpu: string): Promise<void> {
+  const { holds, pods } = scene;
+  await holds('no pod owns CPUs', async () => assert.deepEqual((await scene.report()).assignments, []));
+  const host = preparedHost(await scene.report());
+  const resources = { cpu, memory: '16Mi', ...NETWORKS };
+  const shape = {
+    metadata: { uid: 'predicted', annotations: ANNOTATIONS },
+    spec: { containers: [{ name: 'main', resources: { requests: resources, limits: resources } }] },
+  };
+  const needs = placementNeedsOf(shape);
+  assert.ok(!('unpredictable' in host.kubelet) && host.state !== undefined);
+  const admission = host.kubelet.admit(host.state, needs.request);
+  assert.ok(admission.admitted);
+  const predicted = exclusiveCpus(admission.containers);
+  const verdict = place(needs, host);
+  const pod = await pods.create(`spans-${cpu}`, { cpu, ...NETWORKS }, {}, ANNOTATIONS);
+  await holds(`${cpu} CPUs with devices of both NUMA nodes: the kubelet gives those that were predicted`, async () => {
+    assert.equal(await pods.cpus(pod), predicted.toString());
+    return `CPUs ${predicted} on NUMA nodes ${await cellsOf(scene, pod)}`;
+  });
+  if (verdict.outcome === 'admitted') {
+    await holds('  that was promised, and it runs on both NUMA nodes', async () => {
+      await assertRuns(scene, pod);
+      assert.equal(await cellsOf(scene, pod), '0, 1');
+      assert.equal(verdict.cells.join(', '), '0, 1');
+    });
+  } else {
+    assert.equal(verdict.outcome, 'refused');
+    const isOnBoth = host.host.cells.every((cell) => cell.cpus.intersects(predicted));
+    await holds(
+      `  that was not promised; past the scheduler it ${isOnBoth ? 'runs' : 'is kept from starting'}`,
+      async () => {
+        if (isOnBoth) await assertRuns(scene, pod);
+        else assert.match((await pods.events(pod)).join('; '), /NetworkElsewhere: /);
+        return verdict.refusal.text;
+      },
+    );
+  }
+  await pods.remove(pod);
+}

@@ -1,0 +1,61 @@
+import assert from 'node:assert/strict';
+import { preparedHost } from '../../../model/placement/needs.ts';
+import { placementNeedsOf } from '../../../model/placement/pod-needs.ts';
+import { judgeHost } from '../../../model/placement/verdict.ts';
+import { startControlDaemons } from './control-daemons.ts';
+import { POLICY_NONE, reconfigureKubelet } from './guest-kubelet.ts';
+import { wireSwitch } from './guest-switch.ts';
+import { launch, offerKvm } from './launchers.ts';
+import { assertRuns, deviceCounts, unschedulable } from './placement.ts';
+import type { Scenario, Scene } from './scenario.ts';
+
+/** A kubelet with CPU manager policy `none`, the default, runs Guaranteed pods of whole CPUs on shared ones. */
+export const SHARED_CPUS: Scenario = {
+  name: 'shared-cpus',
+  about: 'CPU manager policy none: Guaranteed pods that need no CPUs of their own are placed and run, others wait',
+  async play(scene) {
+    await wireSwitch(scene);
+    await scene.agent.start();
+    await reconfigureKubelet(scene, POLICY_NONE);
+    await startControlDaemons(scene);
+    await offerKvm(scene);
+    await sharesCpus(scene);
+  },
+};
+
+async function sharesCpus(scene: Scene): Promise<void> {
+  const { holds, cluster, pods } = scene;
+  await holds('the kubelet has CPU manager policy none, and the report says so', async () => {
+    assert.equal((await scene.report()).cpuManager.policy, 'none');
+    await cluster.readyNode(0, deviceCounts());
+  });
+  await holds('a Guaranteed pod of 2 CPUs fits by the model', async () => {
+    const resources = { cpu: '2', memory: '16Mi' };
+    const containers = [{ name: 'main', resources: { requests: resources, limits: resources } }];
+    const needs = placementNeedsOf({ metadata: { uid: 'web' }, spec: { containers } });
+    assert.equal(judgeHost(needs, preparedHost(await scene.report()), [], 'refuse').fits, true);
+  });
+  const web = await pods.create('web', { cpu: '2' });
+  await holds('  it runs, and owns no CPU', async () => {
+    await assertRuns(scene, web);
+    assert.equal(await pods.cpus(web), '');
+  });
+  await pods.remove(web);
+  const shares = await launch(scene, 'shares', { cpu: '3', dedicated: false });
+  await holds(
+    'a VM without dedicated CPUs, whose launcher is Guaranteed, is placed by the extender and runs',
+    async () => {
+      assert.equal(shares.limits['cpu'], '3');
+      await assertRuns(scene, shares);
+      assert.equal(await pods.cpus(shares), '');
+    },
+  );
+  await pods.remove(shares);
+  const own = await launch(scene, 'wants-own', { cpu: '4' });
+  await holds('one with dedicated CPUs is not placed, and told why', async () => {
+    const said = await unschedulable(scene, own);
+    assert.match(said, /node gives no exclusive CPUs/);
+    return said;
+  });
+  await pods.remove(own);
+}
