@@ -5,12 +5,12 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { stringify } from 'yaml';
 import { apiAccess } from '../../kube/api-access.ts';
-import { createApiClient } from '../../kube/api-client.ts';
+import { createKubeClient } from '../../kube/client.ts';
 import { KubeError } from '../../kube/errors.ts';
 import { ConfigError } from '../../runtime/config.ts';
 import { createCertificateAuthority } from '../../sandbox/certificates.ts';
 import { createSandbox } from '../../sandbox/cluster.ts';
-import { replaceFile, tempDirectories, writeTree } from './support.ts';
+import { replaceFile, tempDirectories, writeTree } from '../node-agent/support.ts';
 
 const authority = createCertificateAuthority('api');
 const serving = authority.issue(['localhost', '127.0.0.1']);
@@ -28,7 +28,7 @@ function kubeconfig(cluster: object, user: object): string {
   });
 }
 
-describe('the agent’s way to the API server', () => {
+describe('requests to the API server', () => {
   const temp = tempDirectories();
   let server: Server;
   let url: string;
@@ -38,10 +38,13 @@ describe('the agent’s way to the API server', () => {
     url: string;
     authorization: string | undefined;
     type: string | undefined;
+    accept: string | undefined;
     body: string;
   }[];
   let answer: { status: number; body: string };
   let delay: number;
+  /** Of how many requests the connection breaks before the answer. */
+  let lost: number;
 
   before(async () => {
     const options = {
@@ -58,9 +61,11 @@ describe('the agent’s way to the API server', () => {
         url: path,
         authorization: headers.authorization,
         type: headers['content-type'],
+        accept: headers.accept,
         body: await text(request),
       });
-      setTimeout(() => response.writeHead(answer.status).end(answer.body), delay);
+      if (lost-- > 0) request.socket.destroy();
+      else setTimeout(() => response.writeHead(answer.status).end(answer.body), delay);
     });
     server.on('secureConnection', () => connections++);
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -72,6 +77,7 @@ describe('the agent’s way to the API server', () => {
     requests = [];
     answer = { status: 200, body: '{"kind":"Thing"}' };
     delay = 0;
+    lost = 0;
   });
   const access = (
     user: object,
@@ -83,7 +89,7 @@ describe('the agent’s way to the API server', () => {
     return { root, file, read: () => apiAccess({ kubeconfig: file, serviceHost: undefined, servicePort: 443 }) };
   };
   const client = (user: object = { token: 't' }, cluster?: object) =>
-    createApiClient(access(user, cluster).read(), 'test/1');
+    createKubeClient(access(user, cluster).read(), 'test/1');
 
   it('one kept connection, token, query, body', async () => {
     const api = client();
@@ -101,6 +107,38 @@ describe('the agent’s way to the API server', () => {
       ],
     );
     assert.equal(connections, 1);
+    await api.close();
+  });
+
+  it('what is accepted is what client-go sends, whatever the method', async () => {
+    const api = client();
+    await api.get('/a');
+    await api.create('/a', {});
+    await api.replace('/a', {});
+    await api.patch('/a', 'application/merge-patch+json', {});
+    await api.delete('/a');
+    for await (const _ of await api.watch('/a', {}));
+    assert.deepEqual(
+      requests.map(({ accept }) => accept),
+      new Array(6).fill('application/json, */*'),
+    );
+    await api.close();
+  });
+
+  it('a write whose answer was lost and that is refused the second time is no conflict with somebody else', async () => {
+    const api = client();
+    await api.get('/a');
+    lost = 1;
+    answer = { status: 409, body: '{"reason":"Conflict","message":"the object has been modified"}' };
+    await assert.rejects(
+      api.replace('/a', {}),
+      (error) => error instanceof KubeError && error.status === 0 && error.reason === 'Unreachable',
+    );
+    assert.deepEqual(
+      requests.map(({ method }) => method),
+      ['GET', 'PUT', 'PUT'],
+    );
+    await assert.rejects(api.replace('/a', {}), (error) => error instanceof KubeError && error.status === 409);
     await api.close();
   });
 
@@ -147,7 +185,7 @@ describe('the agent’s way to the API server', () => {
   it('credentials in files: a token that is renewed, a CA, a client certificate', async () => {
     const { cert, key } = authority.issue(['agent']);
     const given = access({ tokenFile: 'token' }, { server: `${url}/`, 'certificate-authority': 'ca.pem' });
-    const api = createApiClient(given.read(), 'test/1');
+    const api = createKubeClient(given.read(), 'test/1');
     await api.get('/a');
     replaceFile(join(given.root, 'token'), 'renewed');
     await api.get('/a');
@@ -193,7 +231,7 @@ describe('the agent’s way to the API server', () => {
     const sandbox = createSandbox({ directory: temp(), nodes: [] });
     await sandbox.start();
     const file = await sandbox.kubeconfig({ kind: 'admin' });
-    const api = createApiClient(apiAccess({ kubeconfig: file, serviceHost: undefined, servicePort: 443 }), 'test/1');
+    const api = createKubeClient(apiAccess({ kubeconfig: file, serviceHost: undefined, servicePort: 443 }), 'test/1');
     const stop = new AbortController();
     const stream = await api.watch('/api/v1/namespaces', { query: { timeoutSeconds: 5 }, signal: stop.signal });
     await api.create('/api/v1/namespaces', { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'seen' } });
