@@ -46,6 +46,8 @@ export interface KubeClient {
 const TIMEOUT = 10;
 /** Connections at most, where nothing else is said. A watch holds one. */
 const CONNECTIONS = 32;
+/** Seconds of silence after which the kernel asks whether the server is still there; as client-go. */
+const PROBE_AFTER = 30;
 
 /** An answer whose body is not read yet. */
 interface Answered {
@@ -82,6 +84,8 @@ export function createKubeClient(access: ApiAccess, userAgent: string, connectio
           },
           ...(options.signal !== undefined && { signal: options.signal }),
         });
+        // A watch is silent for minutes; only the kernel notices that a server went without a word.
+        request.on('socket', (socket) => socket.setKeepAlive(true, PROBE_AFTER * 1000));
         request.on('response', (response) => resolve({ response, repeatedAfter }));
         request.on('error', (error) => {
           // The server may have closed a kept connection just then; all that is written here may be written twice.

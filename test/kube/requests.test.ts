@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
@@ -10,7 +11,7 @@ import { KubeError } from '../../kube/errors.ts';
 import { ConfigError } from '../../runtime/config.ts';
 import { createCertificateAuthority } from '../../sandbox/certificates.ts';
 import { createSandbox } from '../../sandbox/cluster.ts';
-import { replaceFile, tempDirectories, writeTree } from '../node-agent/support.ts';
+import { eventually, replaceFile, tempDirectories, writeTree } from '../node-agent/support.ts';
 
 const authority = createCertificateAuthority('api');
 const serving = authority.issue(['localhost', '127.0.0.1']);
@@ -39,6 +40,8 @@ describe('requests to the API server', () => {
     authorization: string | undefined;
     type: string | undefined;
     accept: string | undefined;
+    /** The client's. */
+    port: number | undefined;
     body: string;
   }[];
   let answer: { status: number; body: string };
@@ -62,16 +65,17 @@ describe('requests to the API server', () => {
         authorization: headers.authorization,
         type: headers['content-type'],
         accept: headers.accept,
+        port: request.socket.remotePort,
         body: await text(request),
       });
       if (lost-- > 0) request.socket.destroy();
-      else setTimeout(() => response.writeHead(answer.status).end(answer.body), delay);
+      else setTimeout(() => response.writeHead(answer.status).end(answer.body), delay).unref();
     });
     server.on('secureConnection', () => connections++);
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
     url = `https://127.0.0.1:${(server.address() as AddressInfo).port}`;
   });
-  after(() => server.close());
+  after(() => server.close().closeAllConnections());
   beforeEach(() => {
     connections = 0;
     requests = [];
@@ -226,6 +230,28 @@ describe('requests to the API server', () => {
       );
     });
   }
+
+  it('the kernel probes a connection that is silent, so that a watch of a server that went away ends', async () => {
+    const api = client();
+    delay = 60_000;
+    const stop = new AbortController();
+    const watching = api.watch('/a', { signal: stop.signal });
+    await eventually(() => requests.length > 0, 'the server has the request');
+    // proc_net_tcp(5): the timer `02:<ticks>` is that of keep-alive probes where nothing is unacknowledged.
+    const [{ port = 0 } = assert.fail()] = requests;
+    const local = `0100007F:${port.toString(16).toUpperCase().padStart(4, '0')}`;
+    const timer = () => {
+      const lines = readFileSync('/proc/net/tcp', 'utf8').split('\n');
+      const fields = lines.map((line) => line.trim().split(/\s+/)).find((one) => one[1] === local);
+      const [active, ticks = ''] = fields?.[5]?.split(':') ?? [];
+      return active === '02' ? Number.parseInt(ticks, 16) / 100 : 0;
+    };
+    await eventually(() => timer() > 5, 'its timer runs');
+    assert.ok(timer() <= 30, `${timer()} seconds`);
+    stop.abort();
+    await assert.rejects(watching, { name: 'AbortError' });
+    await api.close();
+  });
 
   it('watches, as the other daemons do', async () => {
     const sandbox = createSandbox({ directory: temp(), nodes: [] });
