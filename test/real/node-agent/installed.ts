@@ -1,6 +1,6 @@
 import { apiAccess } from '../../../kube/api-access.ts';
-import { createKubeClient } from '../../../kube/client.ts';
 import type { KubeClient } from '../../../kube/client.ts';
+import { createKubeClient } from '../../../kube/client.ts';
 import {
   type ControlPlane,
   type ControlPlaneOptions,
