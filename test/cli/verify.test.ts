@@ -30,8 +30,8 @@ const four = { cells: [{ id: 0, cpus: '0-3' }], cores: ['0', '1', '2', '3'], res
 describe('plumbline verify', function () {
   this.timeout(60_000);
   let cluster: FixtureCluster;
-  before(buildCli);
   before(async () => {
+    buildCli();
     cluster = await createFixtureCluster();
     await cluster.node('large', { labels: { size: 'large' } });
     await cluster.node('small', { labels: { size: 'small' }, report: four });
