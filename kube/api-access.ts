@@ -1,25 +1,32 @@
 import { readFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
+import type { SecureContextOptions } from 'node:tls';
 import { parse } from 'yaml';
 import * as z from 'zod';
 import { ConfigError } from '../runtime/config.ts';
 
-/** Where the API server is and how this process shows who it is. */
+/** Where the API server is, and what requests to it are sent with. */
 export interface ApiAccess {
   /** `https://10.96.0.1:443`, without a slash at its end. */
   readonly server: string;
-  /** PEM; undefined: the system's own authorities. */
-  readonly ca: string | Buffer | undefined;
-  readonly verify: boolean;
+  /** Asked for each request: tokens are replaced while a process runs. */
+  readonly requestOptions: () => ConnectionOptions | Promise<ConnectionOptions>;
+}
+
+/** As Node's `https.request` takes them. Without `ca` the system's own authorities count. */
+export interface ConnectionOptions extends Pick<SecureContextOptions, 'ca' | 'cert' | 'key'> {
+  readonly rejectUnauthorized?: boolean;
   /** The name that the server's certificate must have, where it is not the server's address. */
-  readonly serverName: string | undefined;
-  /** A client certificate, PEM. */
-  readonly cert: string | Buffer | undefined;
-  readonly key: string | Buffer | undefined;
-  /** The bearer token; read anew each time, as the kubelet replaces it every hour. Undefined: there is none. */
+  readonly servername?: string;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+/** A daemon's way: a service account, or a kubeconfig that it was given. */
+export interface DaemonAccess extends ApiAccess {
+  /** The bearer token, as it is now: the kubelet replaces it every hour. Undefined: there is none. */
   readonly token: () => string | undefined;
   /** Where that is read from, if a kubeconfig names a file. */
-  readonly tokenFile?: string | undefined;
+  readonly tokenFile: string | undefined;
 }
 
 /** What a pod has of its service account. */
@@ -34,22 +41,35 @@ export interface AccessOptions {
 }
 
 /**
+ * Never looks for a kubeconfig by itself: a daemon that an administrator tries out would act on whatever cluster their
+ * current context is.
  * @throws ConfigError if there is neither a usable kubeconfig nor a service account
  */
-export function apiAccess({ kubeconfig, serviceHost, servicePort }: AccessOptions): ApiAccess {
-  if (kubeconfig !== undefined) return fromKubeconfig(kubeconfig);
+export function apiAccess({ kubeconfig, serviceHost, servicePort }: AccessOptions): DaemonAccess {
+  if (kubeconfig !== undefined) return kubeconfigAccess(kubeconfig);
   if (serviceHost === undefined) {
     throw new ConfigError('this is not a pod (KUBERNETES_SERVICE_HOST is not set): give --kubeconfig');
   }
   const host = serviceHost.includes(':') ? `[${serviceHost}]` : serviceHost;
+  return accessWith(`https://${host}:${servicePort}`, { ca: readGiven(`${SERVICE_ACCOUNT}/ca.crt`) }, () =>
+    readGiven(`${SERVICE_ACCOUNT}/token`).toString().trim(),
+  );
+}
+
+function accessWith(
+  server: string,
+  tls: ConnectionOptions,
+  token: () => string | undefined,
+  tokenFile?: string | undefined,
+): DaemonAccess {
   return {
-    server: `https://${host}:${servicePort}`,
-    ca: readGiven(`${SERVICE_ACCOUNT}/ca.crt`),
-    verify: true,
-    serverName: undefined,
-    cert: undefined,
-    key: undefined,
-    token: () => readGiven(`${SERVICE_ACCOUNT}/token`).toString().trim(),
+    server,
+    requestOptions: () => {
+      const bearer = token();
+      return bearer === undefined ? tls : { ...tls, headers: { authorization: `Bearer ${bearer}` } };
+    },
+    token,
+    tokenFile,
   };
 }
 
@@ -86,8 +106,11 @@ const kubeconfigFile = z.object({
   ),
 });
 
-/** A kubeconfig's current context, with a token or a certificate; credential plugins are for people's machines. */
-function fromKubeconfig(file: string): ApiAccess {
+/**
+ * A kubeconfig's current context, with a token or a certificate; credential plugins are for people's machines.
+ * @throws ConfigError
+ */
+export function kubeconfigAccess(file: string): DaemonAccess {
   const found = kubeconfigFile.safeParse(parseYaml(file));
   if (!found.success) {
     const issue = found.error.issues[0];
@@ -109,16 +132,15 @@ function fromKubeconfig(file: string): ApiAccess {
   };
   const { token } = user;
   const tokenFile = user.tokenFile === undefined ? undefined : resolve(dirname(file), user.tokenFile);
-  return {
-    server: cluster.server.replace(/\/+$/, ''),
+  const tls = {
     ca: content(cluster['certificate-authority'], cluster['certificate-authority-data']),
-    verify: cluster['insecure-skip-tls-verify'] !== true,
-    serverName: cluster['tls-server-name'],
     cert: content(user['client-certificate'], user['client-certificate-data']),
     key: content(user['client-key'], user['client-key-data']),
-    token: () => (tokenFile === undefined ? token : readGiven(tokenFile).toString().trim()),
-    tokenFile,
+    rejectUnauthorized: cluster['insecure-skip-tls-verify'] !== true,
+    ...(cluster['tls-server-name'] !== undefined && { servername: cluster['tls-server-name'] }),
   };
+  const bearer = () => (tokenFile === undefined ? token : readGiven(tokenFile).toString().trim());
+  return accessWith(cluster.server.replace(/\/+$/, ''), tls, bearer, tokenFile);
 }
 
 function parseYaml(file: string): unknown {

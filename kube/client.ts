@@ -1,7 +1,7 @@
-import { KubeConfig } from '@kubernetes/client-node';
-import { Agent, type Dispatcher, request } from 'undici';
-import { ConfigError } from '../runtime/config.ts';
+import { Agent as HttpAgent, request as httpRequest, type IncomingMessage } from 'node:http';
+import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
 import { underSignals } from '../runtime/signals.ts';
+import type { ApiAccess } from './api-access.ts';
 import {
   ACCEPT,
   type Content,
@@ -42,123 +42,92 @@ export interface KubeClient {
   close(): Promise<void>;
 }
 
-/** Where and as whom to reach the API server. */
-export interface KubeClientOptions {
-  /** A kubeconfig file; undefined: the service account of the pod this runs in, else KUBECONFIG or ~/.kube/config. */
-  readonly kubeconfig?: string | undefined;
-  readonly userAgent: string;
+/** Seconds for a whole exchange. */
+const TIMEOUT = 10;
+/** Connections at most, where nothing else is said. A watch holds one. */
+const CONNECTIONS = 32;
+/** Seconds of silence after which the kernel asks whether the server is still there; as client-go. */
+const PROBE_AFTER = 30;
+
+/** An answer whose body is not read yet. */
+interface Answered {
+  readonly response: IncomingMessage;
+  /** Why it was sent a second time; the server may have done it the first time. */
+  readonly repeatedAfter: Error | undefined;
 }
 
-/** What the library falls back to where it finds nothing. */
-const NO_CLUSTER = 'http://localhost:8080';
-const TIMEOUT = 10;
-/** Sockets to the API server. Watches hold one each. */
-const CONNECTIONS = 32;
-
 /**
- * A client over one pool of kept-alive connections. The library's own request layer opens a TLS connection for each
- * request and carries every typed model of the API in memory; from it come the configuration and the credentials.
- *
- * @throws ConfigError if no usable kubeconfig is found
+ * The client of the API server that every daemon has, and the command: kept connections on Node's own HTTPS (docs/adr/0001).
+ * @param connections at most; each watch takes one
  */
-export function createKubeClient({ kubeconfig, userAgent }: KubeClientOptions): KubeClient {
-  const config = loadConfig(kubeconfig);
-  const server = config.getCurrentCluster()?.server;
-  if (server === undefined) throw new ConfigError('the kubeconfig names no cluster: set a current-context');
-  let pool: Promise<Dispatcher> | undefined;
+export function createKubeClient(access: ApiAccess, userAgent: string, connections = CONNECTIONS): KubeClient {
+  const { server } = access;
+  const isTls = server.startsWith('https:');
+  const pool = { keepAlive: true, maxSockets: connections };
+  const agent = isTls ? new HttpsAgent(pool) : new HttpAgent(pool);
+  const makeRequest = isTls ? httpsRequest : httpRequest;
 
-  /** Credentials are asked for each request, since tokens rotate; the pool is made once from the TLS part. */
-  const credentials = async () => {
-    const options: Parameters<KubeConfig['applyToHTTPSOptions']>[0] = {};
-    await config.applyToHTTPSOptions(options);
-    pool ??= Promise.resolve(
-      new Agent({
-        connections: CONNECTIONS,
-        keepAliveTimeout: 60_000,
-        connect: {
-          ca: options.ca as string | Buffer | undefined,
-          cert: options.cert as string | Buffer | undefined,
-          key: options.key as string | Buffer | undefined,
-          rejectUnauthorized: options.rejectUnauthorized !== false,
-          ...(options.servername === undefined ? {} : { servername: options.servername }),
-        },
-      }),
-    );
-    const headers = (options.headers ?? {}) as Record<string, string>;
-    return { dispatcher: await pool, authorization: headers.Authorization ?? headers.authorization };
-  };
-
-  const send = async (
-    method: string,
-    path: string,
-    options: RequestOptions,
-    content?: Content,
-  ): Promise<Dispatcher.ResponseData> => {
-    const { dispatcher, authorization } = await credentials();
-    return request(server + path + queryString(options.query), {
-      method: method as Dispatcher.HttpMethod,
-      dispatcher,
-      signal: options.signal ?? null,
-      headersTimeout: 0,
-      bodyTimeout: 0,
-      headers: {
-        accept: ACCEPT,
-        'user-agent': userAgent,
-        ...(authorization === undefined ? {} : { authorization }),
-        ...(content === undefined ? {} : { 'content-type': content.type }),
-      },
-      body: content === undefined ? null : JSON.stringify(content.body),
+  const open = async (method: string, path: string, options: RequestOptions, content?: Content): Promise<Answered> => {
+    const body = content === undefined ? undefined : Buffer.from(JSON.stringify(content.body));
+    const { headers: credentials, ...tls } = await access.requestOptions();
+    return new Promise((resolve, reject) => {
+      const attempt = (repeatedAfter: Error | undefined) => {
+        const request = makeRequest(server + path + queryString(options.query), {
+          ...tls,
+          agent,
+          method,
+          headers: {
+            ...credentials,
+            accept: ACCEPT,
+            'user-agent': userAgent,
+            ...(content !== undefined && { 'content-type': content.type, 'content-length': body?.length }),
+          },
+          ...(options.signal !== undefined && { signal: options.signal }),
+        });
+        // A watch is silent for minutes; only the kernel notices that a server went without a word.
+        request.on('socket', (socket) => socket.setKeepAlive(true, PROBE_AFTER * 1000));
+        request.on('response', (response) => resolve({ response, repeatedAfter }));
+        request.on('error', (error) => {
+          // The server may have closed a kept connection just then; all that is written here may be written twice.
+          const isStale = request.reusedSocket && repeatedAfter === undefined && options.signal?.aborted !== true;
+          if (isStale) attempt(error);
+          else reject(error);
+        });
+        request.end(body);
+      };
+      attempt(undefined);
     });
   };
 
   const exchange: Exchange = async (method, path, options, content) => {
-    const answered = underSignals([options.signal], options.timeout ?? TIMEOUT, async (signal) => {
-      const { statusCode, headers, body } = await send(method, path, { ...options, signal }, content);
-      return {
-        statusCode,
-        type: String(headers['content-type'] ?? 'no content type'),
-        text: await readText(body, options.largest),
-      };
-    });
-    const { statusCode, type, text } = await answered.catch((error) => {
+    try {
+      return await underSignals([options.signal], options.timeout ?? TIMEOUT, async (signal) => {
+        const { response, repeatedAfter } = await open(method, path, { ...options, signal }, content);
+        const { statusCode: status = 0, headers } = response;
+        const text = await readText(response, options.largest);
+        if (status < 400) return text === '' ? undefined : decode(path, text, headers['content-type']);
+        // A Conflict, say, may be with what the first attempt wrote: what is certain is that its answer was lost.
+        if (repeatedAfter !== undefined && method !== 'GET') throw repeatedAfter;
+        throw statusError(method, path, status, text);
+      });
+    } catch (error) {
       if (options.signal?.aborted || error instanceof KubeError) throw error;
       throw unreachable(method, path, error);
-    });
-    if (statusCode >= 400) throw statusError(method, path, statusCode, text);
-    return text === '' ? undefined : decode(path, text, type);
+    }
   };
 
   return {
     ...callsOver(exchange),
     async watch(path, options) {
       try {
-        const { statusCode, body } = await send('GET', path, { ...options, query: { ...options.query, watch: true } });
-        if (statusCode < 400) return body;
-        throw statusError('WATCH', path, statusCode, await readText(body));
+        const { response } = await open('GET', path, { ...options, query: { ...options.query, watch: true } });
+        if ((response.statusCode ?? 0) < 400) return response;
+        throw statusError('WATCH', path, response.statusCode ?? 0, await readText(response));
       } catch (error) {
-        if (error instanceof KubeError || options.signal?.aborted) throw error;
+        if (options.signal?.aborted || error instanceof KubeError) throw error;
         throw unreachable('WATCH', path, error);
       }
     },
-    async close() {
-      await (await pool)?.destroy();
-    },
+    close: async () => agent.destroy(),
   };
-}
-
-function loadConfig(file: string | undefined): KubeConfig {
-  const config = new KubeConfig();
-  try {
-    if (file === undefined) config.loadFromDefault();
-    else config.loadFromFile(file);
-  } catch (error) {
-    const where = file ?? 'the default kubeconfig';
-    throw new ConfigError(`cannot read ${where}: ${(error as Error).message}; give --kubeconfig`);
-  }
-  if (file === undefined && config.getCurrentCluster()?.server === NO_CLUSTER) {
-    throw new ConfigError(
-      'this is not a pod (KUBERNETES_SERVICE_HOST is not set), and there is no kubeconfig: give --kubeconfig',
-    );
-  }
-  return config;
 }

@@ -1,5 +1,5 @@
 import { apiAccess } from '../kube/api-access.ts';
-import { createApiClient } from '../kube/api-client.ts';
+import { createKubeClient } from '../kube/client.ts';
 import { createEventRecorder } from '../kube/events.ts';
 import type { ConfiguredContext } from '../model/networks/context-file.ts';
 import type { ReportFault } from '../model/report/check.ts';
@@ -35,7 +35,7 @@ export function createWebhook(config: WebhookConfig, context: ConfiguredContext,
   const now = monotonicSeconds;
   const { kubeconfig, apiHost: serviceHost, apiPort: servicePort } = config;
   const access = apiAccess({ kubeconfig, serviceHost, servicePort });
-  const client = createApiClient(access, `plumbline-webhook/${VERSION}`, CONNECTIONS);
+  const client = createKubeClient(access, `plumbline-webhook/${VERSION}`, CONNECTIONS);
   const registry = createRegistry();
   const metrics = createWebhookMetrics(registry);
   const onQuarantined = quarantineLog(metrics, log);

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { apiAccess } from '../../kube/api-access.ts';
-import { createApiClient } from '../../kube/api-client.ts';
+import { createKubeClient } from '../../kube/client.ts';
 import { quantile } from '../support/http-load.ts';
 import type { BenchResult } from '../support/timing.ts';
 import { type AgentProcess, NODE, startAgentProcess } from './agent-process.ts';
@@ -19,7 +19,7 @@ const PATH = `/apis/plumbline.dev/v1alpha1/nodetopologies/${NODE}`;
 export async function renameToPublished(): Promise<BenchResult> {
   const agent = await startAgentProcess();
   const access = apiAccess({ kubeconfig: agent.kubeconfig, serviceHost: undefined, servicePort: 443 });
-  const client = createApiClient(access, 'plumbline-bench');
+  const client = createKubeClient(access, 'plumbline-bench');
   try {
     const trips: number[] = [];
     for (let trip = 0; trip < ROUND_TRIPS; trip++) {

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { sidecarConfiguration } from '../../cli/demo/cluster.ts';
 import { startDaemon } from '../../cli/demo/daemons.ts';
+import { kubeconfigAccess } from '../../kube/api-access.ts';
 import { createKubeClient, type KubeClient } from '../../kube/client.ts';
 import { CHECKPOINT_FILE, parseCheckpoint } from '../../node-agent/assignments/checkpoint.ts';
 import { BUILT_IN_TYPES, LEASES, NODES, PODS } from '../../sandbox/api-server/built-in-types.ts';
@@ -48,7 +49,7 @@ export async function startRaceCluster(nodes: number, onFault: (error: unknown) 
       })),
       ...objectsOf(render('base/crd')),
     );
-    const kube = createKubeClient({ kubeconfig: plane.adminKubeconfig, userAgent: 'races-kubelets' });
+    const kube = createKubeClient(kubeconfigAccess(plane.adminKubeconfig), 'races-kubelets');
     stops.push(() => kube.close());
     const types = BUILT_IN_TYPES.filter(({ plural }) => [PODS, LEASES, NODES].some((type) => type.plural === plural));
     const remote = createRemoteClient({ client: kube, types, log: silent });

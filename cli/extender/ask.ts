@@ -10,7 +10,7 @@ export type Asked =
   | { readonly missing: 'absent' | 'forbidden' | 'silent'; readonly why: string };
 
 type Query = Readonly<Record<string, string>>;
-type Cluster = Pick<ClusterAccess, 'client' | 'access'>;
+type Cluster = Pick<ClusterAccess, 'client' | 'config'>;
 
 /** The Service of an extender outside of kube-scheduler's pod, as the API server proxies it. */
 const SERVICE_PROXY = `/api/v1/namespaces/${NAMESPACE}/services/https:plumbline-scheduler-plugin:https/proxy`;
@@ -42,7 +42,7 @@ export async function askInCluster(cluster: Cluster, query: Query): Promise<Aske
 }
 
 async function askLeader(
-  { access }: Cluster,
+  { config }: Cluster,
   name: string,
   election: Election | undefined,
   query: Query,
@@ -53,7 +53,7 @@ async function askLeader(
   const [{ openPortForward }, { getOver }] = await Promise.all([import('./port-forward.ts'), import('./http-over.ts')]);
   const signal = AbortSignal.timeout(DEADLINE * 1000);
   try {
-    const stream = await openPortForward(access, { namespace: NAMESPACE, pod, port: LOOPBACK_PORT }, signal);
+    const stream = await openPortForward(config, { namespace: NAMESPACE, pod, port: LOOPBACK_PORT }, signal);
     try {
       const { status, text } = await getOver(stream, `/explain?${new URLSearchParams(query)}`);
       if (status === 200) return { answer: JSON.parse(text) };

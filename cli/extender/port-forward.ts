@@ -1,8 +1,7 @@
 import { Duplex, PassThrough } from 'node:stream';
-import type { KubeConfig } from '@kubernetes/client-node';
+import type { KubeConfig } from '@kubernetes/client-node/dist/config.js';
 // By its file: over the package's index, PortForward brings the models of the whole API, 4 MB, into the bundle.
 import { WebSocketHandler } from '@kubernetes/client-node/dist/web-socket-handler.js';
-import type { ApiAccess } from '../../kube/api-access.ts';
 import { KubeError } from '../../kube/errors.ts';
 
 /** Import this file lazily: the WebSocket code would cost every start of the command some milliseconds. */
@@ -32,11 +31,11 @@ interface Socket {
  * @param signal ends the connection, open or not
  * @throws KubeError with the status of the API server's refusal; with status 0 if there was none
  */
-export async function openPortForward(access: ApiAccess, target: PodPort, signal: AbortSignal): Promise<Duplex> {
+export async function openPortForward(config: KubeConfig, target: PodPort, signal: AbortSignal): Promise<Duplex> {
   const { namespace, pod, port } = target;
   const path = `/api/v1/namespaces/${namespace}/pods/${pod}/portforward?ports=${port}`;
   const streams = { stdin: new PassThrough(), stdout: new PassThrough(), stderr: new PassThrough() };
-  const handler = new WebSocketHandler(credentialsOf(access, signal), undefined, streams);
+  const handler = new WebSocketHandler(bounded(config, signal), undefined, streams);
   const received = createReceiver();
   let socket: Socket;
   try {
@@ -67,24 +66,17 @@ export async function openPortForward(access: ApiAccess, target: PodPort, signal
 
 const lost = () => new KubeError(0, 'Unreachable', 'the connection was closed');
 
-/** Of a KubeConfig the handler uses these two alone. */
-function credentialsOf(access: ApiAccess, signal: AbortSignal): KubeConfig {
-  const { server, ca, cert, key, verify, serverName } = access;
-  const config: Pick<KubeConfig, 'getCurrentCluster' | 'applyToHTTPSOptions'> = {
-    getCurrentCluster: () => ({ name: '', server, skipTLSVerify: !verify }),
+/** With bounds that the handler does not set itself. Of a KubeConfig it uses these two alone. */
+function bounded(config: KubeConfig, signal: AbortSignal): KubeConfig {
+  const own: Pick<KubeConfig, 'getCurrentCluster' | 'applyToHTTPSOptions'> = {
+    getCurrentCluster: () => config.getCurrentCluster(),
     async applyToHTTPSOptions(options) {
-      const token = access.token();
-      Object.assign(options, {
-        ...{ signal, maxPayload: LARGEST_MESSAGE, rejectUnauthorized: verify },
-        ...(ca !== undefined && { ca }),
-        ...(cert !== undefined && { cert }),
-        ...(key !== undefined && { key }),
-        ...(serverName !== undefined && { servername: serverName }),
-        ...(token !== undefined && { headers: { authorization: `Bearer ${token}` } }),
-      });
+      await config.applyToHTTPSOptions(options);
+      const { rejectUnauthorized } = options;
+      Object.assign(options, { signal, maxPayload: LARGEST_MESSAGE, rejectUnauthorized: rejectUnauthorized !== false });
     },
   };
-  return config as KubeConfig;
+  return own as KubeConfig;
 }
 
 /** Sorts messages by channel. Those that arrive before there is a stream are kept for it. */

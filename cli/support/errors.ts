@@ -49,6 +49,8 @@ const CAUSES: readonly (readonly [RegExp, string])[] = [
 
 function unreachableLine(error: KubeError): string {
   const cause = error.cause as NodeJS.ErrnoException | undefined;
+  // Credentials that could not be renewed, say: nothing was sent.
+  if (cause instanceof CliError) return cause.message;
   const text = `${cause?.code ?? ''} ${cause?.name ?? ''} ${causeText(cause)} ${error.message}`;
   const known = CAUSES.find(([pattern]) => pattern.test(text))?.[1];
   return `cannot reach the cluster (${oneLine(causeText(cause) || error.message)}): ${known ?? 'check the server in the kubeconfig'}`;

@@ -1,8 +1,20 @@
 import { spawnSync } from 'node:child_process';
+import type { Authenticator } from '@kubernetes/client-node/dist/auth.js';
+import { bufferFromFileOrString } from '@kubernetes/client-node/dist/config.js';
+import type { Cluster } from '@kubernetes/client-node/dist/config_types.js';
 import * as z from 'zod';
 import { oneLine } from './errors.ts';
 import { CliError, EXIT } from './exit-status.ts';
-import type { ChosenContext, ExecPlugin } from './kubeconfig.ts';
+
+export const execPlugin = z.object({
+  apiVersion: z.string(),
+  command: z.string().min(1),
+  args: z.array(z.string()).nullish(),
+  env: z.array(z.object({ name: z.string(), value: z.string() })).nullish(),
+  installHint: z.string().nullish(),
+  provideClusterInfo: z.boolean().nullish(),
+});
+export type ExecPlugin = z.infer<typeof execPlugin>;
 
 const answer = z.object({
   status: z.object({
@@ -13,7 +25,7 @@ const answer = z.object({
   }),
 });
 
-export interface ExecCredential {
+interface ExecCredential {
   readonly token: string | undefined;
   /** PEM. */
   readonly cert: string | undefined;
@@ -22,21 +34,38 @@ export interface ExecCredential {
   readonly expires: number;
 }
 
+/** Bytes of a plugin's answer. */
+const LARGEST = 1024 * 1024;
+
 /**
- * Runs a kubeconfig's credential plugin (client.authentication.k8s.io), which may ask the user on the terminal.
- * Source: https://kubernetes.io/docs/reference/access-authn-authz/authentication/#client-go-credential-plugins
+ * Has a credential plugin (client.authentication.k8s.io) say who the user is: once, and again when its answer has run
+ * out, since `top --watch` may run longer than a token lives. client-node's own way of running plugins is no replacement
+ * (docs/adr/0001).
  * @throws CliError if it is missing, fails or answers something else
  */
-export function execCredential(plugin: ExecPlugin, cluster: ChosenContext['cluster']): ExecCredential {
+export function createExecAuthenticator(plugin: ExecPlugin, cluster: Cluster): Authenticator['applyAuthentication'] {
+  let known: ExecCredential | undefined;
+  return async (_, options) => {
+    if (known === undefined || known.expires <= Date.now()) known = execCredential(plugin, cluster);
+    const { token, cert, key } = known;
+    if (cert !== undefined) options.cert = cert;
+    if (key !== undefined) options.key = key;
+    if (token !== undefined) options.headers = { ...options.headers, Authorization: `Bearer ${token}` };
+  };
+}
+
+/**
+ * Runs the plugin, which may ask the user on the terminal.
+ * Source: https://kubernetes.io/docs/reference/access-authn-authz/authentication/#client-go-credential-plugins
+ */
+function execCredential(plugin: ExecPlugin, cluster: Cluster): ExecCredential {
   const { command, args, env, apiVersion, installHint } = plugin;
   const info = {
     apiVersion,
     kind: 'ExecCredential',
     spec: {
       interactive: process.stdin.isTTY === true,
-      ...(plugin.provideClusterInfo === true && {
-        cluster: { server: cluster.server, 'certificate-authority-data': cluster['certificate-authority-data'] },
-      }),
+      ...(plugin.provideClusterInfo === true && { cluster: infoOf(cluster) }),
     },
   };
   const added = Object.fromEntries((env ?? []).map(({ name, value }) => [name, value]));
@@ -44,16 +73,17 @@ export function execCredential(plugin: ExecPlugin, cluster: ChosenContext['clust
     env: { ...process.env, ...added, KUBERNETES_EXEC_INFO: JSON.stringify(info) },
     stdio: ['inherit', 'pipe', 'inherit'],
     encoding: 'utf8',
-    maxBuffer: 1024 * 1024,
+    maxBuffer: LARGEST,
   });
-  if (ran.error) {
-    const hint = installHint ? `; ${oneLine(installHint)}` : '';
-    throw failed(`the credential plugin ${command} of the kubeconfig cannot be run: ${ran.error.message}${hint}`);
+  const failed = (how: string) =>
+    new CliError(EXIT.unreachable, `the credential plugin ${command} of the kubeconfig ${how}`);
+  if ((ran.error as NodeJS.ErrnoException | undefined)?.code === 'ENOBUFS') {
+    throw failed(`answered more than ${LARGEST} bytes`);
   }
-  if (ran.status !== 0)
-    throw failed(`the credential plugin ${command} of the kubeconfig failed (status ${ran.status})`);
+  if (ran.error) throw failed(`cannot be run: ${ran.error.message}${installHint ? `; ${oneLine(installHint)}` : ''}`);
+  if (ran.status !== 0) throw failed(`failed (status ${ran.status})`);
   const found = answer.safeParse(parseJson(ran.stdout));
-  if (!found.success) throw failed(`the credential plugin ${command} of the kubeconfig answered no ExecCredential`);
+  if (!found.success) throw failed('answered no ExecCredential');
   const { token, clientCertificateData, clientKeyData, expirationTimestamp } = found.data.status;
   const expires = expirationTimestamp ? Date.parse(expirationTimestamp) : Number.POSITIVE_INFINITY;
   return {
@@ -64,6 +94,16 @@ export function execCredential(plugin: ExecPlugin, cluster: ChosenContext['clust
   };
 }
 
+function infoOf({ server, caFile, caData, tlsServerName, skipTLSVerify }: Cluster) {
+  const ca = bufferFromFileOrString(caFile, caData)?.toString('base64');
+  return {
+    server,
+    ...(ca !== undefined && { 'certificate-authority-data': ca }),
+    ...(tlsServerName !== undefined && { 'tls-server-name': tlsServerName }),
+    ...(skipTLSVerify && { 'insecure-skip-tls-verify': true }),
+  };
+}
+
 function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
@@ -71,5 +111,3 @@ function parseJson(text: string): unknown {
     return undefined;
   }
 }
-
-const failed = (message: string) => new CliError(EXIT.unreachable, message);

@@ -1,58 +1,13 @@
-import { existsSync, readFileSync } from 'node:fs';
+import { closeSync, existsSync, openSync, readFileSync, readSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { delimiter, dirname, join, resolve } from 'node:path';
+import type { Authenticator } from '@kubernetes/client-node/dist/auth.js';
+import { KubeConfig } from '@kubernetes/client-node/dist/config.js';
+import type { Cluster, User } from '@kubernetes/client-node/dist/config_types.js';
 import { parse } from 'yaml';
 import * as z from 'zod';
+import { createExecAuthenticator, execPlugin } from './exec-credential.ts';
 import { CliError, EXIT } from './exit-status.ts';
-
-const text = z.string().min(1).optional();
-const env = z.array(z.object({ name: z.string(), value: z.string() })).nullish();
-
-export const execPlugin = z.object({
-  apiVersion: z.string(),
-  command: z.string().min(1),
-  args: z.array(z.string()).nullish(),
-  env,
-  installHint: z.string().nullish(),
-  provideClusterInfo: z.boolean().nullish(),
-});
-export type ExecPlugin = z.infer<typeof execPlugin>;
-
-const cluster = z.object({
-  server: z.string(),
-  'certificate-authority': text,
-  'certificate-authority-data': text,
-  'insecure-skip-tls-verify': z.boolean().optional(),
-  'tls-server-name': text,
-  'proxy-url': text,
-});
-const user = z.object({
-  token: text,
-  tokenFile: text,
-  'client-certificate': text,
-  'client-certificate-data': text,
-  'client-key': text,
-  'client-key-data': text,
-  username: text,
-  exec: execPlugin.nullish(),
-  'auth-provider': z.object({ name: z.string() }).nullish(),
-});
-const context = z.object({ cluster: z.string(), user: z.string().default(''), namespace: text });
-
-const file = z.object({
-  'current-context': z.string().nullish(),
-  contexts: z.array(z.object({ name: z.string(), context })).nullish(),
-  clusters: z.array(z.object({ name: z.string(), cluster })).nullish(),
-  users: z.array(z.object({ name: z.string(), user: user.nullish() })).nullish(),
-});
-
-/** The context that counts, with all that it names. File names in it are absolute. */
-export interface ChosenContext {
-  readonly name: string;
-  readonly namespace: string | undefined;
-  readonly cluster: z.infer<typeof cluster>;
-  readonly user: z.infer<typeof user>;
-}
 
 export interface KubeconfigChoice {
   /** --kubeconfig */
@@ -61,11 +16,63 @@ export interface KubeconfigChoice {
   readonly context?: string | undefined;
 }
 
+/** The context that counts. */
+export interface ChosenContext {
+  readonly name: string;
+  readonly namespace: string | undefined;
+  /** Of its cluster and its user alone. */
+  readonly config: KubeConfig;
+}
+
+/** Bytes of a kubeconfig: a thousand clusters with their certificates are less. */
+const LARGEST = 16 * 1024 * 1024;
+
+const text = z.string().min(1).optional();
+const named = <T extends z.ZodType>(key: string, of: T) =>
+  z.array(z.looseObject({ name: z.string(), [key]: of.nullish() })).nullish();
+const user = z.looseObject({
+  token: text,
+  tokenFile: text,
+  'client-certificate': text,
+  'client-certificate-data': text,
+  'client-key': text,
+  'client-key-data': text,
+  exec: execPlugin.nullish(),
+  'auth-provider': z.looseObject({ name: z.string() }).nullish(),
+});
+/** What client-node takes as it comes, and fails on later with a TypeError, or not at all. */
+const file = z.looseObject({
+  'current-context': z.string().nullish(),
+  contexts: named('context', z.looseObject({ cluster: z.string(), user: z.string().nullish(), namespace: text })),
+  clusters: named(
+    'cluster',
+    z.looseObject({
+      server: z.string(),
+      'certificate-authority': text,
+      'certificate-authority-data': text,
+      'insecure-skip-tls-verify': z.boolean().nullish(),
+      'tls-server-name': text,
+      'proxy-url': text,
+    }),
+  ),
+  users: z.array(z.looseObject({ name: z.string(), user: user.nullish() })).nullish(),
+});
+
+/** A file as client-node has it, and what it leaves out of users. */
+interface Loaded {
+  readonly config: KubeConfig;
+  readonly users: readonly {
+    readonly name: string;
+    readonly directory: string;
+    readonly given: z.infer<typeof user>;
+  }[];
+}
+
 /**
  * The files that kubectl would read: --kubeconfig, else those of KUBECONFIG, else ~/.kube/config. Of KUBECONFIG's
  * files those that are missing are passed over, as kubectl does.
  */
-export function kubeconfigFiles({ kubeconfig }: KubeconfigChoice): string[] {
+function kubeconfigFiles({ kubeconfig }: KubeconfigChoice): string[] {
   if (kubeconfig !== undefined) return [kubeconfig];
   const listed = (process.env.KUBECONFIG ?? '').split(delimiter).filter((path) => path !== '');
   return (listed.length > 0 ? listed : [join(homedir(), '.kube', 'config')]).filter(existsSync);
@@ -73,32 +80,41 @@ export function kubeconfigFiles({ kubeconfig }: KubeconfigChoice): string[] {
 
 /**
  * Reads the context that counts; the first file that says something wins. Undefined if there is no file at all.
- * @throws CliError if a file is none, or names what it does not have
+ * @throws CliError if a file is none, or names what it does not have or what is not supported
  */
 export function chooseContext(choice: KubeconfigChoice): ChosenContext | undefined {
   const files = kubeconfigFiles(choice);
   if (files.length === 0) return undefined;
-  const parsed = files.map((path) => readKubeconfig(path));
+  const loaded = files.map(load);
+  // client-node's own merge refuses two of a name, of which kubectl takes the first, and has the last file's context win.
+  const configs = loaded.map(({ config }) => config);
+  const contexts = configs.flatMap((one) => one.contexts);
   const where = files.join(', ');
-  const name = choice.context ?? parsed.find((one) => one['current-context'])?.['current-context'];
-  const contexts = parsed.flatMap((one) => one.contexts ?? []);
+  const name = choice.context ?? configs.find((one) => one.currentContext)?.currentContext;
   const names = contexts.map((one) => one.name).join(', ') || 'none';
   if (!name) throw unusable(`${where}: no context is chosen; give --context (there are: ${names})`);
-  const found = contexts.find((one) => one.name === name)?.context;
-  if (!found) throw unusable(`${where}: there is no context ${name} (there are: ${names})`);
-  const itsCluster = parsed.flatMap((one) => one.clusters ?? []).find((one) => one.name === found.cluster)?.cluster;
-  if (!itsCluster) throw unusable(`${where}: context ${name} names cluster ${found.cluster}, which is not there`);
-  const itsUser = parsed.flatMap((one) => one.users ?? []).find((one) => one.name === found.user)?.user;
-  if (!itsUser && found.user !== '') {
-    throw unusable(`${where}: context ${name} names user ${found.user}, which is not there`);
+  const context = contexts.find((one) => one.name === name);
+  if (!context) throw unusable(`${where}: there is no context ${name} (there are: ${names})`);
+  const cluster = configs.flatMap((one) => one.clusters).find((one) => one.name === context.cluster);
+  if (!cluster) {
+    const missing = `names cluster ${context.cluster}, which is not there or has no server`;
+    throw unusable(`${where}: context ${name} ${missing}`);
   }
-  return { name, namespace: found.namespace, cluster: itsCluster, user: itsUser ?? {} };
+  const found = configs.flatMap((one) => one.users).find((one) => one.name === context.user);
+  if (!found && context.user) {
+    throw unusable(`${where}: context ${name} names user ${context.user}, which is not there`);
+  }
+  const raw = loaded.flatMap(({ users }) => users).find((one) => one.name === context.user);
+  // Without a user, client-node would leave out the cluster's CA too.
+  const itsUser = found ?? { name: 'anonymous' };
+  checkSupport(name, cluster, itsUser, raw?.given ?? {});
+  return { name, namespace: context.namespace, config: configOf(cluster, itsUser, raw) };
 }
 
-function readKubeconfig(path: string): z.infer<typeof file> {
+function load(path: string): Loaded {
   let document: unknown;
   try {
-    document = parse(readFileSync(path, 'utf8'));
+    document = parse(readAtMost(path, LARGEST));
   } catch (error) {
     const why = (error as Error).message.split('\n')[0];
     throw unusable(`cannot read the kubeconfig ${path}: ${why}`, { cause: error });
@@ -108,26 +124,82 @@ function readKubeconfig(path: string): z.infer<typeof file> {
     const [issue] = found.error.issues;
     throw unusable(`${path} is no kubeconfig: ${issue?.path.join('.') || 'the whole'}: ${issue?.message}`);
   }
-  return absolutePaths(found.data, dirname(resolve(path)));
+  const directory = dirname(resolve(path));
+  const config = new KubeConfig();
+  // What is half written elsewhere in the file is no concern of the context that counts.
+  config.loadFromString(JSON.stringify(found.data), { onInvalidEntry: 'filter' });
+  config.makePathsAbsolute(directory);
+  const users = (found.data.users ?? []).map(({ name, user: given }) => ({ name, directory, given: given ?? {} }));
+  return { config, users };
 }
 
-/** Relative file names are meant from the kubeconfig that they stand in. */
-function absolutePaths(config: z.infer<typeof file>, directory: string): z.infer<typeof file> {
-  const from = <T extends object>(object: T, keys: readonly (keyof T)[]): T => {
-    const copy = { ...object };
-    for (const key of keys) {
-      const value = copy[key];
-      if (typeof value === 'string') copy[key] = resolve(directory, value) as T[keyof T];
+/** Also of a pipe, as `--kubeconfig <(sops -d …)` is one; so its size is known at its end only. */
+function readAtMost(path: string, most: number): string {
+  const source = openSync(path, 'r');
+  try {
+    const chunks: Buffer[] = [];
+    for (let size = 0; ; ) {
+      const chunk = Buffer.allocUnsafe(64 * 1024);
+      const count = readSync(source, chunk);
+      if (count === 0) return Buffer.concat(chunks).toString('utf8');
+      chunks.push(chunk.subarray(0, count));
+      size += count;
+      if (size > most) throw new Error(`it is larger than ${most} bytes`);
     }
-    return copy;
-  };
+  } finally {
+    closeSync(source);
+  }
+}
+
+function checkSupport(name: string, cluster: Cluster, { authProvider, username }: User, given: object): void {
+  if (!/^https?:\/\/[^/]/.test(cluster.server)) {
+    throw unusable(`context ${name}: the server ${JSON.stringify(cluster.server)} is no URL`);
+  }
+  const refuse = (what: string, instead: string) => unusable(`context ${name}: ${what} is not supported; ${instead}`);
+  if (cluster.proxyUrl !== undefined) throw refuse('proxy-url', 'use a tunnel, and the server’s address in it');
+  if (authProvider) throw refuse(`auth-provider ${authProvider.name}`, 'use its exec plugin');
+  if (username) throw refuse('a user name with password', 'use a token or a certificate');
+  const beyond = ['as-uid', 'as-groups', 'as-user-extra'].find((key) => key in given);
+  if (beyond !== undefined) throw refuse(beyond, 'impersonate a user by its name alone (as)');
+}
+
+/** @param raw what the kubeconfig says of that user */
+function configOf(cluster: Cluster, itsUser: User, raw: Loaded['users'][number] | undefined): KubeConfig {
+  const { caData, caFile, ...rest } = cluster;
+  // Data wins over a file, where client-node has the file win.
+  const ca = caData ? { caData } : caFile ? { caFile } : {};
+  // Over plain HTTP there is nothing to verify, and client-node refuses it otherwise.
+  const skipTLSVerify = cluster.skipTLSVerify || cluster.server.startsWith('http:');
+  const itsCluster = { ...rest, ...ca, skipTLSVerify };
+  const { name, certData, certFile, keyData, keyFile, token, impersonateUser } = itsUser;
+  const authenticator = authenticatorOf(raw, itsCluster);
+  const config = new KubeConfig();
+  if (authenticator !== undefined) config.addAuthenticator(authenticator);
+  config.loadFromClusterAndUser(itsCluster, {
+    name,
+    ...(certData ? { certData } : certFile ? { certFile } : {}),
+    ...(keyData ? { keyData } : keyFile ? { keyFile } : {}),
+    ...(impersonateUser ? { impersonateUser } : {}),
+    ...(authenticator === undefined ? (token ? { token } : {}) : { authProvider: { name: OWN } }),
+  });
+  return config;
+}
+
+/** The auth-provider of a user whose authenticator is one of ours. */
+const OWN = 'plumbline';
+
+/** client-node's own run plugins blindly (exec-credential.ts), and do not know `tokenFile`. */
+function authenticatorOf(raw: Loaded['users'][number] | undefined, cluster: Cluster): Authenticator | undefined {
+  const { exec, tokenFile } = raw?.given ?? {};
+  const isAuthProvider = (one: User) => one.authProvider?.name === OWN;
+  if (exec) return { isAuthProvider, applyAuthentication: createExecAuthenticator(exec, cluster) };
+  if (raw === undefined || tokenFile === undefined) return undefined;
+  const path = resolve(raw.directory, tokenFile);
   return {
-    ...config,
-    clusters: config.clusters?.map((one) => ({ ...one, cluster: from(one.cluster, ['certificate-authority']) })),
-    users: config.users?.map((one) => ({
-      ...one,
-      user: one.user && from(one.user, ['tokenFile', 'client-certificate', 'client-key']),
-    })),
+    isAuthProvider,
+    async applyAuthentication(_, options) {
+      options.headers = { ...options.headers, Authorization: `Bearer ${readFileSync(path, 'utf8').trim()}` };
+    },
   };
 }
 

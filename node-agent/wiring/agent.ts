@@ -1,5 +1,5 @@
 import { apiAccess } from '../../kube/api-access.ts';
-import { createApiClient } from '../../kube/api-client.ts';
+import { createKubeClient } from '../../kube/client.ts';
 import { createEventRecorder } from '../../kube/events.ts';
 import type { Daemon } from '../../runtime/daemon.ts';
 import type { Logger } from '../../runtime/log.ts';
@@ -14,6 +14,8 @@ import { createAgentMetrics, createAgentRegistry } from '../telemetry/metrics.ts
 import type { NodeAgentConfig } from './config.ts';
 import { type AgentDuties, createDuties } from './duties.ts';
 
+/** To the API server: few, as there is an agent on every node. */
+const CONNECTIONS = 4;
 /** Seconds that a duty which failed must run before its failure is taken for past. */
 const STEADY = 30;
 
@@ -25,7 +27,7 @@ const STEADY = 30;
 export function createAgent(config: NodeAgentConfig, log: Logger, program: string): Daemon {
   const { kubeconfig, apiHost: serviceHost, apiPort: servicePort, nodeName } = config;
   const access = apiAccess({ kubeconfig, serviceHost, servicePort });
-  const client = createApiClient(access, `plumbline-node-agent/${VERSION}`);
+  const client = createKubeClient(access, `plumbline-node-agent/${VERSION}`, CONNECTIONS);
   const component = 'plumbline-node-agent';
   const events = createEventRecorder({ client, component, host: nodeName, log, now: monotonicSeconds });
   const registry = createAgentRegistry();

@@ -39,6 +39,8 @@ const schema = z.object({
     .refine((text) => text === 'off' || isLoopbackAddress(text), 'expected a loopback address, <host>:<port>, or off')
     .default(`${SIDECAR.host}:${SIDECAR.port}`),
   kubeconfig: z.string().optional(),
+  apiHost: z.string().optional(),
+  apiPort: z.coerce.number().int().min(1).max(65_535).default(443),
   unpredictable: z.enum(['refuse', 'count-check']).default('count-check'),
   dpuUnknown: z.enum(['ready', 'not-ready']).default('ready'),
   dpuScope: z.enum(['all', 'attached']).default('all'),
@@ -104,7 +106,20 @@ const definition: ConfigDefinition<typeof schema> = {
       flag: '--explain-address <host:port>',
       help: 'service: where /explain is served in plain HTTP to this pod alone, for kubectl port-forward; off: nowhere (default: 127.0.0.1:8082)',
     },
-    kubeconfig: { flag: '--kubeconfig <path>', help: 'kubeconfig; default: the pod’s service account' },
+    kubeconfig: {
+      flag: '--kubeconfig <path>',
+      help: 'kubeconfig with a token or a certificate; default: the pod’s service account',
+    },
+    apiHost: {
+      flag: '--api-host <host>',
+      help: 'the API server, in a pod; set by Kubernetes',
+      env: 'KUBERNETES_SERVICE_HOST',
+    },
+    apiPort: {
+      flag: '--api-port <number>',
+      help: 'the port of the API server, in a pod; set by Kubernetes',
+      env: 'KUBERNETES_SERVICE_PORT',
+    },
     unpredictable: {
       flag: '--unpredictable <policy>',
       help: 'nodes whose kubelet cannot be predicted, or that do not report: refuse, or count-check with the lowest score. A VM with a CPU mask needs a node that reports',

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { realpathSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { dirname, join } from 'node:path';
+import { apiAccess } from '../../kube/api-access.ts';
 import { createKubeClient, type KubeClient } from '../../kube/client.ts';
 import { createEventRecorder } from '../../kube/events.ts';
 import { parseNames } from '../../runtime/client-names.ts';
@@ -36,10 +37,12 @@ const CONNECTIONS = 64;
 /** Seconds that a replica on its way out waits for the pods it has promised room to be bound. */
 const PROMISES_KEPT = 4;
 
-/** Wires the scheduler extender together. */
+/** Wires the scheduler extender together. @throws ConfigError if there is no usable way to the API server */
 export function createSchedulerPlugin(config: SchedulerPluginConfig, log: Logger): Daemon {
   const now = monotonicSeconds;
-  const client = createKubeClient({ kubeconfig: config.kubeconfig, userAgent: `${COMPONENT}/${VERSION}` });
+  const { kubeconfig, apiHost: serviceHost, apiPort: servicePort } = config;
+  const access = apiAccess({ kubeconfig, serviceHost, servicePort });
+  const client = createKubeClient(access, `${COMPONENT}/${VERSION}`);
   const registry = createRegistry();
   const metrics = createExtenderMetrics(registry);
   const events = createEventRecorder({ client, component: COMPONENT, log, now });
@@ -53,8 +56,8 @@ export function createSchedulerPlugin(config: SchedulerPluginConfig, log: Logger
   const { unpredictable } = config;
   const called = () => replica.called();
   const routes = { extender, explainer, called, unpredictable, bodies, metrics, log };
-  const access = createTokenAccess({ client, log, now });
-  const guard = createGuard({ isKnown: (socket) => server.isKnown(socket), access });
+  const tokenAccess = createTokenAccess({ client, log, now });
+  const guard = createGuard({ isKnown: (socket) => server.isKnown(socket), access: tokenAccess });
   const app = createExtenderApp({ ...routes, guard });
   const listening = { ...addressOf(config), certificate: certificateOf(config), connections: CONNECTIONS };
   const server = createHttpServer({ handler: app.handler, ...listening, anonymousClients: true, log });

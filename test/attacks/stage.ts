@@ -2,6 +2,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { virtualMachine } from '../../cli/demo/objects.ts';
+import { kubeconfigAccess } from '../../kube/api-access.ts';
 import { createKubeClient, type KubeClient } from '../../kube/client.ts';
 import type { NodeTopologyStatus } from '../../kube/node-topology.ts';
 import { startWorld } from '../faults/world/world.ts';
@@ -112,7 +113,7 @@ async function onRealApiServer(): Promise<Stage> {
       async as(attacker) {
         const token = await tokenOf(plane, attacker);
         const file = await plane.kubeconfig(`attacker-${clients.length}`, token);
-        const client = createKubeClient({ kubeconfig: file, userAgent: 'attacker' });
+        const client = createKubeClient(kubeconfigAccess(file), 'attacker');
         clients.push(client);
         return client;
       },
@@ -158,7 +159,7 @@ async function onSandbox(): Promise<Stage> {
   world.observer.stop();
   const clients: KubeClient[] = [];
   const clientOf = async (identity: Parameters<typeof cluster.kubeconfig>[0]) => {
-    const client = createKubeClient({ kubeconfig: await cluster.kubeconfig(identity), userAgent: 'attacker' });
+    const client = createKubeClient(kubeconfigAccess(await cluster.kubeconfig(identity)), 'attacker');
     clients.push(client);
     return client;
   };

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { createServer, type IncomingHttpHeaders } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
+import { KubeConfig } from '@kubernetes/client-node/dist/config.js';
 import { type Asked, askInCluster } from '../../cli/extender/ask.ts';
-import type { ApiAccess } from '../../kube/api-access.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import { KubeError } from '../../kube/errors.ts';
 import { createCertificateAuthority } from '../../sandbox/certificates.ts';
@@ -117,7 +117,9 @@ const CASES: readonly Case[] = [
 const REASONS: Readonly<Record<number, string>> = { 403: 'Forbidden', 404: 'Not Found', 500: 'Internal Server Error' };
 
 interface StandIn {
-  readonly access: ApiAccess;
+  readonly config: KubeConfig;
+  /** With another tls-server-name. */
+  readonly configOf: (tlsServerName: string) => KubeConfig;
   readonly requests: { readonly url: string; readonly headers: IncomingHttpHeaders; text: string }[];
   /** Connections that are open. */
   readonly open: ReadonlySet<Socket>;
@@ -165,16 +167,22 @@ async function standIn(serve: Serve | Refuse, tls = false): Promise<StandIn> {
   });
   const { port } = server.address() as AddressInfo;
   const client = authority.issue(['client']);
+  const encode = (pem: string) => Buffer.from(pem).toString('base64');
+  const configOf = (tlsServerName: string): KubeConfig => {
+    const config = new KubeConfig();
+    const url = `${tls ? 'https' : 'http'}://127.0.0.1:${port}`;
+    const user = { name: 'me', token: 'secret' };
+    if (tls) {
+      config.loadFromClusterAndUser(
+        { name: 'one', server: url, caData: encode(authority.cert), tlsServerName, skipTLSVerify: false },
+        { ...user, certData: encode(client.cert), keyData: encode(client.key) },
+      );
+    } else config.loadFromClusterAndUser({ name: 'one', server: url, skipTLSVerify: true }, user);
+    return config;
+  };
   return {
-    access: {
-      server: `${tls ? 'https' : 'http'}://127.0.0.1:${port}`,
-      ca: tls ? authority.cert : undefined,
-      verify: true,
-      serverName: tls ? 'kubernetes.example' : undefined,
-      cert: tls ? client.cert : undefined,
-      key: tls ? client.key : undefined,
-      token: () => 'secret',
-    },
+    config: configOf('kubernetes.example'),
+    configOf,
     requests,
     open,
     async stop() {
@@ -207,7 +215,7 @@ describe('asking the extender in kube-scheduler’s pod', function () {
       const server = await standIn(serve);
       try {
         const asked = await askInCluster(
-          { client: withLease(LEASE) as KubeClient, access: server.access },
+          { client: withLease(LEASE) as KubeClient, config: server.config },
           { pod: 'a/b' },
         );
         if (!(found instanceof RegExp)) assert.deepEqual(asked, found);
@@ -228,7 +236,7 @@ describe('asking the extender in kube-scheduler’s pod', function () {
     );
     try {
       const asked = await askInCluster(
-        { client: withLease(LEASE) as KubeClient, access: server.access },
+        { client: withLease(LEASE) as KubeClient, config: server.config },
         { pod: 'a/b' },
       );
       assert.deepEqual(asked, { answer: {} });
@@ -251,7 +259,7 @@ describe('asking the extender in kube-scheduler’s pod', function () {
     try {
       const lease = { metadata: {}, spec: { holderIdentity: 'extender-1_0f3a', renewTime: new Date().toISOString() } };
       const client = clientOf(() => status(404), lease) as KubeClient;
-      assert.deepEqual(await askInCluster({ client, access: server.access }, { pod: 'a/b' }), { answer: {} });
+      assert.deepEqual(await askInCluster({ client, config: server.config }, { pod: 'a/b' }), { answer: {} });
       assert.match(server.requests[0]?.url ?? '', /\/pods\/extender-1\/portforward\?ports=8082$/);
     } finally {
       await server.stop();
@@ -261,8 +269,8 @@ describe('asking the extender in kube-scheduler’s pod', function () {
   it('a server with another certificate is not asked', async () => {
     const server = await standIn(403, true);
     try {
-      const access = { ...server.access, serverName: 'another.example' };
-      const asked = await askInCluster({ client: withLease(LEASE) as KubeClient, access }, {});
+      const config = server.configOf('another.example');
+      const asked = await askInCluster({ client: withLease(LEASE) as KubeClient, config }, {});
       assert.match('missing' in asked ? asked.why : '', /Hostname\/IP does not match/);
       assert.deepEqual(server.requests, []);
     } finally {
@@ -291,7 +299,7 @@ describe('asking the extender in kube-scheduler’s pod', function () {
       it(title, async () => {
         const server = await standIn(404);
         try {
-          const asked = await askInCluster({ client: clientOf(answer) as KubeClient, access: server.access }, {});
+          const asked = await askInCluster({ client: clientOf(answer) as KubeClient, config: server.config }, {});
           if (!(found instanceof RegExp)) assert.deepEqual(asked, found);
           else assert.match('missing' in asked ? asked.why : '', found);
         } finally {

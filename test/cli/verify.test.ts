@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict';
-import { execFile } from 'node:child_process';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Verification, VmFinding } from '../../cli/verify/survey.ts';
 import {
@@ -10,8 +9,8 @@ import {
 } from '../../sandbox/api-server/built-in-types.ts';
 import type { JsonObject, KubeObject, Pod } from '../../sandbox/objects.ts';
 import { createFixtureCluster, type FixtureCluster } from './cluster-fixture.ts';
+import { buildCli, plumbline } from './run.ts';
 
-const MAIN = new URL('../../cli/main.ts', import.meta.url).pathname;
 const MASK = 'plumbline.dev/cpu-mask';
 const FIX = 'plumbline.dev/fix-cpu-mismatch';
 
@@ -32,6 +31,7 @@ describe('plumbline verify', function () {
   this.timeout(60_000);
   let cluster: FixtureCluster;
   before(async () => {
+    buildCli();
     cluster = await createFixtureCluster();
     await cluster.node('large', { labels: { size: 'large' } });
     await cluster.node('small', { labels: { size: 'small' }, report: four });
@@ -58,13 +58,7 @@ describe('plumbline verify', function () {
       metadata: { name, namespace: 'default' },
       spec: { runStrategy: 'Halted', template: templateOf(options) },
     });
-  const run = (...args: string[]) =>
-    new Promise<{ status: number; stdout: string; stderr: string }>((resolve) => {
-      const argv = ['--import', 'tsx', MAIN, 'verify', '--kubeconfig', cluster.kubeconfig, ...args];
-      execFile(process.execPath, argv, (error, stdout, stderr) => {
-        resolve({ status: typeof error?.code === 'number' ? error.code : error ? -1 : 0, stdout, stderr });
-      });
-    });
+  const run = (...args: string[]) => plumbline(['verify', ...args], { kubeconfig: cluster.kubeconfig });
   const verify = async () => {
     const { status, stdout } = await run('-o', 'json');
     const found = JSON.parse(stdout) as Verification;

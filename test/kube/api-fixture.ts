@@ -1,6 +1,7 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { kubeconfigAccess } from '../../kube/api-access.ts';
 import { createKubeClient, type KubeClient } from '../../kube/client.ts';
 import { kubeconfig } from '../../sandbox/api-server/kubeconfig.ts';
 import { type ApiServer, type ApiServerOptions, createApiServer } from '../../sandbox/api-server/server.ts';
@@ -27,7 +28,7 @@ export async function startApi(options: ApiServerOptions = {}): Promise<ApiFixtu
   const clientWith = async (token: string) => {
     const file = join(folder, `${token}.kubeconfig`);
     await writeFile(file, kubeconfig({ server: server.url, ca: server.ca, token }));
-    const client = createKubeClient({ kubeconfig: file, userAgent: 'test' });
+    const client = createKubeClient(kubeconfigAccess(file), 'test');
     clients.push(client);
     return client;
   };

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { kubeconfigAccess } from '../../kube/api-access.ts';
 import { createKubeClient } from '../../kube/client.ts';
 import { isAlreadyExists, isConflict, isNotFound, KubeError } from '../../kube/errors.ts';
 import { ConfigError } from '../../runtime/config.ts';
@@ -67,7 +68,7 @@ describe('the Kubernetes client', () => {
 
   it('says which file is no kubeconfig', () => {
     assert.throws(
-      () => createKubeClient({ kubeconfig: '/nonexistent/kubeconfig', userAgent: 'test' }),
+      () => createKubeClient(kubeconfigAccess('/nonexistent/kubeconfig'), 'test'),
       (error: unknown) =>
         error instanceof ConfigError && /\/nonexistent\/kubeconfig.*give --kubeconfig/.test(error.message),
     );

@@ -2,8 +2,7 @@ import assert from 'node:assert/strict';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { apiAccess } from '../../kube/api-access.ts';
-import { createApiClient } from '../../kube/api-client.ts';
+import { kubeconfigAccess } from '../../kube/api-access.ts';
 import { createKubeClient } from '../../kube/client.ts';
 import { KubeError } from '../../kube/errors.ts';
 import { kubeconfig } from '../../sandbox/api-server/kubeconfig.ts';
@@ -35,17 +34,10 @@ describe("KubeVirt's unpause route", () => {
     });
   }
 
-  const clients = {
-    'the pooled client': () => createKubeClient({ kubeconfig: file, userAgent: 'test' }),
-    "the daemons' client": () =>
-      createApiClient(apiAccess({ kubeconfig: file, serviceHost: undefined, servicePort: 443 }), 'test'),
-  };
-  for (const [name, create] of Object.entries(clients)) {
-    it(`lets ${name} through to the VMI`, async () => {
-      const client = create();
-      // There is no such VMI: 404 is KubeVirt's answer, where 406 would be the router's.
-      await assert.rejects(client.replace(PATH, {}), (error) => error instanceof KubeError && error.status === 404);
-      await client.close();
-    });
-  }
+  it('lets our client through to the VMI', async () => {
+    const client = createKubeClient(kubeconfigAccess(file), 'test');
+    // There is no such VMI: 404 is KubeVirt's answer, where 406 would be the router's.
+    await assert.rejects(client.replace(PATH, {}), (error) => error instanceof KubeError && error.status === 404);
+    await client.close();
+  });
 });

@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { kubeconfigAccess } from '../../kube/api-access.ts';
 import { createKubeClient, type KubeClient } from '../../kube/client.ts';
 import { isAlreadyExists, isNotFound } from '../../kube/errors.ts';
 import { monotonicSeconds, sleep } from '../../runtime/time.ts';
@@ -66,7 +67,7 @@ export interface Cluster {
 }
 
 export function createCluster(kubeconfig: string, signal: AbortSignal): Cluster {
-  const client = createKubeClient({ kubeconfig, userAgent: 'plumbline-lab' });
+  const client = createKubeClient(kubeconfigAccess(kubeconfig), 'plumbline-lab');
   /** The first value that is not undefined. */
   const waitFor = async <T>(what: string, seconds: number, look: () => Promise<T | undefined>): Promise<T> => {
     const end = monotonicSeconds() + seconds;

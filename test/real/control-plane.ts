@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { stringify } from 'yaml';
+import { kubeconfigAccess } from '../../kube/api-access.ts';
 import { createKubeClient, type KubeClient } from '../../kube/client.ts';
 import { KubeError } from '../../kube/errors.ts';
 import { kubeconfig as kubeconfigText } from '../../sandbox/api-server/kubeconfig.ts';
@@ -133,7 +134,7 @@ export async function startControlPlane(options: ControlPlaneOptions = {}): Prom
     return file(`${name}.kubeconfig`);
   };
   const adminKubeconfig = await kubeconfig('admin', adminToken);
-  const client = createKubeClient({ kubeconfig: adminKubeconfig, userAgent: 'plumbline-test' });
+  const client = createKubeClient(kubeconfigAccess(adminKubeconfig), 'plumbline-test');
   const stop = async () => {
     await client.close();
     for (const program of programs.toReversed()) await program.stop();

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { kubeconfigAccess } from '../../kube/api-access.ts';
 import { createKubeClient } from '../../kube/client.ts';
 import {
   EVENTS,
@@ -76,7 +77,7 @@ describe('the sandbox as a whole', () => {
   });
   it('lets the product’s own client in, as the node’s agent', async () => {
     const path = await sandbox.kubeconfig({ kind: 'node-agent', node: 'worker-0' });
-    const client = createKubeClient({ kubeconfig: path, userAgent: 'test' });
+    const client = createKubeClient(kubeconfigAccess(path), 'test');
     const node = (await client.get('/api/v1/nodes/worker-0')) as { metadata: { name: string } };
     assert.equal(node.metadata.name, 'worker-0');
     await client.close();

@@ -4,6 +4,7 @@ import {
   readManifest,
   sidecarConfiguration,
 } from '../../../cli/demo/cluster.ts';
+import { kubeconfigAccess } from '../../../kube/api-access.ts';
 import { createKubeClient, type KubeClient } from '../../../kube/client.ts';
 import { NAMESPACE } from '../../../model/names.ts';
 import {
@@ -134,7 +135,7 @@ async function startParts({ directory, nodes: descriptions, onFault }: ClusterOp
   try {
     await plane.create(...FOREIGN_DEFINITIONS, ...definitions());
     await plane.startControllers();
-    const kube = createKubeClient({ kubeconfig: plane.adminKubeconfig, userAgent: 'plumbline-test-parts' });
+    const kube = createKubeClient(kubeconfigAccess(plane.adminKubeconfig), 'plumbline-test-parts');
     const client = createRemoteClient({ client: kube, types: READ, log: silent });
     await client.start();
     const virtController = createVirtController({ client, onFault });

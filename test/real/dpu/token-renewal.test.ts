@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { apiAccess } from '../../../kube/api-access.ts';
-import { createApiClient } from '../../../kube/api-client.ts';
 import type { KubeClient } from '../../../kube/client.ts';
+import { createKubeClient } from '../../../kube/client.ts';
 import { KubeError } from '../../../kube/errors.ts';
 import { readTokenClaims } from '../../../node-agent/dpu-lease/token-claims.ts';
 import { createTokenRenewal } from '../../../node-agent/dpu-lease/token-renewal.ts';
@@ -60,7 +60,7 @@ describe('the renewal of a DPU’s token, on a real API server', function () {
     writeFileSync(file, readFileSync(file, 'utf8').replace('token: none', 'tokenFile: dpu.token'));
     const access = apiAccess({ kubeconfig: file, serviceHost: undefined, servicePort: 443 });
     assert.equal(access.tokenFile, tokenFile);
-    const client = createApiClient(access, 'plumbline-test');
+    const client = createKubeClient(access, 'plumbline-test');
     const { log, lines } = recordingLogger();
     const metrics = testMetrics();
     const stop = new AbortController();

@@ -1,6 +1,6 @@
 import { apiAccess } from '../../../kube/api-access.ts';
-import { createApiClient } from '../../../kube/api-client.ts';
 import type { KubeClient } from '../../../kube/client.ts';
+import { createKubeClient } from '../../../kube/client.ts';
 import {
   type ControlPlane,
   type ControlPlaneOptions,
@@ -36,7 +36,7 @@ export async function installAgents(
   const clientOf = async (name: string, token: string) => {
     const kubeconfig = await plane.kubeconfig(name, token);
     const access = apiAccess({ kubeconfig, serviceHost: undefined, servicePort: 443 });
-    const client = createApiClient(access, 'plumbline-test');
+    const client = createKubeClient(access, 'plumbline-test');
     clients.push(client);
     return client;
   };

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { kubeconfigAccess } from '../../../kube/api-access.ts';
 import { createKubeClient, type KubeClient } from '../../../kube/client.ts';
 import { needs } from '../../support/parts.ts';
 import type { KubernetesObject } from '../control-plane.ts';
@@ -65,7 +66,7 @@ describe('CPU hotplug of a VM with a CPU mask behind a real API server', functio
     admin = plane.client;
     await plane.create(...KUBEVIRT);
     const token = await plane.serviceAccountToken('kubevirt', 'kubevirt-controller');
-    controller = createKubeClient({ kubeconfig: await plane.kubeconfig('controller', token), userAgent: 'test' });
+    controller = createKubeClient(kubeconfigAccess(await plane.kubeconfig('controller', token)), 'test');
     await admin.create(`${API}/virtualmachines`, {
       apiVersion: 'kubevirt.io/v1',
       kind: 'VirtualMachine',

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { stringify } from 'yaml';
+import { kubeconfigAccess } from '../../../kube/api-access.ts';
 import { createKubeClient, type KubeClient } from '../../../kube/client.ts';
 import { needs, pathOf } from '../../support/parts.ts';
 import type { KubernetesObject } from '../control-plane.ts';
@@ -62,7 +63,7 @@ describe('CPU masks behind a real API server', function () {
     client = plane.client;
     await plane.create(...TENANTS);
     const token = await plane.serviceAccountToken('plumbline-system', 'plumbline-scheduler');
-    extender = createKubeClient({ kubeconfig: await plane.kubeconfig('extender', token), userAgent: 'test' });
+    extender = createKubeClient(kubeconfigAccess(await plane.kubeconfig('extender', token)), 'test');
   });
   after(async () => {
     await extender?.close();

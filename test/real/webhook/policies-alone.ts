@@ -1,3 +1,4 @@
+import { kubeconfigAccess } from '../../../kube/api-access.ts';
 import { createKubeClient, type KubeClient } from '../../../kube/client.ts';
 import { type ControlPlane, type KubernetesObject, startControlPlane } from '../control-plane.ts';
 import { objectsOf, render } from '../install/rendered.ts';
@@ -37,7 +38,7 @@ export async function installPolicies(options: PoliciesOptions): Promise<Policie
     await plane.stop();
   };
   const clientOf = async (name: string, token: string) => {
-    const client = createKubeClient({ kubeconfig: await plane.kubeconfig(name, token), userAgent: 'test' });
+    const client = createKubeClient(kubeconfigAccess(await plane.kubeconfig(name, token)), 'test');
     clients.push(client);
     return client;
   };

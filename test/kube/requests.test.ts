@@ -1,15 +1,17 @@
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { stringify } from 'yaml';
 import { apiAccess } from '../../kube/api-access.ts';
-import { createApiClient } from '../../kube/api-client.ts';
+import { createKubeClient } from '../../kube/client.ts';
 import { KubeError } from '../../kube/errors.ts';
 import { ConfigError } from '../../runtime/config.ts';
 import { createCertificateAuthority } from '../../sandbox/certificates.ts';
 import { createSandbox } from '../../sandbox/cluster/cluster.ts';
+import { eventually } from '../support/eventually.ts';
 import { replaceFile, tempDirectories, writeTree } from '../support/files.ts';
 
 const authority = createCertificateAuthority('api');
@@ -28,7 +30,7 @@ function kubeconfig(cluster: object, user: object): string {
   });
 }
 
-describe('the agent’s way to the API server', () => {
+describe('requests to the API server', () => {
   const temp = tempDirectories();
   let server: Server;
   let url: string;
@@ -38,10 +40,15 @@ describe('the agent’s way to the API server', () => {
     url: string;
     authorization: string | undefined;
     type: string | undefined;
+    accept: string | undefined;
+    /** The client's. */
+    port: number | undefined;
     body: string;
   }[];
   let answer: { status: number; body: string };
   let delay: number;
+  /** Of how many requests the connection breaks before the answer. */
+  let lost: number;
 
   before(async () => {
     const options = {
@@ -58,20 +65,24 @@ describe('the agent’s way to the API server', () => {
         url: path,
         authorization: headers.authorization,
         type: headers['content-type'],
+        accept: headers.accept,
+        port: request.socket.remotePort,
         body: await text(request),
       });
-      setTimeout(() => response.writeHead(answer.status).end(answer.body), delay);
+      if (lost-- > 0) request.socket.destroy();
+      else setTimeout(() => response.writeHead(answer.status).end(answer.body), delay).unref();
     });
     server.on('secureConnection', () => connections++);
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
     url = `https://127.0.0.1:${(server.address() as AddressInfo).port}`;
   });
-  after(() => server.close());
+  after(() => server.close().closeAllConnections());
   beforeEach(() => {
     connections = 0;
     requests = [];
     answer = { status: 200, body: '{"kind":"Thing"}' };
     delay = 0;
+    lost = 0;
   });
   const access = (
     user: object,
@@ -83,7 +94,7 @@ describe('the agent’s way to the API server', () => {
     return { root, file, read: () => apiAccess({ kubeconfig: file, serviceHost: undefined, servicePort: 443 }) };
   };
   const client = (user: object = { token: 't' }, cluster?: object) =>
-    createApiClient(access(user, cluster).read(), 'test/1');
+    createKubeClient(access(user, cluster).read(), 'test/1');
 
   it('one kept connection, token, query, body', async () => {
     const api = client();
@@ -101,6 +112,38 @@ describe('the agent’s way to the API server', () => {
       ],
     );
     assert.equal(connections, 1);
+    await api.close();
+  });
+
+  it('what is accepted is what client-go sends, whatever the method', async () => {
+    const api = client();
+    await api.get('/a');
+    await api.create('/a', {});
+    await api.replace('/a', {});
+    await api.patch('/a', 'application/merge-patch+json', {});
+    await api.delete('/a');
+    for await (const _ of await api.watch('/a', {}));
+    assert.deepEqual(
+      requests.map(({ accept }) => accept),
+      new Array(6).fill('application/json, */*'),
+    );
+    await api.close();
+  });
+
+  it('a write whose answer was lost and that is refused the second time is no conflict with somebody else', async () => {
+    const api = client();
+    await api.get('/a');
+    lost = 1;
+    answer = { status: 409, body: '{"reason":"Conflict","message":"the object has been modified"}' };
+    await assert.rejects(
+      api.replace('/a', {}),
+      (error) => error instanceof KubeError && error.status === 0 && error.reason === 'Unreachable',
+    );
+    assert.deepEqual(
+      requests.map(({ method }) => method),
+      ['GET', 'PUT', 'PUT'],
+    );
+    await assert.rejects(api.replace('/a', {}), (error) => error instanceof KubeError && error.status === 409);
     await api.close();
   });
 
@@ -147,7 +190,7 @@ describe('the agent’s way to the API server', () => {
   it('credentials in files: a token that is renewed, a CA, a client certificate', async () => {
     const { cert, key } = authority.issue(['agent']);
     const given = access({ tokenFile: 'token' }, { server: `${url}/`, 'certificate-authority': 'ca.pem' });
-    const api = createApiClient(given.read(), 'test/1');
+    const api = createKubeClient(given.read(), 'test/1');
     await api.get('/a');
     replaceFile(join(given.root, 'token'), 'renewed');
     await api.get('/a');
@@ -189,11 +232,33 @@ describe('the agent’s way to the API server', () => {
     });
   }
 
+  it('the kernel probes a connection that is silent, so that a watch of a server that went away ends', async () => {
+    const api = client();
+    delay = 60_000;
+    const stop = new AbortController();
+    const watching = api.watch('/a', { signal: stop.signal });
+    await eventually(() => requests.length > 0, 'the server has the request');
+    // proc_net_tcp(5): the timer `02:<ticks>` is that of keep-alive probes where nothing is unacknowledged.
+    const [{ port = 0 } = assert.fail()] = requests;
+    const local = `0100007F:${port.toString(16).toUpperCase().padStart(4, '0')}`;
+    const timer = () => {
+      const lines = readFileSync('/proc/net/tcp', 'utf8').split('\n');
+      const fields = lines.map((line) => line.trim().split(/\s+/)).find((one) => one[1] === local);
+      const [active, ticks = ''] = fields?.[5]?.split(':') ?? [];
+      return active === '02' ? Number.parseInt(ticks, 16) / 100 : 0;
+    };
+    await eventually(() => timer() > 5, 'its timer runs');
+    assert.ok(timer() <= 30, `${timer()} seconds`);
+    stop.abort();
+    await assert.rejects(watching, { name: 'AbortError' });
+    await api.close();
+  });
+
   it('watches, as the other daemons do', async () => {
     const sandbox = createSandbox({ directory: temp(), nodes: [] });
     await sandbox.start();
     const file = await sandbox.kubeconfig({ kind: 'admin' });
-    const api = createApiClient(apiAccess({ kubeconfig: file, serviceHost: undefined, servicePort: 443 }), 'test/1');
+    const api = createKubeClient(apiAccess({ kubeconfig: file, serviceHost: undefined, servicePort: 443 }), 'test/1');
     const stop = new AbortController();
     const stream = await api.watch('/api/v1/namespaces', { query: { timeoutSeconds: 5 }, signal: stop.signal });
     await api.create('/api/v1/namespaces', { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'seen' } });

@@ -1,0 +1,197 @@
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { stringify } from 'yaml';
+import { accessOf, findCluster } from '../../cli/support/connection.ts';
+import { CliError, EXIT } from '../../cli/support/exit-status.ts';
+import { replaceFile, tempDirectories, writeTree } from '../node-agent/support.ts';
+
+const API_VERSION = 'client.authentication.k8s.io/v1';
+const data = (text: string) => Buffer.from(text).toString('base64');
+
+interface Given {
+  readonly cluster?: object;
+  readonly user?: object;
+  readonly context?: object;
+  readonly more?: object;
+  readonly files?: Readonly<Record<string, string>>;
+}
+
+describe('whom the command is, by its kubeconfig', () => {
+  const temp = tempDirectories();
+
+  const config = ({ cluster, user, context, more }: Given) => ({
+    'current-context': 'here',
+    contexts: [{ name: 'here', context: { cluster: 'one', user: 'me', ...context } }],
+    clusters: [{ name: 'one', cluster: { server: 'https://one.example', ...cluster } }],
+    users: [{ name: 'me', user }],
+    ...more,
+  });
+  const written = (given: Given) => {
+    const root = temp();
+    writeTree(root, { config: stringify(config(given)), ...given.files });
+    return { root, kubeconfig: join(root, 'config') };
+  };
+  const access = (given: Given) => {
+    const { root, kubeconfig } = written(given);
+    return { root, ...accessOf(findCluster({ kubeconfig })) };
+  };
+  const exec = (script: string, more: object = {}) => ({
+    exec: { apiVersion: API_VERSION, command: 'sh', args: ['-c', script], ...more },
+  });
+  const credential = (status: object) => JSON.stringify({ apiVersion: API_VERSION, kind: 'ExecCredential', status });
+
+  const SENT: readonly (readonly [string, Given, object])[] = [
+    ['a token', { user: { token: 't' } }, { headers: { Authorization: 'Bearer t' } }],
+    [
+      'a token in a file beside the kubeconfig, with an end of line',
+      { user: { tokenFile: 'token', token: 'stale' }, files: { token: 'from-file\n' } },
+      { headers: { Authorization: 'Bearer from-file' } },
+    ],
+    [
+      'data wins over files',
+      {
+        cluster: { 'certificate-authority': 'gone', 'certificate-authority-data': data('ca') },
+        user: {
+          ...{ 'client-certificate': 'gone', 'client-certificate-data': data('cert') },
+          ...{ 'client-key': 'gone', 'client-key-data': data('key') },
+        },
+      },
+      { ca: Buffer.from('ca'), cert: Buffer.from('cert'), key: Buffer.from('key') },
+    ],
+    [
+      'a context without a user keeps the cluster’s CA',
+      { context: { user: '' }, cluster: { 'certificate-authority-data': data('ca') } },
+      { ca: Buffer.from('ca') },
+    ],
+    [
+      'another user (as)',
+      { user: { token: 't', as: 'jane' } },
+      { headers: { Authorization: 'Bearer t', 'Impersonate-User': 'jane' } },
+    ],
+    [
+      'a client certificate of a plugin',
+      { user: exec(`echo '${credential({ clientCertificateData: 'cert', clientKeyData: 'key' })}'`) },
+      { cert: 'cert', key: 'key' },
+    ],
+    [
+      'a plugin wins over a token',
+      { user: { token: 'stale', ...exec(`echo '${credential({ token: 'fresh' })}'`) } },
+      { headers: { Authorization: 'Bearer fresh' } },
+    ],
+    [
+      'another context, half written, is no concern',
+      { user: { token: 't' }, more: { contexts: [{ name: 'half' }, ...config({}).contexts] } },
+      { headers: { Authorization: 'Bearer t' } },
+    ],
+  ];
+  for (const [title, given, sent] of SENT) {
+    it(title, async () => {
+      const options = await access(given).requestOptions();
+      assert.deepEqual(options, { rejectUnauthorized: true, headers: {}, ...sent });
+    });
+  }
+
+  it('of two files with the same names the first wins', async () => {
+    const [first, second] = ['first', 'second'].map((token) => written({ user: { token } }).kubeconfig);
+    const before = process.env['KUBECONFIG'];
+    process.env['KUBECONFIG'] = `${first}:${second}`;
+    try {
+      const { headers } = await accessOf(findCluster({})).requestOptions();
+      assert.deepEqual(headers, { Authorization: 'Bearer first' });
+    } finally {
+      if (before === undefined) delete process.env['KUBECONFIG'];
+      else process.env['KUBECONFIG'] = before;
+    }
+  });
+
+  it('a token that is replaced in its file counts at once', async () => {
+    const { root, requestOptions } = access({ user: { tokenFile: 'token' }, files: { token: 'old' } });
+    await requestOptions();
+    replaceFile(join(root, 'token'), 'new');
+    assert.deepEqual((await requestOptions()).headers, { Authorization: 'Bearer new' });
+  });
+
+  it('a plugin learns what it runs for, and from which cluster', async () => {
+    const given = { provideClusterInfo: true, env: [{ name: 'REGION', value: 'north' }] };
+    const { root, requestOptions } = access({
+      cluster: { 'certificate-authority': 'ca.crt', 'tls-server-name': 'api.example' },
+      user: exec(`printf %s "$REGION $KUBERNETES_EXEC_INFO" >"$0"; echo '${credential({ token: 't' })}'`, given),
+      files: { 'ca.crt': 'ca' },
+    });
+    // $0 of `sh -c` is its first argument, which the kubeconfig does not have: a file in the working directory.
+    const directory = process.cwd();
+    process.chdir(root);
+    try {
+      await requestOptions();
+    } finally {
+      process.chdir(directory);
+    }
+    const [region, ...info] = readFileSync(join(root, 'sh'), 'utf8').split(' ');
+    assert.equal(region, 'north');
+    assert.deepEqual(JSON.parse(info.join(' ')), {
+      apiVersion: API_VERSION,
+      kind: 'ExecCredential',
+      spec: {
+        interactive: process.stdin.isTTY === true,
+        cluster: {
+          server: 'https://one.example',
+          'certificate-authority-data': data('ca'),
+          'tls-server-name': 'api.example',
+        },
+      },
+    });
+  });
+
+  for (const [title, expirationTimestamp, runs] of [
+    ['asked once, however many requests there are', new Date(Date.now() + 3_600_000).toISOString(), 1],
+    ['asked again for each once its answer has run out', '2020-01-01T00:00:00Z', 8],
+  ] as const) {
+    it(`a plugin is ${title}`, async () => {
+      const root = temp();
+      const count = join(root, 'count');
+      const script = `echo x >>${count}; echo '${credential({ token: 't', expirationTimestamp })}'`;
+      const { requestOptions } = access({ user: exec(script) });
+      await Promise.all(Array.from({ length: 8 }, requestOptions));
+      assert.equal(readFileSync(count, 'utf8'), 'x\n'.repeat(runs));
+    });
+  }
+
+  const REFUSED: readonly (readonly [string, Given, RegExp])[] = [
+    ['a plugin without end', { user: exec('yes 2>/dev/null') }, /plugin sh .* answered more than 1048576 bytes$/],
+    ['a plugin that answers something else', { user: exec('echo {}') }, /plugin sh .* answered no ExecCredential$/],
+    ['a token file that is gone', { user: { tokenFile: 'gone' } }, /^context here: cannot read .*\/gone: ENOENT/],
+    ['groups (as-groups)', { user: { as: 'jane', 'as-groups': ['ops'] } }, /as-groups is not supported; imp/],
+    ['a proxy', { cluster: { 'proxy-url': 'http://proxy' } }, /proxy-url is not supported; use a tunnel/],
+    ['an auth-provider', { user: { 'auth-provider': { name: 'oidc' } } }, /auth-provider oidc is not supported/],
+    ['a password', { user: { username: 'me', password: 'secret' } }, /a user name with password is not supported/],
+    ['a cluster without a server', { cluster: { server: '' } }, /cluster one, which is not there or has no server/],
+    ['a CA of the wrong kind', { cluster: { 'certificate-authority': 5 } }, /no kubeconfig: clusters.0.cluster.cert/],
+  ];
+  for (const [title, given, message] of REFUSED) {
+    it(`refused: ${title}`, async () => {
+      const { kubeconfig } = written(given);
+      await assert.rejects(
+        async () => accessOf(findCluster({ kubeconfig })).requestOptions(),
+        (error) => error instanceof CliError && error.status === EXIT.unreachable && message.test(error.message),
+      );
+    });
+  }
+
+  it('refused: a kubeconfig without end', () => {
+    assert.throws(
+      () => findCluster({ kubeconfig: '/dev/zero' }),
+      (error) =>
+        error instanceof CliError && /cannot read the kubeconfig \/dev\/zero: it is larger/.test(error.message),
+    );
+  });
+
+  it('a file that is no YAML is not quoted: it may hold a token', () => {
+    const root = temp();
+    writeTree(root, { config: 'users:\n- name: me\n  user: {token: very-secret\n' });
+    assert.throws(
+      () => findCluster({ kubeconfig: join(root, 'config') }),
+      (error) => error instanceof CliError && !error.message.includes('very-secret'),
+    );
+  });
+});

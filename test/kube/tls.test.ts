@@ -1,0 +1,175 @@
+import assert from 'node:assert/strict';
+import { createServer, type Server } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { Readable } from 'node:stream';
+import { text } from 'node:stream/consumers';
+import type { TLSSocket } from 'node:tls';
+import { stringify } from 'yaml';
+import { accessOf, findCluster } from '../../cli/support/connection.ts';
+import { type ApiAccess, kubeconfigAccess } from '../../kube/api-access.ts';
+import { createKubeClient } from '../../kube/client.ts';
+import { KubeError } from '../../kube/errors.ts';
+import { createCertificateAuthority, type KeyedCertificate } from '../../sandbox/certificates.ts';
+import { tempDirectories, writeTree } from '../node-agent/support.ts';
+
+const DAY = 86_400_000;
+const authority = createCertificateAuthority('api');
+const foreign = createCertificateAuthority('elsewhere');
+const valid = authority.issue(['127.0.0.1']);
+const named = authority.issue(['kubernetes.example']);
+const expired = authority.issue(['127.0.0.1'], { days: 1, now: Date.now() - 3 * DAY });
+const me = authority.issue(['me']);
+const stranger = foreign.issue(['me']);
+
+const data = (pem: string) => Buffer.from(pem).toString('base64');
+const TRUSTED = { 'certificate-authority-data': data(authority.cert) };
+const FOREIGN = { 'certificate-authority-data': data(foreign.cert) };
+const credentials = ({ cert, key }: KeyedCertificate) => ({
+  'client-certificate-data': data(cert),
+  'client-key-data': data(key),
+});
+
+interface Case {
+  readonly title: string;
+  readonly serving: KeyedCertificate;
+  readonly cluster: object;
+  readonly user?: object;
+  /** The common name of the client that the server saw, `none`; or why nothing was sent. */
+  readonly outcome: string | RegExp;
+}
+
+const CASES: readonly Case[] = [
+  { title: 'a valid chain', serving: valid, cluster: TRUSTED, outcome: 'none' },
+  {
+    title: 'a valid chain, the CA in a file',
+    serving: valid,
+    cluster: { 'certificate-authority': 'ca.crt' },
+    outcome: 'none',
+  },
+  { title: 'a foreign CA', serving: valid, cluster: FOREIGN, outcome: /unable to verify|self-signed/ },
+  {
+    title: "no CA: the system's own",
+    serving: valid,
+    cluster: {},
+    outcome: /unable to verify|self-signed|local issuer/,
+  },
+  { title: 'an expired certificate', serving: expired, cluster: TRUSTED, outcome: /certificate has expired/ },
+  { title: 'a certificate of another name', serving: named, cluster: TRUSTED, outcome: /does not match certificate/ },
+  {
+    title: 'tls-server-name says that name',
+    serving: named,
+    cluster: { ...TRUSTED, 'tls-server-name': 'kubernetes.example' },
+    outcome: 'none',
+  },
+  {
+    title: 'tls-server-name says yet another',
+    serving: named,
+    cluster: { ...TRUSTED, 'tls-server-name': 'another.example' },
+    outcome: /does not match certificate/,
+  },
+  {
+    title: 'insecure-skip-tls-verify, whatever the certificate',
+    serving: expired,
+    cluster: { 'insecure-skip-tls-verify': true },
+    outcome: 'none',
+  },
+  {
+    title: 'insecure-skip-tls-verify: false',
+    serving: valid,
+    cluster: { ...FOREIGN, 'insecure-skip-tls-verify': false },
+    outcome: /unable to verify|self-signed/,
+  },
+  { title: 'a client certificate', serving: valid, cluster: TRUSTED, user: credentials(me), outcome: 'me' },
+  {
+    title: 'a client certificate in files',
+    serving: valid,
+    cluster: TRUSTED,
+    user: { 'client-certificate': 'me.crt', 'client-key': 'me.key' },
+    outcome: 'me',
+  },
+  {
+    title: 'a client certificate of another CA is shown and not believed',
+    serving: valid,
+    cluster: TRUSTED,
+    user: credentials(stranger),
+    outcome: 'none',
+  },
+  {
+    title: 'a client certificate with the key of another',
+    serving: valid,
+    cluster: TRUSTED,
+    user: { ...credentials(me), 'client-key-data': data(stranger.key) },
+    outcome: /key values mismatch/,
+  },
+];
+
+/** Both make an ApiAccess of a kubeconfig file. */
+const WAYS: Readonly<Record<string, (kubeconfig: string) => ApiAccess>> = {
+  'a daemon': kubeconfigAccess,
+  'the command': (kubeconfig) => accessOf(findCluster({ kubeconfig })),
+};
+
+const unreachableFor = (why: RegExp) => (error: unknown) => {
+  assert.ok(error instanceof KubeError);
+  assert.deepEqual([error.status, error.reason], [0, 'Unreachable']);
+  assert.match(error.message, why);
+  return true;
+};
+
+describe('TLS to the API server', () => {
+  const temp = tempDirectories();
+  const servers: Server[] = [];
+  after(() => {
+    for (const server of servers) server.close().closeAllConnections();
+  });
+
+  /** Answers with the common name of the client's certificate, where that is of the CA. */
+  const serve = async ({ cert, key }: KeyedCertificate) => {
+    const options = { cert, key, ca: authority.cert, requestCert: true, rejectUnauthorized: false };
+    let requests = 0;
+    const server = createServer(options, ({ socket }, response) => {
+      requests++;
+      const tls = socket as TLSSocket;
+      response.end(JSON.stringify({ client: tls.authorized ? tls.getPeerCertificate().subject.CN : 'none' }));
+    });
+    servers.push(server);
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    return { url: `https://127.0.0.1:${(server.address() as AddressInfo).port}`, requests: () => requests };
+  };
+
+  for (const [who, accessBy] of Object.entries(WAYS)) {
+    for (const { title, serving, cluster, user = { token: 't' }, outcome } of CASES) {
+      it(`${who}: ${title}`, async () => {
+        const { url, requests } = await serve(serving);
+        const root = temp();
+        const kubeconfig = {
+          'current-context': 'x',
+          contexts: [{ name: 'x', context: { cluster: 'c', user: 'u' } }],
+          clusters: [{ name: 'c', cluster: { server: url, ...cluster } }],
+          users: [{ name: 'u', user }],
+        };
+        writeTree(root, {
+          kubeconfig: stringify(kubeconfig),
+          'ca.crt': authority.cert,
+          'me.crt': me.cert,
+          'me.key': me.key,
+        });
+        const client = createKubeClient(accessBy(join(root, 'kubeconfig')), 'test');
+        try {
+          const get = client.get('/a');
+          const watch = client.watch('/a', {});
+          if (typeof outcome === 'string') {
+            assert.deepEqual(await get, { client: outcome });
+            assert.deepEqual(JSON.parse(await text(Readable.from(await watch))), { client: outcome });
+          } else {
+            for (const asked of [get, watch]) await assert.rejects(asked, unreachableFor(outcome));
+          }
+          assert.equal(requests(), typeof outcome === 'string' ? 2 : 0);
+        } finally {
+          await client.close();
+        }
+      });
+    }
+  }
+});
