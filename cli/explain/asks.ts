@@ -1,9 +1,8 @@
 import { briefMask } from '../../model/cpu-mask/mask.ts';
 import { wantsWholeCores } from '../../model/launcher/annotation.ts';
 import { recognizeLauncher } from '../../model/launcher/recognize.ts';
-import { DECISION_ANNOTATION, MANAGED_RESOURCES, PLACED_RESOURCE } from '../../model/names.ts';
+import { DECISION_ANNOTATION, MANAGED_RESOURCES, PLACED_RESOURCE, SCHEDULER } from '../../model/names.ts';
 import { isExclusive, placementNeedsOf } from '../../model/placement/pod-needs.ts';
-import { SCHEDULER } from '../extender/election.ts';
 import type { ExplainedPod } from './objects.ts';
 import { schedulerOf } from './scheduler.ts';
 

@@ -10,7 +10,7 @@ export function Announcer() {
   const text = !ready.value
     ? 'Loading the cluster'
     : [
-        line.value === 'live' ? '' : 'No line to the extender.',
+        line.value === 'live' ? '' : 'No connection to the console.',
         `${totals.value.nodes} nodes, ${totals.value.withProblems} need attention, ${waiting.value.length} waiting.`,
       ]
         .join(' ')
