@@ -58,7 +58,7 @@ const DRA_CPU_DRIVER = 'dra.cpu';
 const SWEEP = 1;
 const LONGEST_PROBLEM = 200;
 
-const rawReport = z.object({ metadata: objectMeta, status: z.unknown() });
+const rawReport = z.object({ metadata: objectMeta, status: z.unknown().optional() });
 const shownNode = nodeSchema;
 const resourceSlice = z.object({
   metadata: objectMeta,
