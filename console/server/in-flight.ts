@@ -16,6 +16,7 @@ const MOST_PREDICTED = 16;
  * @param coming pods that name the node, oldest first
  */
 export function inFlightOn(report: Report | undefined, coming: readonly ShownPod[]): InFlight[] {
+  if (coming.length === 0) return [];
   const host = hostOf(report);
   const held: PlacementNeeds[] = [];
   return coming.flatMap((pod): InFlight[] => {
