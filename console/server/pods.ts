@@ -48,6 +48,7 @@ export interface ShownPod {
   readonly needs: PlacementNeeds | undefined;
 }
 
+const ENDED = new Set(['Succeeded', 'Failed']);
 const ADMISSION = new Set(['SMTAlignmentError', 'TopologyAffinityError', 'UnexpectedAdmissionError']);
 /** Characters of the scheduler's message: it names reasons, not nodes. */
 const LONGEST_MESSAGE = 1024;
@@ -55,9 +56,9 @@ const LONGEST_MESSAGE = 1024;
 /** Undefined for a pod that the page does not show: nearly all pods of a cluster, of which nothing is kept. */
 export function shownPod(pod: WatchedPod): ShownPod | undefined {
   const { metadata, spec } = pod;
-  const { phase = 'Pending', reason = '', nominatedNodeName } = pod.status ?? {};
-  const rejected = phase === 'Failed' && ADMISSION.has(reason) ? reason : undefined;
-  const ended = phase === 'Succeeded' || (phase === 'Failed' && rejected === undefined);
+  const { phase = 'Pending', nominatedNodeName } = pod.status ?? {};
+  const rejected = rejectionOf(pod);
+  const ended = ENDED.has(phase) && rejected === undefined;
   if (metadata.uid === undefined || ended) return undefined;
   const needs = readNeeds(pod);
   if (needs === undefined) return undefined;
@@ -98,6 +99,11 @@ export function waits(pod: ShownPod, refusal: string | undefined): boolean {
 /** The VM where there is one: that is what people know a launcher by. */
 export function labelOf({ namespace, name, vm }: ShownPod): string {
   return `${namespace}/${vm ?? name}`;
+}
+
+function rejectionOf({ status }: WatchedPod): string | undefined {
+  const { phase, reason = '' } = status ?? {};
+  return phase === 'Failed' && ADMISSION.has(reason) ? reason : undefined;
 }
 
 function schedulerMessage({ status }: WatchedPod): string | undefined {

@@ -40,7 +40,7 @@ describe('an installation on a real API server, with the permissions that are sh
   needs('kubectl');
   needs('musl');
   needs('make');
-  this.timeout(120_000);
+  this.timeout(300_000);
   let installed: Installation;
   let dpu: DaemonProcess;
   let pair: SchedulerPair;
@@ -279,7 +279,7 @@ describe('the extender behind a Service, with the permissions that are shipped',
   needs('kubectl');
   needs('musl');
   needs('make');
-  this.timeout(120_000);
+  this.timeout(300_000);
   let installed: Installation;
   before(async () => {
     installed = await install('own');
