@@ -4,7 +4,7 @@ import { build } from 'esbuild';
 
 const PAGE = join(import.meta.dirname, 'console');
 
-/** Bundles the page of console/ into a folder that the extender serves as it is. */
+/** Bundles the page of console/ into a folder that the console's server serves as it is. */
 export async function buildConsole(out: string): Promise<void> {
   await mkdir(out, { recursive: true });
   await build({

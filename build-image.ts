@@ -9,7 +9,8 @@ import { parseArgs } from 'node:util';
  */
 const IMAGES: Readonly<Record<string, Contents>> = {
   webhook: { bundles: ['webhook.cjs'] },
-  'scheduler-plugin': { bundles: ['scheduler-plugin.cjs', 'console'] },
+  'scheduler-plugin': { bundles: ['scheduler-plugin.cjs'] },
+  console: { bundles: ['console.cjs', 'console'] },
   'node-agent': {
     bundles: ['node-agent.cjs', 'device-plugin-worker.cjs'],
     native: true,

@@ -5,7 +5,7 @@ import { build, type Plugin } from 'esbuild';
 import { buildConsole } from './build-console.ts';
 
 /**
- * Bundles each daemon and the command line tool to one file in dist/, and the page that the extender serves into
+ * Bundles each daemon and the command line tool to one file in dist/, and the page that the console serves into
  * dist/console. koffi stays outside: it is a native module. The CNI plugin is put beside them where its compiler is
  * installed.
  */
@@ -13,6 +13,7 @@ const ENTRIES = {
   webhook: 'webhook/main.ts',
   'scheduler-plugin': 'scheduler-plugin/main.ts',
   'node-agent': 'node-agent/main.ts',
+  console: 'console/server/main.ts',
   'device-plugin-worker': 'node-agent/device-plugin/worker.ts',
   plumbline: 'cli/main.ts',
   'ovs-stand-in': 'sandbox/open-vswitch/stand-in.ts',

@@ -21,6 +21,11 @@ export const COMMANDS: readonly CommandEntry[] = [
     load: async () => (await import('./top/command.ts')).topCommand(),
   },
   {
+    name: 'console',
+    summary: 'a read-only web page: nodes as maps of their CPUs, and the VMs that wait',
+    load: async () => (await import('./console/command.ts')).consoleCommand(),
+  },
+  {
     name: 'simulate',
     summary: 'how many of these VMs fit on this cluster, or on invented nodes',
     load: async () => (await import('./simulate/command.ts')).simulateCommand(),

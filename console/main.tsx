@@ -1,8 +1,8 @@
 import { render } from 'preact';
 import { App } from './parts/app.tsx';
-import { followAddress } from './route.ts';
-import { follow } from './state.ts';
-import { applyTheme, theme } from './theme.ts';
+import { followAddress } from './state/route.ts';
+import { follow } from './state/state.ts';
+import { applyTheme, theme } from './state/theme.ts';
 
 const root = document.getElementById('app');
 if (root === null) throw new Error('the page has no element #app');

@@ -1,6 +1,10 @@
 /** The names that Plumbline shares with its users and among its parts. */
 
 export const NAMESPACE = 'plumbline-system';
+/** Plumbline's kube-scheduler: the name of its Deployment, of its Lease, and the schedulerName of its pods. */
+export const SCHEDULER = 'plumbline-scheduler';
+/** The extender behind a Service: the name of its Deployment, its Service and its Lease. */
+export const SERVICE = 'plumbline-scheduler-plugin';
 
 /** On a VM template or VMI: pad the launcher to whole cores. The value it must have is FULL_PCPUS_ONLY. */
 export const FULL_PCPUS_ANNOTATION = 'kubevirt.io/CPUManagerPolicyBetaOptions';

@@ -73,11 +73,19 @@ describe('the house rules in the linter', function () {
 });
 
 describe('signals that live as long as a daemon', () => {
-  const sources = ['runtime', 'kube', 'webhook', 'scheduler-plugin', 'node-agent', 'native', 'hardware'].flatMap(
-    (folder) =>
-      readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
-        .filter((path) => path.endsWith('.ts'))
-        .map((path) => join(folder, path)),
+  const sources = [
+    'runtime',
+    'kube',
+    'webhook',
+    'scheduler-plugin',
+    'node-agent',
+    'native',
+    'hardware',
+    'console/server',
+  ].flatMap((folder) =>
+    readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
+      .filter((path) => path.endsWith('.ts'))
+      .map((path) => join(folder, path)),
   );
 
   it('are joined with others by underSignals alone: AbortSignal.any would leave something with them at each call', () => {

@@ -26,7 +26,7 @@ async function pageInChromium(): Promise<BenchResult[]> {
     args: ['--no-sandbox', '--enable-precise-memory-info'],
   });
   try {
-    // The extender's own first writing down of all nodes is not the page's.
+    // The server's own first writing down of all nodes is not the page's.
     await (await opened(browser, under)).close();
     const paints: Paint[] = [];
     for (let round = 0; round < ROUNDS; round++) paints.push(await firstPaint(browser, under));
@@ -114,13 +114,13 @@ interface Watched {
 
 async function updates(browser: Browser, under: ConsoleUnderTest): Promise<Watched> {
   const { page, session, close } = await opened(browser, under);
-  const names = [...under.state.fleet.ids()].map((id) => under.state.fleet.names.nameOf(id) ?? '');
+  const { names } = under;
   let sent = 0;
   const change = () => {
     // The first rows are seen, the others are not.
     for (let k = 0; k < UPDATES.nodes; k++) {
       const name = names[k < UPDATES.nodes / 2 ? k : (sent * UPDATES.nodes + k) % names.length] ?? '';
-      under.state.setFlag(name, 'stale', sent % 2 === 0);
+      under.node(name, { dpu: sent % 2 === 0 ? 'False' : 'True' });
     }
     sent++;
   };
@@ -139,7 +139,7 @@ async function updates(browser: Browser, under: ConsoleUnderTest): Promise<Watch
     await watch(page, session, changing, change);
   }
   const longest = longestTask(await browser.stopTracing());
-  for (const name of names) under.state.setFlag(name, 'stale', false);
+  for (const name of names) under.node(name, { dpu: 'True' });
   await close();
   const each = (changing.task - atRest.task) / (UPDATES.perSecond * UPDATES.seconds);
   return { frames: changing.frames / atRest.frames, share: each * 60, longest: longest * 60 };

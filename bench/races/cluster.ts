@@ -72,7 +72,7 @@ export async function startRaceCluster(nodes: number, onFault: (error: unknown) 
       program: join(root, 'dist/scheduler-plugin.cjs'),
       args: [
         ...['--mode', 'sidecar', '--port', '0', '--probe-host', '127.0.0.1', '--probe-port', '0'],
-        ...['--kubeconfig', plane.adminKubeconfig, '--console-address', 'off'],
+        ...['--kubeconfig', plane.adminKubeconfig],
       ],
       directory,
       env: shippedNodeOptions('scheduler-plugin'),

@@ -47,7 +47,7 @@ export async function takeover({ nodes, rounds }: BenchSettings): Promise<BenchR
 
 async function measure(stage: Stage, round: number, nodes: number) {
   const pod = `pair-${round}`;
-  const args = ['--mode', 'sidecar', '--scheduler-lease', LEASE, '--pod-name', pod, '--console-address', 'off'];
+  const args = ['--mode', 'sidecar', '--scheduler-lease', LEASE, '--pod-name', pod];
   const replica = await stage.startReplica({ args });
   // What starting up has cost is over.
   await delay(2000);

@@ -1,9 +1,18 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import type { DemoContext } from './context.ts';
+import { startDaemon } from './daemons.ts';
 import { createVm, eventsOf, untilRunning } from './pods.ts';
 import { until } from './until.ts';
 
+/** `plumbline console` as a process of its own. */
+export interface ConsoleProcess {
+  readonly url: string;
+  stop(): Promise<void>;
+}
+
 /**
- * More to look at in the web console: a VM that runs, and one that waits, since the cores beside its network are taken
+ * More to look at in the web console: a VM that runs, and one that waits, since the cores next to its network are taken
  * by the steps' own VM.
  */
 export async function createSceneForConsole({ cluster, printer }: DemoContext): Promise<void> {
@@ -14,4 +23,25 @@ export async function createSceneForConsole({ cluster, printer }: DemoContext): 
   await until('the scheduler to find no node for firewall', 15, () =>
     eventsOf(cluster, 'firewall').find(({ reason }) => reason === 'FailedScheduling'),
   );
+}
+
+/**
+ * The embedded API server forwards no ports, so the console is given the extender's address.
+ * @param dist where the bundles are
+ * @throws StepFailed if it does not serve
+ */
+export async function startConsole(
+  { directory, installed }: DemoContext,
+  dist: string,
+  kubeconfig: string,
+): Promise<ConsoleProcess> {
+  const extender = `http://127.0.0.1:${await installed().extenderPort()}`;
+  const args = ['console', '--kubeconfig', kubeconfig, '--extender', extender];
+  const { logFile, stop } = startDaemon({ name: 'console', program: join(dist, 'plumbline.cjs'), args, directory });
+  const url = await until(
+    `the console to be served (its log: ${logFile})`,
+    10,
+    () => /^console: (\S+)$/m.exec(readFileSync(logFile, 'utf8'))?.[1],
+  );
+  return { url, stop: () => stop() };
 }

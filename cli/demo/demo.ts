@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { NAMESPACES } from '../../sandbox/api-server/built-in-types.ts';
 import { type ClusterOptions, createEmbeddedCluster, type DemoCluster } from './cluster.ts';
-import { createSceneForConsole } from './console-scene.ts';
+import { createSceneForConsole, startConsole } from './console-scene.ts';
 import { type DemoContext, OVS_NODE } from './context.ts';
 import type { DaemonName } from './daemons.ts';
 import { DEMO_NODES, MASK_NODE } from './nodes.ts';
@@ -63,7 +63,7 @@ export async function runDemo(options: DemoOptions): Promise<boolean> {
   try {
     held = await Promise.race([runSteps(context), interrupted.then(() => false)]);
     printer.end(held, seconds(began), held ? undefined : directory);
-    if (keep) await waitUntilInterrupted(context, options.console === true && held, interrupted);
+    if (keep) await waitUntilInterrupted(context, options.console === true && held ? dist : undefined, interrupted);
   } finally {
     await installed?.stop();
     await cluster.stop();
@@ -95,13 +95,15 @@ async function runSteps(context: DemoContext): Promise<boolean> {
   return true;
 }
 
-async function waitUntilInterrupted(context: DemoContext, showsConsole: boolean, interrupted: Promise<void>) {
-  const { cluster, printer, directory, installed } = context;
+/** @param console where the bundles are, if the web console is to be shown */
+async function waitUntilInterrupted(context: DemoContext, console: string | undefined, interrupted: Promise<void>) {
+  const { cluster, printer, directory } = context;
   const kubeconfig = await cluster.kubeconfig({ kind: 'admin' });
-  if (showsConsole) await createSceneForConsole(context);
+  if (console !== undefined) await createSceneForConsole(context);
+  const page = console === undefined ? undefined : await startConsole(context, console, kubeconfig);
   printer.title('Everything is still running');
   printer.lines([
-    ...(showsConsole ? [`console: ${await installed().consoleUrl()}`, ''] : []),
+    ...(page === undefined ? [] : [`console: ${page.url}`, '']),
     `export KUBECONFIG=${kubeconfig}`,
     'kubectl get nodes,nodetopologies,vmis -A',
     'kubectl get pods -A -o wide',
@@ -110,6 +112,7 @@ async function waitUntilInterrupted(context: DemoContext, showsConsole: boolean,
     'Ctrl-C ends it.',
   ]);
   await interrupted;
+  await page?.stop();
 }
 
 /** Resolves at SIGINT or SIGTERM, which then no longer end the process by themselves: what was started is stopped. */

@@ -6,7 +6,6 @@ import { type DemoCluster, SERVICES } from './cluster.ts';
 import { type DaemonName, type DaemonProcess, startDaemon } from './daemons.ts';
 import type { DemoNode } from './nodes.ts';
 import type { OpenVswitch } from './open-vswitch.ts';
-import { until } from './until.ts';
 
 /** Seconds. Short, so that a DPU's death is noticed while somebody watches. */
 export const DPU_RENEW_INTERVAL = 1;
@@ -38,8 +37,6 @@ export interface Installed {
   wire(): Promise<void>;
   /** The extender's port. */
   extenderPort(): Promise<number>;
-  /** Where the web console is. */
-  consoleUrl(): Promise<string>;
   stop(): Promise<void>;
 }
 
@@ -72,7 +69,6 @@ export async function install(options: InstallOptions): Promise<Installed> {
   const schedulerPlugin = start('scheduler-plugin', 'scheduler-plugin', [
     ...['--mode', 'sidecar', '--port', '0', '--probe-host', '127.0.0.1', '--probe-port', '0'],
     ...['--kubeconfig', await cluster.kubeconfig({ kind: 'scheduler-plugin' })],
-    ...['--console-address', '127.0.0.1:0'],
   ]);
   const agents = new Map<string, DaemonProcess>();
   for (const node of nodes) {
@@ -96,11 +92,6 @@ export async function install(options: InstallOptions): Promise<Installed> {
       await cluster.wire({ webhook: webhookPorts.port, extender: extenderPorts.port });
     },
     extenderPort: async () => (await schedulerPlugin.ports()).port,
-    consoleUrl: () =>
-      until(`the console to be served (log: ${schedulerPlugin.logFile})`, 10, () => {
-        const line = schedulerPlugin.log().find((one) => typeof one['consolePort'] === 'number');
-        return line && `http://localhost:${String(line['consolePort'])}/`;
-      }),
     async stop() {
       await Promise.all(daemons().map((daemon) => daemon.stop()));
     },

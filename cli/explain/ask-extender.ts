@@ -1,11 +1,9 @@
-import { readFileSync } from 'node:fs';
-import { request as httpRequest } from 'node:http';
-import { request as httpsRequest } from 'node:https';
 import * as z from 'zod';
 import type { RefusalKind } from '../../model/placement/verdict.ts';
 import { askInCluster } from '../extender/ask.ts';
+import { askAddress } from '../extender/ask-address.ts';
 import type { ClusterAccess } from '../support/cluster.ts';
-import { CliError, EXIT, usageError } from '../support/exit-status.ts';
+import { CliError, EXIT } from '../support/exit-status.ts';
 import type { NodeOpinion, Opinions } from './opinion.ts';
 
 const verdict = z.union([
@@ -27,9 +25,6 @@ const verdict = z.union([
 ]);
 const answer = z.object({ active: z.boolean(), nodes: z.array(verdict) });
 
-/** Seconds: it answers in a few hundred milliseconds. */
-const DEADLINE = 5;
-
 export interface ExtenderChoice {
   /** --extender: its address; undefined: through the API server. */
   readonly extender?: string | undefined;
@@ -47,8 +42,8 @@ export type Asked = { readonly opinions: Opinions } | { readonly whyNot: string 
  */
 export async function askExtender(cluster: ClusterAccess, pod: string, choice: ExtenderChoice): Promise<Asked> {
   if (choice.extender !== undefined) {
-    const url = addressOf(choice.extender, pod);
-    return { opinions: opinionsOf(await fetchJson(url, choice.extenderCa), choice.extender) };
+    const document = await askAddress({ url: choice.extender, caFile: choice.extenderCa }, pod);
+    return { opinions: opinionsOf(document, choice.extender) };
   }
   const asked = await askInCluster(cluster, { pod });
   if ('missing' in asked) return { whyNot: asked.why };
@@ -71,56 +66,4 @@ function opinionsOf(document: unknown, who: string): Opinions {
   });
   const notes = active ? [] : ['a standby of the extender answered: it knows of no promises to pods in flight'];
   return { source: 'extender', nodes: opinions, notes };
-}
-
-function addressOf(extender: string, pod: string): URL {
-  let url: URL;
-  try {
-    url = new URL(`${extender.replace(/\/+$/, '')}/explain`);
-  } catch {
-    throw usageError(`--extender ${extender}: expected a URL, as https://localhost:9443`);
-  }
-  if (url.protocol !== 'https:' && url.protocol !== 'http:') {
-    throw usageError(`--extender ${extender}: expected a URL that begins with https:// or http://`);
-  }
-  url.searchParams.set('pod', pod);
-  return url;
-}
-
-/**
- * Nothing secret is sent, and over a port-forward the certificate's name never fits: it is checked only where the user
- * gives a CA to check it with.
- */
-function fetchJson(url: URL, caFile: string | undefined): Promise<unknown> {
-  const ca = caFile === undefined ? undefined : readCa(caFile);
-  const tls = ca === undefined ? { rejectUnauthorized: false } : { ca, checkServerIdentity: () => undefined };
-  const failed = (why: string) => new CliError(EXIT.unreachable, `cannot ask the extender at ${url.origin}: ${why}`);
-  return new Promise((resolve, reject) => {
-    const send = url.protocol === 'https:' ? httpsRequest : httpRequest;
-    const options = { ...(url.protocol === 'https:' && tls), signal: AbortSignal.timeout(DEADLINE * 1000) };
-    const one = send(url, options, (response) => {
-      const chunks: Buffer[] = [];
-      response.on('data', (chunk: Buffer) => chunks.push(chunk));
-      response.on('error', (error) => reject(failed(error.message)));
-      response.on('end', () => {
-        const text = Buffer.concat(chunks).toString();
-        if (response.statusCode !== 200) return reject(failed(text.trim().split('\n')[0] || `${response.statusCode}`));
-        try {
-          resolve(JSON.parse(text));
-        } catch {
-          reject(failed('the answer is not JSON'));
-        }
-      });
-    });
-    one.on('error', (error) => reject(failed(error.message)));
-    one.end();
-  });
-}
-
-function readCa(file: string): Buffer {
-  try {
-    return readFileSync(file);
-  } catch (error) {
-    throw usageError(`--extender-ca ${file}: ${(error as Error).message}`);
-  }
 }

@@ -7,9 +7,9 @@ import {
   DECISION_ANNOTATION,
   MANAGED_RESOURCES,
   PLACED_RESOURCE,
+  SCHEDULER,
 } from '../../model/names.ts';
 import { isExclusive, placementNeedsOf } from '../../model/placement/pod-needs.ts';
-import { SCHEDULER } from '../extender/election.ts';
 import type { ExplainedPod } from './objects.ts';
 import { schedulerOf } from './scheduler.ts';
 

@@ -1,7 +1,7 @@
 import type { KubeClient } from '../../kube/client.ts';
 import { KubeError } from '../../kube/errors.ts';
-import { NAMESPACE } from '../../model/names.ts';
-import { leaderless, readElection, SCHEDULER } from '../extender/election.ts';
+import { NAMESPACE, SCHEDULER } from '../../model/names.ts';
+import { leaderless, readElection } from '../extender/election.ts';
 import type { ExplainedPod } from './objects.ts';
 
 /** Plumbline's own scheduler, by its Lease. */

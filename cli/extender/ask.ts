@@ -1,8 +1,8 @@
 import { KubeError } from '../../kube/errors.ts';
-import { NAMESPACE } from '../../model/names.ts';
+import { NAMESPACE, SCHEDULER, SERVICE } from '../../model/names.ts';
 import type { ClusterAccess } from '../support/cluster.ts';
 import { kubeLine } from '../support/errors.ts';
-import { type Election, readElection, SCHEDULER, SERVICE } from './election.ts';
+import { type Election, readElection } from './election.ts';
 
 /** The extender's answer, or why there is none: in words that follow `since`. */
 export type Asked =

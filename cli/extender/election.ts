@@ -3,11 +3,6 @@ import { type Lease, lease } from '../../kube/resources.ts';
 import { NAMESPACE } from '../../model/names.ts';
 import { readOne } from '../support/lists.ts';
 
-/** Plumbline's kube-scheduler: the name of its Deployment, of its Lease, and the schedulerName of its pods. */
-export const SCHEDULER = 'plumbline-scheduler';
-/** The extender behind a Service: the name of its Deployment, its Service and its Lease. */
-export const SERVICE = 'plumbline-scheduler-plugin';
-
 /** Seconds without a renewal. Holders renew every 1 or 2 s; the rest covers clocks that differ from this machine's. */
 export const OVERDUE = 60;
 

@@ -1,11 +1,10 @@
 import type { KubeClient } from '../../kube/client.ts';
 import { lease } from '../../kube/resources.ts';
+import { AGENT_LEASE_PREFIX } from '../../model/lease/agent-health.ts';
 import { parseMicroTime } from '../../model/lease/renew-time.ts';
 import { NAMESPACE } from '../../model/names.ts';
 import { readIfAllowed } from './lists.ts';
 
-/** The Lease by which a node's agent says that it lives is this and the node's name. */
-const AGENT_LEASE_PREFIX = 'plumbline-agent-';
 /**
  * Seconds. The daemons tell silence by their own clock, over time; a command looks once and has only the lease's own
  * time to go by, so it waits for three times the lease's 40 s before it says anything.

@@ -16,7 +16,7 @@ const SILENCE = 16_000;
 const RETRY = 2000;
 
 /**
- * Keeps a line to the extender. After a break it asks for what has changed since the last event; so a page that was
+ * Keeps a line to the console's server. After a break it asks for what has changed since the last event; so a page that was
  * asleep catches up. A line on which nothing comes, not even heartbeats, is given up and opened anew.
  */
 export function connect({ onRecords, onAnew, onReady, onState }: ConnectionOptions): void {

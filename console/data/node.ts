@@ -94,8 +94,7 @@ export const PROBLEM_TEXT: Readonly<Record<Problem, { readonly short: string; re
 
 export const DPU_TEXT: Readonly<Record<DpuState, string>> = {
   '': 'none',
-  alive: 'alive: its lease is renewed',
-  dead: 'dead: its lease is renewed no more',
-  unproven: 'not seen alive yet',
-  unknown: 'nothing known of it',
+  alive: 'alive, as the node’s condition says',
+  dead: 'dead, as the node’s condition says',
+  unknown: 'the node has no condition that says so',
 };

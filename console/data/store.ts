@@ -1,6 +1,6 @@
 import { type NodeItem, nodeItem } from './node.ts';
 import { type Shape, shapeOf } from './shape.ts';
-import type { PodContent, Replica, WireRecord } from './wire.ts';
+import type { PodContent, Status, WireRecord } from './wire.ts';
 
 export interface PodItem extends PodContent {
   readonly uid: string;
@@ -15,7 +15,7 @@ export interface PodItem extends PodContent {
 export class Store {
   readonly nodes = new Map<number, NodeItem>();
   readonly pods = new Map<string, PodItem>();
-  replica: Replica | undefined;
+  status: Status | undefined;
   readonly #shapes = new Map<number, Shape>();
   readonly #byName = new Map<string, number>();
   #changes = 0;
@@ -73,7 +73,7 @@ export class Store {
           this.#takePod(record);
           break;
         case 'c':
-          this.replica = record[1];
+          this.status = record[1];
           break;
         default:
           // A kind that this page does not know is for newer ones.

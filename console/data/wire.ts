@@ -1,8 +1,8 @@
 /**
- * What the extender sends, as it stands on the wire; scheduler-plugin/web-console/records.ts writes it. Names in tuples
- * are for the reader: on the wire there are only their places.
+ * What the console's server sends, as it stands on the wire; console/server/records.ts writes it. Names in tuples are for
+ * the reader: on the wire there are only their places.
  */
-export const WIRE_VERSION = 1;
+export const WIRE_VERSION = 2;
 
 export interface ShapeContent {
   /** NUMA nodes and their CPUs as list strings. */
@@ -24,8 +24,8 @@ export interface ShapeContent {
 
 export type OwnerEntry = readonly [pod: string, container: string, cpus: string, padding: number];
 export type HeldEntry = readonly [pod: string, kind: HeldKind, cpus: string];
-export type HeldKind = 'promised' | 'nominated' | 'bound';
-export type DpuState = '' | 'alive' | 'dead' | 'unproven' | 'unknown';
+export type HeldKind = 'nominated' | 'bound';
+export type DpuState = '' | 'alive' | 'dead' | 'unknown';
 
 export interface PodContent {
   readonly namespace: string;
@@ -34,28 +34,26 @@ export interface PodContent {
   readonly since?: string;
   readonly node?: string;
   readonly nominated?: string;
-  readonly unscheduled: boolean;
+  /** What kube-scheduler said when it found no node; '' where it gave no reason, absent before its first attempt. */
+  readonly unscheduled?: string;
   readonly rejected?: string;
   readonly refusedOnHost?: string;
   readonly cpus: number;
   readonly wholeCores: boolean;
   readonly networks: readonly (readonly [network: string, affinity: string])[];
-  readonly decision?: {
-    readonly time: string;
-    readonly offered: number;
-    /** How many of those may have it, and the first of them. */
-    readonly passed: number;
-    readonly answered: readonly string[];
-    readonly refused: readonly (readonly [text: string, nodes: number])[];
-  };
 }
 
-export interface Replica {
-  readonly active: boolean;
-  readonly holder?: string;
+/** What is true of the whole picture. */
+export interface Status {
+  /** Name of the pod that decides; null: none leads; absent: not known. */
+  readonly leader?: string | null;
+  /** What has not been listed yet. */
   readonly missing?: string;
-  readonly identity: string;
+  /** Why what is shown may be old. */
+  readonly problem?: string;
   readonly version: string;
+  /** Kinds that the console may not read. */
+  readonly without: readonly string[];
 }
 
 export type WireRecord =
@@ -73,7 +71,7 @@ export type WireRecord =
   | readonly ['n', id: number]
   | readonly ['p', uid: string, content: PodContent]
   | readonly ['p', uid: string]
-  | readonly ['c', status: Replica];
+  | readonly ['c', status: Status];
 
 export interface Hello {
   readonly wire: number;
@@ -84,6 +82,9 @@ export interface Hello {
 export interface Explanation {
   readonly pod: string;
   readonly time: string;
+  /** Nodes that the extender has promised the pod. */
+  readonly promised: readonly string[];
+  readonly lastCall?: { readonly time: string; readonly offered: number; readonly passed: number };
   readonly groups: readonly {
     readonly fits: boolean;
     readonly kind: string;

@@ -1,5 +1,5 @@
 import { useEffect, useState } from 'preact/hooks';
-import { line, ready, totals, waiting } from '../state.ts';
+import { line, ready, totals, waiting } from '../state/state.ts';
 
 /** Milliseconds that things must have settled for before they are said aloud. */
 const SETTLED = 2000;
@@ -10,7 +10,7 @@ export function Announcer() {
   const text = !ready.value
     ? 'Loading the cluster'
     : [
-        line.value === 'live' ? '' : 'No line to the extender.',
+        line.value === 'live' ? '' : 'No connection to the console.',
         `${totals.value.nodes} nodes, ${totals.value.withProblems} need attention, ${waiting.value.length} waiting.`,
       ]
         .join(' ')

@@ -1,5 +1,5 @@
-import { route } from '../route.ts';
-import { totals, waiting } from '../state.ts';
+import { route } from '../state/route.ts';
+import { totals, waiting } from '../state/state.ts';
 import { Announcer } from './announcer.tsx';
 import { Banner } from './banner.tsx';
 import { Header } from './header.tsx';

@@ -1,43 +1,48 @@
 import { useEffect, useState } from 'preact/hooks';
-import { brokenSince, line, replica } from '../state.ts';
+import { brokenSince, line, status } from '../state/state.ts';
 
 /** What one has to know before believing the page. Nothing where all is well. */
 export function Banner() {
-  const about = replica.value;
+  const about = status.value;
   if (line.value === 'outdated') {
     return (
       <p class="banner is-warning" role="alert">
-        The extender was updated and speaks another version than this page.{' '}
+        The console was updated and speaks another version than this page.{' '}
         <button type="button" onClick={() => location.reload()}>
-          Load the page anew
+          Reload the page
         </button>
       </p>
     );
   }
   if (line.value === 'broken') return <Broken />;
-  if (about?.missing !== undefined) {
-    return <p class="banner">The extender has just started and has not seen everything: {about.missing}.</p>;
+  if (about === undefined) return null;
+  const { missing, problem, leader, without } = about;
+  if (problem !== undefined) {
+    return <p class="banner is-warning">The API server does not answer, so this may be old; retrying. {problem}</p>;
   }
-  if (about && !about.active) return <Standby holder={about.holder} />;
+  if (missing !== undefined) return <p class="banner">Loading the cluster: {missing}.</p>;
+  if (leader === null) {
+    return (
+      <p class="banner is-warning">
+        No scheduler of Plumbline leads: nothing is placed now. <code>kubectl plumbline doctor</code> says why.
+      </p>
+    );
+  }
+  if (without.length > 0) {
+    return (
+      <p class="banner">
+        You may not read {without.join(' and ')}: {without.map((kind) => UNKNOWN[kind] ?? kind).join('; ')}.
+      </p>
+    );
+  }
   return null;
 }
 
-function Standby({ holder }: { readonly holder: string | undefined }) {
-  // The identity is the pod's name and a number of this start.
-  const pod = holder?.replace(/_[0-9a-f]+$/, '');
-  return (
-    <p class="banner is-warning">
-      This replica is a standby: what it sees is true, but it decides nothing and knows no decisions.{' '}
-      {pod === undefined ? (
-        'No replica is active at this moment.'
-      ) : (
-        <>
-          The active one is <strong>{pod}</strong>: <code>kubectl -n plumbline-system port-forward pod/{pod} 8083</code>
-        </>
-      )}
-    </p>
-  );
-}
+/** What is not known where a kind may not be read. */
+const UNKNOWN: Readonly<Record<string, string>> = {
+  leases: 'silent agents and a missing scheduler are not shown',
+  resourceslices: 'nodes whose CPUs dra.cpu hands out too are not shown',
+};
 
 const AFTER = 1500;
 
@@ -52,8 +57,8 @@ function Broken() {
   if (seconds * 1000 < AFTER) return null;
   return (
     <p class="banner is-warning" role="alert">
-      There is no line to the extender. What you see is {seconds} s old; it is tried again. Is{' '}
-      <code>kubectl port-forward</code> still running?
+      There is no connection to the console. What you see is {seconds} s old; retrying. Is{' '}
+      <code>plumbline console</code> or <code>kubectl port-forward</code> still running?
     </p>
   );
 }

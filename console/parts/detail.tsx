@@ -1,6 +1,6 @@
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
-import { go, hashOf, type Route } from '../route.ts';
+import { go, hashOf, type Route } from '../state/route.ts';
 
 export interface DetailProps {
   readonly title: string;

@@ -1,5 +1,5 @@
-import { line, replica } from '../state.ts';
-import { applyTheme, THEMES, type Theme, theme } from '../theme.ts';
+import { line, status } from '../state/state.ts';
+import { applyTheme, THEMES, type Theme, theme } from '../state/theme.ts';
 
 const LINE = {
   connecting: 'Connecting',
@@ -11,7 +11,7 @@ const LINE = {
 const THEME_TEXT: Readonly<Record<Theme, string>> = { auto: 'Auto', light: 'Light', dark: 'Dark' };
 
 export function Header() {
-  const about = replica.value;
+  const about = status.value;
   return (
     <header class="header">
       <div class="brand">
@@ -21,11 +21,7 @@ export function Header() {
       </div>
       <div class="status">
         <span class={`line is-${line.value}`}>{LINE[line.value]}</span>
-        {about && (
-          <span class="replica" title={about.identity}>
-            {about.active ? 'active replica' : 'standby replica'}
-          </span>
-        )}
+        {about && <span class="leader">{about.leader ? `${about.leader} decides` : ''}</span>}
       </div>
       <fieldset class="themes">
         <legend class="unseen">Colours</legend>

@@ -1,29 +1,35 @@
 import { useEffect, useState } from 'preact/hooks';
 import type { Explanation } from '../data/wire.ts';
-import { hashOf } from '../route.ts';
+import { hashOf } from '../state/route.ts';
+import { Ago } from './ago.tsx';
 
 export interface NodeByNodeProps {
   /** namespace/name. */
   readonly pod: string;
-  /** A new try asks anew. */
-  readonly decidedAt: string | undefined;
+  /** What the scheduler said last: when it changes, the question is asked again. */
+  readonly reason: string | undefined;
   readonly gone: boolean;
 }
 
-/** Milliseconds between two questions, however often the scheduler tries. */
+/** Milliseconds between two questions at the least, and at the most while the page is looked at. */
 const PAUSE = 5000;
+const REFRESH = 30_000;
 
 type Answer = { readonly found: Explanation } | { readonly failed: string } | undefined;
 
 /** What would become of the pod on each node, asked for when it is looked at. */
-export function NodeByNode({ pod, decidedAt, gone }: NodeByNodeProps) {
+export function NodeByNode({ pod, reason, gone }: NodeByNodeProps) {
   const [answer, setAnswer] = useState<Answer>(undefined);
   const [asked, setAsked] = useState({ at: 0, for: '' });
-  const wanted = `${pod} ${decidedAt}`;
+  const wanted = `${pod} ${reason}`;
   useEffect(() => {
-    if (gone || asked.for === wanted) return undefined;
-    const wait = Math.max(0, asked.at + PAUSE - performance.now());
-    const timer = setTimeout(() => setAsked({ at: performance.now(), for: wanted }), asked.at === 0 ? 0 : wait);
+    if (gone) return undefined;
+    const pause = asked.for === '' ? 0 : asked.for === wanted ? REFRESH : PAUSE;
+    const again = () => {
+      if (document.hidden) timer = setTimeout(again, PAUSE);
+      else setAsked({ at: performance.now(), for: wanted });
+    };
+    let timer = setTimeout(again, Math.max(0, asked.at + pause - performance.now()));
     return () => clearTimeout(timer);
   }, [wanted, gone, asked]);
   useEffect(() => {
@@ -39,8 +45,9 @@ export function NodeByNode({ pod, decidedAt, gone }: NodeByNodeProps) {
   return (
     <section class="node-by-node" aria-labelledby="node-by-node" aria-busy={answer === undefined}>
       <h3 id="node-by-node">Node by node, now</h3>
-      {answer === undefined && <p class="about">Asking every node’s prediction …</p>}
+      {answer === undefined && <p class="about">Asking the extender about every node …</p>}
       {answer !== undefined && 'failed' in answer && <p class="problem">{answer.failed}</p>}
+      {answer !== undefined && 'found' in answer && <LastCall found={answer.found} />}
       {answer !== undefined && 'found' in answer && <Groups found={answer.found} />}
     </section>
   );
@@ -57,8 +64,20 @@ async function ask(pod: string, signal: AbortSignal): Promise<Answer> {
       await new Promise((resolve) => setTimeout(resolve, 1000));
     }
   } catch (error) {
-    return { failed: `The extender cannot be asked: ${error instanceof Error ? error.message : String(error)}` };
+    return { failed: `The console cannot be asked: ${error instanceof Error ? error.message : String(error)}` };
   }
+}
+
+function LastCall({ found: { lastCall, promised } }: { readonly found: Explanation }) {
+  if (lastCall === undefined) return null;
+  const { time, offered, passed } = lastCall;
+  return (
+    <p class="about">
+      The scheduler last asked <Ago time={time} /> ago: it offered {offered.toLocaleString('en')}{' '}
+      {offered === 1 ? 'node' : 'nodes'}, and {passed.toLocaleString('en')} would take it.
+      {promised.length > 0 && ` Promised to it: ${promised.join(', ')}.`}
+    </p>
+  );
 }
 
 function Groups({ found }: { readonly found: Explanation }) {

@@ -1,7 +1,7 @@
 import { formatCpus } from '../data/cpu-list.ts';
 import { DPU_TEXT, type NodeItem, PROBLEM_TEXT } from '../data/node.ts';
 import type { Shape } from '../data/shape.ts';
-import { nodeChanges, ready, store } from '../state.ts';
+import { nodeChanges, ready, store } from '../state/state.ts';
 import { CpuMap } from './cpu-map.tsx';
 import { CpuTable } from './cpu-table.tsx';
 import { Detail } from './detail.tsx';

@@ -1,7 +1,7 @@
 import { type NodeItem, PROBLEM_TEXT } from '../data/node.ts';
 import type { NodeFilter, NodeSort } from '../data/node-list.ts';
-import { go } from '../route.ts';
-import { nodeChanges, order, query, ready, store, totals } from '../state.ts';
+import { go } from '../state/route.ts';
+import { nodeChanges, order, query, ready, store, totals } from '../state/state.ts';
 import { MiniMap } from './mini-map.tsx';
 import { type Column, VirtualGrid } from './virtual-grid.tsx';
 

@@ -34,7 +34,7 @@ export interface OwnerRow {
 export function ownersOf(node: NodeItem, shape: Shape): OwnerRow[] {
   const { owners, held, paint, padding } = node;
   const painted = (kind: number) => [...paint.keys()].filter((slot) => paint[slot] === kind);
-  const inFlight = { promised: 'promised a place', nominated: 'nominated', bound: 'bound, about to start' } as const;
+  const inFlight = { nominated: 'nominated', bound: 'bound, about to start' } as const;
   const rows: OwnerRow[] = [
     ...owners.map(([pod, container, cpus], index): OwnerRow => {
       const slots = slotsOf(shape, cpus);
@@ -45,7 +45,7 @@ export function ownersOf(node: NodeItem, shape: Shape): OwnerRow[] {
       ([pod, kind, cpus]): OwnerRow => ({
         paint: Paint.held,
         who: pod,
-        about: cpus === '' ? `${inFlight[kind]}; its CPUs are not foretold` : inFlight[kind],
+        about: cpus === '' ? `${inFlight[kind]}; its CPUs are not predicted` : inFlight[kind],
         slots: slotsOf(shape, cpus),
         padded: [],
       }),

@@ -1,5 +1,5 @@
 import type { PodItem } from '../data/store.ts';
-import { podChanges, ready, store } from '../state.ts';
+import { podChanges, ready, store } from '../state/state.ts';
 import { Ago } from './ago.tsx';
 import { Detail } from './detail.tsx';
 import { NodeByNode } from './node-by-node.tsx';
@@ -22,13 +22,13 @@ export function PodDetail({ name }: { readonly name: string }) {
           What would help, with what kube-scheduler itself looks at: <code>kubectl plumbline explain pod {name}</code>
         </p>
       )}
-      <NodeByNode pod={name} decidedAt={pod?.decision?.time} gone={pod === undefined} />
+      <NodeByNode pod={name} reason={pod?.unscheduled} gone={pod === undefined} />
     </Detail>
   );
 }
 
 function Facts({ pod }: { readonly pod: PodItem }) {
-  const { namespace, name, vm, since, decision } = pod;
+  const { namespace, name, vm, since } = pod;
   return (
     <>
       <p class="problem">{whyOf(pod)}</p>
@@ -50,15 +50,6 @@ function Facts({ pod }: { readonly pod: PodItem }) {
             <dt>Waits for</dt>
             <dd>
               <Ago time={since} />
-            </dd>
-          </div>
-        )}
-        {decision && (
-          <div>
-            <dt>Last try</dt>
-            <dd>
-              <Ago time={decision.time} /> ago; the scheduler offered {decision.offered.toLocaleString('en')}{' '}
-              {decision.offered === 1 ? 'node' : 'nodes'}
             </dd>
           </div>
         )}

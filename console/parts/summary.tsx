@@ -1,6 +1,6 @@
 import type { ComponentChildren } from 'preact';
-import { go } from '../route.ts';
-import { query, totals, waiting } from '../state.ts';
+import { go } from '../state/route.ts';
+import { query, totals, waiting } from '../state/state.ts';
 
 /** The cluster in five numbers, each of which leads to what it counts. */
 export function Summary() {

@@ -1,6 +1,6 @@
 import type { PodItem } from '../data/store.ts';
-import { go } from '../route.ts';
-import { ready, waiting } from '../state.ts';
+import { go } from '../state/route.ts';
+import { ready, waiting } from '../state/state.ts';
 import { Ago } from './ago.tsx';
 import { VirtualGrid } from './virtual-grid.tsx';
 
@@ -60,18 +60,10 @@ export function wantsOf({ cpus, wholeCores, networks }: PodItem): string {
 }
 
 /** The shortest true reason; the detail has all of them. */
-export function whyOf({ rejected, refusedOnHost, node, decision, nominated }: PodItem): string {
+export function whyOf({ rejected, refusedOnHost, node, nominated, unscheduled }: PodItem): string {
   if (rejected !== undefined) return `${rejected} on ${node ?? 'its node'}`;
   if (refusedOnHost !== undefined) return `refused by the agent on ${node}: ${refusedOnHost}`;
   if (nominated !== undefined) return `nominated to ${nominated}: waits for room there`;
-  if (decision === undefined) return 'the scheduler has not asked about it yet';
-  if (decision.passed > 0) return `about to be bound to ${nodesInWords(decision)}`;
-  const [most, ...others] = [...decision.refused].sort(([, a], [, b]) => b - a);
-  if (most === undefined) return 'the scheduler offered no node: its own filters left none';
-  const more = others.length === 0 ? '' : `, and ${others.length} more reason${others.length === 1 ? '' : 's'}`;
-  return `${most[1].toLocaleString('en')} × ${most[0]}${more}`;
-}
-
-function nodesInWords({ passed, answered }: NonNullable<PodItem['decision']>): string {
-  return passed === 1 ? `${answered[0]}` : `one of ${passed.toLocaleString('en')} nodes`;
+  if (unscheduled === undefined) return 'the scheduler has not tried it yet';
+  return unscheduled === '' ? 'the scheduler found no node and gave no reason' : unscheduled;
 }

@@ -26,6 +26,7 @@ export const COMPONENTS: Readonly<Record<string, Condition>> = {
   [`${AGENT}/selinux`]: '.Values.nodeAgent.selinux',
   [`${AGENT}/openshift`]: '.Values.nodeAgent.openshift',
   'components/monitoring': '.Values.monitoring.enabled',
+  'components/console': '.Values.console.enabled',
   'components/own-scheduler': 'eq .Values.scheduler.mode "own"',
   'components/fixed-cluster-ip': 'and (eq .Values.scheduler.mode "own") .Values.schedulerPlugin.clusterIP',
   // Also where the flag is given by itself, as it would do nothing alone.
@@ -121,6 +122,7 @@ function fileOf(kind: string, name: string): string {
   if (/^plumbline-scheduler(-|$)/.test(name)) return 'scheduler';
   if (/^plumbline-node-agent(-dpu-host|-scc)?$/.test(name)) return 'node-agent';
   if (name === 'plumbline-dpu') return 'dpu';
+  if (name === 'plumbline-console') return 'console';
   if (/-metrics$/.test(name) || ['ServiceMonitor', 'PrometheusRule', 'ConfigMap'].includes(kind)) return 'monitoring';
   return 'shared';
 }

@@ -29,6 +29,7 @@ const DAEMONS: Readonly<Record<string, string>> = {
   'plumbline-scheduler': 'scheduler',
   'plumbline-scheduler-plugin': 'schedulerPlugin',
   'plumbline-node-agent': 'nodeAgent',
+  'plumbline-console': 'console',
   'plumbline-node-agent-dpu-host': 'nodeAgent',
 };
 

@@ -6,6 +6,7 @@ import { factsOfNode } from '../../kube/node-facts.ts';
 import { NODE_TOPOLOGY_API, nodeTopologyStatus, type PinningState } from '../../kube/node-topology.ts';
 import { createReflector } from '../../kube/reflector.ts';
 import { lease, node as nodeSchema, objectMeta } from '../../kube/resources.ts';
+import { AGENT_LEASE_PREFIX, AgentHealth } from '../../model/lease/agent-health.ts';
 import { isReleased } from '../../model/lease/released.ts';
 import {
   DPU_HOST_LABEL,
@@ -20,7 +21,6 @@ import { createFairIntake } from '../../runtime/fair-intake.ts';
 import type { Logger } from '../../runtime/log.ts';
 import { createSlices } from '../../runtime/slices.ts';
 import { sleep } from '../../runtime/time.ts';
-import { AGENT_LEASE_PREFIX, AgentHealth } from './agent-health.ts';
 import type { ClusterState } from './cluster-state.ts';
 import type { LeaseView } from './dpu-health.ts';
 import { domainsText } from './node-domains.ts';
@@ -39,8 +39,6 @@ export interface WrittenFacts extends NodeFacts {
   readonly uid: string | undefined;
 }
 
-export type PodListener = (before: PodView | undefined, after: PodView | undefined) => void;
-
 /** The watches that feed a ClusterState. */
 export interface Cluster {
   run(signal: AbortSignal): Promise<void>;
@@ -49,8 +47,6 @@ export interface Cluster {
   readonly nodes: ReadonlyMap<string, WrittenFacts>;
   /** The pods that matter here, by namespace/name. */
   readonly pods: ReadonlyMap<string, PodView | undefined>;
-  /** Who is told of every change of a pod besides the state: one at a time, and undefined for nobody. */
-  onPod(listener: PodListener | undefined): void;
   /**
    * Reads the pods that have not started anew, past the watch: what another replica promised and the scheduler bound
    * a moment ago is known after this.
@@ -91,7 +87,6 @@ export function createCluster(options: ClusterOptions): Cluster {
   const agents = new AgentHealth();
   const intern = createInterning();
   let stale: ReadonlySet<string> = new Set();
-  let podListener: PodListener | undefined;
 
   const reports = createReports(options);
   const nodes = createReflector({
@@ -117,10 +112,7 @@ export function createCluster(options: ClusterOptions): Cluster {
     path: '/api/v1/pods',
     schema: observedPod,
     project: (pod) => podViewOf(pod, reader),
-    onChange: ({ before, after }) => {
-      state.podChanged(before, after, pods.synced);
-      podListener?.(before, after);
-    },
+    onChange: ({ before, after }) => state.podChanged(before, after, pods.synced),
   });
   const dpus = createReflector({
     ...shared,
@@ -181,9 +173,6 @@ export function createCluster(options: ClusterOptions): Cluster {
     nodes: nodes.items,
     get pods() {
       return pods.items;
-    },
-    onPod(listener) {
-      podListener = listener;
     },
     async catchUp(signal, before) {
       // Without promises to restore only what is bound counts.

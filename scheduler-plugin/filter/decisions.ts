@@ -21,12 +21,6 @@ export interface Decisions {
   add(pod: string, uid: string, outcome: FilterOutcome): void;
   /** Of one pod, by namespace/name; or all. */
   list(pod?: string): Decision[];
-  /** How many there have been. */
-  readonly count: number;
-  /** Those after the first `count`, as far as they are kept; oldest first. */
-  since(count: number): Decision[];
-  /** The last one about a pod, by its uid. */
-  latest(uid: string): Decision | undefined;
 }
 
 const KEPT = 1000;
@@ -63,20 +57,6 @@ export function createDecisions(wallClock: () => number): Decisions {
       const next = count % KEPT;
       const inOrder = [...ring.slice(next), ...ring.slice(0, next)];
       return inOrder.filter((one) => pod === undefined || one.pod === pod).map(writtenOut);
-    },
-    get count() {
-      return count;
-    },
-    since(seen) {
-      const first = Math.max(seen, count - ring.length);
-      return Array.from({ length: Math.max(0, count - first) }, (_, i) => writtenOut(ring[(first + i) % KEPT]!));
-    },
-    latest(uid) {
-      for (let at = count - 1; at >= count - ring.length; at--) {
-        const one = ring[at % KEPT]!;
-        if (one.uid === uid) return writtenOut(one);
-      }
-      return undefined;
     },
   };
 }

@@ -1,12 +1,12 @@
 import type { RequestListener } from 'node:http';
 import { createHttpServer } from '../../runtime/http-server.ts';
+import { isOwnHost, type ListenAddress } from '../../runtime/listen-address.ts';
 import type { Logger } from '../../runtime/log.ts';
-import { type ConsoleAddress, isOwnHost } from '../web-console/address.ts';
 import type { ExtenderApp } from './app.ts';
 
 export interface ExplainServerOptions {
   /** Of loopback. */
-  readonly address: ConsoleAddress;
+  readonly address: ListenAddress;
   readonly app: ExtenderApp;
   readonly log: Logger;
 }

@@ -2,8 +2,8 @@ import * as z from 'zod';
 import { DEFAULT_PROMISE } from '../../model/claims/promise-time.ts';
 import { DPU_EXEMPT_NAMESPACES, NAMESPACE } from '../../model/names.ts';
 import { type ConfigDefinition, parseConfig } from '../../runtime/config.ts';
+import { isLoopback, parseListenAddress } from '../../runtime/listen-address.ts';
 import { LOG_LEVELS } from '../../runtime/log.ts';
-import { isLoopback, parseConsoleAddress } from '../web-console/address.ts';
 
 /** Where the extender listens by default, by mode. */
 export const SIDECAR = { host: '127.0.0.1', port: 8082 } as const;
@@ -15,7 +15,7 @@ const EXEMPT = /^$|^[a-z0-9][-a-z0-9]{0,62}\*?(?:,[a-z0-9][-a-z0-9]{0,62}\*?){0,
 const LEASE = /^[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?\/[a-z0-9](?:[-.a-z0-9]{0,251}[a-z0-9])?$/;
 
 function isLoopbackAddress(text: string): boolean {
-  const address = parseConsoleAddress(text);
+  const address = parseListenAddress(text);
   return address !== undefined && isLoopback(address.host);
 }
 
@@ -26,10 +26,6 @@ const schema = z.object({
   port: z.coerce.number().int().min(0).max(65_535).optional(),
   probeHost: z.string().default('0.0.0.0'),
   probePort: z.coerce.number().int().min(0).max(65_535).default(8081),
-  consoleAddress: z
-    .string()
-    .refine((text) => text === 'off' || parseConsoleAddress(text) !== undefined, 'expected <host>:<port>, or off')
-    .default('127.0.0.1:8083'),
   certFile: z.string().default('/etc/plumbline/tls/tls.crt'),
   keyFile: z.string().default('/etc/plumbline/tls/tls.key'),
   clientCaFile: z.string().default('/etc/plumbline/tls/ca.crt'),
@@ -88,10 +84,6 @@ const definition: ConfigDefinition<typeof schema> = {
     },
     probeHost: { flag: '--probe-host <address>', help: 'address of /healthz, /readyz and /metrics' },
     probePort: { flag: '--probe-port <number>', help: 'port of /healthz, /readyz and /metrics (HTTP)' },
-    consoleAddress: {
-      flag: '--console-address <host:port>',
-      help: 'where the read-only web page is served, without any login; off: nowhere (default: 127.0.0.1:8083)',
-    },
     certFile: { flag: '--cert-file <path>', help: 'service: serving certificate, PEM; followed as it is renewed' },
     keyFile: { flag: '--key-file <path>', help: 'its private key, PEM' },
     clientCaFile: {

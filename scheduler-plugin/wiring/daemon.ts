@@ -1,13 +1,12 @@
 import { randomBytes } from 'node:crypto';
-import { realpathSync } from 'node:fs';
 import { hostname } from 'node:os';
-import { dirname, join } from 'node:path';
 import { apiAccess } from '../../kube/api-access.ts';
-import { createKubeClient, type KubeClient } from '../../kube/client.ts';
+import { createKubeClient } from '../../kube/client.ts';
 import { createEventRecorder } from '../../kube/events.ts';
 import { parseNames } from '../../runtime/client-names.ts';
 import type { Daemon } from '../../runtime/daemon.ts';
 import { createHttpServer } from '../../runtime/http-server.ts';
+import { parseListenAddress } from '../../runtime/listen-address.ts';
 import type { Logger } from '../../runtime/log.ts';
 import { createRegistry } from '../../runtime/metrics.ts';
 import { createRequestBodies } from '../../runtime/request-bodies.ts';
@@ -18,16 +17,13 @@ import { VERSION } from '../../runtime/version.ts';
 import { createGuard } from '../access/guard.ts';
 import { createTokenAccess } from '../access/token-access.ts';
 import { createExplainer } from '../extender/explain.ts';
-import { createDecisions, type Decisions } from '../filter/decisions.ts';
+import { createDecisions } from '../filter/decisions.ts';
 import { createExtenderApp, type ExtenderApp, LARGEST_BODY } from '../http/app.ts';
 import { createExplainServer } from '../http/explain-server.ts';
 import { createElectedReplica } from '../replica/elected.ts';
 import type { Replica } from '../replica/replica.ts';
 import { createSchedulerLeaseReplica } from '../replica/scheduler-lease.ts';
 import { createExtenderMetrics, type ExtenderMetrics } from '../telemetry/metrics.ts';
-import { parseConsoleAddress } from '../web-console/address.ts';
-import { createFeed } from '../web-console/feed.ts';
-import { type Console, createConsole } from '../web-console/server.ts';
 import { type SchedulerPluginConfig, SERVICE, SIDECAR } from './config.ts';
 import { createDecider, type Decider } from './decider.ts';
 
@@ -106,17 +102,14 @@ export function createSchedulerPlugin(config: SchedulerPluginConfig, log: Logger
     log,
   });
   const explaining = explainServerOf(config, createExtenderApp(routes), log);
-  const page = consoleOf(config, decider, decisions, { replica, identity, client, log });
   return {
     async start() {
       if (config.mode === 'service' && config.clientCaFile === '')
         log.warn('every caller is served: --client-ca-file is empty');
       await daemon.start();
       await explaining?.start();
-      await page?.start();
     },
     async stop() {
-      await page?.stop();
       await explaining?.stop();
       if (config.mode === 'service') await handOver(decider, replica, now);
       await daemon.stop();
@@ -138,41 +131,8 @@ function certificateOf({ mode, certFile, keyFile, clientCaFile, clientNames }: S
 
 /** A sidecar serves /explain with the rest. */
 function explainServerOf({ mode, explainAddress }: SchedulerPluginConfig, app: ExtenderApp, log: Logger) {
-  const address = parseConsoleAddress(explainAddress);
+  const address = parseListenAddress(explainAddress);
   return mode === 'sidecar' || address === undefined ? undefined : createExplainServer({ address, app, log });
-}
-
-interface ConsoleParts {
-  readonly replica: Replica;
-  readonly identity: string;
-  readonly client: KubeClient;
-  readonly log: Logger;
-}
-
-/** The web page; its files are beside the program. */
-function consoleOf(
-  { consoleAddress }: SchedulerPluginConfig,
-  { state, cluster, dpuHealth, extender }: Decider,
-  decisions: Decisions,
-  { replica, identity, client, log }: ConsoleParts,
-): Console | undefined {
-  const address = parseConsoleAddress(consoleAddress);
-  if (address === undefined) return undefined;
-  const feed = createFeed({
-    state,
-    cluster,
-    dpuHealth,
-    decisions,
-    status: () => ({
-      active: replica.isActive(),
-      holder: replica.holder,
-      missing: cluster.missing,
-      identity,
-      version: VERSION,
-    }),
-  });
-  const assets = join(dirname(realpathSync(process.argv[1] ?? '.')), 'console');
-  return createConsole({ address, feed, assets, extender, client, log });
 }
 
 /** No new promises; then, once those given are kept or withdrawn, another replica may begin. */

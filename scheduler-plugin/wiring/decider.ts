@@ -4,7 +4,7 @@ import { renewalsBeyondRestarts } from '../../model/lease/crash-loop.ts';
 import type { Logger } from '../../runtime/log.ts';
 import { type Cluster, createCluster } from '../cluster/cluster.ts';
 import { ClusterState } from '../cluster/cluster-state.ts';
-import { createDpuHealth, type DpuHealth } from '../cluster/dpu-health.ts';
+import { createDpuHealth } from '../cluster/dpu-health.ts';
 import { createHeldOwners } from '../cluster/held-owners.ts';
 import { createNeedsReader } from '../cluster/pod-needs.ts';
 import { createEvictions } from '../controllers/evictions.ts';
@@ -26,7 +26,6 @@ export interface Decider {
   readonly cluster: Cluster;
   readonly extender: Extender;
   readonly recheck: Recheck;
-  readonly dpuHealth: Pick<DpuHealth, 'verdict'>;
   readonly masks: MaskKeeper;
   readonly promises: PromiseRecord;
   /** This replica has become the active one: whatever another has left undone is looked at. */
@@ -139,7 +138,6 @@ export function createDecider(options: DeciderOptions): Decider {
     cluster,
     extender,
     recheck,
-    dpuHealth,
     masks,
     promises: createPromiseRecord(state.ledger, claimTimeout, now),
     becameActive() {

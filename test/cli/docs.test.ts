@@ -107,6 +107,8 @@ const STAND_INS: readonly (readonly [RegExp, string])[] = [
   [/\bNAME\b/g, 'firewall'],
   // The watch of DPUs takes as long as it is told to.
   [/^plumbline doctor$/g, 'plumbline doctor --watch 1'],
+  // It serves until it is ended; console.test.ts runs it.
+  [/^plumbline console$/g, 'plumbline console --help'],
   [/\/etc\/nova\/nova\.conf/g, 'nova.conf'],
 ];
 

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
-import { isLoopback, isOwnHost, parseConsoleAddress } from '../../scheduler-plugin/web-console/address.ts';
-import { parseSchedulerPluginConfig } from '../../scheduler-plugin/wiring/config.ts';
+import { parseConsoleConfig } from '../../console/server/config.ts';
+import { isLoopback, isOwnHost, parseListenAddress } from '../../runtime/listen-address.ts';
 
 describe('the console’s address', () => {
-  const addresses: [string, ReturnType<typeof parseConsoleAddress>][] = [
+  const addresses: [string, ReturnType<typeof parseListenAddress>][] = [
     ['127.0.0.1:8083', { host: '127.0.0.1', port: 8083 }],
     ['localhost:0', { host: 'localhost', port: 0 }],
     ['[::1]:8083', { host: '::1', port: 8083 }],
@@ -15,16 +15,17 @@ describe('the console’s address', () => {
     ['', undefined],
   ];
   for (const [text, expected] of addresses) {
-    it(`reads ${text || 'nothing'}`, () => assert.deepEqual(parseConsoleAddress(text), expected));
+    it(`reads ${text || 'nothing'}`, () => assert.deepEqual(parseListenAddress(text), expected));
   }
 
-  it('is on this host by default, may be off, and a wrong one is told with its flag', () => {
-    assert.equal(parseSchedulerPluginConfig([]).consoleAddress, '127.0.0.1:8083');
-    assert.equal(parseSchedulerPluginConfig(['--console-address', 'off']).consoleAddress, 'off');
-    assert.throws(
-      () => parseSchedulerPluginConfig(['--console-address', '8083']),
-      /--console-address 8083: expected <host>:<port>, or off/,
-    );
+  it('is a loopback address and no other, since the page has no login; a wrong one is refused with its flag', () => {
+    assert.deepEqual(parseConsoleConfig([]).address, { host: '127.0.0.1', port: 8083 });
+    for (const address of ['8083', '0.0.0.0:8083', '10.1.2.3:80', '[::]:8083', 'off']) {
+      assert.throws(
+        () => parseConsoleConfig(['--address', address]),
+        ({ message }: Error) => message === `--address ${address}: expected a loopback address, <host>:<port>`,
+      );
+    }
   });
 
   it('knows which addresses nobody reaches from elsewhere', () => {

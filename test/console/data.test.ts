@@ -59,8 +59,8 @@ describe('the page’s data', () => {
     assert.deepEqual(shape.placeless, ['lost']);
   });
 
-  it('paints each thread with its owner; what a report gives goes before what was promised', () => {
-    const painted = node({ owners: [['a/vm', 'compute', '1,5', 1]], held: [['a/next', 'promised', '1,3,5,7']] });
+  it('paints each thread with its owner; what a report gives goes before what is on its way', () => {
+    const painted = node({ owners: [['a/vm', 'compute', '1,5', 1]], held: [['a/next', 'bound', '1,3,5,7']] });
     assert.equal(cpusPainted(painted, Paint.owner), '1,5');
     assert.equal(cpusPainted(painted, Paint.held), '3,7');
     assert.equal(cpusPainted(painted, Paint.reserved), '0,4');

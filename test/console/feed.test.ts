@@ -1,15 +1,14 @@
 import assert from 'node:assert/strict';
-import { setTimeout as delay } from 'node:timers/promises';
 import { formatCpus } from '../../console/data/cpu-list.ts';
 import { Paint } from '../../console/data/node.ts';
 import { Store } from '../../console/data/store.ts';
 import { Flag, WIRE_VERSION as PAGES_VERSION, type WireRecord } from '../../console/data/wire.ts';
-import { NodeFlag } from '../../scheduler-plugin/cluster/fleet.ts';
-import { WIRE_VERSION } from '../../scheduler-plugin/web-console/records.ts';
-import { statusOf } from '../scheduler-plugin/extender-fixture.ts';
+import { NodeFlag, WIRE_VERSION } from '../../console/server/records.ts';
+import { KubeError } from '../../kube/errors.ts';
+import { podOf, statusOf, withUid } from '../scheduler-plugin/extender-fixture.ts';
 import { launcher } from './cluster.ts';
 import { type Listener, listen } from './events.ts';
-import { type ConsoleFixture, type ConsoleUnderTest, consoleOf, waitingPod } from './fixture.ts';
+import { type ConsoleFixture, type ConsoleUnderTest, consoleOf, LEADER, NO_ROOM, waitingPod } from './fixture.ts';
 
 const isReady = ({ event }: { readonly event: string }) => event === 'ready';
 const isRecords = ({ event }: { readonly event: string }) => event === 'message';
@@ -79,10 +78,10 @@ describe('what the console sends', () => {
     assert.deepEqual(node.problems, []);
   });
 
-  it('tells of changes alone, and once: a DPU, a report, a promise, a node that goes', async () => {
+  it('tells of changes alone, and once: a DPU, a report, a pod on its way, a node that goes', async () => {
     await start({
       nodes: { n1: statusOf(), n2: statusOf() },
-      dpus: { n2: { ready: false, state: 'dead', age: 50 } },
+      dpus: { n2: { ready: true, state: 'alive', age: 5 } },
     });
     const listener = await join();
     await listener.until(isReady);
@@ -92,70 +91,127 @@ describe('what the console sends', () => {
       const event = await listener.until(isRecords, from);
       return JSON.parse(event.data) as WireRecord[];
     };
-    assert.deepEqual(pageOf(listener.events).nodeNamed('n2')?.problems, ['dpu-dead']);
+    const node = (name: string) => pageOf(listener.events).nodeNamed(name);
+    await news(() => under.node('n2', { dpu: 'False' }));
+    assert.deepEqual(node('n2')?.problems, ['dpu-dead']);
     const pod = waitingPod('vm', 4);
-    const promised = await news(() => under.filter(pod, ['n1', 'n2']));
+    const bound = await news(() => under.see({ ...pod, spec: { ...pod.spec, nodeName: 'n1' } }, { phase: 'Pending' }));
     assert.deepEqual(
-      promised.map(([kind, , name]) => [kind, name]),
+      bound.map(([kind, , name]) => [kind, name]),
       [['n', 'n1']],
     );
-    assert.deepEqual(
-      pageOf(listener.events)
-        .nodeNamed('n1')
-        ?.held.map(([, kind]) => kind),
-      ['promised'],
+    assert.deepEqual(node('n1')?.held, [['east/vm', 'bound', '1-2,9-10']]);
+    await news(() =>
+      under.report('n1', statusOf({ assignments: [{ podUID: 'uid-vm', container: 'compute', cpus: '1-2,9-10' }] })),
     );
-    const gone = await news(() => {
-      under.state.nodeChanged('n2', undefined);
-      under.state.setFlag('n2', 'dpuDead', false);
-      under.state.reportChanged('n2', undefined);
-    });
-    assert.deepEqual(gone, [['n', pageOf(listener.events.slice(0, -1)).nodeNamed('n2')!.id]]);
-    assert.equal(pageOf(listener.events).nodeNamed('n2'), undefined);
+    assert.deepEqual([node('n1')?.held, node('n1')?.owners], [[], [['east/vm', 'compute', '1-2,9-10', 1]]]);
+    const { id } = node('n2')!;
+    under.node('n2', null);
+    await news(() => under.report('n2', undefined));
+    await listener.until(({ data }) => data.includes(`["n",${id}]`));
+    assert.equal(node('n2'), undefined);
     // The same report again is no news: what comes next is the change after it.
-    under.state.reportChanged('n1', statusOf());
-    const stale = await news(() => under.state.setFlag('n1', 'stale', true));
+    under.report('n1', statusOf({ assignments: [{ podUID: 'uid-vm', container: 'compute', cpus: '1-2,9-10' }] }));
+    const stale = await news(() => under.report('n1', undefined));
     assert.deepEqual(
       stale.map((record) => record.length),
       [8],
     );
-    assert.deepEqual(pageOf(listener.events).nodeNamed('n1')?.problems, ['silent']);
+    assert.deepEqual(node('n1')?.problems, ['no-report']);
   });
 
-  it('tells who waits, with the reasons of the last try, and that he waits no more', async () => {
+  it('shows a report that contradicts its Node, or itself, as quarantined, and nothing of it', async () => {
+    await start({ nodes: { n1: statusOf(), n2: statusOf({ reserved: '0,99' }), n3: statusOf() } });
+    under.api.put('nodes', { metadata: { name: 'n3' }, status: { capacity: { cpu: '8' } } } as { metadata: object });
+    const listener = await join();
+    await listener.until(isReady);
+    await listener.until(({ data }) => /"n3",-1/.test(data));
+    const page = pageOf(listener.events);
+    for (const [name, problems] of [
+      ['n1', []],
+      ['n2', ['quarantined']],
+      ['n3', ['quarantined']],
+    ] as const) {
+      assert.deepEqual(page.nodeNamed(name)?.problems, problems, name);
+      assert.equal(page.nodeNamed(name)?.shape === undefined, problems.length > 0, name);
+    }
+  });
+
+  it('shows an agent as silent whose lease has not changed for its duration', async () => {
+    await start({ nodes: { n1: statusOf() } });
+    const listener = await join();
+    await listener.until(isReady);
+    const renewed = (renewTime: string) => under.lease('plumbline-agent-n1', { renewTime, leaseDurationSeconds: 1 });
+    renewed('2026-05-04T10:00:00.000000Z');
+    // Another lease that goes on changing shows that the watch is alive.
+    let seconds = 10;
+    const others = setInterval(
+      () => under.lease('other', { renewTime: `2026-05-04T10:00:${++seconds % 60}.000000Z` }),
+      50,
+    );
+    const silent = ({ data }: { data: string }) => data.includes('"n1",0,17');
+    await listener.until(silent);
+    clearInterval(others);
+    assert.deepEqual(pageOf(listener.events).nodeNamed('n1')?.problems, ['silent']);
+    renewed('2026-05-04T11:00:00.000000Z');
+    await listener.until(({ data }) => data.includes('"n1",0,1,'), listener.events.length);
+  });
+
+  it('tells who waits, in the words of the scheduler, and that he waits no more', async () => {
     await start({ nodes: { n1: statusOf() } });
     const pod = waitingPod('vm', 40);
     under.see(pod);
-    under.filter(pod, ['n1']);
     const listener = await join();
     await listener.until(isReady);
+    await listener.until(({ data }) => data.includes('"uid-vm"'));
     const [waits] = [...pageOf(listener.events).pods.values()];
     assert.equal(waits?.vm, 'vm');
     assert.equal(waits?.cpus, 40);
     assert.equal(waits?.since, '2026-05-04T10:00:00Z');
-    assert.deepEqual(
-      waits?.decision?.refused.map(([, nodes]) => nodes),
-      [1],
-    );
+    assert.equal(waits?.unscheduled, NO_ROOM);
     const from = listener.events.length;
     under.gone(pod);
     await listener.until(isRecords, from);
     assert.equal(pageOf(listener.events).pods.size, 0);
   });
 
-  it('says that this replica is a standby, and who decides', async () => {
+  it('keeps nothing of pods that share CPUs, and bounds what a status says', async () => {
+    await start({ nodes: { n1: statusOf() } });
+    const pod = waitingPod('vm', 4);
+    const conditions = [{ type: 'PodScheduled', status: 'False', message: 'x'.repeat(100_000) }];
+    const listener = await join();
+    await listener.until(isReady);
+    under.see(withUid(podOf('500m'), 'uid-web', { namespace: 'east' }));
+    under.see(pod, { phase: 'Pending', conditions });
+    await listener.until(({ data }) => data.includes('"uid-vm"'));
+    const page = pageOf(listener.events);
+    assert.deepEqual([...page.pods.keys()], ['uid-vm']);
+    assert.equal(page.pods.get('uid-vm')?.unscheduled?.length, 1024);
+  });
+
+  it('says which pod decides, and that none does', async () => {
     await start({});
     const listener = await join();
     await listener.until(isReady);
+    assert.equal(pageOf(listener.events).status?.leader, LEADER);
     const from = listener.events.length;
-    Object.assign(under.replica, { active: false, holder: 'extender-b_2' });
+    under.lease('plumbline-scheduler', { holderIdentity: '', leaseDurationSeconds: 1 });
     await listener.until(isRecords, from);
-    assert.deepEqual(pageOf(listener.events).replica, {
-      active: false,
-      holder: 'extender-b_2',
-      identity: 'extender-a_1',
-      version: '0.1.0',
-    });
+    const { leader, problem, without } = pageOf(listener.events).status!;
+    assert.deepEqual([leader, problem, without], [null, undefined, []]);
+  });
+
+  it('says that the API server fails, and shows what it knew; then goes on by itself', async () => {
+    await start({ invented: 20 });
+    const listener = await join();
+    await listener.until(isReady);
+    under.api.fail('nodes', new KubeError(0, 'Unreachable', 'GET /api/v1/nodes: connect ECONNREFUSED'));
+    const failed = await listener.until(({ data }) => data.includes('"problem":"nodes: GET'));
+    assert.equal(pageOf(listener.events).nodes.size, 20);
+    under.api.fail('nodes', undefined);
+    const from = listener.events.indexOf(failed) + 1;
+    await listener.until(({ event, data }) => event === 'message' && !data.includes('problem'), from);
+    assert.equal(pageOf(listener.events).status?.problem, undefined);
   });
 
   for (const how of ['the browser’s own header', 'the address']) {
@@ -166,7 +222,7 @@ describe('what the console sends', () => {
       const lastId = first.events.filter(isRecords).at(-1)!.id;
       first.close();
       await first.ended;
-      under.state.setFlag('worker-5.east.example.internal', 'stale', true);
+      under.node('worker-5.east.example.internal', null);
       const back =
         how === 'the address'
           ? await join(`/events?after=${lastId}`)
@@ -177,7 +233,7 @@ describe('what the console sends', () => {
       assert.equal(records.length, 1);
       assert.deepEqual(
         pageOf(back.events, pageOf(first.events)).nodeNamed('worker-5.east.example.internal')?.problems,
-        ['silent'],
+        ['no-node'],
       );
     });
   }
@@ -192,20 +248,8 @@ describe('what the console sends', () => {
     });
   }
 
-  it('forgets everything some time after the last page has gone, and then lets nobody resume', async () => {
-    await start({ invented: 20, keep: 1 });
-    const leave = under.feed.watch(() => undefined);
-    const { epoch } = under.feed;
-    leave();
-    await delay(20);
-    const back = await join(`/events?after=${epoch}.3`);
-    await back.until(isReady);
-    assert.equal((JSON.parse(back.events[0]!.data) as { resumed: boolean }).resumed, false);
-    assert.notEqual(under.feed.epoch, epoch);
-    assert.equal(pageOf(back.events).nodes.size, 20);
-  });
-
-  it('sends 5,000 nodes in less than a quarter of a megabyte where the client reads gzip', async () => {
+  it('sends 5,000 nodes in less than a quarter of a megabyte where the client reads gzip', async function () {
+    this.timeout(120_000);
     await start({ invented: 5000 });
     const listener = await join('/events', { 'accept-encoding': 'gzip' });
     await listener.until(isReady);

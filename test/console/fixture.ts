@@ -3,23 +3,31 @@ import { mkdtemp } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { buildConsole } from '../../build-console.ts';
+import { type Console, createConsole } from '../../console/server/console.ts';
+import type { OptionalKind } from '../../console/server/kinds.ts';
+import type { AskExtender } from '../../console/server/routes.ts';
+import type { NodeTopologyStatus } from '../../kube/node-topology.ts';
 import type { Pod } from '../../kube/resources.ts';
-import { createNeedsReader } from '../../scheduler-plugin/cluster/pod-needs.ts';
-import { observedPod, type PodView, podViewOf } from '../../scheduler-plugin/cluster/pod-view.ts';
-import { createFeed, type Feed, type PodSource } from '../../scheduler-plugin/web-console/feed.ts';
-import type { ReplicaStatus } from '../../scheduler-plugin/web-console/records.ts';
-import { createConsole } from '../../scheduler-plugin/web-console/server.ts';
+import { DPU_HOST_LABEL, DPU_READY_CONDITION, NAMESPACE } from '../../model/names.ts';
+import { createExplainer } from '../../scheduler-plugin/extender/explain.ts';
 import { type ExtenderFixture, type ExtenderUnderTest, extenderOf } from '../scheduler-plugin/extender-fixture.ts';
 import { silent } from '../support/logger.ts';
 import { inventNode, launcher } from './cluster.ts';
+import { createMemoryApi, type MemoryApi } from './memory-api.ts';
 
-export interface ConsoleUnderTest extends Omit<ExtenderUnderTest, 'see' | 'gone'> {
-  readonly feed: Feed;
+/** The console's server on an API in memory, and the extender that it asks for explanations. */
+export interface ConsoleUnderTest extends Pick<ExtenderUnderTest, 'filter' | 'extender'> {
+  readonly api: MemoryApi;
+  readonly page: Console;
   readonly url: string;
   readonly port: number;
-  /** What the page is told of the replica; to be changed by tests. */
-  readonly replica: { -readonly [K in keyof ReplicaStatus]: ReplicaStatus[K] };
-  /** The pod as the watch would bring it. */
+  /** The names of the nodes that it began with. */
+  readonly names: readonly string[];
+  /** The Node as it is from now on; null: it is gone. `dpu` is the status of its DPUReady condition. */
+  node(name: string, what: { readonly dpu?: string } | null): void;
+  report(name: string, status: NodeTopologyStatus | undefined): void;
+  /** Its agent's Lease, renewed at a time; a Lease that does not change is one of a silent agent. */
+  lease(name: string, spec: object): void;
   see(pod: Pod, status?: object): void;
   gone(pod: Pod): void;
   stop(): Promise<void>;
@@ -29,7 +37,10 @@ export interface ConsoleFixture extends ExtenderFixture {
   /** Invented nodes, with their VMs. */
   readonly invented?: number;
   readonly port?: number;
-  readonly keep?: number;
+  readonly ask?: AskExtender;
+  readonly without?: ReadonlySet<OptionalKind>;
+  /** No scheduler leads. */
+  readonly leaderless?: true;
 }
 
 let built: Promise<string> | undefined;
@@ -45,7 +56,12 @@ export function pageFiles(): Promise<string> {
   return built;
 }
 
-const UNSCHEDULED = { conditions: [{ type: 'PodScheduled', status: 'False' }] };
+/** What kube-scheduler writes of a pod that it found no node for. */
+export const NO_ROOM = '0/400 nodes are available: 400 too few free whole cores.';
+const UNSCHEDULED = {
+  phase: 'Pending',
+  conditions: [{ type: 'PodScheduled', status: 'False', reason: 'Unschedulable', message: NO_ROOM }],
+};
 
 /** A launcher that the scheduler has found no node for. */
 export function waitingPod(name: string, cpus: number, since = '2026-05-04T10:00:00Z'): Pod {
@@ -53,88 +69,99 @@ export function waitingPod(name: string, cpus: number, since = '2026-05-04T10:00
   return { ...pod, metadata: { ...pod.metadata, creationTimestamp: since } } as Pod;
 }
 
-/** The console of an extender whose watches are the test's own words. */
+/** Who leads, and since when it has renewed its Lease. */
+export const LEADER = 'plumbline-scheduler-7d9-abcde';
+const leaderLease = (renewTime = '2026-05-04T10:00:00.000000Z', pod = LEADER) => ({
+  metadata: { name: 'plumbline-scheduler', namespace: NAMESPACE },
+  spec: { holderIdentity: `${pod}_0f3a`, leaseDurationSeconds: 3600, renewTime },
+});
+
+/** The whole console, as a process has it; the test's own words are what the API server says. */
 export async function consoleOf(fixture: ConsoleFixture = {}): Promise<ConsoleUnderTest> {
-  const nodes = Array.from({ length: fixture.invented ?? 0 }, (_, index) => inventNode(index));
+  const invented = Array.from({ length: fixture.invented ?? 0 }, (_, index) => inventNode(index));
   const dpus = Object.fromEntries(
-    nodes.filter(({ dpu }) => dpu).map(({ name }) => [name, { ready: true, state: 'alive' as const, age: 3 }]),
+    invented.filter(({ dpu }) => dpu).map(({ name }) => [name, { ready: true, state: 'alive' as const, age: 3 }]),
   );
   const under = extenderOf({
-    ...(nodes.length > 0 ? { nodes: Object.fromEntries(nodes.map(({ name, status }) => [name, status])), dpus } : {}),
+    ...(invented.length > 0 ? { nodes: Object.fromEntries(invented.map((one) => [one.name, one.status])), dpus } : {}),
     ...fixture,
   });
-  const reader = createNeedsReader('all');
-  const pods = new Map<string, PodView>();
-  let listener: Parameters<PodSource['onPod']>[0];
-  const put = (pod: Pod, after: PodView | undefined) => {
-    const key = `${pod.metadata.namespace}/${pod.metadata.name}`;
-    const before = pods.get(key);
-    if (after) pods.set(key, after);
-    else pods.delete(key);
-    listener?.(before, after);
+  const api = createMemoryApi();
+  const pods = new Map<string, Pod>();
+
+  const node: ConsoleUnderTest['node'] = (name, what) => {
+    const labels = what?.dpu === undefined ? {} : { [DPU_HOST_LABEL]: '' };
+    const conditions = what?.dpu === undefined ? [] : [{ type: DPU_READY_CONDITION, status: what.dpu }];
+    const object = { metadata: { name, labels }, status: { conditions } };
+    if (what === null) api.remove('nodes', object);
+    else api.put('nodes', object as { metadata: { name: string } });
   };
-  const see = (pod: Pod, status: object = UNSCHEDULED) => {
+  const report: ConsoleUnderTest['report'] = (name, status) => {
+    if (status === undefined) api.remove('nodetopologies', { metadata: { name } });
+    else api.put('nodetopologies', { metadata: { name }, status } as { metadata: { name: string } });
+  };
+  const see: ConsoleUnderTest['see'] = (pod, status = UNSCHEDULED) => {
+    pods.set(`${pod.metadata.namespace}/${pod.metadata.name}`, pod);
     under.see(pod, status);
-    put(pod, podViewOf(observedPod.parse({ ...pod, status }), reader));
+    api.put('pods', { ...pod, status } as Pod);
   };
-  for (const { name, vms } of nodes) {
+
+  const given = fixture.nodes ?? (invented.length > 0 ? {} : { n1: undefined });
+  for (const name of Object.keys(given)) node(name, name in (fixture.dpus ?? {}) ? { dpu: 'True' } : {});
+  for (const [name, status] of Object.entries(given)) if (status) report(name, status);
+  for (const { name, status, vms, dpu } of invented) {
+    node(name, dpu ? { dpu: 'True' } : {});
+    report(name, status);
     for (const vm of vms) {
       const pod = launcher(vm);
-      see({ ...pod, spec: { ...pod.spec, nodeName: name } }, { phase: 'Running' });
+      // The extender knows what they own from the report.
+      api.put('pods', { ...pod, spec: { ...pod.spec, nodeName: name }, status: { phase: 'Running' } } as Pod);
     }
   }
-  const replica = {
-    active: true,
-    holder: 'extender-a_1',
-    missing: undefined,
-    identity: 'extender-a_1',
-    version: '0.1.0',
-  };
-  const waiting = new Map<string, Pod>();
-  const feed = createFeed({
-    state: under.state,
-    cluster: {
-      pods,
-      onPod(to) {
-        listener = to;
-      },
-    },
-    dpuHealth: {
-      verdict: (node) => fixture.dpus?.[node] ?? dpus[node] ?? { ready: true, state: 'unknown', age: undefined },
-    },
+  if (!fixture.leaderless) api.put('leases', leaderLease() as { metadata: { name: string } });
+
+  const explainer = createExplainer({
+    extender: under.extender,
     decisions: under.decisions,
-    status: () => ({ ...replica }),
-    interval: 20,
-    ...(fixture.keep === undefined ? {} : { keep: fixture.keep }),
+    client: { get: async (path) => pods.get(path.replace(/^.*namespaces\/(.*)\/pods\//, '$1/')) ?? {} },
+    isActive: () => true,
   });
   const page = createConsole({
+    client: api.client,
     address: { host: '127.0.0.1', port: fixture.port ?? 0 },
-    feed,
     assets: await pageFiles(),
-    extender: under.extender,
-    client: {
-      get: async (path) => {
-        const [, namespace, name] = /namespaces\/([^/]+)\/pods\/([^/]+)/.exec(path) ?? [];
-        return waiting.get(`${namespace}/${name}`) ?? {};
-      },
-    },
+    // Over the wire it is JSON.
+    ask:
+      fixture.ask ?? (async (pod) => ({ answer: JSON.parse(JSON.stringify(await explainer.ofPod(pod))) as unknown })),
+    ...(fixture.without === undefined ? {} : { without: fixture.without }),
     log: silent,
+    interval: 0.02,
   });
-  await page.start();
+  const running = new AbortController();
+  await page.server.start();
+  const ran = page.run(running.signal);
+  while (page.missing !== undefined) await new Promise((resolve) => setTimeout(resolve, 5));
   return {
-    ...under,
-    feed,
-    replica,
-    url: `http://127.0.0.1:${page.port}`,
-    port: page.port,
-    see(pod, status) {
-      waiting.set(`${pod.metadata.namespace}/${pod.metadata.name}`, pod);
-      see(pod, status);
-    },
+    extender: under.extender,
+    filter: under.filter,
+    api,
+    page,
+    names: [...Object.keys(given), ...invented.map(({ name }) => name)],
+    url: `http://127.0.0.1:${page.server.port}`,
+    port: page.server.port,
+    node,
+    report,
+    lease: (name, spec) => api.put('leases', { metadata: { name, namespace: NAMESPACE }, spec } as never),
+    see,
     gone(pod) {
       under.gone(pod);
-      put(pod, undefined);
+      api.remove('pods', pod);
     },
-    stop: () => page.stop(),
+    async stop() {
+      page.closeStreams();
+      await page.server.stop(0);
+      running.abort();
+      await ran;
+    },
   };
 }

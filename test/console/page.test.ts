@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict';
 import type { Browser, Page } from 'playwright-core';
+import { KubeError } from '../../kube/errors.ts';
 import { statusOf } from '../scheduler-plugin/extender-fixture.ts';
 import { needs } from '../support/parts.ts';
 import { accessibilityFaults, openBrowser, openPage } from './browser.ts';
 import { launcher } from './cluster.ts';
-import { type ConsoleUnderTest, consoleOf, waitingPod } from './fixture.ts';
+import { type ConsoleUnderTest, consoleOf, NO_ROOM, waitingPod } from './fixture.ts';
 
 const FIRST = 'worker-0.east.example.internal';
 const DPU_NODE = 'worker-7.east.example.internal';
@@ -50,23 +51,19 @@ describe('the page in Chromium', function () {
   it('follows the cluster without being asked: a DPU that dies, a VM that lands, a node that goes', async () => {
     const { page } = await openPage(browser, `${under.url}/#/nodes/${DPU_NODE}`);
     await page.locator('.detail .badge.is-good', { hasText: 'DPU alive' }).first().waitFor();
-    under.state.setFlag(DPU_NODE, 'dpuDead', true);
+    under.node(DPU_NODE, { dpu: 'False' });
     await page.locator('.detail .problem', { hasText: 'DPU dead' }).waitFor();
     await page.locator('.tile.is-attention', { hasText: 'Need attention' }).getByText('1', { exact: true }).waitFor();
     const vm = { namespace: 'east', name: 'newcomer', uid: 'u-new', count: 4, padding: 1 };
     const pod = launcher(vm);
     under.see({ ...pod, spec: { ...pod.spec, nodeName: DPU_NODE } }, { phase: 'Running' });
-    under.state.reportChanged(
-      DPU_NODE,
-      statusOf({ assignments: [{ podUID: 'u-new', container: 'compute', cpus: '1-2,9-10' }] }),
-    );
+    under.report(DPU_NODE, statusOf({ assignments: [{ podUID: 'u-new', container: 'compute', cpus: '1-2,9-10' }] }));
     const row = page.locator('.owners tbody tr', { hasText: 'east/newcomer' });
     await row.waitFor();
     assert.match(await row.innerText(), /1 added for whole cores: CPU 10/);
     assert.equal(await page.locator('.thread.is-padding').count(), 1);
-    under.state.nodeChanged(DPU_NODE, undefined);
-    under.state.setFlag(DPU_NODE, 'dpuDead', false);
-    under.state.reportChanged(DPU_NODE, undefined);
+    under.node(DPU_NODE, null);
+    under.report(DPU_NODE, undefined);
     await page.getByText('There is no such node any more.').waitFor();
   });
 
@@ -105,6 +102,8 @@ describe('the page in Chromium', function () {
       text.some((one) => /too few free whole cores|no NUMA node fits/.test(one)),
       text.join('; '),
     );
+    assert.match(await page.locator('.node-by-node').innerText(), /it offered 2 nodes, and 0 would take it/);
+    assert.ok((await page.locator('.detail .problem').first().innerText()).includes(NO_ROOM));
     // The nearest miss is open from the start, and says what is short there.
     assert.match(await groups.first().locator('.group-nodes li').first().innerText(), /worker-\d+/);
     assert.deepEqual(complaints, []);
@@ -204,11 +203,11 @@ describe('the page in Chromium', function () {
     assert.equal(moving, 0);
   });
 
-  it('says when it has no line, and catches up when the extender is back on another start', async () => {
+  it('says when it has no line, and catches up when the console has been started again', async () => {
     const { page } = await openPage(browser, under.url);
     const { port } = under;
     await under.stop();
-    await page.getByRole('alert').getByText('There is no line to the extender.').waitFor();
+    await page.getByRole('alert').getByText('There is no connection to the console.').waitFor();
     assert.equal((await rowNames(page))[0], FIRST);
     under = await consoleOf({ invented: 3, port });
     await page.locator('.line.is-live').waitFor();
@@ -216,15 +215,43 @@ describe('the page in Chromium', function () {
     assert.equal(await page.getByRole('alert').count(), 0);
   });
 
-  it('says on a standby who decides, and how to get there', async () => {
-    const { page } = await openPage(browser, under.url);
-    Object.assign(under.replica, { active: false, holder: 'plumbline-scheduler-plugin-7d9-abcde_0f3a' });
-    const banner = page.locator('.banner');
-    await banner.waitFor();
-    assert.match(
-      await banner.innerText(),
-      /standby.*kubectl -n plumbline-system port-forward pod\/plumbline-scheduler-plugin-7d9-abcde 8083/s,
-    );
+  it('says plainly that the extender cannot be asked, and why; what the API server knows is there', async () => {
+    const why = 'you may not ask the extender (pods/portforward in plumbline-system)';
+    const other = await consoleOf({ invented: 3, ask: async () => ({ why }) });
+    other.see(waitingPod('huge', 130));
+    const { page } = await openPage(browser, `${other.url}/#/waiting/east/virt-launcher-huge-x2x4z`);
+    await page.locator('.node-by-node .problem', { hasText: `The extender cannot be asked: ${why}` }).waitFor();
+    assert.ok((await page.locator('.detail .problem').first().innerText()).includes(NO_ROOM));
+    await page.close();
+    await other.stop();
+  });
+
+  const banners: [string, (other: ConsoleUnderTest) => void, RegExp][] = [
+    ['no scheduler leads', () => undefined, /No scheduler of Plumbline leads: nothing is placed now/],
+    [
+      'the API server fails',
+      ({ api }) => api.fail('pods', new KubeError(403, 'Forbidden', 'GET /api/v1/pods: 403 Forbidden')),
+      /The API server does not answer, so this may be old.*pods: GET \/api\/v1\/pods: 403 Forbidden/,
+    ],
+  ];
+  for (const [what, happens, expected] of banners) {
+    it(`says when ${what}`, async () => {
+      const other = await consoleOf({ invented: 3, leaderless: true });
+      const { page } = await openPage(browser, other.url);
+      happens(other);
+      await page.locator('.banner', { hasText: expected }).waitFor();
+      assert.equal((await rowNames(page)).length, 3);
+      await page.close();
+      await other.stop();
+    });
+  }
+
+  it('says what is not shown where leases may not be read', async () => {
+    const other = await consoleOf({ invented: 3, without: new Set(['leases'] as const) });
+    const { page } = await openPage(browser, other.url);
+    await page.locator('.banner', { hasText: /You may not read leases: silent agents .* are not shown/ }).waitFor();
+    await page.close();
+    await other.stop();
   });
 
   it('takes one column on a telephone, and needs no scrolling sideways', async () => {

@@ -15,8 +15,9 @@ for (const [name, cpus] of [
   under.see(pod);
   under.filter(pod, names);
 }
-under.filter(waitingPod('voice', 12), [names[9]!, names[6]!]);
-under.state.setFlag(names[7]!, 'dpuDead', true);
+const voice = waitingPod('voice', 12);
+under.see({ ...voice, spec: { ...voice.spec, nodeName: names[9]! } }, { phase: 'Pending' });
+under.node(names[7]!, { dpu: 'False' });
 const browser = await openBrowser();
 const { page } = await openPage(browser, `${under.url}/#/nodes/${names[9]}`, { viewport: SIZE });
 await page.locator('.owners').waitFor();

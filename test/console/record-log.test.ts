@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
-import { RecordLog } from '../../scheduler-plugin/web-console/record-log.ts';
+import { RecordLog } from '../../console/server/record-log.ts';
 
 /** What a viewer makes of records: the last word about each thing. */
 function applied(view: Map<string, string>, records: Iterable<{ readonly json: string }>): Map<string, string> {

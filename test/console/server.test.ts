@@ -1,14 +1,9 @@
 import assert from 'node:assert/strict';
 import { type IncomingHttpHeaders, request } from 'node:http';
-import { pino } from 'pino';
-import type { KubeClient } from '../../kube/client.ts';
-import { createHttpServer } from '../../runtime/http-server.ts';
-import type { Logger } from '../../runtime/log.ts';
-import { createConsole } from '../../scheduler-plugin/web-console/server.ts';
+import type { AskExtender } from '../../console/server/routes.ts';
 import { statusOf } from '../scheduler-plugin/extender-fixture.ts';
-import { silent } from '../support/logger.ts';
 import { type Listener, listen } from './events.ts';
-import { type ConsoleUnderTest, consoleOf, pageFiles, waitingPod } from './fixture.ts';
+import { type ConsoleUnderTest, consoleOf, waitingPod } from './fixture.ts';
 
 interface Answer {
   readonly status: number;
@@ -36,14 +31,6 @@ describe('the console’s server', () => {
     under = await consoleOf({ nodes: { n1: statusOf(), n2: statusOf({ reserved: '0-15' }) } });
   });
   after(() => under.stop());
-  const servedWith = async (client: Pick<KubeClient, 'get'>, log: Logger, port = 0) => {
-    const address = { host: '127.0.0.1', port };
-    const { feed, extender } = under;
-    const page = createConsole({ address, feed, assets: await pageFiles(), extender, client, log });
-    await page.start();
-    return page;
-  };
-
   it('serves the page with a policy under which nothing comes from elsewhere and nothing is evaluated', async () => {
     const files = [
       ['/', 'text/html'],
@@ -136,6 +123,8 @@ describe('the console’s server', () => {
   for (const [pod, expected] of [
     ['', 'pod=: expected namespace/name'],
     ['east', 'pod=east: expected namespace/name'],
+    ['East/vm', 'expected namespace/name'],
+    ['east/vm%26x=1', 'expected namespace/name'],
     ['east/vm/log', 'expected namespace/name'],
     ['..%2f..%2fsecrets/x', 'expected namespace/name'],
   ]) {
@@ -147,29 +136,52 @@ describe('the console’s server', () => {
   }
 
   it('explains one pod at a time, and asks others to wait', async () => {
-    let answered: (pod: object) => void = () => undefined;
-    const read = new Promise<object>((resolve) => {
+    let answered: (answer: object) => void = () => undefined;
+    const answer = new Promise<object>((resolve) => {
       answered = resolve;
     });
     let asked: () => void = () => undefined;
     const isAsked = new Promise<void>((resolve) => {
       asked = resolve;
     });
-    const get = () => {
-      asked();
-      return read;
-    };
-    const page = await servedWith({ get }, silent);
-    const first = ask(page.port, '/explain?pod=east/vm');
+    const busy = await consoleOf({
+      ask: async () => {
+        asked();
+        return { answer: await answer };
+      },
+    });
+    const first = ask(busy.port, '/explain?pod=east/vm');
     await isAsked;
-    const second = await ask(page.port, '/explain?pod=east/vm');
+    const second = await ask(busy.port, '/explain?pod=east/vm');
     assert.equal(second.status, 503);
     assert.equal(second.headers['retry-after'], '1');
-    answered(waitingPod('vm', 10));
+    answered({ nodes: [] });
     assert.equal((await first).status, 200);
-    assert.equal((await ask(page.port, '/explain?pod=east/vm')).status, 200);
-    await page.stop();
+    assert.equal((await ask(busy.port, '/explain?pod=east/vm')).status, 200);
+    await busy.stop();
   });
+
+  const unanswered: [string, Awaited<ReturnType<AskExtender>>, RegExp][] = [
+    [
+      'says why the extender cannot be asked',
+      { why: 'you may not ask it' },
+      /^The extender cannot be asked: you may not/,
+    ],
+    [
+      'takes nothing else for an answer',
+      { answer: { nodes: 'all' } },
+      /^The extender cannot be asked: the answer is of/,
+    ],
+  ];
+  for (const [title, answer, expected] of unanswered) {
+    it(title, async () => {
+      const without = await consoleOf({ ask: async () => answer });
+      const { status, body } = await ask(without.port, '/explain?pod=east/vm');
+      await without.stop();
+      assert.equal(status, 502);
+      assert.match(body, expected);
+    });
+  }
 
   it('keeps 16 pages up to date, and refuses the next in a line', async () => {
     const listeners: Listener[] = [];
@@ -180,18 +192,13 @@ describe('the console’s server', () => {
     for (const listener of listeners) listener.close();
   });
 
-  it('does not keep the extender from deciding where it cannot be served: one line says so', async () => {
-    const taken = createHttpServer({ handler: () => undefined, host: '127.0.0.1', port: 0, log: silent });
-    await taken.start();
-    const lines: string[] = [];
-    await servedWith(
-      { get: async () => ({}) },
-      pino({}, { write: (line: string) => void lines.push(line) }),
-      taken.port,
-    );
-    await taken.stop(0);
-    assert.equal(lines.length, 1);
-    assert.match(lines[0]!, /the console is not served; everything else is \(--console-address\)/);
-    assert.match(lines[0]!, /EADDRINUSE/);
+  it('keeps one watch of each kind open, however many pages there are, and none once it has stopped', async () => {
+    const other = await consoleOf({});
+    const listeners = [await listen(`${other.url}/events`), await listen(`${other.url}/events`)];
+    await Promise.all(listeners.map((one) => one.until(({ event }) => event === 'ready')));
+    const open = other.api.watches;
+    await other.stop();
+    assert.deepEqual([open, other.api.watches], [5, 0]);
+    await Promise.all(listeners.map(({ ended }) => ended));
   });
 });

@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { createServer, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setImmediate as turn } from 'node:timers/promises';
-import type { Feed } from '../../scheduler-plugin/web-console/feed.ts';
-import { RecordLog } from '../../scheduler-plugin/web-console/record-log.ts';
-import { streamEvents } from '../../scheduler-plugin/web-console/stream.ts';
+import type { Feed } from '../../console/server/feed.ts';
+import { RecordLog } from '../../console/server/record-log.ts';
+import { streamEvents } from '../../console/server/stream.ts';
 import { type Listener, listen } from './events.ts';
 
 /** A feed that is what the test puts into it. */
@@ -22,7 +22,6 @@ function feedOf(mostEnds?: number) {
     get viewers() {
       return viewers.size;
     },
-    stop: () => undefined,
   } satisfies Feed;
   return {
     feed,

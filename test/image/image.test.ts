@@ -21,7 +21,7 @@ import { root } from '../support/bundles.ts';
 import { eventually } from '../support/eventually.ts';
 import { needs } from '../support/parts.ts';
 
-const NAMES = ['webhook', 'scheduler-plugin', 'node-agent'] as const;
+const NAMES = ['webhook', 'scheduler-plugin', 'node-agent', 'console'] as const;
 const NODE = '/nodejs/bin/node';
 
 /** What the Dockerfile's base has and these images add nothing to: Node.js and the libraries that it is linked with. */
@@ -57,11 +57,11 @@ describe('the images’ files', function () {
 
   it('are the daemon and the terms it is under; native code is the agent’s only, for this platform only', () => {
     const terms = ['/plumbline/LICENSE', '/plumbline/THIRD-PARTY-LICENSES'];
-    const own = (name: string) =>
-      files(name).filter((path) => !terms.includes(path) && !path.startsWith('/plumbline/console/'));
+    const own = (name: string) => files(name).filter((path) => !terms.includes(path));
     assert.deepEqual(own('webhook'), ['/plumbline/webhook.cjs']);
     assert.deepEqual(own('scheduler-plugin'), ['/plumbline/scheduler-plugin.cjs']);
-    assert.ok(files('scheduler-plugin').includes('/plumbline/console/index.html'));
+    const page = ['console.css', 'console.js', 'icon.svg', 'index.html'].map((file) => `/plumbline/console/${file}`);
+    assert.deepEqual(own('console').sort(), ['/plumbline/console.cjs', ...page]);
     const agent = own('node-agent');
     assert.deepEqual(
       agent.filter((path) => path.endsWith('.node')),
@@ -91,7 +91,7 @@ describe('the images’ files', function () {
         encoding: 'utf8',
       });
       assert.equal(status, 2, args.join(' '));
-      assert.match(stderr, /usage: npm run build:image -- webhook\|scheduler-plugin\|node-agent/);
+      assert.match(stderr, /usage: npm run build:image -- webhook\|scheduler-plugin\|console\|node-agent/);
     }
   });
 
@@ -105,7 +105,7 @@ describe('the images’ files', function () {
       assert.ok(existsSync(image(name, `plumbline/${name}.cjs`)));
     }
     const users = [...text.matchAll(/^USER (\S+)$/gm)].map(([, user]) => user);
-    assert.deepEqual(users, ['65532:65532', '65532:65532', '0:0']);
+    assert.deepEqual(users, ['65532:65532', '65532:65532', '65532:65532', '0:0']);
     const ignored = readFileSync(join(root, '.dockerignore'), 'utf8').split('\n');
     assert.equal(ignored[0], '*', 'nothing is sent that is not named');
     const sent = ignored.filter((line) => line.startsWith('!')).map((line) => line.slice(1));
@@ -115,15 +115,13 @@ describe('the images’ files', function () {
 
   it('run as the user that the manifests give them', () => {
     const user = (path: string) => {
-      const documents = parseAllDocuments(readFileSync(join(root, 'manifests/base', path), 'utf8'));
+      const documents = parseAllDocuments(readFileSync(join(root, 'manifests', path), 'utf8'));
       const text = JSON.stringify(documents.map((document) => document.toJS()));
       return /"runAsUser":(\d+)/.exec(text)?.[1];
     };
-    assert.deepEqual(['webhook/deployment.yaml', 'scheduler/deployment.yaml', 'node-agent/daemonset.yaml'].map(user), [
-      '65532',
-      '65532',
-      '0',
-    ]);
+    const files = ['webhook/deployment.yaml', 'scheduler/deployment.yaml', 'node-agent/daemonset.yaml'];
+    const all = [...files.map((file) => `base/${file}`), 'components/console/deployment.yaml'];
+    assert.deepEqual(all.map(user), ['65532', '65532', '0', '65532']);
   });
 
   describe('with a root directory of their own', () => {

@@ -19,21 +19,28 @@ export function forbidden(imports: readonly Import[], rules: readonly ImportRule
   const faults = imports.flatMap((one) =>
     rules
       .filter(({ folder }) => one.file.startsWith(`${folder}/`))
-      .map((rule) => breach(one, rule))
+      .map((rule) => breach(one, rule, rule === innermost(one.file, rules)))
       .filter((fault) => fault !== undefined)
       .map((fault) => `${one.file} imports ${one.target}: ${fault}`),
   );
   return [...new Set(faults)];
 }
 
-function breach({ file, target, isPackage }: Import, rule: ImportRule): string | undefined {
+/** The rule of the innermost folder around the file that says what it may import from other folders. */
+function innermost(file: string, rules: readonly ImportRule[]): ImportRule | undefined {
+  return rules
+    .filter(({ folder, may }) => may !== undefined && file.startsWith(`${folder}/`))
+    .reduce<ImportRule | undefined>((a, b) => (a && a.folder.length > b.folder.length ? a : b), undefined);
+}
+
+function breach({ file, target, isPackage }: Import, rule: ImportRule, decides: boolean): string | undefined {
   const { folder, may, packages, floors } = rule;
   if (isPackage)
     return packages === undefined || packages.includes(target)
       ? undefined
       : `${folder}/ may import the packages ${packages.join(', ')} only`;
   if (target.startsWith(`${folder}/`)) return floors && breachOfFloors(folder, floors, file, target);
-  if (may === undefined || may === '*' || target === 'package.json') return undefined;
+  if (!decides || may === undefined || may === '*' || target === 'package.json') return undefined;
   if (may.some((other) => target.startsWith(`${other}/`))) return undefined;
   return `${folder}/ may import ${may.length === 0 ? 'nothing of ours' : may.map((other) => `${other}/`).join(', ')} only`;
 }

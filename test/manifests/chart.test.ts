@@ -20,6 +20,7 @@ const SETTINGS: Readonly<Record<string, string>> = {
   [`${AGENT}/selinux`]: 'nodeAgent.selinux=true',
   [`${AGENT}/openshift`]: 'nodeAgent.openshift=true',
   'components/monitoring': 'monitoring.enabled=true',
+  'components/console': 'console.enabled=true',
   'components/fixed-cluster-ip': 'schedulerPlugin.clusterIP=10.96.0.200',
   'components/align-all': 'webhook.alignment=auto',
 };

@@ -3,6 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parse, parseAllDocuments } from 'yaml';
+import { parseConsoleConfig } from '../../console/server/config.ts';
 import { ASKING } from '../../model/admission/asking.ts';
 import { DECISION_ANNOTATION, PLACEMENT_ANNOTATION } from '../../model/names.ts';
 import { parseNodeAgentConfig } from '../../node-agent/wiring/config.ts';
@@ -251,6 +252,25 @@ describe('the manifests', () => {
       assert.equal(images[0]?.name, 'registry.k8s.io/kube-scheduler');
       assert.match(images[0]?.newTag ?? '', new RegExp(`^v1\\.${minor}\\.\\d+$`));
     }
+  });
+
+  it('run the console only where its component is, on loopback, with an account that lists and watches only', () => {
+    const ofConsole = (built: readonly Manifest[]) =>
+      built.filter(({ metadata }) => metadata.name === 'plumbline-console');
+    assert.deepEqual(ofConsole(objects), []);
+    const own = ofConsole(objectsOf(render('base', ['components/console'])) as unknown as Manifest[]);
+    assert.deepEqual(own.map(({ kind }) => kind).sort(), [
+      ...['ClusterRole', 'ClusterRoleBinding', 'Deployment', 'NetworkPolicy', 'Role', 'RoleBinding', 'ServiceAccount'],
+    ]);
+    const rules = own.flatMap((one) => (one['rules'] ?? []) as { resources: string[]; verbs: string[] }[]);
+    assert.ok(rules.length > 0);
+    for (const { resources, verbs } of rules) assert.deepEqual(verbs, ['list', 'watch'], resources.join());
+    const deployment = own.find(({ kind }) => kind === 'Deployment') as Manifest;
+    const [container] = containersOf(deployment);
+    assert.deepEqual(parseConsoleConfig(container?.args ?? []).address, { host: '127.0.0.1', port: 8083 });
+    assert.equal(container?.securityContext.readOnlyRootFilesystem, true);
+    assert.deepEqual(container?.securityContext.capabilities?.drop, ['ALL']);
+    assert.match(JSON.stringify(deployment), /"runAsNonRoot":true/);
   });
 
   it('give the extender a Service where the cluster’s own scheduler asks it, and route no pod then', () => {

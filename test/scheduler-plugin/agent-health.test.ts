@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { KubeClient } from '../../kube/client.ts';
-import { AgentHealth } from '../../scheduler-plugin/cluster/agent-health.ts';
+import { AgentHealth } from '../../model/lease/agent-health.ts';
 import { createCluster } from '../../scheduler-plugin/cluster/cluster.ts';
 import { ClusterState } from '../../scheduler-plugin/cluster/cluster-state.ts';
 import { NodeFlag } from '../../scheduler-plugin/cluster/fleet.ts';

@@ -16,7 +16,10 @@ describe('the decisions that are kept', () => {
     assert.deepEqual([decision?.offered, decision?.passed, decision?.answered.length], [NODES, NODES, 16]);
     const answered = filter(withUid(podOf('4'), 'vm'), names).NodeNames;
     assert.deepEqual(
-      decisions.latest('vm')?.answered.map(({ node }) => node),
+      decisions
+        .list()
+        .at(-1)
+        ?.answered.map(({ node }) => node),
       answered,
       'all of them, for a pod with CPUs of its own',
     );
@@ -31,7 +34,7 @@ describe('the decisions that are kept', () => {
     };
     const before = ask(0, 20);
     const after = ask(20, 500);
-    assert.equal(decisions.count, 500);
+    assert.equal(decisions.list().length, 500);
     // A name, a score and a place for each of those nodes would be 50 MB or more.
     assert.ok(after - before < 5 * MEGABYTE, `${((after - before) / MEGABYTE).toFixed(1)} MB more`);
   });

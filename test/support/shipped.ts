@@ -4,9 +4,10 @@ import { parseAllDocuments } from 'yaml';
 import { root } from './bundles.ts';
 
 const WORKLOADS = {
-  webhook: 'webhook/deployment.yaml',
-  'scheduler-plugin': 'scheduler/deployment.yaml',
-  'node-agent': 'node-agent/daemonset.yaml',
+  webhook: 'base/webhook/deployment.yaml',
+  'scheduler-plugin': 'base/scheduler/deployment.yaml',
+  'node-agent': 'base/node-agent/daemonset.yaml',
+  console: 'components/console/deployment.yaml',
 } as const;
 
 interface Workload {
@@ -33,7 +34,7 @@ interface Variable {
  * @throws Error if the manifest sets none
  */
 export function shippedNodeOptions(daemon: keyof typeof WORKLOADS): { readonly NODE_OPTIONS: string } {
-  const file = join(root, 'manifests/base', WORKLOADS[daemon]);
+  const file = join(root, 'manifests', WORKLOADS[daemon]);
   const documents = parseAllDocuments(readFileSync(file, 'utf8')).map((document) => document.toJS() as Workload | null);
   const containers = documents.flatMap((found) => {
     const pod = found?.spec?.template?.spec;

@@ -1,5 +1,5 @@
-import { NAMESPACE } from '../../../model/names.ts';
-import { leaderless, SERVICE } from '../../extender/election.ts';
+import { NAMESPACE, SERVICE } from '../../../model/names.ts';
+import { leaderless } from '../../extender/election.ts';
 import type { Facts } from '../facts/facts.ts';
 import { some } from './finding.ts';
 import type { Notebook } from './notebook.ts';

@@ -1,5 +1,5 @@
+import { SCHEDULER } from '../../../model/names.ts';
 import type { ExplainedPod } from '../../explain/objects.ts';
-import { SCHEDULER } from '../../extender/election.ts';
 import type { Facts } from '../facts/facts.ts';
 import type { Way } from '../facts/way.ts';
 import { count, some } from './finding.ts';

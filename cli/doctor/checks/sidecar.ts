@@ -1,5 +1,5 @@
-import { NAMESPACE } from '../../../model/names.ts';
-import { leaderless, SCHEDULER } from '../../extender/election.ts';
+import { NAMESPACE, SCHEDULER } from '../../../model/names.ts';
+import { leaderless } from '../../extender/election.ts';
 import type { Facts } from '../facts/facts.ts';
 import { count } from './finding.ts';
 import type { Notebook } from './notebook.ts';

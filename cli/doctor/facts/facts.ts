@@ -1,7 +1,7 @@
 import { KubeError } from '../../../kube/errors.ts';
 import { type NodeTopology, nodeTopology } from '../../../kube/node-topology.ts';
 import { type NetworkAttachmentDefinition, networkAttachmentDefinition } from '../../../kube/resources.ts';
-import { NAMESPACE } from '../../../model/names.ts';
+import { NAMESPACE, SCHEDULER, SERVICE } from '../../../model/names.ts';
 import {
   type ExplainedNode,
   type ExplainedPod,
@@ -11,7 +11,7 @@ import {
   occurrence,
 } from '../../explain/objects.ts';
 import { askInCluster } from '../../extender/ask.ts';
-import { type Election, readElection, SCHEDULER, SERVICE } from '../../extender/election.ts';
+import { type Election, readElection } from '../../extender/election.ts';
 import { type AgentLeases, readAgentLeases } from '../../support/agents.ts';
 import type { ClusterAccess } from '../../support/cluster.ts';
 import { NODE_TOPOLOGIES_PATH, readAll, readOne } from '../../support/lists.ts';

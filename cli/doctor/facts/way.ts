@@ -1,4 +1,4 @@
-import { SCHEDULER, SERVICE } from '../../extender/election.ts';
+import { SCHEDULER, SERVICE } from '../../../model/names.ts';
 import type { Facts } from './facts.ts';
 
 /**

@@ -63,8 +63,7 @@ export async function startDaemons(options: DaemonsOptions): Promise<Daemons> {
     more: Process = {},
   ) => {
     const [port, probePort] = [await lastingPort(), await lastingPort()];
-    const console = program === 'scheduler-plugin' ? ['--console-address', 'off'] : [];
-    const serving = program === 'node-agent' ? [] : ['--host', '127.0.0.1', '--port', String(port), ...console];
+    const serving = program === 'node-agent' ? [] : ['--host', '127.0.0.1', '--port', String(port)];
     const probes = ['--probe-host', '127.0.0.1', '--probe-port', String(probePort)];
     const file = join(options.dist, `${program}.cjs`);
     const given = {

@@ -118,7 +118,7 @@ export async function startControlDaemons(scene: Scene): Promise<void> {
     assert.equal(spec.containers[0]?.resources.limits.cpu, '4');
   });
   const service = ['--mode', 'service', '--client-ca-file', ''];
-  const replica = [...service, '--pod-ip', EXTENDER_ADDRESS, '--pod-name', 'lab', '--console-address', 'off'];
+  const replica = [...service, '--pod-ip', EXTENDER_ADDRESS, '--pod-name', 'lab'];
   const extender = await start('scheduler-plugin', ...replica);
   await startScheduler(scene, directory, extender.port, authority.cert);
 }

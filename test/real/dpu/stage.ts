@@ -158,7 +158,7 @@ export async function createDpuScene(): Promise<DpuScene> {
     const kubeconfig = await plane.kubeconfig('scheduler', token);
     const extender = await start('extender', 'scheduler-plugin', [
       ...['--mode', 'sidecar', '--port', '0', '--probe-host', '127.0.0.1', '--probe-port', '0'],
-      ...['--console-address', 'off', '--kubeconfig', kubeconfig],
+      ...['--kubeconfig', kubeconfig],
     ]);
     const configuration = await sidecarConfiguration(root, (await extender.ports()).port);
     await plane.startScheduler(configuration, { kubeconfig });

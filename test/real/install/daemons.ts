@@ -26,7 +26,7 @@ export interface Images {
 /** The images' files, as `npm run build:image` makes them. */
 export function buildImages(directory: string): Images {
   const env = { ...process.env, PLUMBLINE_DIST: join(directory, 'dist') };
-  const names = ['webhook', 'scheduler-plugin', 'node-agent'];
+  const names = ['webhook', 'scheduler-plugin', 'node-agent', 'console'];
   const out = join(directory, 'images');
   const args = ['run', '--silent', 'build:image', '--', ...names, '--out', out];
   execFileSync('npm', args, { cwd: root, env, stdio: ['ignore', 'ignore', 'pipe'] });
@@ -131,8 +131,16 @@ export function starter({ plane, objects, images, directory, nodes, ovs, undo }:
       const token = await plane.serviceAccountToken(SYSTEM, 'plumbline-scheduler');
       return start('scheduler-plugin', [
         ...(extender?.args ?? []),
-        ...['--port', String(await freePort()), ...LOCAL, '--console-address', 'off', '--pod-name', hostName],
+        ...['--port', String(await freePort()), ...LOCAL, '--pod-name', hostName],
         ...['--kubeconfig', await plane.kubeconfig(`extender-${hostName}`, token)],
+      ]);
+    },
+    async startConsole() {
+      const [container] = workload(objects, 'plumbline-console').spec.template.spec.containers;
+      const token = await plane.serviceAccountToken(SYSTEM, 'plumbline-console');
+      return start('console', [
+        ...(container?.args ?? []),
+        ...['--address', '127.0.0.1:0', ...LOCAL, '--kubeconfig', await plane.kubeconfig('console', token)],
       ]);
     },
     async startAgent(name: string) {

@@ -45,6 +45,7 @@ export interface Installation {
   startPair(hostName: string): Promise<SchedulerPair>;
   startAgent(node: string): Promise<DaemonProcess>;
   startDpu(): Promise<DaemonProcess>;
+  startConsole(): Promise<DaemonProcess>;
   /** own: the cluster's scheduler, with the extender's entry. */
   startScheduler(): Promise<void>;
   stop(): Promise<void>;
@@ -60,7 +61,8 @@ export interface SchedulerPair {
  * kube-scheduler asks the extender's Service
  */
 export async function install(scheduler: 'sidecar' | 'own' = 'sidecar'): Promise<Installation> {
-  const components = ['base/node-agent/components/gate', ...(scheduler === 'own' ? ['components/own-scheduler'] : [])];
+  const optional = ['base/node-agent/components/gate', 'components/console'];
+  const components = [...optional, ...(scheduler === 'own' ? ['components/own-scheduler'] : [])];
   const directory = mkdtempSync(join(tmpdir(), 'plumbline-install-'));
   const file = (name: string) => join(directory, name);
   const undo: (() => Promise<unknown>)[] = [async () => rmSync(directory, { recursive: true, force: true })];
@@ -103,6 +105,7 @@ export async function install(scheduler: 'sidecar' | 'own' = 'sidecar'): Promise
       startExtender: daemons.startExtender,
       startAgent: daemons.startAgent,
       startDpu: daemons.startDpu,
+      startConsole: daemons.startConsole,
       async startWebhook() {
         const webhook = await daemons.startWebhook();
         way.port = (await webhook.ports()).port;

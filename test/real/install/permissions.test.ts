@@ -8,11 +8,12 @@ import { DPU_WORKER, DPUS, SYSTEM, WORKER } from './daemons.ts';
 import { covers, type Grant, grantsOf, grantText } from './grants.ts';
 import { type Installation, install, type SchedulerPair } from './installation.ts';
 
-/** The accounts of the three daemons, and that of a DPU. */
+/** The accounts of the daemons, and that of a DPU. */
 const ACCOUNTS = [
   { namespace: SYSTEM, name: 'plumbline-webhook' },
   { namespace: SYSTEM, name: 'plumbline-scheduler' },
   { namespace: SYSTEM, name: 'plumbline-node-agent' },
+  { namespace: SYSTEM, name: 'plumbline-console' },
   { namespace: DPUS, name: DPU_WORKER },
 ];
 /** Namespaces that the manifests know; a role there could be a role of that namespace. */
@@ -39,7 +40,7 @@ describe('an installation on a real API server, with the permissions that are sh
   needs('kubectl');
   needs('musl');
   needs('make');
-  this.timeout(120_000);
+  this.timeout(300_000);
   let installed: Installation;
   let dpu: DaemonProcess;
   let pair: SchedulerPair;
@@ -51,7 +52,8 @@ describe('an installation on a real API server, with the permissions that are sh
     pair = await installed.startPair('pair-1');
     const agents = [await installed.startAgent(WORKER), await installed.startAgent(DPU_WORKER)];
     dpu = await installed.startDpu();
-    await Promise.all([webhook, pair.extender, ...agents].map((daemon) => daemon.ready()));
+    const console = await installed.startConsole();
+    await Promise.all([webhook, pair.extender, console, ...agents].map((daemon) => daemon.ready()));
     interceptor = await installInterceptor(installed.plane);
   });
   after(async () => {
@@ -277,7 +279,7 @@ describe('the extender behind a Service, with the permissions that are shipped',
   needs('kubectl');
   needs('musl');
   needs('make');
-  this.timeout(120_000);
+  this.timeout(300_000);
   let installed: Installation;
   before(async () => {
     installed = await install('own');

@@ -1,29 +1,30 @@
 import { readFile } from 'node:fs/promises';
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import { join } from 'node:path';
-import { PlumblineError } from '../../model/errors.ts';
-import { createHttpServer } from '../../runtime/http-server.ts';
+import { isOwnHost } from '../../runtime/listen-address.ts';
 import type { Logger } from '../../runtime/log.ts';
-import { NotNow } from '../extender/extender.ts';
-import { type ConsoleAddress, isLoopback, isOwnHost } from './address.ts';
-import { type ExplanationSource, explainPod } from './explanation.ts';
+import { explanationOf } from './explanation.ts';
 import type { Feed } from './feed.ts';
 import { streamEvents } from './stream.ts';
 
-export interface ConsoleOptions extends ExplanationSource {
-  readonly address: ConsoleAddress;
+/** The extender's answer to `GET /explain?pod=namespace/name`, or in words why there is none. */
+export type AskExtender = (pod: string) => Promise<{ readonly answer: unknown } | { readonly why: string }>;
+
+export interface RouteOptions {
+  /** The host that is listened on. */
+  readonly host: string;
   readonly feed: Feed;
   /** The folder of the page's files. */
   readonly assets: string;
+  readonly ask: AskExtender;
   readonly log: Logger;
 }
 
-/** The read-only page, on a listener of its own. Nothing that it answers changes anything. */
-export interface Console {
-  /** Never rejects: a console that cannot be served keeps nobody from deciding. */
-  start(): Promise<void>;
-  stop(): Promise<void>;
-  readonly port: number;
+/** What is answered. */
+export interface Routes {
+  readonly handler: RequestListener;
+  /** Ends the pages' streams; those that come later are refused. */
+  close(): void;
 }
 
 /** Pages that are kept up to date at the same time. */
@@ -49,20 +50,27 @@ const HEADERS = {
   'cache-control': 'no-store',
 } as const;
 
-export function createConsole({ address, feed, assets, extender, client, log }: ConsoleOptions): Console {
+const POD = /^[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?\/[a-z0-9](?:[-.a-z0-9]{0,251}[a-z0-9])?$/;
+
+/** The page's files, its stream of records and explanations. Only GET is answered, and nothing changes anything. */
+export function createRoutes({ host, feed, assets, ask, log }: RouteOptions): Routes {
   const streams = new Set<{ close(): void }>();
   let explaining = false;
+  let closed = false;
 
-  const explain = async (name: string, response: ServerResponse) => {
+  const explain = async (pod: string, response: ServerResponse) => {
+    if (!POD.test(pod)) return text(response, 400, `pod=${pod.slice(0, 80)}: expected namespace/name`);
     if (explaining) {
       response.setHeader('retry-after', '1');
       return text(response, 503, 'another pod is being explained; ask again in a second');
     }
-    const left = new AbortController();
-    response.once('close', () => left.abort());
     explaining = true;
     try {
-      const found = await explainPod({ extender, client }, name, left.signal);
+      const asked = await ask(pod);
+      if ('why' in asked) return text(response, 502, `The extender cannot be asked: ${asked.why}`);
+      const found = explanationOf(pod, asked.answer, Date.now());
+      if (found === undefined)
+        return text(response, 502, 'The extender cannot be asked: the answer is of another kind');
       answer(response, 200, 'application/json', JSON.stringify(found));
     } finally {
       explaining = false;
@@ -70,6 +78,7 @@ export function createConsole({ address, feed, assets, extender, client, log }: 
   };
 
   const events = (request: IncomingMessage, response: ServerResponse, after: string | null) => {
+    if (closed) return text(response, 503, 'the console is stopping');
     if (feed.viewers >= MOST_VIEWERS) return text(response, 503, `${MOST_VIEWERS} pages are open already`);
     const stream = streamEvents({
       feed,
@@ -83,7 +92,7 @@ export function createConsole({ address, feed, assets, extender, client, log }: 
 
   const route = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     for (const [name, value] of Object.entries(HEADERS)) response.setHeader(name, value);
-    const refused = refusal(request, address.host);
+    const refused = refusal(request, host);
     if (refused) return text(response, ...refused);
     const [path = '', search] = (request.url ?? '').split('?', 2);
     const query = new URLSearchParams(search);
@@ -94,9 +103,7 @@ export function createConsole({ address, feed, assets, extender, client, log }: 
     return text(response, 404, 'there are /, /events and /explain?pod=namespace/name');
   };
 
-  const server = createHttpServer({
-    streams: true,
-    ...address,
+  return {
     handler: (request, response) => {
       route(request, response).catch((error: unknown) => {
         const [status, message] = problem(error);
@@ -105,29 +112,9 @@ export function createConsole({ address, feed, assets, extender, client, log }: 
         else text(response, status, message);
       });
     },
-    log,
-  });
-
-  return {
-    async start() {
-      try {
-        await server.start();
-      } catch (err) {
-        log.warn({ err, ...address }, 'the console is not served; everything else is (--console-address)');
-        return;
-      }
-      log.info({ consolePort: server.port, host: address.host }, 'serving the console');
-      if (!isLoopback(address.host)) {
-        log.warn({ host: address.host }, 'the console asks nobody who he is, and can be reached from elsewhere');
-      }
-    },
-    async stop() {
+    close() {
+      closed = true;
       for (const stream of streams) stream.close();
-      feed.stop();
-      await server.stop(0);
-    },
-    get port() {
-      return server.port;
     },
   };
 }
@@ -136,7 +123,7 @@ export function createConsole({ address, feed, assets, extender, client, log }: 
 function refusal(request: IncomingMessage, listensOn: string): readonly [number, string] | undefined {
   if (request.method !== 'GET') return [405, 'only GET is answered: nothing can be changed'];
   if (!isOwnHost(request.headers.host, listensOn)) {
-    return [421, 'the Host header names another host; use http://localhost with kubectl port-forward'];
+    return [421, 'the Host header names another host; use http://localhost'];
   }
   // Browsers say so of requests that another site's page makes. A link from there may lead here, and nothing else.
   const isForeign = ['cross-site', 'same-site'].includes(headerOf(request, 'sec-fetch-site') ?? '');
@@ -145,12 +132,10 @@ function refusal(request: IncomingMessage, listensOn: string): readonly [number,
 }
 
 function problem(error: unknown): readonly [number, string] {
-  if (error instanceof NotNow) return [503, error.message];
-  if (error instanceof PlumblineError) return [error.code === 'kube' ? 502 : 400, error.message];
   if ((error as NodeJS.ErrnoException | null)?.code === 'ENOENT') {
-    return [404, 'this file of the page is missing beside the program: npm run build makes it'];
+    return [404, 'this file of the page is missing next to the program: npm run build makes it'];
   }
-  return [500, 'the console failed to answer; the log says why'];
+  return [500, 'the console failed to answer; its log says why'];
 }
 
 function headerOf(request: IncomingMessage, name: string): string | undefined {

@@ -1,5 +1,5 @@
-import { type LeaseObservation, NOTHING_OBSERVED, observeLease } from '../../model/lease/observer.ts';
-import { leaseSeconds } from '../../model/lease/timing.ts';
+import { type LeaseObservation, NOTHING_OBSERVED, observeLease } from './observer.ts';
+import { leaseSeconds } from './timing.ts';
 
 /** The Lease by which a node's agent says that it lives is this and the node's name. */
 export const AGENT_LEASE_PREFIX = 'plumbline-agent-';

@@ -1,9 +1,9 @@
 import { computed, signal } from '@preact/signals';
-import { connect, type LineState } from './data/connection.ts';
-import { byName, findNodes, type NodeQuery } from './data/node-list.ts';
-import { type PodItem, Store } from './data/store.ts';
-import { totalsOf } from './data/totals.ts';
-import type { Replica } from './data/wire.ts';
+import { connect, type LineState } from '../data/connection.ts';
+import { byName, findNodes, type NodeQuery } from '../data/node-list.ts';
+import { type PodItem, Store } from '../data/store.ts';
+import { totalsOf } from '../data/totals.ts';
+import type { Status } from '../data/wire.ts';
 
 /** The cluster; what follows are the signals by which the page hears of its changes. */
 export const store = new Store();
@@ -13,7 +13,7 @@ export const line = signal<LineState>('connecting');
 export const brokenSince = signal<number | undefined>(undefined);
 /** Everything has come in once. */
 export const ready = signal(false);
-export const replica = signal<Replica | undefined>(undefined);
+export const status = signal<Status | undefined>(undefined);
 
 /** Changes of nodes, at most once a frame. */
 export const nodeChanges = signal(0);
@@ -65,7 +65,7 @@ function tell(): void {
   frame = 0;
   nodeChanges.value = store.changes;
   podChanges.value = store.podChanges;
-  replica.value = store.replica;
+  status.value = store.status;
 }
 
 function tellSlow(): void {

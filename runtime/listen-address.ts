@@ -1,5 +1,5 @@
-/** Where the console listens. */
-export interface ConsoleAddress {
+/** Where something listens. */
+export interface ListenAddress {
   readonly host: string;
   readonly port: number;
 }
@@ -7,7 +7,7 @@ export interface ConsoleAddress {
 const ADDRESS = /^(?:\[([0-9a-f:.]+)\]|([^:[\]\s]+)):([0-9]{1,5})$/i;
 
 /** Reads `host:port` or `[IPv6 address]:port`; undefined if the text is neither. Port 0 takes a free one. */
-export function parseConsoleAddress(text: string): ConsoleAddress | undefined {
+export function parseListenAddress(text: string): ListenAddress | undefined {
   const [, v6, host = v6, digits = ''] = ADDRESS.exec(text) ?? [];
   const port = Number(digits);
   return host === undefined || port > 65_535 ? undefined : { host, port };

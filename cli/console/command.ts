@@ -1,0 +1,92 @@
+import { realpathSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { Command, InvalidArgumentError } from 'commander';
+import { createConsole } from '../../console/server/console.ts';
+import type { AskExtender } from '../../console/server/routes.ts';
+import { askInCluster } from '../extender/ask.ts';
+import { askAddress, explainUrl } from '../extender/ask-address.ts';
+import { type ClusterAccess, type ClusterFlags, usingCluster, withCluster } from '../support/cluster.ts';
+import { usageError } from '../support/exit-status.ts';
+import { createTerminalLog } from './log.ts';
+import { unreadableKinds } from './permissions.ts';
+
+interface ConsoleFlags extends ClusterFlags {
+  readonly port: number;
+  readonly extender?: string;
+  readonly extenderCa?: string;
+}
+
+const HOST = '127.0.0.1';
+/** Seconds that browsers get to take what was sent to them, once the command is to end. */
+const DRAIN = 1;
+
+const EXAMPLES = `
+Examples:
+  plumbline console                # prints an address to open in a browser; Ctrl-C ends it
+  plumbline console --port 8083    # always the same address
+  plumbline console --context lab
+
+The page has no login: whoever can connect to ${HOST} of this machine sees what you may see. It needs list and watch of
+nodetopologies, nodes and pods; docs/console.md has the whole list. Ends with 0 after Ctrl-C or SIGTERM, with 2 if the
+port cannot be listened on, with 3 if the cluster cannot be asked.`;
+
+/** `plumbline console` */
+export function consoleCommand(): Command {
+  const command = new Command('console')
+    .description('Serves a read-only web page on this machine: nodes as maps of their CPUs, and each VM that waits.')
+    .option('--port <number>', `port of ${HOST} to listen on; 0: a free one`, port, 0)
+    .option(
+      '--extender <url>',
+      'ask the extender at this address, as of a port-forward; default: through the API server',
+    )
+    .option('--extender-ca <file>', 'check the extender’s certificate with this CA; default: it is not checked')
+    .addHelpText('after', EXAMPLES)
+    .action((flags: ConsoleFlags) => usingCluster(flags, (cluster) => serve(cluster, flags)));
+  return withCluster(command);
+}
+
+async function serve(cluster: ClusterAccess, flags: ConsoleFlags): Promise<void> {
+  const { client } = cluster;
+  const ask = askerOf(cluster, flags);
+  const stopping = new AbortController();
+  const stop = () => stopping.abort();
+  process.once('SIGINT', stop).once('SIGTERM', stop);
+  try {
+    const page = createConsole({
+      client,
+      address: { host: HOST, port: flags.port },
+      assets: join(dirname(realpathSync(process.argv[1] ?? '.')), 'console'),
+      ask,
+      without: await unreadableKinds(client),
+      log: createTerminalLog(process.stderr),
+    });
+    await page.server.start().catch((error: NodeJS.ErrnoException) => {
+      throw usageError(`--port ${flags.port}: ${error.message}; give another, or none for a free one`);
+    });
+    process.stdout.write(`console: http://${HOST}:${page.server.port}/\n`);
+    await page.run(stopping.signal);
+    page.closeStreams();
+    await page.server.stop(DRAIN);
+  } finally {
+    process.removeListener('SIGINT', stop).removeListener('SIGTERM', stop);
+  }
+}
+
+/** @throws CliError if --extender is no URL */
+function askerOf(cluster: ClusterAccess, { extender: url, extenderCa: caFile }: ConsoleFlags): AskExtender {
+  if (url !== undefined) explainUrl(url);
+  return async (pod) => {
+    try {
+      if (url !== undefined) return { answer: await askAddress({ url, caFile }, pod) };
+      return await askInCluster(cluster, { pod });
+    } catch (error) {
+      return { why: (error as Error).message };
+    }
+  };
+}
+
+function port(text: string): number {
+  const value = Number(text);
+  if (!/^\d{1,5}$/.test(text) || value > 65_535) throw new InvalidArgumentError('expected a number from 0 to 65535');
+  return value;
+}

@@ -1,0 +1,20 @@
+import { pino } from 'pino';
+
+interface Line {
+  readonly msg?: string;
+  readonly path?: string;
+  readonly err?: { readonly message?: string };
+}
+
+/** Warnings of the page's server as lines for a terminal. */
+export function createTerminalLog(out: Pick<NodeJS.WriteStream, 'write'>) {
+  return pino(
+    { level: 'warn', base: null, timestamp: false },
+    {
+      write(text: string) {
+        const { msg, path, err } = JSON.parse(text) as Line;
+        out.write(`plumbline: ${[path, msg, err?.message].filter(Boolean).join(': ')}\n`);
+      },
+    },
+  );
+}

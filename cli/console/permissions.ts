@@ -1,0 +1,41 @@
+import { KINDS, type Kind, type OptionalKind } from '../../console/server/kinds.ts';
+import type { KubeClient } from '../../kube/client.ts';
+import { isNotFound, KubeError } from '../../kube/errors.ts';
+import { CliError, EXIT } from '../support/exit-status.ts';
+
+/**
+ * Asks for one object of each kind that the page is made of, so that a missing permission is an error at the start and not
+ * an empty page.
+ * @returns the optional kinds that may not be read
+ * @throws CliError naming every required kind that may not be read, or if Plumbline is not installed; KubeError
+ */
+export async function unreadableKinds(client: Pick<KubeClient, 'get'>): Promise<ReadonlySet<OptionalKind>> {
+  const asked = await Promise.all(
+    (Object.keys(KINDS) as Kind[]).map(async (kind) => ({ kind, isForbidden: await isForbidden(client, kind) })),
+  );
+  const forbidden = asked.filter((one) => one.isForbidden).map(({ kind }) => kind);
+  const required = forbidden.filter((kind) => !KINDS[kind].optional);
+  if (required.length > 0) {
+    const names = required.map((kind) => KINDS[kind].resource).join(', ');
+    throw new CliError(
+      EXIT.unreachable,
+      `not allowed to list ${names}: ask for the permissions in docs/console.md, list and watch of each`,
+    );
+  }
+  return new Set(forbidden as OptionalKind[]);
+}
+
+async function isForbidden(client: Pick<KubeClient, 'get'>, kind: Kind): Promise<boolean> {
+  try {
+    await client.get(KINDS[kind].path, { query: { limit: 1 } });
+    return false;
+  } catch (error) {
+    if (error instanceof KubeError && error.status === 403) return true;
+    if (!isNotFound(error)) throw error;
+    // A kind that this cluster does not have is one without objects.
+    if (kind !== 'nodetopologies') return false;
+    const message =
+      'the cluster knows no NodeTopology: Plumbline is not installed there (kubectl apply -k manifests/base)';
+    throw new CliError(EXIT.unreachable, message, { cause: error });
+  }
+}

@@ -1,0 +1,192 @@
+import * as z from 'zod';
+import type { KubeClient } from '../../kube/client.ts';
+import { factsOfNode } from '../../kube/node-facts.ts';
+import { createReflector } from '../../kube/reflector.ts';
+import { lease as leaseSchema, node as nodeSchema, objectMeta } from '../../kube/resources.ts';
+import { AGENT_LEASE_PREFIX, AgentHealth } from '../../model/lease/agent-health.ts';
+import { DPU_HOST_LABEL, DPU_READY_CONDITION, NAMESPACE } from '../../model/names.ts';
+import type { NodeFacts } from '../../model/report/check.ts';
+import { createFairIntake } from '../../runtime/fair-intake.ts';
+import type { Logger } from '../../runtime/log.ts';
+import { sleep } from '../../runtime/time.ts';
+import { KINDS, type Kind, type OptionalKind } from './kinds.ts';
+import { createLeaders, LEADER_LEASES } from './leaders.ts';
+import { type ShownPod, shownPod, watchedPod } from './pods.ts';
+import { createReports, type Report } from './reports.ts';
+
+/** What the page shows of a Node. */
+export interface ShownNode extends NodeFacts {
+  readonly dpuHost: boolean;
+  /** Status of the condition plumbline.dev/DPUReady, which the extender writes. */
+  readonly dpuReady: string | undefined;
+}
+
+export interface Listeners {
+  readonly node: (name: string) => void;
+  readonly pod: (before: ShownPod | undefined, after: ShownPod | undefined) => void;
+}
+
+/** The cluster as the API server's watches tell of it. */
+export interface Cluster {
+  run(signal: AbortSignal): Promise<void>;
+  /** What has not come in yet, in words; undefined when all has. */
+  readonly missing: string | undefined;
+  /** Why what is shown may be old; undefined: every watch is answered. */
+  readonly problem: string | undefined;
+  /** The pod that decides; null: none leads; undefined: not known. */
+  readonly leader: string | null | undefined;
+  readonly nodes: ReadonlyMap<string, ShownNode>;
+  readonly reports: ReadonlyMap<string, Report>;
+  /** Nodes whose agents have been silent for too long. */
+  readonly stale: ReadonlySet<string>;
+  /** Nodes whose CPUs the dra.cpu driver hands out too. */
+  readonly draCpu: ReadonlySet<string>;
+}
+
+export interface ClusterOptions {
+  readonly client: KubeClient;
+  /** Kinds that may not be read. */
+  readonly without: ReadonlySet<OptionalKind>;
+  readonly listeners: Listeners;
+  readonly log: Logger;
+  /** Monotonic seconds. */
+  readonly now: () => number;
+}
+
+const DRA_CPU_DRIVER = 'dra.cpu';
+/** Seconds between two looks at which agents have fallen silent. */
+const SWEEP = 1;
+const LONGEST_PROBLEM = 200;
+
+const rawReport = z.object({ metadata: objectMeta, status: z.unknown().optional() });
+const shownNode = nodeSchema;
+const resourceSlice = z.object({
+  metadata: objectMeta,
+  spec: z.object({ driver: z.string(), nodeName: z.string().nullish() }),
+});
+
+/** The watches that feed the page. Nothing is asked before `run`. */
+export function createCluster({ client, without, listeners, log, now }: ClusterOptions): Cluster {
+  const problems = new Map<Kind, string>();
+  const shared = (kind: Kind) => ({ client: noting(client, kind, problems), path: KINDS[kind].path, log, now });
+  const agents = new AgentHealth();
+  const leaders = createLeaders();
+  const draCpu = new Set<string>();
+  let stale: ReadonlySet<string> = new Set();
+
+  const taken = createReports(listeners.node);
+  const intake = createFairIntake(taken.take);
+  const nodetopologies = createReflector({
+    ...shared('nodetopologies'),
+    schema: rawReport,
+    project: ({ metadata, status }) => {
+      intake.offer(metadata.name ?? '', status);
+      return true;
+    },
+    onChange: ({ key, after }) => {
+      if (after === undefined) intake.offer(key, undefined);
+    },
+  });
+  const nodes = createReflector({
+    ...shared('nodes'),
+    schema: shownNode,
+    project: ({ metadata, status }): ShownNode => ({
+      ...factsOfNode({ metadata, status }),
+      dpuHost: metadata.labels?.[DPU_HOST_LABEL] !== undefined,
+      dpuReady: status?.conditions?.find(({ type }) => type === DPU_READY_CONDITION)?.status,
+    }),
+    onChange: ({ key }) => listeners.node(key),
+  });
+  const pods = createReflector({
+    ...shared('pods'),
+    schema: watchedPod,
+    project: shownPod,
+    onChange: ({ before, after }) => listeners.pod(before, after),
+  });
+  const leases = createReflector({
+    ...shared('leases'),
+    schema: leaseSchema,
+    project: (lease) => lease,
+    onChange({ key, after }) {
+      const name = key.slice(NAMESPACE.length + 1);
+      if (LEADER_LEASES.includes(name)) leaders.changed(name, after, now());
+      if (!name.startsWith(AGENT_LEASE_PREFIX)) return;
+      const node = name.slice(AGENT_LEASE_PREFIX.length);
+      const { renewTime, leaseDurationSeconds: duration } = after?.spec ?? {};
+      if (after) agents.changed({ node, renewTime, duration }, now());
+      else if (!nodes.items.has(node)) agents.forget(node);
+    },
+  });
+  const resourceslices = createReflector({
+    ...shared('resourceslices'),
+    schema: resourceSlice,
+    project: ({ spec }) => (spec.driver === DRA_CPU_DRIVER ? (spec.nodeName ?? undefined) : undefined),
+    onChange({ before, after }) {
+      const named = new Set(resourceslices.items.values());
+      for (const node of [before, after]) {
+        if (node === undefined) continue;
+        if (named.has(node)) draCpu.add(node);
+        else draCpu.delete(node);
+        listeners.node(node);
+      }
+    },
+    optional: true,
+  });
+  const all = Object.entries({ nodetopologies, nodes, pods, leases, resourceslices }).filter(
+    ([kind]) => !without.has(kind as OptionalKind),
+  );
+
+  const sweep = async (signal: AbortSignal): Promise<void> => {
+    while (!signal.aborted) {
+      await sleep(SWEEP, signal).catch(() => undefined);
+      const before = stale;
+      stale = agents.stale(now(), leases.lastHeard);
+      for (const node of stale) if (!before.has(node)) listeners.node(node);
+      for (const node of before) if (!stale.has(node)) listeners.node(node);
+    }
+  };
+
+  return {
+    async run(signal) {
+      await Promise.all([...all.map(([, reflector]) => reflector.run(signal)), sweep(signal)]);
+      intake.stop();
+    },
+    get missing() {
+      const late = all.flatMap(([kind, { synced }]) => (synced ? [] : [kind]));
+      return late.length === 0 ? undefined : `not listed yet: ${late.join(', ')}`;
+    },
+    get problem() {
+      const [first] = problems.values();
+      return first;
+    },
+    get leader() {
+      if (!leases.synced) return undefined;
+      return leaders.leader(now(), leases.lastHeard) ?? null;
+    },
+    nodes: nodes.items,
+    reports: taken.byNode,
+    get stale() {
+      return stale;
+    },
+    draCpu,
+  };
+}
+
+/** The same client, with the last failure of what a kind is read with noted until it succeeds again. */
+function noting(client: KubeClient, kind: Kind, problems: Map<Kind, string>): KubeClient {
+  const noted = async <T>(call: Promise<T>): Promise<T> => {
+    try {
+      const answer = await call;
+      problems.delete(kind);
+      return answer;
+    } catch (error) {
+      problems.set(kind, `${kind}: ${(error as Error).message}`.slice(0, LONGEST_PROBLEM));
+      throw error;
+    }
+  };
+  return {
+    ...client,
+    get: (path, options) => noted(client.get(path, options)),
+    watch: (path, options) => noted(client.watch(path, options)),
+  };
+}

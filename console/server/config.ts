@@ -1,0 +1,57 @@
+import * as z from 'zod';
+import { type ConfigDefinition, parseConfig } from '../../runtime/config.ts';
+import { isLoopback, parseListenAddress } from '../../runtime/listen-address.ts';
+import { LOG_LEVELS } from '../../runtime/log.ts';
+
+const port = z.coerce.number().int().min(0).max(65_535);
+
+const schema = z.object({
+  address: z
+    .string()
+    .default('127.0.0.1:8083')
+    .transform((text, context) => {
+      const address = parseListenAddress(text);
+      if (address !== undefined && isLoopback(address.host)) return address;
+      context.addIssue({ code: 'custom', message: 'expected a loopback address, <host>:<port>' });
+      return z.NEVER;
+    }),
+  probeHost: z.string().default('0.0.0.0'),
+  probePort: port.default(8081),
+  kubeconfig: z.string().optional(),
+  apiHost: z.string().optional(),
+  apiPort: port.default(443),
+  logLevel: z.enum(LOG_LEVELS).default('info'),
+});
+
+export type ConsoleConfig = Readonly<z.infer<typeof schema>>;
+
+const definition: ConfigDefinition<typeof schema> = {
+  name: 'plumbline-console',
+  description: 'Serves the read-only web page to its own pod, for kubectl port-forward.',
+  schema,
+  flags: {
+    address: {
+      flag: '--address <host:port>',
+      help: 'where the page is served, without any login, so on a loopback address only (default: 127.0.0.1:8083)',
+    },
+    probeHost: { flag: '--probe-host <address>', help: 'address of /healthz, /readyz and /metrics' },
+    probePort: { flag: '--probe-port <number>', help: 'port of /healthz, /readyz and /metrics (HTTP)' },
+    kubeconfig: { flag: '--kubeconfig <path>', help: 'kubeconfig; default: the pod’s service account' },
+    apiHost: {
+      flag: '--api-host <host>',
+      help: 'the API server, in a pod; set by Kubernetes',
+      env: 'KUBERNETES_SERVICE_HOST',
+    },
+    apiPort: {
+      flag: '--api-port <number>',
+      help: 'the port of the API server, in a pod; set by Kubernetes',
+      env: 'KUBERNETES_SERVICE_PORT',
+    },
+    logLevel: { flag: '--log-level <level>', help: LOG_LEVELS.join(', '), env: 'PLUMBLINE_LOG_LEVEL' },
+  },
+};
+
+/** @throws ConfigError, HelpPrinted */
+export function parseConsoleConfig(argv: readonly string[]): ConsoleConfig {
+  return parseConfig(definition, argv);
+}

@@ -1,0 +1,72 @@
+import type { KubeClient } from '../../kube/client.ts';
+import { createHttpServer, type HttpServer } from '../../runtime/http-server.ts';
+import type { ListenAddress } from '../../runtime/listen-address.ts';
+import type { Logger } from '../../runtime/log.ts';
+import { monotonicSeconds, sleep } from '../../runtime/time.ts';
+import { VERSION } from '../../runtime/version.ts';
+import { type Cluster, createCluster } from './cluster.ts';
+import { createFeed } from './feed.ts';
+import type { OptionalKind } from './kinds.ts';
+import { type AskExtender, createRoutes } from './routes.ts';
+
+export interface ConsoleOptions {
+  /** Only reads. It keeps a watch open for each kind of KINDS. */
+  readonly client: KubeClient;
+  readonly address: ListenAddress;
+  /** The folder of the page's files: `console` next to the bundles. */
+  readonly assets: string;
+  readonly ask: AskExtender;
+  /** Kinds that may not be read. Default: none. */
+  readonly without?: ReadonlySet<OptionalKind>;
+  readonly log: Logger;
+  /** Seconds between two looks at what has changed. Default 0.1. */
+  readonly interval?: number;
+}
+
+/** The read-only page and what feeds it. */
+export interface Console {
+  readonly server: HttpServer;
+  /** Follows the cluster until the signal; never rejects. */
+  run(signal: AbortSignal): Promise<void>;
+  /** What has not come in yet, in words; undefined when all has. */
+  readonly missing: string | undefined;
+  /** Ends the pages' streams, so that the server can stop. */
+  closeStreams(): void;
+}
+
+/** Connections at a time: a browser keeps six at the most, and 16 pages are served. */
+const CONNECTIONS = 64;
+const INTERVAL = 0.1;
+
+/** Wires the page's server to the watches. Nothing is listened on before `server.start`, nothing asked before `run`. */
+export function createConsole(options: ConsoleOptions): Console {
+  const { client, address, assets, ask, without = new Set<OptionalKind>(), log, interval = INTERVAL } = options;
+  const feed = createFeed({
+    cluster: () => cluster,
+    status() {
+      const { leader, missing, problem } = cluster;
+      return { leader, missing, problem, version: VERSION, without: [...without] };
+    },
+  });
+  const cluster: Cluster = createCluster({ client, without, listeners: feed.listeners, log, now: monotonicSeconds });
+  const routes = createRoutes({ host: address.host, feed, assets, ask, log });
+  const { handler } = routes;
+
+  const look = async (signal: AbortSignal): Promise<void> => {
+    while (!signal.aborted) {
+      feed.look();
+      await sleep(interval, signal).catch(() => undefined);
+    }
+  };
+
+  return {
+    server: createHttpServer({ handler, ...address, connections: CONNECTIONS, streams: true, log }),
+    async run(signal) {
+      await Promise.all([cluster.run(signal), look(signal)]);
+    },
+    get missing() {
+      return cluster.missing;
+    },
+    closeStreams: routes.close,
+  };
+}

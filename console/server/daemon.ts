@@ -1,0 +1,51 @@
+import { realpathSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { apiAccess } from '../../kube/api-access.ts';
+import { createKubeClient } from '../../kube/client.ts';
+import type { Daemon } from '../../runtime/daemon.ts';
+import type { Logger } from '../../runtime/log.ts';
+import { createRegistry } from '../../runtime/metrics.ts';
+import { createServingDaemon } from '../../runtime/serving-daemon.ts';
+import { VERSION } from '../../runtime/version.ts';
+import type { ConsoleConfig } from './config.ts';
+import { createConsole } from './console.ts';
+import { KINDS } from './kinds.ts';
+import type { AskExtender } from './routes.ts';
+
+/** To the API server: each watch holds one, and lists need some more. */
+const CONNECTIONS = Object.keys(KINDS).length + 3;
+
+/**
+ * A port-forward to the extender would take the right to reach every port of every pod in its namespace, which a page that
+ * only reads must not have.
+ */
+const ask: AskExtender = async () => ({
+  why:
+    'this console runs in the cluster and may only read there. Run `kubectl plumbline console` on your machine, or ' +
+    '`kubectl plumbline explain`, which ask it with your own permissions',
+});
+
+/** The console as a Deployment of its own. @throws ConfigError if there is no usable way to the API server */
+export function createConsoleDaemon(config: ConsoleConfig, log: Logger): Daemon {
+  const { kubeconfig, apiHost: serviceHost, apiPort: servicePort, address, probeHost, probePort } = config;
+  const access = apiAccess({ kubeconfig, serviceHost, servicePort });
+  const client = createKubeClient(access, `plumbline-console/${VERSION}`, CONNECTIONS);
+  const assets = join(dirname(realpathSync(process.argv[1] ?? '.')), 'console');
+  const page = createConsole({ client, address, assets, ask, log });
+  const daemon = createServingDaemon({
+    server: page.server,
+    probes: { host: probeHost, port: probePort },
+    notReady: () => page.missing,
+    registry: createRegistry(),
+    run: (signal) => page.run(signal),
+    close: () => client.close(),
+    log,
+  });
+  return {
+    start: () => daemon.start(),
+    async stop() {
+      page.closeStreams();
+      await daemon.stop();
+    },
+  };
+}

@@ -1,0 +1,98 @@
+import * as z from 'zod';
+
+/** Why a pod waits, node by node, as the page shows it. */
+export interface PodExplanation {
+  readonly pod: string;
+  /** RFC 3339. */
+  readonly time: string;
+  /** Nodes that the extender has promised the pod, until the scheduler binds it to one of them. */
+  readonly promised: readonly string[];
+  /** The scheduler's last call about it: nodes that it offered, and those that the extender answered. */
+  readonly lastCall: { readonly time: string; readonly offered: number; readonly passed: number } | undefined;
+  /** Verdicts that read alike: first what fits, then near misses, then nodes that were never meant for it. */
+  readonly groups: readonly VerdictGroup[];
+  /** `[node, number of its group, what is true of this node alone]` */
+  readonly nodes: readonly (readonly [string, number, string])[];
+}
+
+export interface VerdictGroup {
+  readonly fits: boolean;
+  /** The reason as a stable word. */
+  readonly kind: string;
+  readonly text: string;
+  readonly nodes: number;
+  /** The least that any of these nodes is short of, in CPUs or whole cores as the node's own text says. */
+  readonly missing: number | undefined;
+}
+
+const verdict = z.union([
+  z.object({
+    node: z.string(),
+    fits: z.literal(true),
+    score: z.number().optional(),
+    cpus: z.string(),
+    numaNodes: z.array(z.number()),
+    warnings: z.array(z.string()).default([]),
+  }),
+  z.object({
+    node: z.string(),
+    fits: z.literal(false),
+    kind: z.string(),
+    text: z.string(),
+    reason: z.string(),
+    missing: z.number().optional(),
+  }),
+]);
+type Verdict = z.infer<typeof verdict>;
+
+const answer = z.object({
+  claim: z.object({ kind: z.string(), nodes: z.record(z.string(), z.string()) }).nullish(),
+  nodes: z.array(verdict),
+  decisions: z.array(z.object({ time: z.string(), offered: z.number(), passed: z.number() })).default([]),
+});
+
+/**
+ * Groups what the extender's `GET /explain?pod=` answers.
+ * @param now milliseconds since 1970
+ * @returns undefined if the document is no answer of an extender
+ */
+export function explanationOf(pod: string, document: unknown, now: number): PodExplanation | undefined {
+  const found = answer.safeParse(document);
+  if (!found.success) return undefined;
+  const { claim, decisions } = found.data;
+  const groups = new Map<string, { -readonly [K in keyof VerdictGroup]: VerdictGroup[K] } & { number: number }>();
+  const nodes = found.data.nodes.map((one) => {
+    const { fits, kind, text, missing, detail } = worded(one);
+    const group = groups.get(text) ?? { fits, kind, text, nodes: 0, missing, number: groups.size };
+    groups.set(text, group);
+    group.nodes++;
+    if (missing !== undefined) group.missing = Math.min(group.missing ?? missing, missing);
+    return [one.node, group.number, detail === text ? '' : detail] as const;
+  });
+  const ordered = [...groups.values()].sort((a, b) => rank(a) - rank(b) || b.nodes - a.nodes);
+  const place = new Map(ordered.map(({ number }, index) => [number, index]));
+  return {
+    pod,
+    time: new Date(now).toISOString(),
+    promised: claim?.kind === 'promised' ? Object.keys(claim.nodes) : [],
+    lastCall: decisions.at(-1),
+    groups: ordered.map(({ number: _, ...group }) => group),
+    nodes: nodes
+      .map(([node, number, detail]) => [node, place.get(number) ?? 0, detail] as const)
+      .sort(([a], [b]) => Number(a > b) - Number(a < b)),
+  };
+}
+
+/** A node that is short of something is nearer than one that lacks the network, whatever their number. */
+function rank({ fits, missing }: Pick<VerdictGroup, 'fits' | 'missing'>): number {
+  if (fits) return 0;
+  return missing === undefined ? 2 : 1;
+}
+
+function worded(one: Verdict) {
+  if (!one.fits) return { ...one, detail: one.reason };
+  const { score, cpus, numaNodes, warnings } = one;
+  const where = cpus === '' ? 'its kubelet is not predicted' : `CPUs ${cpus} on NUMA node ${numaNodes.join(', ')}`;
+  const detail = [`score ${score ?? '?'}: ${where}`, ...warnings].join('; ');
+  return { fits: true, kind: 'fits', text: 'would take it now', missing: undefined, detail };
+}

@@ -1,0 +1,177 @@
+import { randomBytes } from 'node:crypto';
+import type { Cluster, Listeners } from './cluster.ts';
+import { type ShownPod, waits } from './pods.ts';
+import { RecordLog } from './record-log.ts';
+import {
+  NO_SHAPE,
+  nodeEnd,
+  nodePicture,
+  nodeRecord,
+  podEnd,
+  podRecord,
+  type Status,
+  shapeRecord,
+  statusRecord,
+} from './records.ts';
+
+/** What the page shows, as records to be sent. */
+export interface Feed {
+  /** Names this keeping of records: numbers of another say nothing. */
+  readonly epoch: string;
+  readonly records: RecordLog;
+  /** Whether everything has been written down once. */
+  readonly complete: boolean;
+  /** Calls back when there are new records, until the returned function is called. */
+  watch(onNews: () => void): () => void;
+  readonly viewers: number;
+}
+
+export interface FeedOptions {
+  readonly cluster: () => Cluster;
+  readonly status: () => Status;
+}
+
+/** A feed, and where the cluster's watches put what has changed. */
+export interface Feeding extends Feed {
+  readonly listeners: Listeners;
+  /** Writes down what has changed since the last call. */
+  look(): void;
+}
+
+/** Shapes beyond one for each node, after which everything is written down again under another epoch. */
+const SPARE_SHAPES = 1000;
+
+/** Keeps the newest record of each thing. Changes are collected, and written down by `look`. */
+export function createFeed({ cluster, status }: FeedOptions): Feeding {
+  const viewers = new Set<() => void>();
+  /** Pods by uid, by the uid that their node's report has, and by the node that they are on their way to. */
+  const pods = new Map<string, ShownPod>();
+  const reported = new Map<string, ShownPod>();
+  const coming = new Map<string, Map<string, ShownPod>>();
+  const dirtyNodes = new Set<string>();
+  const dirtyPods = new Set<string>();
+  const ids = new Map<string, number>();
+  let lastId = 0;
+  let shapes = new Map<string, number>();
+  let records = new RecordLog();
+  let epoch = newEpoch();
+  let complete = false;
+
+  const forget = (pod: ShownPod): void => {
+    pods.delete(pod.uid);
+    reported.delete(pod.kubeletUid);
+    dirtyPods.add(pod.uid);
+    const node = targetOf(pod);
+    if (node === undefined) return;
+    coming.get(node)?.delete(pod.uid);
+    if (coming.get(node)?.size === 0) coming.delete(node);
+    dirtyNodes.add(node);
+  };
+
+  const remember = (pod: ShownPod): void => {
+    pods.set(pod.uid, pod);
+    reported.set(pod.kubeletUid, pod);
+    dirtyPods.add(pod.uid);
+    const node = targetOf(pod);
+    if (node === undefined) return;
+    if (pod.pending) coming.set(node, (coming.get(node) ?? new Map<string, ShownPod>()).set(pod.uid, pod));
+    // The node's record names its pods.
+    dirtyNodes.add(node);
+  };
+
+  const shapeNumber = (content: string | undefined): number => {
+    if (content === undefined) return NO_SHAPE;
+    const known = shapes.get(content);
+    if (known !== undefined) return known;
+    const number = shapes.size;
+    shapes.set(content, number);
+    records.put(`s${number}`, shapeRecord(number, content));
+    return number;
+  };
+
+  const writeNode = (name: string): void => {
+    const onTheWay = [...(coming.get(name)?.values() ?? [])].sort(byAge);
+    const picture = nodePicture(name, cluster(), (uid) => reported.get(uid), onTheWay);
+    const id = ids.get(name) ?? ++lastId;
+    if (picture === undefined) {
+      ids.delete(name);
+      records.end(`n${id}`, nodeEnd(id));
+    } else {
+      ids.set(name, id);
+      records.put(`n${id}`, nodeRecord(id, name, shapeNumber(picture.shape), picture));
+    }
+    // Its report may say that a pod is kept from starting.
+    for (const { uid } of onTheWay) dirtyPods.add(uid);
+  };
+
+  const writePod = (uid: string): void => {
+    const pod = pods.get(uid);
+    const refusal = pod && refusalOf(pod, cluster());
+    if (pod && waits(pod, refusal)) records.put(`p${uid}`, podRecord(pod, refusal));
+    else records.end(`p${uid}`, podEnd(uid));
+  };
+
+  const startOver = (): void => {
+    epoch = newEpoch();
+    records = new RecordLog();
+    shapes = new Map();
+    for (const name of ids.keys()) dirtyNodes.add(name);
+    for (const uid of pods.keys()) dirtyPods.add(uid);
+  };
+
+  return {
+    get epoch() {
+      return epoch;
+    },
+    get records() {
+      return records;
+    },
+    get complete() {
+      return complete;
+    },
+    watch(onNews) {
+      // Each viewer has a function of its own, even if it hands in the same one twice.
+      const viewer = () => onNews();
+      viewers.add(viewer);
+      return () => void viewers.delete(viewer);
+    },
+    get viewers() {
+      return viewers.size;
+    },
+    listeners: {
+      node: (name) => void dirtyNodes.add(name),
+      pod(before, after) {
+        if (before) forget(before);
+        if (after) remember(after);
+      },
+    },
+    look() {
+      if (shapes.size > ids.size + SPARE_SHAPES) startOver();
+      const seen = records.last;
+      const wasComplete = complete;
+      const now = status();
+      for (const name of dirtyNodes) writeNode(name);
+      dirtyNodes.clear();
+      for (const uid of dirtyPods) writePod(uid);
+      dirtyPods.clear();
+      records.put('c', statusRecord(now));
+      complete ||= now.missing === undefined;
+      if (records.last === seen && complete === wasComplete) return;
+      for (const viewer of viewers) viewer();
+    },
+  };
+}
+
+const newEpoch = () => randomBytes(6).toString('hex');
+
+/** The node that a pod is on, or is nominated to. */
+const targetOf = ({ node, nominated }: ShownPod): string | undefined => node ?? nominated;
+
+const byAge = (a: ShownPod, b: ShownPod): number =>
+  Number((a.since ?? '') > (b.since ?? '')) - Number((a.since ?? '') < (b.since ?? '')) || (a.uid < b.uid ? -1 : 1);
+
+/** Why the agent of the pod's node kept it from starting. */
+function refusalOf({ node, uid, namespace, name }: ShownPod, { reports }: Pick<Cluster, 'reports'>) {
+  const refusal = reports.get(node ?? '')?.refusals.find((one) => one.podName === name && one.namespace === namespace);
+  return refusal === undefined || (refusal.podUID ?? uid) !== uid ? undefined : refusal.message;
+}

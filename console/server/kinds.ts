@@ -1,0 +1,22 @@
+import { NODE_TOPOLOGY_API } from '../../kube/node-topology.ts';
+import { NAMESPACE } from '../../model/names.ts';
+
+/** What the console lists and watches, and what it does without where that may not be read. */
+export const KINDS = {
+  nodetopologies: {
+    path: `/apis/${NODE_TOPOLOGY_API.apiVersion}/${NODE_TOPOLOGY_API.plural}`,
+    resource: `nodetopologies.${NODE_TOPOLOGY_API.group}`,
+    optional: false,
+  },
+  nodes: { path: '/api/v1/nodes', resource: 'nodes', optional: false },
+  pods: { path: '/api/v1/pods', resource: 'pods of all namespaces', optional: false },
+  leases: {
+    path: `/apis/coordination.k8s.io/v1/namespaces/${NAMESPACE}/leases`,
+    resource: `leases in ${NAMESPACE}`,
+    optional: true,
+  },
+  resourceslices: { path: '/apis/resource.k8s.io/v1/resourceslices', resource: 'resourceslices', optional: true },
+} as const;
+
+export type Kind = keyof typeof KINDS;
+export type OptionalKind = 'leases' | 'resourceslices';

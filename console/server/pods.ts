@@ -1,0 +1,156 @@
+import * as z from 'zod';
+import { objectMeta, pod as podSchema } from '../../kube/resources.ts';
+import { lastingCpus, reducedRequest } from '../../model/kubelet/pod-request.ts';
+import { DECISION_ANNOTATION, MANAGED_RESOURCES } from '../../model/names.ts';
+import type { PlacementNeeds } from '../../model/placement/needs.ts';
+import { isExclusive, placementNeedsOf } from '../../model/placement/pod-needs.ts';
+
+/** A pod with how far it is. Of its containers' statuses nothing is read: their prose can be a tenant's. */
+export const watchedPod = podSchema.extend({
+  metadata: objectMeta.extend({ creationTimestamp: z.string().optional() }),
+  status: z
+    .object({
+      phase: z.string().optional(),
+      qosClass: z.string().optional(),
+      reason: z.string().optional(),
+      nominatedNodeName: z.string().optional(),
+      conditions: z.array(z.object({ type: z.string(), status: z.string(), message: z.string().optional() })).nullish(),
+    })
+    .nullish(),
+});
+export type WatchedPod = z.infer<typeof watchedPod>;
+
+/** A pod that the page shows: one with CPUs of its own, or one that the scheduler found no node for. */
+export interface ShownPod {
+  readonly uid: string;
+  /** The uid by which the node's report knows it; of a static pod it is not its mirror's. */
+  readonly kubeletUid: string;
+  readonly namespace: string;
+  readonly name: string;
+  /** The VM whose launcher it is. */
+  readonly vm: string | undefined;
+  readonly node: string | undefined;
+  readonly nominated: string | undefined;
+  /** No container has run yet, and it is not being deleted. */
+  readonly pending: boolean;
+  /** The kubelet's reason, where it was refused at admission. */
+  readonly rejected: string | undefined;
+  /** RFC 3339. */
+  readonly since: string | undefined;
+  /** Why kube-scheduler found no node, in its own words; '' where it gave none, undefined before its first attempt. */
+  readonly unscheduled: string | undefined;
+  /** CPUs that the webhook added to fill whole cores. */
+  readonly padding: number;
+  readonly cpus: number;
+  readonly wholeCores: boolean;
+  readonly networks: readonly (readonly [network: string, affinity: string])[];
+  /** To predict its CPUs with, while it is on its way to a node. */
+  readonly needs: PlacementNeeds | undefined;
+}
+
+const ENDED = new Set(['Succeeded', 'Failed']);
+const ADMISSION = new Set(['SMTAlignmentError', 'TopologyAffinityError', 'UnexpectedAdmissionError']);
+/** Characters of the scheduler's message: it names reasons, not nodes. */
+const LONGEST_MESSAGE = 1024;
+
+/** Undefined for a pod that the page does not show: nearly all pods of a cluster, of which nothing is kept. */
+export function shownPod(pod: WatchedPod): ShownPod | undefined {
+  const { metadata, spec } = pod;
+  const { phase = 'Pending', nominatedNodeName } = pod.status ?? {};
+  const rejected = rejectionOf(pod);
+  const ended = ENDED.has(phase) && rejected === undefined;
+  if (metadata.uid === undefined || ended) return undefined;
+  const needs = readNeeds(pod);
+  if (needs === undefined) return undefined;
+  const node = spec.nodeName || undefined;
+  const unscheduled = node === undefined ? schedulerMessage(pod) : undefined;
+  const vm = vmOf(pod);
+  if (!isExclusive(needs) && (unscheduled === undefined || (vm === undefined && !isManaged(pod)))) return undefined;
+  const pending = phase === 'Pending' && metadata.deletionTimestamp === undefined;
+  return {
+    uid: metadata.uid,
+    kubeletUid: staticUid(metadata.annotations) ?? metadata.uid,
+    namespace: metadata.namespace ?? '',
+    name: metadata.name ?? '',
+    vm,
+    node,
+    nominated: nominatedNodeName || undefined,
+    pending,
+    rejected,
+    since: node === undefined ? metadata.creationTimestamp : undefined,
+    unscheduled,
+    padding: paddingOf(metadata.annotations?.[DECISION_ANNOTATION]),
+    cpus: lastingCpus(needs.request),
+    wholeCores: needs.wholeCores === true,
+    networks: needs.networks.map(({ kind, physnet, affinity }) => [physnet ?? kind, affinity]),
+    needs: pending ? needs : undefined,
+  };
+}
+
+/**
+ * Whether the page lists a pod among those that wait.
+ * @param refusal what the agent of its node says, where it keeps the pod from starting
+ */
+export function waits(pod: ShownPod, refusal: string | undefined): boolean {
+  if (pod.rejected !== undefined) return true;
+  return pod.pending && (pod.node === undefined || refusal !== undefined);
+}
+
+/** The VM where there is one: that is what people know a launcher by. */
+export function labelOf({ namespace, name, vm }: ShownPod): string {
+  return `${namespace}/${vm ?? name}`;
+}
+
+function rejectionOf({ status }: WatchedPod): string | undefined {
+  const { phase, reason = '' } = status ?? {};
+  return phase === 'Failed' && ADMISSION.has(reason) ? reason : undefined;
+}
+
+function schedulerMessage({ status }: WatchedPod): string | undefined {
+  const attempt = status?.conditions?.find((one) => one.type === 'PodScheduled' && one.status === 'False');
+  return attempt && (attempt.message ?? '').slice(0, LONGEST_MESSAGE);
+}
+
+function vmOf({ metadata }: WatchedPod): string | undefined {
+  const owner = metadata.ownerReferences?.find(({ controller }) => controller === true);
+  return owner?.kind === 'VirtualMachineInstance' ? owner.name : undefined;
+}
+
+/** The API server has checked every quantity, so one that cannot be read is a form that is not known here. */
+function readNeeds(pod: WatchedPod): PlacementNeeds | undefined {
+  try {
+    const { request, ...needs } = placementNeedsOf({
+      ...pod,
+      status: { qosClass: pod.status?.qosClass },
+    } as Parameters<typeof placementNeedsOf>[0]);
+    return { ...needs, request: reducedRequest(request) };
+  } catch {
+    return undefined;
+  }
+}
+
+/** Whether the scheduler asks an extender about the pod. */
+function isManaged({ spec }: WatchedPod): boolean {
+  return spec.containers.some(({ resources }) => MANAGED_RESOURCES.some((name) => name in (resources?.requests ?? {})));
+}
+
+/** As the kubelet makes it: an MD5 sum, so that no pod of the API server has the same (pkg/kubelet/config/common.go). */
+const STATIC_UID = /^[0-9a-f]{32}$/;
+
+/** The uid of the static pod whose mirror this is. */
+function staticUid(annotations: Readonly<Record<string, string>> = {}): string | undefined {
+  const uid = annotations['kubernetes.io/config.hash'] ?? '';
+  return 'kubernetes.io/config.mirror' in annotations && STATIC_UID.test(uid) ? uid : undefined;
+}
+
+const decision = z.object({ padding: z.number().int().min(0).max(4096) });
+
+/** What the webhook wrote down for people; of any other text nothing is made. */
+function paddingOf(text: string | undefined): number {
+  if (text === undefined) return 0;
+  try {
+    return decision.safeParse(JSON.parse(text)).data?.padding ?? 0;
+  } catch {
+    return 0;
+  }
+}

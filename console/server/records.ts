@@ -1,0 +1,108 @@
+import { checkReport } from '../../model/report/check.ts';
+import type { Cluster } from './cluster.ts';
+import { type InFlight, inFlightOn } from './in-flight.ts';
+import { labelOf, type ShownPod } from './pods.ts';
+
+/**
+ * What goes out to the page, as JSON arrays that begin with their kind. Nodes of one make share a record of what they are
+ * made of, so that a node itself is little more than its name and its pods' CPUs:
+ * - `["s", shape, {…}]`: hardware, kubelet and networks; always before the first node that refers to it
+ * - `["n", id, name, shape, flags, dpu, owners, inFlight]`, and `["n", id]` when it is gone. owners: `[pod, container,
+ *   CPUs, padding]`; inFlight: `[pod, kind, CPUs]` of pods on their way
+ * - `["p", uid, {…}]`: a pod that waits, and `["p", uid]` when it no longer does
+ * - `["c", {…}]`: what is true of the whole picture
+ *
+ * The version changes with whatever an older page would misread.
+ */
+export const WIRE_VERSION = 2;
+
+/** A node that does not report has no shape. */
+export const NO_SHAPE = -1;
+
+/** What is true of a node, as bits. */
+export const NodeFlag = { node: 1, dpuHost: 2, dpuDead: 4, draCpu: 8, stale: 16, quarantined: 32 } as const;
+
+/** What of the cluster a node's record is made of. */
+export type NodeSource = Pick<Cluster, 'nodes' | 'reports' | 'stale' | 'draCpu'>;
+
+/** What the page shows of one node. */
+export interface NodePicture {
+  readonly flags: number;
+  readonly dpu: '' | 'alive' | 'dead' | 'unknown';
+  /** Content of its shape; undefined where there is no report, or none that counts. */
+  readonly shape: string | undefined;
+  readonly owners: readonly (readonly [pod: string, container: string, cpus: string, padding: number])[];
+  readonly inFlight: readonly InFlight[];
+}
+
+/**
+ * @param podOf the pod that a report knows by this uid
+ * @param coming pods that are bound or nominated to the node and have not started
+ * @returns undefined where there is neither a Node nor a report
+ */
+export function nodePicture(
+  name: string,
+  { nodes, reports, stale, draCpu }: NodeSource,
+  podOf: (uid: string) => ShownPod | undefined,
+  coming: readonly ShownPod[],
+): NodePicture | undefined {
+  const node = nodes.get(name);
+  const given = reports.get(name);
+  if (node === undefined && given === undefined) return undefined;
+  const host = given?.shape?.empty.host;
+  const quarantined = given !== undefined && (host === undefined || checkReport(host, node) !== undefined);
+  const report = quarantined ? undefined : given;
+  const dead = node?.dpuReady === 'False';
+  const flag = (isTrue: boolean | undefined, bit: number) => (isTrue === true ? bit : 0);
+  return {
+    flags:
+      flag(node !== undefined, NodeFlag.node) |
+      flag(node?.dpuHost, NodeFlag.dpuHost) |
+      flag(dead, NodeFlag.dpuDead) |
+      flag(draCpu.has(name), NodeFlag.draCpu) |
+      flag(stale.has(name), NodeFlag.stale) |
+      flag(quarantined, NodeFlag.quarantined),
+    dpu: node?.dpuHost !== true ? '' : dead ? 'dead' : node.dpuReady === 'True' ? 'alive' : 'unknown',
+    shape: report?.shape?.content,
+    owners: (report?.assignments ?? []).map(({ podUID, pod: named, container, cpus }) => {
+      const pod = podOf(podUID);
+      const label = pod === undefined ? (named ?? podUID) : labelOf(pod);
+      return [label, container, cpus, container === 'compute' ? (pod?.padding ?? 0) : 0];
+    }),
+    inFlight: inFlightOn(report, coming),
+  };
+}
+
+export function shapeRecord(shape: number, content: string): string {
+  return `["s",${shape},${content}]`;
+}
+
+export function nodeRecord(id: number, name: string, shape: number, picture: NodePicture): string {
+  const { flags, dpu, owners, inFlight } = picture;
+  return JSON.stringify(['n', id, name, shape, flags, dpu, owners, inFlight]);
+}
+
+export function nodeEnd(id: number): string {
+  return JSON.stringify(['n', id]);
+}
+
+/** @param refusal what the agent of its node says, where it keeps the pod from starting */
+export function podRecord(pod: ShownPod, refusal: string | undefined): string {
+  const { namespace, name, vm, since, node, nominated, unscheduled, rejected, cpus, wholeCores, networks } = pod;
+  const shown = { namespace, name, vm, since, node, nominated, unscheduled, rejected, cpus, wholeCores, networks };
+  return JSON.stringify(['p', pod.uid, { ...shown, refusedOnHost: refusal }]);
+}
+
+export function podEnd(uid: string): string {
+  return JSON.stringify(['p', uid]);
+}
+
+export interface Status extends Pick<Cluster, 'leader' | 'missing' | 'problem'> {
+  readonly version: string;
+  /** Optional kinds that may not be read. */
+  readonly without: readonly string[];
+}
+
+export function statusRecord(status: Status): string {
+  return JSON.stringify(['c', status]);
+}

@@ -1,0 +1,120 @@
+import { type ClaimRefusal, type NodeTopologyStatus, nodeTopologyStatus } from '../../kube/node-topology.ts';
+import { assignedCpus } from '../../model/kubelet/report.ts';
+import { type PlacementHost, preparedHost } from '../../model/placement/needs.ts';
+
+/** What is kept of a report's assignment. */
+export interface Assignment {
+  readonly podUID: string;
+  /** namespace/name of the pod, where the report has it. */
+  readonly pod: string | undefined;
+  readonly container: string;
+  readonly cpus: string;
+}
+
+/** All of a node that its pods do not change. Nodes of one make share it: a host of 128 CPUs is 20 KB of objects. */
+export interface Shape {
+  /** As the page gets it. */
+  readonly content: string;
+  /** The node without any pod. */
+  readonly empty: PlacementHost;
+}
+
+/** What the page shows of one report. */
+export interface Report {
+  /** Undefined for a report that contradicts itself. */
+  readonly shape: Shape | undefined;
+  readonly assignments: readonly Assignment[];
+  readonly refusals: readonly ClaimRefusal[];
+}
+
+export interface Reports {
+  readonly byNode: ReadonlyMap<string, Report>;
+  /** @param status of the node's NodeTopology, as the API server gave it; undefined: there is none */
+  take(node: string, status: unknown): void;
+}
+
+const CONTRADICTS_ITSELF: Report = { shape: undefined, assignments: [], refusals: [] };
+
+/** @param changed called with the node after its report has changed */
+export function createReports(changed: (node: string) => void): Reports {
+  const byNode = new Map<string, Report>();
+  const shapes = new Map<string, { readonly shape: Shape; users: number }>();
+  const keys = new Map<string, string>();
+
+  const release = (node: string): void => {
+    const key = keys.get(node);
+    keys.delete(node);
+    const known = key === undefined ? undefined : shapes.get(key);
+    if (key !== undefined && known !== undefined && --known.users === 0) shapes.delete(key);
+  };
+
+  const shapeOf = (node: string, status: NodeTopologyStatus): Shape => {
+    const { assignments: _, conditions: __, pinning: ___, refusals: ____, ...lasting } = status;
+    const key = JSON.stringify(lasting);
+    const empty = shapes.get(key)?.shape.empty ?? preparedHost({ ...lasting, assignments: [] });
+    const known = shapes.get(key) ?? { shape: { content: shapeContent(lasting), empty }, users: 0 };
+    shapes.set(key, known);
+    known.users++;
+    keys.set(node, key);
+    return known.shape;
+  };
+
+  const read = (node: string, raw: unknown): Report => {
+    try {
+      const status = nodeTopologyStatus.parse(raw);
+      assignedCpus(status.assignments);
+      return {
+        shape: shapeOf(node, status),
+        assignments: status.assignments.map(({ podUID, namespace, podName, container, cpus }) => ({
+          podUID,
+          pod: namespace === undefined || podName === undefined ? undefined : `${namespace}/${podName}`,
+          container,
+          cpus,
+        })),
+        refusals: status.refusals ?? [],
+      };
+    } catch {
+      // Its node is shown as quarantined; the extender says in an Event what is wrong.
+      return CONTRADICTS_ITSELF;
+    }
+  };
+
+  return {
+    byNode,
+    take(node, status) {
+      const before = keys.get(node);
+      keys.delete(node);
+      if (status == null) byNode.delete(node);
+      else byNode.set(node, read(node, status));
+      const after = keys.get(node);
+      // Released last, so that a shape that the node keeps is not made ready again.
+      if (before !== undefined) {
+        keys.set(node, before);
+        release(node);
+      }
+      if (after !== undefined) keys.set(node, after);
+      changed(node);
+    },
+  };
+}
+
+/** What a report says of a node apart from its pods. */
+type Lasting = Omit<NodeTopologyStatus, 'assignments' | 'conditions' | 'pinning' | 'refusals'>;
+
+/** Shapes that differ in what the page does not show (memory, say) have the same content. */
+function shapeContent({ cells, cores, reserved, cpuManager, topologyManager, ...more }: Lasting): string {
+  return JSON.stringify({
+    cells: cells.map(({ id, cpus }) => [id, cpus]),
+    cores,
+    reserved,
+    polled: more.pmdCPUs,
+    isolated: more.isolated,
+    physnets: (more.physnets ?? []).map((one) => [one.name, one.cells]),
+    tunnel: more.tunnel?.cells,
+    policy: cpuManager.policy,
+    wholeCores: cpuManager.options?.['full-pcpus-only'] === 'true',
+    alignment: topologyManager?.policy,
+    scope: topologyManager?.scope,
+    kubelet: more.kubeletVersion,
+  });
+}

@@ -1,0 +1,128 @@
+import assert from 'node:assert/strict';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { unreadableKinds } from '../../cli/console/permissions.ts';
+import { KINDS } from '../../console/server/kinds.ts';
+import { KubeError } from '../../kube/errors.ts';
+import { listen } from '../console/events.ts';
+import { createFixtureCluster, type FixtureCluster } from './cluster-fixture.ts';
+import { startConsole } from './console-process.ts';
+import { buildCli, plumbline } from './run.ts';
+
+/** The port of 127.0.0.1 that a listener has taken. */
+async function takenPort() {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return { port: (server.address() as AddressInfo).port, free: () => server.close() };
+}
+
+describe('plumbline console', function () {
+  this.timeout(120_000);
+  let cluster: FixtureCluster;
+  before(async () => {
+    buildCli();
+    cluster = await createFixtureCluster();
+    await cluster.node('worker-1', { report: { assignments: [{ podUID: 'u', container: 'compute', cpus: '1,17' }] } });
+    await cluster.node('worker-2');
+    await cluster.pod('waits', {
+      cpus: 40,
+      status: {
+        phase: 'Pending',
+        conditions: [{ type: 'PodScheduled', status: 'False', message: '0/2 nodes are available: 2 too small.' }],
+      },
+    });
+  });
+  after(() => cluster?.stop());
+
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+    it(`serves the page from a cluster’s watches until ${signal}, with a page open, and ends with 0`, async () => {
+      const { url, end, stderr } = await startConsole(cluster.kubeconfig);
+      const html = await fetch(url);
+      assert.equal(html.status, 200);
+      assert.match(await html.text(), /<title>/);
+      const page = await listen(`${url}events`);
+      await page.until(({ event }) => event === 'ready');
+      const text = page.events.map(({ data }) => data).join('\n');
+      assert.match(text, /"worker-1",0,1,"",\[\["u","compute","1,17",0\]\],\[\]\]/);
+      assert.match(text, /"name":"waits".*"unscheduled":"0\/2 nodes are available: 2 too small\."/);
+      await cluster.node(`new-${signal.toLowerCase()}`);
+      await page.until(({ data }) => data.includes(`"new-${signal.toLowerCase()}"`));
+      assert.equal(await end(signal), 0);
+      await page.ended;
+      assert.equal(stderr(), '');
+    });
+  }
+
+  it('says why the extender does not answer where the API server leads to none', async () => {
+    const { url, end } = await startConsole(cluster.kubeconfig);
+    const answer = await fetch(`${url}explain?pod=default/waits`);
+    assert.equal(answer.status, 502);
+    assert.match(await answer.text(), /^The extender cannot be asked: /);
+    await end('SIGTERM');
+  });
+
+  it('listens on the port that it is given; on one that is taken it ends with 2', async () => {
+    const { port, free } = await takenPort();
+    const { status, stdout, stderr } = await plumbline(['console', '--port', String(port)], cluster);
+    free();
+    assert.deepEqual([status, stdout], [2, '']);
+    assert.match(stderr, new RegExp(`^plumbline: --port ${port}: listen EADDRINUSE.*; give another, or none.*\n$`));
+    const { url, end } = await startConsole(cluster.kubeconfig, ['--port', String(port)]);
+    assert.equal(url, `http://127.0.0.1:${port}/`);
+    await end('SIGTERM');
+  });
+
+  const wrong: [readonly string[], number, RegExp][] = [
+    [['--port', '70000'], 2, /expected a number from 0 to 65535/],
+    [['--port', 'http'], 2, /expected a number from 0 to 65535/],
+    [['--extender', 'ftp://x'], 2, /--extender ftp:\/\/x: expected a URL that begins with https/],
+    [['--kubeconfig', '/nonexistent'], 3, /cannot read the kubeconfig \/nonexistent/],
+  ];
+  for (const [args, expected, message] of wrong) {
+    it(`${args.join(' ')}: one line and status ${expected}`, async () => {
+      const { status, stdout, stderr } = await plumbline(['console', ...args], cluster);
+      assert.deepEqual([status, stdout], [expected, '']);
+      assert.match(stderr, message);
+      assert.equal(stderr.trim().split('\n').length, 1);
+    });
+  }
+
+  it('--help says what it needs and how it ends', async () => {
+    const { status, stdout } = await plumbline(['console', '--help']);
+    assert.equal(status, 0);
+    for (const text of ['--port <number>', 'The page has no login', 'list and watch', 'Ends with 0']) {
+      assert.ok(stdout.includes(text), text);
+    }
+  });
+
+  describe('permissions', () => {
+    const client = (answers: Readonly<Record<string, number>>) => ({
+      async get(path: string) {
+        const [, status = 200] = Object.entries(answers).find(([part]) => path.includes(part)) ?? [];
+        if (status !== 200) throw new KubeError(status, 'x', `GET ${path}: ${status}`);
+        return {};
+      },
+    });
+
+    it('names every required kind that may not be read, with its status', async () => {
+      await assert.rejects(unreadableKinds(client({ 'v1/nodes': 403, 'v1/pods': 403, leases: 403 })), {
+        status: 3,
+        message: /^not allowed to list nodes, pods of all namespaces: ask for the permissions in docs\/console\.md/,
+      });
+    });
+
+    it('goes on without the optional ones', async () => {
+      const without = await unreadableKinds(client({ leases: 403, resourceslices: 404 }));
+      assert.deepEqual([...without], ['leases']);
+      assert.deepEqual(
+        Object.keys(KINDS).filter((kind) => KINDS[kind as keyof typeof KINDS].optional),
+        ['leases', 'resourceslices'],
+      );
+    });
+
+    it('says that Plumbline is not installed, and passes other failures on', async () => {
+      await assert.rejects(unreadableKinds(client({ nodetopologies: 404 })), { status: 3, message: /not installed/ });
+      await assert.rejects(unreadableKinds(client({ 'v1/nodes': 500 })), KubeError);
+    });
+  });
+});

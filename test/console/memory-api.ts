@@ -1,0 +1,109 @@
+import { KINDS, type Kind } from '../../console/server/kinds.ts';
+import type { KubeClient } from '../../kube/client.ts';
+import { KubeError } from '../../kube/errors.ts';
+
+interface ApiObject {
+  readonly metadata: { readonly name?: string | undefined; readonly namespace?: string | undefined };
+}
+
+/** The collections that the console reads, in memory: lists, and watches that bring what changes. */
+export interface MemoryApi {
+  readonly client: KubeClient;
+  put(kind: Kind, object: ApiObject): void;
+  remove(kind: Kind, object: ApiObject): void;
+  /** From now on requests for this kind end so, and open watches end; undefined: they are answered again. */
+  fail(kind: Kind, error: KubeError | undefined): void;
+  /** Watches that are open. */
+  readonly watches: number;
+}
+
+interface Watch {
+  push(event: object): void;
+  end(): void;
+}
+
+export function createMemoryApi(): MemoryApi {
+  const kinds = new Map(
+    Object.values(KINDS).map(({ path }) => [
+      path as string,
+      { objects: new Map<string, ApiObject>(), open: new Set<Watch>() },
+    ]),
+  );
+  const failures = new Map<string, KubeError>();
+  let version = 1;
+  const of = (path: string) => {
+    const failure = failures.get(path);
+    if (failure !== undefined) throw failure;
+    const found = kinds.get(path);
+    if (found === undefined) throw new KubeError(404, 'NotFound', `GET ${path}: 404`);
+    return found;
+  };
+  const keyOf = ({ metadata: { namespace = '', name = '' } }: ApiObject) => `${namespace}/${name}`;
+  const tell = (kind: Kind, type: string, object: ApiObject) => {
+    const stamped = { ...object, metadata: { ...object.metadata, resourceVersion: String(++version) } };
+    for (const watch of kinds.get(KINDS[kind].path)?.open ?? []) watch.push({ type, object: stamped });
+  };
+  const refuse = async () => {
+    throw new Error('the console writes nothing');
+  };
+
+  return {
+    client: {
+      get: async (path) => ({ metadata: { resourceVersion: String(version) }, items: [...of(path).objects.values()] }),
+      async watch(path, { signal }) {
+        const { open } = of(path);
+        const events: object[] = [];
+        let wake = () => {};
+        let ended = false;
+        const watch: Watch = {
+          push(event) {
+            events.push(event);
+            wake();
+          },
+          end() {
+            ended = true;
+            open.delete(watch);
+            wake();
+          },
+        };
+        open.add(watch);
+        signal?.addEventListener('abort', () => watch.end());
+        return (async function* () {
+          while (!ended) {
+            for (let event = events.shift(); event; event = events.shift()) {
+              yield Buffer.from(`${JSON.stringify(event)}\n`);
+            }
+            if (ended) return;
+            await new Promise<void>((resolve) => {
+              wake = resolve;
+            });
+          }
+        })();
+      },
+      create: refuse,
+      replace: refuse,
+      patch: refuse,
+      delete: refuse,
+      close: async () => undefined,
+    },
+    put(kind, object) {
+      const { objects } = kinds.get(KINDS[kind].path)!;
+      const type = objects.has(keyOf(object)) ? 'MODIFIED' : 'ADDED';
+      objects.set(keyOf(object), object);
+      tell(kind, type, object);
+    },
+    remove(kind, object) {
+      kinds.get(KINDS[kind].path)!.objects.delete(keyOf(object));
+      tell(kind, 'DELETED', object);
+    },
+    fail(kind, error) {
+      const { path } = KINDS[kind];
+      if (error === undefined) failures.delete(path);
+      else failures.set(path, error);
+      for (const watch of [...kinds.get(path)!.open]) watch.end();
+    },
+    get watches() {
+      return [...kinds.values()].reduce((sum, { open }) => sum + open.size, 0);
+    },
+  };
+}

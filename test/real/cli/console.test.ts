@@ -1,0 +1,91 @@
+import assert from 'node:assert/strict';
+import type { PodExplanation } from '../../../console/server/explanation.ts';
+import { startConsole } from '../../cli/console-process.ts';
+import { buildCli, plumbline } from '../../cli/run.ts';
+import { listen } from '../../console/events.ts';
+import { needs } from '../../support/parts.ts';
+import { report, topologyOf, until } from '../scheduler/stage.ts';
+import { grantRoles, rolesOfGuide } from './role-of-guide.ts';
+import { NODE, type SidecarStage, startSidecarStage } from './sidecar-stage.ts';
+
+/** The page from a real API server's watches, with explanations over a port-forward to the extender's pod. */
+describe('plumbline console on a real API server, with the permissions of the guide', function () {
+  needs('controlPlane');
+  needs('kubectl');
+  needs('root');
+  this.timeout(180_000);
+  let stage: SidecarStage;
+  before(async () => {
+    buildCli();
+    stage = await startSidecarStage();
+    const limits = { cpu: '4', memory: '64Mi', 'devices.kubevirt.io/kvm': '1' };
+    await stage.plane.create({
+      apiVersion: 'v1',
+      kind: 'Pod',
+      metadata: { name: 'waits', namespace: 'default' },
+      spec: {
+        schedulerName: 'plumbline-scheduler',
+        nodeSelector: { 'kubernetes.io/hostname': NODE },
+        containers: [{ name: 'compute', image: 'x', resources: { limits } }],
+      },
+    });
+  });
+  after(() => stage?.stop());
+
+  /** @param without a resource of the guide's roles that this user is not given */
+  const user = async (name: string, without?: string): Promise<string> => {
+    const roles = rolesOfGuide().map((role) => ({
+      ...role,
+      rules: role.rules
+        .map((rule) => ({ ...rule, resources: rule.resources.filter((resource) => resource !== without) }))
+        .filter(({ resources }) => resources.length > 0),
+    }));
+    await stage.plane.create({ apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name, namespace: 'default' } });
+    await grantRoles(stage.plane, name, roles);
+    const kubeconfig = await stage.plane.kubeconfig(name, await stage.plane.serviceAccountToken('default', name));
+    await until('the role to take effect', async () => (await plumbline(['top'], { kubeconfig })).status === 0);
+    return kubeconfig;
+  };
+
+  it('shows nodes, the leader and a waiting pod as they change; the extender answers over a port-forward', async () => {
+    const { url, end, stderr } = await startConsole(await user('viewer'));
+    const page = await listen(`${url}events`);
+    await page.until(({ event }) => event === 'ready');
+    await page.until(({ data }) => /"leader":"plumbline-scheduler-/.test(data));
+    await page.until(({ data }) => data.includes(`"${NODE}",0,1,"",[["x","compute","1-7,9-15",0]]`));
+    await page.until(({ data }) => /"name":"waits".*"unscheduled":"0\/2 nodes are available: /.test(data));
+    const answer = await fetch(`${url}explain?pod=default/waits`);
+    assert.equal(answer.status, 200, await answer.clone().text());
+    const { nodes, groups, lastCall } = (await answer.json()) as PodExplanation;
+    assert.deepEqual(
+      nodes.map(([node, group]) => [node, groups[group]?.fits]),
+      [
+        [NODE, false],
+        ['unreported', true],
+      ],
+    );
+    assert.equal(lastCall?.passed, 0);
+    await report(stage.plane.client, NODE, topologyOf({ assignments: [] }));
+    await page.until(({ data }) => data.includes(`"${NODE}",0,1,"",[],`));
+    assert.equal(await end('SIGINT'), 0);
+    assert.equal(stderr(), '');
+  });
+
+  it('without pods/portforward: all but the explanation, and that says what is missing', async () => {
+    const { url, end } = await startConsole(await user('no-forward', 'pods/portforward'));
+    const answer = await fetch(`${url}explain?pod=default/waits`);
+    assert.equal(answer.status, 502);
+    assert.match(await answer.text(), /you may not ask the extender \(pods\/portforward in plumbline-system\)/);
+    assert.equal(await end('SIGTERM'), 0);
+  });
+
+  it('without leases: the page says so; without nodes: one line and status 3', async () => {
+    const { url, end } = await startConsole(await user('no-leases', 'leases'));
+    const page = await listen(`${url}events`);
+    await page.until(({ data }) => data.includes('"without":["leases"]'));
+    await end('SIGTERM');
+    const { status, stdout, stderr } = await plumbline(['console'], { kubeconfig: await user('no-nodes', 'nodes') });
+    assert.deepEqual([status, stdout], [3, '']);
+    assert.match(stderr, /^plumbline: not allowed to list nodes: ask for the permissions in docs\/console\.md.*\n$/);
+  });
+});
