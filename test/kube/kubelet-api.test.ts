@@ -7,7 +7,7 @@ import { type PodResourcesListerServer, PodResourcesListerService } from '../../
 import { RpcError, unaryHandler } from '../../kube/kubelet-api/handlers.ts';
 import { createPodResourcesClient, type PodResourcesClient } from '../../kube/kubelet-api/pod-resources-client.ts';
 import { bindUnix, SERVER_OPTIONS } from '../../kube/kubelet-api/transport.ts';
-import { createFakeKubelet, type FakeKubelet } from '../node-agent/fake-kubelet.ts';
+import { createFakeKubelet, type FakeKubelet } from '../node-agent/kubelet-stand-in.ts';
 import { eventually } from '../support/eventually.ts';
 import { tempDirectories } from '../support/files.ts';
 

@@ -7,7 +7,7 @@ import { RpcError } from '../../kube/kubelet-api/handlers.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { type Assignments, createAssignments } from '../../node-agent/assignments/assignments.ts';
 import { listedContainers } from '../../node-agent/assignments/names.ts';
-import { createFakeKubelet, type FakeKubelet } from './fake-kubelet.ts';
+import { createFakeKubelet, type FakeKubelet } from './kubelet-stand-in.ts';
 import { eventually, recordingLogger, tempDirectories } from './support.ts';
 
 let kubelet: FakeKubelet;

@@ -7,7 +7,7 @@ import { judgeClaim } from '../../node-agent/device-plugin/claim.ts';
 import { type ClaimPolicy, createClaims } from '../../node-agent/device-plugin/claims.ts';
 import { createRefusals, type Refusals } from '../../node-agent/device-plugin/refusals.ts';
 import { silent } from '../support/logger.ts';
-import { createFakeApi, type FakeApi } from './fake-api.ts';
+import { createFakeApi, type FakeApi } from './api-stand-in.ts';
 import { testMetrics } from './support.ts';
 
 const set = (text: string) => CpuSet.parse(text);

@@ -9,7 +9,7 @@ import { createDevicePlugin, type DevicePlugin } from '../../node-agent/device-p
 import type { BeforeStart } from '../../node-agent/device-plugin/plugin-server.ts';
 import { advertisedResources } from '../../node-agent/device-plugin/resources.ts';
 import { silent } from '../support/logger.ts';
-import { createFakeKubelet, type FakeKubelet } from './fake-kubelet.ts';
+import { createFakeKubelet, type FakeKubelet } from './kubelet-stand-in.ts';
 import { eventually, tempDirectories } from './support.ts';
 
 const set = (text: string) => CpuSet.parse(text);

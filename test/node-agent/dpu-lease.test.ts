@@ -7,8 +7,8 @@ import { createOvsProbe } from '../../node-agent/dpu-lease/probe.ts';
 import { createLeaseRelease } from '../../node-agent/dpu-lease/release.ts';
 import { createRenewals } from '../../node-agent/kube-objects/renewals.ts';
 import { createHeartbeat } from '../../node-agent/report/heartbeat.ts';
+import { createFakeApi, type FakeApi } from './api-stand-in.ts';
 import { startAnswering } from './dpu-lease/answering.ts';
-import { createFakeApi, type FakeApi } from './fake-api.ts';
 import { eventually, recordingLogger, startStandIn, tempDirectories, testMetrics } from './support.ts';
 
 const NODE = 'worker-1';

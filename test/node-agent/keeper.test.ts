@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { step } from '../../node-agent/ovs-affinity/goal.ts';
 import type { Keeper } from '../../node-agent/ovs-affinity/keeper.ts';
-import { FakeKernel } from './ovs-affinity/fake-kernel.ts';
+import { FakeKernel } from './ovs-affinity/kernel-stand-in.ts';
 
 const set = (text: string) => CpuSet.parse(text);
 

@@ -8,7 +8,7 @@ import type { NodeNetworks } from '../../model/networks/common-cell.ts';
 import { createMovedNetworks } from '../../node-agent/device-plugin/moved-networks.ts';
 import { UNKNOWN_NETWORKS } from '../../node-agent/networks/combine.ts';
 import { silent } from '../support/logger.ts';
-import { createFakeApi, type FakeApi } from './fake-api.ts';
+import { createFakeApi, type FakeApi } from './api-stand-in.ts';
 import { eventually } from './support.ts';
 
 const set = (text: string) => CpuSet.parse(text);

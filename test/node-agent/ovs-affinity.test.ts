@@ -10,7 +10,7 @@ import {
 } from '../../node-agent/ovs-affinity/ovs-affinity.ts';
 import { procThreads } from '../../node-agent/processes/threads.ts';
 import { needs, skipWithout } from '../support/parts.ts';
-import { all, countingAffinity, cpus, first, machine, ovsParts, rest, settableView } from './ovs-affinity/parts.ts';
+import { all, countingAffinity, cpus, first, machine, ovsParts, rest, settableView } from './ovs-affinity/stage.ts';
 import {
   allowedLists,
   eventually,

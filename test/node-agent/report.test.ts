@@ -9,7 +9,7 @@ import type { NetworksView } from '../../node-agent/networks/combine.ts';
 import { type Json, mergePatch } from '../../node-agent/report/merge-patch.ts';
 import { createReport } from '../../node-agent/report/report.ts';
 import { buildStatus, type ReportInputs } from '../../node-agent/report/status.ts';
-import { createFakeApi, type FakeApi } from './fake-api.ts';
+import { createFakeApi, type FakeApi } from './api-stand-in.ts';
 import { eventually, recordingLogger, testMetrics } from './support.ts';
 
 const NODE = 'worker-1';

@@ -5,11 +5,11 @@ import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { needs, skipWithout } from '../../support/parts.ts';
-import { createFakeKubelet, type FakeKubelet } from '../fake-kubelet.ts';
+import { createFakeKubelet, type FakeKubelet } from '../kubelet-stand-in.ts';
 import { allowedLists, eventually, tempDirectories } from '../support.ts';
 import { type MonitoredOvs, startMonitoredOvs } from './monitored-ovs.ts';
-import { all, cpus, first, rest } from './parts.ts';
 import { watchMasks } from './sampler.ts';
+import { all, cpus, first, rest } from './stage.ts';
 
 const PROGRAM = join(import.meta.dirname, 'program.ts');
 const DAEMONS = ['ovs-vswitchd', 'ovsdb-server'] as const;

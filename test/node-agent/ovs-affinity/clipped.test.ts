@@ -8,7 +8,7 @@ import { procThreads } from '../../../node-agent/processes/threads.ts';
 import { needs, skipFor, skipWithout } from '../../support/parts.ts';
 import { allowedLists, eventually, type StandIn, startStandIn, tempDirectories, testMetrics } from '../support.ts';
 import { makeCpuset, type RealCpuset } from './cpuset.ts';
-import { all, countingAffinity, cpus, first, machine, ovsParts, recordingEvents, rest, settableView } from './parts.ts';
+import { all, countingAffinity, cpus, first, machine, ovsParts, recordingEvents, rest, settableView } from './stage.ts';
 
 const sleep = (seconds: number) => new Promise((resolve) => setTimeout(resolve, seconds * 1000));
 

@@ -7,8 +7,8 @@ import { type Confirmation, createConfirmation } from '../../../node-agent/ovs-a
 import { type ContainerCpus, createCgroupTree } from '../../../node-agent/processes/cgroup-tree.ts';
 import { needs } from '../../support/parts.ts';
 import { tempDirectories } from '../support.ts';
-import { containerPath, LAYOUTS } from '../vm-pinning/scene.ts';
-import { cpus } from './parts.ts';
+import { containerPath, LAYOUTS } from '../vm-pinning/stage.ts';
+import { cpus } from './stage.ts';
 
 const viewOf = (free: string, owned: string, pool?: string): AssignmentsView => ({
   ...UNKNOWN_VIEW,

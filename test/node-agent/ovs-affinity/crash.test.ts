@@ -9,9 +9,9 @@ import { createOvsAffinity } from '../../../node-agent/ovs-affinity/ovs-affinity
 import { bootId } from '../../../node-agent/processes/machine.ts';
 import { procThreads } from '../../../node-agent/processes/threads.ts';
 import { needs, skipWithout } from '../../support/parts.ts';
-import { createFakeKubelet, type FakeKubelet } from '../fake-kubelet.ts';
+import { createFakeKubelet, type FakeKubelet } from '../kubelet-stand-in.ts';
 import { allowedLists, eventually, type StandIn, startStandIn, tempDirectories } from '../support.ts';
-import { all, cpus, first, ovsParts, rest, settableView } from './parts.ts';
+import { all, cpus, first, ovsParts, rest, settableView } from './stage.ts';
 
 const PROGRAM = join(import.meta.dirname, 'program.ts');
 

@@ -13,7 +13,7 @@ import { procThreads } from '../../../node-agent/processes/threads.ts';
 import { needs, skipWithout } from '../../support/parts.ts';
 import { allowedLists, eventually, tempDirectories, testMetrics } from '../support.ts';
 import { type MonitoredOvs, startMonitoredOvs } from './monitored-ovs.ts';
-import { all, countingAffinity, cpus, first, machine, ovsParts, recordingEvents, rest, settableView } from './parts.ts';
+import { all, countingAffinity, cpus, first, machine, ovsParts, recordingEvents, rest, settableView } from './stage.ts';
 
 const DAEMONS = ['ovs-vswitchd', 'ovsdb-server'] as const;
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { CpuSet } from '../../../model/cpu-set.ts';
 import { UNKNOWN_VIEW } from '../../../node-agent/assignments/view.ts';
 import { createTargets } from '../../../node-agent/ovs-affinity/targets.ts';
-import { cpus } from './parts.ts';
+import { cpus } from './stage.ts';
 
 /** Seconds; the default of five, made short. */
 const DELAY = 0.2;

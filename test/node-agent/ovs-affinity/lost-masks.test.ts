@@ -10,7 +10,7 @@ import { bootId } from '../../../node-agent/processes/machine.ts';
 import { needs, skipWithout } from '../../support/parts.ts';
 import { allowedLists, eventually, recordingLogger, tempDirectories, testMetrics } from '../support.ts';
 import { type MonitoredOvs, startMonitoredOvs } from './monitored-ovs.ts';
-import { cpus, first, ovsParts, recordingEvents, rest, settableView } from './parts.ts';
+import { cpus, first, ovsParts, recordingEvents, rest, settableView } from './stage.ts';
 
 describe('the saved masks of a real Open vSwitch are lost', function () {
   this.timeout(60_000);

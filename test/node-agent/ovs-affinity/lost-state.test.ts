@@ -7,12 +7,12 @@ import { createOvsAffinity, type OvsAffinity } from '../../../node-agent/ovs-aff
 import { createCgroupTree } from '../../../node-agent/processes/cgroup-tree.ts';
 import { createLogger } from '../../../runtime/log.ts';
 import { needs, skipFor, skipWithout } from '../../support/parts.ts';
-import { createFakeKubelet, type FakeKubelet } from '../fake-kubelet.ts';
+import { createFakeKubelet, type FakeKubelet } from '../kubelet-stand-in.ts';
 import { allowedLists, eventually, type StandIn, startStandIn, tempDirectories } from '../support.ts';
 import { type MonitoredOvs, startMonitoredOvs } from './monitored-ovs.ts';
-import { all, cpus, first, machine, ovsParts, rest } from './parts.ts';
 import { makePodCgroup, type RealPodCgroup } from './pod-cgroup.ts';
 import { watchMasks } from './sampler.ts';
+import { all, cpus, first, machine, ovsParts, rest } from './stage.ts';
 
 const DAEMONS = ['ovs-vswitchd', 'ovsdb-server'] as const;
 

@@ -3,8 +3,8 @@ import { CpuSet, unionOf } from '../../../model/cpu-set.ts';
 import { type Inputs, nextView, UNKNOWN_VIEW } from '../../../node-agent/assignments/view.ts';
 import { parsePmdMask } from '../../../node-agent/networks/switch-config.ts';
 import { allowance } from '../../../node-agent/ovs-affinity/goal.ts';
-import { FakeKernel } from './fake-kernel.ts';
-import { cpus } from './parts.ts';
+import { FakeKernel } from './kernel-stand-in.ts';
+import { cpus } from './stage.ts';
 
 interface Node {
   readonly online: string;

@@ -4,10 +4,10 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createDaemonFinder } from '../../../node-agent/open-vswitch/daemons.ts';
 import { needs, skipWithout } from '../../support/parts.ts';
-import { createFakeKubelet, type FakeKubelet } from '../fake-kubelet.ts';
+import { createFakeKubelet, type FakeKubelet } from '../kubelet-stand-in.ts';
 import { allowedLists, eventually, tempDirectories } from '../support.ts';
 import { isAlive, type MonitoredOvs, startMonitoredOvs } from './monitored-ovs.ts';
-import { first, rest } from './parts.ts';
+import { first, rest } from './stage.ts';
 
 const PROGRAM = join(import.meta.dirname, 'program.ts');
 const DAEMONS = ['ovs-vswitchd', 'ovsdb-server'] as const;

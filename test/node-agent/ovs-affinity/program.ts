@@ -5,7 +5,7 @@ import { createAffinityEvents } from '../../../node-agent/ovs-affinity/affinity-
 import { createOvsAffinity } from '../../../node-agent/ovs-affinity/ovs-affinity.ts';
 import { parseNodeAgentConfig } from '../../../node-agent/wiring/config.ts';
 import { createLogger } from '../../../runtime/log.ts';
-import { machine, ovsParts, recordingEvents } from './parts.ts';
+import { machine, ovsParts, recordingEvents } from './stage.ts';
 
 /** What the shipped agent does where no flag says otherwise. */
 const DEFAULTS = parseNodeAgentConfig(['--node-name', 'n']);

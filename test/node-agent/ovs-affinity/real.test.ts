@@ -10,8 +10,8 @@ import { Registry } from '../../../runtime/metrics.ts';
 import { needs, skipWithout } from '../../support/parts.ts';
 import { allowedLists, eventually, tempDirectories } from '../support.ts';
 import { isAlive, type MonitoredOvs, startMonitoredOvs } from './monitored-ovs.ts';
-import { all, cpus, first, machine, ovsParts, rest, settableView } from './parts.ts';
 import { watchMasks } from './sampler.ts';
+import { all, cpus, first, machine, ovsParts, rest, settableView } from './stage.ts';
 
 describe('a real Open vSwitch under --monitor', function () {
   this.timeout(60_000);

@@ -7,10 +7,10 @@ import { createAssignments } from '../../../node-agent/assignments/assignments.t
 import { createAffinityEvents } from '../../../node-agent/ovs-affinity/affinity-events.ts';
 import { createOvsAffinity } from '../../../node-agent/ovs-affinity/ovs-affinity.ts';
 import { needs, skipWithout } from '../../support/parts.ts';
-import { createFakeKubelet, type FakeKubelet } from '../fake-kubelet.ts';
+import { createFakeKubelet, type FakeKubelet } from '../kubelet-stand-in.ts';
 import { allowedLists, eventually, recordingLogger, type StandIn, startStandIn, tempDirectories } from '../support.ts';
-import { all, countingAffinity, cpus, first, machine, ovsParts, recordingEvents, rest } from './parts.ts';
 import { watchMasks } from './sampler.ts';
+import { all, countingAffinity, cpus, first, machine, ovsParts, recordingEvents, rest } from './stage.ts';
 
 const sleep = (seconds: number) => new Promise((resolve) => setTimeout(resolve, seconds * 1000));
 

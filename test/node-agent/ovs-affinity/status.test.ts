@@ -12,7 +12,7 @@ import { Registry } from '../../../runtime/metrics.ts';
 import { createProbeServer } from '../../../runtime/probes.ts';
 import { needs, skipWithout } from '../../support/parts.ts';
 import { startStandIn, tempDirectories } from '../support.ts';
-import { first, machine, ovsParts, rest, settableView } from './parts.ts';
+import { first, machine, ovsParts, rest, settableView } from './stage.ts';
 
 const EXAMPLE: OvsStatus = {
   enabled: true,

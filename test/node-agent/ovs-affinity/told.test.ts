@@ -6,7 +6,7 @@ import { createTeller, type Teller } from '../../../node-agent/ovs-affinity/tell
 import { createAgentMetrics } from '../../../node-agent/telemetry/metrics.ts';
 import { Registry } from '../../../runtime/metrics.ts';
 import { recordingLogger } from '../support.ts';
-import { cpus, recordingEvents } from './parts.ts';
+import { cpus, recordingEvents } from './stage.ts';
 
 let registry: Registry;
 let recorded: ReturnType<typeof recordingEvents>;

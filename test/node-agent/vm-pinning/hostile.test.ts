@@ -8,7 +8,7 @@ import { findGuest } from '../../../node-agent/vm-pinning/guest.ts';
 import { launcherOf } from '../../../node-agent/vm-pinning/launchers.ts';
 import type { VmPinning } from '../../../node-agent/vm-pinning/vm-pinning.ts';
 import { eventually, tempDirectories } from '../support.ts';
-import { createScene, launcherPod } from './scene.ts';
+import { createScene, launcherPod } from './stage.ts';
 
 describe('a guest that has taken over its QEMU, or its launcher', () => {
   const temp = tempDirectories();

@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { VmPinning } from '../../../node-agent/vm-pinning/vm-pinning.ts';
 import { eventually, tempDirectories } from '../support.ts';
-import { createScene, type PretendVm } from './scene.ts';
+import { createScene, type PretendVm } from './stage.ts';
 
 const temp = tempDirectories();
 const EMULATOR = ['qemu-system-x86', 'IO mon_iothread', 'vnc_worker'];

@@ -6,7 +6,7 @@ import { CpuSet } from '../../../model/cpu-set.ts';
 import { CPU_MASK_ANNOTATION, FIX_CPU_MISMATCH_ANNOTATION } from '../../../model/names.ts';
 import type { VmPinning } from '../../../node-agent/vm-pinning/vm-pinning.ts';
 import { eventually, tempDirectories } from '../support.ts';
-import { createScene, LAYOUTS, type PretendVm } from './scene.ts';
+import { createScene, LAYOUTS, type PretendVm } from './stage.ts';
 
 const temp = tempDirectories();
 const set = (text: string) => CpuSet.parse(text);

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { CpuSet } from '../../../model/cpu-set.ts';
 import { launcherOf } from '../../../node-agent/vm-pinning/launchers.ts';
 import { eventually, tempDirectories } from '../support.ts';
-import { createScene, type PretendVm } from './scene.ts';
+import { createScene, type PretendVm } from './stage.ts';
 
 const temp = tempDirectories();
 const vcpusOf = (vm: PretendVm, count: number) => Array.from({ length: count }, (_, i) => vm.allowed(`CPU ${i}/KVM`));

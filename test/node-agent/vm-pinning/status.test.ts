@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { statusLines } from '../../../cli/vm/lines.ts';
 import { fetchVmStatus, isInOrder } from '../../../cli/vm/status.ts';
 import { eventually, tempDirectories } from '../support.ts';
-import { createScene } from './scene.ts';
+import { createScene } from './stage.ts';
 
 describe('plumbline vm status', () => {
   const temp = tempDirectories();

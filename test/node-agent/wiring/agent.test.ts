@@ -9,9 +9,9 @@ import { fileURLToPath } from 'node:url';
 import type { NodeTopology } from '../../../kube/node-topology.ts';
 import { CpuSet } from '../../../model/cpu-set.ts';
 import { needs, skipWithout } from '../../support/parts.ts';
+import { createFakeApi, type FakeApi } from '../api-stand-in.ts';
 import { startAnsweringOvs } from '../dpu-lease/answering.ts';
-import { createFakeApi, type FakeApi } from '../fake-api.ts';
-import { createFakeKubelet, type FakeKubelet } from '../fake-kubelet.ts';
+import { createFakeKubelet, type FakeKubelet } from '../kubelet-stand-in.ts';
 import { allowedLists, eventually, type StandIn, startStandIn, tempDirectories, writeTree } from '../support.ts';
 
 const MAIN = fileURLToPath(new URL('../../../node-agent/main.ts', import.meta.url));

@@ -8,7 +8,7 @@ import { createHost } from '../../../model/host.ts';
 import { createCertificateAuthority } from '../../../sandbox/certificates.ts';
 import { kubeletConfiguration } from '../../../sandbox/kubelet/settings.ts';
 import { writeSysfs } from '../../../sandbox/kubelet/sysfs.ts';
-import { createFakeKubelet, type FakeKubelet } from '../../node-agent/fake-kubelet.ts';
+import { createFakeKubelet, type FakeKubelet } from '../../node-agent/kubelet-stand-in.ts';
 
 /** What an agent finds on its node: sysfs, the kubelet's directory and sockets, and the kubelet's port. */
 export interface NodeStandIn {

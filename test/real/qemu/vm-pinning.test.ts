@@ -15,7 +15,7 @@ import { procThreads } from '../../../node-agent/processes/threads.ts';
 import { procProcesses } from '../../../node-agent/vm-pinning/guest.ts';
 import { createPinsFile } from '../../../node-agent/vm-pinning/pins-file.ts';
 import type { VmPinning } from '../../../node-agent/vm-pinning/vm-pinning.ts';
-import { createScene, launcherPod } from '../../node-agent/vm-pinning/scene.ts';
+import { createScene, launcherPod } from '../../node-agent/vm-pinning/stage.ts';
 import { eventually } from '../../support/eventually.ts';
 import { tempDirectories } from '../../support/files.ts';
 import { needs, skipFor, skipWithout } from '../../support/parts.ts';

@@ -5,7 +5,7 @@ import { needs } from '../../support/parts.ts';
 import { vector } from '../../support/vectors.ts';
 import { type InstalledWebhook, installWebhook, until } from './installed.ts';
 import { type CreatedPod, type LauncherOptions, launcherFor, nodeWith, sidecar, type VmiOptions } from './objects.ts';
-import { cpusOf, type Scene, sceneOf } from './scene.ts';
+import { cpusOf, type Scene, sceneOf } from './stage.ts';
 import { stallingServer } from './stalling.ts';
 
 const ANNOTATED = { [FULL_PCPUS_ANNOTATION]: FULL_PCPUS_ONLY };

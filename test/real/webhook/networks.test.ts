@@ -4,7 +4,7 @@ import { needs } from '../../support/parts.ts';
 import { type Injection, installInjector } from './injector.ts';
 import { type InstalledWebhook, installWebhook, until } from './installed.ts';
 import { launcherFor, localnet, nadOf, nodeWith, sidecar } from './objects.ts';
-import { cpusOf, devicesOf, type Scene, sceneOf } from './scene.ts';
+import { cpusOf, devicesOf, type Scene, sceneOf } from './stage.ts';
 
 const ANNOTATED = { [FULL_PCPUS_ANNOTATION]: FULL_PCPUS_ONLY };
 const NETWORKS = 'k8s.v1.cni.cncf.io/networks';

@@ -8,7 +8,7 @@ import type { KubernetesObject } from '../control-plane.ts';
 import { type Injection, installInjector } from './injector.ts';
 import { type InstalledWebhook, installWebhook, until } from './installed.ts';
 import { type CreatedPod, localnet, nodeWith } from './objects.ts';
-import { cpusOf } from './scene.ts';
+import { cpusOf } from './stage.ts';
 
 const ALIGN = { 'plumbline.dev/align': 'whole-cores' };
 const DRY = { dryRun: 'All' };

@@ -10,7 +10,7 @@ import { type Launcher, launcherOf } from '../../../node-agent/vm-pinning/launch
 import { createPinsFile } from '../../../node-agent/vm-pinning/pins-file.ts';
 import { createVmPinning, type VmPinningDeps } from '../../../node-agent/vm-pinning/vm-pinning.ts';
 import { recordingLogger, testMetrics } from '../support.ts';
-import { createFakeAffinity } from './fake-affinity.ts';
+import { createFakeAffinity } from './affinity-stand-in.ts';
 
 export type Layout = 'v2 systemd' | 'v2 cgroupfs' | 'v1 systemd' | 'v1 cgroupfs' | 'v2 crun' | 'v2 nested';
 export const LAYOUTS: readonly Layout[] = [
