@@ -62,7 +62,7 @@ export const RULES: readonly ImportRule[] = [
     ],
   },
   { folder: 'cli/doctor', floors: ['facts', 'checks', '.'] },
-  { folder: 'console', may: [] },
+  { folder: 'console', may: [], floors: ['data', 'state', 'parts', '. server'] },
   { folder: 'console/server', may: DAEMON },
 
   { folder: 'manifests', may: '*' },
