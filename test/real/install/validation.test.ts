@@ -20,6 +20,7 @@ const BUILDS: readonly (readonly [folder: string, ...components: string[]])[] = 
   ['base', 'components/monitoring'],
   ['base', 'components/fixed-cluster-ip'],
   ['base', 'components/align-all'],
+  ['base', 'components/console'],
   ['base', 'components/own-scheduler'],
   ...[32, 33, 34, 35, 36].map((minor) => ['base', `components/kubernetes-1.${minor}`] as const),
   ['base/policies/mutating'],
