@@ -1,5 +1,6 @@
 import * as z from 'zod';
 import { ALIGNMENT_POLICIES, OVERSIZED_POLICIES } from '../model/launcher/policy.ts';
+import { API_SERVER_FLAGS } from '../runtime/api-server-flags.ts';
 import { type ConfigDefinition, parseConfig } from '../runtime/config.ts';
 import { LOG_LEVELS } from '../runtime/log.ts';
 
@@ -49,20 +50,7 @@ const definition: ConfigDefinition<typeof schema> = {
       flag: '--client-names <names>',
       help: 'with --client-ca-file: common or alternative names of which callers must have one, separated by commas; "" takes any (default: kube-apiserver)',
     },
-    kubeconfig: {
-      flag: '--kubeconfig <path>',
-      help: 'kubeconfig with a token or a certificate; default: the pod’s service account',
-    },
-    apiHost: {
-      flag: '--api-host <host>',
-      help: 'the API server, in a pod; set by Kubernetes',
-      env: 'KUBERNETES_SERVICE_HOST',
-    },
-    apiPort: {
-      flag: '--api-port <number>',
-      help: 'the port of the API server, in a pod; set by Kubernetes',
-      env: 'KUBERNETES_SERVICE_PORT',
-    },
+    ...API_SERVER_FLAGS,
     lookupTimeout: {
       flag: '--lookup-timeout <seconds>',
       help: 'longest wait for a VMI, and again for network definitions',

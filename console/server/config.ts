@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { API_SERVER_FLAGS } from '../../runtime/api-server-flags.ts';
 import { type ConfigDefinition, parseConfig } from '../../runtime/config.ts';
 import { isLoopback, parseListenAddress } from '../../runtime/listen-address.ts';
 import { LOG_LEVELS } from '../../runtime/log.ts';
@@ -36,17 +37,7 @@ const definition: ConfigDefinition<typeof schema> = {
     },
     probeHost: { flag: '--probe-host <address>', help: 'address of /healthz, /readyz and /metrics' },
     probePort: { flag: '--probe-port <number>', help: 'port of /healthz, /readyz and /metrics (HTTP)' },
-    kubeconfig: { flag: '--kubeconfig <path>', help: 'kubeconfig; default: the pod’s service account' },
-    apiHost: {
-      flag: '--api-host <host>',
-      help: 'the API server, in a pod; set by Kubernetes',
-      env: 'KUBERNETES_SERVICE_HOST',
-    },
-    apiPort: {
-      flag: '--api-port <number>',
-      help: 'the port of the API server, in a pod; set by Kubernetes',
-      env: 'KUBERNETES_SERVICE_PORT',
-    },
+    ...API_SERVER_FLAGS,
     logLevel: { flag: '--log-level <level>', help: LOG_LEVELS.join(', '), env: 'PLUMBLINE_LOG_LEVEL' },
   },
 };

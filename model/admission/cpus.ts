@@ -23,7 +23,7 @@ export interface PodCpus {
   readonly containers: readonly (Place & { readonly cpus: number | undefined })[];
   /** The container that takes the devices. */
   readonly bearer: Place | undefined;
-  /** Plumbline's resources that the bearer takes beside those of its networks. */
+  /** Plumbline's resources that the bearer takes besides those of its networks. */
   readonly own: readonly string[];
   /** For the decision annotation: CPUs by container, and how many of them were added to what the VMI needs. */
   readonly stated: Readonly<Record<string, number>>;

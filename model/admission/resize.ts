@@ -17,7 +17,9 @@ export function resizeRefusal(
 ): string | undefined {
   if (!isAligned(before, settings) || amounts(before) === amounts(after)) return undefined;
   const what =
-    recognizeLauncher(before).kind === 'launcher' ? 'change the VM and restart or migrate it' : 'create it anew';
+    recognizeLauncher(before).kind === 'launcher'
+      ? 'change the VM and restart or migrate it'
+      : 'delete and create it again';
   return `this pod has whole cores, which cannot be resized in place: ${what}`;
 }
 

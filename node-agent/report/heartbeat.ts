@@ -1,5 +1,6 @@
 import type { KubeClient } from '../../kube/client.ts';
 import { isNotFound } from '../../kube/errors.ts';
+import { AGENT_LEASE_PREFIX } from '../../model/lease/agent-health.ts';
 import { NAMESPACE } from '../../model/names.ts';
 import type { Logger } from '../../runtime/log.ts';
 import { sleep } from '../../runtime/time.ts';
@@ -9,8 +10,6 @@ import { createRenewals } from '../kube-objects/renewals.ts';
 import type { AgentMetrics } from '../telemetry/metrics.ts';
 import { createProblemLog } from '../telemetry/problem-log.ts';
 
-/** The Lease by which a report's age is known is AGENT_LEASE_PREFIX + node name. */
-export const AGENT_LEASE_PREFIX = 'plumbline-agent-';
 /** Seconds between renewals, and for how long one counts. */
 const INTERVAL = 10;
 const DURATION = 40;

@@ -1,6 +1,7 @@
 import * as z from 'zod';
 import { checkLeaseTiming, LeaseTimingError } from '../../model/lease/timing.ts';
 import { DPU_LEASE_NAMESPACE } from '../../model/names.ts';
+import { API_SERVER_FLAGS } from '../../runtime/api-server-flags.ts';
 import { type ConfigDefinition, parseConfig } from '../../runtime/config.ts';
 import { LOG_LEVELS } from '../../runtime/log.ts';
 import { CLAIM_POLICIES } from '../device-plugin/claims.ts';
@@ -65,17 +66,7 @@ const definition: ConfigDefinition<typeof schema> = {
   flags: {
     nodeName: { flag: '--node-name <name>', help: 'the node this runs on', env: 'PLUMBLINE_NODE_NAME' },
     mode: { flag: '--mode <mode>', help: 'full, dpu-host (its network runs on a DPU) or dpu (on that DPU)' },
-    kubeconfig: { flag: '--kubeconfig <path>', help: 'kubeconfig; default: the pod’s service account' },
-    apiHost: {
-      flag: '--api-host <host>',
-      help: 'the API server, in a pod; set by Kubernetes',
-      env: 'KUBERNETES_SERVICE_HOST',
-    },
-    apiPort: {
-      flag: '--api-port <number>',
-      help: 'the port of the API server, in a pod; set by Kubernetes',
-      env: 'KUBERNETES_SERVICE_PORT',
-    },
+    ...API_SERVER_FLAGS,
     sysfsRoot: { flag: '--sysfs-root <path>', help: 'where sysfs is mounted' },
     kubeletDir: { flag: '--kubelet-dir <path>', help: 'root directory of the kubelet' },
     kubeletConfig: {

@@ -201,7 +201,7 @@ function sameView(a: WrittenFacts, b: WrittenFacts): boolean {
 }
 
 /** A report as it comes: read when it is taken up, since reading is most of what it costs. */
-const rawReport = z.object({ metadata: objectMeta, status: z.unknown() });
+const rawReport = z.object({ metadata: objectMeta, status: z.unknown().optional() });
 
 /** Nothing is kept of a report here: what counts goes into the state's arrays. */
 function createReports({ client, state, pinningReported, log, now }: ClusterOptions) {

@@ -1,6 +1,7 @@
 import * as z from 'zod';
 import { DEFAULT_PROMISE } from '../../model/claims/promise-time.ts';
 import { DPU_EXEMPT_NAMESPACES, NAMESPACE } from '../../model/names.ts';
+import { API_SERVER_FLAGS } from '../../runtime/api-server-flags.ts';
 import { type ConfigDefinition, parseConfig } from '../../runtime/config.ts';
 import { isLoopback, parseListenAddress } from '../../runtime/listen-address.ts';
 import { LOG_LEVELS } from '../../runtime/log.ts';
@@ -98,20 +99,7 @@ const definition: ConfigDefinition<typeof schema> = {
       flag: '--explain-address <host:port>',
       help: 'service: where /explain is served in plain HTTP to this pod alone, for kubectl port-forward; off: nowhere (default: 127.0.0.1:8082)',
     },
-    kubeconfig: {
-      flag: '--kubeconfig <path>',
-      help: 'kubeconfig with a token or a certificate; default: the pod’s service account',
-    },
-    apiHost: {
-      flag: '--api-host <host>',
-      help: 'the API server, in a pod; set by Kubernetes',
-      env: 'KUBERNETES_SERVICE_HOST',
-    },
-    apiPort: {
-      flag: '--api-port <number>',
-      help: 'the port of the API server, in a pod; set by Kubernetes',
-      env: 'KUBERNETES_SERVICE_PORT',
-    },
+    ...API_SERVER_FLAGS,
     unpredictable: {
       flag: '--unpredictable <policy>',
       help: 'nodes whose kubelet cannot be predicted, or that do not report: refuse, or count-check with the lowest score. A VM with a CPU mask needs a node that reports',

@@ -44,7 +44,7 @@ describe('whom the command is, by its kubeconfig', () => {
   const SENT: readonly (readonly [string, Given, object])[] = [
     ['a token', { user: { token: 't' } }, { headers: { Authorization: 'Bearer t' } }],
     [
-      'a token in a file beside the kubeconfig, with an end of line',
+      'a token in a file next to the kubeconfig, with an end of line',
       { user: { tokenFile: 'token', token: 'stale' }, files: { token: 'from-file\n' } },
       { headers: { Authorization: 'Bearer from-file' } },
     ],

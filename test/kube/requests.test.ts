@@ -130,7 +130,7 @@ describe('requests to the API server', () => {
     await api.close();
   });
 
-  it('a write whose answer was lost and that is refused the second time is no conflict with somebody else', async () => {
+  it('a write whose answer was lost and that is refused the second time is no conflict', async () => {
     const api = client();
     await api.get('/a');
     lost = 1;

@@ -23,7 +23,7 @@ export function writeTree(root: string, files: Readonly<Record<string, string>>)
   }
 }
 
-/** Replaces a file as the kubelet does: written beside it, then renamed. */
+/** Replaces a file as the kubelet does: written next to it, then renamed. */
 export function replaceFile(path: string, text: string): void {
   writeFileSync(`${path}.tmp`, text);
   renameSync(`${path}.tmp`, path);

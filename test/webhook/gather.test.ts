@@ -35,7 +35,7 @@ function counted(facts: Partial<ClusterView> = {}): { options: GatherOptions; re
 describe('what is read for a decision about a pod', () => {
   const web = { metadata: { name: 'web', labels: {} }, spec: { containers: [{ name: 'web' }] } };
   for (const [what, pod] of [
-    ['a pod of somebody else', web],
+    ['a pod of another owner', web],
     ['a hot-plug pod', podVector('hp-volume-pod')],
     ['what is no pod', { spec: 'nonsense' }],
   ] as const) {

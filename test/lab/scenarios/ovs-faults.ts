@@ -23,7 +23,7 @@ export const OVS_FAULTS: Scenario = {
     await enableAffinity(scene);
     await agent.start();
     await holds('the kubelet has the devices', () => cluster.readyNode(0, deviceCounts()));
-    await holds('Open vSwitch is on all CPUs, as nobody owns any', () => assertOff(scene, ''));
+    await holds('Open vSwitch is on all CPUs, as no container owns any', () => assertOff(scene, ''));
     await staysOffThroughRestarts(scene);
     await followsPodResourcesAlone(scene);
     await keepsOffRunningContainers(scene);

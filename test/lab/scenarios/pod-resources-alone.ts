@@ -39,6 +39,6 @@ export async function followsPodResourcesAlone(scene: Scene): Promise<void> {
   await pods.remove(second);
   await holds('and back onto them when it is gone', () => assertOff(scene, owned));
   await pods.remove(first);
-  await holds('and onto all when nobody owns any', () => assertOff(scene, ''));
+  await holds('and onto all when no container owns any', () => assertOff(scene, ''));
   await agent.start();
 }

@@ -47,7 +47,7 @@ const SEVERITIES: [what: string, facts: PodFacts, outcome: string, findings: str
     `[0] as it is ${PLACED} ${PHYSNET}, [1] 4`,
     [],
   ],
-  ['a pod of somebody else', { kind: 'other', pod: ordinary({ annotations: {} }).pod }, 'unchanged', []],
+  ['a pod of another owner', { kind: 'other', pod: ordinary({ annotations: {} }).pod }, 'unchanged', []],
   ['a launcher for that scheduler', launcher({}, { scheduler: scheduler() }), `${SMT2}, on plumbline-scheduler`, []],
   [
     'a launcher that is on it',
@@ -244,7 +244,7 @@ const SEVERITIES: [what: string, facts: PodFacts, outcome: string, findings: str
     ['error reserved'],
   ],
   [
-    'a decision on a pod of somebody else',
+    'a decision on a pod of another owner',
     { kind: 'other', pod: ordinary({ annotations: { [DECISION_ANNOTATION]: '{}' } }).pod },
     'refused 403',
     ['error reserved'],
