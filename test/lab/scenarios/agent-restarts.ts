@@ -3,6 +3,7 @@ import { CpuSet } from '../../../model/cpu-set.ts';
 import { sleep } from '../../../runtime/time.ts';
 import { assertRuns } from './placement.ts';
 import type { Scene } from './scenario.ts';
+import type { ScenePod } from './scene-pods.ts';
 import { assertOff } from './switch-masks.ts';
 import { type Sample, startSampling } from './switch-sampler.ts';
 
@@ -14,13 +15,7 @@ const WITHOUT_AGENT = 5;
 /** Open vSwitch stays off the CPUs of a pod, at every sample, while the agent is stopped, killed and replaced. */
 export async function staysOffThroughRestarts(scene: Scene): Promise<void> {
   const { agent, pods, holds, signal } = scene;
-  const pod = await pods.create('outlives', { cpu: '2' });
-  await holds('a pod owns CPUs, and Open vSwitch is off them', async () => {
-    await assertRuns(scene, pod);
-    await assertOff(scene, await pods.cpus(pod));
-    return `CPUs ${await pods.cpus(pod)}`;
-  });
-  const owned = await pods.cpus(pod);
+  const { pod, owned } = await podOffSwitch(scene, 'outlives');
   const watch = await startSampling(scene, BETWEEN);
   await holds('the agent is stopped with SIGTERM, and ends with 0', async () => assert.equal(await agent.stop(), 0));
   await sleep(WITHOUT_AGENT, signal);
@@ -36,6 +31,18 @@ export async function staysOffThroughRestarts(scene: Scene): Promise<void> {
     return neverOn(await watch(), CpuSet.parse(owned));
   });
   await pods.remove(pod);
+}
+
+/** Creates a pod that owns two CPUs, off which Open vSwitch is. */
+export async function podOffSwitch(scene: Scene, name: string): Promise<{ pod: ScenePod; owned: string }> {
+  const { pods, holds } = scene;
+  const pod = await pods.create(name, { cpu: '2' });
+  await holds('a pod owns CPUs, and Open vSwitch is off them', async () => {
+    await assertRuns(scene, pod);
+    await assertOff(scene, await pods.cpus(pod));
+    return `CPUs ${await pods.cpus(pod)}`;
+  });
+  return { pod, owned: await pods.cpus(pod) };
 }
 
 /** The agent is at work: it takes Open vSwitch off the CPUs of a pod that comes. */

@@ -4,7 +4,7 @@ import { CpuSet } from '../../../model/cpu-set.ts';
 import { sleep } from '../../../runtime/time.ts';
 import { KUBELET_ROOT } from '../guest.ts';
 import { CPU_CHECKPOINT } from '../snapshot.ts';
-import { BETWEEN, neverOn } from './agent-restarts.ts';
+import { BETWEEN, neverOn, podOffSwitch } from './agent-restarts.ts';
 import { POLICY_NONE, reconfigureKubelet } from './guest-kubelet.ts';
 import { assertRuns } from './placement.ts';
 import type { Scene } from './scenario.ts';
@@ -23,13 +23,7 @@ const checkpoint = z.object({ policyName: z.string(), entries: z.record(z.string
  */
 export async function keepsOffRunningContainers(scene: Scene): Promise<void> {
   const { holds, lab, pods, signal } = scene;
-  const pod = await pods.create('runs-on', { cpu: '2' });
-  await holds('a pod owns CPUs, and Open vSwitch is off them', async () => {
-    await assertRuns(scene, pod);
-    await assertOff(scene, await pods.cpus(pod));
-    return `CPUs ${await pods.cpus(pod)}`;
-  });
-  const owned = await pods.cpus(pod);
+  const { pod, owned } = await podOffSwitch(scene, 'runs-on');
   const watch = await startSampling(scene, BETWEEN);
   const back = await reconfigureKubelet(scene, POLICY_NONE);
   await holds('a kubelet with policy none writes a checkpoint without owners, and the container runs on', async () => {
