@@ -43,7 +43,7 @@ export const MAX_REFUSALS = 64;
 export const MAX_REFUSAL_MESSAGE = 512;
 
 /** A container that the agent kept from starting, since its CPUs are not those it was promised. */
-export const claimRefusal = z.object({
+export const refusedStart = z.object({
   /** Undefined where the pod could not be read. */
   podUID: z.string().optional(),
   namespace: z.string(),
@@ -105,7 +105,7 @@ export const nodeTopologyStatus = z.object({
   pinsVMs: z.boolean().optional(),
   /** VMs with a CPU mask, by launcher pod: whether their vCPU threads are where the mask says. */
   pinning: z.array(pinningState).optional(),
-  refusals: z.array(claimRefusal).optional(),
+  refusals: z.array(refusedStart).optional(),
   conditions: z
     .array(
       z.object({
@@ -127,6 +127,6 @@ export const nodeTopology = z.object({
 });
 
 export type NodeTopologyStatus = z.infer<typeof nodeTopologyStatus>;
-export type ClaimRefusal = z.infer<typeof claimRefusal>;
+export type RefusedStart = z.infer<typeof refusedStart>;
 export type PinningState = z.infer<typeof pinningState>;
 export type NodeTopology = z.infer<typeof nodeTopology>;

@@ -29,7 +29,7 @@ export const PAUSED_START_ANNOTATION = 'plumbline.dev/paused-start';
 export const DECISION_ANNOTATION = 'plumbline.dev/decision';
 /** Per interface: required, preferred or none. */
 export const NUMA_AFFINITY_ANNOTATION = 'plumbline.dev/numa-affinity';
-/** What the webhook tells the extender beside the requests: see model/placement/wishes. Always overwritten. */
+/** What the webhook tells the extender beside the requests: see model/placement/preferences. Always overwritten. */
 export const PLACEMENT_ANNOTATION = 'plumbline.dev/placement';
 /** Touched on a Node to make kube-scheduler retry the pods it refused. */
 export const RECHECK_ANNOTATION = 'plumbline.dev/recheck';

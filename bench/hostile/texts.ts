@@ -1,12 +1,12 @@
 import { LONGEST_MASK, parseMask, summaryOf } from '../../model/cpu-mask/mask.ts';
 import { CpuSet, LONGEST_LIST } from '../../model/cpu-set.ts';
-import { parseAffinityWishes } from '../../model/networks/affinity.ts';
+import { parseAffinities } from '../../model/networks/affinity.ts';
 import { parseAttachments } from '../../model/networks/attachments.ts';
 import { EMPTY_CONTEXT } from '../../model/networks/context.ts';
 import { classifyNad } from '../../model/networks/nad.ts';
 import { readNovaConf } from '../../model/nova-conf/nova-conf.ts';
 import { parseOsloConfig } from '../../model/nova-conf/oslo-config.ts';
-import { parseWishes } from '../../model/placement/wishes.ts';
+import { parsePreferences } from '../../model/placement/preferences.ts';
 import { parseQuantity } from '../../model/quantity.ts';
 import { filled, type Parser, PER_COMMAND, PER_OBJECT, textInput } from './measure.ts';
 
@@ -54,18 +54,21 @@ const cpuMask: Parser = {
   milliseconds: PER_OBJECT,
 };
 
-const wish = textInput(parseAffinityWishes);
+const maskRequest = textInput(parseAffinities);
 const AFFINITY = 16 * 1024;
 const affinity: Parser = {
   name: 'numa-affinity',
-  typical: wish('{"dpdk-east":"required","mgmt":"none"}'),
+  typical: maskRequest('{"dpdk-east":"required","mgmt":"none"}'),
   worst: {
-    'many names': () => wish(filled(AFFINITY, (i) => `"${i}":"none"`, { head: '{', joint: ',', tail: '}', most: 256 })),
+    'many names': () =>
+      maskRequest(filled(AFFINITY, (i) => `"${i}":"none"`, { head: '{', joint: ',', tail: '}', most: 256 })),
     'long names': () =>
-      wish(filled(AFFINITY, (i) => `"${'a'.repeat(40)}${i}":"none"`, { head: '{', joint: ',', tail: '}', most: 256 })),
-    'one name many times': () => wish(filled(AFFINITY, '"":"none"', { head: '{', joint: ',', tail: '}' })),
-    escapes: () => wish(filled(AFFINITY, '\\u0061', { head: '{"', tail: '":"none"}' })),
-    blanks: () => wish(filled(AFFINITY, ' ', { head: '{', tail: '}' })),
+      maskRequest(
+        filled(AFFINITY, (i) => `"${'a'.repeat(40)}${i}":"none"`, { head: '{', joint: ',', tail: '}', most: 256 }),
+      ),
+    'one name many times': () => maskRequest(filled(AFFINITY, '"":"none"', { head: '{', joint: ',', tail: '}' })),
+    escapes: () => maskRequest(filled(AFFINITY, '\\u0061', { head: '{"', tail: '":"none"}' })),
+    blanks: () => maskRequest(filled(AFFINITY, ' ', { head: '{', tail: '}' })),
   },
   milliseconds: PER_OBJECT,
 };
@@ -114,7 +117,7 @@ const nad: Parser = {
   milliseconds: PER_OBJECT,
 };
 
-const placed = textInput(parseWishes);
+const placed = textInput(parsePreferences);
 const preferred = (resource: string, most?: number) =>
   placed(
     filled(ANNOTATIONS, resource, {

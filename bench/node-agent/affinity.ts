@@ -1,6 +1,6 @@
 import { CpuSet } from '../../model/cpu-set.ts';
 import { createAffinity } from '../../native/affinity.ts';
-import { createKeeper, type Keeper } from '../../node-agent/ovs-affinity/keeper.ts';
+import { createProcessAffinity, type ProcessAffinity } from '../../node-agent/ovs-affinity/process-affinity.ts';
 import { procThreads } from '../../node-agent/processes/threads.ts';
 import { compile, median } from '../support/c-program.ts';
 import { startManyThreads } from '../support/many-threads.ts';
@@ -9,7 +9,7 @@ import { type BenchResult, ratioOf } from '../support/timing.ts';
 const THREADS = 256;
 const ROUNDS = 100;
 
-function applyInTurns(keeper: Keeper, all: CpuSet): number[] {
+function applyInTurns(keeper: ProcessAffinity, all: CpuSet): number[] {
   const one = CpuSet.of([all.first ?? 0]);
   return Array.from({ length: ROUNDS }, (_, round) => {
     const begun = performance.now();
@@ -26,10 +26,10 @@ export async function affinityOverC(): Promise<BenchResult> {
   const affinity = createAffinity();
   const all = CpuSet.fromWords(affinity.get(process.pid));
   const parts = { affinity, threads: procThreads, machine: () => all, now: () => performance.now() };
-  const keeper = createKeeper({ name: 'ovs-vswitchd', role: 'daemon', pid, start: 0 }, parts);
+  const keeper = createProcessAffinity({ name: 'ovs-vswitchd', role: 'daemon', pid, start: 0 }, parts);
   try {
     // Long enough for every thread to count as named for good, as those of a running daemon do.
-    keeper.look();
+    keeper.snapshot();
     await new Promise((resolve) => setTimeout(resolve, 1100));
     return ratioOf(
       'node-agent.affinity-256-threads-over-c',

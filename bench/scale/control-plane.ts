@@ -62,7 +62,7 @@ export async function measureDaemons(nodes: number): Promise<Readonly<Record<'we
     await inParallel(all, async ({ name }) => void (await stage.client.create(LEASES, agentLease(name))));
     for (let i = 0; i < 2; i++) apis.push(await startCountingApi(stage.plane));
     const [extenderApi, webhookApi] = apis as [CountingApi, CountingApi];
-    const replica = await stage.startReplica({ args: ['--claim-timeout', '600'], api: extenderApi });
+    const replica = await stage.startReplica({ args: ['--reservation-timeout', '600'], api: extenderApi });
     await until('the replica to be active', () => replica.isActive(), 60);
     webhook = await startWebhook(stage, webhookApi);
     // The extender labels every node that reports.

@@ -42,7 +42,7 @@ export async function besideRealScheduler({ nodes, pods, rounds, asked }: BenchS
   const stage = await startStage();
   try {
     await stage.addNodes(Array.from({ length: nodes }, (_, i) => ({ name: nodeName(i), topology: nodeStatus(i) })));
-    const replica = await stage.startReplica({ args: ['--claim-timeout', '600'] });
+    const replica = await stage.startReplica({ args: ['--reservation-timeout', '600'] });
     await until('the replica to be active', () => replica.isActive(), 60);
     await untilQuiet(stage);
     const echo = runScript('bench/scheduler-plugin/echo-extender.ts', [], serving(stage.certificate));

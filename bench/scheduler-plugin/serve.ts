@@ -29,7 +29,7 @@ const listeners = {
   waiting: nothing,
   starting: nothing,
   rejected: nothing,
-  claimEnded: nothing,
+  reservationEnded: nothing,
   nodeFacts: nothing,
   quarantined: () => undefined,
 };
@@ -61,7 +61,7 @@ const extender = createExtender({
   mayAnswer: () => true,
   now: () => performance.now() / 1000,
   answers: 16,
-  claimTimeout: 600,
+  reservationTimeout: 600,
 });
 const decisions = createDecisions(Date.now);
 const explainer = createExplainer({ extender, decisions, client: { get: async () => ({}) }, isActive: () => true });

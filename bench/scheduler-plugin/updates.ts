@@ -23,7 +23,7 @@ export function reportUpdates(): BenchResult {
     waiting: nothing,
     starting: nothing,
     rejected: nothing,
-    claimEnded: nothing,
+    reservationEnded: nothing,
     nodeFacts: nothing,
     quarantined: () => undefined,
   };

@@ -10,7 +10,7 @@ import { createAffinity } from '../../native/affinity.ts';
 import { createCgroupTree } from '../../node-agent/processes/cgroup-tree.ts';
 import { procThreads } from '../../node-agent/processes/threads.ts';
 import { procProcesses } from '../../node-agent/vm-pinning/guest.ts';
-import type { KeeperParts, NodeCpus } from '../../node-agent/vm-pinning/launcher-keeper.ts';
+import type { LauncherPinningParts, NodeCpus } from '../../node-agent/vm-pinning/launcher-pinning.ts';
 import type { Launcher } from '../../node-agent/vm-pinning/launchers.ts';
 import { compile } from '../support/c-program.ts';
 
@@ -18,7 +18,7 @@ import { compile } from '../support/c-program.ts';
 export interface Host {
   readonly pids: readonly number[];
   readonly launchers: readonly Launcher[];
-  readonly parts: KeeperParts;
+  readonly parts: LauncherPinningParts;
   readonly node: NodeCpus;
   /** All CPUs of this machine. */
   readonly all: CpuSet;
@@ -91,7 +91,7 @@ function launcherOf(i: number, cpus: CpuSet): Launcher {
     podName: `virt-launcher-${i}`,
     vmi: { name: `vm-${i}`, uid: `vmi-${i}` },
     migrated: false,
-    wish: { mask: parseMask(cpus.toString()), fixMismatch: false },
+    maskRequest: { mask: parseMask(cpus.toString()), fixMismatch: false },
     problem: undefined,
     containerId: `c0ffee${i}`,
   };

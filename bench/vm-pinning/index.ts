@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { CpuSet } from '../../model/cpu-set.ts';
-import { createLauncherKeeper } from '../../node-agent/vm-pinning/launcher-keeper.ts';
+import { createLauncherPinning } from '../../node-agent/vm-pinning/launcher-pinning.ts';
 import { compile } from '../support/c-program.ts';
 import { type BenchResult, ratioOf, sink, summary } from '../support/timing.ts';
 import { type Host, startHost } from './host.ts';
@@ -23,13 +23,13 @@ async function pinOverC(): Promise<BenchResult> {
   const host = await startHost(1, VCPUS, 0);
   const [pid = 0] = host.pids;
   const [launcher] = host.launchers;
-  const keeper = createLauncherKeeper(host.parts);
+  const keeper = createLauncherPinning(host.parts);
   const one = CpuSet.of([host.all.first ?? 0]);
   const inTurns = () =>
     Array.from({ length: ROUNDS }, (_, round) => {
-      const wish = { mask: { entries: [round % 2 === 0 ? one : host.all] }, fixMismatch: false };
+      const maskRequest = { mask: { entries: [round % 2 === 0 ? one : host.all] }, fixMismatch: false };
       const begun = performance.now();
-      sink.value += keeper.look({ ...launcher!, wish }, host.node).mask?.moved ?? 0;
+      sink.value += keeper.look({ ...launcher!, maskRequest }, host.node).mask?.moved ?? 0;
       return performance.now() - begun;
     });
   try {
@@ -66,7 +66,7 @@ function walkProc(): number {
 /** @returns milliseconds of processor time in which every guest is found and its threads are known and read */
 function discover({ launchers, parts, node }: Host): number {
   const begun = process.cpuUsage();
-  const views = launchers.map((launcher) => createLauncherKeeper(parts).look(launcher, node));
+  const views = launchers.map((launcher) => createLauncherPinning(parts).look(launcher, node));
   const { user, system } = process.cpuUsage(begun);
   if (views.some(({ mask }) => mask?.state !== 'pinned')) throw new Error('not every guest was found');
   return (user + system) / 1000;

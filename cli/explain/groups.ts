@@ -1,9 +1,9 @@
-import type { NodeOpinion, Refused } from './opinion.ts';
+import type { NodeOpinion, RefusedOpinion } from './opinion.ts';
 
 /** Nodes of which the same is true. */
 export interface NodeGroup {
   /** 'fits', or why not. */
-  readonly kind: 'fits' | Refused['kind'];
+  readonly kind: 'fits' | RefusedOpinion['kind'];
   readonly text: string;
   readonly count: number;
   /** All of them; the one that needs least comes first. */
@@ -20,7 +20,7 @@ export interface NodeGroup {
 const ORDER: readonly NodeGroup['kind'][] = [
   'fits',
   'in-flight',
-  'owner-held',
+  'owner-backoff',
   'refused-on-host',
   'short-of',
   'too-few-whole-cores',

@@ -8,7 +8,7 @@ export type NodeOpinion =
   | {
       readonly node: string;
       readonly fits: true;
-      /** What the kubelet would give; '' where that is not foretold. */
+      /** What the kubelet would give; '' where that is not predicted. */
       readonly cpus: string;
       readonly numaNodes: readonly number[];
       /** What would not be as it was asked for. */
@@ -25,7 +25,7 @@ export type NodeOpinion =
       /** CPUs or cores that are too few, where it is that. */
       readonly missing?: number | undefined;
     };
-export type Refused = Extract<NodeOpinion, { fits: false }>;
+export type RefusedOpinion = Extract<NodeOpinion, { fits: false }>;
 
 /** Whose opinions they are. */
 export interface Opinions {

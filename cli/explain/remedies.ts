@@ -12,7 +12,7 @@ const nearest = ({ nodes, missing }: NodeGroup) =>
 /** What is not listed has no remedy of its own. */
 const REMEDIES: Partial<Readonly<Record<NodeGroup['kind'], Remedy>>> = {
   'in-flight': () => 'wait: pods on their way to these nodes are about to start, or their promises run out',
-  'owner-held': () => 'find out why kubelets refused the last pods (events of the VM); it is tried again by itself',
+  'owner-backoff': () => 'find out why kubelets refused the last pods (events of the VM); it is tried again by itself',
   'refused-on-host': ({ nodes }) =>
     `see the event of the refused pod on ${nodes[0]}; it is tried again after the next report`,
   'short-of': ({ nodes, detail }) => `free ${detail.split(':')[0]} on ${nodes[0]}`,

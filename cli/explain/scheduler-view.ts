@@ -1,7 +1,7 @@
 import { selectsNode } from '../../model/launcher/node-selection.ts';
 import { milliValue, parseQuantity } from '../../model/quantity.ts';
 import type { ExplainedNode, ExplainedPod } from './objects.ts';
-import type { Refused } from './opinion.ts';
+import type { RefusedOpinion } from './opinion.ts';
 
 type Toleration = ExplainedPod['spec']['tolerations'][number];
 type Taint = NonNullable<NonNullable<ExplainedNode['spec']>['taints']>[number];
@@ -14,11 +14,11 @@ const NOT_READY = ['node.kubernetes.io/not-ready', 'node.kubernetes.io/unreachab
 
 /**
  * Why kube-scheduler passes the node over before it asks anybody: selectors, cordons and taints. Other plugins (spread,
- * volumes) are not foretold; their words are in the pod's own condition.
+ * volumes) are not predicted; their words are in the pod's own condition.
  */
-export function schedulerRefusal(pod: ExplainedPod, node: ExplainedNode): Refused | undefined {
+export function schedulerRefusal(pod: ExplainedPod, node: ExplainedNode): RefusedOpinion | undefined {
   const { name = '', labels = {} } = node.metadata;
-  const refuse = (kind: Refused['kind'], text: string, detail = text): Refused => {
+  const refuse = (kind: RefusedOpinion['kind'], text: string, detail = text): RefusedOpinion => {
     return { node: name, fits: false, kind, text, detail };
   };
   if (!selectsNode(pod.spec, { name, label: (key) => labels[key] })) {
@@ -54,7 +54,11 @@ function tolerates({ key, operator, value, effect }: Toleration, taint: Taint): 
  * What the node has too little of for the scheduler, by what its pods request; undefined where it has enough.
  * @param others pods that count on the node
  */
-export function shortOf(pod: ExplainedPod, node: ExplainedNode, others: readonly ExplainedPod[]): Refused | undefined {
+export function shortOf(
+  pod: ExplainedPod,
+  node: ExplainedNode,
+  others: readonly ExplainedPod[],
+): RefusedOpinion | undefined {
   const allocatable = node.status?.allocatable ?? {};
   for (const [resource, wanted] of requestsOf(pod)) {
     const there = milli(allocatable[resource] ?? '0');

@@ -112,7 +112,7 @@ export function beforeScheduling(pod: ExplainedPod): Finding | undefined {
 const BEFORE_START = 'PreStartContainer rpc failed';
 const REFUSED = 'code = FailedPrecondition desc = ';
 
-function claimIn(message = ''): string | undefined {
+function refusedAllocationIn(message = ''): string | undefined {
   if (!message.includes(BEFORE_START)) return undefined;
   const at = message.lastIndexOf(REFUSED);
   return at < 0 ? undefined : message.slice(at + REFUSED.length);
@@ -128,10 +128,10 @@ export function startingPod(
   const waiting = [...(pod.status?.initContainerStatuses ?? []), ...(pod.status?.containerStatuses ?? [])]
     .map(({ state }) => state?.waiting)
     .filter((one) => one != null);
-  const claim = waiting.map(({ message }) => claimIn(message ?? '')).find((one) => one !== undefined);
-  if (claim !== undefined) {
+  const refused = waiting.map(({ message }) => refusedAllocationIn(message ?? '')).find((one) => one !== undefined);
+  if (refused !== undefined) {
     const help = ['the extender evicts it, so that its owner makes another one; if it stays: plumbline doctor'];
-    return { stage: 'starting', why: `the agent on ${at} refused its CPUs: ${claim}`, help };
+    return { stage: 'starting', why: `the agent on ${at} refused its CPUs: ${refused}`, help };
   }
   const sandbox = events.find(({ reason }) => reason === 'FailedCreatePodSandBox');
   const dpu = node?.status?.conditions.find(({ type }) => type === DPU_READY_CONDITION);

@@ -5,10 +5,10 @@ import type { ClusterAccess } from '../support/cluster.ts';
 import { readAll, readIfAllowed, readTopologies } from '../support/lists.ts';
 import { askExtender, type ExtenderChoice } from './ask-extender.ts';
 import type { Finding } from './explanation.ts';
-import { foresee } from './foresee.ts';
 import { groupNodes, type NodeGroup } from './groups.ts';
 import { type ExplainedNode, type ExplainedPod, explainedNode, explainedPod } from './objects.ts';
-import type { NodeOpinion, Opinions, Refused } from './opinion.ts';
+import type { NodeOpinion, Opinions, RefusedOpinion } from './opinion.ts';
+import { predictOpinions } from './predict.ts';
 import { remediesOf } from './remedies.ts';
 import { type SchedulerSeen, schedulerAway, schedulerOf } from './scheduler.ts';
 import { schedulerRefusal, shortOf } from './scheduler-view.ts';
@@ -56,14 +56,14 @@ async function ownOpinions(
 ): Promise<Opinions> {
   const needs = placementNeedsOf(pod);
   if (!isExclusive(needs) && needs.mask === undefined)
-    return foresee({ pod, nodes, topologies: [], pending: [], silent: new Set() });
+    return predictOpinions({ pod, nodes, topologies: [], pending: [], silent: new Set() });
   const [topologies, pending, agents] = await Promise.all([
     readTopologies(client),
     readIfAllowed(client, '/api/v1/pods', explainedPod, { fieldSelector: 'status.phase=Pending' }),
     readAgentLeases(client, now),
   ]);
   const silent = agents?.silent ?? new Set<string>();
-  const own = foresee({ pod, nodes, topologies, pending: pending ?? [], silent });
+  const own = predictOpinions({ pod, nodes, topologies, pending: pending ?? [], silent });
   return { ...own, notes: [`worked out from the nodes’ reports, since ${whyNot}`, ...own.notes] };
 }
 
@@ -103,7 +103,7 @@ async function withScheduler(
 }
 
 /** Uncordoning a node that is full as well would help nobody. */
-function together(refused: Refused, own: NodeOpinion): Refused {
+function together(refused: RefusedOpinion, own: NodeOpinion): RefusedOpinion {
   if (refused.kind !== 'cordoned' || own.fits) return refused;
   return {
     ...refused,

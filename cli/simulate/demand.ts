@@ -4,7 +4,7 @@ import { launcherCpus, launcherNeeds } from '../../model/launcher/cpus.ts';
 import type { VmiShape } from '../../model/launcher/shapes.ts';
 import { physnetResource, TUNNEL_RESOURCE } from '../../model/names.ts';
 import type { PlacementNeeds } from '../../model/placement/needs.ts';
-import { networkOfResource } from '../../model/placement/wishes.ts';
+import { networkOfResource } from '../../model/placement/preferences.ts';
 
 /** VMs that are to be placed, all alike. */
 export interface Demand {

@@ -11,7 +11,7 @@ import { virtualMachine, virtualMachineInstanceReplicaSet, virtualMachinePool } 
 import { PlumblineError } from '../../model/errors.ts';
 import type { VmiShape } from '../../model/launcher/shapes.ts';
 import { NUMA_AFFINITY_ANNOTATION } from '../../model/names.ts';
-import { parseAffinityWishes } from '../../model/networks/affinity.ts';
+import { parseAffinities } from '../../model/networks/affinity.ts';
 import { refText } from '../../model/networks/attachments.ts';
 import { EMPTY_CONTEXT } from '../../model/networks/context.ts';
 import { interfacesOf, type NetworkedVmi } from '../../model/networks/interfaces.ts';
@@ -111,7 +111,7 @@ export function networksOf(
   try {
     const { networks, findings } = resolveNetworks({
       interfaces: interfacesOf({ namespace, vmi }),
-      wishes: parseAffinityWishes(vmi.metadata.annotations?.[NUMA_AFFINITY_ANNOTATION] ?? ''),
+      preferences: parseAffinities(vmi.metadata.annotations?.[NUMA_AFFINITY_ANNOTATION] ?? ''),
       findNad: (ref) => known.get(refText(ref)),
       context: EMPTY_CONTEXT,
       exclusive: true,

@@ -55,7 +55,7 @@ function findingOf(vm: FoundVm, nodes: readonly SurveyedNode[], hosts: ReadonlyM
     namespace: vm.namespace,
     name: vm.name,
     kind: vm.kind,
-    mask: vm.masked.wish === undefined ? vm.text : formatMask(vm.masked.wish.mask),
+    mask: vm.masked.maskRequest === undefined ? vm.text : formatMask(vm.masked.maskRequest.mask),
     nodes: verdicts.flatMap(({ node, verdict }) => (verdict.fits ? [node] : [])),
     fallBack: verdicts.flatMap(({ node, verdict }) => (hasFallenBack(verdict) ? [node] : [])),
     refused: refusals,

@@ -25,7 +25,7 @@ const PASSES: Readonly<Record<NodeFilter, (node: NodeItem) => boolean>> = {
   problems: ({ problems }) => problems.length > 0,
   dpu: ({ dpu }) => dpu !== '',
   'in-use': ({ pods }) => pods > 0,
-  'in-flight': ({ held }) => held.length > 0,
+  'in-flight': ({ inFlight }) => inFlight.length > 0,
 };
 
 /** Nodes by name, as people count: worker-9 before worker-10. */
@@ -48,11 +48,11 @@ function hasAll(node: NodeItem, words: readonly string[]): boolean {
 }
 
 /** All that a node can be found by: its name, networks, VMs, and what is wrong with it. */
-function textsOf({ name, shape, owners, held, problems, dpu }: NodeItem): string[] {
+function textsOf({ name, shape, owners, inFlight, problems, dpu }: NodeItem): string[] {
   return [
     name,
     ...owners.map(([pod]) => pod),
-    ...held.map(([pod]) => pod),
+    ...inFlight.map(([pod]) => pod),
     ...(shape?.content.physnets.map(([physnet]) => physnet) ?? []),
     ...(shape?.content.tunnel === undefined ? [] : ['tunnel']),
     ...problems.map((problem) => PROBLEM_TEXT[problem].short),

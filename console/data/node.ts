@@ -1,9 +1,9 @@
 import { parseCpus } from './cpu-list.ts';
 import type { Shape } from './shape.ts';
-import { type DpuState, Flag, type HeldEntry, type OwnerEntry } from './wire.ts';
+import { type DpuState, Flag, type InFlightEntry, type OwnerEntry } from './wire.ts';
 
 /** Who has a thread. From `Paint.owner` on: the node's first owner, its second, … */
-export const Paint = { free: 0, reserved: 1, polled: 2, held: 3, owner: 4 } as const;
+export const Paint = { free: 0, reserved: 1, polled: 2, inFlight: 3, owner: 4 } as const;
 /** Owners that are told apart by number; beyond that the last one stands for the rest. */
 const MOST_OWNERS = 250;
 
@@ -17,7 +17,7 @@ export interface NodeItem {
   readonly flags: number;
   readonly dpu: DpuState;
   readonly owners: readonly OwnerEntry[];
-  readonly held: readonly HeldEntry[];
+  readonly inFlight: readonly InFlightEntry[];
   /** By slot of the shape: who has it. */
   readonly paint: Uint8Array;
   /** By slot: 1 for CPUs that were added for whole cores and that no vCPU is pinned to. */
@@ -31,12 +31,12 @@ export interface NodeItem {
   readonly change: number;
 }
 
-export type NodeParts = Pick<NodeItem, 'id' | 'name' | 'shape' | 'flags' | 'dpu' | 'owners' | 'held' | 'change'>;
+export type NodeParts = Pick<NodeItem, 'id' | 'name' | 'shape' | 'flags' | 'dpu' | 'owners' | 'inFlight' | 'change'>;
 
 const NOTHING = new Uint8Array(0);
 
 export function nodeItem(parts: NodeParts): NodeItem {
-  const { shape, owners, held } = parts;
+  const { shape, owners, inFlight } = parts;
   const pods = new Set(owners.map(([pod]) => pod)).size;
   const problems = problemsOf(parts);
   if (shape === undefined) return { ...parts, paint: NOTHING, padding: NOTHING, freeCores: 0, pods, problems };
@@ -44,7 +44,7 @@ export function nodeItem(parts: NodeParts): NodeItem {
   const padding = new Uint8Array(shape.slots.length);
   for (const slot of shape.reserved) paint[slot] = Paint.reserved;
   for (const slot of shape.polled) paint[slot] = Paint.polled;
-  for (const [, , cpus] of held) for (const slot of slotsOf(shape, cpus)) paint[slot] = Paint.held;
+  for (const [, , cpus] of inFlight) for (const slot of slotsOf(shape, cpus)) paint[slot] = Paint.inFlight;
   owners.forEach(([, , cpus, padded], index) => {
     const slots = slotsOf(shape, cpus);
     for (const slot of slots) paint[slot] = Paint.owner + Math.min(index, MOST_OWNERS);

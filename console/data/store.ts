@@ -92,13 +92,13 @@ export class Store {
       this.#namings++;
       return;
     }
-    const [, , name, shape, flags, dpu, owners, held] = record;
+    const [, , name, shape, flags, dpu, owners, inFlight] = record;
     if (before?.name !== name) {
       if (before) this.#byName.delete(before.name);
       this.#byName.set(name, id);
       this.#namings++;
     }
-    this.nodes.set(id, nodeItem({ id, name, shape: this.#shapes.get(shape), flags, dpu, owners, held, change }));
+    this.nodes.set(id, nodeItem({ id, name, shape: this.#shapes.get(shape), flags, dpu, owners, inFlight, change }));
   }
 
   #takePod(record: Extract<WireRecord, readonly ['p', ...unknown[]]>): void {

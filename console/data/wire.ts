@@ -23,8 +23,8 @@ export interface ShapeContent {
 }
 
 export type OwnerEntry = readonly [pod: string, container: string, cpus: string, padding: number];
-export type HeldEntry = readonly [pod: string, kind: HeldKind, cpus: string];
-export type HeldKind = 'nominated' | 'bound';
+export type InFlightEntry = readonly [pod: string, kind: InFlightKind, cpus: string];
+export type InFlightKind = 'nominated' | 'bound';
 export type DpuState = '' | 'alive' | 'dead' | 'unknown';
 
 export interface PodContent {
@@ -66,7 +66,7 @@ export type WireRecord =
       flags: number,
       dpu: DpuState,
       owners: readonly OwnerEntry[],
-      held: readonly HeldEntry[],
+      held: readonly InFlightEntry[],
     ]
   | readonly ['n', id: number]
   | readonly ['p', uid: string, content: PodContent]
@@ -83,7 +83,7 @@ export interface Explanation {
   readonly pod: string;
   readonly time: string;
   /** Nodes that the extender has promised the pod. */
-  readonly promised: readonly string[];
+  readonly reserved: readonly string[];
   readonly lastCall?: { readonly time: string; readonly offered: number; readonly passed: number };
   readonly groups: readonly {
     readonly fits: boolean;

@@ -17,7 +17,7 @@ export function CpuTable({ node, shape }: CpuMapProps) {
 function Rows({ node, shape }: CpuMapProps) {
   const owners = new Map(
     ownersOf(node, shape).flatMap(({ who, about, paint, slots }) =>
-      slots.map((slot) => [slot, paint < Paint.held ? about || who : who] as const),
+      slots.map((slot) => [slot, paint < Paint.inFlight ? about || who : who] as const),
     ),
   );
   return (

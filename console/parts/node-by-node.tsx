@@ -68,7 +68,7 @@ async function ask(pod: string, signal: AbortSignal): Promise<Answer> {
   }
 }
 
-function LastCall({ found: { lastCall, promised } }: { readonly found: Explanation }) {
+function LastCall({ found: { lastCall, reserved: promised } }: { readonly found: Explanation }) {
   if (lastCall === undefined) return null;
   const { time, offered, passed } = lastCall;
   return (

@@ -130,7 +130,7 @@ function columns(): readonly Column[] {
 
 function cellsOf(node: NodeItem | undefined) {
   if (node === undefined) return ['…', '', '', '', ''];
-  const { name, shape, freeCores, pods, held } = node;
+  const { name, shape, freeCores, pods, inFlight: held } = node;
   return [
     <>
       <span class="name">{name}</span>

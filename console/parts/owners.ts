@@ -16,7 +16,7 @@ export function markOf(paint: number): string {
   if (paint === Paint.free) return '';
   if (paint === Paint.reserved) return 'R';
   if (paint === Paint.polled) return 'S';
-  if (paint === Paint.held) return '→';
+  if (paint === Paint.inFlight) return '→';
   const index = paint - Paint.owner;
   return String.fromCharCode((index % 52 < 26 ? 65 : 71) + (index % 52));
 }
@@ -32,7 +32,7 @@ export interface OwnerRow {
 }
 
 export function ownersOf(node: NodeItem, shape: Shape): OwnerRow[] {
-  const { owners, held, paint, padding } = node;
+  const { owners, inFlight: held, paint, padding } = node;
   const painted = (kind: number) => [...paint.keys()].filter((slot) => paint[slot] === kind);
   const inFlight = { nominated: 'nominated', bound: 'bound, about to start' } as const;
   const rows: OwnerRow[] = [
@@ -43,7 +43,7 @@ export function ownersOf(node: NodeItem, shape: Shape): OwnerRow[] {
     }),
     ...held.map(
       ([pod, kind, cpus]): OwnerRow => ({
-        paint: Paint.held,
+        paint: Paint.inFlight,
         who: pod,
         about: cpus === '' ? `${inFlight[kind]}; its CPUs are not predicted` : inFlight[kind],
         slots: slotsOf(shape, cpus),
@@ -66,5 +66,5 @@ export function ownersOf(node: NodeItem, shape: Shape): OwnerRow[] {
       padded: [],
     },
   ];
-  return rows.filter(({ paint: kind, slots }) => slots.length > 0 || kind === Paint.held);
+  return rows.filter(({ paint: kind, slots }) => slots.length > 0 || kind === Paint.inFlight);
 }

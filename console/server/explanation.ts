@@ -6,7 +6,7 @@ export interface PodExplanation {
   /** RFC 3339. */
   readonly time: string;
   /** Nodes that the extender has promised the pod, until the scheduler binds it to one of them. */
-  readonly promised: readonly string[];
+  readonly reserved: readonly string[];
   /** The scheduler's last call about it: nodes that it offered, and those that the extender answered. */
   readonly lastCall: { readonly time: string; readonly offered: number; readonly passed: number } | undefined;
   /** Verdicts that read alike: first what fits, then near misses, then nodes that were never meant for it. */
@@ -46,7 +46,7 @@ const verdict = z.union([
 type Verdict = z.infer<typeof verdict>;
 
 const answer = z.object({
-  claim: z.object({ kind: z.string(), nodes: z.record(z.string(), z.string()) }).nullish(),
+  reservation: z.object({ kind: z.string(), nodes: z.record(z.string(), z.string()) }).nullish(),
   nodes: z.array(verdict),
   decisions: z.array(z.object({ time: z.string(), offered: z.number(), passed: z.number() })).default([]),
 });
@@ -59,7 +59,7 @@ const answer = z.object({
 export function explanationOf(pod: string, document: unknown, now: number): PodExplanation | undefined {
   const found = answer.safeParse(document);
   if (!found.success) return undefined;
-  const { claim, decisions } = found.data;
+  const { reservation, decisions } = found.data;
   const groups = new Map<string, { -readonly [K in keyof VerdictGroup]: VerdictGroup[K] } & { number: number }>();
   const nodes = found.data.nodes.map((one) => {
     const { fits, kind, text, missing, detail } = worded(one);
@@ -74,7 +74,7 @@ export function explanationOf(pod: string, document: unknown, now: number): PodE
   return {
     pod,
     time: new Date(now).toISOString(),
-    promised: claim?.kind === 'promised' ? Object.keys(claim.nodes) : [],
+    reserved: reservation?.kind === 'tentative' ? Object.keys(reservation.nodes) : [],
     lastCall: decisions.at(-1),
     groups: ordered.map(({ number: _, ...group }) => group),
     nodes: nodes

@@ -18,15 +18,15 @@ const MOST_PREDICTED = 16;
 export function inFlightOn(report: Report | undefined, coming: readonly ShownPod[]): InFlight[] {
   if (coming.length === 0) return [];
   const host = hostOf(report);
-  const held: PlacementNeeds[] = [];
+  const assumed: PlacementNeeds[] = [];
   return coming.flatMap((pod): InFlight[] => {
     const { needs, kubeletUid, node, cpus } = pod;
     if (needs === undefined || cpus === 0) return [];
     if (host && (host.shown.has(kubeletUid) || sharesOn(needs, host))) return [];
     const kind = node === undefined ? 'nominated' : 'bound';
-    if (host === undefined || held.length === MOST_PREDICTED) return [[labelOf(pod), kind, '']];
-    const verdict = judgeHost(needs, host, held, 'count-check');
-    held.push(needs);
+    if (host === undefined || assumed.length === MOST_PREDICTED) return [[labelOf(pod), kind, '']];
+    const verdict = judgeHost(needs, host, assumed, 'count-check');
+    assumed.push(needs);
     return [[labelOf(pod), kind, verdict.fits ? `${verdict.cpus ?? ''}` : '']];
   });
 }

@@ -1,4 +1,4 @@
-import { type ClaimRefusal, type NodeTopologyStatus, nodeTopologyStatus } from '../../kube/node-topology.ts';
+import { type NodeTopologyStatus, nodeTopologyStatus, type RefusedStart } from '../../kube/node-topology.ts';
 import { assignedCpus } from '../../model/kubelet/report.ts';
 import { type PlacementHost, preparedHost } from '../../model/placement/needs.ts';
 
@@ -24,7 +24,7 @@ export interface Report {
   /** Undefined for a report that contradicts itself. */
   readonly shape: Shape | undefined;
   readonly assignments: readonly Assignment[];
-  readonly refusals: readonly ClaimRefusal[];
+  readonly refusals: readonly RefusedStart[];
 }
 
 export interface Reports {

@@ -11,7 +11,7 @@ import { doneTo } from './done.ts';
 import type { ClusterFacts, LauncherFacts, OrdinaryFacts, PodFacts } from './facts.ts';
 import { networksOf } from './networks.ts';
 import { reachFindings } from './reach.ts';
-import { reservedClaim, reservedRequest } from './reserved.ts';
+import { forbiddenUse, reservedRequest } from './reserved.ts';
 import { schedulingOf } from './scheduling.ts';
 import { decisionText, placementText } from './texts.ts';
 
@@ -135,8 +135,8 @@ const NOTHING: PodChange = {
 
 /** Of a pod for which nothing is decided. A launcher's owner reads why, if the launcher asked for something. */
 function unchanged(pod: PodShape, why?: string): Decision {
-  const claim = reservedClaim(pod);
-  if (claim !== undefined) return turnedAway(403, 'reserved', claim);
+  const text = forbiddenUse(pod);
+  if (text !== undefined) return turnedAway(403, 'reserved', text);
   const isSaid = why !== undefined && wantsWholeCores(pod.metadata);
   return {
     outcome: 'unchanged',

@@ -1,13 +1,13 @@
 import type { Finding } from '../finding.ts';
 import type { MetaShape, PodShape } from '../launcher/shapes.ts';
 import { NUMA_AFFINITY_ANNOTATION } from '../names.ts';
-import { parseAffinityWishes } from '../networks/affinity.ts';
+import { parseAffinities } from '../networks/affinity.ts';
 import { type NetworkRef, parseRef, refText } from '../networks/attachments.ts';
 import { interfacesOf, type NetworkedVmi } from '../networks/interfaces.ts';
 import type { NadFacts } from '../networks/nad.ts';
 import { type Resolution, type ResolvedNetwork, resolveNetworks } from '../networks/resolve.ts';
 import { EVERY_NETWORK, interfaceResources, preferredResources, requiredResources } from '../networks/resources.ts';
-import { interfacesBy } from '../placement/wishes.ts';
+import { interfacesBy } from '../placement/preferences.ts';
 import type { NetworkFacts } from './facts.ts';
 
 /** Whose networks are to be resolved: those of a launcher, an ordinary pod, or a VM that has no pod yet. */
@@ -81,7 +81,7 @@ function resolve(owner: NetworkOwner, { primary, context }: NetworkFacts, findNa
   const { namespace, pod, vmi, exclusive } = owner;
   return resolveNetworks({
     interfaces: interfacesOf({ namespace, pod, vmi, primary: primary.kind === 'primary' ? primary.ref : undefined }),
-    wishes: parseAffinityWishes((vmi ?? pod)?.metadata.annotations?.[NUMA_AFFINITY_ANNOTATION] ?? ''),
+    preferences: parseAffinities((vmi ?? pod)?.metadata.annotations?.[NUMA_AFFINITY_ANNOTATION] ?? ''),
     findNad,
     context,
     exclusive,

@@ -36,11 +36,11 @@ function reservedAmounts({ resources }: ContainerShape): [string, string][] {
   );
 }
 
-/** The same for a pod that nothing was decided for, whose decision annotation would be somebody else's word. */
-export function reservedClaim(pod: PodShape): string | undefined {
+/** The same for a pod that nothing was decided for, whose decision annotation Plumbline has not written. */
+export function forbiddenUse(pod: PodShape): string | undefined {
   const annotations = pod.metadata.annotations ?? {};
-  const claimed = [DECISION_ANNOTATION, PLACEMENT_ANNOTATION].find((name) => annotations[name] !== undefined);
-  if (claimed !== undefined) return `the pod has the annotation ${claimed}${NOT_YOURS}`;
+  const used = [DECISION_ANNOTATION, PLACEMENT_ANNOTATION].find((name) => annotations[name] !== undefined);
+  if (used !== undefined) return `the pod has the annotation ${used}${NOT_YOURS}`;
   return reservedRequest(pod);
 }
 

@@ -1,6 +1,6 @@
 import type { NodeRequirement } from '../launcher/node-selection.ts';
 import type { ResolvedNetwork } from '../networks/resolve.ts';
-import { formatWishes, type PlacementWishes } from '../placement/wishes.ts';
+import { formatPreferences, type PlacementPreferences } from '../placement/preferences.ts';
 
 export interface DecisionText {
   /** CPUs by container, as they end up; empty where Plumbline answers for none. */
@@ -33,8 +33,8 @@ export function decisionText(text: DecisionText): string | undefined {
  * The text of the placement annotation, which the extender reads; undefined where no network matters.
  * @param required device resources of the networks that the pod is held to
  */
-export function placementText(wishes: PlacementWishes, required: readonly string[]): string | undefined {
-  return wishes.preferred.length > 0 || required.length > 0 ? formatWishes(wishes) : undefined;
+export function placementText(preferences: PlacementPreferences, required: readonly string[]): string | undefined {
+  return preferences.preferred.length > 0 || required.length > 0 ? formatPreferences(preferences) : undefined;
 }
 
 export function inWords({ key, operator, values }: NodeRequirement): string {

@@ -1,4 +1,4 @@
-import { CNI_CODES, DPU_NOT_READY, type Refusal } from './errors.ts';
+import { CNI_CODES, type CniError, DPU_NOT_READY } from './errors.ts';
 
 /** What is known of the DPU when a call comes in. */
 export interface DpuWord {
@@ -37,7 +37,7 @@ export function isExempt(namespace: string, exempt: readonly string[]): boolean 
 }
 
 /** Why an ADD must not go on, or undefined. */
-export function decideAdd(question: AddQuestion): Refusal | undefined {
+export function decideAdd(question: AddQuestion): CniError | undefined {
   const { dpu } = question;
   if (dpu === undefined || dpu.ready || !dependsOnDpu(question)) return undefined;
   return { code: CNI_CODES.tryAgainLater, message: `${DPU_NOT_READY}: ${dpu.reason}` };
@@ -47,7 +47,7 @@ export function decideAdd(question: AddQuestion): Refusal | undefined {
  * Why STATUS reports the network as unavailable, or undefined. Off unless asked for: the kubelet turns the node
  * NotReady for it, and after five minutes its pods are evicted, though their traffic may still flow.
  */
-export function decideStatus(dpu: DpuWord | undefined, enabled: boolean): Refusal | undefined {
+export function decideStatus(dpu: DpuWord | undefined, enabled: boolean): CniError | undefined {
   if (!enabled || dpu === undefined || dpu.ready) return undefined;
   return { code: CNI_CODES.unavailable, message: `${DPU_NOT_READY}: ${dpu.reason}` };
 }

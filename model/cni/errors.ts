@@ -12,7 +12,7 @@ export const CNI_CODES = {
 } as const;
 
 /** Why a call is not let through, as the runtime shows it to people. */
-export interface Refusal {
+export interface CniError {
   readonly code: number;
   readonly message: string;
 }

@@ -52,7 +52,7 @@ export interface Kubelet {
   remove(state: KubeletState, uid: string): KubeletState;
 }
 
-/** Why a kubelet's decisions cannot be foretold. */
+/** Why a kubelet's decisions cannot be predicted. */
 export interface Unpredictable {
   readonly unpredictable: string;
 }

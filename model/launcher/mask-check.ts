@@ -3,7 +3,7 @@ import { briefMask, parseMask } from '../cpu-mask/mask.ts';
 import { ParseError } from '../errors.ts';
 import { CPU_MASK_ANNOTATION } from '../names.ts';
 import { guestVcpus } from './cpus.ts';
-import { maskWishOf } from './mask-wish.ts';
+import { maskRequestOf } from './mask-request.ts';
 import type { MetaShape, VmiShape } from './shapes.ts';
 
 export interface MaskedTemplate {
@@ -37,7 +37,7 @@ export function maskRefusals({ metadata, spec, vcpusUnknown }: MaskedTemplate): 
  * @throws ParseError if the mask cannot be read
  */
 export function maskWithOwnCpus(metadata: MetaShape): string[] {
-  if (maskWishOf(metadata) === undefined) return [];
+  if (maskRequestOf(metadata) === undefined) return [];
   return [
     `annotation ${CPU_MASK_ANNOTATION}: requests and limits of this launcher are equal and whole CPUs, so the kubelet gives it CPUs of its own and a mask cannot choose others; let CPU requests and limits differ, or take the mask away`,
   ];

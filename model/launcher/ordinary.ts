@@ -25,7 +25,7 @@ export function asksForAlignment(meta: MetaShape): boolean {
 }
 
 /** Whether that annotation has the value that has an effect. */
-export function isWholeCoresWish(meta: MetaShape): boolean {
+export function asksForWholeCores(meta: MetaShape): boolean {
   return meta.annotations?.[ALIGN_ANNOTATION] === ALIGN_WHOLE_CORES;
 }
 

@@ -1,5 +1,5 @@
 import { CPU_MASK_START_ANNOTATION } from '../names.ts';
-import { maskWishOf } from './mask-wish.ts';
+import { maskRequestOf } from './mask-request.ts';
 import type { MetaShape, VmiShape } from './shapes.ts';
 
 /**
@@ -58,7 +58,7 @@ export type StartStep =
  */
 export function pausesAtStart({ metadata, spec }: { metadata: MetaShape; spec: VmiShape['spec'] }): boolean {
   if (spec.startStrategy || spec.livenessProbe != null || startsRunning(metadata)) return false;
-  return spec.domain.cpu?.dedicatedCpuPlacement !== true && maskWishOf(metadata) !== undefined;
+  return spec.domain.cpu?.dedicatedCpuPlacement !== true && maskRequestOf(metadata) !== undefined;
 }
 
 /** Whether a pause is the one with which Plumbline had the VMI start. */

@@ -6,7 +6,7 @@ import {
   FULL_PCPUS_ANNOTATION,
   NUMA_AFFINITY_ANNOTATION,
 } from '../names.ts';
-import { parseAffinityWishes } from '../networks/affinity.ts';
+import { parseAffinities } from '../networks/affinity.ts';
 import { annotationFindings } from './annotation.ts';
 import { guestVcpus } from './cpus.ts';
 import { maskRefusals } from './mask-check.ts';
@@ -54,7 +54,7 @@ export function checkTemplate(
     ...(update && sameMaskSides(current, update)
       ? []
       : maskRefusals({ ...current, vcpusUnknown: current.instancetype })),
-    ...(isSame(current, previous, NUMA_AFFINITY_ANNOTATION) ? [] : wishRefusals(current)),
+    ...(isSame(current, previous, NUMA_AFFINITY_ANNOTATION) ? [] : requestRefusals(current)),
   ];
   const { annotations } = current.metadata;
   const cpu = current.instancetype ? undefined : (current.spec.domain.cpu ?? {});
@@ -109,10 +109,10 @@ export function misplacedAnnotations(outer: MetaShape, template: MetaShape, path
   ).map((name) => `annotation ${name} has no effect here: put it into ${path}.metadata.annotations`);
 }
 
-/** A wish that cannot be read would have each launcher refused, so the VM is. */
-function wishRefusals({ metadata }: VmTemplate): string[] {
+/** An annotation that cannot be read would have each launcher refused, so the VM is. */
+function requestRefusals({ metadata }: VmTemplate): string[] {
   try {
-    parseAffinityWishes(metadata.annotations?.[NUMA_AFFINITY_ANNOTATION] ?? '');
+    parseAffinities(metadata.annotations?.[NUMA_AFFINITY_ANNOTATION] ?? '');
     return [];
   } catch (error) {
     if (error instanceof ParseError) return [error.message];

@@ -14,17 +14,17 @@ const LONGEST = 16 * 1024;
 const MOST_WISHES = 256;
 
 /** By interface or network name, in the order written. */
-export type AffinityWishes = ReadonlyMap<string, Affinity>;
+export type AffinityByInterface = ReadonlyMap<string, Affinity>;
 
 const WHAT = `annotation ${NUMA_AFFINITY_ANNOTATION}`;
 const EXAMPLE = 'expected an object of names and affinities, as in {"dpdk-east":"required","mgmt":"none"}';
-const wishes = z.record(z.string(), z.unknown());
+const preferences = z.record(z.string(), z.unknown());
 
 /**
- * Reads `{"<interface or network name>": "required" | "preferred" | "none"}`. Empty text is no wish at all.
+ * Reads `{"<interface or network name>": "required" | "preferred" | "none"}`. Empty text asks for nothing.
  * @throws ParseError if it is not JSON of that form, naming the entry that is wrong
  */
-export function parseAffinityWishes(text: string): AffinityWishes {
+export function parseAffinities(text: string): AffinityByInterface {
   if (text.length > LONGEST) throw new ParseError(WHAT, text, `it has more than ${LONGEST} characters`);
   if (text.trim() === '') return new Map();
   let data: unknown;
@@ -33,7 +33,7 @@ export function parseAffinityWishes(text: string): AffinityWishes {
   } catch (cause) {
     throw new ParseError(WHAT, text, `it is no JSON; ${EXAMPLE}`, { cause });
   }
-  const parsed = wishes.safeParse(data);
+  const parsed = preferences.safeParse(data);
   if (!parsed.success) throw new ParseError(WHAT, text, EXAMPLE);
   const entries = Object.entries(parsed.data);
   if (entries.length > MOST_WISHES) throw new ParseError(WHAT, text, `it has more than ${MOST_WISHES} names`);

@@ -2,7 +2,7 @@ import { cut, few } from '../brief.ts';
 import { quote } from '../errors.ts';
 import type { Finding } from '../finding.ts';
 import { NUMA_AFFINITY_ANNOTATION } from '../names.ts';
-import type { Affinity, AffinityWishes } from './affinity.ts';
+import type { Affinity, AffinityByInterface } from './affinity.ts';
 import { type NetworkRef, refText } from './attachments.ts';
 import type { NetworkContext } from './context.ts';
 import type { NetworkInterface } from './interfaces.ts';
@@ -20,7 +20,7 @@ export type ResolvedNetwork = NetworkClass & {
   readonly explicit?: boolean;
 };
 
-/** Names in one finding, unknown names of wishes that have a finding each, and characters of a name in it. */
+/** Names in one finding, unknown names of entries that have a finding each, and characters of a name in it. */
 const NAMED = 8;
 const LONGEST_NAME = 100;
 
@@ -52,7 +52,7 @@ export function networkWarning(code: NetworkFindingCode, message: string, name?:
 
 export interface ResolveRequest {
   readonly interfaces: readonly NetworkInterface[];
-  readonly wishes: AffinityWishes;
+  readonly preferences: AffinityByInterface;
   readonly findNad: (ref: NetworkRef) => NadShape | NadFacts | undefined;
   readonly context: NetworkContext;
   /** Whether the pod gets exclusive CPUs: only then is a network required by default. */
@@ -71,21 +71,21 @@ export interface Resolution {
 /**
  * Finds out for each interface where its traffic leaves the host and how much its VM minds.
  *
- * A wish names an interface, or else a network, which then means every interface on it. Without a wish a secondary
+ * An entry names an interface, or else a network, which then means every interface on it. Without an entry a secondary
  * network on a physnet or the tunnel is required of a pod with exclusive CPUs, and nothing else is.
  */
 export function resolveNetworks(request: ResolveRequest): Resolution {
-  const { interfaces, wishes, exclusive } = request;
+  const { interfaces, preferences, exclusive } = request;
   const missing = new Map<string, NetworkRef>();
-  const findings = unknownWishes(wishes, interfaces);
+  const findings = unknownAffinities(preferences, interfaces);
   const networks = interfaces.map((one): ResolvedNetwork => {
     const found = classOf(one, request);
     if (found.kind === 'unknown' && found.warning === 'not-found' && one.ref) missing.set(refText(one.ref), one.ref);
     const located = found.kind === 'physnet' || found.kind === 'tunnel';
-    const wish = wishFor(one, wishes);
-    const affinity = wish ?? (located && exclusive && one.role === 'secondary' ? 'required' : 'none');
+    const maskRequest = wishFor(one, preferences);
+    const affinity = maskRequest ?? (located && exclusive && one.role === 'secondary' ? 'required' : 'none');
     const network = one.ref === undefined ? POD_NETWORK : refText(one.ref);
-    const explicit = wish === undefined ? {} : { explicit: true };
+    const explicit = maskRequest === undefined ? {} : { explicit: true };
     const resolved = { ...found, name: one.name, role: one.role, network, affinity, ...explicit };
     findings.push(...networkFindings(shown(resolved)), ...wishFindings(shown(resolved), located, exclusive));
     return resolved;
@@ -99,20 +99,23 @@ function classOf({ ref }: NetworkInterface, request: ResolveRequest): NetworkCla
   return nad === undefined ? { kind: 'unknown', warning: 'not-found' } : classifyNad(nad, request.context);
 }
 
-function wishFor({ name, ref }: NetworkInterface, wishes: AffinityWishes): Affinity | undefined {
-  if (wishes.size === 0) return undefined;
-  return wishes.get(name) ?? (ref && (wishes.get(refText(ref)) ?? wishes.get(ref.name)));
+function wishFor({ name, ref }: NetworkInterface, preferences: AffinityByInterface): Affinity | undefined {
+  if (preferences.size === 0) return undefined;
+  return preferences.get(name) ?? (ref && (preferences.get(refText(ref)) ?? preferences.get(ref.name)));
 }
 
-function unknownWishes(wishes: AffinityWishes, interfaces: readonly NetworkInterface[]): NetworkFinding[] {
-  if (wishes.size === 0) return [];
+function unknownAffinities(
+  preferences: AffinityByInterface,
+  interfaces: readonly NetworkInterface[],
+): NetworkFinding[] {
+  if (preferences.size === 0) return [];
   const known = new Set(interfaces.flatMap(({ name, ref }) => (ref ? [name, refText(ref), ref.name] : [name])));
   const names = few(
     interfaces.map(({ name }) => name),
     NAMED,
     LONGEST_NAME,
   );
-  const unknown = [...wishes.keys()].filter((name) => !known.has(name));
+  const unknown = [...preferences.keys()].filter((name) => !known.has(name));
   const found = unknown.slice(0, NAMED).map((name): NetworkFinding => {
     const has = names.join(', ') || 'none';
     const message = `annotation ${NUMA_AFFINITY_ANNOTATION} names ${quote(name)}, which is no interface or network of this VM (it has: ${has})`;

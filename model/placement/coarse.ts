@@ -53,7 +53,7 @@ export class CoarseFit {
   /** By host: a container that could be in one cell is in one cell, or is refused. */
   readonly #aligns: boolean[] = [];
   /** By host: CPUs that are promised and not yet taken out of its free ones. */
-  readonly #promised: number[] = [];
+  readonly #assumed: number[] = [];
   /** Cells of a network by host. Undefined or 0: nothing is known there, so it constrains nothing. */
   readonly #networks = new Map<string, number[]>();
   #used = 0;
@@ -112,9 +112,9 @@ export class CoarseFit {
   }
 
   /** Says how many CPUs pods in flight will take on a host. */
-  setPromised(index: number, cpus: number): void {
+  setAssumed(index: number, cpus: number): void {
     while (this.size <= index) this.#reserveIndex();
-    this.#promised[index] = cpus;
+    this.#assumed[index] = cpus;
   }
 
   /** Says in which cells of a host a network is, as bits by the position of the cell; 0 for unknown. */
@@ -156,11 +156,11 @@ export class CoarseFit {
     const oneCell = this.#aligns[index] && largest <= layout.largestCell ? largest : 0;
     const left = this.#room(index, layout, cells, wholeCores, oneCell) - cpus;
     if (left < 0) return NO_FIT;
-    const promised = this.#promised[index]!;
-    if (promised === 0) return left;
+    const assumed = this.#assumed[index]!;
+    if (assumed === 0) return left;
     // Pods in flight may take halves of cores where the kubelet allows it, so there only the threads are counted.
     const all = this.#room(index, layout, EVERYWHERE, false, 0);
-    return all - promised < cpus ? NO_FIT : Math.min(left, all - promised - cpus);
+    return all - assumed < cpus ? NO_FIT : Math.min(left, all - assumed - cpus);
   }
 
   /** CPUs that are free in the given cells, in whole cores or at all; none if no cell has the room for `oneCell`. */
@@ -195,7 +195,7 @@ export class CoarseFit {
     this.#layouts.push(undefined);
     this.#start.push(0);
     this.#aligns.push(false);
-    this.#promised.push(0);
+    this.#assumed.push(0);
   }
 
   #reserve(): void {

@@ -9,23 +9,23 @@ import { type Refusal, refusal } from './refusal.ts';
  * What can still be said of a node whose kubelet cannot be predicted: that there are too few CPUs, on the node or near a
  * required network. Passing is no promise. CPUs of pods in flight are counted off, wherever they may come to be.
  *
- * @param held what the node has been promised and its report does not show yet
+ * @param assumed what the node has been promised and its report does not show yet
  */
 export function countCheck(
   needs: PlacementNeeds,
   node: PlacementHost,
-  held: readonly PlacementNeeds[] = [],
+  assumed: readonly PlacementNeeds[] = [],
 ): Refusal | undefined {
   const wanted = podCpus(needs.request);
   if (wanted === 0) return undefined;
   const free = node.host.online.minus(node.reserved).minus(node.owned).minus(node.polled);
-  const promised = held
+  const taken = assumed
     .filter(({ request }) => !node.shown.has(request.uid) && request.uid !== needs.request.uid)
     .reduce((sum, { request }) => sum + podCpus(request), 0);
   const wholeCores = keepsWholeCores(needs, node) || node.wholeCoresOnly;
   const countIn = (cpus: CpuSet) => (wholeCores ? wholeCoresWithin(node.host, cpus) : cpus).size;
 
-  const available = countIn(free) - promised;
+  const available = countIn(free) - taken;
   if (available < wanted) {
     const text = `${wanted} CPUs are needed and at most ${Math.max(0, available)} are free`;
     const reason = wholeCores ? 'too-few-whole-cores' : 'too-few-cpus';

@@ -1,7 +1,7 @@
 import { maskForHost } from '../cpu-mask/check.ts';
 import { briefMask, type CpuMask, type MaskEntry, summaryOf } from '../cpu-mask/mask.ts';
 import { CpuSet } from '../cpu-set.ts';
-import type { MaskWish } from '../launcher/mask-wish.ts';
+import type { MaskRequest } from '../launcher/mask-request.ts';
 import type { PlacementHost } from './needs.ts';
 
 /** A host by the CPUs that a mask can choose among. */
@@ -15,7 +15,7 @@ export interface MaskHost {
 }
 
 export type MaskFit =
-  /** `mask` is the one that counts there: the wish's own, or `all` where the host is too small and that was asked for. */
+  /** `mask` is the one that counts there: the request's own, or `all` where the host is too small and that was asked for. */
   | { readonly fits: true; readonly mask: CpuMask; readonly fellBack: boolean }
   | {
       readonly fits: false;
@@ -37,7 +37,7 @@ const NOT_APPLIED: MaskFit = Object.freeze({
  * Whether a host can keep a mask now: its agent sets masks, it has every CPU that is named, by id, and leaves each vCPU one that is neither
  * reserved nor some container's own. What the node's agent would say at start, before anything is started.
  */
-export function fitMask({ mask, fixMismatch }: MaskWish, { online, usable, pinsVMs }: MaskHost): MaskFit {
+export function fitMask({ mask, fixMismatch }: MaskRequest, { online, usable, pinsVMs }: MaskHost): MaskFit {
   if (pinsVMs === false) return NOT_APPLIED;
   const chosen = maskForHost(mask, online, fixMismatch);
   if ('fault' in chosen) {

@@ -1,12 +1,12 @@
 import { type MaskedTemplate, maskRefusals } from '../launcher/mask-check.ts';
-import { type MaskWish, maskWishOf } from '../launcher/mask-wish.ts';
+import { type MaskRequest, maskRequestOf } from '../launcher/mask-request.ts';
 import { type SelectableNode, type SelectingSpec, selectsNode } from '../launcher/node-selection.ts';
 import { fitMask, type MaskFit, type MaskHost } from './mask-fit.ts';
 
 /** A VM that wants its vCPUs on certain CPUs. */
 export interface MaskedVm {
   /** Undefined: what it says cannot be. */
-  readonly wish: MaskWish | undefined;
+  readonly maskRequest: MaskRequest | undefined;
   /** Why no node is asked: the mask cannot be read, or does not go with the VM. */
   readonly fault: string | undefined;
   /** Where it may go. */
@@ -18,9 +18,9 @@ export function maskedVmOf(template: MaskedTemplate & { readonly spec: Selecting
   const { nodeSelector, affinity } = template.spec;
   const selection = { nodeSelector, affinity };
   const [fault] = maskRefusals(template);
-  if (fault !== undefined) return { wish: undefined, fault, selection };
-  const wish = maskWishOf(template.metadata);
-  return wish && { wish, fault: undefined, selection };
+  if (fault !== undefined) return { maskRequest: undefined, fault, selection };
+  const maskRequest = maskRequestOf(template.metadata);
+  return maskRequest && { maskRequest, fault: undefined, selection };
 }
 
 export interface SurveyedNode extends SelectableNode {
@@ -35,26 +35,26 @@ export type MaskVerdict =
 
 /** The verdict of every node that a VM may go to; a node that its selectors rule out is none of them. */
 export function surveyMask<N extends SurveyedNode>(
-  { wish, fault = '', selection }: MaskedVm,
+  { maskRequest, fault = '', selection }: MaskedVm,
   nodes: readonly N[],
 ): readonly { readonly node: N; readonly verdict: MaskVerdict }[] {
   return nodes
     .filter((node) => selectsNode(selection, node))
-    .map((node) => ({ node, verdict: verdictOn(wish, fault, node) }));
+    .map((node) => ({ node, verdict: verdictOn(maskRequest, fault, node) }));
 }
 
 /** Whether some node that a VM may go to can keep its mask. */
-export function hasMaskHost({ wish, selection }: MaskedVm, nodes: Iterable<SurveyedNode>): boolean {
-  if (wish === undefined) return false;
+export function hasMaskHost({ maskRequest, selection }: MaskedVm, nodes: Iterable<SurveyedNode>): boolean {
+  if (maskRequest === undefined) return false;
   for (const node of nodes) {
-    if (node.host !== undefined && fitMask(wish, node.host).fits && selectsNode(selection, node)) return true;
+    if (node.host !== undefined && fitMask(maskRequest, node.host).fits && selectsNode(selection, node)) return true;
   }
   return false;
 }
 
-function verdictOn(wish: MaskWish | undefined, fault: string, { host }: SurveyedNode): MaskVerdict {
-  if (wish === undefined) return { fits: false, reason: 'fault', short: fault, text: fault };
-  if (host !== undefined) return fitMask(wish, host);
+function verdictOn(maskRequest: MaskRequest | undefined, fault: string, { host }: SurveyedNode): MaskVerdict {
+  if (maskRequest === undefined) return { fits: false, reason: 'fault', short: fault, text: fault };
+  if (host !== undefined) return fitMask(maskRequest, host);
   const text = 'the node does not report its topology';
   return { fits: false, reason: 'no-report', short: text, text };
 }

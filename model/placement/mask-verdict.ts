@@ -1,4 +1,4 @@
-import type { MaskWish } from '../launcher/mask-wish.ts';
+import type { MaskRequest } from '../launcher/mask-request.ts';
 import { fitMask, type MaskHost } from './mask-fit.ts';
 import { type NodeVerdict, type Refused, refuse, UNCHECKED } from './verdict.ts';
 
@@ -9,8 +9,8 @@ export const MASK_FALLS_BACK: NodeVerdict = Object.freeze({
 });
 
 /** What a node that reports, and whose agent lives, makes of a mask. */
-export function judgeMask(wish: MaskWish, host: MaskHost): NodeVerdict {
-  const fit = fitMask(wish, host);
+export function judgeMask(maskRequest: MaskRequest, host: MaskHost): NodeVerdict {
+  const fit = fitMask(maskRequest, host);
   if (!fit.fits) return refuse('cpu-mask', fit.short, fit.text);
   return fit.fellBack ? MASK_FALLS_BACK : UNCHECKED;
 }

@@ -13,7 +13,7 @@ import {
   stateOfReport,
 } from '../kubelet/report.ts';
 import { type KubeletState, ownedCpus } from '../kubelet/state.ts';
-import { type MaskWish, wishKey } from '../launcher/mask-wish.ts';
+import { type MaskRequest, maskRequestKey } from '../launcher/mask-request.ts';
 
 /** A network interface whose place matters, and how much. */
 export interface NetworkNeed {
@@ -34,7 +34,7 @@ export interface PlacementNeeds {
   /** The guest sees the NUMA nodes that its CPUs span (guestMappingPassthrough); otherwise it is one guest cell. */
   readonly spansCells?: boolean | undefined;
   /** On which of the node's CPUs the VM wants its vCPUs; only without CPUs of its own. */
-  readonly mask?: MaskWish | undefined;
+  readonly mask?: MaskRequest | undefined;
   /** Whole CPUs that nothing asks to be exclusive: a kubelet that gives no exclusive CPUs runs the pod on shared ones. */
   readonly mayShare?: boolean | undefined;
   /** What needsKey would make of them, where it is known. */
@@ -61,7 +61,14 @@ export function needsKey(needs: PlacementNeeds): string {
       [...memory],
     ]);
     const wanted = networks.map(({ kind, physnet, affinity }) => [kind, physnet, affinity]);
-    key = JSON.stringify([containers, wanted, wholeCores, spansCells, mayShare, ...(mask ? [wishKey(mask)] : [])]);
+    key = JSON.stringify([
+      containers,
+      wanted,
+      wholeCores,
+      spansCells,
+      mayShare,
+      ...(mask ? [maskRequestKey(mask)] : []),
+    ]);
     keys.set(needs, key);
   }
   return key;

@@ -35,9 +35,9 @@ export type Placement =
  * Where not even they fit by the report, it is behind the kubelet, and nothing is promised beside them.
  * Those that the report shows already are passed over. Pure: nothing passed in is changed.
  *
- * @param held what the node has been promised and its report does not show yet, oldest first
+ * @param assumed what the node has been promised and its report does not show yet, oldest first
  */
-export function place(needs: PlacementNeeds, node: PlacementHost, held: readonly PlacementNeeds[] = []): Placement {
+export function place(needs: PlacementNeeds, node: PlacementHost, assumed: readonly PlacementNeeds[] = []): Placement {
   const { kubelet, state } = node;
   if ('unpredictable' in kubelet || !state) {
     return { outcome: 'unpredictable', reason: 'unpredictable' in kubelet ? kubelet.unpredictable : 'no state' };
@@ -45,7 +45,7 @@ export function place(needs: PlacementNeeds, node: PlacementHost, held: readonly
   const unfit = unfitForNetworks(needs, node) ?? unfitNode(needs, node, kubelet);
   if (unfit) return { outcome: 'refused', refusal: unfit };
 
-  const inFlight = held.filter(
+  const inFlight = assumed.filter(
     ({ request }) => !state.assignments.has(request.uid) && request.uid !== needs.request.uid,
   );
   const before = admitAll(kubelet, state, inFlight);

@@ -2,12 +2,12 @@ import { ANNOTATED_THREADS_PER_CORE, isAligned } from '../alignment.ts';
 import { type PodRequest, podRequestOf } from '../kubelet/pod-request.ts';
 import type { Pod as KubeletPod } from '../kubelet/pod-shape.ts';
 import { wantsWholeCores } from '../launcher/annotation.ts';
-import { maskWishOf } from '../launcher/mask-wish.ts';
+import { maskRequestOf } from '../launcher/mask-request.ts';
 import { asksForAlignment } from '../launcher/ordinary.ts';
 import { isLauncher } from '../launcher/recognize.ts';
 import { PLACED_RESOURCE, PLACEMENT_ANNOTATION } from '../names.ts';
 import type { PlacementNeeds } from './needs.ts';
-import { neededNetworks, parseWishes } from './wishes.ts';
+import { neededNetworks, parsePreferences } from './preferences.ts';
 
 /** The part of a pod that says what it needs of a node. */
 export interface NeedyPod extends KubeletPod {
@@ -29,15 +29,15 @@ const DEDICATED_SELECTORS = ['kubevirt.io/cpumanager', 'cpumanager'];
 export function placementNeedsOf(pod: NeedyPod): PlacementNeeds {
   const request = podRequestOf(pod);
   const devices = request.containers.flatMap((container) => [...container.devices.keys()]);
-  const wishes = parseWishes(pod.metadata.annotations?.[PLACEMENT_ANNOTATION]);
+  const preferences = parsePreferences(pod.metadata.annotations?.[PLACEMENT_ANNOTATION]);
   const shared = request.containers.every(({ cpus }) => cpus === 0);
-  const networks = neededNetworks(devices, wishes);
+  const networks = neededNetworks(devices, preferences);
   const asks = networks.length > 0 || devices.includes(PLACED_RESOURCE) || asksForOwnCpus(pod);
   return {
     request,
-    mask: shared && isLauncher(pod.metadata) ? maskWishOf(pod.metadata) : undefined,
+    mask: shared && isLauncher(pod.metadata) ? maskRequestOf(pod.metadata) : undefined,
     networks,
-    spansCells: wishes.spansCells,
+    spansCells: preferences.spansCells,
     wholeCores: wantsWholeCores(pod.metadata) && isPadded(request),
     mayShare: !shared && !asks,
   };

@@ -38,7 +38,7 @@ const SHORT: Readonly<Record<RefusalReason, string>> = {
   'cannot-split': 'the kubelet cannot split it over the NUMA nodes of its networks',
   'may-not-span': 'the kubelet may not span the NUMA nodes of its networks',
   'larger-than-cells': 'larger than the NUMA nodes of its networks',
-  'in-flight': 'claimed by pods in flight',
+  'in-flight': 'reserved for pods in flight',
   resources: 'resources short on the node',
 };
 

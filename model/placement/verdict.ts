@@ -21,7 +21,7 @@ export type RefusalKind =
   | 'mask-elsewhere'
   | 'dra-cpu'
   | 'refused-on-host'
-  | 'owner-held'
+  | 'owner-backoff'
   | 'other';
 
 export type NodeVerdict =
@@ -65,7 +65,7 @@ export function refuse(kind: RefusalKind, text: string, detail = text): Refused 
 export const NO_REPORT = refuse('no-report', 'node does not report its topology');
 export const STALE_REPORT = refuse('stale-report', 'node’s agent has stopped reporting');
 
-/** A node that passes although nothing is foretold of it. */
+/** A node that passes although nothing is predicted of it. */
 export const UNCHECKED: NodeVerdict = Object.freeze({
   fits: true,
   score: LOWEST,
@@ -76,19 +76,19 @@ export const UNCHECKED: NodeVerdict = Object.freeze({
 
 /**
  * Would this node's kubelet take the pod, on CPUs near its networks?
- * @param held pods that the node has been promised and that its report does not show yet, oldest first
+ * @param assumed pods that the node has been promised and that its report does not show yet, oldest first
  */
 export function judgeHost(
   needs: PlacementNeeds,
   host: PlacementHost,
-  held: readonly PlacementNeeds[],
+  assumed: readonly PlacementNeeds[],
   policy: UnpredictablePolicy,
 ): NodeVerdict {
   if (sharesOn(needs, host)) return UNCHECKED;
   const unfit = unfitShape(needs, host, policy);
   if (unfit) return unfit;
-  const placement = place(needs, host, held);
-  if (placement.outcome === 'unpredictable') return judgeByCount(needs, host, held);
+  const placement = place(needs, host, assumed);
+  if (placement.outcome === 'unpredictable') return judgeByCount(needs, host, assumed);
   if (placement.outcome === 'refused') return refusedFor(placement.refusal);
   return {
     fits: true,
@@ -100,9 +100,13 @@ export function judgeHost(
 }
 
 /** All that can be said of a node whose kubelet is not predicted or whose report is old. */
-export function judgeByCount(needs: PlacementNeeds, host: PlacementHost, held: readonly PlacementNeeds[]): NodeVerdict {
+export function judgeByCount(
+  needs: PlacementNeeds,
+  host: PlacementHost,
+  assumed: readonly PlacementNeeds[],
+): NodeVerdict {
   if (sharesOn(needs, host)) return UNCHECKED;
-  const shortage = countCheck(needs, host, held);
+  const shortage = countCheck(needs, host, assumed);
   return shortage ? refusedFor(shortage) : UNCHECKED;
 }
 

@@ -4,8 +4,8 @@ import { CpuSet } from '../../model/cpu-set.ts';
 import type { Host } from '../../model/host.ts';
 import type { Logger } from '../../runtime/log.ts';
 import { sleep } from '../../runtime/time.ts';
-import { judgeClaim } from './claim.ts';
-import type { ClaimPolicy } from './claims.ts';
+import { checkAllocation } from './allocation-check.ts';
+import type { AllocationCheckPolicy } from './allocation-checker.ts';
 import { type DeviceHolder, holderOf } from './holder.ts';
 import type { FromPluginThread } from './messages.ts';
 import type { BeforeStart } from './plugin-server.ts';
@@ -22,7 +22,7 @@ const LONGEST_ID = 80;
 export interface BeforeStartDeps {
   readonly podResources: Pick<PodResourcesClient, 'list'>;
   readonly host: Host;
-  readonly policy: ClaimPolicy;
+  readonly policy: AllocationCheckPolicy;
   /** Seconds to wait for the main thread. */
   readonly answerWithin: number;
   readonly log: Logger;
@@ -39,8 +39,8 @@ export interface Barrier {
 }
 
 /**
- * Finds out whose the devices are and asks the main thread, which claims and vacates. When that does not answer, the
- * claim is judged here by what is known here, in the container's favour, and its start is not held up any longer: an
+ * Finds out whose the devices are and asks the main thread, which checks the allocation and vacates. When that does not answer, the
+ * allocation is checked here by what is known here, in the container's favour, and its start is not held up any longer: an
  * agent that hangs must not keep pods from starting.
  */
 export function createBeforeStart({ podResources, host, policy, answerWithin, log, post }: BeforeStartDeps): Barrier {
@@ -61,7 +61,7 @@ export function createBeforeStart({ podResources, host, policy, answerWithin, lo
         if (tries === ASK_TRIES || signal.aborted) {
           log.warn(
             { err, resource, ids: few(ids, NAMED, LONGEST_ID) },
-            'the kubelet does not say whose devices these are: no claim',
+            'the kubelet does not name the owner of these devices; skipping the allocation check',
           );
           return undefined;
         }
@@ -87,8 +87,8 @@ export function createBeforeStart({ podResources, host, policy, answerWithin, lo
     log.error({ resource, answerWithin }, 'the agent does not answer: a container starts without being vacated for');
     if (holder === undefined) return undefined;
     const cells = CpuSet.of(resources.get(resource)?.cells ?? []);
-    const claim = { host, resource, cells, cpus: holder.cpus, wholeCores, spansCells: true };
-    return policy === 'enforce' ? judgeClaim(claim)?.message : undefined;
+    const allocation = { host, resource, cells, cpus: holder.cpus, wholeCores, spansCells: true };
+    return policy === 'enforce' ? checkAllocation(allocation)?.message : undefined;
   };
 
   return {

@@ -1,13 +1,13 @@
 import type { HostDescription } from '../../model/host.ts';
 import type { LogLevel } from '../../runtime/log.ts';
-import type { ClaimPolicy } from './claims.ts';
+import type { AllocationCheckPolicy } from './allocation-checker.ts';
 import type { AdvertisedResource } from './resources.ts';
 
 /** What the device plugin's thread is started with. */
 export interface PluginThreadData {
   readonly kubeletDir: string;
   readonly host: HostDescription;
-  readonly policy: ClaimPolicy;
+  readonly policy: AllocationCheckPolicy;
   readonly logLevel: LogLevel;
   /** Seconds that a container's start waits for the agent's main thread, at most. */
   readonly answerWithin: number;

@@ -8,11 +8,11 @@ import type { Host } from '../../model/host.ts';
 import { recognizeLauncher } from '../../model/launcher/recognize.ts';
 import { PLACEMENT_ANNOTATION, physnetResource, TUNNEL_RESOURCE } from '../../model/names.ts';
 import type { NodeNetworks } from '../../model/networks/common-cell.ts';
-import { parseWishes } from '../../model/placement/wishes.ts';
+import { parsePreferences } from '../../model/placement/preferences.ts';
 import type { Logger } from '../../runtime/log.ts';
 import { Backoff, sleep } from '../../runtime/time.ts';
 import type { Networks } from '../networks/networks.ts';
-import { judgeClaim, networkText } from './claim.ts';
+import { checkAllocation, networkText } from './allocation-check.ts';
 
 /** Seconds in which the kubelet must say who has which devices, and the API server what a pod is. */
 const ASK = 2;
@@ -63,17 +63,17 @@ export function createMovedNetworks(deps: MovedNetworksDeps) {
   };
 
   const announce = async (move: Move, holder: Holder, host: Host, signal: AbortSignal): Promise<void> => {
-    const claim = {
+    const allocation = {
       host,
       resource: move.resource,
       cells: move.to ?? CpuSet.EMPTY,
       cpus: holder.cpus,
       wholeCores: false,
     };
-    if (move.to !== undefined && judgeClaim({ ...claim, spansCells: false }) === undefined) return;
+    if (move.to !== undefined && checkAllocation({ ...allocation, spansCells: false }) === undefined) return;
     const pod = await readPod(holder, signal);
-    const { spansCells } = parseWishes(pod?.metadata.annotations?.[PLACEMENT_ANNOTATION]);
-    if (move.to !== undefined && judgeClaim({ ...claim, spansCells }) === undefined) return;
+    const { spansCells } = parsePreferences(pod?.metadata.annotations?.[PLACEMENT_ANNOTATION]);
+    if (move.to !== undefined && checkAllocation({ ...allocation, spansCells }) === undefined) return;
     const { namespace, podName: name, container, cpus } = holder;
     const message = `container ${container}, which runs on CPUs ${cpus.brief}: ${moveText(move)}; restart or migrate it to have it placed again`;
     const targets: EventTarget[] = [{ apiVersion: 'v1', kind: 'Pod', namespace, name, uid: pod?.metadata.uid }];

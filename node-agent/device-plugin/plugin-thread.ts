@@ -32,7 +32,7 @@ export interface PluginThreadDeps {
   readonly advertisement: (signal: AbortSignal) => Promise<Advertisement | undefined>;
   /** Calls back when there may be something else to advertise. @returns a function that ends that */
   readonly subscribe: (listener: () => void) => () => void;
-  /** Claims and vacates. @returns why the container must not start, or undefined */
+  /** Checks the allocation and vacates. @returns why the container must not start, or undefined */
   readonly beforeStart: (
     resource: string,
     holder: DeviceHolder | undefined,

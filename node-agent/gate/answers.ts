@@ -7,7 +7,7 @@ import {
   dependsOnDpu,
   type GateScope,
 } from '../../model/cni/decide.ts';
-import { CNI_CODES, type Refusal } from '../../model/cni/errors.ts';
+import { CNI_CODES, type CniError } from '../../model/cni/errors.ts';
 import type { CpuSet } from '../../model/cpu-set.ts';
 import type { AgentMetrics } from '../telemetry/metrics.ts';
 import { ALLOW, denial, type Question, WAIT } from './protocol.ts';
@@ -44,7 +44,7 @@ interface InFlight {
 export function createAnswers({ policy, dpu, cpusOf, vacate, hasDevice, metrics }: AnswersDeps) {
   const inFlight = new Set<InFlight>();
 
-  const add = async (question: Question, asker: Asker): Promise<Refusal | undefined> => {
+  const add = async (question: Question, asker: Asker): Promise<CniError | undefined> => {
     const pod = podOf(parseCniArgs(question.environment.get('CNI_ARGS')));
     // Up to a MiB of JSON: not read where it decides nothing.
     let known: boolean | undefined = (policy.scope === 'device' && deviceInConf(question.conf)) || undefined;
@@ -81,7 +81,7 @@ export function createAnswers({ policy, dpu, cpusOf, vacate, hasDevice, metrics 
     if (asker.gone.aborted) inFlight.delete(one);
   };
 
-  const decide = async (question: Question, asker: Asker): Promise<Refusal | undefined> => {
+  const decide = async (question: Question, asker: Asker): Promise<CniError | undefined> => {
     if (question.verb === 'ADD') return add(question, asker);
     if (question.verb === 'STATUS') return decideStatus(dpu(), policy.status);
     return undefined;

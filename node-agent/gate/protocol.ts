@@ -1,4 +1,4 @@
-import type { Refusal } from '../../model/cni/errors.ts';
+import type { CniError } from '../../model/cni/errors.ts';
 import { quote } from '../../model/errors.ts';
 
 /** The CNI specification's verbs: all that a shim can send. */
@@ -109,7 +109,7 @@ export const WAIT = 'wait\n';
 const LONGEST_MESSAGE = 1500;
 
 /** @returns a refusal as it goes over the wire; a message that is too long is cut at a character */
-export function denial({ code, message }: Refusal): Buffer {
+export function denial({ code, message }: CniError): Buffer {
   let text = Buffer.from(message.slice(0, LONGEST_MESSAGE));
   if (text.length > LONGEST_MESSAGE) {
     let end = LONGEST_MESSAGE;

@@ -5,7 +5,7 @@ import { PlumblineError } from '../../model/errors.ts';
 import { readBounded } from '../files/bounded-file.ts';
 import { saveFile } from '../files/saved-file.ts';
 import { OVS_DAEMONS, type OvsProcess } from '../open-vswitch/daemons.ts';
-import type { Originals } from './originals.ts';
+import type { OriginalMasks } from './original-masks.ts';
 
 /** Bytes; a thread that is not where its main thread was takes a hundred or so. */
 const MOST_MASKS = 4 * 1024 * 1024;
@@ -22,7 +22,7 @@ export class MasksFileError extends PlumblineError {
 
 /** A process and where its threads were. */
 export interface SavedProcess extends OvsProcess {
-  readonly originals: Originals;
+  readonly originalMasks: OriginalMasks;
 }
 
 /**
@@ -68,7 +68,7 @@ export function createMasksFile(path: string, bootId: string): MasksFile {
       }
       const saved = parse(path, text);
       if (saved.bootId !== bootId) return [];
-      return saved.processes.map(({ main, odd, ...process }) => ({ ...process, originals: { main, odd } }));
+      return saved.processes.map(({ main, odd, ...process }) => ({ ...process, originalMasks: { main, odd } }));
     },
 
     putAside() {
@@ -83,7 +83,7 @@ export function createMasksFile(path: string, bootId: string): MasksFile {
     save(processes) {
       try {
         if (processes.length === 0) return rmSync(path, { force: true });
-        const list = processes.map(({ name, role, pid, start, originals: { main, odd } }) => ({
+        const list = processes.map(({ name, role, pid, start, originalMasks: { main, odd } }) => ({
           ...{ name, role, pid, start, main: main.toString() },
           odd: odd.map((thread) => ({ ...thread, cpus: thread.cpus.toString() })),
         }));

@@ -4,14 +4,14 @@ import { watchDirectory } from '../files/watch-directory.ts';
 import { createGuard, untilAborted } from '../lifecycle/duty.ts';
 import { createPaced } from '../lifecycle/paced.ts';
 import { createContention } from './contention.ts';
-import { type Crew, type CrewDeps, createCrew } from './crew.ts';
 import { isEnabled, watchEnabler } from './enabler.ts';
+import { createOvsProcesses, type OvsProcesses, type OvsProcessesDeps } from './ovs-processes.ts';
 import { foreignWriter, pollsOwned } from './problems.ts';
+import { createReporting, type ReportingDeps } from './reporting.ts';
 import { type OvsStatus, statusOf } from './status.ts';
 import { createTargets, type Targets, type TargetsDeps } from './targets.ts';
-import { createTeller, type TellerDeps } from './tell.ts';
 
-export interface OvsAffinityDeps extends CrewDeps, TargetsDeps, TellerDeps {
+export interface OvsAffinityDeps extends OvsProcessesDeps, TargetsDeps, ReportingDeps {
   readonly enablerFile: string;
   /** Seconds between looks that nothing asked for. They change nothing, and call little, where nothing changed. */
   readonly checkInterval: number;
@@ -58,18 +58,22 @@ function followChanges(
 }
 
 /** Gives all masks back, as the feature is off: also on CPUs that containers own. */
-function restoreAll(crew: Crew, { enablerFile, log }: OvsAffinityDeps): void {
-  const { moved, problems } = crew.restore();
+function restoreAll(ovsProcesses: OvsProcesses, { enablerFile, log }: OvsAffinityDeps): void {
+  const { moved, problems } = ovsProcesses.restore();
   log.info({ enablerFile, restored: moved }, 'OVS CPU affinity pinning disabled');
   if (problems.length > 0)
     log.warn({ problems: problems.map(({ text }) => text) }, 'not every thread has its CPUs back');
 }
 
 /** Containers own CPUs whether the agent runs or not, so its end never gives the threads one of those. */
-function leaveAtEnd(crew: Crew, targets: Targets, { assignments, masksAtEnd, log }: OvsAffinityDeps): void {
+function leaveAtEnd(
+  ovsProcesses: OvsProcesses,
+  targets: Targets,
+  { assignments, masksAtEnd, log }: OvsAffinityDeps,
+): void {
   const { free } = assignments.view();
   const restores = masksAtEnd === 'restore' && free !== undefined && targets.heldBack.length === 0;
-  const { moved } = restores ? crew.restoreWithin(free.minus(targets.vacated)) : crew.leave();
+  const { moved } = restores ? ovsProcesses.restoreWithin(free.minus(targets.vacated)) : ovsProcesses.leave();
   log.info({ restored: moved }, 'agent stops: OVS threads stay off the CPUs that containers own');
 }
 
@@ -80,7 +84,7 @@ const LOOK_AGAIN = 1;
  * States: off, until the enabler file is there and not empty; on, until it is not, or the duty ends. The first pass of
  * `on` remembers each thread's mask, disabling writes them back. The end of the duty leaves them: containers run on while
  * the agent is updated or crashes, or the node shuts down. While on, a change of the assignments or of the poll mode
- * drivers, a new pidfile or time for a growth makes one pass over all threads, synchronously in the event's own callback.
+ * drivers, a new pidfile or a due growth makes one pass over all threads, synchronously in the event's own callback.
  * The safety tick, which sees every thread in two turns, makes one only if something is not as it was left. Where another
  * process goes on changing masks, passes only keep the threads off owned CPUs until it stops.
  *
@@ -88,9 +92,9 @@ const LOOK_AGAIN = 1;
  */
 export function createOvsAffinity(deps: OvsAffinityDeps): OvsAffinity {
   const { assignments, enablerFile, log, metrics, events } = deps;
-  const crew = createCrew(deps);
-  const tell = createTeller(deps);
-  /** The end of a growth's wait, under the guard of the run that is on. */
+  const ovsProcesses = createOvsProcesses(deps);
+  const reporting = createReporting(deps);
+  /** The end of the grow debounce, under the guard of the run that is on. */
   let grow = () => {};
   const targets = createTargets(deps, () => grow());
   const contention = createContention(deps.now);
@@ -105,18 +109,18 @@ export function createOvsAffinity(deps: OvsAffinityDeps): OvsAffinity {
   const pass = (at: number, mayGrow = false) => {
     if (!enabled) return;
     const view = assignments.view();
-    crew.look();
-    const pmd = crew.pmdCpus();
+    const snapshot = ovsProcesses.snapshot();
+    const { pmdCpus: pmd } = snapshot;
     yields = contention.isContended;
-    const goal = yields ? targets.ownedOnly(view, pmd) : targets.goal(view, pmd, mayGrow);
-    const { moved, displaced, problems } = crew.apply(goal);
+    const target = yields ? targets.ownedOnly(view, pmd) : targets.target(view, pmd, mayGrow);
+    const { moved, displaced, problems } = ovsProcesses.apply(target, snapshot);
     contention.note(displaced);
     metrics.ovsContended.set(contention.isContended ? 1 : 0);
-    if (contention.isSuspected || crew.isStarting()) again.soon();
-    tell.moved(goal, moved, view, at);
+    if (contention.isSuspected || ovsProcesses.isStarting()) again.soon();
+    reporting.moved(target, moved, view, at);
     const others = contention.isContended ? [foreignWriter(enablerFile)] : [];
-    tell.problems([...problems, ...pollsOwned(pmd.intersect(view.owned)), ...others]);
-    tell.reserved(view.reserved);
+    reporting.problems([...problems, ...pollsOwned(pmd.intersect(view.owned)), ...others]);
+    reporting.reserved(view.reserved);
   };
 
   const reset = () => {
@@ -124,12 +128,12 @@ export function createOvsAffinity(deps: OvsAffinityDeps): OvsAffinity {
     metrics.ovsContended.set(0);
     yields = false;
     targets.reset();
-    tell.reset();
+    reporting.reset();
   };
 
   const disable = () => {
     reset();
-    restoreAll(crew, deps);
+    restoreAll(ovsProcesses, deps);
   };
 
   const look = () => {
@@ -144,7 +148,7 @@ export function createOvsAffinity(deps: OvsAffinityDeps): OvsAffinity {
     }
     log.info({ enablerFile }, 'Starting OVS daemon CPU pinning');
     events.enabled(enablerFile);
-    crew.seeMachine();
+    ovsProcesses.seeMachine();
     pass(performance.now(), true);
   };
 
@@ -152,17 +156,17 @@ export function createOvsAffinity(deps: OvsAffinityDeps): OvsAffinity {
     if (!enabled) return;
     enabled = false;
     metrics.ovsEnabled.set(0);
-    leaveAtEnd(crew, targets, deps);
+    leaveAtEnd(ovsProcesses, targets, deps);
     reset();
   };
 
   const tick = () => {
     look();
     if (!enabled) return;
-    tell.unknown(targets.heldBack);
+    reporting.unknown(targets.heldBack);
     const isOver = yields && !contention.isContended;
-    if (!isOver && !targets.isDue() && crew.isAsLeft()) return;
-    crew.seeMachine();
+    if (!isOver && !targets.isDue() && ovsProcesses.isAsLeft()) return;
+    ovsProcesses.seeMachine();
     pass(performance.now());
   };
 
@@ -190,7 +194,7 @@ export function createOvsAffinity(deps: OvsAffinityDeps): OvsAffinity {
       if (!enabled || cpus.isEmpty) return;
       targets.vacate(cpus);
       try {
-        await crew.vacate(cpus, targets.otherwise(assignments.view(), crew.pmdCpus()), signal);
+        await ovsProcesses.vacate(cpus, targets.otherwise(assignments.view(), ovsProcesses.pmdCpus()), signal);
       } catch (error) {
         metrics.ovsErrors.inc({ cause: 'not-vacated' });
         events.notVacated((error as Error).message);
@@ -198,12 +202,12 @@ export function createOvsAffinity(deps: OvsAffinityDeps): OvsAffinity {
       }
     },
 
-    pmdCpus: () => crew.pmdCpus(),
-    problems: () => tell.current.map(({ text }) => text),
-    subscribe: tell.subscribe,
+    pmdCpus: () => ovsProcesses.pmdCpus(),
+    problems: () => reporting.current.map(({ text }) => text),
+    subscribe: reporting.subscribe,
     status: () => {
       const { sources } = assignments.view();
-      return statusOf({ enabled, enablerFile, crew, targets, sources, problems: tell.current });
+      return statusOf({ enabled, enablerFile, ovsProcesses, targets, sources, problems: reporting.current });
     },
   };
 }

@@ -1,6 +1,6 @@
 import type { CpuSet } from '../../model/cpu-set.ts';
 import type { MissingDaemon } from '../open-vswitch/daemons.ts';
-import type { PassResult } from './keeper.ts';
+import type { PassResult } from './process-affinity.ts';
 
 /** Something that is not as it should be: for people, and by its cause for metrics. */
 export interface Problem {

@@ -1,5 +1,5 @@
 import type { AssignmentsView } from '../assignments/view.ts';
-import type { Crew } from './crew.ts';
+import type { OvsProcesses } from './ovs-processes.ts';
 import type { Problem } from './problems.ts';
 import type { Targets } from './targets.ts';
 
@@ -35,7 +35,7 @@ export interface OvsStatus {
 export interface StatusParts {
   readonly enabled: boolean;
   readonly enablerFile: string;
-  readonly crew: Pick<Crew, 'describe' | 'machine' | 'unmanaged'>;
+  readonly ovsProcesses: Pick<OvsProcesses, 'describe' | 'machine' | 'unmanaged'>;
   readonly targets: Pick<Targets, 'wanted' | 'why' | 'readsContainers'>;
   readonly sources: AssignmentsView['sources'];
   /** Of the last pass. */
@@ -43,11 +43,11 @@ export interface StatusParts {
 }
 
 /** What `plumbline ovs status` shows. Reads every thread's mask now; changes none. */
-export function statusOf({ enabled, enablerFile, crew, targets, sources, problems }: StatusParts): OvsStatus {
-  const processes = crew.describe();
+export function statusOf({ enabled, enablerFile, ovsProcesses, targets, sources, problems }: StatusParts): OvsStatus {
+  const processes = ovsProcesses.describe();
   // A daemon may have ended since the last pass.
-  const texts = [...problems, ...(enabled ? crew.unmanaged() : [])].map(({ text }) => text);
-  const here = targets.wanted?.intersect(crew.machine()).toString() ?? null;
+  const texts = [...problems, ...(enabled ? ovsProcesses.unmanaged() : [])].map(({ text }) => text);
+  const here = targets.wanted?.intersect(ovsProcesses.machine()).toString() ?? null;
   return {
     enabled,
     enablerFile,

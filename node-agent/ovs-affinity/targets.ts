@@ -1,9 +1,9 @@
 import { CpuSet, unionOf } from '../../model/cpu-set.ts';
 import type { AssignmentsView } from '../assignments/view.ts';
+import { allowedCpus, type LeftOut, step } from './allowed-cpus.ts';
 import { type ConfirmationDeps, createConfirmation } from './confirmation.ts';
-import { allowance, type LeftOut, step } from './goal.ts';
-import { createGrowth } from './growth.ts';
-import type { Goal } from './keeper.ts';
+import { createGrowDebounce } from './grow-debounce.ts';
+import type { CpuTarget } from './process-affinity.ts';
 
 /** Seconds that vacated CPUs are kept clear while no source says yet that somebody owns them. */
 const VACATED_FOR = 10;
@@ -21,9 +21,9 @@ export interface TargetsDeps extends ConfirmationDeps {
 /** Where the threads should be, from pass to pass. */
 export interface Targets {
   /** @param pmdThreads CPUs that poll mode driver threads are on */
-  goal(view: AssignmentsView, pmdThreads: CpuSet, mayGrow: boolean): Goal;
+  target(view: AssignmentsView, pmdThreads: CpuSet, mayGrow: boolean): CpuTarget;
   /** Off the owned CPUs and no more: the rest is left to another writer. */
-  ownedOnly(view: AssignmentsView, pmdThreads: CpuSet): Goal;
+  ownedOnly(view: AssignmentsView, pmdThreads: CpuSet): CpuTarget;
   /** Keeps the CPUs clear from now on. They come back as any others do: late, and only if they are nobody's. */
   vacate(cpus: CpuSet): void;
   /** Where a thread goes that must leave the CPUs and was on no other. */
@@ -44,7 +44,7 @@ export interface Targets {
 
 /** @param onGrowth called when it is time for a goal that may grow */
 export function createTargets(deps: TargetsDeps, onGrowth: () => void): Targets {
-  const growth = createGrowth({ delay: deps.growthDelay, now: deps.now, onDue: onGrowth });
+  const growDebounce = createGrowDebounce({ delay: deps.growthDelay, now: deps.now, onDue: onGrowth });
   let wanted: CpuSet | undefined;
   let why: readonly string[] = [];
   let heldBack: readonly string[] = [];
@@ -64,16 +64,16 @@ export function createTargets(deps: TargetsDeps, onGrowth: () => void): Targets 
   };
 
   /** Off all CPUs that have or may have an owner. */
-  const avoiding = (view: AssignmentsView, out: LeftOut, held = CpuSet.EMPTY): Goal => {
+  const avoiding = (view: AssignmentsView, out: LeftOut, held = CpuSet.EMPTY): CpuTarget => {
     const avoid = unionOf([view.owned, out.vacated, held]);
     return { avoid, otherwise: deps.machine().minus(avoid).minus(out.pmd) };
   };
 
   return {
-    goal(view, pmdThreads, mayGrow) {
+    target(view, pmdThreads, mayGrow) {
       refresh(view);
       const out = leftOut(pmdThreads);
-      const allowed = allowance(view, out);
+      const allowed = allowedCpus(view, out);
       why = allowed.why;
       if (allowed.cpus === undefined) return avoiding(view, out);
       const isKnown = view.holds.length === 0;
@@ -90,9 +90,9 @@ export function createTargets(deps: TargetsDeps, onGrowth: () => void): Targets 
       }
       wanted = now;
       // What became free before a source was lost may have been taken since: it is waited for anew when all is known.
-      if (later === undefined || !isKnown) growth.cancel();
+      if (later === undefined || !isKnown) growDebounce.cancel();
       else {
-        growth.want(later);
+        growDebounce.want(later);
         why = [...why, `${later.minus(now)}: free, taken after ${deps.growthDelay} s without further changes`];
       }
       return { only: now };
@@ -100,7 +100,7 @@ export function createTargets(deps: TargetsDeps, onGrowth: () => void): Targets 
 
     ownedOnly(view, pmdThreads) {
       refresh(view);
-      growth.cancel();
+      growDebounce.cancel();
       wanted = undefined;
       why = [`${view.owned}: owned by containers; the others are left to the other process that sets them`];
       return avoiding(view, leftOut(pmdThreads));
@@ -135,7 +135,7 @@ export function createTargets(deps: TargetsDeps, onGrowth: () => void): Targets 
       return heldBack;
     },
     reset() {
-      growth.cancel();
+      growDebounce.cancel();
       wanted = undefined;
       why = [];
       heldBack = [];

@@ -5,12 +5,12 @@ export type Json = string | number | boolean | null | readonly Json[] | { readon
  * The JSON merge patch (RFC 7386) that makes `from` into `to`, or undefined if they are equal. Lists are values: one
  * that differs is replaced whole. What `to` lacks is set to null, which is how a merge patch removes.
  */
-export function mergePatch(from: Json | undefined, to: Json): Json | undefined {
+export function createMergePatch(from: Json | undefined, to: Json): Json | undefined {
   if (!isObject(from) || !isObject(to)) return JSON.stringify(from) === JSON.stringify(to) ? undefined : to;
   const patch: Record<string, Json> = {};
   for (const [key, value] of Object.entries(to)) {
     if (value === undefined) continue;
-    const change = mergePatch(from[key], value);
+    const change = createMergePatch(from[key], value);
     if (change !== undefined) patch[key] = change;
   }
   for (const key of Object.keys(from)) if (to[key] === undefined && from[key] !== undefined) patch[key] = null;

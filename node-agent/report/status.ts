@@ -1,5 +1,5 @@
 import type { HostMemory } from '../../hardware/memory.ts';
-import type { ClaimRefusal, NodeTopologyStatus, PinningState } from '../../kube/node-topology.ts';
+import type { NodeTopologyStatus, PinningState, RefusedStart } from '../../kube/node-topology.ts';
 import type { CpuSet } from '../../model/cpu-set.ts';
 import type { HostDescription } from '../../model/host.ts';
 import type { AssignmentsView } from '../assignments/view.ts';
@@ -26,7 +26,7 @@ export interface ReportInputs {
   /** What became of the VMs' CPU masks. */
   readonly pinning: readonly PinningState[];
   /** Containers that were kept from starting. */
-  readonly refusals: readonly ClaimRefusal[];
+  readonly refusals: readonly RefusedStart[];
   /** What keeps Open vSwitch's threads from where they should be. */
   readonly ovsProblems: readonly string[];
   /** Duties of the agent that failed and wait to be run again. */

@@ -2,7 +2,7 @@ import type { KubeClient, PatchType } from '../../kube/client.ts';
 import { isAlreadyExists, isNotFound } from '../../kube/errors.ts';
 import { NODE_TOPOLOGY_API, type NodeTopologyStatus, nodeTopology } from '../../kube/node-topology.ts';
 import { type NodeIdentity, ownedBy } from '../kube-objects/node.ts';
-import { mergePatch } from './merge-patch.ts';
+import { createMergePatch } from './merge-patch.ts';
 
 const COLLECTION = `/apis/${NODE_TOPOLOGY_API.apiVersion}/${NODE_TOPOLOGY_API.plural}`;
 
@@ -57,7 +57,7 @@ export function createTopologyStore(client: KubeClient, nodeName: string): Topol
       if (last !== undefined && JSON.stringify(last.kept) !== JSON.stringify(published)) last = undefined;
     },
 
-    differs: (status) => mergePatch(last === undefined ? published : last.told, status) !== undefined,
+    differs: (status) => createMergePatch(last === undefined ? published : last.told, status) !== undefined,
 
     async write(status, signal) {
       last = undefined;
@@ -65,10 +65,10 @@ export function createTopologyStore(client: KubeClient, nodeName: string): Topol
       const object = { apiVersion, kind, metadata: { name: nodeName }, status };
       await send('application/apply-patch+yaml', object, signal, APPLY);
       // An apply removes what this manager said before and says no more. What else is there, somebody else put in.
-      const foreign = JSON.stringify(mergePatch(published, status) ?? {});
+      const foreign = JSON.stringify(createMergePatch(published, status) ?? {});
       if (foreign !== '{}' && foreign !== futile) {
         await send('application/merge-patch+json', { status: JSON.parse(foreign) }, signal);
-        futile = JSON.stringify(mergePatch(published, status) ?? {});
+        futile = JSON.stringify(createMergePatch(published, status) ?? {});
       }
       last = { told: status, kept: published };
     },

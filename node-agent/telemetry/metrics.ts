@@ -105,7 +105,11 @@ export function createAgentMetrics(registry: Registry) {
       'resource',
       'outcome',
     ]),
-    claims: counter('claims_total', 'CPUs of containers with a network’s device, judged', ['resource', 'outcome']),
+    allocationChecks: counter(
+      'allocation_checks_total',
+      'Allocations of containers with a network’s device, checked before they start',
+      ['resource', 'outcome'],
+    ),
     vmPinning: gauge('vm_pinning', 'Virtual machines with a CPU mask, by what became of it', ['state']),
     vmMaskOverlaps: gauge('vm_mask_overlaps', 'Pairs of virtual machines whose CPU masks share CPUs'),
     vmHousekeeping: gauge('vm_housekeeping', 'Virtual machines whose emulator has CPUs of its own', ['state']),

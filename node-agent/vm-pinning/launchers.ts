@@ -3,7 +3,7 @@ import type { KubeClient } from '../../kube/client.ts';
 import { createReflector, type Reflector } from '../../kube/reflector.ts';
 import { container, objectMeta } from '../../kube/resources.ts';
 import { ParseError } from '../../model/errors.ts';
-import { type MaskWish, maskWishOf } from '../../model/launcher/mask-wish.ts';
+import { type MaskRequest, maskRequestOf } from '../../model/launcher/mask-request.ts';
 import { recognizeLauncher, type VmiReference } from '../../model/launcher/recognize.ts';
 import { COMPUTE } from '../../model/launcher/shapes.ts';
 import type { Logger } from '../../runtime/log.ts';
@@ -18,7 +18,7 @@ export interface Launcher {
   /** It was made as the target of a migration. */
   readonly migrated: boolean;
   /** Undefined without a mask, and with one that pins nothing or cannot be read. */
-  readonly wish: MaskWish | undefined;
+  readonly maskRequest: MaskRequest | undefined;
   /** Why its mask cannot be read. */
   readonly problem: string | undefined;
   /** Of the container that runs QEMU; undefined until the kubelet says. */
@@ -45,7 +45,7 @@ export function launcherOf(pod: z.infer<typeof launcherPod>): Launcher | undefin
     podName: name,
     vmi: recognized.vmi,
     migrated: recognized.purpose === 'migration-target',
-    ...wishOf(pod.metadata),
+    ...maskOf(pod.metadata),
     containerId: idOf(status?.containerID ?? ''),
   };
 }
@@ -57,12 +57,12 @@ function idOf(text: string): string | undefined {
   return CONTAINER_ID.exec(text)?.[1];
 }
 
-function wishOf(meta: z.infer<typeof objectMeta>): Pick<Launcher, 'wish' | 'problem'> {
+function maskOf(meta: z.infer<typeof objectMeta>): Pick<Launcher, 'maskRequest' | 'problem'> {
   try {
-    return { wish: maskWishOf(meta), problem: undefined };
+    return { maskRequest: maskRequestOf(meta), problem: undefined };
   } catch (error) {
     if (!(error instanceof ParseError)) throw error;
-    return { wish: undefined, problem: error.message };
+    return { maskRequest: undefined, problem: error.message };
   }
 }
 

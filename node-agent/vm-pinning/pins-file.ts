@@ -5,7 +5,7 @@ import { readBounded } from '../files/bounded-file.ts';
 import { saveFile } from '../files/saved-file.ts';
 
 /** Which threads of a guest a mask has put somewhere: its vCPUs', or all of them. */
-export type Held = 'vcpus' | 'vm';
+export type PinnedScope = 'vcpus' | 'vm';
 
 /** A QEMU process; its start tells it from a later one of the same id. */
 export interface GuestIdentity {
@@ -16,7 +16,7 @@ export interface GuestIdentity {
 /** A guest whose threads a mask has put somewhere. */
 export interface PinnedGuest extends GuestIdentity {
   readonly podUID: string;
-  readonly held: Held;
+  readonly held: PinnedScope;
 }
 
 /**
@@ -26,7 +26,7 @@ export interface PinnedGuest extends GuestIdentity {
 export interface PinRecord {
   has(podUID: string): boolean;
   /** Undefined for another process than the one that was remembered. */
-  held(podUID: string, guest: GuestIdentity): Held | undefined;
+  held(podUID: string, guest: GuestIdentity): PinnedScope | undefined;
   /** To be called before the first thread is moved. */
   remember(guest: PinnedGuest): void;
   forget(podUID: string): void;

@@ -2,7 +2,7 @@ import { MAX_PINNING_MESSAGE, type PinningState } from '../../kube/node-topology
 import { briefMask, entryOf, isForWholeVm } from '../../model/cpu-mask/mask.ts';
 import { type Overlap, overlaps } from '../../model/cpu-mask/overlap.ts';
 import { unionOf } from '../../model/cpu-set.ts';
-import type { LauncherView } from './launcher-keeper.ts';
+import type { LauncherView } from './launcher-pinning.ts';
 
 /** What the report says of the VMs with a mask, by pod uid. */
 export function pinningStates(views: readonly LauncherView[]): PinningState[] {
@@ -28,9 +28,9 @@ function stateOf({ launcher, mask, threads }: LauncherView): PinningState | unde
 export function maskOverlaps(views: readonly LauncherView[]): readonly Overlap<LauncherView>[] {
   return overlaps(
     views.flatMap((vm) => {
-      const wish = vm.launcher.wish;
-      if (wish === undefined || vm.mask === undefined) return [];
-      const pins = vm.mask.pins.filter(({ vcpu }) => (entryOf(wish.mask, vcpu) ?? 'all') !== 'all');
+      const maskRequest = vm.launcher.maskRequest;
+      if (maskRequest === undefined || vm.mask === undefined) return [];
+      const pins = vm.mask.pins.filter(({ vcpu }) => (entryOf(maskRequest.mask, vcpu) ?? 'all') !== 'all');
       return pins.length === 0 ? [] : [{ vm, cpus: unionOf(pins.map(({ cpus }) => cpus)) }];
     }),
   );
@@ -38,11 +38,11 @@ export function maskOverlaps(views: readonly LauncherView[]): readonly Overlap<L
 
 /** `vCPU 0 on 1-2, vCPU 1 on 3`, or `the whole VM on 1-2`, for people. */
 export function pinsText({ launcher, mask }: LauncherView): string {
-  if (mask === undefined || launcher.wish === undefined) return '';
-  const text = `CPU mask ${briefMask(launcher.wish.mask)}`;
+  if (mask === undefined || launcher.maskRequest === undefined) return '';
+  const text = `CPU mask ${briefMask(launcher.maskRequest.mask)}`;
   if (mask.pins.length === 0) return `${text}: ${mask.message ?? 'nothing is pinned'}`;
   const [first] = mask.pins;
-  const where = isForWholeVm(launcher.wish.mask)
+  const where = isForWholeVm(launcher.maskRequest.mask)
     ? `the whole VM on ${first?.cpus}`
     : mask.pins.map(({ vcpu, cpus }) => `vCPU ${vcpu} on ${cpus}`).join(', ');
   return `${text}: ${where}${mask.message === undefined ? '' : `; ${mask.message}`}`;

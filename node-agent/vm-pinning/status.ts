@@ -1,7 +1,7 @@
 import { formatMask } from '../../model/cpu-mask/mask.ts';
 import type { CpuSet } from '../../model/cpu-set.ts';
 import type { GuestThread } from './guest.ts';
-import type { LauncherView } from './launcher-keeper.ts';
+import type { LauncherView } from './launcher-pinning.ts';
 import { maskOverlaps } from './states.ts';
 
 /** What `plumbline vm status` prints, as of the last look. */
@@ -58,7 +58,7 @@ function vmOf(view: LauncherView, allowedNow: (tid: number) => CpuSet | undefine
     podUID: launcher.uid,
     pid: pid ?? null,
     container: container.toString(),
-    mask: launcher.wish === undefined ? null : formatMask(launcher.wish.mask),
+    mask: launcher.maskRequest === undefined ? null : formatMask(launcher.maskRequest.mask),
     state: mask?.state ?? null,
     message: mask?.message ?? null,
     housekeeping: housekeeping?.cgroup.toString() ?? null,

@@ -5,19 +5,19 @@ import type { Assignments } from '../assignments/assignments.ts';
 import { createGuard, untilAborted } from '../lifecycle/duty.ts';
 import { createPaced } from '../lifecycle/paced.ts';
 import { allowedOf } from './guest.ts';
-import type { KeeperParts, LauncherView, NodeCpus } from './launcher-keeper.ts';
+import { createLauncherChecks } from './launcher-checks.ts';
+import type { LauncherPinningParts, LauncherView, NodeCpus } from './launcher-pinning.ts';
 import type { Launcher } from './launchers.ts';
-import { createLooks } from './looks.ts';
+import { createReporting, type ReportingDeps } from './reporting.ts';
 import { maskOverlaps, pinningStates } from './states.ts';
 import { statusOf, type VmStatus } from './status.ts';
-import { createTeller, type TellerDeps } from './tell.ts';
 
 /** A pass is followed by this many times as long without one. */
 const PASS_REST = 3;
 /** Milliseconds between passes while a VM with a mask is about to start: without a paused start the guest runs at once. */
 const STARTING = 100;
 
-export interface VmPinningDeps extends KeeperParts, TellerDeps {
+export interface VmPinningDeps extends LauncherPinningParts, ReportingDeps {
   /** Follows the launchers of this node until the signal aborts. */
   readonly watch: (onChange: () => void) => {
     readonly items: ReadonlyMap<string, Launcher | undefined>;
@@ -53,8 +53,8 @@ export interface VmPinning {
 export function createVmPinning(deps: VmPinningDeps): VmPinning {
   const { assignments, checkInterval, pinsAtEnd } = deps;
   const listeners = new Set<() => void>();
-  const tell = createTeller(deps);
-  const looks = createLooks(deps, tell.forget);
+  const reporting = createReporting(deps);
+  const launcherChecks = createLauncherChecks(deps, reporting.forget);
   let views: readonly LauncherView[] = [];
   let states: readonly PinningState[] = [];
   let statesText = '[]';
@@ -74,7 +74,7 @@ export function createVmPinning(deps: VmPinningDeps): VmPinning {
     const text = views.map(({ launcher, mask }) => `${launcher.uid} ${mask?.pins.map(({ cpus }) => cpus)}`).join();
     if (text === pinsText) return;
     pinsText = text;
-    tell.overlaps(maskOverlaps(views));
+    reporting.overlaps(maskOverlaps(views));
   };
 
   const nodeCpus = (): NodeCpus => {
@@ -83,8 +83,8 @@ export function createVmPinning(deps: VmPinningDeps): VmPinning {
     return { host: deps.host(), reserved, owned, dedicated };
   };
 
-  const isKept = ({ uid, wish, problem }: Launcher, { dedicated }: NodeCpus) =>
-    wish !== undefined || problem !== undefined || dedicated.has(uid) || deps.record.has(uid);
+  const isKept = ({ uid, maskRequest, problem }: Launcher, { dedicated }: NodeCpus) =>
+    maskRequest !== undefined || problem !== undefined || dedicated.has(uid) || deps.record.has(uid);
 
   /**
    * @param onlyStarting take the last look at all others
@@ -94,18 +94,18 @@ export function createVmPinning(deps: VmPinningDeps): VmPinning {
     const node = nodeCpus();
     const present = [...launchers].filter((launcher) => launcher !== undefined);
     const kept = present.filter((launcher) => isKept(launcher, node));
-    views = looks.at(kept, node, onlyStarting);
-    tell.views(views);
+    views = launcherChecks.at(kept, node, onlyStarting);
+    reporting.views(views);
     tellOverlaps();
     publish();
     if (kept.length === 0) return undefined;
     if (!onlyStarting) nextFull = performance.now() + checkInterval * 1000;
     const untilFull = Math.max(0, Math.ceil(nextFull - performance.now()));
-    return looks.hasStarting() ? Math.min(STARTING, untilFull) : untilFull;
+    return launcherChecks.hasStarting() ? Math.min(STARTING, untilFull) : untilFull;
   };
 
   const end = () => {
-    looks.end(pinsAtEnd === 'restore');
+    launcherChecks.end(pinsAtEnd === 'restore');
     views = [];
     tellOverlaps();
     publish();

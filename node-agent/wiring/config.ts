@@ -4,7 +4,7 @@ import { DPU_LEASE_NAMESPACE } from '../../model/names.ts';
 import { API_SERVER_FLAGS } from '../../runtime/api-server-flags.ts';
 import { type ConfigDefinition, parseConfig } from '../../runtime/config.ts';
 import { LOG_LEVELS } from '../../runtime/log.ts';
-import { CLAIM_POLICIES } from '../device-plugin/claims.ts';
+import { ALLOCATION_CHECK_POLICIES } from '../device-plugin/allocation-checker.ts';
 import { checkGate, gateFlags, gateSettings } from '../gate/settings.ts';
 
 export const MODES = ['full', 'dpu-host', 'dpu'] as const;
@@ -33,7 +33,7 @@ const schema = z.object({
   networkMap: z.string().optional(),
   deviceSlots: slots.optional(),
   uplinkCarrier: z.enum(['follow', 'ignore']).default('follow'),
-  claim: z.enum(CLAIM_POLICIES).default('enforce'),
+  allocationCheck: z.enum(ALLOCATION_CHECK_POLICIES).default('enforce'),
   ovsRundir: directory('/var/run/openvswitch'),
   ovsEnabler: directory('/etc/openvswitch/enable_dynamic_cpu_affinity'),
   ovsGrowthDelay: z.coerce.number().min(0).max(3600).default(5),
@@ -93,8 +93,8 @@ const definition: ConfigDefinition<typeof schema> = {
       flag: '--uplink-carrier <policy>',
       help: 'follow: no new pods for a network none of whose uplinks has a carrier; ignore',
     },
-    claim: {
-      flag: '--claim <policy>',
+    allocationCheck: {
+      flag: '--allocation-check <policy>',
       help: 'enforce: a container whose CPUs are not where its network is does not start; warn: only an Event says so',
     },
     ovsRundir: { flag: '--ovs-rundir <path>', help: 'where Open vSwitch puts its pidfiles' },

@@ -1,5 +1,5 @@
 import { CpuSet } from '../../model/cpu-set.ts';
-import { createClaims } from '../device-plugin/claims.ts';
+import { createAllocationChecker } from '../device-plugin/allocation-checker.ts';
 import type { DeviceHolder } from '../device-plugin/holder.ts';
 import { createPluginThread } from '../device-plugin/plugin-thread.ts';
 import { advertisedResources } from '../device-plugin/resources.ts';
@@ -7,7 +7,7 @@ import { DEFAULT_MAX_PODS } from '../host/kubelet-config.ts';
 import { readNode } from '../kube-objects/node.ts';
 import type { AgentParts, HostParts } from './parts.ts';
 
-/** Seconds that a container's start waits for the main thread: a claim and a vacate take two at most. */
+/** Seconds that a container's start waits for the main thread: the allocation check and a vacate take two at most. */
 const ANSWER_WITHIN = 5;
 
 /** The device plugin: what it advertises, and what a container with its devices waits for. */
@@ -15,8 +15,8 @@ export function createDevicePluginDuty(
   { config, client, events, pluginProgram, log, metrics }: AgentParts,
   { facts, assignments, networks, ovs, kubeletConfig, refusals }: HostParts,
 ) {
-  const { kubeletDir, claim: policy, logLevel } = config;
-  const claims = createClaims({ client, events, policy, refusals, log, metrics });
+  const { kubeletDir, allocationCheck: policy, logLevel } = config;
+  const allocationChecker = createAllocationChecker({ client, events, policy, refusals, log, metrics });
 
   const wholeCoresOnly = async () => {
     const { config: found } = await kubeletConfig();
@@ -31,7 +31,7 @@ export function createDevicePluginDuty(
     return node?.maxPods;
   };
 
-  /** Claimed first: a container that is refused does not start, and nothing has to make room for it. */
+  /** Checked first: a container that is refused does not start, and nothing has to make room for it. */
   const beforeStart = async (
     resource: string,
     holder: DeviceHolder | undefined,
@@ -42,7 +42,7 @@ export function createDevicePluginDuty(
       const advertised = advertisedResources(networks.view().networks, 1).find(({ name }) => name === resource);
       const cells = CpuSet.of(advertised?.cells ?? []);
       const request = { holder, resource, cells, host, wholeCoresOnly: await wholeCoresOnly() };
-      const refusal = await claims.check(request, signal);
+      const refusal = await allocationChecker.check(request, signal);
       if (refusal !== undefined) return refusal;
     }
     // When it cannot be told which CPUs are this container's, they are among those that are known to be owned.

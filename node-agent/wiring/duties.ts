@@ -5,7 +5,7 @@ import { CpuSet } from '../../model/cpu-set.ts';
 import { monotonicSeconds } from '../../runtime/time.ts';
 import { type Assignments, createAssignments } from '../assignments/assignments.ts';
 import { createMovedNetworks } from '../device-plugin/moved-networks.ts';
-import { createRefusals } from '../device-plugin/refusals.ts';
+import { createRefusedStarts } from '../device-plugin/refused-starts.ts';
 import { isOwnResource } from '../device-plugin/resources.ts';
 import { createHostFacts } from '../host/host-facts.ts';
 import { createKubeletConfigReader } from '../host/kubelet-config-reader.ts';
@@ -76,7 +76,7 @@ function hostDuties(parts: AgentParts): AgentDuties & { duties: Duty[] } {
     metrics.networksProblems.set(problems.length + (mapFault === undefined ? 0 : 1));
     if (mapFault !== undefined) events.record(nodeTarget(nodeName), invalidMap(mapFault));
   });
-  const refusals = createRefusals(monotonicSeconds);
+  const refusals = createRefusedStarts(monotonicSeconds);
   const known = { facts, assignments, networks, refusals, kubeletConfig };
   const ovs = mode === 'full' ? createOvsDuty(parts, known) : undefined;
   const vms = config.vmPinning === 'on' ? createVmPinningDuty(parts, { facts, assignments }) : undefined;

@@ -2,7 +2,7 @@ import type { KubeClient } from '../../kube/client.ts';
 import type { EventRecorder } from '../../kube/events.ts';
 import type { Logger } from '../../runtime/log.ts';
 import type { Assignments } from '../assignments/assignments.ts';
-import type { Refusals } from '../device-plugin/refusals.ts';
+import type { RefusedStarts } from '../device-plugin/refused-starts.ts';
 import type { HostFactsReader } from '../host/host-facts.ts';
 import type { KubeletConfigReading } from '../host/kubelet-config-reader.ts';
 import type { Failures } from '../lifecycle/failures.ts';
@@ -38,6 +38,6 @@ export interface HostParts {
   /** Undefined where it is turned off. */
   readonly vms: VmPinning | undefined;
   /** Containers that were kept from starting. */
-  readonly refusals: Refusals;
+  readonly refusals: RefusedStarts;
   readonly kubeletConfig: () => Promise<KubeletConfigReading>;
 }

@@ -1,7 +1,7 @@
 import jsonPatch, { type Operation } from 'fast-json-patch';
 import { isObject, type Json, type KubeObject } from '../objects.ts';
 import { ApiError, badRequest, unsupportedMediaType } from './errors.ts';
-import { mergePatch } from './merge-patch.ts';
+import { applyMergePatch } from './merge-patch.ts';
 import type { ResourceType } from './resource-types.ts';
 import { strategicMerge } from './strategic-merge.ts';
 
@@ -26,9 +26,9 @@ export function applyPatch(type: ResourceType, current: KubeObject, format: stri
     case JSON_PATCH:
       return applyJsonPatch(current, patch);
     case MERGE_PATCH:
-      return mergePatch(current, objectPatch(patch)) as KubeObject;
+      return applyMergePatch(current, objectPatch(patch)) as KubeObject;
     case APPLY_PATCH:
-      return (type.custom ? mergePatch : strategicMerge)(current, objectPatch(patch)) as KubeObject;
+      return (type.custom ? applyMergePatch : strategicMerge)(current, objectPatch(patch)) as KubeObject;
     case STRATEGIC_MERGE_PATCH:
       if (!type.custom) return strategicMerge(current, objectPatch(patch)) as KubeObject;
       throw unsupportedMediaType(format, [JSON_PATCH, MERGE_PATCH, APPLY_PATCH]);

@@ -1,16 +1,16 @@
-import type { ClaimRefusal, NodeTopologyStatus } from '../../kube/node-topology.ts';
-import { Breaker } from '../../model/claims/breaker.ts';
-import type { Claim, ClaimEnd } from '../../model/claims/claim.ts';
-import { Ledger } from '../../model/claims/ledger.ts';
+import type { NodeTopologyStatus, RefusedStart } from '../../kube/node-topology.ts';
 import { lastingCpus } from '../../model/kubelet/pod-request.ts';
 import { checkReport, faultOfError, type NodeFacts, type ReportFault } from '../../model/report/check.ts';
+import { OwnerBackoff } from '../../model/reservations/owner-backoff.ts';
+import type { Reservation, ReservationEnd } from '../../model/reservations/reservation.ts';
+import { Reservations } from '../../model/reservations/reservations.ts';
 import type { Logger } from '../../runtime/log.ts';
 import { Fleet, NodeFlag } from './fleet.ts';
-import { HostRefusals } from './host-refusals.ts';
 import { LostPlaces } from './lost-places.ts';
 import type { PodNeeds } from './pod-needs.ts';
 import { PodOwners } from './pod-owners.ts';
 import type { PodView } from './pod-view.ts';
+import { RefusedStartsByNode } from './refused-starts.ts';
 
 /** What follows from a change, for those who act on it. Called after the state has changed. */
 export interface StateListeners {
@@ -24,7 +24,7 @@ export interface StateListeners {
   readonly starting: (pod: PodView) => void;
   /** A kubelet has refused a pod at admission. */
   readonly rejected: (pod: PodView) => void;
-  readonly claimEnded: (claim: Claim<PodNeeds>, end: ClaimEnd) => void;
+  readonly reservationEnded: (reservation: Reservation<PodNeeds>, end: ReservationEnd) => void;
   /** What a node's labels and conditions should be may have changed. */
   readonly nodeFacts: (node: string) => void;
   /** A node's report is quarantined, for another reason than before, or no longer (undefined). */
@@ -40,10 +40,10 @@ export interface NodeView extends NodeFacts {
 /** The cluster as this process knows it, fed by watches and filter calls. No I/O. */
 export class ClusterState {
   readonly fleet = new Fleet();
-  readonly ledger: Ledger<PodNeeds>;
-  readonly hostRefusals = new HostRefusals();
+  readonly reservations: Reservations<PodNeeds>;
+  readonly hostRefusals = new RefusedStartsByNode();
   readonly lostPlaces: LostPlaces;
-  readonly breaker = new Breaker();
+  readonly ownerBackoff = new OwnerBackoff();
   readonly owners = new PodOwners();
   /** Pods on a node that have not started, by node. */
   readonly #starting = new Map<string, Map<string, PodView>>();
@@ -56,15 +56,15 @@ export class ClusterState {
   constructor(listeners: StateListeners, log: Logger) {
     this.#listeners = listeners;
     this.#log = log;
-    this.ledger = new Ledger({
+    this.reservations = new Reservations({
       isShown: (node, uid, pod) => {
         const id = this.fleet.names.find(node);
         return this.fleet.shows(id, uid) || this.fleet.sharesOn(id, pod);
       },
-      onHeld: (node) => this.#heldChanged(node),
-      onEnd: listeners.claimEnded,
+      onAssumed: (node) => this.#assumedChanged(node),
+      onEnd: listeners.reservationEnded,
     });
-    this.lostPlaces = new LostPlaces(this.fleet, this.ledger);
+    this.lostPlaces = new LostPlaces(this.fleet, this.reservations);
   }
 
   startingOn(node: string): PodView[] {
@@ -78,11 +78,11 @@ export class ClusterState {
     if (before && after && before.uid !== after.uid) this.podChanged(before, undefined, synced);
     if (before?.node !== undefined) this.#starting.get(before.node)?.delete(before.uid);
     if (after === undefined) {
-      this.ledger.deleted(before?.kubeletUid ?? uid);
+      this.reservations.deleted(before?.kubeletUid ?? uid);
       this.#listeners.settled(uid);
       return;
     }
-    if (after.needs.exclusive) this.ledger.observe({ ...after, uid: after.kubeletUid, pod: after.needs });
+    if (after.needs.exclusive) this.reservations.observe({ ...after, uid: after.kubeletUid, pod: after.needs });
     if (after.rejected !== undefined && before?.rejected === undefined && synced) this.#listeners.rejected(after);
     if (after.terminal || after.node !== undefined || after.deleting) this.#listeners.settled(uid);
     else if (after.mayBeRefused) this.#listeners.waiting(after);
@@ -99,7 +99,7 @@ export class ClusterState {
     const fault = this.#takeReport(node, status);
     this.#setFault(node, unreadable === undefined ? fault : faultOfError(unreadable));
     this.#takeRefusals(node, fault === undefined ? (status?.refusals ?? []) : []);
-    this.ledger.reported(node, [...this.fleet.shown(node), ...this.#sharing(node)]);
+    this.reservations.reported(node, [...this.fleet.shown(node), ...this.#sharing(node)]);
     this.#lookForLostPlaces(node);
     this.#listeners.nodeFacts(node);
     this.#listeners.improved(node);
@@ -130,10 +130,10 @@ export class ClusterState {
     }
   }
 
-  /** Pods with a claim on a node that gives them no CPUs of their own: no report will ever show them. */
+  /** Pods with a reservation on a node that gives them no CPUs of their own: no report will ever show them. */
   #sharing(node: string): string[] {
     const id = this.fleet.names.find(node);
-    return this.ledger.heldOn(node).flatMap(({ uid, pod }) => (this.fleet.sharesOn(id, pod) ? [uid] : []));
+    return this.reservations.assumedOn(node).flatMap(({ uid, pod }) => (this.fleet.sharesOn(id, pod) ? [uid] : []));
   }
 
   #check(node: string): ReportFault | undefined {
@@ -165,7 +165,7 @@ export class ClusterState {
   }
 
   /** A pod that cannot start where it is bound, by the word of that node's own agent. */
-  #takeRefusals(node: string, refusals: readonly ClaimRefusal[]): void {
+  #takeRefusals(node: string, refusals: readonly RefusedStart[]): void {
     const fresh = this.hostRefusals.reported(node, refusals);
     if (fresh.size === 0) return;
     for (const pod of this.startingOn(node)) {
@@ -183,13 +183,13 @@ export class ClusterState {
     for (const pod of this.startingOn(node)) if (lost.has(pod.uid)) this.#listeners.starting(pod);
   }
 
-  /** Room comes back when a claim ends, and on the nodes that a claim leaves when it is narrowed to one. */
-  #heldChanged(node: string): void {
-    const before = this.fleet.held(this.fleet.names.find(node));
-    const held = this.ledger.heldOn(node);
+  /** Room comes back when a reservation ends, and on the nodes that a reservation leaves when it is narrowed to one. */
+  #assumedChanged(node: string): void {
+    const before = this.fleet.assumed(this.fleet.names.find(node));
+    const assumed = this.reservations.assumedOn(node);
     this.lostPlaces.changed(node);
-    const cpus = held.reduce((sum, { pod }) => sum + lastingCpus(pod.request), 0);
-    this.fleet.setHeld(node, held.length, cpus);
-    if (held.length < before) this.#listeners.improved(node);
+    const cpus = assumed.reduce((sum, { pod }) => sum + lastingCpus(pod.request), 0);
+    this.fleet.setAssumed(node, assumed.length, cpus);
+    if (assumed.length < before) this.#listeners.improved(node);
   }
 }

@@ -50,7 +50,7 @@ export interface Cluster {
   /**
    * Reads the pods that have not started anew, past the watch: what another replica promised and the scheduler bound
    * a moment ago is known after this.
-   * @param before called with each of them, before the ledger sees it
+   * @param before called with each of them, before the reservations see it
    * @throws KubeError
    */
   catchUp(signal: AbortSignal, before?: (pod: PodView) => void): Promise<void>;
@@ -175,7 +175,7 @@ export function createCluster(options: ClusterOptions): Cluster {
       return pods.items;
     },
     async catchUp(signal, before) {
-      // Without promises to restore only what is bound counts.
+      // Without reservations to restore only what is bound counts.
       const bound = before === undefined ? ',spec.nodeName!=' : '';
       const query = { fieldSelector: `status.phase=Pending${bound}` };
       const slices = createSlices();
@@ -186,7 +186,7 @@ export function createCluster(options: ClusterOptions): Cluster {
             const view = pod.success ? podViewOf(pod.data, reader) : undefined;
             if (!view?.needs.exclusive) return;
             before?.(view);
-            state.ledger.observe({ ...view, uid: view.kubeletUid, pod: view.needs });
+            state.reservations.observe({ ...view, uid: view.kubeletUid, pod: view.needs });
           });
         }
       }

@@ -60,7 +60,7 @@ export class Fleet {
   readonly #shape: (NodeShape | undefined)[] = [];
   readonly #assignments: (readonly Assignment[] | undefined)[] = [];
   readonly #loads: string[] = [];
-  #held = new Uint32Array(256);
+  #assumed = new Uint32Array(256);
   #flags = new Uint8Array(256);
   readonly #prepared = new Map<number, PlacementHost>();
 
@@ -143,18 +143,18 @@ export class Fleet {
     return (this.#assignments[this.names.find(name)] ?? []).map(({ podUID }) => podUID);
   }
 
-  /** How many claims are held on a node, and the CPUs they will take. */
-  setHeld(name: string, claims: number, cpus: number): void {
-    const id = claims > 0 ? this.#add(name) : this.names.find(name);
+  /** How many reservations there are on a node, and the CPUs they will take. */
+  setAssumed(name: string, reservations: number, cpus: number): void {
+    const id = reservations > 0 ? this.#add(name) : this.names.find(name);
     if (id === UNKNOWN) return;
     this.changes.add(id);
-    this.#held[id] = claims;
-    this.coarse.setPromised(id, cpus);
-    if (claims === 0) this.#dropIfUnknown(name, id);
+    this.#assumed[id] = reservations;
+    this.coarse.setAssumed(id, cpus);
+    if (reservations === 0) this.#dropIfUnknown(name, id);
   }
 
-  held(id: number): number {
-    return this.#held[id] ?? 0;
+  assumed(id: number): number {
+    return this.#assumed[id] ?? 0;
   }
 
   /** @throws HostError, ParseError if the report makes no sense; the node then counts as one that does not report */
@@ -217,17 +217,17 @@ export class Fleet {
   #add(name: string): number {
     const id = this.names.add(name);
     if (id >= this.#flags.length) {
-      const [flags, held] = [new Uint8Array(id * 2), new Uint32Array(id * 2)];
+      const [flags, assumed] = [new Uint8Array(id * 2), new Uint32Array(id * 2)];
       flags.set(this.#flags);
-      held.set(this.#held);
-      [this.#flags, this.#held] = [flags, held];
+      assumed.set(this.#assumed);
+      [this.#flags, this.#assumed] = [flags, assumed];
     }
     return id;
   }
 
   /** A name of which nothing is known any more gives its number back. */
   #dropIfUnknown(name: string, id: number): void {
-    if (this.#flags[id] !== 0 || this.#shape[id] || this.held(id) > 0) return;
+    if (this.#flags[id] !== 0 || this.#shape[id] || this.assumed(id) > 0) return;
     this.names.remove(name);
     this.coarse.clear(id);
   }

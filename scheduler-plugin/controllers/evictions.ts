@@ -9,7 +9,7 @@ export type EvictionPolicy = 'evict' | 'hold';
 
 /** Why a pod that has not started cannot start where it is. */
 export interface EvictionReason {
-  readonly reason: 'DPUNotReady' | 'ClaimRefused' | 'PlaceLost';
+  readonly reason: 'DPUNotReady' | 'AllocationRefused' | 'PlaceLost';
   readonly text: string;
 }
 

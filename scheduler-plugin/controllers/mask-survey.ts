@@ -1,5 +1,5 @@
 import { unionOf } from '../../model/cpu-set.ts';
-import { wishKey } from '../../model/launcher/mask-wish.ts';
+import { maskRequestKey } from '../../model/launcher/mask-request.ts';
 import { selectionKey } from '../../model/launcher/node-selection.ts';
 import { type MaskHost, maskHostOf } from '../../model/placement/mask-fit.ts';
 import { hasMaskHost, type MaskedVm, type SurveyedNode } from '../../model/placement/mask-survey.ts';
@@ -76,7 +76,7 @@ export function createMaskSurvey({ fleet, labels, masked, active, onCounted }: M
     const hosted = new Map<string, boolean>();
     let withoutNode = 0;
     for (const vm of vms) {
-      const kind = `${vm.wish && wishKey(vm.wish)} ${selectionKey(vm.selection)}`;
+      const kind = `${vm.maskRequest && maskRequestKey(vm.maskRequest)} ${selectionKey(vm.selection)}`;
       const has = hosted.get(kind) ?? (await isHosted(vm, nodes));
       hosted.set(kind, has);
       if (!has) withoutNode++;

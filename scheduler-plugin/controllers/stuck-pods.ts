@@ -17,7 +17,7 @@ export function createStuckPods({ state, isDpuHost, dpuHealth }: StuckPodsOption
     // A static pod has no owner that would make it elsewhere: its kubelet makes the mirror again.
     if (pod.kubeletUid !== pod.uid) return undefined;
     const refusal = state.hostRefusals.of(node, pod);
-    if (refusal !== undefined) return { reason: 'ClaimRefused', text: `${node}: ${refusal}` };
+    if (refusal !== undefined) return { reason: 'AllocationRefused', text: `${node}: ${refusal}` };
     if (state.lostPlaces.on(node).has(pod.uid)) return { reason: 'PlaceLost', text: lostText(node) };
     if (!pod.needs.dpu || !isDpuHost(node)) return undefined;
     const { state: lease, age } = dpuHealth.verdict(node);

@@ -35,13 +35,15 @@ const posted = z.union([z.object({ Pod: podSchema, NodeNames: z.array(z.string()
 export function createExplainer({ extender, decisions, client, isActive }: ExplainerOptions): Explainer {
   const explanation = (pod: Pod, nodes?: readonly string[]) => {
     const uid = pod.metadata.uid ?? '';
-    const claim = extender.state.ledger.claimOf(uid);
+    const reservation = extender.state.reservations.of(uid);
     return {
       active: isActive(),
       pod: { namespace: pod.metadata.namespace ?? '', name: pod.metadata.name ?? '', uid },
-      claim: claim && {
-        kind: claim.kind,
-        nodes: Object.fromEntries([...claim.places].map(([node, place]) => [node, place?.cpus?.toString() ?? ''])),
+      reservation: reservation && {
+        kind: reservation.kind,
+        nodes: Object.fromEntries(
+          [...reservation.places].map(([node, place]) => [node, place?.cpus?.toString() ?? '']),
+        ),
       },
       nodes: extender.explain(pod, nodes).map(writtenOut),
     };
@@ -84,8 +86,8 @@ export async function readPod(client: Pick<KubeClient, 'get'>, name: string): Pr
   }
 }
 
-function writtenOut({ node, verdict, held }: NodeExplanation) {
-  const inFlight = held.map(({ uid, kind, cpus }) => ({ uid, kind, cpus: cpus?.toString() ?? '' }));
+function writtenOut({ node, verdict, assumed }: NodeExplanation) {
+  const inFlight = assumed.map(({ uid, kind, cpus }) => ({ uid, kind, cpus: cpus?.toString() ?? '' }));
   if (!verdict.fits) {
     const { kind, text, detail: reason, missing } = verdict;
     return { node, fits: false, kind, text, reason, missing, inFlight };

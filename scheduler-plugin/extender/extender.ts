@@ -1,9 +1,9 @@
 import type { Pod } from '../../kube/resources.ts';
-import type { Place } from '../../model/claims/claim.ts';
-import { answersFor } from '../../model/claims/crowd.ts';
-import { promiseSeconds } from '../../model/claims/promise-time.ts';
 import type { CpuSet } from '../../model/cpu-set.ts';
 import { LOWEST, type NodeVerdict, type UnpredictablePolicy } from '../../model/placement/verdict.ts';
+import { answerLimit } from '../../model/reservations/answer-limit.ts';
+import { reservationSeconds } from '../../model/reservations/duration.ts';
+import type { Place } from '../../model/reservations/reservation.ts';
 import type { ClusterState } from '../cluster/cluster-state.ts';
 import type { DpuHealth } from '../cluster/dpu-health.ts';
 import { NodeFlag } from '../cluster/fleet.ts';
@@ -26,14 +26,14 @@ export class NotNow extends Error {}
 
 export interface Extender {
   readonly state: ClusterState;
-  /** @param crowd other calls that wait for an answer. @throws NotNow, ParseError */
-  filter(args: ExtenderArgs, crowd: number): FilterOutcome;
+  /** @param waiting other calls that wait for an answer. @throws NotNow, ParseError */
+  filter(args: ExtenderArgs, waiting: number): FilterOutcome;
   /**
    * Called for the nodes that passed. Empty where none is better than another, as for a pod without CPUs of its own: the
    * scheduler takes a node without a score for 0. @throws NotNow, ParseError
    */
   prioritize(args: ExtenderArgs): readonly HostPriority[];
-  /** The verdict on each of some nodes, or of all, without any promise. @throws NotNow, ParseError */
+  /** The verdict on each of some nodes, or of all, without any reservation. @throws NotNow, ParseError */
   explain(pod: Pod, nodes?: readonly string[]): readonly NodeExplanation[];
   needsOf(pod: Pod): PodNeeds;
   /** Whether a node would take a pod with these needs now. */
@@ -48,7 +48,7 @@ export interface NodeExplanation {
   readonly node: string;
   readonly verdict: NodeVerdict;
   /** Pods in flight there, oldest first. */
-  readonly held: readonly { readonly uid: string; readonly kind: string; readonly cpus: CpuSet | undefined }[];
+  readonly assumed: readonly { readonly uid: string; readonly kind: string; readonly cpus: CpuSet | undefined }[];
 }
 
 export interface ExtenderOptions {
@@ -68,7 +68,7 @@ export interface ExtenderOptions {
   /** Most nodes answered for a pod with exclusive CPUs. */
   readonly answers: number;
   /** Most seconds that a node stays promised to a pod that is not bound. */
-  readonly claimTimeout: number;
+  readonly reservationTimeout: number;
 }
 
 /** When a verdict may be given. */
@@ -91,18 +91,18 @@ function gateOf(notSynced: () => string | undefined, mayAnswer: () => boolean) {
   };
 }
 
-/** Answers the scheduler's calls from the state of the cluster, and enters what it promises into the ledger. */
+/** Answers the scheduler's calls from the state of the cluster, and enters what it answers into the reservations. */
 export function createExtender(options: ExtenderOptions): Extender {
   const { state, dpuHealth, recheck, reader, decisions, unpredictable, metrics, notSynced, mayAnswer, now } = options;
-  const { fleet, ledger, hostRefusals, breaker, owners } = state;
+  const { fleet, reservations, hostRefusals, ownerBackoff, owners } = state;
 
-  const heldNeeds = (id: number, needs: PodNeeds): PodNeeds[] =>
-    ledger.heldOn(fleet.names.nameOf(id) ?? '', needs.request.uid).map(({ pod }) => pod);
+  const assumedNeeds = (id: number, needs: PodNeeds): PodNeeds[] =>
+    reservations.assumedOn(fleet.names.nameOf(id) ?? '', needs.request.uid).map(({ pod }) => pod);
   const filter = new Filter(
     fleet,
     {
-      judge: createPredictions(fleet, unpredictable, heldNeeds, (id) => state.lostPlaces.goneFrom(id)),
-      heldNeeds,
+      judge: createPredictions(fleet, unpredictable, assumedNeeds, (id) => state.lostPlaces.goneFrom(id)),
+      assumedNeeds,
       dpuRefusal: (id) => dpuRefusal(dpuHealth.verdict(fleet.names.nameOf(id) ?? '')),
       anyRefusedOnHost: () => hostRefusals.any,
       refusedOnHost: (id, needs) => hostRefusals.has(fleet.names.nameOf(id) ?? '', needs.key),
@@ -113,11 +113,11 @@ export function createExtender(options: ExtenderOptions): Extender {
   const { assertSynced, assertActive, stopPromising } = gateOf(notSynced, mayAnswer);
 
   /** Why an owner's pods are held back. Without the seconds: the scheduler counts by text. */
-  const heldBack = (pod: Pod): string | undefined => {
+  const backingOff = (pod: Pod): string | undefined => {
     const controller = ownerOf(pod);
     if (controller === undefined) return undefined;
     const { key, owner } = owners.makerOf(pod.metadata.namespace ?? '', controller);
-    if (breaker.heldFor(key, now()) === 0) return undefined;
+    if (ownerBackoff.secondsLeft(key, now()) === 0) return undefined;
     return `held back: kubelets have refused the last pods of ${owner.kind} ${owner.name}`;
   };
 
@@ -130,7 +130,7 @@ export function createExtender(options: ExtenderOptions): Extender {
       return;
     }
     recheck.waits(uid, needs);
-    const missed = heldBack(pod) === undefined ? filter.missed(needs) : undefined;
+    const missed = backingOff(pod) === undefined ? filter.missed(needs) : undefined;
     if (missed !== undefined) recheck.neverOffered(uid, needs, missed, roundsOver(fleet.size, outcome.names.count));
   };
 
@@ -144,29 +144,29 @@ export function createExtender(options: ExtenderOptions): Extender {
       return id !== UNKNOWN && fleet.has(id, NodeFlag.node) && filter.verdict(needs, id, undefined).fits;
     },
 
-    filter({ pod, names }, crowd) {
+    filter({ pod, names }, waiting) {
       assertActive();
       const needs = reader.read(pod);
       const { uid } = needs.request;
-      ledger.expire(now());
-      if (needs.exclusive && ledger.unbound >= MOST_PROMISES)
+      reservations.expire(now());
+      if (needs.exclusive && reservations.unbound >= MOST_RESERVATIONS)
         throw new NotNow('too many pods are in flight; try again');
-      ledger.withdraw(uid);
-      const others = crowd + ledger.unbound;
+      reservations.withdraw(uid);
+      const others = waiting + reservations.unbound;
       const outcome = filter.decide({
         needs,
         names,
         softKeys: softTopologyKeys(pod),
-        heldBack: heldBack(pod),
-        answersFor: (candidates) => answersFor(options.answers, candidates, others),
+        backingOff: backingOff(pod),
+        answersFor: (candidates) => answerLimit(options.answers, candidates, others),
       });
       if (needs.exclusive) {
         const places = new Map<string, Place>();
         for (const answer of outcome.answered) {
           if (!fleet.sharesOn(fleet.names.find(answer.node), needs)) places.set(answer.node, answer);
         }
-        const expires = now() + promiseSeconds(waitsToBind(pod), options.claimTimeout);
-        ledger.promise({ uid, pod: needs, places, version: pod.metadata.resourceVersion ?? '', expires });
+        const expires = now() + reservationSeconds(waitsToBind(pod), options.reservationTimeout);
+        reservations.reserve({ uid, pod: needs, places, version: pod.metadata.resourceVersion ?? '', expires });
       }
       remember(pod, needs, outcome);
       return outcome;
@@ -176,10 +176,10 @@ export function createExtender(options: ExtenderOptions): Extender {
       assertActive();
       const needs = reader.read(pod);
       if (!needs.exclusive) return [];
-      const claim = ledger.claimOf(needs.request.uid);
+      const reservation = reservations.of(needs.request.uid);
       return Array.from({ length: names.count }, (_, k) => {
         const node = fleet.names.nameOf(names.ids[k]!) ?? nameAt(names, k);
-        const known = claim?.places.get(node);
+        const known = reservation?.places.get(node);
         if (known !== undefined) return { node, score: known.score };
         const verdict = filter.verdict(needs, names.ids[k]!, undefined);
         return { node, score: verdict.fits ? verdict.score : LOWEST };
@@ -194,8 +194,8 @@ export function createExtender(options: ExtenderOptions): Extender {
         [...fleet.ids()].map((id) => ({ node: fleet.names.nameOf(id) ?? '', id }));
       return ids.map(({ node, id }) => ({
         node,
-        verdict: filter.verdict(needs, id, heldBack(pod)),
-        held: ledger.heldOn(node, needs.request.uid).map(({ uid, kind, places }) => ({
+        verdict: filter.verdict(needs, id, backingOff(pod)),
+        assumed: reservations.assumedOn(node, needs.request.uid).map(({ uid, kind, places }) => ({
           uid,
           kind,
           cpus: places.get(node)?.cpus,
@@ -206,7 +206,7 @@ export function createExtender(options: ExtenderOptions): Extender {
 }
 
 /** Pods that may be promised room at a time: more than a scheduler has in flight. */
-const MOST_PROMISES = 10_000;
+const MOST_RESERVATIONS = 10_000;
 
 /** Tries in which a scheduler that offers so many nodes at a time comes to each. */
 function roundsOver(nodes: number, offered: number): number {

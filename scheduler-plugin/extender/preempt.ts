@@ -26,7 +26,7 @@ const preemptionArgs = z.object({
  *
  * The scheduler chooses victims by what it counts itself. Where the CPUs they leave would still not do (on two NUMA
  * nodes, halves of cores), they would be killed for nothing, and again at the next try. So a node stays only if the pod
- * would be admitted there once its victims are gone. A node of which nothing can be foretold stays.
+ * would be admitted there once its victims are gone. A node of which nothing can be predicted stays.
  *
  * @throws ArgsError, NotNow, ParseError
  */
@@ -37,18 +37,18 @@ export function answerPreempt(extender: Extender, policy: UnpredictablePolicy, b
   extender.assertActive();
   const { Pod: pod } = result.data;
   const needs = extender.needsOf(pod);
-  const { fleet, ledger } = extender.state;
+  const { fleet, reservations } = extender.state;
 
   const isWorthIt = (node: string, uids: readonly string[]): boolean => {
     const id = fleet.names.find(node);
     const host = id === UNKNOWN ? undefined : fleet.host(id);
     if (host === undefined || 'unpredictable' in host.kubelet || !needs.exclusive) return true;
     const gone = new Set(uids);
-    const held = ledger.heldOn(node, needs.request.uid).filter(({ uid }) => !gone.has(uid));
+    const assumed = reservations.assumedOn(node, needs.request.uid).filter(({ uid }) => !gone.has(uid));
     return judgeHost(
       needs,
       withoutPods(host, gone),
-      held.map((claim) => claim.pod),
+      assumed.map((reservation) => reservation.pod),
       policy,
     ).fits;
   };

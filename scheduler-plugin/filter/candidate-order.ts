@@ -18,7 +18,7 @@ export interface CandidateOrder {
 
 /** Numbers of CPUs left that are told apart. */
 const STEP = 256;
-/** Of a node of which nothing is foretold. */
+/** Of a node of which nothing is predicted. */
 export const LAST_KEY = 8 * STEP;
 
 /** What of a candidate decides where it stands in the order. */
@@ -26,7 +26,7 @@ export interface Candidate {
   /** A network that the pod prefers is not on the node. */
   readonly lacks: boolean;
   /** Pods in flight hold something there: a prediction has to try their orders, and a refusal is likelier. */
-  readonly held: boolean;
+  readonly assumed: boolean;
   /** It has networks that the pod does not need, which others may. */
   readonly wastes: boolean;
   /** CPUs that would be left where the pod could go. */
@@ -34,8 +34,8 @@ export interface Candidate {
 }
 
 /** Where a candidate stands in the order: the lower the earlier, never negative. */
-export function candidateKey({ lacks, held, wastes, left }: Candidate): number {
-  return (lacks ? 4 * STEP : 0) + (held ? 2 * STEP : 0) + (wastes ? STEP : 0) + Math.min(left, STEP - 1);
+export function candidateKey({ lacks, assumed, wastes, left }: Candidate): number {
+  return (lacks ? 4 * STEP : 0) + (assumed ? 2 * STEP : 0) + (wastes ? STEP : 0) + Math.min(left, STEP - 1);
 }
 
 const NONE = -1;

@@ -1,4 +1,3 @@
-import type { Place } from '../../model/claims/claim.ts';
 import { MASK_FALLS_BACK, maskUnheard } from '../../model/placement/mask-verdict.ts';
 import {
   judgeByCount,
@@ -11,15 +10,16 @@ import {
   type UnpredictablePolicy,
   unfitShape,
 } from '../../model/placement/verdict.ts';
+import type { Place } from '../../model/reservations/reservation.ts';
 import { type Fleet, NodeFlag } from '../cluster/fleet.ts';
 import type { NodeShape } from '../cluster/node-shapes.ts';
 import type { PodNeeds } from '../cluster/pod-needs.ts';
 import { UNKNOWN } from '../wire/name-index.ts';
 import type { ScannedNames } from '../wire/scanned-names.ts';
 import { type CandidateOrder, createCandidateOrder, LAST_KEY } from './candidate-order.ts';
+import { type CoarseFilter, createCoarseFilters, LOOK_CLOSER, NO_COARSE_FILTER } from './coarse-filter.ts';
 import { createMaskVerdicts } from './mask-verdicts.ts';
-import { RefusalList, type Refusals } from './refusals.ts';
-import { createScreens, LOOK_CLOSER, NO_SCREEN, type Screen } from './screens.ts';
+import { RejectedNodeList, type RejectedNodes } from './rejected-nodes.ts';
 import { createSpread, type Spread } from './spread.ts';
 import { Texts } from './texts.ts';
 
@@ -32,10 +32,10 @@ export interface Answer extends Place {
 
 export interface FilterOutcome {
   readonly names: ScannedNames;
-  /** The nodes that are answered, and claimed if CPUs are at stake. */
+  /** The nodes that are answered, and reserved if CPUs are at stake. */
   readonly answered: readonly Answer[];
   /** Of the other names some are not looked at, since enough others hold, and some stand there twice. */
-  readonly refusals: Refusals;
+  readonly refusals: RejectedNodes;
   readonly texts: Texts;
 }
 
@@ -53,14 +53,14 @@ export interface FilterQuestion {
   /** Topology keys of which a node in each domain is answered, however few are answered otherwise. */
   readonly softKeys: readonly string[];
   /** Set where no node at all may take the pod for now. */
-  readonly heldBack: string | undefined;
+  readonly backingOff: string | undefined;
 }
 
 /** What is known of single nodes beside the fleet's arrays. */
 export interface NodeKnowledge {
   /** The exact prediction for a node that has reported. */
   readonly judge: (needs: PodNeeds, id: number) => NodeVerdict;
-  readonly heldNeeds: (id: number, needs: PodNeeds) => readonly PodNeeds[];
+  readonly assumedNeeds: (id: number, needs: PodNeeds) => readonly PodNeeds[];
   readonly dpuRefusal: (id: number) => Refused;
   readonly anyRefusedOnHost: () => boolean;
   /** Whether the node's own agent has refused a pod alike since the last report. */
@@ -76,10 +76,10 @@ export class Filter {
   readonly #fleet: Fleet;
   readonly #knowledge: NodeKnowledge;
   readonly #policy: UnpredictablePolicy;
-  readonly #screenFor: (needs: PodNeeds) => Screen;
+  readonly #screenFor: (needs: PodNeeds) => CoarseFilter;
   readonly #maskVerdictOn: ReturnType<typeof createMaskVerdicts>;
   readonly #order: CandidateOrder = createCandidateOrder();
-  readonly #refusals = new RefusalList();
+  readonly #refusals = new RejectedNodeList();
   #seen = new Uint32Array(1024);
   #call = 0;
 
@@ -87,21 +87,21 @@ export class Filter {
     this.#fleet = fleet;
     this.#knowledge = knowledge;
     this.#policy = policy;
-    this.#screenFor = createScreens(fleet, policy);
+    this.#screenFor = createCoarseFilters(fleet, policy);
     this.#maskVerdictOn = createMaskVerdicts(fleet);
   }
 
-  decide({ needs, names, answersFor, softKeys, heldBack }: FilterQuestion): FilterOutcome {
+  decide({ needs, names, answersFor, softKeys, backingOff }: FilterQuestion): FilterOutcome {
     const texts = new Texts();
-    this.#sift(needs, names, heldBack, texts);
+    this.#sift(needs, names, backingOff, texts);
     const answered: Answer[] = [];
     const refusals = this.#refusals;
     const order = this.#order;
     const wanted = needs.exclusive ? answersFor(order.count) : Number.POSITIVE_INFINITY;
     const spread = this.#spreadOver(softKeys);
     const keepsMask = this.#someKeepsMask(needs, names);
-    let promised = 0;
-    const isDone = () => promised >= wanted && spread.complete;
+    let count = 0;
+    const isDone = () => count >= wanted && spread.complete;
     const decideOn = (position: number) => {
       const id = names.ids[position]!;
       if (keepsMask && this.#fallsBack(needs, id)) {
@@ -109,12 +109,12 @@ export class Filter {
         return;
       }
       const shares = this.#fleet.sharesOn(id, needs);
-      if (promised >= wanted && !shares && !spread.wants(id)) return;
+      if (count >= wanted && !shares && !spread.wants(id)) return;
       const verdict = this.exact(needs, id);
       spread.tried(id, verdict.fits);
       if (verdict.fits) {
         const { score, cpus } = verdict;
-        if (!shares) promised++;
+        if (!shares) count++;
         answered.push({ node: this.#fleet.names.nameOf(id) ?? '', position, score, cpus });
       } else refusals.add(position, texts.give(verdict.kind, verdict.text));
     };
@@ -135,23 +135,23 @@ export class Filter {
   }
 
   /** Refuses what can be refused without a prediction, and puts the rest in order. */
-  #sift(needs: PodNeeds, names: ScannedNames, heldBack: string | undefined, texts: Texts): void {
+  #sift(needs: PodNeeds, names: ScannedNames, backingOff: string | undefined, texts: Texts): void {
     const { ids, count } = names;
     const [order, refusals] = [this.#order, this.#refusals];
     order.begin(count);
     refusals.begin(count);
     const call = this.#beginCall();
     const seen = this.#seen;
-    const screen = needs.exclusive ? this.#screenFor(needs) : NO_SCREEN;
-    const { codes } = screen;
-    const special = heldBack !== undefined || !needs.exclusive || this.#knowledge.anyRefusedOnHost();
+    const coarse = needs.exclusive ? this.#screenFor(needs) : NO_COARSE_FILTER;
+    const { codes } = coarse;
+    const special = backingOff !== undefined || !needs.exclusive || this.#knowledge.anyRefusedOnHost();
     /** By the code of a refusal: its text. */
     const numbers = new Map<number, number>();
     const enter = (position: number, code: number) => {
       if (code >= 0) order.add(position, code);
       else {
         const known = numbers.get(code);
-        const { kind, text } = screen.refusalOf(code);
+        const { kind, text } = coarse.refusalOf(code);
         const number = known === undefined ? texts.give(kind, text) : texts.again(known);
         if (known === undefined) numbers.set(code, number);
         refusals.add(position, number);
@@ -168,9 +168,9 @@ export class Filter {
         enter(position, code);
         continue;
       }
-      const refused = this.#ruledOut(needs, id, heldBack);
+      const refused = this.#ruledOut(needs, id, backingOff);
       if (refused) refusals.add(position, texts.give(refused.kind, refused.text));
-      else enter(position, this.#isForetold(needs, id) ? screen.roomOn(id) : LAST_KEY);
+      else enter(position, this.#isForetold(needs, id) ? coarse.roomOn(id) : LAST_KEY);
     }
   }
 
@@ -184,7 +184,7 @@ export class Filter {
    * it has found enough that suit itself.
    */
   missed(needs: PodNeeds): string | undefined {
-    const { codes } = needs.exclusive ? this.#screenFor(needs) : NO_SCREEN;
+    const { codes } = needs.exclusive ? this.#screenFor(needs) : NO_COARSE_FILTER;
     let asked = 0;
     for (const id of this.#fleet.ids()) {
       if (this.#seen[id] === this.#call || !this.#fleet.has(id, NodeFlag.node)) continue;
@@ -196,8 +196,8 @@ export class Filter {
   }
 
   /** The full verdict on one node. */
-  verdict(needs: PodNeeds, id: number, heldBack: string | undefined): NodeVerdict {
-    return this.#ruledOut(needs, id, heldBack) ?? this.exact(needs, id);
+  verdict(needs: PodNeeds, id: number, backingOff: string | undefined): NodeVerdict {
+    return this.#ruledOut(needs, id, backingOff) ?? this.exact(needs, id);
   }
 
   /** The verdict on a node that nothing rules out beforehand. */
@@ -206,12 +206,12 @@ export class Filter {
     if (this.#shapeOf(id) === undefined) return UNCHECKED;
     if (!this.#fleet.has(id, NodeFlag.stale)) return this.#knowledge.judge(needs, id);
     const host = this.#fleet.host(id);
-    return host === undefined ? UNCHECKED : judgeByCount(needs, host, this.#knowledge.heldNeeds(id, needs));
+    return host === undefined ? UNCHECKED : judgeByCount(needs, host, this.#knowledge.assumedNeeds(id, needs));
   }
 
   /** What can be told of a node without its CPUs. */
-  #ruledOut(needs: PodNeeds, id: number, heldBack: string | undefined): Refused | undefined {
-    if (heldBack !== undefined) return refuse('owner-held', heldBack);
+  #ruledOut(needs: PodNeeds, id: number, backingOff: string | undefined): Refused | undefined {
+    if (backingOff !== undefined) return refuse('owner-backoff', backingOff);
     const flags = id === UNKNOWN ? 0 : this.#fleet.flags(id);
     const shape = this.#shapeOf(id);
     if ((flags & NodeFlag.node) === 0 && shape === undefined) {

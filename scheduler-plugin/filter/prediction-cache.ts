@@ -15,26 +15,26 @@ const KINDS = 16;
 export function createPredictions(
   fleet: Fleet,
   policy: UnpredictablePolicy,
-  heldNeeds: (id: number, needs: PodNeeds) => readonly PodNeeds[],
+  assumedNeeds: (id: number, needs: PodNeeds) => readonly PodNeeds[],
   goneFrom: (id: number) => ReadonlySet<string>,
 ) {
   const kinds = new Map<string, Map<string, NodeVerdict>>();
 
-  const predict = (needs: PodNeeds, id: number, held: readonly PodNeeds[]): NodeVerdict => {
+  const predict = (needs: PodNeeds, id: number, assumed: readonly PodNeeds[]): NodeVerdict => {
     const host = fleet.host(id);
     if (host === undefined) throw new RangeError(`node ${fleet.names.nameOf(id)} has no report to predict from`);
-    const verdict = judgeHost(needs, host, held, policy);
+    const verdict = judgeHost(needs, host, assumed, policy);
     if (!verdict.fits || !alignsOrRefuses(host)) return verdict;
     // The kubelet has let go of these already or is about to, and may give the pod another place then.
     const gone = goneFrom(id);
-    const after = gone.size === 0 ? verdict : judgeHost(needs, withoutPods(host, gone), held, policy);
+    const after = gone.size === 0 ? verdict : judgeHost(needs, withoutPods(host, gone), assumed, policy);
     return after.fits ? verdict : after;
   };
   return (needs: PodNeeds, id: number): NodeVerdict => {
-    const held = fleet.held(id) > 0 ? heldNeeds(id, needs) : [];
+    const assumed = fleet.assumed(id) > 0 ? assumedNeeds(id, needs) : [];
     const shape = fleet.shape(id);
     const depends = shape !== undefined && alignsOrRefuses(shape.empty) && goneFrom(id).size > 0;
-    if (held.length > 0 || depends || fleet.shows(id, needs.request.uid)) return predict(needs, id, held);
+    if (assumed.length > 0 || depends || fleet.shows(id, needs.request.uid)) return predict(needs, id, assumed);
     const kind = needs.key + needs.interfaces;
     const kept = kinds.get(kind) ?? new Map<string, NodeVerdict>();
     if (kept.size === 0) remember(kinds, kind, kept, KINDS);

@@ -4,8 +4,8 @@ export interface ExtenderMetrics {
   readonly calls: Counter<'verb' | 'outcome'>;
   readonly seconds: Histogram<'verb'>;
   readonly refusals: Counter<'reason'>;
-  readonly claims: Gauge<'kind'>;
-  readonly claimEnds: Counter<'end'>;
+  readonly reservations: Gauge<'kind'>;
+  readonly reservationEnds: Counter<'end'>;
   readonly active: Gauge;
   readonly rechecks: Counter;
   readonly waiting: Gauge;
@@ -39,15 +39,15 @@ export function createExtenderMetrics(registry: Registry): ExtenderMetrics {
       labelNames: ['reason'],
       registers,
     }),
-    claims: new Gauge({
-      name: 'plumbline_extender_claims',
-      help: 'Pods that hold room which no report shows yet: unbound ones, and all',
+    reservations: new Gauge({
+      name: 'plumbline_extender_reservations',
+      help: 'Pods with reserved CPUs that no report shows yet: unbound ones, and all',
       labelNames: ['kind'],
       registers,
     }),
-    claimEnds: new Counter({
-      name: 'plumbline_extender_claims_ended_total',
-      help: 'Claims ended, by what ended them',
+    reservationEnds: new Counter({
+      name: 'plumbline_extender_reservations_ended_total',
+      help: 'Reservations ended, by what ended them',
       labelNames: ['end'],
       registers,
     }),

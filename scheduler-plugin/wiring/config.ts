@@ -1,6 +1,6 @@
 import * as z from 'zod';
-import { DEFAULT_PROMISE } from '../../model/claims/promise-time.ts';
 import { DPU_EXEMPT_NAMESPACES, NAMESPACE } from '../../model/names.ts';
+import { DEFAULT_RESERVATION } from '../../model/reservations/duration.ts';
 import { API_SERVER_FLAGS } from '../../runtime/api-server-flags.ts';
 import { type ConfigDefinition, parseConfig } from '../../runtime/config.ts';
 import { isLoopback, parseListenAddress } from '../../runtime/listen-address.ts';
@@ -49,7 +49,7 @@ const schema = z.object({
   dpuLease: z.enum(['own', 'observe']).default('own'),
   dpuLeaseNamespace: z.string().default('ovn-kubernetes'),
   answers: z.coerce.number().int().min(1).max(1000).default(16),
-  claimTimeout: z.coerce.number().min(1).max(3600).default(DEFAULT_PROMISE),
+  reservationTimeout: z.coerce.number().min(1).max(3600).default(DEFAULT_RESERVATION),
   eviction: z.enum(['evict', 'hold']).default('evict'),
   namespace: z.string().default(NAMESPACE),
   podIp: z.string().optional(),
@@ -124,8 +124,8 @@ const definition: ConfigDefinition<typeof schema> = {
       flag: '--answers <number>',
       help: 'most nodes answered for a pod with CPUs of its own; fewer while others are in flight',
     },
-    claimTimeout: {
-      flag: '--claim-timeout <seconds>',
+    reservationTimeout: {
+      flag: '--reservation-timeout <seconds>',
       help: 'most seconds that a node stays promised to a pod that is not bound; 60 for a pod without volumes (default: 660)',
     },
     eviction: {

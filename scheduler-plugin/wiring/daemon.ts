@@ -31,7 +31,7 @@ const COMPONENT = 'plumbline-scheduler-plugin';
 /** Connections at a time: schedulers have a few. */
 const CONNECTIONS = 64;
 /** Seconds that a replica on its way out waits for the pods it has promised room to be bound. */
-const PROMISES_KEPT = 4;
+const RESERVATIONS_KEPT = 4;
 
 /** Wires the scheduler extender together. @throws ConfigError if there is no usable way to the API server */
 export function createSchedulerPlugin(config: SchedulerPluginConfig, log: Logger): Daemon {
@@ -80,8 +80,8 @@ export function createSchedulerPlugin(config: SchedulerPluginConfig, log: Logger
           config,
           identity,
           port: () => server.port,
-          record: decider.promises,
-          catchUp: (signal) => cluster.catchUp(signal, decider.promises.restore),
+          record: decider.reservationRecord,
+          catchUp: (signal) => cluster.catchUp(signal, decider.reservationRecord.restore),
         });
 
   const daemon = createServingDaemon({
@@ -135,29 +135,29 @@ function explainServerOf({ mode, explainAddress }: SchedulerPluginConfig, app: E
   return mode === 'sidecar' || address === undefined ? undefined : createExplainServer({ address, app, log });
 }
 
-/** No new promises; then, once those given are kept or withdrawn, another replica may begin. */
+/** No new reservations; then, once the open ones are bound or withdrawn, another replica may begin. */
 async function handOver({ extender, state }: Decider, replica: Replica, now: () => number): Promise<void> {
   extender.stopPromising();
-  const deadline = now() + PROMISES_KEPT;
-  while (state.ledger.unbound > 0 && now() < deadline) {
-    state.ledger.expire(now());
+  const deadline = now() + RESERVATIONS_KEPT;
+  while (state.reservations.unbound > 0 && now() < deadline) {
+    state.reservations.expire(now());
     await sleep(0.05);
   }
   await replica.release();
 }
 
-/** Ends promises whose time is over even if nobody calls, and says once a second how things stand. */
+/** Ends reservations whose time is over even if nobody calls, and says once a second how things stand. */
 async function keepGauges(
-  { state: { ledger }, recheck }: Decider,
+  { state: { reservations }, recheck }: Decider,
   replica: Replica,
   metrics: ExtenderMetrics,
   now: () => number,
   signal: AbortSignal,
 ): Promise<void> {
   while (!signal.aborted) {
-    ledger.expire(now());
-    metrics.claims.set({ kind: 'unbound' }, ledger.unbound);
-    metrics.claims.set({ kind: 'all' }, ledger.size);
+    reservations.expire(now());
+    metrics.reservations.set({ kind: 'unbound' }, reservations.unbound);
+    metrics.reservations.set({ kind: 'all' }, reservations.size);
     metrics.active.set(replica.isActive() ? 1 : 0);
     metrics.waiting.set(recheck.waiting);
     await sleep(1, signal).catch(() => undefined);

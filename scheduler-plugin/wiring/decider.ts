@@ -5,20 +5,20 @@ import type { Logger } from '../../runtime/log.ts';
 import { type Cluster, createCluster } from '../cluster/cluster.ts';
 import { ClusterState } from '../cluster/cluster-state.ts';
 import { createDpuHealth } from '../cluster/dpu-health.ts';
-import { createHeldOwners } from '../cluster/held-owners.ts';
+import { createOwnerRejections } from '../cluster/owner-rejections.ts';
 import { createNeedsReader } from '../cluster/pod-needs.ts';
 import { createEvictions } from '../controllers/evictions.ts';
 import { createNodeWriter } from '../controllers/node-writer.ts';
-import { createPromiseRecord, type PromiseRecord } from '../controllers/promise-record.ts';
 import { createQuarantine } from '../controllers/quarantine.ts';
 import { createRecheck, type Recheck } from '../controllers/recheck.ts';
+import { createReservationRecord, type ReservationRecord } from '../controllers/reservation-record.ts';
 import { createStuckPods } from '../controllers/stuck-pods.ts';
 import { createTakeover } from '../controllers/takeover.ts';
 import { createExtender, type Extender } from '../extender/extender.ts';
 import type { Decisions } from '../filter/decisions.ts';
 import type { ExtenderMetrics } from '../telemetry/metrics.ts';
 import type { SchedulerPluginConfig } from './config.ts';
-import { createMaskKeeper, type MaskKeeper } from './mask-keeper.ts';
+import { type CpuMasks, createCpuMasks } from './cpu-masks.ts';
 
 /** What decides, and what acts on its own account while this replica is the active one. */
 export interface Decider {
@@ -26,8 +26,8 @@ export interface Decider {
   readonly cluster: Cluster;
   readonly extender: Extender;
   readonly recheck: Recheck;
-  readonly masks: MaskKeeper;
-  readonly promises: PromiseRecord;
+  readonly masks: CpuMasks;
+  readonly reservationRecord: ReservationRecord;
   /** This replica has become the active one: whatever another has left undone is looked at. */
   becameActive(): void;
   stop(): void;
@@ -60,8 +60,8 @@ export function createDecider(options: DeciderOptions): Decider {
       settled: (uid) => recheck.settled(uid),
       waiting: (pod) => takeover.waiting(pod),
       starting: (pod) => stuck.consider(pod, evictions),
-      rejected: (pod) => heldOwners.rejected(pod),
-      claimEnded: (_, end) => metrics.claimEnds.inc({ end }),
+      rejected: (pod) => ownerRejections.rejected(pod),
+      reservationEnded: (_, end) => metrics.reservationEnds.inc({ end }),
       nodeFacts(node) {
         dpuHealth.nodeChanged(node);
         writer.look(node);
@@ -91,9 +91,9 @@ export function createDecider(options: DeciderOptions): Decider {
     now,
   });
   const dpuLeaseChanged = dpuHealth.changed;
-  const { fleet, breaker, faults, owners } = state;
+  const { fleet, ownerBackoff, faults, owners } = state;
   const quarantine = createQuarantine({ faults, events, active, metrics });
-  const masks = createMaskKeeper({ client, events, fleet, owners, metrics, active, log, now });
+  const masks = createCpuMasks({ client, events, fleet, owners, metrics, active, log, now });
   const { pinningReported } = masks;
   const fed = { dpuLeaseNamespace, dpuLeaseChanged, pinningReported };
   const cluster = createCluster({ client, state, reader, ...fed, log, now });
@@ -109,11 +109,11 @@ export function createDecider(options: DeciderOptions): Decider {
     now,
   });
   const takeover = createTakeover({ recheck, pods: () => cluster.pods.values(), active, now });
-  const { unpredictable, answers, claimTimeout } = config;
+  const { unpredictable, answers, reservationTimeout } = config;
   const notSynced = () => cluster.missing;
-  const judging = { state, dpuHealth, recheck, reader, decisions, unpredictable, answers, claimTimeout };
+  const judging = { state, dpuHealth, recheck, reader, decisions, unpredictable, answers, reservationTimeout };
   const extender = createExtender({ ...judging, metrics, notSynced, mayAnswer, now });
-  const heldOwners = createHeldOwners({ breaker, owners, events, active, onFree: lookAgain, log, now });
+  const ownerRejections = createOwnerRejections({ ownerBackoff, owners, events, active, onFree: lookAgain, log, now });
   const isDpuHost = (node: string) => nodes.get(node)?.dpuHost === true;
   const stuck = createStuckPods({ state, isDpuHost, dpuHealth });
   const evictions = createEvictions({
@@ -139,7 +139,7 @@ export function createDecider(options: DeciderOptions): Decider {
     extender,
     recheck,
     masks,
-    promises: createPromiseRecord(state.ledger, claimTimeout, now),
+    reservationRecord: createReservationRecord(state.reservations, reservationTimeout, now),
     becameActive() {
       writer.lookAtAll();
       masks.lookAtAll();

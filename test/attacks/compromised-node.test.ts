@@ -119,10 +119,13 @@ describe('attacks by a compromised node', function () {
     const assignments = items
       .slice(0, 100)
       .map(({ metadata }) => ({ podUID: metadata.uid, container: 'compute', cpus: '2-3' }));
-    const claims = await metricOf(stage.extender, 'plumbline_extender_claims_ended_total{end="shown"}');
+    const claims = await metricOf(stage.extender, 'plumbline_extender_reservations_ended_total{end="shown"}');
     await report({ assignments });
     await delay(500);
-    assert.deepEqual(await metricOf(stage.extender, 'plumbline_extender_claims_ended_total{end="shown"}'), claims);
+    assert.deepEqual(
+      await metricOf(stage.extender, 'plumbline_extender_reservations_ended_total{end="shown"}'),
+      claims,
+    );
     await stage.serve();
     await report({});
   });

@@ -28,7 +28,17 @@ const TURNS: ShapeContent = {
 };
 
 const node = (more: Partial<NodeItem> = {}): NodeItem =>
-  nodeItem({ id: 0, name: 'n', shape: shapeOf(TURNS), flags: 1, dpu: '', owners: [], held: [], change: 1, ...more });
+  nodeItem({
+    id: 0,
+    name: 'n',
+    shape: shapeOf(TURNS),
+    flags: 1,
+    dpu: '',
+    owners: [],
+    inFlight: [],
+    change: 1,
+    ...more,
+  });
 const cpusPainted = ({ paint, shape }: NodeItem, kind: number) =>
   formatCpus([...paint.keys()].filter((slot) => paint[slot] === kind).map((slot) => shape!.slots[slot]!.cpu));
 
@@ -60,9 +70,9 @@ describe('the page’s data', () => {
   });
 
   it('paints each thread with its owner; what a report gives goes before what is on its way', () => {
-    const painted = node({ owners: [['a/vm', 'compute', '1,5', 1]], held: [['a/next', 'bound', '1,3,5,7']] });
+    const painted = node({ owners: [['a/vm', 'compute', '1,5', 1]], inFlight: [['a/next', 'bound', '1,3,5,7']] });
     assert.equal(cpusPainted(painted, Paint.owner), '1,5');
-    assert.equal(cpusPainted(painted, Paint.held), '3,7');
+    assert.equal(cpusPainted(painted, Paint.inFlight), '3,7');
     assert.equal(cpusPainted(painted, Paint.reserved), '0,4');
     assert.equal(painted.freeCores, 1);
     assert.deepEqual([...painted.padding], [0, 0, 0, 0, 0, 1, 0, 0]);

@@ -100,11 +100,11 @@ describe('what the console sends', () => {
       bound.map(([kind, , name]) => [kind, name]),
       [['n', 'n1']],
     );
-    assert.deepEqual(node('n1')?.held, [['east/vm', 'bound', '1-2,9-10']]);
+    assert.deepEqual(node('n1')?.inFlight, [['east/vm', 'bound', '1-2,9-10']]);
     await news(() =>
       under.report('n1', statusOf({ assignments: [{ podUID: 'uid-vm', container: 'compute', cpus: '1-2,9-10' }] })),
     );
-    assert.deepEqual([node('n1')?.held, node('n1')?.owners], [[], [['east/vm', 'compute', '1-2,9-10', 1]]]);
+    assert.deepEqual([node('n1')?.inFlight, node('n1')?.owners], [[], [['east/vm', 'compute', '1-2,9-10', 1]]]);
     const { id } = node('n2')!;
     under.node('n2', null);
     await news(() => under.report('n2', undefined));

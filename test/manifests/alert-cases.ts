@@ -98,10 +98,10 @@ export const ALERT_CASES: Readonly<Record<string, AlertCase>> = {
     labels: {},
     silent: { 'plumbline_extender_waiting_pods{pod="a"}': '2x20 0x50' },
   },
-  PlumblineClaimsExpire: {
-    fires: { 'plumbline_extender_claims_ended_total{end="expired"}': rising(1) },
+  PlumblineReservationsExpire: {
+    fires: { 'plumbline_extender_reservations_ended_total{end="expired"}': rising(1) },
     labels: {},
-    silent: { 'plumbline_extender_claims_ended_total{end="shown"}': rising(1) },
+    silent: { 'plumbline_extender_reservations_ended_total{end="shown"}': rising(1) },
   },
   PlumblineAgentDown: {
     fires: { 'up{job="plumbline-node-agent-dpu-host",node="n1"}': steady(0) },
@@ -122,10 +122,10 @@ export const ALERT_CASES: Readonly<Record<string, AlertCase>> = {
     },
   },
   PlumblineNetworksUnclear: byNode('plumbline_networks_problems', steady(1), steady(0)),
-  PlumblineClaimsRefused: {
-    fires: { 'plumbline_claims_total{node="n1",resource="r",outcome="NetworkElsewhere"}': rising(1) },
+  PlumblineAllocationsRefused: {
+    fires: { 'plumbline_allocation_checks_total{node="n1",resource="r",outcome="NetworkElsewhere"}': rising(1) },
     labels: { node: 'n1', resource: 'r', outcome: 'NetworkElsewhere' },
-    silent: { 'plumbline_claims_total{node="n1",resource="r",outcome="granted"}': rising(1) },
+    silent: { 'plumbline_allocation_checks_total{node="n1",resource="r",outcome="granted"}': rising(1) },
   },
   PlumblineStartsUnanswered: {
     fires: { 'plumbline_device_plugin_pre_starts_total{node="n1",resource="r",outcome="unanswered"}': rising(1) },

@@ -111,7 +111,7 @@ describe('the Helm chart, rendered', function () {
     assert.deepEqual(extender['args'], ['--dpu-lease=observe', '--eviction=hold']);
     assert.equal((extender['resources'] as { requests: { cpu: unknown } }).requests.cpu, 1);
     for (const name of ['plumbline-node-agent', 'plumbline-node-agent-dpu-host']) {
-      assert.equal((container('DaemonSet', name)['args'] as string[]).at(-1), '--claim=warn', name);
+      assert.equal((container('DaemonSet', name)['args'] as string[]).at(-1), '--allocation-check=warn', name);
     }
   });
 

@@ -4,7 +4,7 @@ import { CpuSet, LONGEST_LIST } from '../../model/cpu-set.ts';
 import { ParseError, PlumblineError } from '../../model/errors.ts';
 import type { HostReport } from '../../model/kubelet/report.ts';
 import { maskRefusals } from '../../model/launcher/mask-check.ts';
-import { maskWishOf, wishKey } from '../../model/launcher/mask-wish.ts';
+import { maskRequestKey, maskRequestOf } from '../../model/launcher/mask-request.ts';
 import { fitMask } from '../../model/placement/mask-fit.ts';
 import { preparedHost } from '../../model/placement/needs.ts';
 import { createRandom } from '../lab/random.ts';
@@ -103,19 +103,19 @@ describe('bounds: CPU masks', () => {
 
   it('thousands of VMs with masks take the memory of their text', () => {
     const wishes = Array.from({ length: 400 }, (_, i) =>
-      maskWishOf({ annotations: { 'plumbline.dev/cpu-mask': `${i}:${wide}` } }),
+      maskRequestOf({ annotations: { 'plumbline.dev/cpu-mask': `${i}:${wide}` } }),
     );
     collectGarbage();
     const before = process.memoryUsage();
     const more = Array.from({ length: 400 }, (_, i) =>
-      maskWishOf({ annotations: { 'plumbline.dev/cpu-mask': `${i + 400}:${wide}` } }),
+      maskRequestOf({ annotations: { 'plumbline.dev/cpu-mask': `${i + 400}:${wide}` } }),
     );
     collectGarbage();
     const after = process.memoryUsage();
     const each = (after.heapUsed + after.arrayBuffers - before.heapUsed - before.arrayBuffers) / more.length;
     assert.ok(each < 40_000, `${each} bytes each`);
     const spent = leastProcessorTime(() => {
-      for (const wish of [...wishes, ...more]) for (let node = 0; node < 50; node++) wishKey(wish!);
+      for (const wish of [...wishes, ...more]) for (let node = 0; node < 50; node++) maskRequestKey(wish!);
     });
     assert.ok(spent < 200, `${spent} ms for the keys of 800 masks on 50 nodes`);
   });

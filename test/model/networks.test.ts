@@ -11,7 +11,7 @@ import {
 import { CpuSet } from '../../model/cpu-set.ts';
 import { ParseError } from '../../model/errors.ts';
 import { TUNNEL_RESOURCE } from '../../model/names.ts';
-import { type AffinityWishes, parseAffinityWishes } from '../../model/networks/affinity.ts';
+import { type AffinityByInterface, parseAffinities } from '../../model/networks/affinity.ts';
 import {
   DEFAULT_NETWORK_ANNOTATION,
   NETWORKS_ANNOTATION,
@@ -79,7 +79,7 @@ function resolve({ networks, annotation, wishes = {}, exclusive = true, sources 
   });
   const resolution = resolveNetworks({
     interfaces,
-    wishes: parseAffinityWishes(JSON.stringify(wishes)),
+    preferences: parseAffinities(JSON.stringify(wishes)),
     findNad: (ref) => nads.get(refText(ref)),
     context: EMPTY_CONTEXT,
     exclusive,
@@ -312,7 +312,7 @@ describe('interfaces', () => {
 
 describe('affinity', () => {
   it('reads wishes by name', () => {
-    const wishes: AffinityWishes = parseAffinityWishes('{"dpdk-east":"required","mgmt":"none","x":"preferred"}');
+    const wishes: AffinityByInterface = parseAffinities('{"dpdk-east":"required","mgmt":"none","x":"preferred"}');
     assert.deepEqual(
       [...wishes],
       [
@@ -321,7 +321,7 @@ describe('affinity', () => {
         ['x', 'preferred'],
       ],
     );
-    assert.equal(parseAffinityWishes(' ').size, 0);
+    assert.equal(parseAffinities(' ').size, 0);
   });
 
   for (const [text, says] of [
@@ -339,7 +339,7 @@ describe('affinity', () => {
   ] as const) {
     it(`refuses ${text.slice(0, 40)}`, () =>
       assert.throws(
-        () => parseAffinityWishes(text),
+        () => parseAffinities(text),
         (error) => error instanceof ParseError && says.test(error.message) && error.message.length < 500,
       ));
   }
@@ -484,7 +484,7 @@ describe('resolving a VM’s networks', () => {
       const findNad = () => undefined;
       const { networks, findings } = resolveNetworks({
         interfaces,
-        wishes,
+        preferences: wishes,
         findNad,
         context: EMPTY_CONTEXT,
         exclusive: true,
@@ -534,7 +534,7 @@ describe('resolving a VM’s networks', () => {
     const said = (config: object) =>
       resolveNetworks({
         interfaces: [{ name: 'a', role: 'secondary', ref: { namespace: 'ns', name: 'chain' } }],
-        wishes: new Map(),
+        preferences: new Map(),
         findNad: () => ({ metadata: {}, spec: { config: JSON.stringify(config) } }),
         context: EMPTY_CONTEXT,
         exclusive: true,

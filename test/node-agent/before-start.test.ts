@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { PodResources } from '../../kube/kubelet-api/gen/pod-resources.ts';
 import { createHost } from '../../model/host.ts';
+import type { AllocationCheckPolicy } from '../../node-agent/device-plugin/allocation-checker.ts';
 import { createBeforeStart } from '../../node-agent/device-plugin/before-start.ts';
-import type { ClaimPolicy } from '../../node-agent/device-plugin/claims.ts';
 import { holderOf } from '../../node-agent/device-plugin/holder.ts';
 import type { FromPluginThread } from '../../node-agent/device-plugin/messages.ts';
 import { recordingLogger } from './support.ts';
@@ -56,7 +56,7 @@ describe('before a container with our devices starts', () => {
   const barrier = (
     list: () => Promise<PodResources[]>,
     answers: (string | undefined)[] | 'silence',
-    policy: ClaimPolicy = 'enforce',
+    policy: AllocationCheckPolicy = 'enforce',
   ) => {
     posted = [];
     const { log } = recordingLogger();

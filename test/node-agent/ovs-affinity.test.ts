@@ -2,12 +2,12 @@ import assert from 'node:assert/strict';
 import { mkdirSync, rmSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createAffinity } from '../../native/affinity.ts';
-import { VacateError } from '../../node-agent/ovs-affinity/crew.ts';
 import {
   createOvsAffinity,
   type OvsAffinity,
   type OvsAffinityDeps,
 } from '../../node-agent/ovs-affinity/ovs-affinity.ts';
+import { VacateError } from '../../node-agent/ovs-affinity/ovs-processes.ts';
 import { procThreads } from '../../node-agent/processes/threads.ts';
 import { needs, skipWithout } from '../support/parts.ts';
 import { all, countingAffinity, cpus, first, machine, ovsParts, rest, settableView } from './ovs-affinity/stage.ts';

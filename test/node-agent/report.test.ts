@@ -6,7 +6,7 @@ import { CpuSet } from '../../model/cpu-set.ts';
 import { preparedHost } from '../../model/placement/needs.ts';
 import { type AssignmentsView, UNKNOWN_VIEW } from '../../node-agent/assignments/view.ts';
 import type { NetworksView } from '../../node-agent/networks/combine.ts';
-import { type Json, mergePatch } from '../../node-agent/report/merge-patch.ts';
+import { createMergePatch, type Json } from '../../node-agent/report/merge-patch.ts';
 import { createReport } from '../../node-agent/report/report.ts';
 import { buildStatus, type ReportInputs } from '../../node-agent/report/status.ts';
 import { createFakeApi, type FakeApi } from './api-stand-in.ts';
@@ -214,9 +214,9 @@ describe('the report', () => {
     };
     fc.assert(
       fc.property(json, json, (from, to) => {
-        const patch = mergePatch(from, to);
+        const patch = createMergePatch(from, to);
         assert.deepEqual(patch === undefined ? from : apply(from, patch), to);
-        assert.equal(mergePatch(to, to), undefined);
+        assert.equal(createMergePatch(to, to), undefined);
       }),
     );
   });

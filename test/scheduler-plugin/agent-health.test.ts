@@ -59,7 +59,7 @@ describe('reports of agents that are silent', () => {
       waiting: ignored,
       starting: ignored,
       rejected: ignored,
-      claimEnded: ignored,
+      reservationEnded: ignored,
       nodeFacts: ignored,
       quarantined: ignored,
     };

@@ -194,9 +194,9 @@ describe('the extender over HTTP', () => {
       await post('/filter', args({ NodeNames: ['n1', 'n2', 'n3'] }));
       const { status, text } = await get('/explain?pod=default/vm');
       assert.equal(status, 200);
-      const { nodes, claim, decisions } = JSON.parse(text) as {
+      const { nodes, reservation, decisions } = JSON.parse(text) as {
         nodes: Record<string, unknown>[];
-        claim: unknown;
+        reservation: unknown;
         decisions: unknown[];
       };
       assert.deepEqual(nodes[0], {
@@ -205,7 +205,7 @@ describe('the extender over HTTP', () => {
       });
       assert.match(String(nodes[1]?.['reason']), /2 whole cores are needed and 0 are free/);
       assert.equal(nodes[2]?.['text'], 'node does not report its topology');
-      assert.deepEqual(claim, { kind: 'promised', nodes: { n1: '1-2,9-10' } });
+      assert.deepEqual(reservation, { kind: 'tentative', nodes: { n1: '1-2,9-10' } });
       assert.equal(decisions.length, 1);
     });
 

@@ -145,7 +145,7 @@ export function extenderOf(fixture: ExtenderFixture = {}): ExtenderUnderTest {
     mayAnswer: fixture.active ?? (() => true),
     now: () => clock.now,
     answers: fixture.answers ?? 16,
-    claimTimeout: 660,
+    reservationTimeout: 660,
   });
   const decoder = new ArgsDecoder(state.fleet.names);
   return {

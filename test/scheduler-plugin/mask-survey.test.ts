@@ -15,7 +15,7 @@ function vm(
   mask: string,
   { fix = false, selection = {} }: { fix?: boolean; selection?: SelectingSpec } = {},
 ): MaskedVm {
-  return { wish: { mask: parseMask(mask), fixMismatch: fix }, fault: undefined, selection };
+  return { maskRequest: { mask: parseMask(mask), fixMismatch: fix }, fault: undefined, selection };
 }
 
 /** A node of 16 CPUs, one of four, and one that does not report. */
@@ -56,7 +56,7 @@ describe('the count of masks that no node could keep', () => {
     ['the same mask where it may go to the other', [vm('9', { selection: bySize('l') })], { vms: 1, withoutNode: 0 }],
     [
       'one that cannot be read',
-      [{ wish: undefined, fault: 'CPU mask "1:" …', selection: {} }, vm('1')],
+      [{ maskRequest: undefined, fault: 'CPU mask "1:" …', selection: {} }, vm('1')],
       { vms: 2, withoutNode: 1 },
     ],
   ];

@@ -75,9 +75,9 @@ describe('nodes whose CPU manager policy is none', () => {
     for (let i = 0; i < 50; i++) {
       const pod = withUid(podOf('4'), `pod-${i}`);
       assert.deepEqual(filter(pod).NodeNames, ['n1']);
-      assert.equal(state.ledger.size, 0, 'promised');
+      assert.equal(state.reservations.size, 0, 'promised');
       see({ ...pod, spec: { ...pod.spec, nodeName: 'n1' } });
-      assert.equal(state.ledger.size, 0, 'bound');
+      assert.equal(state.reservations.size, 0, 'bound');
     }
   });
 
@@ -87,9 +87,9 @@ describe('nodes whose CPU manager policy is none', () => {
       policy: 'count-check',
       bound: [{ node: 'n1', pod: withUid(podOf('4'), 'early') }],
     });
-    assert.equal(state.ledger.size, 1);
+    assert.equal(state.reservations.size, 1);
     state.reportChanged('n1', SHARED);
-    assert.equal(state.ledger.size, 0);
+    assert.equal(state.reservations.size, 0);
   });
 
   it('a kubelet that gives exclusive CPUs is predicted for the same pod', () => {

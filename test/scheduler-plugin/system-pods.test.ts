@@ -54,22 +54,22 @@ describe('static pods', () => {
     const { state, see, filter, gone } = extenderOf({ nodes: { n1: shown } });
     const bound = { ...mirror(), spec: { ...mirror().spec, nodeName: 'n1' } };
     see(bound, { phase: 'Running' });
-    assert.equal(state.ledger.heldOn('n1').length, 0);
+    assert.equal(state.reservations.assumedOn('n1').length, 0);
     // 14 CPUs less the static pod's four.
     assert.deepEqual(filter(withUid(podOf('10'), 'vm')).NodeNames, ['n1']);
     gone(bound);
-    assert.equal(state.ledger.size, 1, 'the promise to the VM');
+    assert.equal(state.reservations.size, 1, 'the promise to the VM');
   });
 
   it('hold room until the report shows them', () => {
     const { state, see, gone } = extenderOf({ nodes: { n1: statusOf() } });
     const bound = { ...mirror(), spec: { ...mirror().spec, nodeName: 'n1' } };
     see(bound, { phase: 'Running' });
-    assert.equal(state.ledger.heldOn('n1').length, 1);
+    assert.equal(state.reservations.assumedOn('n1').length, 1);
     state.reportChanged('n1', shown);
-    assert.equal(state.ledger.heldOn('n1').length, 0);
+    assert.equal(state.reservations.assumedOn('n1').length, 0);
     gone(bound);
-    assert.equal(state.ledger.size, 0);
+    assert.equal(state.reservations.size, 0);
   });
 
   it('an annotation makes no pod another pod: only what the kubelet writes as a uid counts', () => {

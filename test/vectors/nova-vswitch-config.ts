@@ -81,7 +81,7 @@ function guest({ networks, expected }: GuestCase): Verdict {
       role: 'secondary',
       ref: { namespace: 'default', name: `nad${index}` },
     })),
-    wishes: new Map(),
+    preferences: new Map(),
     findNad: ({ name }) => ({ metadata: { name }, spec: { config: configs[Number(name.slice('nad'.length))] } }),
     context: EMPTY_CONTEXT,
     exclusive: true,

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { DECISION_ANNOTATION, PLACEMENT_ANNOTATION } from '../../model/names.ts';
 import type { NetworkRef } from '../../model/networks/attachments.ts';
 import { type NadFacts, nadFacts } from '../../model/networks/nad.ts';
-import { parseWishes } from '../../model/placement/wishes.ts';
+import { parsePreferences } from '../../model/placement/preferences.ts';
 import {
   announcementsOf,
   denialOf,
@@ -210,9 +210,9 @@ describe('review of a launcher pod: networks', () => {
     for (const spansCells of [true, false]) {
       const interfaces = { ...west, ...east };
       const text = await placed({ east: 'preferred' }, spansCells);
-      assert.deepEqual(parseWishes(text), { preferred, spansCells, interfaces });
+      assert.deepEqual(parsePreferences(text), { preferred, spansCells, interfaces });
       const required = await placed({ east: 'none' }, spansCells);
-      assert.deepEqual(parseWishes(required), { preferred: [], spansCells, interfaces: west });
+      assert.deepEqual(parsePreferences(required), { preferred: [], spansCells, interfaces: west });
     }
     assert.equal(await placed({ east: 'none', west: 'none' }, true), undefined);
   });

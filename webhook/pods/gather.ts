@@ -6,7 +6,7 @@ import type { LauncherFacts, OwnerFacts, PodFacts, SchedulerFacts, Settings } fr
 import { PlumblineError } from '../../model/errors.ts';
 import { hasExclusiveCpus } from '../../model/launcher/containers.ts';
 import { fitsLauncher } from '../../model/launcher/fits.ts';
-import { asksForAlignment, isWholeCoresWish } from '../../model/launcher/ordinary.ts';
+import { asksForAlignment, asksForWholeCores } from '../../model/launcher/ordinary.ts';
 import { recognizeLauncher, type VmiReference } from '../../model/launcher/recognize.ts';
 import { beforeSmtAffinity } from '../../model/launcher/smt-affinity.ts';
 import { type ClusterFactsOptions, gatherCluster } from '../cluster/cluster-facts.ts';
@@ -62,7 +62,7 @@ export async function gather(request: AdmissionRequest, options: GatherOptions):
   const common = { settings: { gate, policy, oversized }, scheduler: schedulerFacts(route) };
   if (read.kind === 'launcher') return { ...read, ...common, owner: await gatherOwner(read, options) };
   const { pod, namespace } = read;
-  const isExclusive = () => isWholeCoresWish(pod.metadata) && hasExclusiveCpus(pod);
+  const isExclusive = () => asksForWholeCores(pod.metadata) && hasExclusiveCpus(pod);
   const cluster = await gatherCluster({ namespace, pod }, isExclusive, beforeSmtAffinity(pod.spec), options);
   return { ...read, ...common, cluster };
 }

@@ -1,5 +1,5 @@
 import { briefMask } from '../../model/cpu-mask/mask.ts';
-import { maskWishOf, wishKey } from '../../model/launcher/mask-wish.ts';
+import { maskRequestKey, maskRequestOf } from '../../model/launcher/mask-request.ts';
 import { selectionKey } from '../../model/launcher/node-selection.ts';
 import { CPU_MASK_ANNOTATION, FIX_CPU_MISMATCH_ANNOTATION } from '../../model/names.ts';
 import { fitMask } from '../../model/placement/mask-fit.ts';
@@ -27,7 +27,7 @@ function hostWarnings(
   previous: ReadTemplate | undefined,
   view: Pick<ClusterView, 'maskHosts'>,
 ): string[] {
-  const wish = maskWishOf(current.metadata);
+  const wish = maskRequestOf(current.metadata);
   if (wish === undefined || questionOf(current) === (previous && questionOf(previous))) return [];
   const hosts = view.maskHosts(current.spec);
   if (hosts.length === 0) {
@@ -45,8 +45,8 @@ function hostWarnings(
 
 /** What decides whether some node can keep the mask. */
 function questionOf({ metadata, spec }: ReadTemplate): string {
-  const wish = maskWishOf(metadata);
-  return `${wish && wishKey(wish)} ${selectionKey(spec)}`;
+  const wish = maskRequestOf(metadata);
+  return `${wish && maskRequestKey(wish)} ${selectionKey(spec)}`;
 }
 
 /** A VMI keeps the annotations with which it was made: KubeVirt copies no others to it. */

@@ -1,5 +1,5 @@
 import { ParseError } from '../../../model/errors.ts';
-import { type MaskWish, maskWishOf } from '../../../model/launcher/mask-wish.ts';
+import { type MaskRequest, maskRequestOf } from '../../../model/launcher/mask-request.ts';
 import { startsRunning } from '../../../model/launcher/paused-start.ts';
 import { CPU_MASK_START_ANNOTATION } from '../../../model/names.ts';
 import { bypassesOf } from '../../explain/asks.ts';
@@ -74,9 +74,9 @@ function noteLateMasks(notes: Notebook, live: readonly ExplainedPod[]): void {
 }
 
 /** A mask that cannot be read is none here: its VM does not start, and explain says why. */
-function readMask(metadata: ExplainedPod['metadata']): MaskWish | undefined {
+function readMask(metadata: ExplainedPod['metadata']): MaskRequest | undefined {
   try {
-    return maskWishOf(metadata);
+    return maskRequestOf(metadata);
   } catch (error) {
     if (error instanceof ParseError) return undefined;
     throw error;

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { ParseError } from '../../../model/errors.ts';
-import { AFFINITIES, parseAffinityWishes } from '../../../model/networks/affinity.ts';
-import { formatWishes, NO_WISHES, parseWishes } from '../../../model/placement/wishes.ts';
+import { AFFINITIES, parseAffinities } from '../../../model/networks/affinity.ts';
+import { formatPreferences, NO_PREFERENCES, parsePreferences } from '../../../model/placement/preferences.ts';
 import { almost, withLong } from '../mutation.ts';
 import { fedText, parsedOrRefused, type Target } from '../target.ts';
 
@@ -22,10 +22,10 @@ export const affinity: Target<string> = {
     { head: '{"', piece: '\\u0061', tail: '":"none"}' },
     { piece: '{"a":', closing: '}' },
   ),
-  fed: fedText(parseAffinityWishes),
+  fed: fedText(parseAffinities),
   work: { base: 300, each: 3 },
   judge(text) {
-    const parsed = parsedOrRefused(() => parseAffinityWishes(text), ParseError);
+    const parsed = parsedOrRefused(() => parseAffinities(text), ParseError);
     if (parsed === undefined) return 'refused';
     const sent = text.trim() === '' ? {} : (JSON.parse(text) as Record<string, string>);
     assert.deepEqual([...parsed.value], Object.entries(sent));
@@ -48,12 +48,12 @@ export const placement: Target<string> = {
     { head: '{', piece: (i) => `"${i}":[]`, joint: ',', tail: '}' },
     { piece: '[', closing: ']' },
   ),
-  fed: fedText(parseWishes),
+  fed: fedText(parsePreferences),
   work: { base: 300, each: 70 },
   judge(text) {
-    const read = parseWishes(text);
-    assert.deepEqual(parseWishes(formatWishes(read)), read);
+    const read = parsePreferences(text);
+    assert.deepEqual(parsePreferences(formatPreferences(read)), read);
     assert.ok(read.preferred.length <= 64);
-    return read === NO_WISHES ? 'refused' : 'accepted';
+    return read === NO_PREFERENCES ? 'refused' : 'accepted';
   },
 };

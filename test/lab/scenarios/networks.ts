@@ -96,9 +96,9 @@ async function claimed(scene: Scene): Promise<void> {
     );
     return own;
   });
-  await agent.start('--claim', 'warn');
+  await agent.start('--allocation-check', 'warn');
   await holds(
-    'with --claim warn it starts, and an Event says what is wrong',
+    'with --allocation-check warn it starts, and an Event says what is wrong',
     async () => {
       await assertRuns(scene, second);
       const warned = (await pods.events(second)).find((one) => /it starts all the same/.test(one));

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { PLACEMENT_ANNOTATION } from '../../../model/names.ts';
-import { formatWishes, NO_WISHES } from '../../../model/placement/wishes.ts';
+import { formatPreferences, NO_PREFERENCES } from '../../../model/placement/preferences.ts';
 import { assertRuns, cellsOf, PHYSNET0, PHYSNET1 } from './placement.ts';
 import type { Scene } from './scenario.ts';
 
@@ -11,7 +11,7 @@ import type { Scene } from './scenario.ts';
 export async function preferredNetwork(scene: Scene): Promise<void> {
   const { holds, pods } = scene;
   const prefers = (name: string, cpu: string, resource: string) => {
-    const annotation = formatWishes({ ...NO_WISHES, preferred: [resource] });
+    const annotation = formatPreferences({ ...NO_PREFERENCES, preferred: [resource] });
     return pods.create(name, { cpu }, {}, { [PLACEMENT_ANNOTATION]: annotation });
   };
   const near = await prefers('prefers-node-1', '2', PHYSNET1);

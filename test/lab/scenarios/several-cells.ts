@@ -3,13 +3,13 @@ import { PLACEMENT_ANNOTATION } from '../../../model/names.ts';
 import { preparedHost } from '../../../model/placement/needs.ts';
 import { exclusiveCpus, place } from '../../../model/placement/place.ts';
 import { placementNeedsOf } from '../../../model/placement/pod-needs.ts';
-import { formatWishes, NO_WISHES } from '../../../model/placement/wishes.ts';
+import { formatPreferences, NO_PREFERENCES } from '../../../model/placement/preferences.ts';
 import { assertRuns, cellsOf, PHYSNET0, PHYSNET1 } from './placement.ts';
 import type { Scene } from './scenario.ts';
 
 /** One network on each NUMA node, both required, by a guest that sees the NUMA nodes of its CPUs. */
 const NETWORKS = { [PHYSNET0]: '1', [PHYSNET1]: '1' };
-const ANNOTATIONS = { [PLACEMENT_ANNOTATION]: formatWishes({ ...NO_WISHES, spansCells: true }) };
+const ANNOTATIONS = { [PLACEMENT_ANNOTATION]: formatPreferences({ ...NO_PREFERENCES, spansCells: true }) };
 
 /**
  * What is predicted of guests with networks on both NUMA nodes is what the kubelet does: the same CPUs, and a place is

@@ -1,7 +1,7 @@
 import { CpuSet } from '../../../model/cpu-set.ts';
 import type { Affinity } from '../../../native/affinity.ts';
 import { SyscallError } from '../../../native/syscall-error.ts';
-import { createKeeper, type Keeper } from '../../../node-agent/ovs-affinity/keeper.ts';
+import { createProcessAffinity, type ProcessAffinity } from '../../../node-agent/ovs-affinity/process-affinity.ts';
 
 const set = (text: string) => CpuSet.parse(text);
 const PID = 100;
@@ -51,8 +51,8 @@ export class FakeKernel {
     return Object.fromEntries([...this.masks].map(([tid, mask]) => [tid, mask.toString()]));
   }
 
-  keeper(name: 'ovs-vswitchd' | 'ovsdb-server' = 'ovs-vswitchd'): Keeper {
-    return createKeeper(
+  keeper(name: 'ovs-vswitchd' | 'ovsdb-server' = 'ovs-vswitchd'): ProcessAffinity {
+    return createProcessAffinity(
       { name, role: 'daemon', pid: PID, start: 0 },
       {
         affinity: this.affinity,

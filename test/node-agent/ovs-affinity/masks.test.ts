@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { CpuSet, unionOf } from '../../../model/cpu-set.ts';
 import { type Inputs, nextView, UNKNOWN_VIEW } from '../../../node-agent/assignments/view.ts';
 import { parsePmdMask } from '../../../node-agent/networks/switch-config.ts';
-import { allowance } from '../../../node-agent/ovs-affinity/goal.ts';
+import { allowedCpus } from '../../../node-agent/ovs-affinity/allowed-cpus.ts';
 import { FakeKernel } from './kernel-stand-in.ts';
 import { cpus } from './stage.ts';
 
@@ -44,7 +44,7 @@ const none = { pmd: CpuSet.EMPTY, isolated: CpuSet.EMPTY, vacated: CpuSet.EMPTY 
 /** The mask that a thread has after the sources were read, on a kernel with these CPUs. */
 function maskOf(node: Node, leftOut: Partial<typeof none> = {}): string {
   const view = nextView(UNKNOWN_VIEW, inputsOf(node));
-  const { cpus: allowed } = allowance(view, { ...none, ...leftOut });
+  const { cpus: allowed } = allowedCpus(view, { ...none, ...leftOut });
   const kernel = new FakeKernel();
   kernel.online = node.online;
   kernel.thread(100, node.online);
@@ -124,7 +124,7 @@ describe('CPUs that are nobody’s and yet left out', () => {
 
   it('says why', () => {
     const view = nextView(UNKNOWN_VIEW, inputsOf({ ...node, shared: '0,2-7', entries: ['1'] }));
-    const { why } = allowance(view, { pmd: cpus('2'), isolated: cpus('7'), vacated: cpus('3') });
+    const { why } = allowedCpus(view, { pmd: cpus('2'), isolated: cpus('7'), vacated: cpus('3') });
     assert.deepEqual(why, [
       '1: owned by containers',
       '3: vacated for a container that starts',

@@ -19,7 +19,10 @@ describe('settings of the node agent', () => {
     assert.equal(config.mode, 'full');
     assert.deepEqual([config.dpuLeaseInterval, config.dpuLeaseDuration], [10, 40]);
     assert.deepEqual([config.sysfsRoot, config.kubeletDir], ['/sys', '/var/lib/kubelet']);
-    assert.deepEqual([config.claim, config.uplinkCarrier, config.deviceSlots], ['enforce', 'follow', undefined]);
+    assert.deepEqual(
+      [config.allocationCheck, config.uplinkCarrier, config.deviceSlots],
+      ['enforce', 'follow', undefined],
+    );
     assert.equal(config.ovsEnabler, '/etc/openvswitch/enable_dynamic_cpu_affinity');
     assert.ok(Object.isFrozen(config));
   });

@@ -187,10 +187,13 @@ describe('agents and a real API server', function () {
     assert.deepEqual([...watched.items.keys()], ['default/own']);
     const found = watched.items.get('default/own');
     assert.deepEqual([found?.vmi, found?.podName, found?.problem], [{ name: 'vm', uid: 'vmi' }, 'own', undefined]);
-    assert.equal(formatMask(found!.wish!.mask), '1:3');
+    assert.equal(formatMask(found!.maskRequest!.mask), '1:3');
     const annotations = { 'plumbline.dev/cpu-mask': '0' };
     await plane.client.patch(`${pods}/own`, 'application/merge-patch+json', { metadata: { annotations } });
-    await eventually(() => String(watched.items.get('default/own')?.wish?.mask.entries) === '0', 'the other mask');
+    await eventually(
+      () => String(watched.items.get('default/own')?.maskRequest?.mask.entries) === '0',
+      'the other mask',
+    );
     await plane.client.delete(`${pods}/own?gracePeriodSeconds=0`);
     await eventually(() => watched.items.get('default/own') === undefined, 'it is gone');
     assert.ok(changes >= 4);

@@ -63,7 +63,7 @@ describe('placing on a real kube-scheduler', function () {
       slowest = Math.max(slowest, bound.took);
       if ((await replica.metric(RECHECKS)) > before) helped++;
       await stage.client.delete(`/api/v1/namespaces/default/pods/${name}`);
-      await until('the room to be free', async () => (await replica.metric('plumbline_extender_claims')) === 0);
+      await until('the room to be free', async () => (await replica.metric('plumbline_extender_reservations')) === 0);
     }
     console.log(`      the slowest was bound after ${slowest.toFixed(1)} s`);
     return helped;

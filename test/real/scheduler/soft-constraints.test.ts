@@ -41,7 +41,7 @@ describe('soft constraints on a real kube-scheduler', function () {
     for (const { metadata } of await stage.pods()) {
       await stage.client.delete(`/api/v1/namespaces/default/pods/${metadata.name}`);
     }
-    await until('the room to be free', async () => (await replica.metric('plumbline_extender_claims')) === 0);
+    await until('the room to be free', async () => (await replica.metric('plumbline_extender_reservations')) === 0);
   });
 
   /** Creates pods at once. Resolves when all are bound: how many are in each zone, after how many seconds. */
@@ -65,7 +65,7 @@ describe('soft constraints on a real kube-scheduler', function () {
       for (const { metadata } of await stage.pods()) {
         await stage.client.delete(`/api/v1/namespaces/default/pods/${metadata.name}`);
       }
-      await until('the room to be free', async () => (await replica.metric('plumbline_extender_claims')) === 0);
+      await until('the room to be free', async () => (await replica.metric('plumbline_extender_reservations')) === 0);
     }
   });
 

@@ -1,0 +1,121 @@
+import type { NodeTopology } from '../../kube/node-topology.ts';
+import { PlumblineError } from '../../model/errors.ts';
+import { DPU_HOST_LABEL, DPU_READY_CONDITION } from '../../model/names.ts';
+import { maskHostOf } from '../../model/placement/mask-fit.ts';
+import { judgeMask, maskUnheard } from '../../model/placement/mask-verdict.ts';
+import type { PlacementNeeds } from '../../model/placement/needs.ts';
+import { isExclusive, placementNeedsOf } from '../../model/placement/pod-needs.ts';
+import { judgeHost, NO_REPORT, type NodeVerdict, STALE_REPORT } from '../../model/placement/verdict.ts';
+import { hostsOf } from '../support/hosts.ts';
+import type { ExplainedNode, ExplainedPod } from './objects.ts';
+import type { NodeOpinion, Opinions } from './opinion.ts';
+
+export interface PredictionInput {
+  readonly pod: ExplainedPod;
+  readonly nodes: readonly ExplainedNode[];
+  readonly topologies: readonly NodeTopology[];
+  /** Pods that have not started, of all namespaces: those that are on their way to a node take CPUs there. */
+  readonly pending: readonly ExplainedPod[];
+  /** Nodes whose agents have been silent for too long. */
+  readonly silent: ReadonlySet<string>;
+}
+
+/**
+ * What the extender would say, worked out here from the nodes' reports: for clusters where it cannot be asked. What it
+ * alone knows is missing: promises to pods that are not bound yet, owners that it holds back.
+ */
+export function predictOpinions({ pod, nodes, topologies, pending, silent }: PredictionInput): Opinions {
+  const needs = placementNeedsOf(pod);
+  const { hosts, unusable } = hostsOf(topologies);
+  const byName = new Map(hosts.map((one) => [one.name, one]));
+  const assumed = assumedByNode(pending, pod);
+  const known = new Map<string, NodeVerdict>();
+
+  /** Undefined: the node cannot be judged. */
+  const judge = (name: string): NodeVerdict | undefined => {
+    const host = byName.get(name);
+    if (needs.mask !== undefined) {
+      if (host === undefined) return maskUnheard(NO_REPORT);
+      return silent.has(name) ? maskUnheard(STALE_REPORT) : judgeMask(needs.mask, maskHostOf(host.host));
+    }
+    if (host === undefined || silent.has(name)) return undefined;
+    const inFlight = (assumed.get(name) ?? []).filter(({ request }) => !host.host.shown.has(request.uid));
+    const alike = inFlight.length === 0 ? host.alike : `${name} in flight`;
+    const verdict = known.get(alike) ?? judgeHost(needs, host.host, inFlight, 'count-check');
+    known.set(alike, verdict);
+    return verdict;
+  };
+
+  const asked = isExclusive(needs) || needs.mask !== undefined;
+  const opinions = nodes.map((node): NodeOpinion => {
+    const name = node.metadata.name ?? '';
+    const dead = deadDpu(pod, node);
+    if (dead !== undefined) return { node: name, fits: false, kind: 'dpu', text: 'DPU not ready', detail: dead };
+    const verdict = asked ? judge(name) : undefined;
+    if (verdict === undefined) return { node: name, fits: true, cpus: '', numaNodes: [], warnings: [] };
+    if (verdict.fits) {
+      const { cpus = '', cells: numaNodes, warnings } = verdict;
+      return { node: name, fits: true, cpus: `${cpus}`, numaNodes, warnings };
+    }
+    const { kind, text, detail, missing } = verdict;
+    return { node: name, fits: false, kind, text, detail, missing };
+  });
+  return { source: 'reports', nodes: opinions, notes: notesOf(isExclusive(needs), nodes, byName, unusable, silent) };
+}
+
+function notesOf(
+  exclusive: boolean,
+  nodes: readonly ExplainedNode[],
+  byName: ReadonlyMap<string, unknown>,
+  unusable: ReadonlyMap<string, string>,
+  silent: ReadonlySet<string>,
+): string[] {
+  if (!exclusive) return [];
+  const mute = nodes.filter(({ metadata }) => !byName.has(metadata.name ?? '') && !unusable.has(metadata.name ?? ''));
+  const some = (names: readonly string[]) => names.slice(0, 3).join(', ') + (names.length > 3 ? ' …' : '');
+  const count = (n: number, one: string, many: string) => `${n} ${n === 1 ? one : many}`;
+  return [
+    ...(mute.length === 0
+      ? []
+      : [
+          `${count(mute.length, 'node does', 'nodes do')} not report their topology and are passed unchecked: ` +
+            some(mute.map(({ metadata }) => metadata.name ?? '')),
+        ]),
+    ...(silent.size === 0
+      ? []
+      : [
+          `${count(silent.size, 'agent has', 'agents have')} fallen silent, their reports are old: ${some([...silent])}`,
+        ]),
+    ...[...unusable].slice(0, 1).map(([node, why]) => `the report of ${node} contradicts itself: ${why}`),
+  ];
+}
+
+/** Pods with CPUs of their own that are bound or nominated and have not started. */
+function assumedByNode(pending: readonly ExplainedPod[], own: ExplainedPod): Map<string, PlacementNeeds[]> {
+  const assumed = new Map<string, PlacementNeeds[]>();
+  for (const pod of pending) {
+    const node = pod.spec.nodeName || pod.status?.nominatedNodeName;
+    if (!node || pod.metadata.uid === own.metadata.uid) continue;
+    const needs = readNeeds(pod);
+    if (needs && isExclusive(needs)) assumed.set(node, [...(assumed.get(node) ?? []), needs]);
+  }
+  return assumed;
+}
+
+function readNeeds(pod: ExplainedPod): PlacementNeeds | undefined {
+  try {
+    return placementNeedsOf(pod);
+  } catch (error) {
+    if (error instanceof PlumblineError) return undefined;
+    throw error;
+  }
+}
+
+/** The extender writes what it thinks of a DPU to the node's condition. */
+function deadDpu(pod: ExplainedPod, node: ExplainedNode): string | undefined {
+  if (node.metadata.labels?.[DPU_HOST_LABEL] === undefined || pod.spec.hostNetwork === true) return undefined;
+  if (pod.metadata.ownerReferences?.some(({ kind, controller }) => controller && kind === 'DaemonSet'))
+    return undefined;
+  const ready = node.status?.conditions.find(({ type }) => type === DPU_READY_CONDITION);
+  return ready?.status === 'False' ? (ready.message ?? 'its DPU is dead') : undefined;
+}

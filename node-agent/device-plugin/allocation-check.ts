@@ -1,0 +1,61 @@
+import { few } from '../../model/brief.ts';
+import { CpuSet } from '../../model/cpu-set.ts';
+import type { Host } from '../../model/host.ts';
+import { isWholeCores } from '../../model/host-cores.ts';
+import { physnetOfResource } from '../../model/names.ts';
+
+/** Cores that a message names, and characters of one. */
+const NAMED = 8;
+const LONGEST_CORE = 64;
+
+/** CPUs that a container with a network's device was given, and what they are held to. */
+export interface Allocation {
+  readonly host: Host;
+  readonly resource: string;
+  /** NUMA nodes of the network; empty: unknown, so nothing is asked. */
+  readonly cells: CpuSet;
+  readonly cpus: CpuSet;
+  /** Whether the container was promised whole cores. */
+  readonly wholeCores: boolean;
+  /** Whether the guest sees the NUMA nodes that its CPUs span: then one of them must be the network's, not all. */
+  readonly spansCells: boolean;
+}
+
+export interface RefusedAllocation {
+  /** A Kubernetes Event's reason. */
+  readonly reason: 'NetworkElsewhere' | 'SplitCores';
+  /** Names the network, the NUMA nodes wanted and the CPUs given. */
+  readonly message: string;
+}
+
+/**
+ * The last check on the node, as Nova claims again on the compute host: whatever was predicted, are the CPUs really given where the network is, and
+ * whole cores? A container in the shared pool runs everywhere and has nothing to check.
+ */
+export function checkAllocation({
+  host,
+  resource,
+  cells,
+  cpus,
+  wholeCores,
+  spansCells,
+}: Allocation): RefusedAllocation | undefined {
+  if (cpus.isEmpty) return undefined;
+  const touched = CpuSet.of(host.cells.filter((cell) => cell.cpus.intersects(cpus)).map(({ id }) => id));
+  const near = spansCells ? touched.intersects(cells) : touched.isSubsetOf(cells);
+  if (!cells.isEmpty && !near) {
+    const given = `the kubelet gave CPUs ${cpus.brief} on NUMA node ${touched.brief}`;
+    return { reason: 'NetworkElsewhere', message: `${networkText(resource)} is on NUMA node ${cells.brief}, ${given}` };
+  }
+  if (!wholeCores || isWholeCores(host, cpus)) return undefined;
+  const split = host.cores.filter((core) => core.intersects(cpus) && !core.isSubsetOf(cpus));
+  const cores = few(split.map(String), NAMED, LONGEST_CORE).join(' and ');
+  const given = `the kubelet gave CPUs ${cpus.brief}, which split core ${cores}`;
+  return { reason: 'SplitCores', message: `whole cores were promised, ${given} (device of ${networkText(resource)})` };
+}
+
+/** The network as messages name it. */
+export function networkText(resource: string): string {
+  const physnet = physnetOfResource(resource);
+  return physnet === undefined ? 'the tunnel' : `physnet ${physnet}`;
+}

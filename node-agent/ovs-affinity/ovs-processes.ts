@@ -1,0 +1,253 @@
+import { few } from '../../model/brief.ts';
+import { CpuSet, unionOf } from '../../model/cpu-set.ts';
+import { PlumblineError } from '../../model/errors.ts';
+import type { Affinity } from '../../native/affinity.ts';
+import { SyscallError } from '../../native/syscall-error.ts';
+import { sleep } from '../../runtime/time.ts';
+import { createDaemonFinder, type MissingDaemon, type OvsProcess } from '../open-vswitch/daemons.ts';
+import type { AgentMetrics } from '../telemetry/metrics.ts';
+import type { MasksFile } from './masks-file.ts';
+import { notManaged, nowhereToGo, type Problem, refusals } from './problems.ts';
+import {
+  type CpuTarget,
+  createProcessAffinity,
+  type PassResult,
+  type ProcessAffinity,
+  type ProcessAffinityDeps,
+  type ThreadSnapshot,
+  type ThreadState,
+} from './process-affinity.ts';
+import { createSavedMasks } from './saved-masks.ts';
+import { createThreadMetrics, type ProcessResult, sumOf } from './thread-metrics.ts';
+
+/** Seconds that a container's start may wait for the threads to leave its CPUs. */
+const VACATE_DEADLINE = 2;
+const VACATE_PAUSE = 0.02;
+
+/** Threads that a message names. */
+const NAMED = 8;
+
+/** Threads that stayed on CPUs they had to leave, for longer than a container's start may be held back. */
+export class VacateError extends PlumblineError {
+  constructor(cpus: CpuSet, staying: readonly string[]) {
+    super('vacate', `Open vSwitch does not leave CPUs ${cpus.brief}: ${staying.join(', ')}`);
+  }
+}
+
+export interface OvsProcessesDeps extends ProcessAffinityDeps {
+  /** Where the daemons put their pidfiles. */
+  readonly rundir: string;
+  readonly masksFile: MasksFile;
+  readonly metrics: AgentMetrics;
+}
+
+export interface OvsPassResult {
+  /** Threads whose mask was changed. */
+  readonly moved: number;
+  /** Threads that another process had moved since the last pass. */
+  readonly displaced: number;
+  /** What is not managed, held back or refused. */
+  readonly problems: readonly Problem[];
+}
+
+export interface ProcessState extends OvsProcess {
+  readonly threads: readonly ThreadState[];
+}
+
+/** Open vSwitch's processes and threads at one moment. */
+export interface OvsSnapshot {
+  /** CPUs of poll mode driver threads. */
+  readonly pmdCpus: CpuSet;
+  readonly threads: ReadonlyMap<ProcessAffinity, ThreadSnapshot>;
+}
+
+/** The affinity of both daemons and their monitors; follows restarts. */
+export interface OvsProcesses {
+  /**
+   * Sees which CPUs the machine has online. Not part of every pass, which is to be short: CPUs come and go by hand, and
+   * where they do the kernel changes masks, which a glance or the pass itself notices.
+   * @returns whether they changed
+   */
+  seeMachine(): boolean;
+  /** What it saw last. */
+  machine(): CpuSet;
+  /** Finds the processes and lists their threads. */
+  snapshot(): OvsSnapshot;
+  /** CPUs that poll mode driver threads may run on now; the threads are those last listed. */
+  pmdCpus(): CpuSet;
+  /** One pass over every thread. The masks that the first one finds are saved before it changes any. */
+  apply(target: CpuTarget, snapshot: OvsSnapshot): OvsPassResult;
+  /** Whether the daemons and every second thread, the others the next time, are as the last pass left them. */
+  isAsLeft(): boolean;
+  /** Gives every thread its own mask back, also what an agent that was killed left, and forgets the masks. */
+  restore(): OvsPassResult;
+  /** Gives every thread as much of its own mask as is in `free`; the masks stay saved. */
+  restoreWithin(free: CpuSet): OvsPassResult;
+  /** Ends the work and leaves the threads where they are; their own masks stay saved. */
+  leave(): OvsPassResult;
+  /**
+   * Returns when no thread may run on the CPUs. `otherwise`: where those go that may run on no other.
+   * @throws VacateError after 2 s
+   */
+  vacate(cpus: CpuSet, otherwise: CpuSet, signal?: AbortSignal): Promise<void>;
+  describe(): ProcessState[];
+  /** Whether a daemon is starting, so that its monitor may not be known yet. */
+  isStarting(): boolean;
+  /** Daemons that are not managed now. */
+  unmanaged(): Problem[];
+}
+
+export function createOvsProcesses(deps: OvsProcessesDeps): OvsProcesses {
+  const { metrics } = deps;
+  const finder = createDaemonFinder(deps.rundir);
+  let machine = deps.machine();
+  const savedMasks = createSavedMasks({
+    file: deps.masksFile,
+    startOf: (pid) => deps.threads.start(pid, pid),
+    unconfined: () => unconfined(deps.affinity) ?? machine,
+  });
+  const counts = createThreadMetrics(metrics);
+  const processAffinityDeps: ProcessAffinityDeps = { ...deps, machine: () => machine };
+  let processAffinities: readonly ProcessAffinity[] = [];
+  let isStarting = false;
+  let missing: readonly MissingDaemon[] = [];
+  /** The machine's CPUs at the last pass: the kernel itself changes masks as CPUs come and go. */
+  let passedOn = machine;
+
+  const seeMachine = (): boolean => {
+    const before = machine;
+    machine = deps.machine();
+    return !machine.equals(before);
+  };
+
+  /** A daemon that was restarted is another process. */
+  const refresh = (): boolean => {
+    const found = finder.find();
+    missing = found.missing;
+    isStarting = found.isStarting;
+    if (!found.changed) return false;
+    processAffinities = found.processes.map((process) => {
+      const known = processAffinities.find((processAffinity) => isSame(processAffinity.process, process));
+      return known ?? createProcessAffinity(process, processAffinityDeps);
+    });
+    return true;
+  };
+
+  const pass = (target: CpuTarget, snapshot?: OvsSnapshot): ProcessResult[] =>
+    processAffinities.map((one) => ({ process: one.process, ...one.apply(target, snapshot?.threads.get(one)) }));
+
+  const pmdCpus = () => unionOf(processAffinities.map((processAffinity) => processAffinity.pmdCpus()));
+
+  return {
+    seeMachine,
+    machine: () => machine,
+    snapshot() {
+      refresh();
+      const threads = new Map(processAffinities.map((one) => [one, one.snapshot()] as const));
+      return { pmdCpus: pmdCpus(), threads };
+    },
+    pmdCpus,
+
+    apply(target, snapshot) {
+      const problems = [...missing.map(notManaged), ...savedMasks.remember(processAffinities)];
+      if ('only' in target && !target.only.intersects(machine))
+        return { moved: 0, displaced: 0, problems: [...problems, nowhereToGo(target.only)] };
+      let results = pass(target, snapshot);
+      // A CPU that went offline since looks like one that the kernel withholds.
+      if (results.some(isTroubled) && seeMachine()) results = pass(target);
+      const isSameMachine = machine.equals(passedOn);
+      passedOn = machine;
+      if (!isSameMachine) results = results.map((result) => ({ ...result, displaced: 0 }));
+      const names = new Set(processAffinities.map(({ process }) => process.name));
+      for (const name of names) {
+        const own = results.filter(({ process }) => process.name === name);
+        counts.record(name, own);
+        problems.push(...refusals(name, own));
+      }
+      return { ...totals(results), problems };
+    },
+
+    isAsLeft: () => finder.isAsFound() && processAffinities.every((processAffinity) => processAffinity.isAsLeft()),
+
+    restore() {
+      refresh();
+      const lost = savedMasks.recall(processAffinities);
+      const results = processAffinities.map((processAffinity) => ({
+        process: processAffinity.process,
+        ...processAffinity.restore(),
+      }));
+      savedMasks.clear();
+      counts.forget();
+      const problems = [...lost, ...results.flatMap((result) => refusals(result.process.name, [result]))];
+      return { ...totals(results), problems };
+    },
+
+    restoreWithin(free) {
+      refresh();
+      const results = processAffinities.map((processAffinity) => processAffinity.restoreWithin(free));
+      counts.forget();
+      return { ...totals(results), problems: [] };
+    },
+
+    leave() {
+      counts.forget();
+      return { moved: 0, displaced: 0, problems: [] };
+    },
+
+    async vacate(cpus, otherwise, signal) {
+      const started = performance.now();
+      for (;;) {
+        refresh();
+        savedMasks.remember(processAffinities);
+        const staying = processAffinities.flatMap((processAffinity) => leave(processAffinity, cpus, otherwise));
+        const seconds = (performance.now() - started) / 1000;
+        if (staying.length === 0) return metrics.vacateSeconds.observe(seconds);
+        if (seconds > VACATE_DEADLINE) throw new VacateError(cpus, staying);
+        await sleep(VACATE_PAUSE, signal);
+      }
+    },
+
+    describe() {
+      refresh();
+      return processAffinities.map((processAffinity) => ({
+        ...processAffinity.process,
+        threads: processAffinity.describe(),
+      }));
+    },
+
+    isStarting: () => isStarting,
+    unmanaged: () => missing.map(notManaged),
+  };
+}
+
+function isSame(a: OvsProcess, b: OvsProcess): boolean {
+  return a.pid === b.pid && a.start === b.start && a.role === b.role;
+}
+
+/** The CPUs of the machine's first process, which services inherit that have no setting of their own. */
+function unconfined(affinity: Affinity): CpuSet | undefined {
+  try {
+    return CpuSet.fromWords(affinity.get(1));
+  } catch (error) {
+    if (error instanceof SyscallError) return undefined;
+    throw error;
+  }
+}
+
+function totals(results: readonly PassResult[]): Pick<OvsPassResult, 'moved' | 'displaced'> {
+  const { moved, displaced } = sumOf(results);
+  return { moved, displaced };
+}
+
+const isTroubled = ({ clipped, errors, displaced }: PassResult): boolean =>
+  clipped > 0 || errors.length > 0 || displaced > 0;
+
+/** Moves a process's threads off the CPUs; names those that are still there. */
+function leave(processAffinity: ProcessAffinity, cpus: CpuSet, otherwise: CpuSet): string[] {
+  if (processAffinity.threadsOn(cpus).length === 0) return [];
+  processAffinity.apply({ avoid: cpus, otherwise });
+  const tids = processAffinity.threadsOn(cpus);
+  return tids.length === 0
+    ? []
+    : [`${processAffinity.process.name} threads ${few(tids.map(String), NAMED, 16).join(' ')}`];
+}

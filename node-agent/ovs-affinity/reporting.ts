@@ -1,0 +1,108 @@
+import type { CpuSet } from '../../model/cpu-set.ts';
+import type { Logger } from '../../runtime/log.ts';
+import type { AssignmentsView } from '../assignments/view.ts';
+import type { AgentMetrics } from '../telemetry/metrics.ts';
+import type { AffinityEvents } from './affinity-events.ts';
+import { FOREIGN_WRITER, type Problem } from './problems.ts';
+import type { CpuTarget } from './process-affinity.ts';
+
+/** Tells people what was done and what could not be: in the log, as metrics and as Events. */
+export interface Reporting {
+  /** @param heard when this process heard of what made it necessary, in monotonic milliseconds */
+  moved(target: CpuTarget, threads: number, view: AssignmentsView, heard: number): void;
+  /** What the last pass could not do; told when it changes. */
+  problems(problems: readonly Problem[]): void;
+  /** To be called now and then: who owns which CPUs has not been known for two calls is worth an Event. */
+  unknown(problems: readonly string[]): void;
+  /** The kubelet's reserved CPUs, told once for each set. */
+  reserved(cpus: CpuSet | undefined): void;
+  readonly current: readonly Problem[];
+  /** Calls the listener when `current` has changed. @returns a function that ends that */
+  subscribe(listener: () => void): () => void;
+  reset(): void;
+}
+
+export interface ReportingDeps {
+  readonly log: Logger;
+  readonly metrics: AgentMetrics;
+  readonly events: AffinityEvents;
+  /** When the kubelet last wrote an assignment, in milliseconds since 1970; undefined where that is not known. */
+  readonly assignedAt: () => number | undefined;
+}
+
+export function createReporting({ log, metrics, events, assignedAt }: ReportingDeps): Reporting {
+  const listeners = new Set<() => void>();
+  let current: readonly Problem[] = [];
+  let unknownBefore = false;
+  let lastReserved = '';
+  let last: Pick<AssignmentsView, 'free' | 'owned'> | undefined;
+
+  /**
+   * Seconds from the kubelet's write to now, if it was an assignment. The kubelet takes CPUs out of the shared pool in
+   * one write and names their owner in the next: the first of them is what makes the threads move.
+   */
+  const sinceAssigned = ({ free, owned }: AssignmentsView): number | undefined => {
+    const taken = last?.free !== undefined && free !== undefined && !last.free.isSubsetOf(free);
+    const isNew = taken || (last !== undefined && !owned.isSubsetOf(last.owned));
+    last = { free, owned };
+    const written = isNew ? assignedAt() : undefined;
+    return written === undefined ? undefined : Math.max(0, (Date.now() - written) / 1000);
+  };
+
+  return {
+    moved(target, threads, view, heard) {
+      const exposed = sinceAssigned(view);
+      if (threads === 0) return;
+      const millis = performance.now() - heard;
+      metrics.ovsMoveSeconds.observe(millis / 1000);
+      if (exposed !== undefined) metrics.ovsVacatedSeconds.observe(exposed);
+      const where = 'only' in target ? { cpus: target.only } : { avoided: target.avoid };
+      log.info(
+        { ...where, threads, millis: round(millis), ...(exposed !== undefined && { sinceAssigned: round(exposed) }) },
+        'ovs threads moved',
+      );
+    },
+    problems(problems) {
+      const before = current;
+      current = problems;
+      const texts = problems.map(({ text }) => text);
+      if (texts.join() === before.map(({ text }) => text).join()) return;
+      for (const listener of listeners) listener();
+      if (texts.length === 0) return log.info('ovs affinity is complete again');
+      for (const { cause } of problems) {
+        if (!before.some((one) => one.cause === cause)) metrics.ovsErrors.inc({ cause });
+      }
+      log.warn({ problems: texts }, 'ovs affinity is not complete');
+      const contended = problems.filter(({ cause }) => cause === FOREIGN_WRITER);
+      for (const { text } of contended) events.contended(text);
+      const others = problems.filter(({ cause }) => cause !== FOREIGN_WRITER);
+      if (others.length > 0) events.incomplete(others.map(({ text }) => text));
+    },
+    unknown(problems) {
+      if (problems.length > 0 && unknownBefore) events.held(problems);
+      unknownBefore = problems.length > 0;
+    },
+    reserved(cpus) {
+      const text = cpus?.toString() ?? '';
+      if (cpus === undefined || text === lastReserved) return;
+      lastReserved = text;
+      log.info(`OVS CPU dynamic pinning reservedSystemCPUs set: ${text}`);
+    },
+    get current() {
+      return current;
+    },
+    subscribe(listener) {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+    reset() {
+      current = [];
+      for (const listener of listeners) listener();
+      unknownBefore = false;
+      last = undefined;
+      lastReserved = '';
+    },
+  };
+}
+
+const round = (value: number): number => Math.round(value * 1e6) / 1e6;

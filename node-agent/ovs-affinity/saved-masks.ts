@@ -1,0 +1,120 @@
+import type { CpuSet } from '../../model/cpu-set.ts';
+import type { OvsProcess } from '../open-vswitch/daemons.ts';
+import type { MasksFile, SavedProcess } from './masks-file.ts';
+import type { OriginalMasks } from './original-masks.ts';
+import type { Problem } from './problems.ts';
+import type { ProcessAffinity } from './process-affinity.ts';
+
+/**
+ * What each process's threads are to be given back, in memory and on disk. Where the saved masks are lost, the masks
+ * that threads have may be those that an agent set: they are given back what a process starts with that has no setting of
+ * its own, the CPUs of the machine's first process.
+ */
+export interface SavedMasks {
+  /** Saves the masks of processes that have none saved yet. @returns what was lost, and why nothing can be saved */
+  remember(processAffinities: readonly ProcessAffinity[]): readonly Problem[];
+  /** Loads what an earlier agent saved, and no more. @returns what was lost */
+  recall(processAffinities: readonly ProcessAffinity[]): readonly Problem[];
+  clear(): void;
+}
+
+export interface SavedMasksDeps {
+  readonly file: MasksFile;
+  /** When the process with that id was started; undefined if there is none. */
+  readonly startOf: (pid: number) => number | undefined;
+  /** CPUs of a process that is not confined. */
+  readonly unconfined: () => CpuSet;
+}
+
+export function createSavedMasks({ file, startOf, unconfined }: SavedMasksDeps): SavedMasks {
+  /** Read once, when it is first needed; from then on what is in memory is newer. */
+  let saved: readonly SavedProcess[] | undefined;
+  /** What was saved is lost; true until the masks have been given back. */
+  let lost: Problem | undefined;
+  let unsaved: Problem | undefined;
+  const failed = (text: string): Problem => ({ cause: 'masks-file', text });
+  const problems = () => [lost, unsaved].filter((problem) => problem !== undefined);
+
+  const load = (): readonly SavedProcess[] => {
+    if (saved !== undefined) return saved;
+    try {
+      saved = file.load();
+    } catch (error) {
+      const cpus = unconfined();
+      const aside = file.putAside();
+      lost = failed(
+        `${(error as Error).message}${aside === undefined ? '' : ` (kept as ${aside})`}: once turned off, threads get ` +
+          `the CPUs of the machine’s first process (${cpus.brief}); restart Open vSwitch for those of its unit`,
+      );
+      saved = [];
+    }
+    return saved;
+  };
+
+  const save = (processes: readonly SavedProcess[]) => {
+    saved = processes;
+    try {
+      file.save(processes);
+      unsaved = undefined;
+    } catch (error) {
+      unsaved = failed((error as Error).message);
+    }
+  };
+
+  /** Whether there were processes to remember: one that is first seen later was started since, on CPUs of its own. */
+  let hasMet = false;
+  const assumed = (): OriginalMasks | undefined =>
+    lost === undefined || hasMet ? undefined : { main: unconfined(), odd: [] };
+
+  return {
+    remember(processAffinities) {
+      if (processAffinities.every(({ originalMasks }) => originalMasks !== undefined)) return problems();
+      const before = load();
+      for (const processAffinity of processAffinities) {
+        if (processAffinity.originalMasks === undefined)
+          processAffinity.remember(knownOf(processAffinity.process, processAffinities, before) ?? assumed());
+      }
+      const known = processAffinities.flatMap(({ process, originalMasks }) =>
+        originalMasks === undefined ? [] : [{ ...process, originalMasks }],
+      );
+      // A monitor is not found while its daemon is down, and what it had is what the next daemon is to have.
+      const others = before.filter(({ pid, start }) => !known.some((one) => one.pid === pid) && startOf(pid) === start);
+      save([...known, ...others]);
+      hasMet = true;
+      return problems();
+    },
+    recall(processAffinities) {
+      const before = load();
+      for (const processAffinity of processAffinities) {
+        const known = knownOf(processAffinity.process, processAffinities, before) ?? assumed();
+        if (processAffinity.originalMasks === undefined && known !== undefined) processAffinity.remember(known);
+      }
+      return problems();
+    },
+    clear() {
+      if (load().length > 0 || problems().length > 0) save([]);
+      lost = undefined;
+      hasMet = false;
+    },
+  };
+}
+
+/**
+ * What is known of a process from before. A daemon that its monitor has started again was born on the CPUs that the
+ * monitor had been moved to: its own are the monitor's from before that.
+ */
+function knownOf(
+  process: OvsProcess,
+  processAffinities: readonly ProcessAffinity[],
+  saved: readonly SavedProcess[],
+): OriginalMasks | undefined {
+  const own = saved.find(({ pid, start }) => pid === process.pid && start === process.start);
+  if (own !== undefined || process.role === 'monitor') return own?.originalMasks;
+  const monitor = processAffinities.find(
+    (processAffinity) => processAffinity.process.name === process.name && processAffinity.process.role === 'monitor',
+  );
+  if (monitor === undefined) return undefined;
+  const before = saved.find(({ pid, start }) => pid === monitor.process.pid && start === monitor.process.start);
+  // Seen before us, it was moved before its child was born; else the two are seen for the first time together.
+  return before === undefined ? undefined : { main: before.originalMasks.main, odd: [] };
+}

@@ -1,0 +1,108 @@
+import type { CpuSet } from '../../model/cpu-set.ts';
+import type { Affinity } from '../../native/affinity.ts';
+import { SyscallError } from '../../native/syscall-error.ts';
+import { createSets } from '../processes/cpu-sets.ts';
+
+/** What the kernel made of a target that it did not take as it was: so that it is not asked again and again. */
+interface Settled {
+  readonly target: CpuSet;
+  readonly effective: CpuSet;
+  /** The errno's name, if it took nothing at all. */
+  readonly refused?: string;
+}
+
+/** What the kernel takes is made of longs; whole ones need no copy on the way. */
+const WORDS_PER_LONG = 2;
+
+/** Where a thread should be, by the mask it has. */
+export type TargetOf = (mask: CpuSet, tid: number) => CpuSet;
+
+/** Moves single threads, and knows what became of it. */
+export function createThreadMover(affinity: Affinity) {
+  const settled = new Map<number, Settled>();
+  const seen = new Map<number, CpuSet>();
+  const setOf = createSets();
+  let displaced = 0;
+  let asWords: { readonly target: CpuSet; readonly words: Uint32Array } | undefined;
+
+  /** Undefined if the thread ended meanwhile. */
+  const current = (tid: number): CpuSet | undefined => {
+    try {
+      return setOf(affinity.get(tid));
+    } catch (error) {
+      if (error instanceof SyscallError) return undefined;
+      throw error;
+    }
+  };
+
+  const wordsOf = (target: CpuSet): Uint32Array => {
+    if (asWords?.target !== target) asWords = { target, words: target.toWords(WORDS_PER_LONG) };
+    return asWords.words;
+  };
+
+  const see = (tid: number): CpuSet | undefined => {
+    const mask = current(tid);
+    if (mask !== undefined) seen.set(tid, mask);
+    return mask;
+  };
+
+  /** @returns where the thread is then: where it was, if the kernel refuses or is known to */
+  const put = (tid: number, mask: CpuSet, target: CpuSet): CpuSet => {
+    const before = settled.get(tid);
+    if (before?.target.equals(target) && before.effective.equals(mask)) return mask;
+    try {
+      affinity.set(tid, wordsOf(target));
+    } catch (error) {
+      if (!(error instanceof SyscallError)) throw error;
+      if (error.code !== 'ESRCH') settled.set(tid, { target, effective: mask, refused: error.code });
+      return mask;
+    }
+    const effective = see(tid) ?? target;
+    if (!effective.equals(target)) settled.set(tid, { target, effective });
+    return effective;
+  };
+
+  return {
+    current,
+    see,
+    /** @returns whether the thread was changed */
+    move(tid: number, targetOf: TargetOf): boolean {
+      const left = seen.get(tid);
+      const mask = see(tid);
+      if (mask === undefined) return false;
+      const target = targetOf(mask, tid);
+      const effective = mask.equals(target) ? mask : put(tid, mask, target);
+      if (effective.equals(target)) {
+        settled.delete(tid);
+        // Where the kernel does not take the target, it is a cpuset that has changed the mask.
+        if (left !== undefined && !mask.equals(left)) displaced++;
+      }
+      return !effective.equals(mask);
+    },
+    /** Threads that were elsewhere than they had been left, since this was last asked. */
+    takeDisplaced(): number {
+      const count = displaced;
+      displaced = 0;
+      return count;
+    },
+    isAsSeen(tid: number): boolean {
+      const mask = current(tid);
+      const before = seen.get(tid);
+      return mask === undefined || before === undefined ? mask === before : mask.equals(before);
+    },
+    /** Drops what is known of threads that are no more. */
+    forgetOthers(tids: readonly number[]): void {
+      if (seen.size <= tids.length && settled.size === 0) return;
+      const alive = new Set(tids);
+      for (const known of [settled, seen]) for (const tid of known.keys()) if (!alive.has(tid)) known.delete(tid);
+    },
+    trouble(): { readonly clipped: number; readonly errors: readonly string[] } {
+      const errors = [...settled.values()].map(({ refused }) => refused).filter((code) => code !== undefined);
+      return { clipped: settled.size - errors.length, errors };
+    },
+    noteOf(tid: number): string | undefined {
+      const known = settled.get(tid);
+      return known === undefined ? undefined : (known.refused ?? 'clipped');
+    },
+  };
+}

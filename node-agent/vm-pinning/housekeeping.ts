@@ -1,0 +1,146 @@
+import { CpuSet, unionOf } from '../../model/cpu-set.ts';
+import type { Host } from '../../model/host.ts';
+import { housekeeping } from '../../model/launcher/housekeeping.ts';
+import { ioThreadPins } from '../../model/launcher/io-pins.ts';
+import type { Affinity } from '../../native/affinity.ts';
+import { SyscallError } from '../../native/syscall-error.ts';
+import type { CgroupTree } from '../processes/cgroup-tree.ts';
+import type { Guest, GuestThread } from './guest.ts';
+
+/** What became of the CPUs that are the emulator's. */
+export interface HousekeepingOutcome {
+  /** What virt-handler's cgroup should hold: all CPUs of the container that no vCPU is pinned to. */
+  readonly cgroup: CpuSet;
+  /** Where threads that are no vCPUs belong, by thread id; an IO thread whose pin the kernel keeps is not here. */
+  readonly wanted: ReadonlyMap<number, CpuSet>;
+  readonly emulator: CpuSet;
+  /** Changes of the cgroup and of threads. */
+  readonly repairs: number;
+  readonly problems: readonly string[];
+}
+
+export interface HousekeepingParts {
+  readonly affinity: Affinity;
+  readonly tree: Pick<CgroupTree, 'housekeeping' | 'setHousekeeping'>;
+}
+
+/** One container at a look. */
+export interface ContainerLook {
+  /** Its cgroup. */
+  readonly path: string;
+  readonly cpuset: CpuSet;
+  readonly guest: Pick<Guest, 'look'>;
+  readonly threads: readonly GuestThread[];
+  /** Undefined while it is not known. */
+  readonly host: Host | undefined;
+}
+
+const WORDS_PER_LONG = 2;
+
+/**
+ * Gives the emulator's threads all CPUs of the container that nothing is pinned to, both in virt-handler's cgroup and as
+ * each thread's own affinity: since Linux 6.2 the latter outlives a change of the former.
+ *
+ * The cgroup is widened first, since an IO thread whose CPU is not in it has lost sight of its pin. Since 6.2 the kernel
+ * remembers it, and it is to be seen again in the wider one; before, it is worked out as the launcher did.
+ *
+ * Everything is taken from what is there now, so a container that was given other CPUs, or other vCPUs, needs no more
+ * than the next look. Only two things are kept, and dropped with the CPUs they are about: what virt-handler wrote last,
+ * and the IO threads' pins that were worked out from it.
+ */
+export function createHousekeeping({ affinity, tree }: HousekeepingParts) {
+  let about = '';
+  /** What virt-handler put into the cgroup: the CPUs of its emulator pin. */
+  let written: CpuSet | undefined;
+  let ioPins: ReadonlyMap<number, CpuSet> = new Map();
+
+  /** @returns the problem, if it cannot be */
+  const widen = (path: string, current: CpuSet, free: CpuSet): string | undefined => {
+    written = current;
+    try {
+      tree.setHousekeeping(path, free);
+      return undefined;
+    } catch (error) {
+      return `the cgroup housekeeping cannot be given CPUs ${free.brief}: ${(error as Error).message}`;
+    }
+  };
+
+  const workOutIoPins = ({ cpuset, host }: ContainerLook, vcpus: readonly number[], io: readonly GuestThread[]) => {
+    if (ioPins.size > 0 || host === undefined || written === undefined) return;
+    const seen = { container: cpuset, host, vcpus, ioThreads: io.length, emulator: written };
+    const pins = ioThreadPins(seen) ?? [];
+    const inOrder = [...io].sort((a, b) => poolNumber(a) - poolNumber(b));
+    ioPins = new Map(pins.map((cpu, i) => [inOrder[i]?.tid ?? 0, CpuSet.of([cpu])]));
+  };
+
+  /** @returns undefined where the emulator has no CPUs of its own, or vCPUs are not pinned to one CPU each (yet) */
+  return (look: ContainerLook): HousekeepingOutcome | undefined => {
+    const { path, cpuset } = look;
+    const current = tree.housekeeping(path);
+    const vcpus = pinnedVcpus(look.threads);
+    const free = cpuset.minus(CpuSet.of(vcpus));
+    if (current === undefined || vcpus.length === 0 || free.isEmpty) return undefined;
+    if (about !== `${cpuset} ${vcpus}`) {
+      about = `${cpuset} ${vcpus}`;
+      written = undefined;
+      ioPins = new Map();
+    }
+
+    const isAsWanted = current.equals(free);
+    const problem = isAsWanted ? undefined : widen(path, current, free);
+    const threads = isAsWanted ? look.threads : look.guest.look();
+    const io = threads.filter(({ role }) => role.kind === 'io');
+    if (io.some(({ allowed }) => allowed.equals(free))) workOutIoPins(look, vcpus, io);
+    const pins = io.map(({ tid, allowed }) => ioPins.get(tid) ?? pinWithin(allowed, free));
+    const goal = housekeeping({ container: cpuset, vcpus: CpuSet.of(vcpus), ioThreads: unionOf(pins) });
+    if (goal === undefined) return undefined;
+
+    const emulator = threads.filter(({ role }) => role.kind === 'emulator');
+    const wanted = new Map([...emulator.map(({ tid }) => [tid, goal.emulator] as const), ...ioPins]);
+    const moves = threads.filter(({ tid, allowed }) => wanted.get(tid)?.equals(allowed) === false);
+    const held = moves.filter(({ tid }) => !moveTo(affinity, tid, wanted.get(tid) ?? goal.emulator));
+    const [first] = held;
+    const heldText =
+      first && `${held.length} threads are kept from their CPUs, as ${first.tid} from ${wanted.get(first.tid)?.brief}`;
+    return {
+      cgroup: free,
+      emulator: goal.emulator,
+      wanted,
+      repairs: moves.length - held.length + (isAsWanted || problem !== undefined ? 0 : 1),
+      problems: [problem, heldText].filter((text) => text !== undefined),
+    };
+  };
+}
+
+/** @returns whether the thread is there now, or has ended */
+function moveTo(affinity: Affinity, tid: number, cpus: CpuSet): boolean {
+  try {
+    affinity.set(tid, cpus.toWords(WORDS_PER_LONG));
+    return CpuSet.fromWords(affinity.get(tid)).equals(cpus);
+  } catch (error) {
+    if (error instanceof SyscallError) return error.code === 'ESRCH';
+    throw error;
+  }
+}
+
+/**
+ * The vCPUs' CPUs by index. KubeVirt pins each dedicated vCPU to a CPU of its own; anything else is a guest that is not
+ * set up yet, and is none.
+ */
+function pinnedVcpus(threads: readonly GuestThread[]): readonly number[] {
+  const vcpus = threads.flatMap(({ role, allowed }) => (role.kind === 'vcpu' ? [{ index: role.index, allowed }] : []));
+  vcpus.sort((a, b) => a.index - b.index);
+  const isPinned = vcpus.every(({ index, allowed }, i) => index === i && allowed.size === 1);
+  const cpus = vcpus.map(({ allowed }) => allowed.first ?? 0);
+  return isPinned && new Set(cpus).size === cpus.length ? cpus : [];
+}
+
+/** The CPUs that an IO thread is pinned to: one that may run wherever the emulator may is not. */
+function pinWithin(allowed: CpuSet, free: CpuSet): CpuSet {
+  return allowed.isSubsetOf(free) && !allowed.equals(free) ? allowed : CpuSet.EMPTY;
+}
+
+/** IO iothread2 is the second. */
+function poolNumber({ name }: GuestThread): number {
+  return Number(/(\d+)$/.exec(name)?.[1] ?? 0);
+}

@@ -1,0 +1,99 @@
+import {
+  createLauncherPinning,
+  type LauncherPinning,
+  type LauncherPinningParts,
+  type LauncherView,
+  type NodeCpus,
+} from './launcher-pinning.ts';
+import type { Launcher } from './launchers.ts';
+
+/**
+ * A look that takes longer than DEAR milliseconds is of a launcher that has far more processes or threads than a VM needs.
+ * It is looked at again after REST times as long: what it takes is from its own share, and the others' threads are kept as
+ * ever.
+ */
+const DEAR = 20;
+const REST = 50;
+/** Milliseconds from the first sight of its container within which a VM is expected to have its vCPU threads. */
+const MOST_STARTING = 60_000;
+
+/** A launcher's last look, and until when it must do (monotonic milliseconds). */
+interface CheckedLauncher {
+  readonly launcher: Launcher;
+  readonly view: LauncherView;
+  readonly until: number;
+  /** When its container was seen first. */
+  readonly since: number | undefined;
+}
+
+/** The pinning of every launcher on this node. */
+export interface LauncherChecks {
+  /**
+   * Looks at each of them, and releases all others that were looked at before.
+   * @param onlyStarting take the last look at those that are not about to start
+   */
+  at(launchers: readonly Launcher[], node: NodeCpus, onlyStarting: boolean): readonly LauncherView[];
+  /** Whether a VM with a mask is about to get its threads: nothing says when they are there. */
+  hasStarting(): boolean;
+  /** @param release gives every thread that a mask had put somewhere its container's CPUs back */
+  end(release: boolean): void;
+}
+
+/** @param onForgotten called with the uid of each launcher that is no longer looked after */
+export function createLauncherChecks(parts: LauncherPinningParts, onForgotten: (uid: string) => void): LauncherChecks {
+  const pinnings = new Map<string, LauncherPinning>();
+  const checked = new Map<string, CheckedLauncher>();
+
+  const forgetOthers = (uids: ReadonlySet<string>) => {
+    for (const [uid, pinning] of pinnings) {
+      if (uids.has(uid)) continue;
+      // A pod that is still there has lost its mask.
+      pinning.release();
+      pinnings.delete(uid);
+      checked.delete(uid);
+      onForgotten(uid);
+    }
+  };
+
+  const isStarting = ({ launcher: { maskRequest }, view: { mask }, since }: CheckedLauncher) =>
+    maskRequest !== undefined && mask === undefined && since !== undefined && performance.now() - since < MOST_STARTING;
+
+  const look = (launcher: Launcher, node: NodeCpus, onlyStarting: boolean): LauncherView => {
+    const { uid } = launcher;
+    const last = checked.get(uid);
+    const begun = performance.now();
+    const isSkipped = last !== undefined && (begun < last.until || (onlyStarting && !isStarting(last)));
+    if (last?.launcher === launcher && isSkipped) return unchanged(last.view);
+    const pinning = pinnings.get(uid) ?? createLauncherPinning(parts);
+    pinnings.set(uid, pinning);
+    const view = pinning.look(launcher, node);
+    const ended = performance.now();
+    const cost = ended - begun;
+    const since = last?.since ?? (launcher.containerId === undefined ? undefined : begun);
+    checked.set(uid, { launcher, view, until: cost > DEAR ? ended + REST * cost : 0, since });
+    return view;
+  };
+
+  return {
+    at(launchers, node, onlyStarting) {
+      forgetOthers(new Set(launchers.map(({ uid }) => uid)));
+      return launchers.map((launcher) => look(launcher, node, onlyStarting));
+    },
+    hasStarting: () => [...checked.values()].some(isStarting),
+    end(release) {
+      if (release) for (const pinning of pinnings.values()) pinning.release();
+      pinnings.clear();
+      checked.clear();
+    },
+  };
+}
+
+/** The view of a look that was not repeated: what it did is not done again. */
+function unchanged(view: LauncherView): LauncherView {
+  const { mask, housekeeping } = view;
+  return {
+    ...view,
+    mask: mask && { ...mask, moved: 0 },
+    housekeeping: housekeeping && { ...housekeeping, repairs: 0 },
+  };
+}

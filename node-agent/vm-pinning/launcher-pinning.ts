@@ -1,0 +1,140 @@
+import { CpuSet } from '../../model/cpu-set.ts';
+import type { Host } from '../../model/host.ts';
+import type { CgroupTree } from '../processes/cgroup-tree.ts';
+import { findGuest, type Guest, type GuestParts, type GuestThread } from './guest.ts';
+import { createHousekeeping, type HousekeepingOutcome } from './housekeeping.ts';
+import type { Launcher } from './launchers.ts';
+import { createMaskPinning, type MaskOutcome } from './mask-pinning.ts';
+import type { PinRecord } from './pins-file.ts';
+
+/** What the node says about CPUs at the moment of a look. */
+export interface NodeCpus {
+  /** Undefined while it is not known. */
+  readonly host: Host | undefined;
+  /** Undefined while the kubelet has not told: then no mask is applied. */
+  readonly reserved: CpuSet | undefined;
+  /** CPUs that containers own exclusively. */
+  readonly owned: CpuSet;
+  /** Pods whose `compute` container owns CPUs. */
+  readonly dedicated: ReadonlySet<string>;
+}
+
+/** A launcher at its last look. */
+export interface LauncherView {
+  readonly launcher: Launcher;
+  /** Undefined while QEMU does not run. */
+  readonly pid: number | undefined;
+  readonly container: CpuSet;
+  readonly threads: readonly GuestThread[];
+  /** Undefined without a mask, and while there is nothing to say. */
+  readonly mask: MaskOutcome | undefined;
+  readonly housekeeping: HousekeepingOutcome | undefined;
+}
+
+export interface LauncherPinningParts extends GuestParts {
+  readonly tree: CgroupTree;
+  readonly record: PinRecord;
+}
+
+/** A guest, and what is kept of it for as long as it runs. */
+interface Running {
+  readonly guest: Guest;
+  readonly masks: ReturnType<typeof createMaskPinning>;
+  readonly keepHouse: ReturnType<typeof createHousekeeping>;
+}
+
+/** Keeps the threads of one launcher's guest where they belong, from look to look. */
+export interface LauncherPinning {
+  look(launcher: Launcher, node: NodeCpus): LauncherView;
+  /** Gives threads that a mask had put somewhere the CPUs of the container again. */
+  release(): void;
+}
+
+export function createLauncherPinning(parts: LauncherPinningParts): LauncherPinning {
+  const { tree, record } = parts;
+  let place: { readonly id: string; readonly path: string } | undefined;
+  let running: Running | undefined;
+
+  const placeOf = ({ uid, containerId }: Launcher): string | undefined => {
+    if (containerId === undefined) return undefined;
+    if (place?.id !== containerId) {
+      const path = tree.container(uid, containerId);
+      place = path === undefined ? undefined : { id: containerId, path };
+      running = undefined;
+    }
+    return place?.path;
+  };
+
+  const masksOf = (podUID: string, path: string, { pid, start, affinity }: Guest) =>
+    createMaskPinning({
+      affinity,
+      tree,
+      path,
+      now: parts.now,
+      heldBefore: record.held(podUID, { pid, start }),
+      remember: (held) => (held === undefined ? record.forget(podUID) : record.remember({ podUID, pid, start, held })),
+    });
+
+  const guestIn = (podUID: string, path: string) => {
+    // Without vCPU threads it may be the one that libvirt asks what it can do.
+    if (running?.guest.isAlive() === true && running.guest.isReady()) return running;
+    const guest = findGuest(tree.processes(path) ?? [], parts);
+    if (guest === undefined) running = undefined;
+    else if (running?.guest.pid !== guest.pid || running.guest.start !== guest.start) {
+      const keepHouse = createHousekeeping({ ...parts, affinity: guest.affinity });
+      running = { guest, masks: masksOf(podUID, path, guest), keepHouse };
+    }
+    return running;
+  };
+
+  return {
+    look(launcher, node) {
+      const path = placeOf(launcher);
+      const cpuset = path === undefined ? undefined : tree.cpuset(path);
+      const found = path === undefined || cpuset === undefined ? undefined : guestIn(launcher.uid, path);
+      if (path === undefined || cpuset === undefined || found === undefined) {
+        if (cpuset === undefined) place = undefined;
+        return { launcher, pid: undefined, container: cpuset ?? CpuSet.EMPTY, threads: [], ...unasked(launcher, node) };
+      }
+      const { guest, masks, keepHouse } = found;
+      const threads = guest.look();
+      const view = { launcher, pid: guest.pid, container: cpuset, threads };
+      if (node.dedicated.has(launcher.uid)) {
+        const housekeeping = keepHouse({ path, cpuset, guest, threads, host: node.host });
+        return { ...view, mask: unasked(launcher, node).mask, housekeeping };
+      }
+      if (launcher.maskRequest === undefined) {
+        masks.release(threads, cpuset);
+        return { ...view, ...unasked(launcher, node) };
+      }
+      if (node.reserved === undefined || node.host === undefined)
+        return { ...view, mask: undefined, housekeeping: undefined };
+      const withheld = node.reserved.union(node.owned);
+      const { mask, fixMismatch } = launcher.maskRequest;
+      const { migrated: mayBePlugged } = launcher;
+      const { online } = node.host;
+      const outcome = masks.keep({ mask, fixMismatch, online, container: cpuset, withheld, mayBePlugged }, threads);
+      return { ...view, mask: outcome, housekeeping: undefined };
+    },
+
+    release() {
+      if (running === undefined || place === undefined || !running.guest.isAlive()) return;
+      const cpuset = tree.cpuset(place.path);
+      if (cpuset !== undefined) running.masks.release(running.guest.look(), cpuset);
+    },
+  };
+}
+
+/** What is to be said of a mask that is not applied, whatever runs. */
+function unasked(
+  { maskRequest, problem, uid }: Launcher,
+  { dedicated }: NodeCpus,
+): Pick<LauncherView, 'mask' | 'housekeeping'> {
+  const refused = (reason: string, message: string): MaskOutcome => {
+    return { state: 'refused', reason, message, wanted: new Map(), pins: [], moved: 0 };
+  };
+  if (problem !== undefined) return { mask: refused('Parse', problem), housekeeping: undefined };
+  if (maskRequest === undefined || !dedicated.has(uid)) return { mask: undefined, housekeeping: undefined };
+  const message = 'a CPU mask is not for a VM with dedicated CPUs: KubeVirt pins its vCPUs';
+  return { mask: refused('Dedicated', message), housekeeping: undefined };
+}

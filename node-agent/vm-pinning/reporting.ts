@@ -1,0 +1,115 @@
+import type { EventRecorder } from '../../kube/events.ts';
+import { cut } from '../../model/brief.ts';
+import type { Overlap } from '../../model/cpu-mask/overlap.ts';
+import type { Logger } from '../../runtime/log.ts';
+import type { AgentMetrics } from '../telemetry/metrics.ts';
+import type { LauncherView } from './launcher-pinning.ts';
+import type { Launcher } from './launchers.ts';
+import { pinsText } from './states.ts';
+
+export interface ReportingDeps {
+  readonly events: EventRecorder;
+  readonly nodeName: string;
+  readonly log: Logger;
+  readonly metrics: AgentMetrics;
+}
+
+const STATES = ['pinned', 'unpinned', 'refused'] as const;
+/** Characters of a message: it is kept, compared at each look, logged and sent. */
+const LONGEST = 1024;
+/** Overlaps that one Event names. */
+const NAMED = 8;
+
+const REASONS = {
+  pinned: 'CPUMaskApplied',
+  refused: 'CPUMaskRefused',
+  unpinned: 'CPUMaskNotApplied',
+} as const;
+
+/** Events of a mask that is applied, but not as it was written, by the reason. */
+const REMARKS = new Map([
+  ['FellBack', 'CPUMaskFellBack'],
+  ['OtherVCPUs', 'CPUMaskOtherVCPUs'],
+]);
+
+/** Says once what became of each VM, on the VM itself, and keeps the metrics. */
+export function createReporting({ events, nodeName, log, metrics }: ReportingDeps) {
+  const reported = new Map<string, string>();
+  let overlapsTold = '';
+
+  const isNews = (key: string, text: string): boolean => {
+    if ((reported.get(key) ?? '') === text) return false;
+    reported.set(key, text);
+    return true;
+  };
+
+  const record = ({ namespace, vmi }: Launcher, type: 'Normal' | 'Warning', reason: string, message: string) => {
+    const { name, uid } = vmi;
+    const target = { apiVersion: 'kubevirt.io/v1', kind: 'VirtualMachineInstance', name, namespace, uid };
+    events.record(target, { type, reason, message });
+    log[type === 'Normal' ? 'info' : 'warn']({ namespace, vmi: name, reason, message }, 'virtual machine');
+  };
+
+  const tellMask = (view: LauncherView) => {
+    const { launcher, mask } = view;
+    if (mask === undefined) return;
+    const { state, reason, message = '' } = mask;
+    const text = cut(state === 'pinned' ? pinsText(view) : message, LONGEST);
+    if (!isNews(`${launcher.uid} mask`, `${state} ${reason} ${text}`)) return;
+    const remark = state === 'pinned' ? REMARKS.get(reason ?? '') : undefined;
+    if (remark !== undefined) record(launcher, 'Warning', remark, cut(message, LONGEST));
+    else record(launcher, state === 'pinned' ? 'Normal' : 'Warning', REASONS[state], text);
+  };
+
+  const tellHousekeeping = ({ launcher, housekeeping }: LauncherView) => {
+    if (housekeeping === undefined) return;
+    const { problems, emulator } = housekeeping;
+    if (isNews(`${launcher.uid} emulator`, String(emulator))) {
+      const { namespace, vmi } = launcher;
+      log.info({ namespace, vmi: vmi.name, emulator }, 'CPUs of the emulator');
+    }
+    const text = cut(problems.join('; '), LONGEST);
+    if (isNews(`${launcher.uid} housekeeping`, text) && text !== '') {
+      record(launcher, 'Warning', 'HousekeepingIncomplete', text);
+    }
+  };
+
+  return {
+    views(views: readonly LauncherView[]): void {
+      for (const view of views) {
+        tellMask(view);
+        tellHousekeeping(view);
+        metrics.vmThreadMoves.inc({ cause: 'mask' }, view.mask?.moved ?? 0);
+        metrics.vmThreadMoves.inc({ cause: 'housekeeping' }, view.housekeeping?.repairs ?? 0);
+      }
+      for (const state of STATES) {
+        metrics.vmPinning.set({ state }, views.filter(({ mask }) => mask?.state === state).length);
+      }
+      const kept = views.filter(({ housekeeping }) => housekeeping !== undefined);
+      const failing = kept.filter(({ housekeeping }) => housekeeping?.problems.length !== 0).length;
+      metrics.vmHousekeeping.set({ state: 'kept' }, kept.length - failing);
+      metrics.vmHousekeeping.set({ state: 'incomplete' }, failing);
+    },
+
+    /** On the node, whose administrator is the one to see the VMs of all namespaces. */
+    overlaps(found: readonly Overlap<LauncherView>[]): void {
+      metrics.vmMaskOverlaps.set(found.length);
+      const nameOf = ({ launcher: { namespace, vmi } }: LauncherView) => `${namespace}/${vmi.name}`;
+      const texts = found.slice(0, NAMED).map(({ a, b, cpus }) => `${nameOf(a)} and ${nameOf(b)} on ${cpus.brief}`);
+      const text = texts.join('; ') + (found.length > NAMED ? `; and ${found.length - NAMED} more` : '');
+      if (text === overlapsTold) return;
+      overlapsTold = text;
+      if (text === '') return;
+      const node = { apiVersion: 'v1', kind: 'Node', name: nodeName, uid: nodeName };
+      events.record(node, {
+        type: 'Warning',
+        reason: 'CPUMasksOverlap',
+        message: `virtual machines share CPUs: ${text}`,
+      });
+    },
+
+    forget(uid: string): void {
+      for (const what of ['mask', 'emulator', 'housekeeping']) reported.delete(`${uid} ${what}`);
+    },
+  };
+}

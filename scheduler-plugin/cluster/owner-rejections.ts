@@ -1,0 +1,43 @@
+import type { EventRecorder } from '../../kube/events.ts';
+import type { OwnerBackoff } from '../../model/reservations/owner-backoff.ts';
+import type { Logger } from '../../runtime/log.ts';
+import type { PodOwners } from './pod-owners.ts';
+import type { PodView } from './pod-view.ts';
+
+export interface OwnerRejectionsOptions {
+  readonly ownerBackoff: OwnerBackoff;
+  readonly owners: Pick<PodOwners, 'makerOf'>;
+  readonly events: Pick<EventRecorder, 'record'>;
+  readonly active: () => boolean;
+  /** Called when a hold is over: nothing else changes then, so the nodes have to be looked at for the pods that wait. */
+  readonly onFree: () => void;
+  readonly log: Logger;
+  /** Monotonic seconds. */
+  readonly now: () => number;
+}
+
+/** Holds back the next pods of an owner whose pods kubelets have refused in a burst, and says so in an Event. */
+export function createOwnerRejections({
+  ownerBackoff,
+  owners,
+  events,
+  active,
+  onFree,
+  log,
+  now,
+}: OwnerRejectionsOptions) {
+  return {
+    /** A kubelet has refused this pod. */
+    rejected({ owner: controller, namespace, rejected: reason }: PodView): void {
+      if (controller === undefined) return;
+      const { key, owner } = owners.makerOf(namespace, controller);
+      const hold = ownerBackoff.failed(key, now());
+      ownerBackoff.sweep(now());
+      if (hold === undefined || !active()) return;
+      const message = `kubelets have refused several pods in a row (the last one with ${reason}): no more are placed for ${hold} s`;
+      log.warn({ owner: owner.name, kind: owner.kind, hold, reason }, 'holding back the pods of an owner');
+      events.record({ ...owner, namespace }, { type: 'Warning', reason: 'PlacementHeldBack', message });
+      setTimeout(onFree, (hold + 0.1) * 1000).unref();
+    },
+  };
+}

@@ -1,0 +1,78 @@
+import type { KubeClient } from '../../kube/client.ts';
+import type { EventRecorder } from '../../kube/events.ts';
+import type { PinningState } from '../../kube/node-topology.ts';
+import type { Logger } from '../../runtime/log.ts';
+import type { Fleet } from '../cluster/fleet.ts';
+import { createMaskedVms } from '../cluster/masked-vms.ts';
+import { createNodeLabels } from '../cluster/node-labels.ts';
+import type { PodOwners } from '../cluster/pod-owners.ts';
+import { createMaskSurvey } from '../controllers/mask-survey.ts';
+import { createPausedStarts } from '../controllers/paused-starts.ts';
+import { createStartWriter } from '../controllers/start-writer.ts';
+import type { ExtenderMetrics } from '../telemetry/metrics.ts';
+
+/** What is done about VMs with CPU masks beside answering the scheduler: they are resumed once pinned, and counted. */
+export interface CpuMasks {
+  pinningReported(node: string, pinnings: readonly PinningState[]): void;
+  /** This replica has become the active one. */
+  lookAtAll(): void;
+  run(signal: AbortSignal): Promise<void>;
+  stop(): void;
+}
+
+export interface CpuMasksOptions {
+  readonly client: KubeClient;
+  readonly events: EventRecorder;
+  readonly fleet: Fleet;
+  /** Learns from the same watch who makes VMIs. */
+  readonly owners: Pick<PodOwners, 'learn'>;
+  readonly metrics: ExtenderMetrics;
+  readonly active: () => boolean;
+  readonly log: Logger;
+  /** Monotonic seconds. */
+  readonly now: () => number;
+}
+
+export function createCpuMasks(options: CpuMasksOptions): CpuMasks {
+  const { client, events, fleet, owners, metrics, active, log, now } = options;
+  const starts = createPausedStarts({
+    writer: createStartWriter(client),
+    events,
+    active,
+    onResumed: () => metrics.resumed.inc(),
+    log,
+    now,
+  });
+  const vms = createMaskedVms({
+    client,
+    onInstance: starts.changed,
+    onOwner: (uid, owner) => owners.learn(uid, owner),
+    log,
+    now,
+  });
+  const labels = createNodeLabels({ client, log, now });
+  const survey = createMaskSurvey({
+    fleet,
+    labels,
+    masked: vms.all,
+    active,
+    onCounted: (counts) => {
+      metrics.maskedVms.set(counts.vms);
+      metrics.maskedVmsWithoutNode.set(counts.withoutNode);
+      metrics.pausedStarts.set(active() ? starts.waiting : 0);
+    },
+  });
+  return {
+    pinningReported(node, pinnings) {
+      starts.reported(
+        node,
+        pinnings.map(({ podUID, state, reason = '', message = '' }) => ({ podUID, state, reason, message })),
+      );
+    },
+    lookAtAll: starts.lookAtAll,
+    async run(signal) {
+      await Promise.all([vms.run(signal), labels.run(signal), survey.run(signal)]);
+    },
+    stop: starts.stop,
+  };
+}

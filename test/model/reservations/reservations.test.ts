@@ -1,0 +1,337 @@
+import assert from 'node:assert/strict';
+import { answerLimit } from '../../../model/reservations/answer-limit.ts';
+import { DEFAULT_RESERVATION, reservationSeconds } from '../../../model/reservations/duration.ts';
+import { OwnerBackoff } from '../../../model/reservations/owner-backoff.ts';
+import { isLater, type ObservedPod, type Place, type ReservationEnd } from '../../../model/reservations/reservation.ts';
+import { Reservations } from '../../../model/reservations/reservations.ts';
+
+const PLACE: Place = { cpus: undefined, score: 5 };
+const sight = (more: Partial<ObservedPod<string>> = {}): ObservedPod<string> => ({
+  uid: 'a',
+  version: '20',
+  node: undefined,
+  nominated: undefined,
+  unscheduled: false,
+  terminal: false,
+  pod: 'needs',
+  ...more,
+});
+
+function ledgerOf(shown: readonly string[] = []) {
+  const ends: ReservationEnd[] = [];
+  const reports = new Set(shown);
+  const reservations = new Reservations<string>({
+    isShown: (node, uid) => reports.has(`${node} ${uid}`),
+    onEnd: (_, end) => ends.push(end),
+  });
+  const promise = (nodes: readonly string[], version = '10', now = 0) =>
+    reservations.reserve({
+      uid: 'a',
+      pod: 'needs',
+      places: new Map(nodes.map((node) => [node, PLACE])),
+      version,
+      expires: now + 60,
+    });
+  const held = () => ['n1', 'n2', 'n3'].filter((node) => reservations.assumedOn(node).length > 0);
+  return { reservations, ends, promise, held, reports };
+}
+
+type Act = (under: ReturnType<typeof ledgerOf>) => void;
+
+const CASES: readonly {
+  name: string;
+  acts: readonly Act[];
+  held: readonly string[];
+  ends: readonly ReservationEnd[];
+}[] = [
+  {
+    name: 'a promise holds every node that was answered',
+    acts: [({ promise }) => promise(['n1', 'n2'])],
+    held: ['n1', 'n2'],
+    ends: [],
+  },
+  {
+    name: 'a new filter of the same pod takes the place of the one before',
+    acts: [({ promise }) => promise(['n1', 'n2']), ({ promise }) => promise(['n3'])],
+    held: ['n3'],
+    ends: ['filtered-again'],
+  },
+  {
+    name: 'a filter that refuses everywhere ends it',
+    acts: [({ promise }) => promise(['n1']), ({ promise }) => promise([])],
+    held: [],
+    ends: ['filtered-again'],
+  },
+  {
+    name: 'binding narrows it, and time does not end it any more',
+    acts: [
+      ({ promise }) => promise(['n1', 'n2']),
+      ({ reservations }) => reservations.observe(sight({ node: 'n2' })),
+      ({ reservations }) => reservations.expire(10_000),
+    ],
+    held: ['n2'],
+    ends: [],
+  },
+  {
+    name: 'binding elsewhere ends it and holds the node that it is bound to',
+    acts: [({ promise }) => promise(['n1']), ({ reservations }) => reservations.observe(sight({ node: 'n3' }))],
+    held: ['n3'],
+    ends: ['bound-elsewhere'],
+  },
+  {
+    name: 'nomination narrows it',
+    acts: [
+      ({ promise }) => promise(['n1', 'n2']),
+      ({ reservations }) => reservations.observe(sight({ nominated: 'n1' })),
+    ],
+    held: ['n1'],
+    ends: [],
+  },
+  {
+    name: 'a nomination that is withdrawn ends it',
+    acts: [
+      ({ promise }) => promise(['n1', 'n2']),
+      ({ reservations }) => reservations.observe(sight({ nominated: 'n1' })),
+      ({ reservations }) => reservations.observe(sight({ version: '21' })),
+    ],
+    held: [],
+    ends: ['nomination-withdrawn'],
+  },
+  {
+    name: 'PodScheduled False ends it',
+    acts: [({ promise }) => promise(['n1']), ({ reservations }) => reservations.observe(sight({ unscheduled: true }))],
+    held: [],
+    ends: ['unschedulable'],
+  },
+  {
+    name: 'the refusal of an earlier try does not',
+    acts: [
+      ({ promise }) => promise(['n1'], '25'),
+      ({ reservations }) => reservations.observe(sight({ unscheduled: true })),
+    ],
+    held: ['n1'],
+    ends: [],
+  },
+  {
+    name: 'news from before the binding changes nothing for a bound pod',
+    acts: [
+      ({ reservations }) => reservations.observe(sight({ node: 'n1', version: '30' })),
+      ({ reservations }) => reservations.observe(sight({ unscheduled: true, version: '31' })),
+    ],
+    held: ['n1'],
+    ends: [],
+  },
+  {
+    name: 'deletion ends it',
+    acts: [({ promise }) => promise(['n1']), ({ reservations }) => reservations.deleted('a')],
+    held: [],
+    ends: ['deleted'],
+  },
+  {
+    name: 'a bound pod that has ended ends it, report or not',
+    acts: [
+      ({ reservations }) => reservations.observe(sight({ node: 'n1' })),
+      ({ reservations }) => reservations.observe(sight({ node: 'n1', terminal: true })),
+    ],
+    held: [],
+    ends: ['terminal'],
+  },
+  {
+    name: 'time ends it',
+    acts: [
+      ({ promise }) => promise(['n1'], '10', 100),
+      ({ reservations, held }) => {
+        reservations.expire(159);
+        assert.deepEqual(held(), ['n1']);
+      },
+      ({ reservations }) => reservations.expire(160),
+    ],
+    held: [],
+    ends: ['expired'],
+  },
+  {
+    name: 'the time of a short promise ends it, though a longer one was made before',
+    acts: [
+      ({ reservations }) =>
+        reservations.reserve({ uid: 'b', pod: 'needs', places: new Map([['n2', PLACE]]), version: '10', expires: 700 }),
+      ({ promise }) => promise(['n1']),
+      ({ reservations }) => reservations.expire(60),
+      ({ reservations, held }) => {
+        assert.deepEqual(held(), ['n2']);
+        reservations.expire(699);
+        assert.deepEqual(held(), ['n2']);
+        reservations.expire(700);
+      },
+    ],
+    held: [],
+    ends: ['expired', 'expired'],
+  },
+  {
+    name: 'a report that shows the pod ends it, even before its own watch says that it is bound',
+    acts: [
+      ({ promise }) => promise(['n1', 'n2']),
+      ({ reservations, reports }) => {
+        reports.add('n2 a');
+        reservations.reported('n2', ['a']);
+      },
+      ({ reservations }) => reservations.observe(sight({ node: 'n2' })),
+    ],
+    held: [],
+    ends: ['shown'],
+  },
+  {
+    name: 'a report of another node that shows a bound pod ends nothing',
+    acts: [
+      ({ reservations }) => reservations.observe(sight({ node: 'n1' })),
+      ({ reservations, reports }) => {
+        reports.add('n2 a');
+        reservations.reported('n2', ['a']);
+      },
+    ],
+    held: ['n1'],
+    ends: [],
+  },
+  {
+    name: 'a report that shows a pod which was promised several nodes speaks for its own node',
+    acts: [
+      ({ promise }) => promise(['n1', 'n2', 'n3']),
+      ({ reservations, reports }) => {
+        reports.add('n2 a');
+        reservations.reported('n2', ['a']);
+      },
+    ],
+    held: ['n1', 'n3'],
+    ends: [],
+  },
+  {
+    name: 'and where it was false, the pod still holds the node that it is bound to',
+    acts: [
+      ({ promise }) => promise(['n1', 'n2']),
+      ({ reservations, reports }) => {
+        reports.add('n2 a');
+        reservations.reported('n2', ['a']);
+      },
+      ({ reservations }) => reservations.observe(sight({ node: 'n1' })),
+    ],
+    held: ['n1'],
+    ends: [],
+  },
+  {
+    name: 'a false report keeps no later filter from promising',
+    acts: [
+      ({ promise }) => promise(['n2']),
+      ({ reservations, reports }) => {
+        reports.add('n2 a');
+        reservations.reported('n2', ['a']);
+      },
+      ({ promise }) => promise(['n1', 'n3'], '11'),
+    ],
+    held: ['n1', 'n3'],
+    ends: ['filtered-again'],
+  },
+  {
+    name: 'a promise that a report has made smaller ends in time, before later ones',
+    acts: [
+      ({ promise }) => promise(['n1', 'n2']),
+      ({ reservations }) =>
+        reservations.reserve({ uid: 'b', pod: 'needs', places: new Map([['n3', PLACE]]), version: '10', expires: 90 }),
+      ({ reservations, reports }) => {
+        reports.add('n2 a');
+        reservations.reported('n2', ['a']);
+      },
+      ({ reservations }) => reservations.expire(61),
+    ],
+    held: ['n3'],
+    ends: ['expired'],
+  },
+  {
+    name: 'what a report has shown is the report’s to tell: it does not come back',
+    acts: [
+      ({ reservations }) => reservations.observe(sight({ node: 'n1' })),
+      ({ reservations, reports }) => {
+        reports.add('n1 a');
+        reservations.reported('n1', ['a']);
+        reports.clear();
+        reservations.reported('n1', []);
+      },
+      ({ reservations }) => reservations.observe(sight({ node: 'n1', version: '40' })),
+    ],
+    held: [],
+    ends: ['shown'],
+  },
+  {
+    name: 'after a restart bound and nominated pods hold their nodes',
+    acts: [
+      ({ reservations }) => reservations.observe(sight({ node: 'n1' })),
+      ({ reservations }) => reservations.observe(sight({ uid: 'b', nominated: 'n2' })),
+    ],
+    held: ['n1', 'n2'],
+    ends: [],
+  },
+  {
+    name: 'a filter call about a pod that is bound promises nothing',
+    acts: [({ reservations }) => reservations.observe(sight({ node: 'n1' })), ({ promise }) => promise(['n2'])],
+    held: ['n1'],
+    ends: [],
+  },
+];
+
+describe('model/claims: ledger', () => {
+  for (const { name, acts, held, ends } of CASES) {
+    it(name, () => {
+      const under = ledgerOf();
+      for (const act of acts) act(under);
+      assert.deepEqual(under.held(), held);
+      assert.deepEqual(under.ends, ends);
+    });
+  }
+
+  it('compares resourceVersions as numbers', () => {
+    assert.ok(isLater('100', '99') && !isLater('99', '100') && !isLater('7', '7') && isLater('x', 'y'));
+  });
+});
+
+describe('model/claims: how long a promise lasts', () => {
+  it('outlasts kube-scheduler’s wait for volumes, and is short for a pod that has none', () => {
+    const bindTimeoutSeconds = 600;
+    assert.ok(reservationSeconds(true, DEFAULT_RESERVATION) > bindTimeoutSeconds);
+    assert.equal(reservationSeconds(false, DEFAULT_RESERVATION), 60);
+    assert.equal(reservationSeconds(false, 30), 30);
+  });
+});
+
+describe('model/claims: crowd', () => {
+  const CASES = [
+    { most: 16, candidates: 2, others: 0, answers: 16 },
+    { most: 16, candidates: 2, others: 1, answers: 1 },
+    { most: 16, candidates: 5000, others: 10, answers: 16 },
+    { most: 16, candidates: 100, others: 4, answers: 5 },
+  ];
+  for (const { most, candidates, others, answers } of CASES) {
+    it(`answers at most ${answers} of ${candidates} while ${others} others are in flight`, () => {
+      assert.equal(answerLimit(most, candidates, others), answers);
+    });
+  }
+});
+
+describe('model/claims: breaker', () => {
+  it('opens at the third refusal within a minute, longer each time, and closes by itself', () => {
+    const breaker = new OwnerBackoff();
+    assert.deepEqual(
+      [0, 70, 80, 90].map((now) => breaker.failed('vm', now)),
+      [undefined, undefined, undefined, 30],
+    );
+    assert.equal(breaker.secondsLeft('vm', 100), 20);
+    assert.equal(breaker.secondsLeft('vm', 120), 0);
+    assert.equal(breaker.secondsLeft('other', 100), 0);
+    assert.deepEqual(
+      [121, 122, 123].map((now) => breaker.failed('vm', now)),
+      [undefined, undefined, 60],
+    );
+    breaker.sweep(10_000);
+    assert.deepEqual(
+      [1, 2, 3].map((now) => breaker.failed('vm', 10_000 + now)),
+      [undefined, undefined, 30],
+    );
+  });
+});

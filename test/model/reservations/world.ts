@@ -1,0 +1,364 @@
+import assert from 'node:assert/strict';
+import { isWholeCores } from '../../../model/host-cores.ts';
+import type { Kubelet } from '../../../model/kubelet/kubelet.ts';
+import type { HostReport } from '../../../model/kubelet/report.ts';
+import type { KubeletState } from '../../../model/kubelet/state.ts';
+import { lostPlaces } from '../../../model/placement/lost-places.ts';
+import {
+  alignsOrRefuses,
+  type PlacementHost,
+  type PlacementNeeds,
+  withAssignments,
+  withoutPods,
+} from '../../../model/placement/needs.ts';
+import { exclusiveCpus, place } from '../../../model/placement/place.ts';
+import { DEFAULT_RESERVATION, reservationSeconds } from '../../../model/reservations/duration.ts';
+import type { ObservedPod, Place, Reservation, ReservationEnd } from '../../../model/reservations/reservation.ts';
+import { Reservations } from '../../../model/reservations/reservations.ts';
+import { needs, node as nodeOf, physnet } from '../placement/fixture.ts';
+
+/** What a pod of the world asks for. */
+export const KINDS: readonly ((uid: string) => PlacementNeeds)[] = [
+  (uid) => needs(uid, 2),
+  (uid) => needs(uid, 4),
+  (uid) => needs(uid, 6, [], { wholeCores: true }),
+  (uid) => needs(uid, 2, [physnet('east')]),
+  (uid) => needs(uid, 4, [physnet('west')]),
+];
+
+interface WorldPod {
+  readonly uid: string;
+  readonly needs: PlacementNeeds;
+  version: number;
+  node?: string;
+  /** Its volumes are made ready before it is bound. */
+  readonly slow: boolean;
+  /** In the scheduler's hands: chosen, not bound yet. */
+  assumed?: string;
+  /** Since when it is. */
+  assumedAt: number;
+  /** Pods whose end the report showed by which it was promised its node. */
+  endsBefore: number;
+  /** The scheduler has written its choice down before it binds. */
+  nominated?: string;
+  unscheduled: boolean;
+  admitted: boolean;
+  ended: boolean;
+}
+
+interface WorldNode {
+  readonly name: string;
+  readonly kubelet: Kubelet;
+  /** What the kubelet really has. */
+  state: KubeletState;
+  /** What the ledger's side last heard of it. */
+  heard: PlacementHost;
+  /** Pods that have ended there. */
+  ends: number;
+  /** Of them, those whose end the last report shows. */
+  heardEnds: number;
+  /** Reports on their way. */
+  readonly reports: { readonly assignments: HostReport['assignments']; readonly ends: number }[];
+}
+
+/** Seconds after which the scheduler has bound a pod that waits for nothing, with the watch's delay. */
+const BINDING = 50;
+/** Seconds after which it gives up on volumes (VolumeBindingArgs.bindTimeoutSeconds). */
+const VOLUMES = 600;
+
+/**
+ * A small cluster: an API server whose watches lag, kubelets that admit when they like, agents that report when they
+ * like, and one scheduler that asks the ledger's side for nodes. The only order kept is that of events of one kind.
+ */
+export class World {
+  readonly pods: WorldPod[] = [];
+  readonly nodes: WorldNode[];
+  readonly ends = new Map<string, ReservationEnd[]>();
+  reservations: Reservations<PlacementNeeds>;
+  /** Ledgers so far: claims are told apart by theirs. */
+  #replicas = 0;
+  readonly #events: (() => void)[] = [];
+  promised = 0;
+  admissions = 0;
+  /** Pods that a kubelet refused since another had ended there after they were promised their place. */
+  refused = 0;
+  /** Pods that were evicted before their kubelet could refuse them. */
+  evicted = 0;
+  readonly #aligns: boolean;
+  now = 0;
+
+  constructor(names: readonly string[], changes: Partial<HostReport>) {
+    this.nodes = names.map((name) => {
+      const heard = nodeOf(changes);
+      assert.ok(!('unpredictable' in heard.kubelet) && heard.state);
+      return { name, kubelet: heard.kubelet, state: heard.state, heard, ends: 0, heardEnds: 0, reports: [] };
+    });
+    this.#aligns = alignsOrRefuses(this.nodes[0]!.heard);
+    this.reservations = this.#newLedger();
+  }
+
+  #newLedger(): Reservations<PlacementNeeds> {
+    const replica = ++this.#replicas;
+    return new Reservations<PlacementNeeds>({
+      isShown: (name, uid) => this.#node(name).heard.shown.has(uid),
+      onEnd: ({ id }: Reservation<PlacementNeeds>, end) => {
+        const reservation = `${replica} ${id}`;
+        this.ends.set(reservation, [...(this.ends.get(reservation) ?? []), end]);
+      },
+    });
+  }
+
+  create(kind: number): void {
+    const uid = `pod-${this.pods.length}`;
+    const of = KINDS[kind % KINDS.length]!(uid);
+    const slow = kind % 2 === 1;
+    this.pods.push({
+      uid,
+      needs: of,
+      slow,
+      version: 1,
+      assumedAt: 0,
+      endsBefore: 0,
+      unscheduled: false,
+      admitted: false,
+      ended: false,
+    });
+    this.#tell(this.pods.at(-1)!);
+  }
+
+  /** The scheduler asks about a waiting pod, and takes one of the nodes that are answered, or fails all the same. */
+  schedule(which: number, most: number, pick: number, fails: boolean): void {
+    const waiting = this.pods.filter(({ node, assumed, ended }) => !node && !assumed && !ended);
+    const pod = waiting[which % Math.max(1, waiting.length)];
+    if (!pod) return;
+    const places = new Map<string, Place>();
+    for (let i = 0; i < this.nodes.length && places.size < most; i++) {
+      const node = this.nodes[(pick + i) % this.nodes.length]!;
+      const held = this.reservations.assumedOn(node.name, pod.uid).map((reservation) => reservation.pod);
+      const verdict = place(pod.needs, node.heard, held);
+      const gone = this.#goneFrom(node);
+      const after =
+        gone.size > 0 && alignsOrRefuses(node.heard) ? place(pod.needs, withoutPods(node.heard, gone), held) : verdict;
+      if (verdict.outcome === 'admitted' && after.outcome === 'admitted') {
+        places.set(node.name, { cpus: exclusiveCpus(verdict.containers), score: 0 });
+      }
+    }
+    const expires = this.now + reservationSeconds(pod.slow, DEFAULT_RESERVATION);
+    this.reservations.reserve({ uid: pod.uid, pod: pod.needs, places, version: String(pod.version), expires });
+    const chosen = [...places.keys()][pick % Math.max(1, places.size)];
+    if (chosen !== undefined && !fails) {
+      this.promised++;
+      pod.assumed = chosen;
+      pod.assumedAt = this.now;
+      pod.endsBefore = this.#node(chosen).heardEnds;
+      return;
+    }
+    this.#giveUp(pod);
+  }
+
+  bind(which: number): void {
+    const assumed = this.pods.filter((pod) => pod.assumed !== undefined);
+    const pod = assumed[which % Math.max(1, assumed.length)];
+    if (pod) this.#bind(pod);
+  }
+
+  nominate(which: number): void {
+    const assumed = this.pods.filter((pod) => pod.assumed !== undefined && pod.nominated === undefined);
+    const pod = assumed[which % Math.max(1, assumed.length)];
+    if (!pod) return;
+    pod.nominated = pod.assumed!;
+    this.#tell(pod);
+  }
+
+  /** The binding of a pod fails, and the scheduler withdraws the nomination if it has written one. */
+  fail(which: number): void {
+    const assumed = this.pods.filter((pod) => pod.assumed !== undefined);
+    const pod = assumed[which % Math.max(1, assumed.length)];
+    if (pod) this.#giveUp(pod);
+  }
+
+  /** The scheduler restarts: it forgets the pods in its hands and writes nothing about them. */
+  restartScheduler(): void {
+    for (const pod of this.pods) delete pod.assumed;
+  }
+
+  /**
+   * Another replica takes over, with what the API server and the reports that were heard say, and with the promises that
+   * the last one handed on. That takes longer than the binding of a pod that waits for nothing.
+   */
+  takeOver(): void {
+    for (const pod of this.pods) if (pod.assumed !== undefined && !pod.slow) this.#bind(pod);
+    this.#events.length = 0;
+    const promises = [...this.reservations.tentative()];
+    this.reservations = this.#newLedger();
+    for (const { name, heard } of this.nodes) this.reservations.reported(name, heard.shown);
+    for (const { uid, pod, version, expires = 0, places } of promises) {
+      const nodes = new Map([...places.keys()].map((node) => [node, { cpus: undefined, score: 0 }]));
+      this.reservations.reserve({ uid, pod, version, expires, places: nodes });
+    }
+    for (const pod of this.pods) {
+      if (pod.ended) this.reservations.deleted(pod.uid);
+      else this.reservations.observe(this.#sightOf(pod));
+    }
+  }
+
+  /** A kubelet admits one of its pods: it has to fit, on CPUs that suit it. */
+  admit(which: number): void {
+    const bound = this.pods.filter(({ node, admitted, ended }) => node && !admitted && !ended);
+    const pod = bound[which % Math.max(1, bound.length)];
+    if (!pod) return;
+    const node = this.#node(pod.node!);
+    const admission = node.kubelet.admit(node.state, pod.needs.request);
+    if (!admission.admitted && this.#aligns && node.ends > pod.endsBefore) {
+      this.refused++;
+      this.#end(pod);
+      return;
+    }
+    assert.ok(admission.admitted, `${pod.uid} was promised room on ${node.name}: ${JSON.stringify(admission)}`);
+    const cpus = exclusiveCpus(admission.containers);
+    if (pod.needs.wholeCores) assert.ok(isWholeCores(node.heard.host, cpus), `${pod.uid}: ${cpus}`);
+    node.state = admission.state;
+    pod.admitted = true;
+    this.admissions++;
+  }
+
+  report(which: number): void {
+    const node = this.nodes[which % this.nodes.length]!;
+    const assignments = [...node.state.assignments].flatMap(([podUID, containers]) =>
+      [...containers].map(([container, cpus]) => ({ podUID, container, cpus: cpus.toString() })),
+    );
+    node.reports.push({ assignments, ends: node.ends });
+  }
+
+  hearReport(which: number): void {
+    const node = this.nodes[which % this.nodes.length]!;
+    const report = node.reports.shift();
+    if (!report) return;
+    node.heard = withAssignments(node.heard, report.assignments);
+    node.heardEnds = report.ends;
+    this.reservations.reported(node.name, node.heard.shown);
+    this.#evictLost();
+  }
+
+  hearPod(): void {
+    this.#events.shift()?.();
+    this.#evictLost();
+  }
+
+  /**
+   * A pod ends, wherever it is: the scheduler cannot bind what is deleted.
+   *
+   * Where the kubelet aligns, more room can be worse: a pod in flight is then put on the NUMA node that came free, and
+   * another that was to be there fits nowhere.
+   */
+  end(which: number): void {
+    const able = this.pods.filter(({ ended }) => !ended);
+    const pod = able[which % Math.max(1, able.length)];
+    if (!pod) return;
+    this.#end(pod);
+    if (pod.node !== undefined && which % 2 === 0) this.#reportNow(this.nodes.indexOf(this.#node(pod.node)));
+  }
+
+  /** A pod ends that its kubelet has admitted. */
+  endRunning(which: number): void {
+    const running = this.pods.filter(({ ended, admitted }) => admitted && !ended);
+    const pod = running[which % Math.max(1, running.length)];
+    if (pod) this.#end(pod);
+  }
+
+  /** Events of pods that are on their way. */
+  get backlog(): number {
+    return this.#events.length;
+  }
+
+  #end(pod: WorldPod): void {
+    pod.ended = true;
+    delete pod.assumed;
+    if (pod.node) {
+      const node = this.#node(pod.node);
+      if (pod.admitted) node.ends++;
+      node.state = node.kubelet.remove(node.state, pod.uid);
+    }
+    this.#events.push(() => this.reservations.deleted(pod.uid));
+  }
+
+  /** The extender evicts what has lost its place, as far as it has heard. */
+  #evictLost(): void {
+    for (const node of this.nodes) {
+      const { name, heard } = node;
+      const bound = this.reservations
+        .assumedOn(name)
+        .filter(({ kind, places }) => kind === 'bound' && places.get(name)?.cpus);
+      const needsInOrder = bound.map(({ pod }) => pod);
+      for (const uid of lostPlaces(heard, needsInOrder, this.#goneFrom(node))) {
+        const pod = this.pods.find((one) => one.uid === uid)!;
+        if (pod.ended || pod.admitted) continue;
+        this.evicted++;
+        this.#end(pod);
+      }
+    }
+  }
+
+  /** Every pod that has no node is deleted. */
+  giveUpWaiting(): void {
+    for (const pod of this.pods) if (!pod.node && !pod.ended) this.#end(pod);
+  }
+
+  /** Time passes: the scheduler binds what it has in hand or gives up on it within its limits, and the watch delivers. */
+  wait(seconds: number): void {
+    for (const pod of this.pods) {
+      if (pod.assumed === undefined) continue;
+      const limit = pod.assumedAt + BINDING + (pod.slow ? VOLUMES : 0);
+      if (limit > this.now + seconds) continue;
+      if (pod.version % 2 === 0) this.#bind(pod);
+      else this.#giveUp(pod);
+    }
+    while (this.#events.length > 0) this.hearPod();
+    this.now += seconds;
+    this.reservations.expire(this.now);
+  }
+
+  /** Everything arrives. */
+  settle(): void {
+    while (this.#events.length > 0) this.hearPod();
+    for (let i = 0; i < this.nodes.length; i++) this.#reportNow(i);
+  }
+
+  #goneFrom({ name, heard }: WorldNode): ReadonlySet<string> {
+    return new Set([...heard.shown].filter((uid) => !this.reservations.isBoundTo(uid, name)));
+  }
+
+  #reportNow(node: number): void {
+    this.report(node);
+    while (this.nodes[node]!.reports.length > 0) this.hearReport(node);
+  }
+
+  #bind(pod: WorldPod): void {
+    pod.node = pod.assumed!;
+    delete pod.assumed;
+    delete pod.nominated;
+    pod.unscheduled = false;
+    this.#tell(pod);
+  }
+
+  #giveUp(pod: WorldPod): void {
+    delete pod.assumed;
+    delete pod.nominated;
+    pod.unscheduled = true;
+    this.#tell(pod);
+  }
+
+  #node(name: string): WorldNode {
+    return this.nodes.find((node) => node.name === name)!;
+  }
+
+  #tell(pod: WorldPod): void {
+    pod.version++;
+    const sight = this.#sightOf(pod);
+    this.#events.push(() => this.reservations.observe(sight));
+  }
+
+  #sightOf({ uid, version, node, nominated, unscheduled, needs: of }: WorldPod): ObservedPod<PlacementNeeds> {
+    return { uid, version: String(version), node, nominated, unscheduled, terminal: false, pod: of };
+  }
+}

@@ -1,0 +1,117 @@
+import assert from 'node:assert/strict';
+import { CpuSet } from '../../../model/cpu-set.ts';
+import { UNKNOWN_VIEW } from '../../../node-agent/assignments/view.ts';
+import { createAffinityEvents } from '../../../node-agent/ovs-affinity/affinity-events.ts';
+import { createReporting, type Reporting } from '../../../node-agent/ovs-affinity/reporting.ts';
+import { createAgentMetrics } from '../../../node-agent/telemetry/metrics.ts';
+import { Registry } from '../../../runtime/metrics.ts';
+import { recordingLogger } from '../support.ts';
+import { cpus, recordingEvents } from './stage.ts';
+
+let registry: Registry;
+let recorded: ReturnType<typeof recordingEvents>;
+let logged: ReturnType<typeof recordingLogger>;
+let now: number;
+let writtenAt: number | undefined;
+let tell: Reporting;
+
+const reasons = () => recorded.events.map(({ reason }) => reason);
+const viewOf = (free: string, owned: string) => ({
+  ...UNKNOWN_VIEW,
+  problems: [],
+  free: cpus(free),
+  owned: cpus(owned),
+});
+const said = async () =>
+  (await registry.metrics()).split('\n').filter((line) => /^plumbline_ovs_/.test(line) && !/_bucket/.test(line));
+
+describe('what is told of the affinity', () => {
+  beforeEach(() => {
+    registry = new Registry();
+    recorded = recordingEvents();
+    logged = recordingLogger();
+    now = 0;
+    writtenAt = undefined;
+    const events = createAffinityEvents({ recorder: recorded.recorder, nodeName: 'n', now: () => now });
+    const metrics = createAgentMetrics(registry);
+    tell = createReporting({ log: logged.log, metrics, events, assignedAt: () => writtenAt });
+  });
+
+  it('problems without end, of different words: a bounded number is remembered, and no Event is longer than 1 KiB', () => {
+    const { events, recorder } = recorded;
+    const affinity = createAffinityEvents({ recorder, nodeName: 'n', now: () => now });
+    const words = Array.from({ length: 1000 }, (_, i) => i.toString(2).replaceAll('0', 'o').replaceAll('1', 'l'));
+    let size = 0;
+    const { set } = Map.prototype;
+    Map.prototype.set = function (this: Map<unknown, unknown>, ...args: [unknown, unknown]) {
+      const map = set.apply(this, args);
+      if (String(args[0]).startsWith('OvsAffinityIncomplete')) size = Math.max(size, map.size);
+      return map;
+    };
+    try {
+      for (const word of words) affinity.incomplete([word, 'x'.repeat(5000)]);
+    } finally {
+      Map.prototype.set = set;
+    }
+    assert.ok(size > 0 && size <= 129, `${size} remembered`);
+    assert.ok(events.length === 1000 && events.every(({ message }) => message.length <= 1024));
+  });
+
+  it('problems are counted by cause as they begin, logged as they change', async () => {
+    const one = { cause: 'EPERM', text: 'ovsdb-server: the kernel refused 1 threads: EPERM' };
+    const more = { cause: 'EPERM', text: 'ovsdb-server: the kernel refused 2 threads: EPERM' };
+    const other = { cause: 'pidfile-stale', text: 'ovs-vswitchd is not managed' };
+    for (const problems of [[one], [one], [more], [more, other], [], [one]]) tell.problems(problems);
+    assert.deepEqual(
+      (await said()).filter((line) => line.includes('errors_total')),
+      [
+        'plumbline_ovs_affinity_errors_total{cause="EPERM"} 2',
+        'plumbline_ovs_affinity_errors_total{cause="pidfile-stale"} 1',
+      ],
+    );
+    assert.equal(logged.lines.length, 5);
+    assert.ok(logged.said('ovs affinity is complete again'));
+  });
+
+  it('an Event that differs by its numbers alone is one in ten minutes', () => {
+    const problem = (threads: number) => [{ cause: 'EPERM', text: `the kernel refused ${threads} threads` }];
+    for (let threads = 1; threads < 100; threads++) tell.problems(problem(threads));
+    assert.deepEqual(reasons(), ['OvsAffinityIncomplete']);
+    now = 601;
+    tell.problems(problem(100));
+    assert.deepEqual(reasons(), ['OvsAffinityIncomplete', 'OvsAffinityIncomplete']);
+  });
+
+  it('not knowing who owns which CPUs is an Event when it lasts', () => {
+    tell.unknown(['the kubelet does not answer']);
+    tell.unknown([]);
+    tell.unknown(['the kubelet does not answer']);
+    assert.deepEqual(reasons(), []);
+    tell.unknown(['the kubelet does not answer']);
+    tell.unknown(['the kubelet does not answer']);
+    assert.deepEqual(reasons(), ['OvsAffinityHeld']);
+  });
+
+  it('the seconds from an assignment to its CPUs vacated; growing is none', async () => {
+    const goal = { only: CpuSet.of([0]) };
+    tell.moved(goal, 4, viewOf('0-3', ''), performance.now());
+    writtenAt = Date.now() - 30;
+    tell.moved(goal, 4, viewOf('0', '1-3'), performance.now());
+    tell.moved(goal, 4, viewOf('0-3', ''), performance.now());
+    const lines = await said();
+    assert.ok(lines.includes('plumbline_ovs_assigned_to_vacated_seconds_count 1'));
+    assert.ok(lines.includes('plumbline_ovs_move_seconds_count 3'));
+    const [sum] = lines
+      .filter((line) => line.includes('vacated_seconds_sum'))
+      .map((line) => Number(line.split(' ')[1]));
+    assert.ok(sum! >= 0.03 && sum! < 1, `${sum} s`);
+  });
+
+  it('the reserved CPUs, once for each set', () => {
+    for (const list of ['0-1', '0-1', '0-3']) tell.reserved(cpus(list));
+    tell.reserved(undefined);
+    const texts = logged.lines.map(({ msg }) => msg);
+    const text = 'OVS CPU dynamic pinning reservedSystemCPUs set';
+    assert.deepEqual(texts, [`${text}: 0-1`, `${text}: 0-3`]);
+  });
+});
