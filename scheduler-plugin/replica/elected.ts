@@ -117,9 +117,6 @@ export function createElectedReplica(options: ElectedReplicaOptions): Replica {
     get settled() {
       return election.settled;
     },
-    get holder() {
-      return election.holder;
-    },
     async run(signal) {
       await Promise.all([tend(signal), election.run(signal)]);
     },

@@ -14,8 +14,6 @@ export interface Replica {
   called(): Promise<void>;
   /** Whether the active replica is known. */
   readonly settled: boolean;
-  /** Identity of the active replica, as last read; undefined while it is unknown. */
-  readonly holder: string | undefined;
   /** Takes no more calls by way of the Service, and lets another replica decide. */
   release(): Promise<void>;
 }

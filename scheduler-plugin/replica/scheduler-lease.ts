@@ -108,9 +108,6 @@ export function createSchedulerLeaseReplica(options: SchedulerLeaseOptions): Rep
     get settled() {
       return leases.synced;
     },
-    get holder() {
-      return holder;
-    },
     async run(signal) {
       signal.addEventListener('abort', () => running.abort(), { once: true });
       await leases.run(signal);

@@ -88,7 +88,7 @@ describe('the Helm chart, rendered', function () {
     const objects = rendered(
       ...['images.registry=registry.example.org/mirror/', 'images.pullPolicy=Always', 'webhook.image.tag=1.2.3'],
       ...['webhook.replicas=3', 'webhook.flags.full-pcpus-only=false', 'webhook.flags.alignment=always'],
-      ...['schedulerPlugin.flags.eviction=hold', 'dpu.lease=observe', 'nodeAgent.flags.claim=warn'],
+      ...['schedulerPlugin.flags.eviction=hold', 'dpu.lease=observe', 'nodeAgent.flags.allocation-check=warn'],
       'schedulerPlugin.resources.requests.cpu=1',
     );
     interface Workload {

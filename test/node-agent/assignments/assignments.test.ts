@@ -1,0 +1,204 @@
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { status } from '@grpc/grpc-js';
+import { RpcError } from '../../../kube/kubelet-api/handlers.ts';
+import { CpuSet } from '../../../model/cpu-set.ts';
+import { type Assignments, createAssignments } from '../../../node-agent/assignments/assignments.ts';
+import { listedContainers } from '../../../node-agent/assignments/names.ts';
+import { createFakeKubelet, type FakeKubelet } from '../kubelet-stand-in.ts';
+import { eventually, recordingLogger, tempDirectories } from '../support.ts';
+
+let kubelet: FakeKubelet;
+let assignments: Assignments;
+let codes: string[];
+let stop: AbortController;
+let logged: ReturnType<typeof recordingLogger>;
+
+/** A kubelet's directory without a kubelet, and an agent's view of it that does not look yet. */
+function setUp(): void {
+  const temp = tempDirectories();
+
+  beforeEach(() => {
+    kubelet = createFakeKubelet(temp());
+    kubelet.allocatable = '2-7';
+    codes = [];
+    logged = recordingLogger();
+    stop = new AbortController();
+    assignments = createAssignments({
+      kubeletDir: kubelet.directory,
+      online: () => CpuSet.parse('0-7'),
+      log: logged.log,
+      onFailure: (code) => codes.push(code),
+    });
+  });
+  afterEach(async () => {
+    stop.abort();
+    await kubelet.stop();
+  });
+}
+
+const run = () => void assignments.run(stop.signal);
+const free = () => assignments.view().free?.toString();
+const becomes = (expected: string | undefined) =>
+  eventually(() => free() === expected, `free is ${expected}, not ${free()}`);
+
+describe('assignments from a kubelet’s files and sockets', () => {
+  setUp();
+
+  it('thousands of containers with CPUs: refused before any set is made', () => {
+    const containers = Array.from({ length: 100_000 }, (_, i) => ({ name: `c${i}`, cpuIds: [65_535] }));
+    const { of } = CpuSet;
+    let made = 0;
+    CpuSet.of = (ids) => {
+      made++;
+      return of(ids);
+    };
+    try {
+      const pods = [{ name: 'p', namespace: 'n', containers }];
+      assert.throws(() => listedContainers(pods, 2048), /lists 100000 containers with CPUs, at most 2048 are read/);
+      assert.equal(made, 0);
+    } finally {
+      CpuSet.of = of;
+    }
+  });
+
+  it('what the kubelet says is wrong is not repeated whole', async () => {
+    await kubelet.start();
+    kubelet.behaviour = () => {
+      throw new RpcError(status.UNKNOWN, 'x'.repeat(5000));
+    };
+    run();
+    await eventually(() => assignments.view().problems.some((text) => text.includes('xxx')), 'said');
+    assert.ok(assignments.view().problems.join().length < 800);
+    for (const line of logged.lines) assert.ok(JSON.stringify(line).length < 800);
+  });
+
+  it('a checkpoint of more than 1 MiB, a pipe and a device are not read; what was known stays', async () => {
+    kubelet.writeCheckpoint('0-1,4-7', { u: { compute: '2-3' } });
+    await kubelet.start();
+    kubelet.pods = { 'ns/vm': { compute: '2-3' } };
+    run();
+    await becomes('0-1,4-7');
+    const file = join(kubelet.directory, 'cpu_manager_state');
+    const replacements: [() => void, RegExp][] = [
+      [() => writeFileSync(`${file}.new`, Buffer.alloc(2 * 1024 * 1024, 0x20)), /larger than 1048576 bytes/],
+      [() => execFileSync('mkfifo', [`${file}.new`]), /no regular file/],
+      [() => symlinkSync('/dev/zero', `${file}.new`), /no regular file/],
+    ];
+    for (const [make, problem] of replacements) {
+      make();
+      renameSync(`${file}.new`, file);
+      await eventually(() => problem.test(assignments.view().problems.join()), String(problem));
+      assert.equal(free(), '0-1,4-7');
+      assert.equal(assignments.view().owned.toString(), '2-3');
+    }
+    kubelet.writeCheckpoint('0-7', {});
+    kubelet.pods = {};
+    await becomes('0-7');
+  });
+
+  it('both sources: assignments with names, reserved, free', async () => {
+    kubelet.writeCheckpoint('0-1,4-7', { u: { compute: '2-3' } });
+    kubelet.pods = { 'ns/vm': { compute: '2-3' } };
+    await kubelet.start();
+    run();
+    await becomes('0-1,4-7');
+    const { reserved, assignments: list, policy } = assignments.view();
+    assert.equal(reserved?.toString(), '0-1');
+    assert.equal(policy, 'static');
+    assert.deepEqual(
+      list.map(({ podUID, name }) => [podUID, name]),
+      [['u', { namespace: 'ns', podName: 'vm' }]],
+    );
+  });
+
+  it('each rename reaches subscribers by its event, long before the safety tick', async () => {
+    kubelet.writeCheckpoint('0-7');
+    await kubelet.start();
+    run();
+    await becomes('0-7');
+    for (const pool of ['0-6', '0-5', '0-4', '0-3']) {
+      kubelet.writeCheckpoint(pool);
+      await eventually(() => free() === pool, `free is ${pool}`, 2);
+    }
+  });
+
+  it('a torn file: said with what to do, the last good kept, no CPU becomes free; a whole one is read again', async () => {
+    kubelet.writeCheckpoint('0-1,4-7', { u: { compute: '2-3' } });
+    await kubelet.start();
+    run();
+    await becomes('0-1,4-7');
+    const file = join(kubelet.directory, 'cpu_manager_state');
+    for (const torn of ['', '{"policyName":"static","defaultCpuSet":"0-7","entr', '\0\0\0\0', 'null']) {
+      writeFileSync(file, torn);
+      await eventually(() => assignments.view().problems.length > 0, 'the problem is seen');
+      assert.equal(free(), '0-1,4-7', torn);
+      assert.equal(assignments.view().assignments.length, 1);
+    }
+    const line = logged.lines.find(({ msg }) => /keeping what was last known/.test(String(msg)));
+    assert.match(String(line?.hint), /restart the kubelet/);
+    kubelet.writeCheckpoint('0-7');
+    await becomes('0-7');
+    assert.deepEqual(assignments.view().problems, []);
+  });
+});
+
+describe('assignments while the kubelet comes and goes', () => {
+  setUp();
+
+  it('started before the kubelet: nothing is free until everything is there', async () => {
+    rmSync(join(kubelet.directory, 'pod-resources'), { recursive: true });
+    run();
+    await eventually(() => codes.includes('unavailable'), 'the socket is missed');
+    assert.equal(free(), undefined);
+    kubelet = Object.assign(createFakeKubelet(kubelet.directory), { allocatable: '' });
+    await kubelet.start();
+    kubelet.writeCheckpoint('0-1,4-7', { u: { compute: '2-3' } });
+    await eventually(() => assignments.view().assignments.length === 1, 'the checkpoint is read');
+    await eventually(() => /not started/.test(assignments.view().problems.join()), 'the CPU manager has not started');
+    assert.equal(free(), undefined);
+    kubelet.allocatable = '2-7';
+    await becomes('0-1,4-7');
+  });
+
+  it('the kubelet goes and comes: held while it is away', async () => {
+    kubelet.writeCheckpoint('0-1,4-7', { u: { compute: '2-3' } });
+    await kubelet.start();
+    run();
+    await becomes('0-1,4-7');
+    await kubelet.stop();
+    kubelet.writeCheckpoint('0-7');
+    await eventually(() => assignments.view().problems.length > 0, 'its absence is seen');
+    assert.equal(free(), '0-1,4-7');
+    assert.ok(logged.said('the kubelet cannot be asked, keeping what was last known; trying again'));
+    await kubelet.start();
+    await becomes('0-7');
+  });
+
+  it('ResourceExhausted: backs off instead of asking harder', async () => {
+    kubelet.behaviour = () => {
+      throw new RpcError(status.RESOURCE_EXHAUSTED, 'rate limit');
+    };
+    kubelet.writeCheckpoint('0-7');
+    await kubelet.start();
+    run();
+    await new Promise((resolve) => setTimeout(resolve, 1000));
+    assert.ok(codes.every((code) => code === 'exhausted'));
+    assert.ok(kubelet.calls >= 1 && kubelet.calls <= 6, `${kubelet.calls} calls in the first second`);
+    kubelet.behaviour = () => {};
+    await becomes('0-7');
+  });
+
+  it('idle: asks nothing', async () => {
+    kubelet.writeCheckpoint('0-7');
+    await kubelet.start();
+    run();
+    await becomes('0-7');
+    await new Promise((resolve) => setTimeout(resolve, 200));
+    const { calls } = kubelet;
+    await new Promise((resolve) => setTimeout(resolve, 1000));
+    assert.equal(kubelet.calls, calls);
+  });
+});

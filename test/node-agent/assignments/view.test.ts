@@ -1,0 +1,250 @@
+import assert from 'node:assert/strict';
+import fc from 'fast-check';
+import { CpuSet } from '../../../model/cpu-set.ts';
+import { type Checkpoint, parseCheckpoint } from '../../../node-agent/assignments/checkpoint.ts';
+import { joinNames } from '../../../node-agent/assignments/names.ts';
+import {
+  type AssignmentsView,
+  type Inputs,
+  nextView,
+  type PodResourcesAnswer,
+  type Reading,
+  UNKNOWN_VIEW,
+} from '../../../node-agent/assignments/view.ts';
+
+const set = (text: string) => CpuSet.parse(text);
+const good = <Value>(value: Value): Reading<Value> => ({ value, problem: undefined });
+const failed = <Value>(value: Value | undefined): Reading<Value> => ({ value, problem: 'gone' });
+
+function checkpoint(defaultCpus: string, entries: Record<string, string> = {}, policy = 'static'): Checkpoint {
+  const byPod = Object.fromEntries(Object.entries(entries).map(([uid, cpus]) => [uid, { compute: cpus }]));
+  return parseCheckpoint(JSON.stringify({ policyName: policy, defaultCpuSet: defaultCpus, entries: byPod }));
+}
+function answer(allocatable: string, listed: Record<string, string> = {}): PodResourcesAnswer {
+  return {
+    allocatable: set(allocatable),
+    listed: Object.entries(listed).map(([podName, cpus]) => ({
+      namespace: 'ns',
+      podName,
+      container: 'compute',
+      cpus: set(cpus),
+    })),
+  };
+}
+const view = (
+  online: string,
+  checkpointReading: Reading<Checkpoint>,
+  podResources: Reading<PodResourcesAnswer>,
+  previous: AssignmentsView = UNKNOWN_VIEW,
+  confirmed = true,
+  without: Partial<Pick<Inputs, 'alone' | 'configuredPolicy'>> = {},
+) => {
+  const base = { online: set(online), checkpoint: checkpointReading, podResources, confirmed };
+  return nextView(previous, { ...base, alone: false, configuredPolicy: undefined, ...without });
+};
+
+describe('who owns which CPUs', () => {
+  // The table of the upstream feature: allocatable, reserved, exclusive CPUs in use, what is free for OVS.
+  const table: [string, string, string[], string][] = [
+    ['0-1', '2-3', ['1'], '0,2-3'],
+    ['0-1', '2-3', ['0', '1'], '2-3'],
+    ['0-1', '2-3', [], '0-3'],
+    ['0-2', '3', ['0', '2'], '1,3'],
+    ['1-3', '0', ['3'], '0-2'],
+  ];
+  for (const [allocatable, reserved, used, expected] of table) {
+    it(`allocatable ${allocatable}, reserved ${reserved}, used ${used.join(' and ') || 'none'}: ${expected}`, () => {
+      const entries = Object.fromEntries(used.map((cpus, i) => [`uid-${i}`, cpus]));
+      const owned = used.reduce((all, cpus) => all.union(set(cpus)), CpuSet.EMPTY);
+      const pool = set('0-3').minus(owned).toString();
+      const now = view('0-3', good(checkpoint(pool, entries)), good(answer(allocatable, entries)));
+      assert.equal(now.free?.toString(), expected);
+      assert.equal(now.reserved?.toString(), reserved);
+      assert.deepEqual(now.problems, []);
+    });
+  }
+
+  it('policy none: everything online is free, nothing is reserved', () => {
+    const now = view('0-3', good(checkpoint('', {}, 'none')), good(answer('')));
+    assert.equal(now.free?.toString(), '0-3');
+    assert.equal(now.reserved?.toString(), '');
+  });
+
+  it('reserved CPUs that strict-cpu-reservation keeps out of the pool are free for OVS', () => {
+    assert.equal(view('0-3', good(checkpoint('2-3')), good(answer('2-3'))).free?.toString(), '0-3');
+  });
+
+  it('each source alone takes CPUs away: the pool, the entries, the list', () => {
+    const allocatable = answer('0-7');
+    assert.equal(view('0-7', good(checkpoint('0-5')), good(allocatable)).free?.toString(), '0-5');
+    assert.equal(view('0-7', good(checkpoint('0-7', { u: '7' })), good(allocatable)).free?.toString(), '0-6');
+    assert.equal(view('0-7', good(checkpoint('0-7')), good(answer('0-7', { p: '0' }))).free?.toString(), '1-7');
+  });
+
+  it('what a larger init container leaves over stays busy until the kubelet frees it', () => {
+    const entries = { u: { init: '2-5', compute: '2-3' } };
+    const state = parseCheckpoint(JSON.stringify({ policyName: 'static', defaultCpuSet: '0-1,6-7', entries }));
+    const now = view('0-7', good(state), good(answer('2-7', { vm: '2-3' })));
+    assert.deepEqual([now.free?.toString(), now.owned.toString()], ['0-1,6-7', '2-5']);
+    assert.deepEqual(
+      now.assignments.map(({ container, cpus, name }) => [container, cpus.toString(), name?.podName]),
+      [
+        ['compute', '2-3', 'vm'],
+        ['init', '2-5', 'vm'],
+      ],
+    );
+  });
+
+  it('nothing is free until every source has spoken', () => {
+    assert.equal(view('0-3', failed<Checkpoint>(undefined), good(answer('0-3'))).free, undefined);
+    assert.equal(view('0-3', good(checkpoint('0-3')), failed<PodResourcesAnswer>(undefined)).free, undefined);
+    const early = view('0-3', good(checkpoint('0-3')), good(answer('')));
+    assert.equal(early.free, undefined, 'a CPU manager that has not started names no CPUs');
+    assert.equal(early.reserved, undefined);
+    assert.match(early.problems[0] ?? '', /not started/);
+  });
+
+  it('a kubelet restart: [] then all with an empty list: no owned CPU becomes free', () => {
+    const state = good(checkpoint('0-1,4-7', { u: '2-3' }));
+    const before = view('0-7', state, good(answer('0-7', { pod: '2-3' })));
+    const starting = view('0-7', state, good(answer('')), before);
+    const empty = view('0-7', state, good(answer('0-7')), starting);
+    for (const now of [before, starting, empty]) {
+      assert.equal(now.free?.toString(), '0-1,4-7');
+      assert.equal(now.reserved?.toString(), '');
+      assert.deepEqual(
+        now.assignments.map(({ name }) => name?.podName),
+        ['pod'],
+        'the name stays, too',
+      );
+    }
+  });
+
+  it('a missing source keeps the last good set: it shrinks with the other one and never grows', () => {
+    const before = view('0-7', good(checkpoint('0-5', { u: '6-7' })), good(answer('0-7', { pod: '6-7' })));
+    const shrunk = view('0-7', good(checkpoint('0-3', { u: '6-7', v: '4-5' })), failed(answer('0-7')), before);
+    assert.equal(shrunk.free?.toString(), '0-3');
+    const released = view('0-7', good(checkpoint('0-7')), failed(answer('0-7')), shrunk);
+    assert.equal(released.free?.toString(), '0-3', 'the kubelet does not answer: held');
+    const torn = view('0-7', failed(checkpoint('0-7')), good(answer('0-7', { w: '0' })), released);
+    assert.equal(torn.free?.toString(), '1-3', 'the checkpoint is torn: the list still takes away');
+    const whole = view('0-7', good(checkpoint('0-7')), good(answer('0-7')), torn);
+    assert.equal(whole.free?.toString(), '0-7', 'both are back');
+  });
+
+  it('a checkpoint that frees CPUs is believed once the kubelet was asked after it; one that takes them, at once', () => {
+    const listed = good(answer('0-7'));
+    const before = view('0-7', good(checkpoint('0-3', { u: '4-7' })), listed);
+    assert.equal(view('0-7', good(checkpoint('0-7')), listed, before, false).free?.toString(), '0-3');
+    assert.equal(view('0-7', good(checkpoint('0-1', { u: '2-7' })), listed, before, false).free?.toString(), '0-1');
+    assert.equal(view('0-7', good(checkpoint('0-7')), listed, before).free?.toString(), '0-7');
+  });
+});
+
+describe('the PodResources API alone, where there has been no checkpoint for long', () => {
+  const absent = failed<Checkpoint>(undefined);
+  const alone = (said: Reading<PodResourcesAnswer>, previous = UNKNOWN_VIEW, configuredPolicy?: string) =>
+    view('0-7', absent, said, previous, true, { alone: true, configuredPolicy });
+
+  it('allocatable and reserved CPUs without the listed ones are free; the missing source is still named', () => {
+    const now = alone(good(answer('2-7', { vm: '4-5' })));
+    assert.equal(now.free?.toString(), '0-3,6-7');
+    assert.deepEqual(now.holds, []);
+    assert.deepEqual(now.problems, ['gone']);
+    assert.equal(now.sources.checkpoint, 'gone');
+    assert.equal(now.sources.podResources, undefined);
+  });
+
+  it('a checkpoint that went away says nothing more of who owns what', () => {
+    const before = view('0-7', good(checkpoint('0-3', { u: '4-7' })), good(answer('0-7', { vm: '4-7' })));
+    const without = { alone: true, configuredPolicy: undefined };
+    const gone = failed(checkpoint('0-3', { u: '4-7' }));
+    assert.equal(view('0-7', gone, good(answer('0-7')), before, true, without).free?.toString(), '0-7');
+    assert.equal(view('0-7', gone, good(answer('0-7')), before).free?.toString(), '0-3', 'not for long yet');
+  });
+
+  it('the kubelet does not answer: held; nothing allocatable: held, unless its configuration says policy none', () => {
+    const before = alone(good(answer('2-7', { vm: '4-5' })));
+    assert.equal(alone(failed(answer('2-7')), before).free?.toString(), '0-3,6-7');
+    const starting = alone(good(answer('')), before);
+    assert.equal(starting.free?.toString(), '0-3,6-7');
+    assert.match(starting.holds.join(), /not started/);
+    assert.equal(alone(good(answer('')), UNKNOWN_VIEW, 'static').free, undefined);
+    assert.equal(alone(good(answer('')), UNKNOWN_VIEW, 'none').free?.toString(), '0-7');
+  });
+});
+
+describe('what is free over time', () => {
+  it('both write orders of the checkpoint: no instant with an owned CPU', () => {
+    const listed = good(answer('0-7'));
+    const start = view('0-7', good(checkpoint('0-7')), listed);
+    const poolFirst = view('0-7', good(checkpoint('0-5')), listed, start);
+    const thenEntry = view('0-7', good(checkpoint('0-5', { u: '6-7' })), listed, poolFirst);
+    const entryFirst = view('0-7', good(checkpoint('0-7', { u: '6-7' })), listed, start);
+    for (const now of [poolFirst, thenEntry, entryFirst]) assert.equal(now.free?.toString(), '0-5');
+  });
+
+  it('whatever the readings: free holds no owned CPU, and never grows while a source is missing', () => {
+    const cpus = fc.uniqueArray(fc.integer({ min: 0, max: 7 })).map((ids) => CpuSet.of(ids).toString());
+    const entries = fc.dictionary(fc.constantFrom('a', 'b', 'c'), cpus, { maxKeys: 3 });
+    const reading = fc.record({
+      pool: cpus,
+      entries,
+      allocatable: cpus,
+      listed: entries,
+      up: fc.boolean(),
+      torn: fc.boolean(),
+    });
+    fc.assert(
+      fc.property(fc.array(reading, { maxLength: 12 }), (steps) => {
+        let now = UNKNOWN_VIEW;
+        for (const step of steps) {
+          const state = checkpoint(step.pool, step.entries);
+          const said = answer(step.allocatable, step.listed);
+          const before = now;
+          now = view('0-7', step.torn ? failed(state) : good(state), step.up ? good(said) : failed(said), before);
+          assert.ok(!now.free?.intersects(now.owned), 'free and owned');
+          const whole = step.up && !step.torn && step.allocatable !== '';
+          if (!whole && now.free !== undefined) assert.ok(before.free && now.free.isSubsetOf(before.free), 'grew');
+        }
+      }),
+    );
+  });
+});
+
+describe('names of the checkpoint’s uids', () => {
+  const entry = (podUID: string, container: string, cpus: string) => ({ podUID, container, cpus: set(cpus) });
+  const pod = (podName: string, container: string, cpus: string) => ({
+    namespace: 'ns',
+    podName,
+    container,
+    cpus: set(cpus),
+  });
+  const none = new Map();
+
+  it('by container and CPUs', () => {
+    const names = joinNames(
+      [entry('u', 'c', '1'), entry('v', 'c', '2')],
+      [pod('q', 'c', '2'), pod('p', 'c', '1')],
+      none,
+    );
+    assert.deepEqual([names.get('u')?.podName, names.get('v')?.podName], ['p', 'q']);
+  });
+
+  it('one container is enough for the whole pod', () => {
+    const names = joinNames([entry('u', 'init', '1'), entry('u', 'c', '2')], [pod('p', 'c', '2')], none);
+    assert.equal(names.get('u')?.podName, 'p');
+  });
+
+  it('two candidates: neither', () => {
+    assert.equal(joinNames([entry('u', 'c', '1'), entry('v', 'c', '1')], [pod('p', 'c', '1')], none).size, 0);
+    assert.equal(joinNames([entry('u', 'c', '1')], [pod('p', 'c', '1'), pod('q', 'c', '1')], none).size, 0);
+  });
+
+  it('a pod made again under its old name has another uid and is told apart', () => {
+    const known = new Map([['old', { namespace: 'ns', podName: 'p' }]]);
+    const names = joinNames([entry('new', 'c', '1')], [pod('p', 'c', '1')], known);
+    assert.equal(names.get('new')?.podName, 'p');
+    assert.equal(names.has('old'), false);
+  });
+});

@@ -1,0 +1,174 @@
+import assert from 'node:assert/strict';
+import type { EventTarget, EventText } from '../../../kube/events.ts';
+import { CpuSet } from '../../../model/cpu-set.ts';
+import { createHost } from '../../../model/host.ts';
+import { FULL_PCPUS_ANNOTATION, FULL_PCPUS_ONLY, PLACEMENT_ANNOTATION } from '../../../model/names.ts';
+import { checkAllocation } from '../../../node-agent/device-plugin/allocation-check.ts';
+import {
+  type AllocationCheckPolicy,
+  createAllocationChecker,
+} from '../../../node-agent/device-plugin/allocation-checker.ts';
+import { createRefusedStarts, type RefusedStarts } from '../../../node-agent/device-plugin/refused-starts.ts';
+import { silent } from '../../support/logger.ts';
+import { createFakeApi, type FakeApi } from '../api-stand-in.ts';
+import { testMetrics } from '../support.ts';
+
+const set = (text: string) => CpuSet.parse(text);
+/** Two NUMA nodes of two cores of two threads. */
+const host = createHost({
+  cells: [
+    { id: 0, cpus: '0-3' },
+    { id: 1, cpus: '4-7' },
+  ],
+  cores: ['0-1', '2-3', '4-5', '6-7'],
+});
+const PHYSNET = 'physnet.plumbline.dev/physnet1';
+
+describe('a claim', () => {
+  interface Case {
+    readonly name: string;
+    readonly cpus: string;
+    readonly cells: string;
+    readonly wholeCores?: boolean;
+    readonly spansCells?: boolean;
+    readonly refused?: string;
+  }
+  const cases: Case[] = [
+    { name: 'all CPUs are where the network is', cpus: '4-5', cells: '1' },
+    { name: 'none is', cpus: '2-3', cells: '1', refused: 'NetworkElsewhere' },
+    { name: 'some are: a guest of one cell needs all', cpus: '2-5', cells: '1', refused: 'NetworkElsewhere' },
+    { name: 'some are: a guest that sees both cells has one there', cpus: '2-5', cells: '1', spansCells: true },
+    { name: 'none is, for a guest that spans', cpus: '0-3', cells: '1', spansCells: true, refused: 'NetworkElsewhere' },
+    { name: 'a network on both cells is anywhere', cpus: '2-5', cells: '0-1' },
+    { name: 'nobody knows where the network is', cpus: '2-3', cells: '' },
+    { name: 'a container in the shared pool', cpus: '', cells: '1', wholeCores: true },
+    { name: 'a split core', cpus: '4,6', cells: '1', wholeCores: true, refused: 'SplitCores' },
+    { name: 'a split core, and no whole ones were promised', cpus: '4,6', cells: '1' },
+    { name: 'whole cores', cpus: '4-7', cells: '1', wholeCores: true },
+  ];
+  for (const { name, cpus, cells, wholeCores = false, spansCells = false, refused } of cases) {
+    it(`${name}: ${refused ?? 'granted'}`, () => {
+      const claim = { host, resource: PHYSNET, cells: set(cells), cpus: set(cpus), wholeCores, spansCells };
+      assert.equal(checkAllocation(claim)?.reason, refused);
+    });
+  }
+
+  it('names the network, the NUMA nodes wanted and the CPUs given', () => {
+    const claim = { host, cells: set('1'), cpus: set('2-3'), wholeCores: true, spansCells: false };
+    assert.equal(
+      checkAllocation({ ...claim, resource: PHYSNET })?.message,
+      'physnet physnet1 is on NUMA node 1, the kubelet gave CPUs 2-3 on NUMA node 0',
+    );
+    assert.match(
+      checkAllocation({ ...claim, resource: 'plumbline.dev/tunnel' })?.message ?? '',
+      /^the tunnel is on NUMA/,
+    );
+    const split = { ...claim, resource: PHYSNET, cpus: set('4,6') };
+    assert.match(checkAllocation(split)?.message ?? '', /CPUs 4,6, which split core 4-5 and 6-7/);
+  });
+});
+
+describe('claims against the pods of the API server', () => {
+  let api: FakeApi;
+  let told: { target: EventTarget; event: EventText }[];
+  let reads: string[];
+  let refusals: RefusedStarts;
+  const holder = { namespace: 'ns', podName: 'vm', container: 'compute', cpus: set('2-5') };
+  const request = { holder, resource: PHYSNET, cells: set('1'), host, wholeCoresOnly: false };
+
+  beforeEach(() => {
+    api = createFakeApi('worker-1');
+    told = [];
+    reads = [];
+    refusals = createRefusedStarts(() => 0);
+  });
+  const claims = (policy: AllocationCheckPolicy = 'enforce') =>
+    createAllocationChecker({
+      client: {
+        ...api.client,
+        get: (path) => {
+          reads.push(path);
+          return api.client.get(path);
+        },
+      },
+      events: { record: (target, event) => void told.push({ target, event }), flush: async () => {} },
+      policy,
+      refusals,
+      log: silent,
+      metrics: testMetrics(),
+    });
+  const pod = (annotations: Record<string, string> = {}) =>
+    api.objects.set('/api/v1/namespaces/ns/pods/vm', {
+      metadata: { name: 'vm', namespace: 'ns', uid: 'u1', annotations },
+      spec: { containers: [{ name: 'compute' }] },
+    });
+  const check = (change: Partial<typeof request> = {}, policy?: AllocationCheckPolicy) =>
+    claims(policy).check({ ...request, ...change }, new AbortController().signal);
+
+  it('granted without asking anybody when all is well', async () => {
+    assert.equal(await check({ holder: { ...holder, cpus: set('4-5') } }), undefined);
+    assert.deepEqual([reads, told], [[], []]);
+  });
+
+  it('refused, with an Event on the pod', async () => {
+    pod();
+    assert.match((await check()) ?? '', /physnet physnet1 is on NUMA node 1, the kubelet gave CPUs 2-5/);
+    assert.deepEqual(told[0]?.target, { apiVersion: 'v1', kind: 'Pod', name: 'vm', namespace: 'ns', uid: 'u1' });
+    const { type, reason, message } = told[0]!.event;
+    assert.deepEqual([type, reason], ['Warning', 'NetworkElsewhere']);
+    assert.match(message, /container compute: .*; it is kept from starting/);
+    const [refusal] = refusals.current();
+    assert.deepEqual([refusal?.podUID, refusal?.namespace, refusal?.podName], ['u1', 'ns', 'vm']);
+  });
+
+  it('policy warn: an Event and no more', async () => {
+    pod();
+    assert.equal(await check({}, 'warn'), undefined);
+    assert.match(told[0]?.event.message ?? '', /it starts all the same/);
+    assert.deepEqual(refusals.current(), []);
+  });
+
+  it('a guest that spans NUMA nodes, as the webhook noted', async () => {
+    pod({ [PLACEMENT_ANNOTATION]: '{"spansCells":true}' });
+    assert.equal(await check(), undefined);
+  });
+
+  it('whole cores: promised by the annotation, or by the kubelet', async () => {
+    const split = { holder: { ...holder, cpus: set('4,6') } };
+    pod();
+    assert.equal(await check(split), undefined);
+    assert.match((await check({ ...split, wholeCoresOnly: true })) ?? '', /split core/);
+    pod({ [FULL_PCPUS_ANNOTATION]: FULL_PCPUS_ONLY });
+    assert.match((await check(split)) ?? '', /split core/);
+  });
+
+  it('a pod that cannot be read gets the benefit of the doubt, and no more', async () => {
+    api.failing = true;
+    assert.equal(await check(), undefined, 'it may span');
+    assert.match((await check({ holder: { ...holder, cpus: set('2-3') } })) ?? '', /NUMA node 1/);
+  });
+});
+
+describe('refusals for the report', () => {
+  const holder = (podName: string) => ({ namespace: 'ns', podName, container: 'compute', cpus: CpuSet.EMPTY });
+
+  it('are the newest 64, short, and forgotten after ten minutes without a repetition', () => {
+    let now = 0;
+    const refusals = createRefusedStarts(() => now);
+    let changes = 0;
+    const end = refusals.subscribe(() => changes++);
+    for (let i = 0; i < 1000; i++) refusals.add(holder(`vm-${i}`), `u${i}`, 'x'.repeat(10_000));
+    const kept = refusals.current();
+    assert.deepEqual([kept.length, kept[0]?.podName, kept[0]?.message.length], [64, 'vm-936', 512]);
+    now = 500;
+    refusals.add(holder('vm-999'), 'u999', 'again');
+    now = 700;
+    assert.deepEqual(
+      refusals.current().map(({ podName, message }) => [podName, message]),
+      [['vm-999', 'again']],
+    );
+    end();
+    refusals.add(holder('late'), undefined, '');
+    assert.equal(changes, 1001);
+  });
+});

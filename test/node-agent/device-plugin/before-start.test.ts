@@ -1,0 +1,118 @@
+import assert from 'node:assert/strict';
+import { PodResources } from '../../../kube/kubelet-api/gen/pod-resources.ts';
+import { createHost } from '../../../model/host.ts';
+import type { AllocationCheckPolicy } from '../../../node-agent/device-plugin/allocation-checker.ts';
+import { createBeforeStart } from '../../../node-agent/device-plugin/before-start.ts';
+import { holderOf } from '../../../node-agent/device-plugin/holder.ts';
+import type { FromPluginThread } from '../../../node-agent/device-plugin/messages.ts';
+import { recordingLogger } from '../support.ts';
+
+const TUNNEL = 'plumbline.dev/tunnel';
+const pods = [
+  PodResources.fromPartial({
+    name: 'other',
+    containers: [{ name: 'c', cpuIds: [8], devices: [{ resourceName: TUNNEL, deviceIds: ['tunnel-1'] }] }],
+  }),
+  PodResources.fromPartial({
+    name: 'vm',
+    namespace: 'ns',
+    containers: [
+      { name: 'sidecar', cpuIds: [] },
+      {
+        name: 'compute',
+        cpuIds: [3, 2],
+        devices: [
+          { resourceName: 'physnet.plumbline.dev/a', deviceIds: ['a-0'] },
+          { resourceName: TUNNEL, deviceIds: ['tunnel-0'] },
+        ],
+      },
+    ],
+  }),
+];
+
+describe('whose devices these are', () => {
+  const lookups: [string, string, string[], string | undefined][] = [
+    ['by the device', TUNNEL, ['tunnel-0'], '2-3'],
+    ['of that resource', 'physnet.plumbline.dev/a', ['tunnel-0'], undefined],
+    ['nobody holds it', TUNNEL, ['tunnel-7'], undefined],
+  ];
+  for (const [name, resource, ids, expected] of lookups) {
+    it(`finds the container’s CPUs: ${name}`, () =>
+      assert.equal(holderOf(pods, resource, ids)?.cpus.toString(), expected));
+  }
+});
+
+describe('before a container with our devices starts', () => {
+  const host = createHost({
+    cells: [
+      { id: 0, cpus: '0-3' },
+      { id: 1, cpus: '4-7' },
+    ],
+    cores: ['0-1', '2-3', '4-5', '6-7'],
+  });
+  let posted: FromPluginThread[];
+
+  /** The plugin's side; `refusal` is what the main thread says, `undefined` in a list that it says nothing. */
+  const barrier = (
+    list: () => Promise<PodResources[]>,
+    answers: (string | undefined)[] | 'silence',
+    policy: AllocationCheckPolicy = 'enforce',
+  ) => {
+    posted = [];
+    const { log } = recordingLogger();
+    const made = createBeforeStart({
+      podResources: { list },
+      host,
+      policy,
+      answerWithin: 0.05,
+      log,
+      post(message) {
+        posted.push(message);
+        if (message.kind !== 'before-start' || answers === 'silence') return;
+        queueMicrotask(() => made.answered(message.call, answers[0]));
+      },
+    });
+    made.know([{ name: TUNNEL, cells: [1], slots: 2, preStart: true, healthy: true }], false);
+    return made;
+  };
+  const start = (made: ReturnType<typeof barrier>, ids = ['tunnel-0']) =>
+    made.beforeStart(TUNNEL, ids, new AbortController().signal);
+  const asked = () => posted.find((message) => message.kind === 'before-start');
+  const outcome = () => posted.find((message) => message.kind === 'pre-start')?.outcome;
+
+  it('asks the main thread, naming pod, container and CPUs', async () => {
+    await start(barrier(async () => pods, [undefined]));
+    assert.deepEqual(asked()?.holder, { namespace: 'ns', podName: 'vm', container: 'compute', cpus: '2-3' });
+    assert.equal(outcome(), 'passed');
+  });
+
+  it('asks it without a holder when the container is not listed, or the kubelet does not answer', async () => {
+    await start(barrier(async () => [], [undefined]));
+    assert.equal(asked()?.holder, undefined);
+    await start(barrier(() => Promise.reject(new Error('down')), [undefined]));
+    assert.equal(asked()?.holder, undefined);
+  });
+
+  it('a kubelet that is asked too often is asked again', async () => {
+    let tries = 0;
+    const list = async () => {
+      if (++tries < 3) throw new Error('ResourceExhausted');
+      return pods;
+    };
+    await start(barrier(list, [undefined]));
+    assert.equal(asked()?.holder?.cpus, '2-3');
+  });
+
+  it('a refusal keeps it from starting', async () => {
+    await assert.rejects(start(barrier(async () => pods, ['not there'])), /^Error: not there$/);
+    assert.equal(outcome(), 'refused');
+  });
+
+  it('a main thread that hangs holds it up no longer than it may, and the claim is judged here', async () => {
+    await assert.rejects(start(barrier(async () => pods, 'silence')), /the tunnel is on NUMA node 1/);
+    await start(barrier(async () => pods, 'silence', 'warn'));
+    assert.equal(outcome(), 'unanswered');
+    await start(barrier(async () => [], 'silence'));
+    assert.equal(outcome(), 'unanswered');
+  });
+});

@@ -1,0 +1,259 @@
+import assert from 'node:assert/strict';
+import { setMaxListeners } from 'node:events';
+import { readdirSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { KubeletApiError } from '../../../kube/kubelet-api/errors.ts';
+import type { Device } from '../../../kube/kubelet-api/gen/device-plugin.ts';
+import { CpuSet } from '../../../model/cpu-set.ts';
+import { createDevicePlugin, type DevicePlugin } from '../../../node-agent/device-plugin/device-plugin.ts';
+import type { BeforeStart } from '../../../node-agent/device-plugin/plugin-server.ts';
+import { advertisedResources } from '../../../node-agent/device-plugin/resources.ts';
+import { silent } from '../../support/logger.ts';
+import { createFakeKubelet, type FakeKubelet } from '../kubelet-stand-in.ts';
+import { eventually, tempDirectories } from '../support.ts';
+
+const set = (text: string) => CpuSet.parse(text);
+const networks = { physnets: new Map([['physnet1', set('1')]]), tunnel: set('0-1') };
+const resources = advertisedResources(networks, 4);
+const NAMES = ['physnet.plumbline.dev/physnet1', 'plumbline.dev/tunnel', 'plumbline.dev/placed'];
+
+let kubelet: FakeKubelet;
+let stop: AbortController;
+let done: Promise<void>;
+let beforeStart: BeforeStart;
+let plugin: DevicePlugin;
+
+/** A kubelet that does not run yet, and a device plugin that does. */
+function setUp(): void {
+  const temp = tempDirectories();
+  beforeEach(() => {
+    kubelet = createFakeKubelet(temp());
+    stop = new AbortController();
+    beforeStart = async () => {};
+    plugin = createDevicePlugin({
+      kubeletDir: kubelet.directory,
+      resources,
+      beforeStart: (...args) => beforeStart(...args),
+      log: silent,
+      onRegistration: () => {},
+    });
+    done = plugin.run(stop.signal);
+  });
+  afterEach(async () => {
+    stop.abort();
+    await done;
+    await kubelet.stop();
+  });
+}
+
+const registered = (times = 1) =>
+  eventually(() => kubelet.registrations.length === NAMES.length * times, `${times} rounds of registration`);
+const pluginOf = (name: string) =>
+  kubelet.plugin(kubelet.registrations.findLast(({ resourceName }) => resourceName === name)!.endpoint);
+
+describe('device plugin and a kubelet', () => {
+  setUp();
+
+  it('registers each resource; physnets and tunnel ask for PreStartContainer', async () => {
+    await kubelet.start();
+    await registered();
+    assert.deepEqual(
+      kubelet.registrations.map(({ version, resourceName, options }) => [
+        version,
+        resourceName,
+        options?.preStartRequired,
+      ]),
+      [
+        ['v1beta1', NAMES[0], true],
+        ['v1beta1', NAMES[1], true],
+        ['v1beta1', NAMES[2], false],
+      ],
+    );
+    const plugin = pluginOf(NAMES[0]!);
+    assert.deepEqual(await plugin.options(), { preStartRequired: true, getPreferredAllocationAvailable: false });
+    plugin.close();
+  });
+
+  it('requests of thousands of devices, names of kilobytes, watchers without end: refused in few words', async () => {
+    await kubelet.start();
+    await registered();
+    const plugin = pluginOf(NAMES[0]!);
+    let asked = 0;
+    beforeStart = async () => void asked++;
+    const many = Array.from({ length: 2000 }, (_, i) => `physnet1-${i}`);
+    const isShort = (says: RegExp) => (error: unknown) =>
+      error instanceof KubeletApiError && says.test(error.message) && error.message.length < 400;
+    await assert.rejects(plugin.preStartContainer(many), isShort(/2000 devices at once, at most 1024/));
+    await assert.rejects(plugin.allocate([many]), isShort(/2000 devices at once/));
+    await assert.rejects(plugin.allocate([['x'.repeat(5000)]]), isShort(/has no device "x{80}"…/));
+    assert.equal(asked, 0);
+
+    const watching = new AbortController();
+    setMaxListeners(0, watching.signal);
+    const outcomes = { lists: 0, refused: 0 };
+    const watch = async () => {
+      try {
+        for await (const _devices of plugin.listAndWatch(watching.signal)) outcomes.lists++;
+      } catch {
+        outcomes.refused++;
+      }
+    };
+    const watches = Array.from({ length: 20 }, watch);
+    await eventually(() => outcomes.lists === 16 && outcomes.refused === 4, 'sixteen watch, the others are refused');
+    watching.abort();
+    await Promise.all(watches);
+    const again = new AbortController();
+    const fresh = plugin.listAndWatch(again.signal)[Symbol.asyncIterator]();
+    assert.equal((await fresh.next()).value?.length, 4, 'who has gone has left its place');
+    again.abort();
+    plugin.close();
+  });
+
+  it('lists its devices with their NUMA nodes, and keeps the stream open', async () => {
+    await kubelet.start();
+    await registered();
+    const plugin = pluginOf(NAMES[0]!);
+    const watching = new AbortController();
+    const lists: (readonly Device[])[] = [];
+    const watch = (async () => {
+      for await (const devices of plugin.listAndWatch(watching.signal)) lists.push(devices);
+    })();
+    await eventually(() => lists.length === 1, 'the list');
+    assert.deepEqual(
+      lists[0]?.map(({ ID, health, topology }) => [ID, health, topology?.nodes.map((node) => node.ID)]),
+      [0, 1, 2, 3].map((i) => [`physnet1-${i}`, 'Healthy', [1]]),
+    );
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    assert.equal(lists.length, 1);
+    watching.abort();
+    await watch;
+    plugin.close();
+  });
+
+  it('Allocate answers for each container and gives nothing to mount; unknown devices are refused', async () => {
+    await kubelet.start();
+    await registered();
+    const plugin = pluginOf(NAMES[1]!);
+    const answers = await plugin.allocate([['tunnel-0'], ['tunnel-1']]);
+    assert.equal(answers.length, 2);
+    assert.deepEqual(answers[0]?.devices, []);
+    await assert.rejects(plugin.allocate([['tunnel-99']]), /no device "tunnel-99"/);
+    plugin.close();
+  });
+
+  it('Allocate is not held up by a container that waits for its start', async () => {
+    beforeStart = () => new Promise(() => {});
+    await kubelet.start();
+    await registered();
+    const plugin = pluginOf(NAMES[1]!);
+    const waiting = plugin
+      .preStartContainer(['tunnel-0'], { deadlineSeconds: 1 })
+      .catch((error: KubeletApiError) => error.code);
+    await plugin.allocate([['tunnel-1']], { deadlineSeconds: 5 });
+    assert.equal(await waiting, 'deadline');
+    plugin.close();
+  });
+});
+
+describe('device plugin over time', () => {
+  setUp();
+
+  it('PreStartContainer waits for the hook; its refusal reaches the kubelet as text', async () => {
+    const asked: unknown[] = [];
+    beforeStart = async (resource, ids) => {
+      asked.push([resource, ids]);
+    };
+    await kubelet.start();
+    await registered();
+    const plugin = pluginOf(NAMES[0]!);
+    await plugin.preStartContainer(['physnet1-3']);
+    assert.deepEqual(asked, [[NAMES[0], ['physnet1-3']]]);
+    beforeStart = () => Promise.reject(new Error('CPUs 2-3 are not where physnet1 is'));
+    await assert.rejects(plugin.preStartContainer(['physnet1-3']), (error) => {
+      return error instanceof KubeletApiError && error.code === 'refused' && /CPUs 2-3 are not/.test(error.message);
+    });
+    plugin.close();
+  });
+
+  it('a kubelet that comes later, and one that restarts and clears the directory', async () => {
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    await kubelet.start();
+    await registered(1);
+    await kubelet.stop();
+    const directory = join(kubelet.directory, 'device-plugins');
+    for (const name of readdirSync(directory)) rmSync(join(directory, name));
+    await kubelet.start();
+    await registered(2);
+    const plugin = pluginOf(NAMES[2]!);
+    assert.equal((await plugin.allocate([['placed-0']])).length, 1);
+    plugin.close();
+  });
+
+  it('an uplink that goes down, a network that goes, one that comes: told on the open stream, registered where new', async () => {
+    await kubelet.start();
+    await registered();
+    const tunnel = pluginOf(NAMES[1]!);
+    const watching = new AbortController();
+    const health: string[] = [];
+    const watch = (async () => {
+      for await (const devices of tunnel.listAndWatch(watching.signal)) health.push(devices[0]?.health ?? 'none');
+    })();
+    await eventually(() => health.length === 1, 'the first list');
+    const changed = { physnets: new Map([['physnet2', set('0')]]), tunnel: set('0-1') };
+    plugin.advertise(advertisedResources(changed, 4, new Set([undefined])));
+    await eventually(() => health.length === 2, 'the second');
+    assert.deepEqual(health, ['Healthy', 'Unhealthy']);
+    await eventually(() => kubelet.registrations.length === NAMES.length + 1, 'the new one is registered');
+    assert.equal(kubelet.registrations.at(-1)?.resourceName, 'physnet.plumbline.dev/physnet2');
+    const sockets = readdirSync(join(kubelet.directory, 'device-plugins')).sort();
+    assert.deepEqual(sockets, [
+      'kubelet.sock',
+      'plumbline-physnet-physnet2.sock',
+      'plumbline-placed.sock',
+      'plumbline-tunnel.sock',
+    ]);
+    watching.abort();
+    await watch;
+    tunnel.close();
+  });
+
+  it('a plugin that ends while a pod is admitted: the next one takes over its socket and its devices', async () => {
+    await kubelet.start();
+    await registered();
+    const before = pluginOf(NAMES[0]!);
+    let asked = 0;
+    beforeStart = () => {
+      asked++;
+      return new Promise(() => {});
+    };
+    const starting = before.preStartContainer(['physnet1-2']).catch((error: KubeletApiError) => error.code);
+    await eventually(() => asked === 1, 'the start waits');
+    stop.abort();
+    await done;
+    assert.notEqual(await starting, undefined, 'the kubelet is told, and asks again');
+    before.close();
+    stop = new AbortController();
+    beforeStart = async () => {};
+    const next = createDevicePlugin({
+      kubeletDir: kubelet.directory,
+      resources,
+      beforeStart: (...args) => beforeStart(...args),
+      log: silent,
+      onRegistration: () => {},
+    });
+    done = next.run(stop.signal);
+    await registered(2);
+    const after = pluginOf(NAMES[0]!);
+    assert.equal((await after.allocate([['physnet1-2']])).length, 1);
+    await after.preStartContainer(['physnet1-2']);
+    after.close();
+  });
+
+  it('stopping removes the sockets', async () => {
+    await kubelet.start();
+    await registered();
+    stop.abort();
+    await done;
+    assert.deepEqual(readdirSync(join(kubelet.directory, 'device-plugins')), ['kubelet.sock']);
+  });
+});

@@ -1,0 +1,162 @@
+import assert from 'node:assert/strict';
+import type { EventTarget, EventText } from '../../../kube/events.ts';
+import type { PodResources } from '../../../kube/kubelet-api/gen/pod-resources.ts';
+import { CpuSet } from '../../../model/cpu-set.ts';
+import { createHost } from '../../../model/host.ts';
+import { PLACEMENT_ANNOTATION } from '../../../model/names.ts';
+import type { NodeNetworks } from '../../../model/networks/common-cell.ts';
+import { createMovedNetworks } from '../../../node-agent/device-plugin/moved-networks.ts';
+import { UNKNOWN_NETWORKS } from '../../../node-agent/networks/combine.ts';
+import { silent } from '../../support/logger.ts';
+import { createFakeApi, type FakeApi } from '../api-stand-in.ts';
+import { eventually } from '../support.ts';
+
+const set = (text: string) => CpuSet.parse(text);
+const host = createHost({
+  cells: [
+    { id: 0, cpus: '0-3' },
+    { id: 1, cpus: '4-7' },
+  ],
+  cores: ['0-1', '2-3', '4-5', '6-7'],
+});
+const EAST = 'physnet.plumbline.dev/east';
+const physnets = (cells: Record<string, string>, tunnel?: string): NodeNetworks => ({
+  physnets: new Map(Object.entries(cells).map(([name, text]) => [name, set(text)])),
+  tunnel: tunnel === undefined ? undefined : set(tunnel),
+});
+
+describe('networks that move under running pods', () => {
+  let now: NodeNetworks;
+  let listeners: Set<() => void>;
+  let pods: PodResources[];
+  let lists: number;
+  let failing: boolean;
+  let told: { target: EventTarget; event: EventText }[];
+  let api: FakeApi;
+  let stop: AbortController;
+  let done: Promise<void>;
+
+  const holding = (name: string, cpus: string, resource = EAST): PodResources => ({
+    name,
+    namespace: 'ns',
+    containers: [
+      {
+        name: 'compute',
+        cpuIds: set(cpus).toArray(),
+        devices: [{ resourceName: resource, deviceIds: ['0'], topology: undefined }],
+        memory: [],
+        dynamicResources: [],
+      },
+    ],
+  });
+  const store = (name: string, more: object = {}) =>
+    api.objects.set(`/api/v1/namespaces/ns/pods/${name}`, {
+      apiVersion: 'v1',
+      kind: 'Pod',
+      metadata: { name, namespace: 'ns', uid: `uid-${name}`, ...more },
+      spec: { containers: [{ name: 'compute' }] },
+    });
+
+  beforeEach(() => {
+    now = physnets({ east: '0' }, '0');
+    listeners = new Set();
+    pods = [holding('vm', '2-3')];
+    lists = 0;
+    failing = false;
+    told = [];
+    api = createFakeApi('worker-1');
+    stop = new AbortController();
+    const list = async () => {
+      lists++;
+      if (failing) throw new Error('the kubelet restarts');
+      return pods;
+    };
+    done = createMovedNetworks({
+      networks: {
+        view: () => ({ ...UNKNOWN_NETWORKS, networks: now }),
+        known: true,
+        subscribe(listener) {
+          listeners.add(listener);
+          return () => listeners.delete(listener);
+        },
+      },
+      host: async () => host,
+      podResources: () => ({ list, close: () => undefined }),
+      client: api.client,
+      events: { record: (target, event) => void told.push({ target, event }), flush: async () => undefined },
+      log: silent,
+    }).run(stop.signal);
+  });
+  afterEach(async () => {
+    stop.abort();
+    await done;
+    assert.equal(listeners.size, 0);
+  });
+
+  const change = (networks: NodeNetworks) => {
+    now = networks;
+    for (const listener of listeners) listener();
+  };
+  /** Ends when the change was looked at: another pod is listed after it. */
+  const settled = async (looks: number) => {
+    await eventually(() => lists >= looks, `${looks} looks`);
+    for (let i = 0; i < 10; i++) await new Promise((resolve) => setImmediate(resolve));
+  };
+
+  it('to the other NUMA node: an Event on the launcher and on its VMI', async () => {
+    const owner = { apiVersion: 'kubevirt.io/v1', kind: 'VirtualMachineInstance', name: 'firewall', uid: 'v1' };
+    store('vm', { labels: { 'kubevirt.io': 'virt-launcher' }, ownerReferences: [{ ...owner, controller: true }] });
+    change(physnets({ east: '1' }, '0'));
+    await eventually(() => told.length === 2, 'both Events');
+    assert.deepEqual(
+      told.map(({ target: { kind, name, namespace, uid } }) => [kind, namespace, name, uid]),
+      [
+        ['Pod', 'ns', 'vm', 'uid-vm'],
+        ['VirtualMachineInstance', 'ns', 'firewall', 'v1'],
+      ],
+    );
+    const { type, reason, message } = told[0]!.event;
+    assert.deepEqual([type, reason], ['Warning', 'NetworkMoved']);
+    assert.equal(
+      message,
+      'container compute, which runs on CPUs 2-3: physnet east moved from NUMA node 0 to NUMA node 1, away from those CPUs; restart or migrate it to have it placed again',
+    );
+  });
+
+  it('off the node: said too, of the tunnel as well', async () => {
+    pods.push(holding('overlay', '4-5', 'plumbline.dev/tunnel'));
+    for (const name of ['vm', 'overlay']) store(name);
+    change(physnets({}));
+    await eventually(() => told.length === 2, 'both Events');
+    const texts = told.map(({ event }) => event.message).join();
+    assert.match(texts, /physnet east, which was on NUMA node 0, is not on this node any more/);
+    assert.match(texts, /the tunnel, which was on NUMA node 0, is not on this node any more/);
+  });
+
+  it('nothing is said of pods that it stays near, that share CPUs, that have another network, or whose guest spans', async () => {
+    pods = [
+      holding('near', '4-5'),
+      holding('shared', ''),
+      holding('other', '2-3', 'example.com/nic'),
+      holding('wide', '2-5'),
+    ];
+    store('wide', { annotations: { [PLACEMENT_ANNOTATION]: '{"spansCells":true}' } });
+    change(physnets({ east: '1' }, '0'));
+    await settled(1);
+    assert.deepEqual(told, []);
+    pods = [holding('vm', '2-3')];
+    store('vm');
+    change(physnets({ east: '1', west: '0' }, '0'));
+    await settled(1);
+    assert.deepEqual([told, lists], [[], 1], 'a network that is new, or stays, moves nothing');
+  });
+
+  it('a kubelet that cannot be asked is asked again, and the move is not forgotten', async () => {
+    store('vm');
+    failing = true;
+    change(physnets({ east: '1' }, '0'));
+    await eventually(() => lists >= 1, 'the kubelet was asked');
+    failing = false;
+    await eventually(() => told.length === 1, 'it was asked again', 10);
+  });
+});

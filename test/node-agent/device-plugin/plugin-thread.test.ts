@@ -1,0 +1,109 @@
+import assert from 'node:assert/strict';
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { HostDescription } from '../../../model/host.ts';
+import { createPluginThread, pluginProgram } from '../../../node-agent/device-plugin/plugin-thread.ts';
+import { keepRunning, untilAborted } from '../../../node-agent/lifecycle/duty.ts';
+import { NODES, PODS } from '../../../sandbox/api-server/built-in-types.ts';
+import { createSandbox, type Sandbox } from '../../../sandbox/cluster/cluster.ts';
+import type { Node, Pod } from '../../../sandbox/objects.ts';
+import { eventually, recordingLogger, tempDirectories, testMetrics } from '../support.ts';
+
+const NODE = 'w';
+const PHYSNET = 'physnet.plumbline.dev/physnet1';
+const HOST: HostDescription = {
+  cells: [
+    { id: 0, cpus: '0-3' },
+    { id: 1, cpus: '4-7' },
+  ],
+  cores: ['0-1', '2-3', '4-5', '6-7'],
+};
+const AGENT = join(import.meta.dirname, '../fixtures/blocked-agent.ts');
+
+/** Seconds that the main thread stands still; `npm test` has other things to do. */
+const SECONDS = Number(process.env['PLUMBLINE_STALL_SECONDS'] ?? 5);
+
+it('the thread’s program is beside the agent’s', () => {
+  assert.equal(pluginProgram('/x/dist/node-agent.cjs'), '/x/dist/device-plugin-worker.cjs');
+  assert.equal(pluginProgram('/x/node-agent/main.ts'), '/x/node-agent/device-plugin/worker-from-source.js');
+});
+
+it('a thread that ends fails its duty, which is run again; others go on', async () => {
+  const directory = mkdtempSync(join(tmpdir(), 'plumbline-'));
+  const program = join(directory, 'ends.mjs');
+  writeFileSync(program, 'process.exit(3)');
+  const { log, lines } = recordingLogger();
+  const stop = new AbortController();
+  const thread = createPluginThread({
+    program,
+    data: async () => ({ kubeletDir: directory, host: HOST, policy: 'enforce', logLevel: 'warn', answerWithin: 1 }),
+    advertisement: async () => undefined,
+    subscribe: () => () => {},
+    beforeStart: async () => undefined,
+    log,
+    metrics: testMetrics(),
+  });
+  const failed: string[] = [];
+  const observer = { onState: () => {}, onFailure: (duty: string) => void failed.push(duty) };
+  const steady = { name: 'steady', run: untilAborted };
+  const duties = [{ name: 'device-plugin', run: thread.run }, steady];
+  const done = Promise.all(duties.map((duty) => keepRunning(duty, log, observer, stop.signal)));
+  await eventually(() => failed.length === 2, 'run twice');
+  assert.deepEqual(failed, ['device-plugin', 'device-plugin']);
+  assert.match(JSON.stringify(lines), /thread ended with status 3/);
+  stop.abort();
+  await done;
+  rmSync(directory, { recursive: true });
+});
+
+describe(`an agent whose main thread stands still for ${SECONDS} s`, function () {
+  this.timeout((SECONDS + 30) * 1000);
+  const temp = tempDirectories();
+  let sandbox: Sandbox;
+  let agent: ChildProcess;
+
+  before(async () => {
+    sandbox = createSandbox({ directory: temp(), nodes: [{ name: NODE, host: HOST }] });
+    await sandbox.start();
+    const args = ['--import', 'tsx', AGENT, sandbox.node(NODE).kubeletDirectory, JSON.stringify(HOST)];
+    agent = spawn(process.execPath, args, { stdio: ['pipe', 'pipe', 'inherit'] });
+    await eventually(() => offered() === '8', 'the device plugin is registered', 15);
+  });
+  after(async () => {
+    agent.kill('SIGKILL');
+    await sandbox.stop();
+  });
+
+  const offered = () =>
+    (sandbox.client.get(NODES, undefined, NODE) as Node | undefined)?.status?.allocatable?.[PHYSNET];
+  const podOf = (name: string) => sandbox.client.get(PODS, 'default', name) as Pod | undefined;
+  const runs = async (name: string, limits: Record<string, string>): Promise<number> => {
+    const begun = performance.now();
+    await sandbox.client.create(PODS, {
+      apiVersion: 'v1',
+      kind: 'Pod',
+      metadata: { name, namespace: 'default' },
+      spec: { nodeName: NODE, containers: [{ name: 'c', image: 'pause', resources: { limits, requests: limits } }] },
+    });
+    await eventually(() => podOf(name)?.status?.phase === 'Running', `${name} runs`, 10);
+    return (performance.now() - begun) / 1000;
+  };
+
+  it('pods with and without a physnet start all the same', async () => {
+    const standing = performance.now();
+    const back = once(agent.stdout!, 'data');
+    agent.stdin!.write(`block ${SECONDS}\n`);
+    assert.match(String(await back), /blocking/);
+    const unrelated = await runs('unrelated', { cpu: '2', memory: '1Gi' });
+    const network = await runs('network', { cpu: '2', memory: '1Gi', [PHYSNET]: '1' });
+    assert.ok((performance.now() - standing) / 1000 < SECONDS, 'while it stands still');
+    assert.ok(unrelated < 1, `the unrelated one took ${unrelated} s`);
+    assert.ok(network < 2.5, `the one with a network took ${network} s`);
+    if (SECONDS <= 5) return;
+    await new Promise((resolve) => setTimeout(resolve, (SECONDS - 5) * 1000 - (performance.now() - standing)));
+    assert.ok((await runs('late', { cpu: '2', memory: '1Gi', [PHYSNET]: '1' })) < 2.5, 'and so near its end');
+  });
+});

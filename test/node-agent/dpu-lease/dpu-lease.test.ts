@@ -1,0 +1,258 @@
+import assert from 'node:assert/strict';
+import { join } from 'node:path';
+import { DPU_LEASE_HOLDER, DPU_LEASE_NAMESPACE } from '../../../model/names.ts';
+import { createDpuLease } from '../../../node-agent/dpu-lease/dpu.ts';
+import { createDpuHostLease } from '../../../node-agent/dpu-lease/dpu-host.ts';
+import { createOvsProbe } from '../../../node-agent/dpu-lease/probe.ts';
+import { createLeaseRelease } from '../../../node-agent/dpu-lease/release.ts';
+import { createRenewals } from '../../../node-agent/kube-objects/renewals.ts';
+import { createHeartbeat } from '../../../node-agent/report/heartbeat.ts';
+import { createFakeApi, type FakeApi } from '../api-stand-in.ts';
+import { startAnswering } from './answering.ts';
+import { eventually, recordingLogger, startStandIn, tempDirectories, testMetrics } from '../support.ts';
+
+const NODE = 'worker-1';
+const PATH = `/apis/coordination.k8s.io/v1/namespaces/${DPU_LEASE_NAMESPACE}/leases/ovn-dpu-${NODE}`;
+const lease = { namespace: DPU_LEASE_NAMESPACE, name: `ovn-dpu-${NODE}` };
+/** Short, so that a test sees many rounds. The agent's own configuration takes whole seconds. */
+const timing = { renewInterval: 0.01, duration: 40 };
+
+interface LeaseObject {
+  metadata: { ownerReferences: { uid: string; kind: string; controller: boolean; blockOwnerDeletion: boolean }[] };
+  spec: { holderIdentity: string; leaseDurationSeconds: number; renewTime?: string };
+}
+
+let api: FakeApi;
+let stop: AbortController;
+let logged: ReturnType<typeof recordingLogger>;
+const current = () => api.objects.get(PATH) as unknown as LeaseObject | undefined;
+
+function setUp(): void {
+  beforeEach(() => {
+    api = createFakeApi(NODE);
+    stop = new AbortController();
+    logged = recordingLogger();
+  });
+  afterEach(() => stop.abort());
+}
+const runHost = () =>
+  void createDpuHostLease({ client: api.client, nodeName: NODE, lease, timing, log: logged.log }).run(stop.signal);
+const rounds = () => new Promise((resolve) => setTimeout(resolve, 100));
+
+describe('DPU lease, the host’s side', () => {
+  setUp();
+
+  it('creates it: duration, holder, owned by the node, never renewed', async () => {
+    runHost();
+    await eventually(() => current() !== undefined, 'the lease is there');
+    assert.deepEqual(current()?.spec, { holderIdentity: DPU_LEASE_HOLDER, leaseDurationSeconds: 40 });
+    assert.deepEqual(current()?.metadata.ownerReferences, [
+      { apiVersion: 'v1', kind: 'Node', name: NODE, uid: 'node-uid-1', controller: true, blockOwnerDeletion: false },
+    ]);
+    await rounds();
+    assert.deepEqual(api.writes.length, 1, 'and leaves it alone');
+  });
+
+  const wrongs: [string, (found: LeaseObject) => void][] = [
+    ['a foreign holder', ({ spec }) => Object.assign(spec, { holderIdentity: 'somebody' })],
+    ['another duration', ({ spec }) => Object.assign(spec, { leaseDurationSeconds: 10 })],
+    [
+      'the uid of a node that was made anew',
+      ({ metadata }) => Object.assign(metadata.ownerReferences[0]!, { uid: 'old' }),
+    ],
+    ['two owners', ({ metadata }) => metadata.ownerReferences.push({ ...metadata.ownerReferences[0]!, uid: 'old' })],
+    ['blockOwnerDeletion', ({ metadata }) => Object.assign(metadata.ownerReferences[0]!, { blockOwnerDeletion: true })],
+    ['no owner', ({ metadata }) => metadata.ownerReferences.splice(0)],
+  ];
+  for (const [name, spoil] of wrongs) {
+    it(`puts right: ${name}; the DPU’s renewal stays as it was`, async () => {
+      runHost();
+      await eventually(() => current() !== undefined, 'the lease is there');
+      const renewTime = '2026-01-01T00:00:00.000000Z';
+      current()!.spec.renewTime = renewTime;
+      spoil(current()!);
+      await eventually(() => logged.said('put the DPU lease right'), 'put right');
+      const { metadata, spec } = current()!;
+      assert.deepEqual(spec, { holderIdentity: DPU_LEASE_HOLDER, leaseDurationSeconds: 40, renewTime });
+      assert.deepEqual(
+        metadata.ownerReferences.map(({ uid, blockOwnerDeletion }) => [uid, blockOwnerDeletion]),
+        [['node-uid-1', false]],
+      );
+    });
+  }
+
+  it('a host that restarts does not renew', async () => {
+    runHost();
+    await eventually(() => current() !== undefined, 'the lease is there');
+    current()!.spec.renewTime = '2026-01-01T00:00:00.000000Z';
+    stop.abort();
+    stop = new AbortController();
+    runHost();
+    await rounds();
+    assert.equal(current()?.spec.renewTime, '2026-01-01T00:00:00.000000Z');
+  });
+
+  it('an API server that is away: said once, and on as soon as it is back', async () => {
+    api.failing = true;
+    runHost();
+    await rounds();
+    assert.equal(logged.lines.length, 1);
+    api.failing = false;
+    await eventually(() => current() !== undefined, 'the lease is there');
+  });
+});
+
+describe('DPU lease, with the health check off', () => {
+  setUp();
+  const runRelease = () => void createLeaseRelease({ client: api.client, lease, log: logged.log }).run(stop.signal);
+
+  it('the host releases what an earlier run has made, once, and takes it up again when the check is on', async () => {
+    runHost();
+    await eventually(() => current() !== undefined, 'the lease is there');
+    current()!.spec.renewTime = '2026-01-01T00:00:00.000000Z';
+    stop.abort();
+    stop = new AbortController();
+    runRelease();
+    await eventually(() => current()?.spec.holderIdentity === '', 'released');
+    await rounds();
+    assert.equal(api.writes.length, 2, 'made and released');
+    assert.equal(current()?.spec.renewTime, '2026-01-01T00:00:00.000000Z');
+    stop.abort();
+    stop = new AbortController();
+    runHost();
+    await eventually(() => current()?.spec.holderIdentity === DPU_LEASE_HOLDER, 'taken up');
+  });
+
+  it('makes none where there is none, and says once that the API server is away', async () => {
+    runRelease();
+    await rounds();
+    assert.deepEqual([current(), api.writes.length], [undefined, 0]);
+    stop.abort();
+    stop = new AbortController();
+    api.failing = true;
+    runRelease();
+    await rounds();
+    assert.equal(logged.lines.length, 1);
+  });
+});
+
+describe('DPU lease, the DPU’s side', () => {
+  setUp();
+  let unwell: string | undefined;
+  let clock: number;
+  const create = () =>
+    void api.objects.set(PATH, {
+      metadata: { name: lease.name },
+      spec: { holderIdentity: 'x', leaseDurationSeconds: 40 },
+    });
+  const run = () =>
+    void createDpuLease({
+      client: api.client,
+      lease,
+      timing,
+      probe: async () => unwell,
+      log: logged.log,
+      metrics: testMetrics(),
+      wallClock: () => clock,
+    }).run(stop.signal);
+  beforeEach(() => {
+    unwell = undefined;
+    clock = 1_700_000_000_000;
+  });
+
+  it('renews again and again, each time later than before, whatever the clock does', async () => {
+    create();
+    run();
+    const seen: string[] = [];
+    for (let i = 0; i < 5; i++) {
+      await eventually(() => (current()?.spec.renewTime ?? '') > (seen.at(-1) ?? ''), 'renewed');
+      seen.push(current()!.spec.renewTime!);
+      clock += i % 2 === 0 ? -600_000 : 600_000;
+    }
+    assert.match(seen[0]!, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/);
+    assert.deepEqual(current()?.spec.holderIdentity, 'x', 'writes nothing but the time');
+  });
+
+  it('goes on after a renewal of its earlier life that lies in the future', async () => {
+    create();
+    current()!.spec.renewTime = '2030-01-01T00:00:00.000000Z';
+    run();
+    await eventually(() => current()!.spec.renewTime! > '2030-01-01T00:00:00.000000Z', 'renewed');
+  });
+
+  it('never creates it, says who does, and renews once it is there', async () => {
+    run();
+    await rounds();
+    assert.equal(current(), undefined);
+    assert.ok(logged.lines.some(({ problem }) => /--mode dpu-host/.test(String(problem))));
+    create();
+    await eventually(() => current()?.spec.renewTime !== undefined, 'renewed');
+  });
+
+  it('stops renewing while the probe fails, and says why', async () => {
+    create();
+    run();
+    await eventually(() => current()?.spec.renewTime !== undefined, 'renewed');
+    unwell = 'ovs-vswitchd is gone';
+    await eventually(() => logged.said('the DPU lease is not renewed'), 'noticed');
+    const { renewTime } = current()!.spec;
+    await rounds();
+    assert.equal(current()!.spec.renewTime, renewTime);
+    unwell = undefined;
+    await eventually(() => current()!.spec.renewTime !== renewTime, 'renewed again');
+  });
+});
+
+describe('DPU lease, around it', () => {
+  setUp();
+  const temp = tempDirectories();
+
+  it('the probe wants both daemons of Open vSwitch to run and to answer', async () => {
+    const rundir = temp();
+    const probe = createOvsProbe(rundir, 0.3);
+    const vswitchd = await startStandIn('ovs-vswitchd', 0, join(rundir, 'ovs-vswitchd.pid'));
+    assert.match((await probe(stop.signal)) ?? '', /ovsdb-server.pid/);
+    const ovsdb = await startStandIn('ovsdb-server', 0, join(rundir, 'ovsdb-server.pid'));
+    assert.match((await probe(stop.signal)) ?? '', /ovsdb-server does not answer on .*db\.sock.*ENOENT/);
+    const hung = startAnswering(join(rundir, 'db.sock'), { hung: true });
+    const control = startAnswering(join(rundir, `ovs-vswitchd.${vswitchd.pid}.ctl`));
+    assert.equal(await probe(stop.signal), `ovsdb-server does not answer on ${rundir}/db.sock: no answer in 0.3 s`);
+    hung.close();
+    const database = startAnswering(join(rundir, 'db.sock'));
+    assert.equal(await probe(stop.signal), undefined);
+    await vswitchd.stop();
+    assert.match((await probe(stop.signal)) ?? '', /no such process/);
+    await ovsdb.stop();
+    control.close();
+    database.close();
+  });
+
+  it('renew times: microseconds that strictly advance', () => {
+    const times = createRenewals(() => Date.UTC(2026, 0, 1));
+    times.seen('2025-12-31T23:59:59.000000Z');
+    assert.deepEqual([times.next(), times.next()], ['2026-01-01T00:00:00.000000Z', '2026-01-01T00:00:00.000001Z']);
+    times.seen('2026-01-01T00:00:05.123456Z');
+    assert.equal(times.next(), '2026-01-01T00:00:05.123457Z');
+    times.seen('garbage');
+    assert.equal(times.next(), '2026-01-01T00:00:05.123458Z');
+  });
+
+  it('the agent’s own heartbeat: created with the node as owner, then renewed', async () => {
+    const heartbeat = createHeartbeat({
+      client: api.client,
+      nodeName: NODE,
+      log: logged.log,
+      metrics: testMetrics(),
+      wallClock: Date.now,
+    });
+    const done = heartbeat.run(stop.signal);
+    const path = `/apis/coordination.k8s.io/v1/namespaces/plumbline-system/leases/plumbline-agent-${NODE}`;
+    await eventually(() => api.objects.has(path), 'the lease is there');
+    const { metadata, spec } = api.objects.get(path) as unknown as LeaseObject;
+    assert.equal(metadata.ownerReferences[0]?.uid, 'node-uid-1');
+    assert.equal(spec.leaseDurationSeconds, 40);
+    assert.ok(spec.renewTime);
+    stop.abort();
+    await done;
+  });
+});

@@ -1,0 +1,183 @@
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { advertisedResources, devicesOf } from '../../../node-agent/device-plugin/resources.ts';
+import { KubeletConfigError, parseKubeletConfig } from '../../../node-agent/host/kubelet-config.ts';
+import { findKubeletConfig } from '../../../node-agent/host/kubelet-config-files.ts';
+import { createKubeletConfigReader } from '../../../node-agent/host/kubelet-config-reader.ts';
+import { recordingLogger, tempDirectories, writeTree } from '../support.ts';
+
+const HEAD = 'apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n';
+const KUBECONFIG = 'apiVersion: v1\nkind: Config\nclusters: []\n';
+
+describe('kubelet configuration', () => {
+  const temp = tempDirectories();
+
+  it('reads policies, options and reserved CPUs', () => {
+    const config = parseKubeletConfig(
+      'f',
+      `${HEAD}cpuManagerPolicy: static
+cpuManagerPolicyOptions: {full-pcpus-only: "true", distribute-cpus-across-numa: false}
+topologyManagerPolicy: single-numa-node
+topologyManagerScope: pod
+memoryManagerPolicy: Static
+reservedSystemCPUs: "0-1,3"
+`,
+    );
+    assert.deepEqual(config?.cpuManager, {
+      policy: 'static',
+      options: { 'full-pcpus-only': 'true', 'distribute-cpus-across-numa': 'false' },
+    });
+    assert.deepEqual(config.topologyManager, { policy: 'single-numa-node', scope: 'pod', options: {} });
+    assert.deepEqual(config.memoryManager, { policy: 'Static' });
+    assert.equal(config.reserved?.toString(), '0-1,3');
+  });
+
+  it('has the kubelet’s own defaults', () => {
+    const config = parseKubeletConfig('f', HEAD);
+    assert.deepEqual(config?.cpuManager, { policy: 'none', options: {} });
+    assert.deepEqual(config.topologyManager, { policy: 'none', scope: 'container', options: {} });
+    assert.equal(config.reserved, undefined, 'amounts or nothing: not known from here');
+  });
+
+  describe('of whatever text', () => {
+    const nested: [string, string][] = [
+      ['brackets', '['.repeat(60_000)],
+      ['braces', '{a: '.repeat(15_000)],
+      ['dashes', '- '.repeat(30_000)],
+      ['question marks', '? '.repeat(30_000)],
+      ['indentation', Array.from({ length: 300 }, (_, i) => `${' '.repeat(i)}a:`).join('\n')],
+    ];
+    for (const [what, text] of nested) {
+      it(`${what} without end are refused before they are parsed: a stack that overflows can end the process`, () => {
+        assert.throws(() => parseKubeletConfig('f', text), { message: 'f: not YAML: nested too deeply' });
+      });
+    }
+
+    const growing: [string, (size: number) => string][] = [
+      ['keys', (size) => Array.from({ length: size / 8 }, (_, i) => `k${i}: 1`).join('\n')],
+      ['keys within braces', (size) => `{${Array.from({ length: size / 8 }, (_, i) => `k${i}: 1`).join(', ')}}`],
+      ['tags', (size) => '!!a '.repeat(size / 4)],
+      ['aliases', (size) => `a: &a [x]\n${Array.from({ length: size / 8 }, (_, i) => `b${i}: *a`).join('\n')}`],
+      ['documents', (size) => '---\n'.repeat(size / 4)],
+    ];
+    for (const [what, make] of growing) {
+      it(`${what}: four times the text costs about four times as much`, () => {
+        const cost = (text: string) => {
+          const before = process.cpuUsage();
+          try {
+            parseKubeletConfig('f', text);
+          } catch (error) {
+            assert.ok(error instanceof KubeletConfigError && error.message.length < 500);
+          }
+          const { user, system } = process.cpuUsage(before);
+          return (user + system) / 1000;
+        };
+        cost(make(8_000));
+        const [small, large] = [cost(make(16_000)), cost(make(64_000))];
+        assert.ok(large < 10 * small + 150, `${small} ms and ${large} ms`);
+      });
+    }
+
+    it('a key that is there twice, names of kilobytes, more text than there can be: errors in few words', () => {
+      const long = 'x'.repeat(10_000);
+      for (const [text, says] of [
+        [`${HEAD}maxPods: 1\nmaxPods: 2`, /the key "maxPods" is there twice at line 4, column 1/],
+        [`${HEAD}${long.slice(0, 500)}: 1\n${long.slice(0, 500)}: 2`, /is there twice/],
+        [`${HEAD}a: *${long}`, /not YAML/],
+        [`${HEAD}cpuManagerPolicy: ${long}`, /cpuManagerPolicy/],
+        [`${HEAD}cpuManagerPolicyOptions: {${long}: ''}`, /cpuManagerPolicyOptions/],
+        [`${HEAD}reservedMemory: [{numaNode: 0, limits: {memory: ${long}}}]`, /reservedMemory/],
+        [`# ${long.repeat(20)}`, /more than 65536 characters/],
+      ] as const) {
+        assert.throws(
+          () => parseKubeletConfig('f', text),
+          (error) => error instanceof KubeletConfigError && says.test(error.message) && error.message.length < 500,
+          text.slice(0, 100),
+        );
+      }
+    });
+
+    it('maxPods beyond any kubelet’s is as many as a resource can have devices', () => {
+      assert.equal(parseKubeletConfig('f', `${HEAD}maxPods: 2147483647`)?.maxPods, 10_000);
+      assert.equal(parseKubeletConfig('f', `${HEAD}maxPods: -5`)?.maxPods, 110);
+      const [resource] = advertisedResources({ physnets: new Map(), tunnel: undefined }, 2_147_483_647);
+      assert.ok(resource !== undefined && devicesOf(resource).length === 10_000);
+    });
+
+    it('a pipe, a device, a large file, a directory of thousands: refused, and nothing waits', async () => {
+      const directory = temp();
+      execFileSync('mkfifo', [join(directory, 'pipe')]);
+      symlinkSync('/dev/zero', join(directory, 'zero'));
+      writeFileSync(join(directory, 'large'), `${HEAD}#${'x'.repeat(1024 * 1024)}`);
+      for (const [name, says] of [
+        ['pipe', /no regular file/],
+        ['zero', /no regular file/],
+        ['large', /larger than 65536 bytes/],
+      ] as const) {
+        const [finding] = await findKubeletConfig([join(directory, name)]);
+        assert.ok(finding?.kind === 'invalid' && says.test(finding.error.message));
+      }
+      writeTree(directory, { config: HEAD });
+      writeTree(
+        directory,
+        Object.fromEntries(Array.from({ length: 300 }, (_, i) => [`conf.d/${i}.conf`, `${HEAD}maxPods: 1`])),
+      );
+      const [finding] = await findKubeletConfig([join(directory, 'config')], join(directory, 'conf.d'));
+      assert.ok(finding?.kind === 'invalid' && /more than 256 drop-ins/.test(finding.error.message));
+    });
+  });
+
+  const wrong: [string, string, RegExp][] = [
+    [
+      'reserved CPUs that are no list',
+      `${HEAD}reservedSystemCPUs: not-a-valid-range`,
+      /reservedSystemCPUs.*not-a-valid-/,
+    ],
+    ['broken YAML', `${HEAD}cpuManagerPolicy: [`, /not YAML/],
+    ['something else', 'just text', /KubeletConfiguration/],
+    ['an empty file', '', /KubeletConfiguration/],
+    ['another kind', 'kind: Deployment', /KubeletConfiguration/],
+  ];
+  for (const [name, text, message] of wrong) {
+    it(`${name}: an error that names the file`, () => {
+      assert.throws(
+        () => parseKubeletConfig('/some/file', text),
+        (error) =>
+          error instanceof KubeletConfigError && message.test(error.message) && /some\/file/.test(error.message),
+      );
+    });
+  }
+
+  it('passes over a kubeconfig in its place, with a log line, and takes the next', async () => {
+    const root = temp();
+    writeTree(root, { 'kubelet.conf': KUBECONFIG, 'config.yaml': `${HEAD}cpuManagerPolicy: static` });
+    const candidates = [join(root, 'kubelet.conf'), join(root, 'config.yaml')];
+    const findings = await findKubeletConfig(candidates);
+    assert.deepEqual(
+      findings.map(({ kind }) => kind),
+      ['kubeconfig', 'found'],
+    );
+    const { log, lines } = recordingLogger();
+    const read = createKubeletConfigReader({ candidates }, log);
+    assert.equal((await read()).config?.cpuManager.policy, 'static');
+    const before = lines.length;
+    await read();
+    assert.equal(lines.length, before, 'says it once');
+    assert.ok(lines.some(({ msg }) => /is a kubeconfig, not a KubeletConfiguration/.test(String(msg))));
+  });
+
+  it('none: tells why for each place looked at', async () => {
+    const root = temp();
+    writeTree(root, { broken: 'kind: [' });
+    const { log } = recordingLogger();
+    const { config, problems } = await createKubeletConfigReader(
+      { candidates: [join(root, 'gone'), join(root, 'broken')] },
+      log,
+    )();
+    assert.equal(config, undefined);
+    assert.equal(problems.length, 2);
+    assert.match(problems[0] ?? '', /--kubelet-config/);
+  });
+});

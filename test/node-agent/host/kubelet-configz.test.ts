@@ -1,0 +1,187 @@
+import assert from 'node:assert/strict';
+import { createServer, type Server } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { parseKubeletConfig } from '../../../node-agent/host/kubelet-config.ts';
+import { findKubeletConfig } from '../../../node-agent/host/kubelet-config-files.ts';
+import { createKubeletConfigReader } from '../../../node-agent/host/kubelet-config-reader.ts';
+import { ConfigzError, readConfigz } from '../../../node-agent/host/kubelet-configz.ts';
+import { createCertificateAuthority } from '../../../sandbox/certificates.ts';
+import { recordingLogger, tempDirectories, writeTree } from '../support.ts';
+
+const HEAD = 'apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n';
+
+describe('a running kubelet’s configuration', () => {
+  const temp = tempDirectories();
+  const authority = createCertificateAuthority('kubelet-ca');
+  const serving = authority.issue(['worker-1']);
+  let server: Server;
+  let kubeletDir: string;
+  let endpoint: string;
+  let asked: (string | undefined)[];
+  let answer: { status: number; body: string };
+
+  before(async () => {
+    server = createServer({ cert: serving.cert, key: serving.key }, (request, response) => {
+      asked.push(request.headers.authorization);
+      response.writeHead(answer.status).end(answer.body);
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    endpoint = `127.0.0.1:${(server.address() as AddressInfo).port}`;
+  });
+  after(() => server.close());
+  beforeEach(() => {
+    kubeletDir = temp();
+    asked = [];
+    const kubeletconfig = { cpuManagerPolicy: 'static', maxPods: 250, reservedSystemCPUs: '0-1' };
+    answer = { status: 200, body: JSON.stringify({ kubeletconfig }) };
+  });
+  const read = () => readConfigz({ endpoint, kubeletDir, token: 'secret' });
+  const refused = (message: RegExp) =>
+    assert.rejects(read(), (error) => error instanceof ConfigzError && message.test(error.message));
+
+  for (const name of ['pki/kubelet.crt', 'pki/kubelet-server-current.pem']) {
+    it(`asked with the agent’s token, known by ${name}`, async () => {
+      writeTree(kubeletDir, { [name]: `${serving.cert}${authority.cert}` });
+      const { source, cpuManager, maxPods, reserved } = await read();
+      assert.equal(source, `https://${endpoint}/configz`);
+      assert.deepEqual([cpuManager.policy, maxPods, reserved?.toString()], ['static', 250, '0-1']);
+      assert.deepEqual(asked, ['Bearer secret']);
+    });
+  }
+
+  it('nobody but the kubelet gets the token: another certificate, or none to compare with', async () => {
+    await refused(/no certificate of the kubelet in/);
+    writeTree(kubeletDir, { 'pki/kubelet.crt': authority.issue(['worker-1']).cert });
+    await refused(/does not show the certificate/);
+    assert.deepEqual(asked, []);
+  });
+
+  it('an answer of megabytes is cut off, and one of wrong forms gives a short error', async () => {
+    writeTree(kubeletDir, { 'pki/kubelet.crt': serving.cert });
+    answer = { status: 200, body: JSON.stringify({ kubeletconfig: { x: 'x'.repeat(8 * 1024 * 1024) } }) };
+    await refused(/the answer is too long/);
+    const long = 'x'.repeat(100_000);
+    for (const body of [long, JSON.stringify({ [long]: long }), JSON.stringify({ kubeletconfig: long })]) {
+      answer = { status: 200, body };
+      await assert.rejects(read(), (error) => error instanceof ConfigzError && error.message.length < 500);
+    }
+  });
+
+  it('certificates: a file of megabytes, or of many beginnings, is none', async () => {
+    const begin = '-----BEGIN CERTIFICATE-----\n';
+    for (const pem of [begin.repeat(100_000), begin.repeat(2000), `${begin}${'A'.repeat(10_000_000)}`]) {
+      writeTree(kubeletDir, { 'pki/kubelet.crt': pem });
+      const before = process.cpuUsage();
+      await assert.rejects(read(), (error) => error instanceof Error && error.message.length < 500);
+      const { user, system } = process.cpuUsage(before);
+      assert.ok(user + system < 2_000_000);
+    }
+  });
+
+  it('not allowed, nonsense, nobody there', async () => {
+    writeTree(kubeletDir, { 'pki/kubelet.crt': serving.cert });
+    answer = { status: 403, body: 'Forbidden' };
+    await refused(/answers 403/);
+    answer = { status: 200, body: '<html>' };
+    await refused(/configz/);
+    await assert.rejects(readConfigz({ endpoint: '127.0.0.1:1', kubeletDir, token: 't' }), /ECONNREFUSED/);
+  });
+
+  it('comes before the files; asked once of each kubelet, and again with pauses of one that refuses', async () => {
+    const root = temp();
+    writeTree(root, { 'config.yaml': `${HEAD}cpuManagerPolicy: none` });
+    let now = 0;
+    let calls = 0;
+    let kubelet = 'first';
+    let allowed = true;
+    const configz = async () => {
+      calls++;
+      if (!allowed) throw new ConfigzError(endpoint, 'the kubelet answers 403');
+      return parseKubeletConfig('configz', `${HEAD}cpuManagerPolicy: static`)!;
+    };
+    const { log, lines } = recordingLogger();
+    const sources = { configz, generation: () => kubelet, candidates: [join(root, 'config.yaml')] };
+    const read = createKubeletConfigReader(sources, log, () => now);
+    const policy = async () => (await read()).config?.cpuManager.policy;
+    assert.deepEqual(await Promise.all([policy(), policy()]), ['static', 'static']);
+    now = 10_000;
+    assert.equal(await policy(), 'static');
+    assert.equal(calls, 1);
+
+    kubelet = 'second';
+    allowed = false;
+    assert.equal(await policy(), 'none', 'what the first one said is nothing to go by');
+    assert.ok(lines.some(({ why }) => /answers 403/.test(String(why))));
+    await policy();
+    assert.equal(calls, 2);
+    allowed = true;
+    now += 5;
+    assert.equal(await policy(), 'static');
+    assert.equal(calls, 3);
+  });
+});
+
+describe('kubelet drop-ins', () => {
+  const temp = tempDirectories();
+  const find = async (root: string) => {
+    const [finding] = await findKubeletConfig([join(root, 'config.yaml')], join(root, 'conf.d'));
+    return finding;
+  };
+
+  it('in the order of their names, as merge patches; other files are passed over', async () => {
+    const root = temp();
+    writeTree(root, {
+      'config.yaml': `${HEAD}cpuManagerPolicy: none\nmaxPods: 50\ncpuManagerPolicyOptions: {a: "1", full-pcpus-only: "true"}`,
+      'conf.d/10-cpu.conf': `${HEAD}cpuManagerPolicy: static\ncpuManagerPolicyOptions: {a: null}`,
+      'conf.d/20-pods.conf': `${HEAD}maxPods: 250`,
+      'conf.d/05/pods.conf': `${HEAD}maxPods: 7\nreservedSystemCPUs: "0"`,
+      'conf.d/05-pods.conf': `${HEAD}maxPods: 10\nreservedSystemCPUs: "1"`,
+      'conf.d/30-not.yaml': `${HEAD}maxPods: 1`,
+    });
+    const finding = await find(root);
+    assert.equal(finding?.kind, 'found');
+    const { cpuManager, maxPods, reserved, source } = finding.config;
+    assert.deepEqual([cpuManager, maxPods], [{ policy: 'static', options: { 'full-pcpus-only': 'true' } }, 250]);
+    assert.equal(reserved?.toString(), '1', 'a directory comes where its own name is');
+    assert.match(source, /config.yaml \+ .*05.pods.conf \+ .*05-pods.conf \+ .*10-cpu.conf \+ .*20-pods.conf$/);
+  });
+
+  it('none: the file alone', async () => {
+    const root = temp();
+    writeTree(root, { 'config.yaml': `${HEAD}maxPods: 50`, 'conf.d/README': '' });
+    const finding = await find(root);
+    assert.deepEqual([finding?.kind, finding?.kind === 'found' && finding.config.maxPods], ['found', 50]);
+  });
+
+  const broken: [string, string][] = [
+    ['another kind', 'kind: Deployment'],
+    ['broken YAML', `${HEAD}maxPods: [`],
+  ];
+  for (const [name, text] of broken) {
+    it(`one that stops the kubelet makes the whole unusable: ${name}`, async () => {
+      const root = temp();
+      writeTree(root, { 'config.yaml': HEAD, 'conf.d/10.conf': text });
+      const finding = await find(root);
+      assert.ok(finding?.kind === 'invalid' && /10.conf/.test(finding.error.message));
+    });
+  }
+
+  it('reserved memory by NUMA node, in bytes', () => {
+    const config = parseKubeletConfig(
+      'f',
+      `${HEAD}memoryManagerPolicy: Static\nreservedMemory:\n- {numaNode: 0, limits: {memory: 1Gi}}\n- {numaNode: 1, limits: {memory: "524288000", hugepages-2Mi: 4Mi}}`,
+    );
+    assert.deepEqual(
+      [...(config?.reservedMemory ?? [])],
+      [
+        [0, { memory: 2 ** 30 }],
+        [1, { memory: 524_288_000, 'hugepages-2Mi': 4 * 2 ** 20 }],
+      ],
+    );
+    assert.throws(
+      () => parseKubeletConfig('f', `${HEAD}reservedMemory: [{numaNode: 0, limits: {memory: much}}]`),
+      /much/,
+    );
+  });
+});

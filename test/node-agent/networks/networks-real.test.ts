@@ -1,0 +1,127 @@
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { createHost } from '../../../model/host.ts';
+import { createNetworks, type Networks } from '../../../node-agent/networks/networks.ts';
+import { createSysfsTree } from '../../hardware/sysfs-tree.ts';
+import { silent } from '../../support/logger.ts';
+import { needs, skipFor } from '../../support/parts.ts';
+import { type RealOvs, startRealOvs } from '../real-ovs.ts';
+import { eventually, tempDirectories } from '../support.ts';
+
+const host = createHost({
+  cells: [
+    { id: 0, cpus: '0-3' },
+    { id: 1, cpus: '4-7' },
+  ],
+  cores: ['0-1', '2-3', '4-5', '6-7'],
+});
+
+/** Ends of veth pairs: what Open vSwitch has as ports; a link has a carrier while its other end is up. */
+const LINKS = ['plumbnic0', 'plumbnic1'] as const;
+const ip = (...args: string[]) => execFileSync('ip', args, { stdio: 'pipe' });
+
+/** Open vSwitch is real, and so are its ports; where they are plugged in is written down in a sysfs of the test's own. */
+describe('networks of a real Open vSwitch, changed while the agent looks', function () {
+  needs('openVswitch');
+  this.timeout(30_000);
+  const temp = tempDirectories();
+  let ovs: RealOvs;
+  let networks: Networks;
+  let stop: AbortController;
+  let done: Promise<void>;
+
+  before(async function () {
+    try {
+      for (const name of LINKS) ip('link', 'add', name, 'type', 'veth', 'peer', 'name', `${name}p`);
+      for (const name of LINKS.flatMap((one) => [one, `${one}p`])) ip('link', 'set', name, 'up');
+    } catch {
+      return skipFor({ name: 'veth links that this process may make', install: 'run as root' }, this);
+    }
+    const tree = createSysfsTree(temp());
+    tree.pci('0000:18:00.0', 0);
+    tree.pci('0000:af:00.0', 1);
+    tree.nic(LINKS[0], '0000:18:00.0');
+    tree.nic(LINKS[1], '0000:af:00.0');
+    ovs = await startRealOvs(temp());
+    stop = new AbortController();
+    networks = createNetworks({
+      sysfsRoot: tree.root,
+      host: async () => host,
+      ovsRundir: ovs.rundir,
+      networkMap: undefined,
+      lastMap: { load: () => undefined, save: () => undefined },
+      labels: async () => ({}),
+      log: silent,
+      addresses: () => new Map([['192.0.2.10', 'plumbbr1']]),
+    });
+    done = networks.run(stop.signal);
+  });
+  after(async () => {
+    stop?.abort();
+    await done;
+    await ovs?.stop();
+    for (const name of LINKS) if (existsSync(`/sys/class/net/${name}`)) ip('link', 'del', name);
+  });
+
+  const shown = () => {
+    const { networks: now, down } = networks.view();
+    const gone = (name: string | undefined) => (down.has(name) ? '!' : '');
+    const physnets = [...now.physnets].sort().map(([name, cells]) => `${name}=${cells}${gone(name)}`);
+    return [...physnets, ...(now.tunnel === undefined ? [] : [`tunnel=${now.tunnel}${gone(undefined)}`])].join(' ');
+  };
+  const becomes = (expected: string) => eventually(() => shown() === expected, `${expected}, not ${shown()}`);
+  const external = (key: string, value: string) =>
+    ovs.vsctl('set', 'Open_vSwitch', '.', `external_ids:${key}=${value}`);
+
+  it('bridges and mappings as they are made', async () => {
+    await eventually(() => networks.known, 'the first look');
+    assert.equal(shown(), '');
+    external('ovn-bridge-mappings', 'physnet0:plumbbr0,physnet1:plumbbr1');
+    await eventually(() => networks.view().problems.length === 2, 'bridges are missing');
+    for (const [i, link] of LINKS.entries()) {
+      ovs.vsctl('add-br', `plumbbr${i}`, '--', 'set', 'bridge', `plumbbr${i}`, 'datapath_type=netdev');
+      ovs.vsctl('add-port', `plumbbr${i}`, link);
+    }
+    await becomes('physnet0=0 physnet1=1');
+    external('ovn-encap-ip', '192.0.2.10');
+    await becomes('physnet0=0 physnet1=1 tunnel=1');
+    assert.deepEqual(networks.view().problems, []);
+  });
+
+  it('carriers that go and come back', async () => {
+    ip('link', 'set', `${LINKS[1]}p`, 'down');
+    await becomes('physnet0=0 physnet1=1! tunnel=1!');
+    ip('link', 'set', `${LINKS[1]}p`, 'up');
+    await becomes('physnet0=0 physnet1=1 tunnel=1');
+  });
+
+  it('ports that become a bond across NUMA nodes, and one of its links lost', async () => {
+    ovs.vsctl('del-port', LINKS[0], '--', 'del-port', LINKS[1], '--', 'add-bond', 'plumbbr1', 'plumbbond', ...LINKS);
+    await becomes('physnet0= physnet1=0-1 tunnel=0-1');
+    assert.match(networks.view().problems[0]?.message ?? '', /physnet0: bridge plumbbr0 has no uplink/);
+    ip('link', 'set', `${LINKS[0]}p`, 'down');
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    assert.equal(shown(), 'physnet0= physnet1=0-1 tunnel=0-1', 'a bond with one carrier has one');
+    ip('link', 'set', `${LINKS[1]}p`, 'down');
+    await becomes('physnet0= physnet1=0-1! tunnel=0-1!');
+    for (const name of LINKS) ip('link', 'set', `${name}p`, 'up');
+    await becomes('physnet0= physnet1=0-1 tunnel=0-1');
+  });
+
+  it('a mapping and a key that are taken away, and the polling mask', async () => {
+    external('ovn-bridge-mappings', 'physnet1:plumbbr1');
+    ovs.vsctl('remove', 'Open_vSwitch', '.', 'external_ids', 'ovn-encap-ip');
+    await becomes('physnet1=0-1');
+    ovs.vsctl('set', 'Open_vSwitch', '.', 'other_config:pmd-cpu-mask=0xc');
+    await eventually(() => networks.view().pmdCpus.toString() === '2-3', 'the mask');
+  });
+
+  it('a database server that dies: what was found is kept, and it is said', async () => {
+    ovs.ovsdb.kill('SIGKILL');
+    await eventually(() => networks.view().problems[0]?.reason === 'SwitchUnreachable', 'it is missed');
+    assert.equal(shown(), 'physnet1=0-1');
+    assert.ok(existsSync(join(ovs.rundir, 'db.sock')), 'its socket is still there');
+  });
+});

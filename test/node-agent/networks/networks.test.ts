@@ -1,0 +1,398 @@
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
+import { CpuSet } from '../../../model/cpu-set.ts';
+import { createHost } from '../../../model/host.ts';
+import { NetworkMapError } from '../../../model/networks/network-map.ts';
+import { combineNetworks, type NetworkSources } from '../../../node-agent/networks/combine.ts';
+import { type FoundNetworks, locateNetworks } from '../../../node-agent/networks/locate.ts';
+import { parseNetworkMapText, readNetworkMap } from '../../../node-agent/networks/map-file.ts';
+import { createLastMapFile, type MapSources, mapInUse } from '../../../node-agent/networks/map-in-use.ts';
+import { createNetworks } from '../../../node-agent/networks/networks.ts';
+import type { SwitchConfig, SwitchInterface } from '../../../node-agent/networks/switch-config.ts';
+import { createSysfsTree, type SysfsTree } from '../../hardware/sysfs-tree.ts';
+import { eventually, recordingLogger, replaceFile, tempDirectories, writeTree } from '../support.ts';
+
+const set = (text: string) => CpuSet.parse(text);
+const host = createHost({
+  cells: [
+    { id: 0, cpus: '0-3' },
+    { id: 1, cpus: '4-7' },
+  ],
+  cores: ['0-1', '2-3', '4-5', '6-7'],
+});
+
+const port = (name: string, more: Partial<SwitchInterface> = {}): SwitchInterface => ({
+  name,
+  kind: 'system',
+  devargs: undefined,
+  numaId: undefined,
+  linkUp: true,
+  ...more,
+});
+const dpdk = (name: string, devargs: string | undefined, more: Partial<SwitchInterface> = {}) =>
+  port(name, { kind: 'dpdk', devargs, ...more });
+
+/** A switch with physnet `net` on bridge br-net. */
+const config = (interfaces: readonly SwitchInterface[], more: Partial<SwitchConfig> = {}): SwitchConfig => ({
+  bridges: new Map([['br-net', { internal: new Set(['br-net']), interfaces }]]),
+  mappings: new Map([['net', 'br-net']]),
+  encapIps: [],
+  pmdCpus: CpuSet.EMPTY,
+  polls: false,
+  problems: [],
+  ...more,
+});
+
+describe('where networks are', () => {
+  const temp = tempDirectories();
+  let tree: SysfsTree;
+  beforeEach(() => {
+    tree = createSysfsTree(temp());
+    tree.pci('0000:18:00.0', 0);
+    tree.pci('0000:af:00.0', 1);
+    tree.pci('0000:3b:00.0', -1);
+    tree.pci('0000:5e:00.0', 5);
+    tree.nic('near', '0000:18:00.0');
+    tree.nic('far', '0000:af:00.0');
+    tree.nic('unknown', '0000:3b:00.0');
+    tree.nic('strange', '0000:5e:00.0');
+    tree.stacked('veth0', [], { files: { iflink: '77\n' } });
+    tree.stacked('dummy0', []);
+  });
+  const addresses = new Map([
+    ['10.0.0.1', 'near'],
+    ['10.0.1.1', 'far'],
+    ['10.0.2.1', 'br-net'],
+  ]);
+  const locate = (one: SwitchConfig): FoundNetworks =>
+    locateNetworks(one, { sysfsRoot: tree.root, cells: set('0-1'), interfaceOf: (ip) => addresses.get(ip) });
+
+  const physnets: [string, SwitchInterface[], string, string[]][] = [
+    ['a NIC', [port('far')], '1', []],
+    ['two NICs that the switch bonds, across cells', [port('near'), port('far')], '0-1', []],
+    ['a guest’s port beside the uplink counts for nothing', [port('far'), port('veth0')], '1', []],
+    ['a dummy beside hardware counts for nothing', [port('near'), port('dummy0')], '0', []],
+    ['a dummy alone: there, and nowhere in particular', [port('dummy0')], '', []],
+    ['-1', [port('unknown')], '', ['physnet net: the NUMA node of unknown is not known to the kernel']],
+    ['a NUMA node without CPUs', [port('strange')], '', ['physnet net is on NUMA node 5, which has no CPUs']],
+    ['no uplink', [], '', ['physnet net: bridge br-net has no uplink']],
+    ['DPDK by PCI address', [dpdk('d0', '0000:af:00.0')], '1', []],
+    ['DPDK by a short address, with options', [dpdk('d0', 'AF:00.0,dv_flow_en=1')], '1', []],
+    ['DPDK by what DPDK found', [dpdk('d0', 'class=eth,mac=00:11:22:33:44:55', { numaId: 1 })], '1', []],
+    ['the kernel before DPDK', [dpdk('d0', '0000:18:00.0', { numaId: 1 })], '0', []],
+    ['DPDK where the kernel does not know', [dpdk('d0', '0000:3b:00.0', { numaId: 1 })], '1', []],
+    [
+      'DPDK, nobody knows',
+      [dpdk('d0', undefined)],
+      '',
+      ['physnet net: the NUMA node of d0 is not known to the kernel'],
+    ],
+    [
+      'a DPDK representor is a guest’s',
+      [dpdk('d0', '0000:af:00.0'), dpdk('r0', '0000:18:00.0,representor=[0]')],
+      '1',
+      [],
+    ],
+  ];
+  for (const [name, interfaces, cells, doubts] of physnets) {
+    it(name, () => {
+      const found = locate(config(interfaces));
+      assert.equal(found.networks.physnets.get('net')?.toString(), cells);
+      assert.deepEqual(
+        found.doubts.map(({ text }) => text),
+        doubts,
+      );
+    });
+  }
+
+  const tunnels: [string, string[], string | undefined, RegExp | undefined][] = [
+    ['none', [], undefined, undefined],
+    ['on a NIC', ['10.0.1.1'], '1', undefined],
+    ['several addresses', ['10.0.0.1', '10.0.1.1'], '0-1', undefined],
+    ['on a bridge’s own interface: at the bridge’s uplinks', ['10.0.2.1'], '1', undefined],
+    ['an address that nobody has', ['10.9.9.9'], '', /no interface has the address 10.9.9.9/],
+  ];
+  for (const [name, encapIps, cells, doubt] of tunnels) {
+    it(`the tunnel: ${name}`, () => {
+      const { networks, doubts } = locate(config([port('far')], { encapIps }));
+      assert.equal(networks.tunnel?.toString(), cells);
+      if (doubt !== undefined) assert.match(doubts[0]?.text ?? '', doubt);
+    });
+  }
+
+  const links: [string, SwitchInterface[], boolean][] = [
+    ['one of two has a carrier', [port('near', { linkUp: false }), port('far')], false],
+    ['none has', [port('near', { linkUp: false }), port('far', { linkUp: false })], true],
+    ['the switch does not say, nor does the kernel', [port('far', { linkUp: undefined })], false],
+    ['no uplink at all', [], false],
+    ['DPDK without a link', [dpdk('d0', '0000:af:00.0', { linkUp: false })], true],
+  ];
+  for (const [name, interfaces, down] of links) {
+    it(`down: ${name}: ${down}`, () => assert.equal(locate(config(interfaces)).down.has('net'), down));
+  }
+  it('down: the switch does not say, the kernel says no', () => {
+    tree.files('far', { carrier: '0\n' });
+    assert.ok(locate(config([port('far', { linkUp: undefined })])).down.has('net'));
+    assert.ok(locate(config([], { mappings: new Map(), encapIps: ['10.0.1.1'] })).down.has(undefined), 'the tunnel');
+  });
+
+  it('a mapping to a bridge that is not there', () => {
+    const { networks, doubts } = locate(config([], { mappings: new Map([['ghost', 'br-x']]) }));
+    assert.equal(networks.physnets.has('ghost'), false);
+    assert.match(doubts[0]?.text ?? '', /physnet ghost: there is no bridge br-x/);
+  });
+});
+
+describe('what a switch can make the agent do', () => {
+  const temp = tempDirectories();
+
+  it('a bridge of many ports behind many physnets: each port is looked for once', () => {
+    const root = temp();
+    const interfaces = Array.from({ length: 256 }, (_, i) => port(`p${i}`));
+    const many = config(interfaces, { mappings: new Map(Array.from({ length: 256 }, (_, i) => [`n${i}`, 'br-net'])) });
+    const alone = config(interfaces);
+    const parts = { sysfsRoot: root, cells: set('0-1'), interfaceOf: () => undefined };
+    const cost = (one: SwitchConfig) => {
+      const before = process.cpuUsage();
+      locateNetworks(one, parts);
+      const { user, system } = process.cpuUsage(before);
+      return user + system;
+    };
+    cost(alone);
+    const [single, all] = [cost(alone), cost(many)];
+    assert.ok(all < 20 * single + 200_000, `${all} µs for 256 physnets, ${single} µs for one`);
+  });
+
+  it('a device’s name of kilobytes is not repeated in a doubt', () => {
+    const interfaces = Array.from({ length: 100 }, (_, i) => dpdk(`${i}${'x'.repeat(1000)}`, undefined));
+    const { doubts } = locateNetworks(config(interfaces), {
+      sysfsRoot: temp(),
+      cells: set('0-1'),
+      interfaceOf: () => undefined,
+    });
+    assert.ok(doubts.length === 1 && (doubts[0]?.text.length ?? 0) < 800 && doubts[0]?.text.includes('and 92 more'));
+  });
+
+  for (const [what, spoil] of [
+    ['a pipe', (file: string) => execFileSync('mkfifo', [file])],
+    ['a file of megabytes', (file: string) => writeFileSync(file, '#'.repeat(1024 * 1024))],
+    [
+      'a name of kilobytes',
+      (file: string) => writeFileSync(file, `{physnets: {${'x'.repeat(5000)}: {numaNodes: [-1]}}}`),
+    ],
+    ['an alias of kilobytes', (file: string) => writeFileSync(file, `a: *${'x'.repeat(5000)}`)],
+  ] as const) {
+    it(`a network map that is ${what} gives a short error and holds nothing up`, () => {
+      const file = `${temp()}/map.yaml`;
+      spoil(file);
+      assert.throws(
+        () => readNetworkMap(file),
+        (error) => error instanceof NetworkMapError && error.message.length < 700,
+      );
+    });
+  }
+});
+
+describe('networks found and networks mapped', () => {
+  const temp = tempDirectories();
+  const found: FoundNetworks = {
+    networks: {
+      physnets: new Map([
+        ['a', set('0')],
+        ['b', set('1')],
+        ['c', CpuSet.EMPTY],
+      ]),
+      tunnel: set('1'),
+    },
+    down: new Set(['b']),
+    polled: new Set(['b']),
+    doubts: [{ network: 'c', text: 'physnet c: unknown' }],
+  };
+  type Changes = Partial<Omit<NetworkSources, 'map'> & Omit<MapSources, 'cells'>>;
+  const combine = (changes: Changes) => {
+    const { map, labels, last, ...more } = { map: undefined, labels: {}, last: undefined, ...changes };
+    return combineNetworks({
+      host,
+      map: mapInUse({ map, labels, last, cells: set('0-1') }),
+      found,
+      pmdCpus: CpuSet.EMPTY,
+      switchFaults: [],
+      switchProblem: undefined,
+      ...more,
+    });
+  };
+  const map = (text: string) => parseNetworkMapText('map.yaml', text);
+  const physnets = (view: ReturnType<typeof combine>) =>
+    [...view.networks.physnets].map(([name, cells]) => `${name}=${cells}`).join(' ');
+
+  it('without a map: what was found, and what of it is in doubt', () => {
+    const view = combine({});
+    assert.equal(physnets(view), 'a=0 b=1 c=');
+    assert.deepEqual(view.problems, [{ reason: 'NotFound', message: 'physnet c: unknown' }]);
+    assert.deepEqual([...view.down], ['b']);
+  });
+
+  it('the map wins, drift is shown, and what it settles is in doubt no more', () => {
+    const view = combine({ map: map('physnets: {a: {numaNodes: [1]}, c: {numaNodes: [0]}, d: {numaNodes: []}}') });
+    assert.equal(physnets(view), 'a=1 b=1 c=0 d=');
+    assert.deepEqual(view.problems, []);
+    assert.deepEqual(view.drift, [
+      'physnet a: the map says NUMA node 1, it is found on NUMA node 0',
+      'physnet c: the map says NUMA node 0, it is found on no NUMA node in particular',
+      'physnet d: the map says no NUMA node in particular, it is not here',
+    ]);
+  });
+
+  const unfit: [string, Changes, string][] = [
+    ['a map that cannot be read', { map: new Error('map.yaml: not YAML') }, 'InvalidMap'],
+    ['a NUMA node the host lacks', { map: map('tunnel: {numaNodes: [7]}') }, 'InvalidMap'],
+    ['selectors, and the node’s labels are not known', { map: map('[]'), labels: undefined }, 'NodeUnknown'],
+  ];
+  for (const [name, change, reason] of unfit) {
+    it(`a bad override, and no good one before it, makes the node unfit: ${name}`, () => {
+      const view = combine(change);
+      assert.deepEqual([physnets(view), view.networks.tunnel], ['', undefined]);
+      assert.equal(view.problems[0]?.reason, reason);
+    });
+
+    it(`a bad override leaves the last good one in use: ${name}`, () => {
+      const last = { networks: { physnets: new Map([['a', set('1')]]), tunnel: undefined } };
+      const view = combine({ ...change, last });
+      assert.deepEqual([physnets(view), view.networks.tunnel?.toString()], ['a=1 b=1 c=', '1']);
+      const said = view.mapFault ?? view.problems[0]?.message ?? '';
+      assert.match(said, /; the last good map stays in use$/);
+      if (reason === 'InvalidMap')
+        assert.match(said, /map.yaml: not YAML|NUMA node 7 of the tunnel is not on this host/);
+    });
+  }
+
+  it('the last good map, that it selects no node of the kind among it, outlives the agent; nonsense is none', () => {
+    const path = `${temp()}/state/network-map.json`;
+    const file = createLastMapFile(path);
+    assert.equal(file.load(set('0-1')), undefined);
+    file.save({
+      networks: {
+        physnets: new Map([
+          ['a', set('1')],
+          ['b', CpuSet.EMPTY],
+        ]),
+        tunnel: set('0-1'),
+      },
+    });
+    const loaded = createLastMapFile(path).load(set('0-1'));
+    assert.deepEqual([...(loaded?.networks?.physnets ?? [])].map(String), ['a,1', 'b,']);
+    assert.equal(loaded?.networks?.tunnel?.toString(), '0-1');
+    assert.equal(file.load(set('0')), undefined, 'of a host with other NUMA nodes');
+    file.save({ networks: undefined });
+    assert.deepEqual(file.load(set('0')), { networks: undefined });
+    for (const text of ['', '[]', '{"networks":{"physnets":{"a":"x"}}}', '{'.repeat(100_000)]) {
+      writeFileSync(path, text);
+      assert.equal(file.load(set('0-1')), undefined, text.slice(0, 40));
+    }
+  });
+
+  it('a switch that goes away: what was found stays, and it is said; one that never was matters only without a map', () => {
+    const away = combine({ switchProblem: 'db.sock: gone' });
+    assert.equal(physnets(away), 'a=0 b=1 c=');
+    assert.match(away.problems[0]?.message ?? '', /db.sock: gone; keeping what was last known/);
+    const never = { found: undefined, switchProblem: 'db.sock: none' };
+    assert.equal(combine(never).problems[0]?.reason, 'SwitchUnreachable');
+    assert.deepEqual(combine({ ...never, map: map('physnets: {a: {numaNodes: [0]}}') }).problems, []);
+  });
+
+  it('more physnets than a report has room for: the first are kept, and it is said how many are left out', () => {
+    const many = new Map(Array.from({ length: 300 }, (_, i) => [`net${i}`, set('0')]));
+    const view = combine({ found: { ...found, networks: { physnets: many, tunnel: undefined }, doubts: [] } });
+    assert.equal(view.networks.physnets.size, 256);
+    assert.deepEqual(view.problems, [
+      {
+        reason: 'TooMany',
+        message: '44 physnets more than the 256 of a report are left out: net256, net257, net258, and 41 more',
+      },
+    ]);
+  });
+
+  it('thousands of doubts, faults and drifts of long names: few and short texts', () => {
+    const long = (i: number) => `${i}${'x'.repeat(5000)}`;
+    const range = Array.from({ length: 2000 }, (_, i) => i);
+    const physnets = new Map(range.map((i) => [long(i), set('0')]));
+    const doubts = range.map((i) => ({ network: long(i), text: long(i) }));
+    const networks = { physnets, tunnel: undefined };
+    const override = range.slice(0, 100).map((i) => ({ physnets: { [`p${i}`]: { numaNodes: [0] } } }));
+    const view = combine({ found: { ...found, networks, doubts }, map: override, switchFaults: range.map(long) });
+    const { problems, drift, unpolled } = view;
+    const size = JSON.stringify({ problems, drift, unpolled }).length;
+    assert.ok(problems.length > 1 && drift.length > 1 && size < 60_000, `${size} characters`);
+    assert.match(problems.at(-1)?.message ?? '', /^and \d+ more$/);
+  });
+
+  it('a name that no resource can have is left out and named', () => {
+    const networks = { physnets: new Map([['é'.repeat(40), set('0')]]), tunnel: undefined };
+    const view = combine({ found: { ...found, networks, doubts: [] } });
+    assert.deepEqual([physnets(view), view.problems[0]?.reason], ['', 'InvalidName']);
+  });
+
+  it('a polled physnet whose NUMA node has no polling CPU is named', () => {
+    assert.deepEqual(combine({ pmdCpus: set('0-1') }).unpolled, [
+      'physnet b is on NUMA node 1, where no CPU of pmd-cpu-mask (0-1) is',
+    ]);
+    assert.deepEqual(combine({ pmdCpus: set('1,4') }).unpolled, []);
+  });
+});
+
+describe('the duty that follows networks', () => {
+  const temp = tempDirectories();
+
+  it('without a switch: the map, its changes, labels once they are known; a typo keeps the last good map, also over a restart', async () => {
+    const root = temp();
+    const file = `${root}/map.yaml`;
+    writeTree(root, { 'map.yaml': '- {nodeSelector: {rack: a}, tunnel: {numaNodes: [1]}}' });
+    const { log } = recordingLogger();
+    let reached = false;
+    const labels = async () => {
+      if (!reached) throw new Error('no API server yet');
+      return { rack: 'a' };
+    };
+    const follow = () => {
+      const stop = new AbortController();
+      const networks = createNetworks({
+        sysfsRoot: root,
+        host: async () => host,
+        ovsRundir: undefined,
+        networkMap: file,
+        lastMap: createLastMapFile(`${root}/state/network-map.json`),
+        labels,
+        log,
+      });
+      const changes: (string | undefined)[] = [];
+      networks.subscribe(() => changes.push(networks.view().networks.tunnel?.toString()));
+      const done = networks.run(stop.signal);
+      const end = async () => {
+        stop.abort();
+        await done;
+      };
+      return { networks, changes, end };
+    };
+    const { networks, changes, end } = follow();
+    await eventually(() => networks.view().problems[0]?.reason === 'NodeUnknown', 'it waits for labels');
+    reached = true;
+    await eventually(() => networks.view().networks.tunnel?.toString() === '1', 'the labels came', 6);
+    replaceFile(file, 'tunnel: {numaNodes: [0]}');
+    await eventually(() => networks.view().networks.tunnel?.toString() === '0', 'the new map');
+    replaceFile(file, 'tunnel: {numaNodes: [7]}');
+    await eventually(() => networks.view().mapFault !== undefined, 'a bad map');
+    assert.match(networks.view().mapFault ?? '', /NUMA node 7 of the tunnel is not on this host, which has 0-1/);
+    assert.deepEqual(changes, [undefined, '1', '0', '0']);
+    await end();
+
+    const restarted = follow();
+    await eventually(() => restarted.networks.known, 'the agent is restarted with the bad map');
+    assert.equal(restarted.networks.view().networks.tunnel?.toString(), '0');
+    assert.match(restarted.networks.view().mapFault ?? '', /the last good map stays in use/);
+    replaceFile(file, 'tunnel: {numaNodes: [1]}');
+    await eventually(() => restarted.networks.view().networks.tunnel?.toString() === '1', 'the map is repaired');
+    assert.equal(restarted.networks.view().mapFault, undefined);
+    await restarted.end();
+  });
+});

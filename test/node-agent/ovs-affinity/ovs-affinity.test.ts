@@ -1,0 +1,266 @@
+import assert from 'node:assert/strict';
+import { mkdirSync, rmSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { createAffinity } from '../../../native/affinity.ts';
+import {
+  createOvsAffinity,
+  type OvsAffinity,
+  type OvsAffinityDeps,
+} from '../../../node-agent/ovs-affinity/ovs-affinity.ts';
+import { VacateError } from '../../../node-agent/ovs-affinity/ovs-processes.ts';
+import { procThreads } from '../../../node-agent/processes/threads.ts';
+import { needs, skipWithout } from '../../support/parts.ts';
+import { all, countingAffinity, cpus, first, machine, ovsParts, rest, settableView } from './stage.ts';
+import {
+  allowedLists,
+  eventually,
+  recordingLogger,
+  replaceFile,
+  type StandIn,
+  startStandIn,
+  tempDirectories,
+} from '../support.ts';
+
+let directory: string;
+let rundir: string;
+let enablerFile: string;
+let vswitchd: StandIn;
+let ovsdb: StandIn;
+let ovs: OvsAffinity;
+let stop: AbortController;
+let running: Promise<void>;
+let view: ReturnType<typeof settableView>;
+let counted: ReturnType<typeof countingAffinity>;
+/** What a test wants otherwise. */
+let parts: Partial<OvsAffinityDeps>;
+let logged: ReturnType<typeof recordingLogger>;
+
+const masks = () => [...new Set([...allowedLists(vswitchd.pid), ...allowedLists(ovsdb.pid)])];
+const onlyOn = (list: string) => eventually(() => masks().join('|') === list, `${list}; ${masks().join('|')}`);
+const free = (list: string | undefined, owned = '') => view.free(list, owned);
+
+function start(growthDelay = 0): void {
+  ovs = createOvsAffinity(
+    ovsParts(directory, { affinity: counted, growthDelay, assignments: view, log: logged.log, ...parts }),
+  );
+  running = ovs.run(stop.signal);
+}
+
+/** Two real processes with threads, a run directory with their pidfiles, and a view in which everything is free. */
+function standIns(): void {
+  needs('linux');
+  const temp = tempDirectories();
+  before(function () {
+    skipWithout('twoCpus', this);
+  });
+  beforeEach(async () => {
+    directory = temp();
+    rundir = join(directory, 'run');
+    enablerFile = join(directory, 'etc/enable');
+    for (const path of [rundir, join(directory, 'etc')]) mkdirSync(path);
+    [vswitchd, ovsdb] = await Promise.all([
+      startStandIn('ovs-vswitchd', 6, join(rundir, 'ovs-vswitchd.pid')),
+      startStandIn('ovsdb-server', 1, join(rundir, 'ovsdb-server.pid')),
+    ]);
+    stop = new AbortController();
+    logged = recordingLogger();
+    counted = countingAffinity();
+    parts = {};
+    view = settableView({ free: machine() });
+  });
+  afterEach(async () => {
+    stop.abort();
+    await running;
+    await Promise.all([vswitchd.stop(), ovsdb.stop()]);
+  });
+}
+
+describe('affinity of real threads', () => {
+  standIns();
+
+  it('every thread of both daemons follows each change, and logs how long it took', async () => {
+    writeFileSync(enablerFile, '1');
+    start();
+    for (const list of [first(), all(), rest(), first()]) {
+      free(list);
+      assert.deepEqual(masks(), [list], 'moved within the event itself');
+    }
+    const line = logged.lines.findLast(({ msg }) => msg === 'ovs threads moved');
+    assert.equal(line?.cpus, first());
+    assert.equal(line.threads, allowedLists(vswitchd.pid).length + allowedLists(ovsdb.pid).length);
+    assert.ok(Number(line.millis) > 0 && Number(line.millis) < 1000, `${line.millis} ms`);
+  });
+
+  it('a thread born later converges', async () => {
+    writeFileSync(enablerFile, '1');
+    start();
+    free(first());
+    await vswitchd.more();
+    free(first());
+    assert.deepEqual(masks(), [first()]);
+  });
+
+  it('nothing changed: no call that changes anything', () => {
+    writeFileSync(enablerFile, '1');
+    start();
+    free(first());
+    counted.sets = 0;
+    for (let i = 0; i < 5; i++) free(first());
+    assert.equal(counted.sets, 0);
+  });
+
+  it('a node with more CPUs than this machine: what exists of them; none of them: nothing is done, said once', async () => {
+    writeFileSync(enablerFile, '1');
+    start();
+    free(`${first()},64-95`);
+    assert.deepEqual(masks(), [first()]);
+    counted.sets = 0;
+    for (let i = 0; i < 3; i++) free('64-95');
+    assert.equal(counted.sets, 0);
+    assert.deepEqual(masks(), [first()]);
+    const said = logged.lines.filter(({ problems }) => /on this machine/.test(String(problems)));
+    assert.equal(said.length, 1);
+  });
+
+  it('not known yet: nothing is taken, but what is owned is left', () => {
+    writeFileSync(enablerFile, '1');
+    view = settableView({ free: undefined });
+    start();
+    assert.equal(counted.sets, 0);
+    free(undefined, first());
+    assert.deepEqual(masks(), [rest()]);
+  });
+
+  it('shrinks at once and grows once, after the delay', async () => {
+    writeFileSync(enablerFile, '1');
+    start(0.3);
+    free(first());
+    assert.deepEqual(masks(), [first()]);
+    const begun = performance.now();
+    for (let i = 0; i < 10; i++) free(all());
+    assert.deepEqual(masks(), [first()]);
+    counted.sets = 0;
+    await onlyOn(all());
+    assert.ok(performance.now() - begun >= 290);
+    assert.equal(counted.sets, allowedLists(vswitchd.pid).length + allowedLists(ovsdb.pid).length, 'one growth');
+  });
+
+  it('a daemon that is restarted is managed at once', async () => {
+    writeFileSync(enablerFile, '1');
+    start();
+    free(first());
+    await ovsdb.stop();
+    ovsdb = await startStandIn('ovsdb-server', 1, join(rundir, 'ovsdb-server.pid'));
+    await onlyOn(first());
+  });
+
+  it('a stale pidfile is refused and said', async () => {
+    await ovsdb.stop();
+    writeFileSync(join(rundir, 'ovsdb-server.pid'), `${process.pid}\n`);
+    const own = allowedLists(process.pid);
+    writeFileSync(enablerFile, '1');
+    start();
+    free(first());
+    assert.deepEqual([...new Set(allowedLists(vswitchd.pid))], [first()]);
+    assert.deepEqual(allowedLists(process.pid), own);
+    assert.ok(logged.lines.some(({ problems }) => /ovsdb-server.*that process is/.test(String(problems))));
+  });
+});
+
+describe('the enabler file and the way back', () => {
+  standIns();
+
+  it('absent at start, made later: on without a restart; emptied, removed, replaced', async () => {
+    start();
+    free(first());
+    assert.equal(counted.sets, 0);
+    assert.ok(logged.said('OVS CPU affinity pinning disabled'));
+    writeFileSync(enablerFile, '1');
+    await onlyOn(first());
+    assert.ok(logged.said('Starting OVS daemon CPU pinning'));
+    truncateSync(enablerFile);
+    await onlyOn(all());
+    replaceFile(enablerFile, '1');
+    await onlyOn(first());
+    rmSync(enablerFile);
+    await onlyOn(all());
+  });
+
+  it('its directory removed and made again', async () => {
+    writeFileSync(enablerFile, '1');
+    start();
+    free(first());
+    rmSync(join(enablerFile, '..'), { recursive: true });
+    await onlyOn(all());
+    mkdirSync(join(enablerFile, '..'));
+    writeFileSync(enablerFile, '1');
+    await onlyOn(first());
+  });
+
+  it('an empty file enables nothing', async () => {
+    writeFileSync(enablerFile, '');
+    start();
+    free(first());
+    assert.equal(counted.sets, 0);
+  });
+
+  it('turned off, each thread has its own mask back; the end of the duty changes none', async () => {
+    const [tid] = procThreads.list(ovsdb.pid).slice(-1);
+    createAffinity().set(tid!, cpus(rest()).toWords(1));
+    const before = [allowedLists(vswitchd.pid), allowedLists(ovsdb.pid)];
+    writeFileSync(enablerFile, '1');
+    start();
+    free(first());
+    assert.deepEqual(masks(), [first()]);
+    counted.sets = 0;
+    stop.abort();
+    await running;
+    assert.deepEqual(masks(), [first()]);
+    assert.equal(counted.sets, 0);
+    stop = new AbortController();
+    start();
+    rmSync(enablerFile);
+    await eventually(
+      () => [allowedLists(vswitchd.pid), allowedLists(ovsdb.pid)].join() === before.join(),
+      `as before: ${before}`,
+    );
+  });
+
+  it('an enabler file that cannot be looked at says nothing: what is on stays on', async () => {
+    writeFileSync(enablerFile, '1');
+    start();
+    free(first());
+    // A path that leads in circles: ELOOP, for root too.
+    rmSync(enablerFile);
+    symlinkSync(enablerFile, enablerFile);
+    free(all());
+    free(first());
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    assert.deepEqual(masks(), [first()]);
+    assert.equal(ovs.status().enabled, true);
+  });
+
+  it('vacate: verified off those CPUs when it returns; growth waits before it takes them again', async () => {
+    writeFileSync(enablerFile, '1');
+    start(5);
+    await ovs.vacate(cpus(first()));
+    assert.deepEqual(masks(), [rest()]);
+    free(all());
+    assert.deepEqual(masks(), [rest()]);
+  });
+
+  it('vacate of every CPU there is: refused after its deadline, naming the threads', async () => {
+    writeFileSync(enablerFile, '1');
+    start();
+    await assert.rejects(
+      ovs.vacate(machine()),
+      (error) => error instanceof VacateError && /threads \d/.test(error.message),
+    );
+  });
+
+  it('vacate while disabled holds nobody back', async () => {
+    start();
+    await ovs.vacate(machine());
+    assert.equal(counted.sets, 0);
+  });
+});

@@ -1,0 +1,257 @@
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import fc from 'fast-check';
+import { parse } from 'yaml';
+import type { NodeTopologyStatus } from '../../../kube/node-topology.ts';
+import { fitReport, LIMITS, ReportLimitError } from '../../../node-agent/report/limits.ts';
+import { root } from '../../support/bundles.ts';
+
+interface Schema {
+  readonly type?: string;
+  readonly properties?: Readonly<Record<string, Schema>>;
+  readonly additionalProperties?: Schema;
+  readonly items?: Schema;
+  readonly required?: readonly string[];
+  readonly maxItems?: number;
+  readonly maxLength?: number;
+  readonly maxProperties?: number;
+  readonly maximum?: number;
+  readonly minimum?: number;
+  readonly enum?: readonly string[];
+}
+
+const definition = parse(readFileSync(join(root, 'manifests/base/crd/nodetopologies.yaml'), 'utf8')) as {
+  spec: { versions: { schema: { openAPIV3Schema: Schema } }[] };
+};
+const schema = definition.spec.versions[0]?.schema.openAPIV3Schema.properties?.['status'] ?? {};
+
+/** What the API server would refuse of a value, as far as sizes go. */
+function faultsOf(value: unknown, { properties, additionalProperties, items, ...bounds }: Schema, path = ''): string[] {
+  const faults: string[] = [];
+  const most = (what: string, found: number, limit = Number.POSITIVE_INFINITY) => {
+    if (found > limit) faults.push(`${path}: ${what} ${found}, at most ${limit}`);
+  };
+  if (typeof value === 'string') {
+    most('characters', [...value].length, bounds.maxLength);
+    if (bounds.enum && !bounds.enum.includes(value)) faults.push(`${path}: ${value}`);
+  } else if (typeof value === 'number') {
+    most('number', value, bounds.maximum);
+    most('negative', -value, -(bounds.minimum ?? Number.NEGATIVE_INFINITY));
+  } else if (Array.isArray(value)) {
+    most('items', value.length, bounds.maxItems);
+    return [...faults, ...value.flatMap((item) => faultsOf(item, items ?? {}, `${path}[]`))];
+  } else if (typeof value === 'object' && value !== null) {
+    const entries = Object.entries(value).filter(([, one]) => one !== undefined);
+    most('entries', entries.length, bounds.maxProperties);
+    for (const name of bounds.required ?? []) if (!(name in value)) faults.push(`${path}: lacks ${name}`);
+    for (const [name, one] of entries) {
+      const inner = properties?.[name] ?? additionalProperties;
+      if (inner === undefined) faults.push(`${path}.${name} is not in the definition`);
+      else faults.push(...faultsOf(one, inner, `${path}.${name}`));
+    }
+  }
+  return faults;
+}
+
+const SMALL: NodeTopologyStatus = {
+  kubeletVersion: 'v1.36.0',
+  cells: [{ id: 0, cpus: '0-7' }],
+  cores: ['0,4', '1,5', '2,6', '3,7'],
+  reserved: '0',
+  cpuManager: { policy: 'static', options: { 'full-pcpus-only': 'true' } },
+  assignments: [{ podUID: 'u', namespace: 'n', podName: 'p', container: 'c', cpus: '2-3' }],
+  physnets: [{ name: 'physnet0', cells: '0' }],
+  conditions: [
+    { type: 'AssignmentsKnown', status: 'True', reason: 'AsExpected', message: '', lastTransitionTime: 'then' },
+  ],
+};
+const NOW = '2026-01-02T00:00:00Z';
+const fitted = (more: Partial<NodeTopologyStatus>) => fitReport({ ...SMALL, ...more }, [], NOW);
+const completeness = ({ conditions = [] }: NodeTopologyStatus) =>
+  conditions.find(({ type }) => type === 'ReportComplete');
+const many = <Item>(count: number, make: (i: number) => Item): Item[] =>
+  Array.from({ length: count }, (_, i) => make(i));
+const long = 'x'.repeat(10_000);
+
+describe('a report of whatever size', () => {
+  it('one that fits stays as it is', () => {
+    assert.deepEqual(fitted({}), SMALL);
+    assert.deepEqual(faultsOf(SMALL, schema), []);
+  });
+
+  const large: [string, Partial<NodeTopologyStatus>, RegExp | undefined][] = [
+    ['physnets', { physnets: many(300, (i) => ({ name: `n${i}`, cells: '0' })) }, /44 of 300 physnets/],
+    [
+      'names of physnets',
+      {
+        physnets: [
+          { name: long, cells: '0' },
+          { name: 'b', cells: long },
+        ],
+      },
+      /2 of 2 physnets/,
+    ],
+    [
+      'VMs with a mask, and what is said of them',
+      {
+        pinning: many(1100, (i) => {
+          return {
+            podUID: `u${i}`,
+            namespace: long,
+            podName: long,
+            state: 'refused',
+            vcpus: 1,
+            message: long,
+          } as const;
+        }),
+      },
+      /76 of 1100 VMs with a CPU mask/,
+    ],
+    [
+      'refused containers',
+      { refusals: many(70, () => ({ namespace: long, podName: long, container: long, message: long })) },
+      /6 of 70 refused containers/,
+    ],
+    ['sockets', { sockets: many(65, (id) => ({ id, cpus: '0' })) }, /the sockets/],
+    ['caches', { uncores: many(1025, (id) => ({ id, cpus: '0' })) }, /the last-level caches/],
+    ['a socket’s CPUs', { sockets: [{ id: 0, cpus: long }] }, /the sockets/],
+    ['distances', { distances: Object.fromEntries(many(33, (i) => [String(i), [10]])) }, /the distances/],
+    ['isolated CPUs', { isolated: long }, /the isolated CPUs/],
+    ['polling CPUs', { pmdCPUs: long }, /the CPUs of poll mode drivers/],
+    ['the tunnel', { tunnel: { cells: long } }, /the tunnel/],
+    [
+      'memory',
+      { memoryManager: { policy: long, cells: many(33, (id) => ({ id, memory: 1 })) } },
+      /the memory of NUMA nodes/,
+    ],
+    [
+      'options',
+      { cpuManager: { policy: long, options: Object.fromEntries(many(40, (i) => [`o${i}`, 'true'])) } },
+      /8 of the options of the CPU manager/,
+    ],
+    [
+      'an option of kilobytes, which goes rather than become another',
+      { topologyManager: { policy: 'p', scope: long, options: { a: long, [long]: 'b', c: 'd' } } },
+      /2 of the options of the topology manager/,
+    ],
+    ['a version', { kubeletVersion: long }, undefined],
+    ['names of a file', { assignments: [{ podUID: long, container: long, cpus: '1' }] }, undefined],
+    [
+      'names of pods together',
+      {
+        assignments: many(2048, (i) => {
+          return {
+            podUID: `u${i}`,
+            namespace: long,
+            podName: long,
+            container: 'c',
+            cpus: many(40, (j) => i + j * 2).join(),
+          };
+        }),
+      },
+      /the names of pods/,
+    ],
+    [
+      'a condition',
+      { conditions: [{ type: 't', status: 'False', reason: 'r', message: long, lastTransitionTime: NOW }] },
+      undefined,
+    ],
+  ];
+  for (const [what, more, says] of large) {
+    it(`${what}: it fits, and a condition says what was left out`, () => {
+      const before = { ...SMALL, ...more };
+      assert.ok(faultsOf(before, schema).length > 0 || JSON.stringify(before).length > 2 ** 20, 'it would not fit');
+      const status = fitted(more);
+      assert.deepEqual(faultsOf(status, schema), []);
+      assert.ok(JSON.stringify(status).length <= 1.4 * 2 ** 20);
+      const condition = completeness(status);
+      if (says === undefined) assert.equal(condition, undefined);
+      else {
+        assert.equal(condition?.status, 'False');
+        assert.match(condition?.message ?? '', says);
+      }
+    });
+  }
+
+  it('who owns which CPUs is reported whole or not at all, and so is what the host is made of', () => {
+    const wrong: [Partial<NodeTopologyStatus>, RegExp][] = [
+      [{ assignments: many(2049, () => ({ podUID: 'u', container: 'c', cpus: '1' })) }, /2049 containers with CPUs/],
+      [{ assignments: [{ podUID: 'u', container: 'c', cpus: long }] }, /10000 characters for the CPUs of a container/],
+      [{ cells: many(33, (id) => ({ id, cpus: '0' })) }, /33 NUMA nodes/],
+      [{ cores: many(2049, String) }, /2049 cores/],
+      [{ cores: [long] }, /for the CPUs of a core/],
+      [{ reserved: long }, /for the reserved CPUs/],
+    ];
+    for (const [more, says] of wrong) {
+      assert.throws(
+        () => fitted(more),
+        (error) => error instanceof ReportLimitError && says.test(error.message),
+      );
+    }
+  });
+
+  it('the condition keeps its time while something is left out, and goes when nothing is', () => {
+    const more = { isolated: long };
+    const first = fitted(more);
+    const second = fitReport({ ...SMALL, ...more }, first.conditions, 'later');
+    assert.equal(completeness(second)?.lastTransitionTime, NOW);
+    assert.equal(completeness(fitReport(SMALL, second.conditions, 'later')), undefined);
+  });
+
+  it('any sizes: it fits the definition, or says of the host that it does not', () => {
+    const text = fc.nat(5000).map((length) => 'x'.repeat(length));
+    const group = fc.record({ id: fc.nat(100), cpus: text });
+    const named = fc.record({ podUID: text, namespace: text, podName: text, container: text, cpus: fc.constant('1') });
+    const status = fc.record(
+      {
+        kubeletVersion: text,
+        cells: fc.array(group, { maxLength: 40 }),
+        sockets: fc.array(group, { maxLength: 80 }),
+        assignments: fc.array(named, { maxLength: 20 }),
+        physnets: fc.array(fc.record({ name: text, cells: text }), { maxLength: 300 }),
+        isolated: text,
+        cpuManager: fc.record({ policy: text, options: fc.dictionary(fc.string(), text, { maxKeys: 40 }) }),
+        reserved: text,
+      },
+      { requiredKeys: [] },
+    );
+    fc.assert(
+      fc.property(status, (more) => {
+        try {
+          assert.deepEqual(faultsOf(fitted(more), schema), []);
+        } catch (error) {
+          assert.ok(error instanceof ReportLimitError, String(error));
+        }
+      }),
+      { numRuns: 200 },
+    );
+  });
+
+  it('the limits are those of the definition', () => {
+    const at = (...path: string[]): Schema =>
+      path.reduce<Schema>((one, name) => {
+        return (name === '[]' ? one.items : name === '*' ? one.additionalProperties : one.properties?.[name]) ?? {};
+      }, schema);
+    assert.deepEqual(LIMITS, {
+      cells: at('cells').maxItems,
+      cores: at('cores').maxItems,
+      coreText: at('cores', '[]').maxLength,
+      sockets: at('sockets').maxItems,
+      uncores: at('uncores').maxItems,
+      cpuList: at('reserved').maxLength,
+      assignments: at('assignments').maxItems,
+      physnets: at('physnets').maxItems,
+      cellList: at('tunnel', 'cells').maxLength,
+      pinning: at('pinning').maxItems,
+      pinningMessage: at('pinning', '[]', 'message').maxLength,
+      refusals: at('refusals').maxItems,
+      refusalMessage: at('refusals', '[]', 'message').maxLength,
+      entries: at('cpuManager', 'options').maxProperties,
+      word: at('cpuManager', 'policy').maxLength,
+      label: at('assignments', '[]', 'container').maxLength,
+      name: at('physnets', '[]', 'name').maxLength,
+      conditionMessage: at('conditions', '[]', 'message').maxLength,
+    });
+  });
+});

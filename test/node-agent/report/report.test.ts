@@ -1,0 +1,369 @@
+import assert from 'node:assert/strict';
+import fc from 'fast-check';
+import type { NodeTopology } from '../../../kube/node-topology.ts';
+import { nodeTopologyStatus } from '../../../kube/node-topology.ts';
+import { CpuSet } from '../../../model/cpu-set.ts';
+import { preparedHost } from '../../../model/placement/needs.ts';
+import { type AssignmentsView, UNKNOWN_VIEW } from '../../../node-agent/assignments/view.ts';
+import type { NetworksView } from '../../../node-agent/networks/combine.ts';
+import { createMergePatch, type Json } from '../../../node-agent/report/merge-patch.ts';
+import { createReport } from '../../../node-agent/report/report.ts';
+import { buildStatus, type ReportInputs } from '../../../node-agent/report/status.ts';
+import { createFakeApi, type FakeApi } from '../api-stand-in.ts';
+import { eventually, recordingLogger, testMetrics } from '../support.ts';
+
+const NODE = 'worker-1';
+const PATH = `/apis/plumbline.dev/v1alpha1/nodetopologies/${NODE}`;
+
+const known: AssignmentsView = {
+  ...UNKNOWN_VIEW,
+  policy: 'static',
+  reserved: CpuSet.parse('0'),
+  free: CpuSet.parse('0,3'),
+  problems: [],
+  assignments: [
+    { podUID: 'u', container: 'compute', cpus: CpuSet.parse('1-2'), name: { namespace: 'ns', podName: 'vm' } },
+    { podUID: 'v', container: 'compute', cpus: CpuSet.parse('4'), name: undefined },
+  ],
+};
+const networks: NetworksView = {
+  networks: { physnets: new Map([['physnet0', CpuSet.EMPTY]]), tunnel: CpuSet.parse('0-1') },
+  down: new Set(),
+  pmdCpus: CpuSet.EMPTY,
+  problems: [],
+  mapFault: undefined,
+  drift: [],
+  unpolled: [],
+};
+const inputs: ReportInputs = {
+  host: { cells: [{ id: 0, cpus: '0-3' }], cores: ['0', '1', '2', '3'] },
+  kubeletVersion: 'v1.36.0',
+  kubeletConfig: undefined,
+  kubeletConfigProblems: ['config.yaml does not exist'],
+  view: known,
+  memory: { cells: [{ id: 0, memory: 2 ** 33, hugePages: { 'hugepages-2Mi': 2 ** 21 } }], distances: { 0: [10] } },
+  isolated: CpuSet.EMPTY,
+  networks,
+  pmdCpus: CpuSet.EMPTY,
+  pinsVms: true,
+  pinning: [],
+  refusals: [],
+  ovsProblems: [],
+  failedDuties: [],
+};
+
+describe('the report', () => {
+  it('is a NodeTopology status', () => {
+    const status = buildStatus(inputs, undefined, '2026-01-01T00:00:00Z');
+    assert.deepEqual(nodeTopologyStatus.parse(status), status);
+    assert.deepEqual(status?.assignments, [
+      { podUID: 'u', namespace: 'ns', podName: 'vm', container: 'compute', cpus: '1-2' },
+      { podUID: 'v', container: 'compute', cpus: '4' },
+    ]);
+    assert.deepEqual(status.physnets, [{ name: 'physnet0', cells: '' }]);
+    assert.deepEqual(status.tunnel, { cells: '0-1' });
+    assert.deepEqual(
+      status.conditions?.map(({ type, status: state }) => [type, state]),
+      [
+        ['AssignmentsKnown', 'True'],
+        ['KubeletConfigKnown', 'False'],
+        ['NetworksKnown', 'True'],
+        ['NetworkMapValid', 'True'],
+        ['NetworkMapAgrees', 'True'],
+        ['UplinksUp', 'True'],
+        ['NetworksPolledNear', 'True'],
+        ['OpenVswitchInPlace', 'True'],
+        ['DutiesRunning', 'True'],
+      ],
+    );
+  });
+
+  it('says that no CPU masks are set, where the agent runs with --vm-pinning off, and nothing otherwise', () => {
+    const [on, off] = [true, false].map((pinsVms) => buildStatus({ ...inputs, pinsVms }, undefined, 'now'));
+    assert.ok(on !== undefined && !('pinsVMs' in on));
+    assert.equal(nodeTopologyStatus.parse(off).pinsVMs, false);
+  });
+
+  it('is not made while the owners of CPUs or the networks are not known', () => {
+    for (const missing of ['free', 'reserved', 'policy'] as const) {
+      assert.equal(buildStatus({ ...inputs, view: { ...known, [missing]: undefined } }, undefined, 'now'), undefined);
+    }
+    assert.equal(buildStatus({ ...inputs, networks: undefined }, undefined, 'now'), undefined);
+  });
+
+  it('a condition keeps its time while its status stays', () => {
+    const before = buildStatus(inputs, undefined, '2026-01-01T00:00:00Z');
+    const torn = { ...inputs, view: { ...known, problems: ['torn'] } };
+    const after = buildStatus(torn, before, '2026-02-02T00:00:00Z')?.conditions;
+    assert.deepEqual(
+      after?.map(({ lastTransitionTime }) => lastTransitionTime.slice(5, 7)),
+      ['02', ...Array.from({ length: 8 }, () => '01')],
+    );
+    assert.equal(after[0]?.message, 'torn');
+  });
+
+  it('tells the memory manager’s cells with what its configuration reserves, distances, isolated CPUs', () => {
+    const kubeletConfig = {
+      source: 'config.yaml',
+      cpuManager: { policy: 'static', options: {} },
+      topologyManager: { policy: 'none', scope: 'container', options: {} },
+      memoryManager: { policy: 'Static' },
+      reservedMemory: new Map([[0, { memory: 2 ** 30 }]]),
+      reserved: undefined,
+      maxPods: 110,
+    };
+    const status = buildStatus({ ...inputs, kubeletConfig, isolated: CpuSet.parse('2-3') }, undefined, 'now');
+    assert.deepEqual(nodeTopologyStatus.parse(status), status);
+    assert.deepEqual(status?.memoryManager, {
+      policy: 'Static',
+      cells: [{ id: 0, memory: 2 ** 33, hugePages: { 'hugepages-2Mi': 2 ** 21 }, reserved: { memory: 2 ** 30 } }],
+    });
+    assert.deepEqual([status.distances, status.isolated], [{ 0: [10] }, '2-3']);
+    assert.ok(preparedHost(status).host.online.size === 4, 'the extender takes it');
+  });
+
+  it('a configuration that cannot be read any more: what was said of it stays, unless the policy is another', () => {
+    const kubeletConfig = {
+      source: 'configz',
+      cpuManager: { policy: 'static', options: { 'full-pcpus-only': 'true' } },
+      topologyManager: { policy: 'restricted', scope: 'pod', options: {} },
+      memoryManager: { policy: 'None' },
+      reservedMemory: new Map(),
+      reserved: undefined,
+      maxPods: 110,
+    };
+    const before = buildStatus({ ...inputs, kubeletConfig }, undefined, 'now');
+    const after = buildStatus(inputs, before, 'later');
+    assert.deepEqual(
+      [after?.cpuManager, after?.topologyManager, after?.memoryManager],
+      [before?.cpuManager, before?.topologyManager, before?.memoryManager],
+    );
+    assert.equal(after?.conditions?.[1]?.status, 'False');
+    const another = buildStatus({ ...inputs, view: { ...known, policy: 'none' } }, before, 'later');
+    assert.deepEqual([another?.cpuManager, another?.topologyManager], [{ policy: 'none' }, undefined]);
+  });
+
+  const doubts: [string, Partial<ReportInputs>, string, string, RegExp][] = [
+    [
+      'a map that cannot be used',
+      { networks: { ...networks, problems: [{ reason: 'InvalidMap', message: 'map.yaml: physnets' }] } },
+      'NetworksKnown',
+      'InvalidMap',
+      /map.yaml/,
+    ],
+    [
+      'a typo in the map',
+      { networks: { ...networks, mapFault: 'NUMA node 7 of physnet a is not on this host' } },
+      'NetworkMapValid',
+      'InvalidMap',
+      /NUMA node 7/,
+    ],
+    ['drift', { networks: { ...networks, drift: ['physnet a: …'] } }, 'NetworkMapAgrees', 'Drift', /physnet a/],
+    ['no carrier', { networks: { ...networks, down: new Set(['a']) } }, 'UplinksUp', 'NoCarrier', /physnet a/],
+    ['the tunnel’s', { networks: { ...networks, down: new Set([undefined]) } }, 'UplinksUp', 'NoCarrier', /tunnel/],
+    ['no PMD near', { networks: { ...networks, unpolled: ['a far'] } }, 'NetworksPolledNear', 'NoPollingCPU', /a far/],
+    [
+      'a second writer of the masks',
+      { ovsProblems: ['another process sets the CPUs'] },
+      'OpenVswitchInPlace',
+      'Incomplete',
+      /another process/,
+    ],
+    ['a failed duty', { failedDuties: ['networks'] }, 'DutiesRunning', 'Failed', /duty networks failed/],
+  ];
+  for (const [name, change, type, reason, message] of doubts) {
+    it(`says in a condition: ${name}`, () => {
+      const conditions = buildStatus({ ...inputs, ...change }, undefined, 'now')?.conditions;
+      const condition = conditions?.find((one) => one.type === type);
+      assert.deepEqual([condition?.status, condition?.reason], ['False', reason]);
+      assert.match(condition?.message ?? '', message);
+    });
+  }
+
+  it('tells where the configuration file and the running kubelet differ', () => {
+    const kubeletConfig = {
+      source: 'config.yaml',
+      cpuManager: { policy: 'none', options: {} },
+      topologyManager: { policy: 'none', scope: 'container', options: {} },
+      memoryManager: { policy: 'None' },
+      reservedMemory: new Map(),
+      reserved: CpuSet.parse('0-1'),
+      maxPods: 110,
+    };
+    const condition = buildStatus({ ...inputs, kubeletConfig }, undefined, 'now')?.conditions?.[1];
+    assert.match(
+      condition?.message ?? '',
+      /says cpuManagerPolicy none.*static; .*says reservedSystemCPUs 0-1.*holds back 0/,
+    );
+  });
+
+  it('merge patches: applied to the old they give the new, and none is made for equals', () => {
+    const json = fc.letrec<{ value: Json; object: Record<string, Json> }>((tie) => ({
+      value: fc.oneof(fc.string(), fc.integer(), fc.array(fc.string(), { maxLength: 2 }), tie('object')),
+      object: fc.dictionary(fc.constantFrom('a', 'b', 'c'), tie('value'), { maxKeys: 3, noNullPrototype: true }),
+    })).object;
+    const apply = (target: Json | undefined, patch: Json): Json => {
+      if (typeof patch !== 'object' || patch === null || Array.isArray(patch)) return patch;
+      const isObject = typeof target === 'object' && target !== null && !Array.isArray(target);
+      const result: Record<string, Json> = isObject ? { ...(target as Record<string, Json>) } : {};
+      for (const [key, value] of Object.entries(patch as Record<string, Json>)) {
+        if (value === null) delete result[key];
+        else result[key] = apply(result[key], value);
+      }
+      return result;
+    };
+    fc.assert(
+      fc.property(json, json, (from, to) => {
+        const patch = createMergePatch(from, to);
+        assert.deepEqual(patch === undefined ? from : apply(from, patch), to);
+        assert.equal(createMergePatch(to, to), undefined);
+      }),
+    );
+  });
+});
+
+describe('publishing the report', () => {
+  let api: FakeApi;
+  let stop: AbortController;
+  let now: ReportInputs;
+  let reading: () => Promise<void>;
+  let changed: () => void;
+  let logged: ReturnType<typeof recordingLogger>;
+  let done: Promise<void>;
+
+  beforeEach(() => {
+    api = createFakeApi(NODE);
+    stop = new AbortController();
+    now = inputs;
+    reading = async () => {};
+    logged = recordingLogger();
+  });
+  afterEach(async () => {
+    stop.abort();
+    await done;
+  });
+  const run = () => {
+    done = createReport({
+      client: api.client,
+      nodeName: NODE,
+      inputs: async () => {
+        await reading();
+        return now;
+      },
+      subscribe: (listener) => {
+        changed = listener;
+        return () => {};
+      },
+      log: logged.log,
+      metrics: testMetrics(),
+    }).run(stop.signal);
+  };
+  const published = () => api.objects.get(PATH) as unknown as NodeTopology | undefined;
+  const reserve = (cpus: string) => {
+    now = { ...inputs, view: { ...known, reserved: CpuSet.parse(cpus) } };
+    changed();
+  };
+  const reservedIs = (cpus: string) => eventually(() => published()?.status?.reserved === cpus, `reserved ${cpus}`);
+
+  it('creates the object, owned by the node, and writes its status', async () => {
+    run();
+    await reservedIs('0');
+    assert.equal(published()?.metadata.ownerReferences?.[0]?.uid, 'node-uid-1');
+    assert.equal(published()?.status?.kubeletVersion, 'v1.36.0');
+  });
+
+  it('many changes in 200 ms are one write, the last of them; no change is none', async () => {
+    run();
+    await reservedIs('0');
+    api.writes.length = 0;
+    for (let i = 1; i <= 50; i++) reserve(`0-${i}`);
+    await reservedIs('0-50');
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    for (let i = 0; i < 5; i++) changed();
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    assert.deepEqual(api.writes, [`PATCH ${PATH}/status`]);
+  });
+
+  it('changes that do not end, read slowly and unevenly: writes are 200 ms apart, and the last change is written', async () => {
+    const sent: number[] = [];
+    const { patch } = api.client;
+    api.client.patch = (...args) => {
+      sent.push(performance.now());
+      return patch(...args);
+    };
+    reading = () => new Promise((resolve) => setTimeout(resolve, sent.length % 2 === 0 ? 150 : 0));
+    run();
+    await reservedIs('0');
+    for (let i = 1; i <= 60; i++) {
+      reserve(`0-${i}`);
+      await new Promise((resolve) => setTimeout(resolve, 25));
+    }
+    await reservedIs('0-60');
+    const gaps = sent.slice(1).map((at, i) => at - (sent[i] ?? 0));
+    assert.ok(sent.length > 3, `${sent.length} writes`);
+    // Timers may be a millisecond early.
+    assert.ok(Math.min(...gaps) > 198, `${gaps.map(Math.round)} ms`);
+  });
+
+  it('an API server whose schema lacks a field: it is left out, and not written again and again', async () => {
+    const { patch } = api.client;
+    api.client.patch = async (...args) => {
+      const object = (await patch(...args)) as unknown as NodeTopology;
+      const stored = api.objects.get(PATH) as unknown as NodeTopology;
+      delete stored.status?.distances;
+      delete object.status?.distances;
+      return object;
+    };
+    run();
+    await reservedIs('0');
+    await eventually(() => api.writes.length > 0, 'written');
+    await new Promise((resolve) => setTimeout(resolve, 400));
+    api.writes.length = 0;
+    for (let i = 0; i < 5; i++) {
+      changed();
+      await new Promise((resolve) => setTimeout(resolve, 120));
+    }
+    assert.deepEqual(api.writes, []);
+    reserve('0-1');
+    await reservedIs('0-1');
+    assert.deepEqual(api.writes, [`PATCH ${PATH}/status`]);
+  });
+
+  it('what is no longer so is removed', async () => {
+    now = { ...inputs, pmdCpus: CpuSet.parse('3') };
+    run();
+    await eventually(() => published()?.status?.pmdCPUs === '3', 'PMD CPUs');
+    now = inputs;
+    changed();
+    await eventually(() => published()?.status?.pmdCPUs === undefined, 'no PMD CPUs');
+  });
+
+  it('nothing is written while nothing is known', async () => {
+    now = { ...inputs, view: UNKNOWN_VIEW };
+    run();
+    await eventually(() => published() !== undefined, 'the object');
+    assert.equal(published()?.status, undefined);
+    now = inputs;
+    changed();
+    await reservedIs('0');
+  });
+
+  it('an API server that is away: the last change is not lost', async () => {
+    run();
+    await reservedIs('0');
+    api.failing = true;
+    reserve('0-1');
+    await eventually(() => logged.said('the node topology cannot be published, trying on'), 'said');
+    reserve('0-2');
+    api.failing = false;
+    await reservedIs('0-2');
+  });
+
+  it('an object that was deleted is made again', async () => {
+    run();
+    await reservedIs('0');
+    api.objects.delete(PATH);
+    reserve('0-1');
+    await reservedIs('0-1');
+  });
+});

@@ -1,0 +1,119 @@
+import assert from 'node:assert/strict';
+import type { KubeClient } from '../../../kube/client.ts';
+import { AgentHealth } from '../../../model/lease/agent-health.ts';
+import { createCluster } from '../../../scheduler-plugin/cluster/cluster.ts';
+import { ClusterState } from '../../../scheduler-plugin/cluster/cluster-state.ts';
+import { NodeFlag } from '../../../scheduler-plugin/cluster/fleet.ts';
+import { createNeedsReader } from '../../../scheduler-plugin/cluster/pod-needs.ts';
+import { until } from '../../sandbox/support.ts';
+import { silent } from '../../support/logger.ts';
+
+const AGENTS = '/apis/coordination.k8s.io/v1/namespaces/plumbline-system/leases';
+const NODES = '/api/v1/nodes';
+
+/** Lists are empty; what is pushed comes by the watches. */
+function createApi() {
+  const pushes = new Map<string, (event: object) => void>();
+  const client = {
+    get: async () => ({ metadata: { resourceVersion: '1' }, items: [] }),
+    async watch(path: string, { signal }: { signal?: AbortSignal }) {
+      const events: object[] = [];
+      let wake = () => {};
+      pushes.set(path, (event) => {
+        events.push(event);
+        wake();
+      });
+      signal?.addEventListener('abort', () => wake());
+      return (async function* () {
+        while (!signal?.aborted) {
+          for (let event = events.shift(); event; event = events.shift()) {
+            yield Buffer.from(`${JSON.stringify(event)}\n`);
+          }
+          await new Promise<void>((resolve) => {
+            wake = resolve;
+          });
+        }
+      })();
+    },
+  };
+  return {
+    client: client as unknown as KubeClient,
+    watched: (path: string) => pushes.has(path),
+    push: (path: string, type: string, object: object) => pushes.get(path)?.({ type, object }),
+  };
+}
+
+describe('reports of agents that are silent', () => {
+  const leaseOf = (node: string) => ({
+    metadata: { name: `plumbline-agent-${node}`, namespace: 'plumbline-system', resourceVersion: '2' },
+    spec: { renewTime: '2026-11-01T10:00:00.000000Z', leaseDurationSeconds: 40 },
+  });
+  const nodeOf = (name: string) => ({ metadata: { name, resourceVersion: '2' } });
+
+  it('stay old when the agent’s Lease is deleted, until the node is gone too', async () => {
+    const api = createApi();
+    const ignored = () => undefined;
+    const listeners = {
+      improved: ignored,
+      settled: ignored,
+      waiting: ignored,
+      starting: ignored,
+      rejected: ignored,
+      reservationEnded: ignored,
+      nodeFacts: ignored,
+      quarantined: ignored,
+    };
+    const state = new ClusterState(listeners, silent);
+    const clock = { now: 1000 };
+    const cluster = createCluster({
+      client: api.client,
+      state,
+      reader: createNeedsReader('all'),
+      dpuLeaseNamespace: 'ovn-kubernetes',
+      dpuLeaseChanged: ignored,
+      pinningReported: ignored,
+      log: silent,
+      now: () => clock.now,
+    });
+    const ending = new AbortController();
+    const running = cluster.run(ending.signal);
+    const isStale = (node: string) => {
+      const id = state.fleet.names.find(node);
+      return id >= 0 && state.fleet.has(id, NodeFlag.stale);
+    };
+    const heard = () => api.push(AGENTS, 'BOOKMARK', { metadata: { resourceVersion: '3' } });
+    await until('the watches', () => api.watched(AGENTS) && api.watched(NODES));
+    for (const name of ['n1', 'n2']) api.push(NODES, 'ADDED', nodeOf(name));
+    api.push(AGENTS, 'ADDED', leaseOf('n1'));
+    await until('the nodes', () => cluster.nodes.has('n2'));
+    clock.now += 50;
+    heard();
+    await until('the report to be old', () => isStale('n1'));
+    api.push(AGENTS, 'ADDED', leaseOf('n2'));
+    api.push(AGENTS, 'DELETED', leaseOf('n1'));
+    heard();
+    await new Promise((resolve) => setImmediate(resolve));
+    // That the other node's report turns old shows that the nodes were looked at since.
+    clock.now += 50;
+    heard();
+    await until('the other report to be old', () => isStale('n2'));
+    assert.ok(isStale('n1'));
+    api.push(NODES, 'DELETED', nodeOf('n1'));
+    await until('it to be forgotten with its node', () => !isStale('n1'));
+    ending.abort();
+    await running;
+  });
+
+  it('a Lease that is made again without a renewal renews nothing', () => {
+    const health = new AgentHealth();
+    const view = { node: 'n1', renewTime: 'a', duration: 40 };
+    health.changed(view, 0);
+    assert.deepEqual([...health.stale(50, 50)], ['n1']);
+    health.changed(view, 60);
+    assert.deepEqual([...health.stale(61, 61)], ['n1']);
+    health.changed({ ...view, renewTime: 'b' }, 62);
+    assert.deepEqual([...health.stale(63, 63)], []);
+    health.forget('n1');
+    assert.deepEqual([...health.stale(500, 500)], []);
+  });
+});

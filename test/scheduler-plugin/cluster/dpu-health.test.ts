@@ -1,0 +1,314 @@
+import assert from 'node:assert/strict';
+import { mock } from 'node:test';
+import type { KubeClient } from '../../../kube/client.ts';
+import { KubeError } from '../../../kube/errors.ts';
+import { renewalsBeyondRestarts } from '../../../model/lease/crash-loop.ts';
+import { createDpuHealth, type DpuHealth, type LeaseView } from '../../../scheduler-plugin/cluster/dpu-health.ts';
+import { dpuRefusal } from '../../../scheduler-plugin/filter/dpu-text.ts';
+import { recordingLogger } from '../../support/logger.ts';
+
+describe('the DPU’s health, seen by the extender', () => {
+  let now: number;
+  let health: DpuHealth;
+  const told: string[] = [];
+  const start = (proof: number) => {
+    now = 100;
+    told.length = 0;
+    health = createDpuHealth({
+      client: { get: () => Promise.reject(new Error('not asked here')) } as unknown as KubeClient,
+      namespace: 'ovn-kubernetes',
+      whenUnknown: 'ready',
+      proof: () => proof,
+      isDpuHost: () => true,
+      uidOf: () => undefined,
+      recorded: () => undefined,
+      onForgotten: () => undefined,
+      onChange: (node, { state }) => void told.push(`${node} ${state}`),
+      log: recordingLogger().log,
+      now: () => now,
+    });
+  };
+  afterEach(() => health.stop());
+
+  /** The watch brings the lease as it is. */
+  const seen = (renewTime?: string) => {
+    const view: LeaseView = { node: 'a', renewTime, duration: 40 };
+    health.changed('a', view);
+    return health.verdict('a').ready;
+  };
+
+  it('one renewal is enough where Plumbline keeps the lease', () => {
+    start(1);
+    assert.equal(seen('1'), false, 'what was there before proves nothing');
+    assert.equal(seen('2'), true);
+  });
+
+  it('two in a row where OVN-Kubernetes does: its host side renews once at each start', () => {
+    start(2);
+    seen('1');
+    assert.equal(seen('2'), false);
+    now += 41;
+    assert.equal(seen('3'), false, 'not in a row');
+    now += 10;
+    assert.equal(seen('4'), true);
+    assert.deepEqual(told, ['a unproven', 'a alive']);
+  });
+
+  it('a longer duration that is written without a renewal revives nothing, and none is endless', () => {
+    start(1);
+    seen('1');
+    seen('2');
+    now += 41;
+    health.changed('a', { node: 'a', renewTime: '2', duration: 40 });
+    assert.equal(health.verdict('a').state, 'dead');
+    for (const duration of [600, 1_000_000, 2_147_483_647]) {
+      health.changed('a', { node: 'a', renewTime: '2', duration });
+      assert.equal(health.verdict('a').state, 'dead', `${duration}`);
+    }
+    health.changed('a', { node: 'a', renewTime: '3', duration: 2_147_483_647 });
+    assert.equal(health.verdict('a').state, 'alive');
+    now += 601;
+    health.changed('a', { node: 'a', renewTime: '3', duration: 2_147_483_647 });
+    assert.equal(health.verdict('a').state, 'dead', 'ten minutes are all that a renewal counts');
+  });
+
+  it('a duration of 2147483647 s makes no timer that fires at once', async () => {
+    let asked = 0;
+    const busy = createDpuHealth({
+      client: { get: () => Promise.reject(new Error(`${++asked}`)) } as unknown as KubeClient,
+      namespace: 'ovn-kubernetes',
+      whenUnknown: 'ready',
+      proof: () => 1,
+      isDpuHost: () => true,
+      uidOf: () => undefined,
+      recorded: () => undefined,
+      onForgotten: () => undefined,
+      onChange: () => undefined,
+      log: recordingLogger().log,
+      now: () => performance.now() / 1000,
+    });
+    busy.changed('a', { node: 'a', renewTime: '1', duration: 2_147_483_647 });
+    await new Promise((resolve) => setTimeout(resolve, 200));
+    busy.stop();
+    assert.equal(asked, 0, `${asked} requests in 200 ms`);
+  });
+
+  it('a lease that is never renewed is dead after its duration, and the refusal says so', () => {
+    start(1);
+    seen();
+    now += 39;
+    seen();
+    assert.equal(health.verdict('a').state, 'unproven');
+    now += 1;
+    seen();
+    assert.equal(health.verdict('a').state, 'dead');
+    assert.deepEqual(told, ['a unproven', 'a dead']);
+    assert.match(JSON.stringify(dpuRefusal(health.verdict('a'))), /never seen to renew its lease/);
+  });
+});
+
+describe('the DPU’s health in virtual time', () => {
+  beforeEach(() => mock.timers.enable({ apis: ['setTimeout'] }));
+  afterEach(() => mock.timers.reset());
+
+  /** Of the clock, seconds. */
+  const STEP = 0.5;
+  const DURATION = 40;
+
+  function fleetOf(proof: (duration: number) => number = () => 1) {
+    const state = { now: 1000, gets: 0 };
+    /** What the API server has. */
+    const leases = new Map<string, string>();
+    const hosts = new Set<string>();
+    const recorded = new Map<string, string>();
+    const uids = new Map<string, string>();
+    const [changes, forgotten]: string[][] = [[], []];
+    const get = async (path: string) => {
+      state.gets++;
+      const renewTime = leases.get(path.slice(path.lastIndexOf('-') + 1));
+      if (renewTime === undefined) throw new KubeError(404, 'NotFound', 'no such lease');
+      return { metadata: {}, spec: { renewTime, leaseDurationSeconds: DURATION } };
+    };
+    const health = createDpuHealth({
+      client: { get } as unknown as KubeClient,
+      namespace: 'ovn-kubernetes',
+      whenUnknown: 'ready',
+      proof,
+      isDpuHost: (node) => hosts.has(node),
+      uidOf: (node) => uids.get(node),
+      recorded: (node) => recorded.get(node),
+      onChange: (node, { ready, state: lease }) => void changes?.push(`${node} ${lease} ${ready}`),
+      onForgotten: (node) => void forgotten?.push(node),
+      log: recordingLogger().log,
+      now: () => state.now,
+    });
+    const renew = (node: string) => {
+      const renewTime = `${state.now} ${leases.get(node)?.length ?? 0}`;
+      leases.set(node, renewTime);
+      health.changed(node, { node, renewTime, duration: DURATION });
+    };
+    const pass = async (seconds: number, each: () => void = () => undefined) => {
+      for (let steps = Math.round(seconds / STEP); steps > 0; steps--) {
+        state.now += STEP;
+        mock.timers.tick(STEP * 1000);
+        for (let i = 0; i < 6; i++) await Promise.resolve();
+        each();
+      }
+    };
+    return { health, state, leases, hosts, recorded, uids, changes, forgotten, renew, pass };
+  }
+
+  it('a lease that its host has released closes nothing, asks nothing and keeps nothing, until it is taken up again', async () => {
+    const { health, state, hosts, changes, forgotten, renew, pass } = fleetOf();
+    hosts.add('n');
+    renew('n');
+    await pass(DURATION + 1);
+    assert.equal(health.verdict('n').ready, false, 'dead');
+    health.changed('n', { node: 'n', renewTime: 'x', duration: DURATION, released: true });
+    assert.deepEqual([health.released('n'), health.verdict('n').ready, forgotten], [true, true, ['n']]);
+    const { gets } = state;
+    const told = changes?.length;
+    await pass(10 * DURATION);
+    assert.deepEqual([state.gets, changes?.length], [gets, told]);
+    // Deleted while it is off: nothing says that the DPU is dead.
+    health.changed('n', undefined);
+    await pass(10 * DURATION);
+    assert.deepEqual([state.gets, health.verdict('n').ready, health.released('n')], [gets, true, false]);
+    renew('n');
+    assert.equal(health.verdict('n').ready, false, 'not seen alive yet');
+    await pass(1);
+    renew('n');
+    assert.equal(health.verdict('n').state, 'alive');
+    await pass(DURATION + 5);
+    assert.equal(health.verdict('n').state, 'dead');
+  });
+
+  it('a Node that was created again under its name is judged from scratch, by the first renewal after it', async () => {
+    const { health, hosts, uids, renew, pass } = fleetOf();
+    hosts.add('n');
+    uids.set('n', 'old');
+    renew('n');
+    await pass(1);
+    renew('n');
+    assert.equal(health.verdict('n').state, 'alive');
+    // Its labels come and go: it is the same Node.
+    health.nodeChanged('n');
+    assert.equal(health.verdict('n').state, 'alive');
+    hosts.delete('n');
+    uids.delete('n');
+    health.nodeChanged('n');
+    hosts.add('n');
+    uids.set('n', 'new');
+    health.nodeChanged('n');
+    assert.deepEqual([health.verdict('n').state, health.verdict('n').ready], ['unproven', false]);
+    await pass(1);
+    renew('n');
+    assert.equal(health.verdict('n').state, 'alive');
+  });
+
+  it('nothing is asked about the leases of a hundred removed nodes, and nothing is kept of them', async () => {
+    const { health, state, leases, hosts, forgotten, renew, pass } = fleetOf();
+    const nodes = Array.from({ length: 100 }, (_, i) => `n${i}`);
+    for (const node of nodes) {
+      hosts.add(node);
+      renew(node);
+    }
+    await pass(5);
+    // The nodes are deleted; the garbage collector deletes their leases a moment later.
+    for (const node of nodes) hosts.delete(node);
+    for (const node of nodes) health.nodeChanged(node);
+    leases.clear();
+    for (const node of nodes) health.changed(node, undefined);
+    state.gets = 0;
+    await pass(300);
+    console.log(`      ${state.gets} GETs in 300 s`);
+    assert.deepEqual([state.gets, forgotten?.length], [0, 100]);
+    health.stop();
+  });
+
+  it('nor where a lease goes first, or stays for ever', async () => {
+    const { health, state, leases, hosts, forgotten, renew, pass } = fleetOf();
+    for (const node of ['gone', 'stays']) {
+      hosts.add(node);
+      renew(node);
+    }
+    leases.delete('gone');
+    health.changed('gone', undefined);
+    await pass(50);
+    assert.ok(state.gets > 0, 'the lease of a DPU host that is there is looked for');
+    assert.equal(health.verdict('gone').state, 'dead');
+    hosts.clear();
+    for (const node of ['gone', 'stays']) health.nodeChanged(node);
+    state.gets = 0;
+    await pass(300);
+    assert.deepEqual([state.gets, forgotten], [0, ['gone']]);
+    hosts.add('stays');
+    health.nodeChanged('stays');
+    await pass(60);
+    assert.ok(state.gets > 0, 'it is a DPU host again');
+    health.stop();
+  });
+
+  it('a replica that has just started goes by the condition of the one before, for a lease’s duration', async () => {
+    const { health, hosts, recorded, changes, renew, pass } = fleetOf();
+    for (const node of ['lives', 'dies', 'dead', 'new']) {
+      hosts.add(node);
+      renew(node);
+    }
+    // Nodes come in after the leases.
+    for (const node of ['lives', 'dies']) recorded.set(node, 'True');
+    recorded.set('dead', 'False');
+    for (const node of ['lives', 'dies', 'dead', 'new']) health.nodeChanged(node);
+    const ready = () => ['lives', 'dies', 'dead', 'new'].filter((node) => health.verdict(node).ready);
+    assert.deepEqual(ready(), ['lives', 'dies']);
+    assert.ok(changes?.includes('lives unproven true'));
+    await pass(9);
+    renew('lives');
+    renew('new');
+    assert.deepEqual(ready(), ['lives', 'dies', 'new']);
+    await pass(32);
+    assert.deepEqual(ready(), ['lives', 'new'], 'a DPU that died with the replica before is dead after the duration');
+    assert.ok(changes?.includes('dies dead false'));
+    health.stop();
+  });
+
+  it('a host side that crashes in a loop makes no dead DPU alive; a DPU that renews is alive after five renewals', async () => {
+    for (const [proof, bound] of [
+      [renewalsBeyondRestarts, 0],
+      [() => 2, 60],
+    ] as const) {
+      const { health, state, hosts, renew, pass } = fleetOf(proof);
+      hosts.add('a');
+      renew('a');
+      await pass(60);
+      const begun = state.now;
+      // Starts of a container that runs for 1 s, as the kubelet backs off.
+      const starts = [0, 1, 12, 33, 74, 155, 316];
+      let alive = 0;
+      await pass(400, () => {
+        if (starts[0] !== undefined && state.now - begun >= starts[0]) {
+          starts.shift();
+          renew('a');
+        }
+        if (health.verdict('a').ready) alive += STEP;
+      });
+      console.log(`      alive for ${alive} of 400 s with a proof of ${proof(DURATION)} renewals`);
+      assert.ok(bound === 0 ? alive === 0 : alive >= bound, `${alive}`);
+      health.stop();
+    }
+    const { health, hosts, renew, pass } = fleetOf(renewalsBeyondRestarts);
+    hosts.add('b');
+    renew('b');
+    for (let i = 0; i < 5; i++) {
+      await pass(10);
+      renew('b');
+    }
+    assert.equal(health.verdict('b').state, 'alive');
+    health.stop();
+  });
+
+  it('counts the restarts that fit into a row, by the duration', () => {
+    const counts = [5, 10, 20, 40, 120, 300].map(renewalsBeyondRestarts);
+    assert.deepEqual(counts, [3, 3, 4, 5, 7, 8]);
+  });
+});

@@ -1,0 +1,175 @@
+import assert from 'node:assert/strict';
+import { type NodeTopologyStatus, nodeTopologyStatus } from '../../../kube/node-topology.ts';
+import type { Pod } from '../../../kube/resources.ts';
+import { MAX_CONTAINERS } from '../../../model/kubelet/pod-request.ts';
+import { createFairIntake } from '../../../runtime/fair-intake.ts';
+import { createNeedsReader } from '../../../scheduler-plugin/cluster/pod-needs.ts';
+import { observedPod, podViewOf } from '../../../scheduler-plugin/cluster/pod-view.ts';
+import { createRandom } from '../../lab/random.ts';
+import { leastProcessorTime, processorTime } from '../../support/processor-time.ts';
+import { onHardware, randomReport } from '../../support/random-report.ts';
+import { extenderOf, podOf, statusOf, withUid } from '../extender-fixture.ts';
+
+describe('reports that cannot be true', () => {
+  const lies: [string, Partial<NodeTopologyStatus>, RegExp][] = [
+    ['more CPUs than the Node has', { cells: [{ id: 0, cpus: '0-63' }], cores: pairs(32) }, /64 CPUs.*capacity is 16/],
+    ['eight threads per core on amd64', { cells: [{ id: 0, cpus: '0-15' }], cores: ['0-7', '8-15'] }, /8 threads/],
+    ['CPUs in two cores', { cores: ['0,8', '0,8'] }, /contradicts itself/],
+    ['40 NUMA nodes', { cells: Array.from({ length: 40 }, (_, id) => ({ id, cpus: `${id}` })) }, /40 NUMA nodes/],
+    ['a physnet whose name is no resource', { physnets: [{ name: 'x'.repeat(253), cells: '0' }] }, /physnet name/],
+  ];
+  for (const [name, lie, message] of lies) {
+    it(`${name}: quarantined, and the other nodes are as before`, () => {
+      const { state, filter, told } = extenderOf({ nodes: { liar: undefined, honest: statusOf() } });
+      for (const node of ['liar', 'honest']) state.nodeChanged(node, { dpuHost: false, cpus: 16, arch: 'amd64' });
+      const before = filter(podOf('4'), ['honest']);
+      state.reportChanged('liar', statusOf(lie));
+      assert.match(state.faults.get('liar')?.message ?? '', message);
+      assert.ok(state.faults.get('liar')!.message.length <= 256);
+      assert.ok(told.includes('quarantined liar'));
+      const reply = filter(podOf('4'), ['liar', 'honest']);
+      assert.deepEqual(reply.NodeNames, before.NodeNames);
+      assert.match(reply.FailedAndUnresolvableNodes['liar'] ?? '', /contradicts its Node|does not report/);
+      // The truth ends it.
+      state.reportChanged('liar', statusOf());
+      assert.equal(state.faults.size, 0);
+      assert.deepEqual(filter(podOf('4'), ['liar']).NodeNames, ['liar']);
+    });
+  }
+
+  it('the Node that comes after its report is held against it as well', () => {
+    const { state } = extenderOf({ nodes: { n1: statusOf() } });
+    state.nodeChanged('n1', { dpuHost: false, cpus: 8, arch: 'amd64' });
+    assert.equal(state.faults.get('n1')?.code, 'more-cpus');
+    state.nodeChanged('n1', { dpuHost: false, cpus: 16, arch: 'amd64' });
+    assert.equal(state.faults.size, 0);
+  });
+
+  it('a node that reports another node’s pod frees nothing there', () => {
+    const { state, filter, see } = extenderOf({ nodes: { n1: statusOf(), liar: statusOf() } });
+    const first = withUid(podOf('14'), 'first');
+    assert.deepEqual(filter(first, ['n1']).NodeNames, ['n1']);
+    see({ ...first, spec: { ...first.spec, nodeName: 'n1' } });
+    const assignments = [{ podUID: 'first', container: 'compute', cpus: '2-3' }];
+    state.reportChanged('liar', statusOf({ assignments }));
+    assert.deepEqual(filter(withUid(podOf('4'), 'second'), ['n1']).NodeNames, [], 'its CPUs are still promised');
+  });
+});
+
+describe('random reports', () => {
+  it('2,000 that the definition allows: each is taken up in less than 50 ms, and no other node is judged otherwise', () => {
+    const { state, filter } = extenderOf({ nodes: { liar: undefined, honest: statusOf() } });
+    for (const node of ['liar', 'honest']) state.nodeChanged(node, { dpuHost: false, cpus: 16, arch: 'amd64' });
+    const before = filter(podOf('4'), ['honest']);
+    const random = createRandom(11);
+    const truth = statusOf();
+    const spent: number[] = [];
+    for (let i = 0; i < 2000; i++) {
+      const lie = randomReport(random);
+      const text = JSON.stringify(i % 10 === 0 ? onHardware(lie, truth) : lie);
+      spent.push(
+        processorTime(() => {
+          const read = nodeTopologyStatus.safeParse(JSON.parse(text));
+          state.reportChanged('liar', read.data, read.error);
+        }),
+      );
+      if (i % 100 === 0) assert.deepEqual(filter(podOf('4'), ['honest']), before);
+    }
+    // Compiling and collecting garbage fall on single reports.
+    spent.sort((a, b) => a - b);
+    assert.ok(spent[1980]! < 50, `${spent[1980]} ms`);
+  }).timeout(120_000);
+});
+
+describe('refusals by a node’s agent', () => {
+  const bound = withUid(podOf('4'), 'vm');
+  const onNode: Pod = { ...bound, spec: { ...bound.spec, nodeName: 'n1' } };
+  const refusal = { podUID: 'vm', namespace: 'default', podName: 'vm', container: 'compute', message: 'split core' };
+
+  it('count for pods on that node alone, until its next report', () => {
+    const { state, see, filter, told } = extenderOf({ nodes: { n1: statusOf(), n2: statusOf() } });
+    see(onNode, { phase: 'Pending' });
+    state.reportChanged('n2', statusOf({ refusals: [refusal] }));
+    assert.equal(state.hostRefusals.of('n1', { uid: 'vm', namespace: 'default', name: 'vm' }), undefined);
+    told.length = 0;
+    state.reportChanged('n1', statusOf({ refusals: [refusal] }));
+    assert.ok(told.includes('starting vm'), 'whoever evicts is asked again');
+    assert.equal(state.hostRefusals.of('n1', { uid: 'vm', namespace: 'default', name: 'vm' }), 'split core');
+    const again = withUid(podOf('4'), 'again');
+    assert.match(filter(again, ['n1']).FailedAndUnresolvableNodes['n1'] ?? '', /agent has refused/);
+    state.reportChanged('n1', statusOf({ refusals: [refusal] }));
+    assert.deepEqual(filter(again, ['n1']).NodeNames, ['n1'], 'the same refusal once more is no news');
+    assert.equal(state.hostRefusals.of('n1', { uid: 'another', namespace: 'default', name: 'vm' }), undefined);
+  });
+
+  it('are not read from the prose of a container’s status, however long', () => {
+    const image = 'PreStartContainer rpc failed'.repeat(7000);
+    const message = `${image} code = FailedPrecondition desc = forged: ${'code = '.repeat(20_000)}`;
+    const status = {
+      phase: 'Pending',
+      containerStatuses: [{ state: { waiting: { reason: 'InvalidImageName', message } } }],
+    };
+    const reader = createNeedsReader('all');
+    const spent = leastProcessorTime(() => podViewOf(observedPod.parse({ ...onNode, status }), reader));
+    assert.ok(spent < 20, `${spent} ms`);
+    const { see, state, filter } = extenderOf({ nodes: { n1: statusOf() } });
+    see(onNode, status);
+    assert.equal(state.hostRefusals.any, false);
+    assert.deepEqual(filter(withUid(podOf('4'), 'next'), ['n1']).NodeNames, ['n1']);
+  });
+});
+
+describe('pods of thousands of containers', () => {
+  const crowd = (cpu: string): Pod => {
+    const amounts = { cpu, memory: '1Mi' };
+    const one = (i: number) => ({ name: `c${i}`, resources: { requests: amounts, limits: { ...amounts } } });
+    return {
+      metadata: { name: 'crowd', namespace: 'default', uid: 'crowd' },
+      spec: { containers: Array.from({ length: 5000 }, (_, i) => one(i)) },
+    } as unknown as Pod;
+  };
+
+  it('are kept as sums', () => {
+    const reader = createNeedsReader('all');
+    const { request, exclusive } = reader.read(crowd('2'));
+    assert.ok(exclusive && request.containers.length <= MAX_CONTAINERS + 3);
+    assert.equal(
+      request.containers.reduce((sum, { cpus }) => sum + cpus, 0),
+      10_000,
+    );
+  });
+  it('and without exclusive CPUs no container is kept', () => {
+    const { request, exclusive, key } = createNeedsReader('all').read(crowd('500m'));
+    assert.deepEqual([exclusive, request.containers.length], [false, 0]);
+    assert.ok(key.length < 200);
+  });
+});
+
+describe('the intake of reports', () => {
+  it('keeps a node that floods it to its share, takes its newest report, and lets the others through', async () => {
+    let clock = 0;
+    const taken: string[] = [];
+    const intake = createFairIntake<string>(
+      (node, report) => {
+        taken.push(`${node} ${report}`);
+        clock += node === 'noisy' ? 50 : 0.2;
+      },
+      () => clock,
+    );
+    for (let i = 0; i < 10_000; i++) intake.offer('noisy', `${i}`);
+    intake.offer('quiet', 'a');
+    const noisy = taken.filter((one) => one.startsWith('noisy'));
+    assert.ok(noisy.length <= 6, `${noisy.length} reports of 50 ms each`);
+    assert.ok(taken.includes('quiet a'));
+    assert.equal(intake.waiting, 1, 'one report waits, whatever was sent');
+    clock += 60_000;
+    await new Promise((resolve) => setTimeout(resolve, 250));
+    assert.equal(taken.at(-1), 'noisy 9999');
+    assert.equal(intake.waiting, 0);
+    intake.stop();
+  });
+});
+
+function pairs(cores: number): string[] {
+  return Array.from({ length: cores }, (_, i) => `${i * 2}-${i * 2 + 1}`);
+}

@@ -1,0 +1,256 @@
+import assert from 'node:assert/strict';
+import { mock } from 'node:test';
+import type { KubeClient } from '../../../kube/client.ts';
+import { KubeError } from '../../../kube/errors.ts';
+import { createNeedsReader } from '../../../scheduler-plugin/cluster/pod-needs.ts';
+import { observedPod, type PodView, podViewOf } from '../../../scheduler-plugin/cluster/pod-view.ts';
+import {
+  createEvictions,
+  type EvictionPolicy,
+  type EvictionReason,
+} from '../../../scheduler-plugin/controllers/evictions.ts';
+import { silent } from '../../support/logger.ts';
+import { podOf, withUid } from '../extender-fixture.ts';
+
+const why: EvictionReason = { reason: 'DPUNotReady', text: 'the DPU of node n1 has died' };
+const viewOf = (uid: string, labels: object = {}, version = '1'): PodView => {
+  const pod = withUid(podOf('4'), uid, { labels, resourceVersion: version });
+  return podViewOf(observedPod.parse({ ...pod, spec: { ...pod.spec, nodeName: 'n1' } }), createNeedsReader('all'))!;
+};
+const LAUNCHER = { 'kubevirt.io': 'virt-launcher' };
+
+/** As the API server answers, by what stands behind it. */
+const REFUSALS = {
+  failure: new KubeError(500, 'InternalError', 'POST eviction: 500 InternalError: etcdserver: request timed out'),
+  budget: new KubeError(
+    429,
+    'TooManyRequests',
+    'POST eviction: 429 TooManyRequests: Cannot evict pod as it would violate the pod’s disruption budget.',
+  ),
+  kubeVirt: new KubeError(
+    429,
+    'HTTP429',
+    'POST eviction: 429 HTTP429: admission webhook "virt-launcher-eviction-interceptor.kubevirt.io" denied the request: Eviction request for target Pod',
+  ),
+  changed: new KubeError(409, 'Conflict', 'DELETE a: 409 Conflict: the ResourceVersion in the precondition'),
+  forbidden: new KubeError(403, 'Forbidden', 'DELETE a: 403 Forbidden: cannot delete resource "pods"'),
+  gone: new KubeError(404, 'NotFound', 'POST eviction: 404 NotFound: pods "a" not found'),
+};
+type Answer = keyof typeof REFUSALS | 'ok';
+
+interface Setting {
+  readonly policy?: EvictionPolicy;
+  /** Answers to evictions and to deletions, in order; the last one goes on. */
+  readonly evictions?: readonly Answer[];
+  readonly deletions?: readonly Answer[];
+}
+
+function evictionsOf({ policy = 'evict', ...answers }: Setting = {}) {
+  const calls: { path: string; body: object; at: number }[] = [];
+  const [events, messages, outcomes]: string[][] = [[], [], []];
+  const state = { now: 0, active: true, stuck: true, version: '1' };
+  const counts = { evictions: 0, deletions: 0 };
+  const answer = async (kind: keyof typeof counts, path: string, body: object) => {
+    calls.push({ path, body, at: Math.round(state.now * 10) / 10 });
+    const said = answers[kind] ?? ['ok'];
+    const next = said[Math.min(counts[kind]++, said.length - 1)] ?? 'ok';
+    if (next !== 'ok') throw REFUSALS[next];
+  };
+  const client = {
+    create: (path: string, body: object) => answer('evictions', path, body),
+    delete: (path: string, { body }: { body: object }) => answer('deletions', path, body),
+  };
+  const evictions = createEvictions({
+    client: client as unknown as KubeClient,
+    events: {
+      record: ({ name }, { reason, message }) => {
+        events?.push(`${reason} ${name}`);
+        messages?.push(message);
+      },
+      flush: async () => undefined,
+    },
+    policy,
+    stuck: (pod) => (state.stuck ? { pod: { ...pod, version: state.version }, why } : undefined),
+    active: () => state.active,
+    onAttempt: (outcome) => void outcomes?.push(outcome),
+    log: silent,
+  });
+  const pass = async (seconds: number) => {
+    for (let steps = Math.round(seconds * 10); steps > 0; steps--) {
+      state.now += 0.1;
+      mock.timers.tick(100);
+      for (let i = 0; i < 8; i++) await Promise.resolve();
+    }
+  };
+  const times = () => calls.map(({ at }) => at);
+  return { evictions, calls, times, events, messages, outcomes, state, pass };
+}
+
+describe('evictions', () => {
+  beforeEach(() => mock.timers.enable({ apis: ['setTimeout'] }));
+  afterEach(() => mock.timers.reset());
+
+  it('hit the pod of that uid and no other, and say so on it', async () => {
+    const { evictions, calls, events, outcomes, pass } = evictionsOf();
+    evictions.consider(viewOf('a'), why);
+    await pass(1);
+    assert.equal(calls[0]?.path, '/api/v1/namespaces/default/pods/a/eviction');
+    assert.deepEqual(calls[0]?.body, {
+      apiVersion: 'policy/v1',
+      kind: 'Eviction',
+      metadata: { name: 'a', namespace: 'default' },
+      deleteOptions: { preconditions: { uid: 'a' } },
+    });
+    assert.deepEqual([events, outcomes], [['EvictedBeforeStart a'], ['evicted']]);
+  });
+
+  it('come one a second', async () => {
+    const { evictions, times, pass } = evictionsOf();
+    for (const uid of ['a', 'b', 'c']) evictions.consider(viewOf(uid), why);
+    await pass(10);
+    assert.deepEqual(times(), [0.1, 1.1, 2.1]);
+  });
+
+  it('spare a pod that has started in the meantime, and any pod while another replica is active', async () => {
+    const { evictions, calls, state, pass } = evictionsOf();
+    state.stuck = false;
+    evictions.consider(viewOf('a'), why);
+    await pass(10);
+    [state.stuck, state.active] = [true, false];
+    evictions.consider(viewOf('a'), why);
+    await pass(10);
+    assert.deepEqual(calls, []);
+  });
+
+  it('are an Event and no more under the policy hold, once for each pod', async () => {
+    const { evictions, calls, events, pass } = evictionsOf({ policy: 'hold' });
+    evictions.consider(viewOf('a'), why);
+    evictions.consider(viewOf('a'), why);
+    await pass(10);
+    assert.deepEqual([calls, events], [[], ['CannotStartHere a']]);
+  });
+});
+
+describe('evictions that fail', () => {
+  beforeEach(() => mock.timers.enable({ apis: ['setTimeout'] }));
+  afterEach(() => mock.timers.reset());
+
+  for (const refusal of ['failure', 'budget'] as const) {
+    it(`${refusal}: are tried again ever later, a minute apart at the most, and say so after the third`, async () => {
+      const { evictions, times, events, messages, pass } = evictionsOf({ evictions: [refusal] });
+      evictions.consider(viewOf('a', LAUNCHER), why);
+      await pass(300);
+      const waits = times()
+        .slice(1)
+        .map((time, i) => Math.round(time - times()[i]!));
+      assert.deepEqual(waits, [1, 2, 4, 8, 16, 32, 60, 60, 60]);
+      assert.deepEqual(events, ['CannotEvict a']);
+      assert.match(messages?.[0] ?? '', /the DPU of node n1 has died; the pod cannot be evicted: .*(etcd|budget)/);
+    });
+  }
+
+  it('succeed in the end, with one Event', async () => {
+    const { evictions, times, events, outcomes, pass } = evictionsOf({ evictions: ['failure', 'ok'] });
+    evictions.consider(viewOf('a'), why);
+    await pass(90);
+    assert.equal(times().length, 2);
+    assert.deepEqual([events, outcomes], [['EvictedBeforeStart a'], ['failed', 'evicted']]);
+  });
+
+  it('are not hurried by changes of the pod', async () => {
+    const { evictions, times, pass } = evictionsOf({ evictions: ['failure'] });
+    for (let tenths = 0; tenths < 100; tenths++) {
+      evictions.consider(viewOf('a'), why);
+      await pass(0.1);
+    }
+    assert.equal(times().length, 4);
+  });
+
+  const endings: readonly [string, Partial<{ stuck: boolean; active: boolean }>][] = [
+    ['the pod can start', { stuck: false }],
+    ['another replica is active', { active: false }],
+  ];
+  for (const [what, change] of endings) {
+    it(`are not tried again once ${what}`, async () => {
+      const { evictions, times, state, pass } = evictionsOf({ evictions: ['failure'] });
+      evictions.consider(viewOf('a'), why);
+      await pass(0.5);
+      Object.assign(state, change);
+      await pass(300);
+      assert.equal(times().length, 1);
+    });
+  }
+
+  it('are over when the pod is gone', async () => {
+    const { evictions, times, events, pass } = evictionsOf({ evictions: ['gone'] });
+    evictions.consider(viewOf('a'), why);
+    await pass(90);
+    assert.deepEqual([times().length, events], [1, []]);
+  });
+
+  it('do not keep other pods waiting', async () => {
+    const { evictions, calls, pass } = evictionsOf({ evictions: ['failure', 'ok'] });
+    evictions.consider(viewOf('a'), why);
+    evictions.consider(viewOf('b'), why);
+    await pass(10);
+    assert.deepEqual(
+      calls.map(({ path }) => path.split('/')[6]),
+      ['a', 'b', 'a'],
+    );
+  });
+});
+
+describe('launchers whose eviction KubeVirt denies', () => {
+  beforeEach(() => mock.timers.enable({ apis: ['setTimeout'] }));
+  afterEach(() => mock.timers.reset());
+
+  it('are deleted as they were when they were looked at', async () => {
+    const { evictions, calls, events, messages, outcomes, state, pass } = evictionsOf({ evictions: ['kubeVirt'] });
+    state.version = '7';
+    evictions.consider(viewOf('a', LAUNCHER), why);
+    await pass(90);
+    assert.deepEqual(
+      calls.map(({ path }) => path),
+      ['/api/v1/namespaces/default/pods/a/eviction', '/api/v1/namespaces/default/pods/a'],
+    );
+    assert.deepEqual(calls[1]?.body, {
+      apiVersion: 'v1',
+      kind: 'DeleteOptions',
+      preconditions: { uid: 'a', resourceVersion: '7' },
+    });
+    assert.deepEqual([events, outcomes], [['EvictedBeforeStart a'], ['deleted']]);
+    assert.match(messages?.[0] ?? '', /deleted: KubeVirt denies its eviction/);
+  });
+
+  it('are looked at again where they have changed since', async () => {
+    const { evictions, calls, outcomes, events, state, pass } = evictionsOf({
+      evictions: ['kubeVirt'],
+      deletions: ['changed', 'ok'],
+    });
+    evictions.consider(viewOf('a', LAUNCHER), why);
+    await pass(0.5);
+    state.version = '2';
+    await pass(10);
+    assert.deepEqual(outcomes, ['changed', 'deleted']);
+    assert.match(JSON.stringify(calls[3]?.body), /"resourceVersion":"2"/);
+    assert.deepEqual(events, ['EvictedBeforeStart a']);
+  });
+
+  it('have an Event where they may not be deleted either', async () => {
+    const { evictions, events, messages, outcomes, pass } = evictionsOf({
+      evictions: ['kubeVirt'],
+      deletions: ['forbidden'],
+    });
+    evictions.consider(viewOf('a', LAUNCHER), why);
+    await pass(10);
+    assert.deepEqual([events, outcomes?.[0]], [['CannotEvict a'], 'refused']);
+    assert.match(messages?.[0] ?? '', /cannot delete resource "pods"/);
+  });
+
+  it('are no other pods: what is no launcher is never deleted', async () => {
+    const { evictions, calls, pass } = evictionsOf({ evictions: ['kubeVirt'] });
+    evictions.consider(viewOf('a'), why);
+    await pass(10);
+    assert.deepEqual([...new Set(calls.map(({ path }) => path))], ['/api/v1/namespaces/default/pods/a/eviction']);
+  });
+});

@@ -1,0 +1,95 @@
+import assert from 'node:assert/strict';
+import { parseMask } from '../../../model/cpu-mask/mask.ts';
+import type { SelectingSpec } from '../../../model/launcher/node-selection.ts';
+import type { MaskedVm } from '../../../model/placement/mask-survey.ts';
+import { createMaskSurvey, type MaskCounts } from '../../../scheduler-plugin/controllers/mask-survey.ts';
+import { extenderOf, statusOf } from '../extender-fixture.ts';
+
+const four = statusOf({ cells: [{ id: 0, cpus: '0-3' }], cores: ['0', '1', '2', '3'], reserved: '0', physnets: [] });
+const LABELS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+  large: { size: 'l' },
+  small: { size: 's' },
+};
+
+function vm(
+  mask: string,
+  { fix = false, selection = {} }: { fix?: boolean; selection?: SelectingSpec } = {},
+): MaskedVm {
+  return { maskRequest: { mask: parseMask(mask), fixMismatch: fix }, fault: undefined, selection };
+}
+
+/** A node of 16 CPUs, one of four, and one that does not report. */
+function surveyOf(vms: readonly MaskedVm[], { settled = true, stale = false } = {}) {
+  const { state } = extenderOf({
+    nodes: { large: statusOf(), small: four, silent: undefined },
+    flags: stale ? { large: 'stale' } : {},
+  });
+  const seen = { needed: false, counted: [] as MaskCounts[], active: true };
+  const survey = createMaskSurvey({
+    fleet: state.fleet,
+    labels: {
+      need: () => {
+        seen.needed = true;
+      },
+      of: (node, key) => LABELS[node]?.[key],
+      get settled() {
+        return settled || !seen.needed;
+      },
+    },
+    masked: () => vms,
+    active: () => seen.active,
+    onCounted: (counts) => void seen.counted.push(counts),
+  });
+  return { survey, state, seen };
+}
+
+describe('the count of masks that no node could keep', () => {
+  const bySize = (size: string): SelectingSpec => ({ nodeSelector: { size } });
+  const counts: [string, MaskedVm[], MaskCounts][] = [
+    ['no VM', [], { vms: 0, withoutNode: 0 }],
+    ['one that fits somewhere', [vm('9:10')], { vms: 1, withoutNode: 0 }],
+    ['one whose CPU no node has', [vm('9:40')], { vms: 1, withoutNode: 1 }],
+    ['the same twice', [vm('40'), vm('40')], { vms: 2, withoutNode: 2 }],
+    ['one whose CPUs are reserved wherever they are', [vm('0')], { vms: 1, withoutNode: 1 }],
+    ['one that takes all instead', [vm('40', { fix: true }), vm('40')], { vms: 2, withoutNode: 1 }],
+    ['one that may go to the small node only', [vm('9', { selection: bySize('s') })], { vms: 1, withoutNode: 1 }],
+    ['the same mask where it may go to the other', [vm('9', { selection: bySize('l') })], { vms: 1, withoutNode: 0 }],
+    [
+      'one that cannot be read',
+      [{ maskRequest: undefined, fault: 'CPU mask "1:" …', selection: {} }, vm('1')],
+      { vms: 2, withoutNode: 1 },
+    ],
+  ];
+  for (const [what, vms, count] of counts) {
+    it(`${what}: ${count.withoutNode} of ${count.vms}`, async () => {
+      assert.deepEqual(await surveyOf(vms).survey.count(), count);
+    });
+  }
+
+  it('follows the reports, and leaves out nodes whose agent has fallen silent', async () => {
+    const { survey, state } = surveyOf([vm('9')]);
+    assert.equal((await survey.count())?.withoutNode, 0);
+    state.reportChanged('large', { ...statusOf(), assignments: [{ podUID: 'p', container: 'c', cpus: '9' }] });
+    assert.equal((await survey.count())?.withoutNode, 1);
+    assert.equal((await surveyOf([vm('9')], { stale: true }).survey.count())?.withoutNode, 1);
+  });
+
+  it('asks for the nodes’ labels only where a VM selects nodes, and says nothing until they are there', async () => {
+    const plain = surveyOf([vm('9')], { settled: false });
+    assert.equal((await plain.survey.count())?.withoutNode, 0);
+    assert.equal(plain.seen.needed, false);
+    const selecting = surveyOf([vm('9', { selection: bySize('l') })], { settled: false });
+    assert.equal(await selecting.survey.count(), undefined);
+    assert.equal(selecting.seen.needed, true);
+  });
+
+  it('is none on a replica that does not decide', async () => {
+    const { survey, seen } = surveyOf([vm('40')]);
+    seen.active = false;
+    const stop = new AbortController();
+    const ended = survey.run(stop.signal);
+    stop.abort();
+    await ended;
+    assert.deepEqual(seen.counted, [{ vms: 0, withoutNode: 0 }]);
+  });
+});

@@ -1,0 +1,293 @@
+import assert from 'node:assert/strict';
+import { setImmediate } from 'node:timers/promises';
+import { KubeError } from '../../../kube/errors.ts';
+import { formatPausedStart, parsePausedStart } from '../../../model/launcher/paused-start.ts';
+import type { MaskedInstance } from '../../../scheduler-plugin/cluster/masked-vms.ts';
+import { createPausedStarts, type PausedStarts } from '../../../scheduler-plugin/controllers/paused-starts.ts';
+import type { StartWriter } from '../../../scheduler-plugin/controllers/start-writer.ts';
+import { silent } from '../../support/logger.ts';
+
+const KEY = 'default/vm';
+const T1 = '2026-11-01T10:00:00Z';
+const T2 = '2026-11-01T10:05:00Z';
+
+interface Replica {
+  readonly starts: PausedStarts;
+  active: boolean;
+}
+
+/** A VMI in the API server, with KubeVirt behind it, and replicas of the extender that look at it. */
+class World {
+  vmi: MaskedInstance = {
+    namespace: 'default',
+    name: 'vm',
+    uid: 'vmi-1',
+    version: '1',
+    record: { state: 'waiting' },
+    phase: 'Running',
+    paused: { reason: 'PausedByUser', since: T1 },
+    node: 'n1',
+    pods: { 'pod-1': 'n1' },
+    masked: undefined,
+    ofMachine: true,
+  };
+  unpauses = 0;
+  /** What the next calls fail with. */
+  readonly unpauseFailures: Error[] = [];
+  readonly recordFailures: Error[] = [];
+  /** KubeVirt takes a while to say that a VM runs again. */
+  lags = false;
+  readonly events: string[] = [];
+  readonly clock = { now: 100 };
+  readonly #replicas: Replica[] = [];
+  #version = 1;
+
+  readonly #writer: StartWriter = {
+    record: async (vmi, next, seen) => {
+      const failure = this.recordFailures.shift();
+      if (failure) throw failure;
+      if (vmi.uid !== this.vmi.uid || (seen === 'as seen' && vmi.version !== this.vmi.version)) throw conflict();
+      this.change({ record: parsePausedStart(formatPausedStart(next)) });
+    },
+    unpause: async () => {
+      const failure = this.unpauseFailures.shift();
+      if (failure) throw failure;
+      if (this.vmi.paused === undefined) throw conflict();
+      this.unpauses++;
+      if (!this.lags) this.change({ paused: undefined });
+    },
+  };
+
+  start(active = true): Replica {
+    const replica: Replica = {
+      active,
+      starts: createPausedStarts({
+        writer: this.#writer,
+        events: { record: (_, { reason, message }) => void this.events.push(`${reason}: ${message}`) },
+        active: () => replica.active,
+        onResumed: () => undefined,
+        log: silent,
+        now: () => this.clock.now,
+        silence: 0.05,
+      }),
+    };
+    this.#replicas.push(replica);
+    replica.starts.changed(KEY, this.vmi);
+    return replica;
+  }
+
+  kill(replica: Replica): void {
+    replica.active = false;
+    replica.starts.stop();
+    this.#replicas.splice(this.#replicas.indexOf(replica), 1);
+  }
+
+  change(change: Partial<MaskedInstance>): void {
+    this.vmi = { ...this.vmi, ...change, version: String(++this.#version) };
+    for (const { starts } of this.#replicas) starts.changed(KEY, this.vmi);
+  }
+
+  report(state: 'pinned' | 'refused' | 'unpinned', { node = 'n1', podUID = 'pod-1', message = '' } = {}): void {
+    const reason = state === 'pinned' ? '' : 'Empty';
+    for (const { starts } of this.#replicas) starts.reported(node, [{ podUID, state, reason, message }]);
+  }
+}
+
+const conflict = () => new KubeError(409, 'Conflict', 'the object has been modified');
+const away = () => new KubeError(503, 'ServiceUnavailable', 'no endpoints available');
+
+/** Until nothing happens any more by itself. */
+async function settle(): Promise<void> {
+  for (let i = 0; i < 50; i++) await setImmediate();
+}
+
+describe('starts that wait to be pinned', () => {
+  let world: World;
+  beforeEach(() => {
+    world = new World();
+  });
+
+  it('are ended once, when the agent has pinned, and are over then', async () => {
+    const { starts } = world.start();
+    await settle();
+    assert.deepEqual([world.vmi.record, world.unpauses], [{ state: 'paused', since: T1 }, 0]);
+    world.report('pinned');
+    await settle();
+    assert.deepEqual([world.vmi.record, world.unpauses, starts.waiting], [{ state: 'resumed' }, 1, 0]);
+    assert.match(world.events.join(), /ResumedAfterPinning: every vCPU is on its CPUs on node n1/);
+    world.report('pinned');
+    world.change({ paused: { reason: 'PausedByUser', since: T2 } });
+    world.report('pinned');
+    await settle();
+    assert.equal(world.unpauses, 1);
+  });
+
+  it('are ended where the report came before the VM was seen to run', async () => {
+    world.vmi = { ...world.vmi, phase: 'Scheduled', paused: undefined };
+    world.start();
+    world.report('pinned');
+    await settle();
+    assert.equal(world.unpauses, 0);
+    world.change({ phase: 'Running', paused: { reason: 'PausedByUser', since: T1 } });
+    await settle();
+    assert.deepEqual([world.vmi.record, world.unpauses], [{ state: 'resumed' }, 1]);
+  });
+
+  it('stay where pinning is refused, with an Event that says why, and end if it holds later', async () => {
+    world.start();
+    await settle();
+    world.report('refused', { message: 'no CPU is left' });
+    world.report('refused', { message: 'no CPU is left' });
+    await settle();
+    assert.equal(world.unpauses, 0);
+    const said = world.events.filter((text) => text.startsWith('PinningRefused'));
+    assert.deepEqual(said, [
+      'PinningRefused: the VM stays paused: its vCPUs are not pinned on node n1 (Empty): no CPU is left',
+    ]);
+    world.report('pinned');
+    await settle();
+    assert.equal(world.unpauses, 1);
+  });
+
+  it('are told of where the agent says nothing', async () => {
+    world.start();
+    await settle();
+    world.clock.now += 1;
+    world.change({});
+    await settle();
+    assert.match(world.events.join(), /PinningNotReported: .* agent of node n1 has not said in 0.05 s/);
+    assert.equal(world.unpauses, 0);
+  });
+
+  it('leave a pause alone that the user made, whenever', async () => {
+    world.start();
+    await settle();
+    world.change({ paused: undefined });
+    await settle();
+    assert.deepEqual(world.vmi.record, { state: 'resumed' });
+    world.change({ paused: { reason: 'PausedByUser', since: T2 } });
+    world.report('pinned');
+    await settle();
+    assert.equal(world.unpauses, 0);
+  });
+
+  it('leave a VM alone that nobody recorded', async () => {
+    world.vmi = { ...world.vmi, record: undefined };
+    world.start();
+    world.report('pinned');
+    await settle();
+    assert.deepEqual([world.vmi.record, world.unpauses], [undefined, 0]);
+  });
+
+  it('go by the node on which the VM runs, and by no other node’s word', async () => {
+    world.vmi = { ...world.vmi, pods: { 'pod-1': 'n1', target: 'n2' } };
+    world.start();
+    await settle();
+    world.report('pinned', { node: 'n2', podUID: 'target' });
+    world.report('pinned', { node: 'n2', podUID: 'pod-1' });
+    await settle();
+    assert.equal(world.unpauses, 0);
+    world.report('pinned', { node: 'n1', podUID: 'another' });
+    await settle();
+    assert.equal(world.unpauses, 0);
+    world.change({ node: 'n2' });
+    await settle();
+    assert.equal(world.unpauses, 0, 'of n2 the last word was of a pod that is not there');
+    world.report('pinned', { node: 'n2', podUID: 'target' });
+    await settle();
+    assert.equal(world.unpauses, 1);
+  });
+
+  describe('when the extender changes hands', () => {
+    it('standbys do nothing, and go on from what is written once they are active', async () => {
+      const first = world.start();
+      const second = world.start(false);
+      await settle();
+      world.kill(first);
+      world.report('pinned');
+      await settle();
+      assert.equal(world.unpauses, 0);
+      second.active = true;
+      second.starts.lookAtAll();
+      await settle();
+      assert.deepEqual([world.vmi.record, world.unpauses], [{ state: 'resumed' }, 1]);
+    });
+
+    it('after the unpause and before it was written down: no second unpause', async () => {
+      const first = world.start();
+      await settle();
+      world.lags = true;
+      world.recordFailures.push(away());
+      world.report('pinned');
+      await settle();
+      assert.deepEqual([world.unpauses, world.vmi.record?.state], [1, 'paused']);
+      world.kill(first);
+      world.change({ paused: undefined });
+      world.start();
+      world.report('pinned');
+      await settle();
+      assert.deepEqual([world.vmi.record, world.unpauses], [{ state: 'resumed' }, 1]);
+    });
+
+    it('and the user has paused in the meantime: the user’s pause stays', async () => {
+      const first = world.start();
+      await settle();
+      world.lags = true;
+      world.recordFailures.push(away());
+      world.report('pinned');
+      await settle();
+      world.kill(first);
+      world.change({ paused: { reason: 'PausedByUser', since: T2 } });
+      world.start();
+      world.report('pinned');
+      await settle();
+      assert.deepEqual([world.vmi.record, world.unpauses], [{ state: 'resumed' }, 1]);
+      assert.deepEqual(world.vmi.paused, { reason: 'PausedByUser', since: T2 });
+    });
+  });
+
+  it('are unpaused once although KubeVirt takes a while to say so, and writing it down failed', async function () {
+    this.timeout(10_000);
+    world.lags = true;
+    world.start();
+    await settle();
+    world.recordFailures.push(away());
+    world.report('pinned');
+    await settle();
+    world.report('pinned');
+    await settle();
+    assert.deepEqual([world.unpauses, world.vmi.record], [1, { state: 'resumed' }]);
+    assert.doesNotMatch(world.events.join(), /ResumeFailed/);
+  });
+
+  it('are tried again where KubeVirt cannot be asked, which is told of', async function () {
+    this.timeout(10_000);
+    world.start();
+    await settle();
+    world.unpauseFailures.push(away(), conflict());
+    world.report('pinned');
+    await settle();
+    assert.match(world.events.join(), /ResumeFailed: the VM stays paused: KubeVirt or the API server does not let it/);
+    const ended = new Promise<void>((resolve) => {
+      const look = () => (world.unpauses > 0 ? resolve() : void setTimeout(look, 20));
+      look();
+    });
+    await ended;
+    await settle();
+    assert.deepEqual([world.unpauses, world.vmi.record], [1, { state: 'resumed' }]);
+  });
+
+  it('of a VM in another’s place begin anew', async () => {
+    world.start();
+    await settle();
+    world.report('pinned');
+    await settle();
+    world.change({ uid: 'vmi-2', record: { state: 'waiting' }, pods: { 'pod-2': 'n1' }, paused: undefined });
+    world.change({ paused: { reason: 'PausedByUser', since: T2 } });
+    await settle();
+    assert.deepEqual([world.vmi.record, world.unpauses], [{ state: 'paused', since: T2 }, 1]);
+    world.report('pinned', { podUID: 'pod-2' });
+    await settle();
+    assert.deepEqual([world.vmi.record, world.unpauses], [{ state: 'resumed' }, 2]);
+  });
+});

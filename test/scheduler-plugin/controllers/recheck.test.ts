@@ -1,0 +1,237 @@
+import assert from 'node:assert/strict';
+import { mock } from 'node:test';
+import { createNeedsReader } from '../../../scheduler-plugin/cluster/pod-needs.ts';
+import { createRecheck } from '../../../scheduler-plugin/controllers/recheck.ts';
+import { createRecheckChoice } from '../../../scheduler-plugin/controllers/recheck-choice.ts';
+import { FORGOTTEN_AFTER } from '../../../scheduler-plugin/controllers/waiting-pods.ts';
+import { podOf } from '../extender-fixture.ts';
+
+const needs = createNeedsReader('all').read(podOf('4'));
+/** Longer than changes are gathered, seconds. */
+const SOON = 0.25;
+/** Of the clock, seconds. */
+const STEP = 0.05;
+
+function recheckOf(fits: (node: string) => boolean = () => true) {
+  const touched: string[] = [];
+  /** Seconds at which nodes were touched. */
+  const times: number[] = [];
+  const clock = { now: 0 };
+  const state = { active: true, writes: true };
+  const recheck = createRecheck({
+    wouldFit: (_, node) => fits(node),
+    active: () => state.active,
+    async touch(node) {
+      touched.push(node);
+      times.push(Math.round(clock.now * 10) / 10);
+      return state.writes;
+    },
+    now: () => clock.now,
+  });
+  const pass = async (seconds: number) => {
+    for (let steps = Math.round(seconds / STEP); steps > 0; steps--) {
+      clock.now += STEP;
+      mock.timers.tick(STEP * 1000);
+      // The write is answered before time goes on.
+      for (let i = 0; i < 3; i++) await Promise.resolve();
+    }
+  };
+  return { recheck, touched, times, state, pass };
+}
+
+describe('recheck', () => {
+  beforeEach(() => mock.timers.enable({ apis: ['setTimeout'] }));
+  afterEach(() => mock.timers.reset());
+
+  it('touches a node that turned good for a pod that waits', async () => {
+    const { recheck, touched, pass } = recheckOf((node) => node === 'good');
+    recheck.waits('a', needs);
+    recheck.improved('bad');
+    recheck.improved('good');
+    await pass(SOON);
+    assert.deepEqual(touched, ['good']);
+  });
+
+  it('touches nothing where nobody waits, where nothing turned good, and while another replica is active', async () => {
+    const { recheck, touched, state, pass } = recheckOf();
+    recheck.improved('n1');
+    recheck.waits('a', needs);
+    await pass(10);
+    assert.deepEqual(touched, []);
+    state.active = false;
+    recheck.improved('n1');
+    await pass(10);
+    assert.deepEqual(touched, []);
+  });
+
+  it('tries a touch again that failed, and no more once it is stopped', async () => {
+    const { recheck, times, state, pass } = recheckOf();
+    state.writes = false;
+    recheck.waits('a', needs);
+    recheck.improved('n1');
+    await pass(SOON);
+    state.writes = true;
+    await pass(5);
+    assert.deepEqual(times, [0.1, 1.1]);
+    recheck.improved('n2');
+    recheck.stop();
+    await pass(10);
+    assert.equal(times.length, 2);
+  });
+
+  it('forgets pods that found a node, and what nodes they waited for', async () => {
+    const { recheck, touched, pass } = recheckOf();
+    recheck.waits('a', needs);
+    recheck.improved('n1');
+    recheck.settled('a');
+    recheck.waits('b', needs);
+    await pass(10);
+    assert.deepEqual([touched, recheck.waiting], [[], 1]);
+  });
+
+  it('writes at most once a second, one node after the other', async () => {
+    const { recheck, touched, times, pass } = recheckOf();
+    recheck.waits('a', needs);
+    for (const node of ['n1', 'n2', 'n3']) recheck.improved(node);
+    await pass(10);
+    assert.deepEqual(
+      [touched, times],
+      [
+        ['n1', 'n2', 'n3'],
+        [0.1, 1.1, 2.1],
+      ],
+    );
+  });
+
+  it('touches one node for the same pod ever more seldom, and puts off what comes too soon', async () => {
+    const { recheck, times, pass } = recheckOf();
+    recheck.waits('a', needs);
+    for (let seconds = 0; seconds < 1200; seconds += 0.5) {
+      // As the scheduler does within 300 s, whatever happens.
+      if (seconds % 300 === 0) recheck.waits('a', needs);
+      recheck.improved('n1');
+      await pass(0.5);
+    }
+    const waits = times.slice(1).map((time, i) => time - times[i]!);
+    assert.deepEqual(
+      waits.map((wait) => Math.round(wait)),
+      [1, 2, 4, 8, 16, 32, 64, 128, 256],
+    );
+  });
+
+  it('makes good for a change that came too soon after the last touch, once', async () => {
+    const { recheck, times, pass } = recheckOf();
+    recheck.waits('a', needs);
+    for (let change = 0; change < 4; change++) {
+      recheck.improved('n1');
+      await pass(SOON);
+    }
+    await pass(600);
+    assert.deepEqual(times, [0.1, 1.1]);
+  });
+
+  it('a pod that was not put off yet does not wait for one that was', async () => {
+    const { recheck, times, pass } = recheckOf();
+    recheck.waits('a', needs);
+    for (let change = 0; change < 3; change++) {
+      recheck.improved('n1');
+      await pass(2);
+    }
+    recheck.waits('b', needs);
+    recheck.improved('n1');
+    await pass(SOON);
+    assert.equal(times.at(-1), 6.1);
+  });
+
+  it('goes on at once where the scheduler has not gone round yet, and then ever more seldom', async () => {
+    const { recheck, times, pass } = recheckOf();
+    // As the scheduler would: it looks again at each touch and passes the node over each time.
+    let seen = -1;
+    for (let steps = 0; steps < 1400 / STEP; steps++) {
+      if (times.length > seen) {
+        seen = times.length;
+        recheck.neverOffered('a', needs, 'far', 4);
+      }
+      await pass(STEP);
+    }
+    const waits = times.slice(1).map((time, i) => Math.round(time - times[i]!));
+    assert.deepEqual(waits, [1, 1, 1, 1, 1, 2, 4, 8, 16, 32, 64, 128, 256]);
+  });
+});
+
+describe('recheck and pods that are none of its business', () => {
+  beforeEach(() => mock.timers.enable({ apis: ['setTimeout'] }));
+  afterEach(() => mock.timers.reset());
+
+  it('forgets a pod that the scheduler does not ask about any more, and with it what it waited for', async () => {
+    const { recheck, touched, pass } = recheckOf();
+    recheck.waits('a', needs);
+    recheck.waits('b', needs);
+    await pass(FORGOTTEN_AFTER - 10);
+    recheck.waits('b', needs);
+    await pass(20);
+    assert.equal(recheck.waiting, 1);
+    await pass(FORGOTTEN_AFTER);
+    assert.equal(recheck.waiting, 0);
+    recheck.improved('n1');
+    await pass(10);
+    assert.deepEqual(touched, []);
+  });
+
+  it('touches one node at the most for a pod that the replica before may have refused, until it is asked about', async () => {
+    const { recheck, touched, pass } = recheckOf();
+    recheck.mayWait('a', needs);
+    for (let i = 0; i < 60; i++) recheck.improved(`n${i}`);
+    await pass(100);
+    assert.deepEqual([touched, recheck.waiting], [['n0'], 0]);
+  });
+
+  it('goes on for such a pod once the scheduler has asked about it', async () => {
+    const { recheck, touched, pass } = recheckOf();
+    recheck.mayWait('a', needs);
+    recheck.improved('n1');
+    await pass(SOON);
+    recheck.waits('a', needs);
+    recheck.improved('n2');
+    await pass(10);
+    assert.deepEqual([touched, recheck.waiting], [['n1', 'n2'], 1]);
+  });
+});
+
+describe('recheck after a takeover', () => {
+  const reader = createNeedsReader('all');
+  /** As many kinds of pods as waiting VMs. */
+  const many = (pods: number) =>
+    Array.from({ length: pods }, (_, i) => ({ uid: `vm-${i}`, needs: reader.read(podOf(`${2 + (i % 40) * 2}`)) }));
+
+  it('asks about a few nodes in one go, whatever waits, and comes to all of them', () => {
+    let asked = 0;
+    const seen = new Set<string>();
+    const choice = createRecheckChoice({
+      wouldFit: (_, node) => {
+        asked++;
+        seen.add(node);
+        return false;
+      },
+      now: () => 0,
+    });
+    for (const { uid, needs: kind } of many(1000)) choice.waits(uid, kind);
+    for (let i = 0; i < 5000; i++) choice.improved(`n${i}`);
+    let turns = 0;
+    let most = 0;
+    for (let unfinished = true; unfinished; turns++) {
+      const before = asked;
+      unfinished = choice.next().unfinished === true;
+      most = Math.max(most, asked - before);
+      assert.ok(turns < 10_000);
+    }
+    assert.ok(most <= 64, `${most} predictions in one go`);
+    assert.equal(seen.size, 5000);
+  });
+
+  it('remembers a bounded number of pods that wait', () => {
+    const choice = createRecheckChoice({ wouldFit: () => false, now: () => 0 });
+    for (let i = 0; i < 50_000; i++) choice.waits(`vm-${i}`, needs);
+    assert.equal(choice.waiting, 5000);
+  });
+});

@@ -1,0 +1,82 @@
+import assert from 'node:assert/strict';
+import { createNeedsReader } from '../../../scheduler-plugin/cluster/pod-needs.ts';
+import { observedPod, podViewOf } from '../../../scheduler-plugin/cluster/pod-view.ts';
+import { createReservationRecord } from '../../../scheduler-plugin/controllers/reservation-record.ts';
+import { extenderOf, podOf, statusOf, withUid } from '../extender-fixture.ts';
+
+const full = statusOf({ assignments: [{ podUID: 'other', container: 'compute', cpus: '1-5,9-13' }] });
+const four = (uid: string) => withUid(podOf('4'), uid, { resourceVersion: '10' });
+const waiting = (uid: string) => {
+  const volumes = [{ name: 'v', persistentVolumeClaim: { claimName: 'disk' } }];
+  return { ...four(uid), spec: { ...four(uid).spec, volumes } };
+};
+const viewOf = (uid: string, status: object = {}, version = '10') =>
+  podViewOf(
+    observedPod.parse({ ...withUid(podOf('4'), uid, { resourceVersion: version }), status }),
+    createNeedsReader('all'),
+  )!;
+
+function replica() {
+  const under = extenderOf({ nodes: { n1: full } });
+  const record = createReservationRecord(under.state.reservations, 660, () => under.clock.now);
+  const passed = (uid: string) => under.filter(four(uid)).NodeNames;
+  return { ...under, record, passed };
+}
+
+describe('promises that one replica hands on to the next', () => {
+  it('hold the room for a pod that waits for its volumes, for the seconds that are left', () => {
+    const [first, second] = [replica(), replica()];
+    assert.deepEqual(first.filter(waiting('a')).NodeNames, ['n1']);
+    first.clock.now += 100;
+    second.clock.now = 5;
+    second.record.read(first.record.write());
+    second.record.restore(viewOf('a'));
+    second.clock.now += 559;
+    assert.deepEqual(second.passed('b'), []);
+    second.clock.now += 1;
+    assert.deepEqual(second.passed('b'), ['n1']);
+  });
+
+  it('end by news that came in between, and are not made to a pod that has a node', () => {
+    const [first, second] = [replica(), replica()];
+    first.filter(waiting('a'));
+    second.record.read(first.record.write());
+    const failed = viewOf('a', { conditions: [{ type: 'PodScheduled', status: 'False' }] }, '11');
+    second.record.restore(failed);
+    second.state.podChanged(undefined, failed, true);
+    assert.deepEqual(second.passed('b'), ['n1']);
+    second.record.restore({ ...viewOf('a'), node: 'elsewhere' });
+    assert.equal(second.state.reservations.of('a'), undefined);
+  });
+
+  const TEXTS = [undefined, '', '{', '[]', '[["a"]]', '[["a","1",-1,["n1"]]]', '[["a","1",9,[]]]', 'x'.repeat(300_000)];
+  it('are none where the text cannot be read', () => {
+    for (const text of TEXTS) {
+      const { record, state } = replica();
+      record.read(text);
+      record.restore(viewOf('a'));
+      assert.equal(state.reservations.size, 0, text?.slice(0, 30));
+    }
+  });
+
+  it('last no longer than this replica’s own would, and fit into the annotation', () => {
+    const { record, state, clock, passed } = replica();
+    record.read('[["a","10",1e9,["n1"]]]');
+    record.restore(viewOf('a'));
+    clock.now += 660;
+    assert.deepEqual(passed('b'), ['n1']);
+    const pod = viewOf('c').needs;
+    for (let i = 0; i < 5000; i++) {
+      const places = new Map([[`node-${i}`, { cpus: undefined, score: 0 }]]);
+      state.reservations.reserve({
+        uid: `pod-${i}`,
+        pod,
+        places,
+        version: '1',
+        expires: clock.now + (i === 4999 ? 600 : 30),
+      });
+    }
+    const text = record.write() ?? '';
+    assert.ok(text.length < 256 * 1024 && text.includes('pod-4999'), `${text.length} characters`);
+  });
+});

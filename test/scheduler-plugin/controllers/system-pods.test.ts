@@ -1,0 +1,98 @@
+import assert from 'node:assert/strict';
+import { createNeedsReader } from '../../../scheduler-plugin/cluster/pod-needs.ts';
+import { observedPod, podViewOf } from '../../../scheduler-plugin/cluster/pod-view.ts';
+import { createStuckPods } from '../../../scheduler-plugin/controllers/stuck-pods.ts';
+import { parseSchedulerPluginConfig } from '../../../scheduler-plugin/wiring/config.ts';
+import { extenderOf, podOf, statusOf, withUid } from '../extender-fixture.ts';
+
+const DEAD = { ready: false, state: 'dead', age: 60 } as const;
+const STATIC_UID = '0123456789abcdef0123456789abcdef';
+/** As the kubelet makes the mirror of a static pod: the API server gives it a uid of its own. */
+const mirror = (hash = STATIC_UID) =>
+  withUid(podOf('4'), 'mirror-uid', {
+    namespace: 'kube-system',
+    annotations: { 'kubernetes.io/config.hash': hash, 'kubernetes.io/config.mirror': hash },
+  });
+
+describe('system pods on a node with a dead DPU', () => {
+  const cases: [namespace: string, passes: boolean][] = [
+    ['kube-system', true],
+    ['ovn-kubernetes', true],
+    ['plumbline-system', true],
+    ['default', false],
+    ['kube-system-2', false],
+  ];
+  for (const [namespace, passes] of cases) {
+    it(`${namespace}: ${passes ? 'go there, as the CNI gate lets them pass' : 'are refused'}`, () => {
+      const { filter } = extenderOf({ dpus: { n1: DEAD } });
+      const { NodeNames } = filter(withUid(podOf('500m'), 'pod', { namespace }));
+      assert.deepEqual(NodeNames, passes ? ['n1'] : []);
+    });
+  }
+
+  it('others are exempt where the gate has them so: by name, and by the beginning of it', () => {
+    const { dpuExempt } = parseSchedulerPluginConfig(['--dpu-exempt', 'critical,openshift-*']);
+    const { filter } = extenderOf({ dpus: { n1: DEAD }, dpuExempt });
+    const isPlaced = (namespace: string) => filter(withUid(podOf('500m'), 'pod', { namespace })).NodeNames.length === 1;
+    const namespaces = ['critical', 'openshift-sdn', 'openshift-', 'openshift', 'critical-2', 'kube-system'];
+    assert.deepEqual(namespaces.filter(isPlaced), ['critical', 'openshift-sdn', 'openshift-']);
+    for (const wrong of ['*', 'A', 'a,,b', 'a b', '-a', ',']) {
+      assert.throws(
+        () => parseSchedulerPluginConfig(['--dpu-exempt', wrong]),
+        /dpu-exempt.*expected namespaces/,
+        wrong,
+      );
+    }
+    assert.deepEqual(parseSchedulerPluginConfig(['--dpu-exempt', '']).dpuExempt, []);
+  });
+});
+
+describe('static pods', () => {
+  const shown = statusOf({ assignments: [{ podUID: STATIC_UID, container: 'compute', cpus: '1-2,9-10' }] });
+
+  it('count once: the report shows the static pod’s uid, and not its mirror’s', () => {
+    const { state, see, filter, gone } = extenderOf({ nodes: { n1: shown } });
+    const bound = { ...mirror(), spec: { ...mirror().spec, nodeName: 'n1' } };
+    see(bound, { phase: 'Running' });
+    assert.equal(state.reservations.assumedOn('n1').length, 0);
+    // 14 CPUs less the static pod's four.
+    assert.deepEqual(filter(withUid(podOf('10'), 'vm')).NodeNames, ['n1']);
+    gone(bound);
+    assert.equal(state.reservations.size, 1, 'the promise to the VM');
+  });
+
+  it('hold room until the report shows them', () => {
+    const { state, see, gone } = extenderOf({ nodes: { n1: statusOf() } });
+    const bound = { ...mirror(), spec: { ...mirror().spec, nodeName: 'n1' } };
+    see(bound, { phase: 'Running' });
+    assert.equal(state.reservations.assumedOn('n1').length, 1);
+    state.reportChanged('n1', shown);
+    assert.equal(state.reservations.assumedOn('n1').length, 0);
+    gone(bound);
+    assert.equal(state.reservations.size, 0);
+  });
+
+  it('an annotation makes no pod another pod: only what the kubelet writes as a uid counts', () => {
+    const reader = createNeedsReader('all');
+    for (const hash of ['', 'vm-a', '6b0a2c6e-9df1-4f3c-8d35-9be1a3a7d3c1', STATIC_UID.toUpperCase()]) {
+      assert.equal(podViewOf(observedPod.parse(mirror(hash)), reader)?.kubeletUid, 'mirror-uid', hash);
+    }
+    assert.equal(podViewOf(observedPod.parse(mirror()), reader)?.kubeletUid, STATIC_UID);
+  });
+
+  it('are not evicted: the kubelet would make the mirror again', () => {
+    const view = (pod: ReturnType<typeof mirror>) =>
+      podViewOf(observedPod.parse({ ...pod, spec: { ...pod.spec, nodeName: 'n1' } }), createNeedsReader('all'))!;
+    const hostRefusals = { of: () => 'CPUs 1-2 are elsewhere' } as never;
+    const { consider } = createStuckPods({
+      state: { startingOn: () => [], hostRefusals, lostPlaces: { on: () => new Set() } as never },
+      isDpuHost: () => false,
+      dpuHealth: { verdict: () => DEAD },
+    });
+    const evicted: string[] = [];
+    const evictions = { consider: ({ uid }: { uid: string }) => void evicted.push(uid), stop: () => undefined };
+    consider(view(mirror()), evictions);
+    consider(view(withUid(podOf('4'), 'vm')), evictions);
+    assert.deepEqual(evicted, ['vm']);
+  });
+});

@@ -1,0 +1,79 @@
+import assert from 'node:assert/strict';
+import type { Pod } from '../../../kube/resources.ts';
+import { createNeedsReader } from '../../../scheduler-plugin/cluster/pod-needs.ts';
+import { observedPod, podViewOf } from '../../../scheduler-plugin/cluster/pod-view.ts';
+import { createTakeover } from '../../../scheduler-plugin/controllers/takeover.ts';
+import { podOf, withUid } from '../extender-fixture.ts';
+
+const KVM = 'devices.kubevirt.io/kvm';
+const reader = createNeedsReader('all');
+const unscheduled = (reason: string, message = '0/60 nodes are available: 60 node(s) had untolerated taint(s).') => ({
+  conditions: [{ type: 'PodScheduled', status: 'False', reason, message }],
+});
+/** Shares CPUs, as most pods of a cluster. */
+const web = (uid: string, resources: readonly string[] = []): Pod => withUid(podOf('500m', resources), uid);
+const viewOf = (pod: Pod, status: object) => podViewOf(observedPod.parse({ ...pod, status }), reader);
+
+describe('pods that wait, as the API server shows them', () => {
+  it('nothing is kept of pods that no extender is asked about', () => {
+    assert.equal(viewOf(web('web'), unscheduled('Unschedulable')), undefined, 'fits nowhere');
+    assert.equal(viewOf(web('gated'), unscheduled('SchedulingGated', 'Scheduling is blocked')), undefined);
+    assert.equal(viewOf(web('gated-vm', [KVM]), unscheduled('SchedulingGated')), undefined);
+    assert.equal(viewOf(web('failed', [KVM]), unscheduled('SchedulerError')), undefined);
+  });
+
+  const cases: { what: string; pod: Pod; status: object; waits: boolean }[] = [
+    { what: 'a launcher', pod: web('vm', [KVM]), status: unscheduled('Unschedulable'), waits: true },
+    {
+      what: 'a launcher with CPUs of its own',
+      pod: podOf('4', [KVM]),
+      status: unscheduled('Unschedulable'),
+      waits: true,
+    },
+    {
+      what: 'an ordinary pod that was refused for a DPU',
+      pod: web('web'),
+      status: unscheduled('Unschedulable', '0/3 nodes are available: 3 DPU not ready: dead, last renewal 60 s ago.'),
+      waits: true,
+    },
+    { what: 'a gated launcher', pod: podOf('4', [KVM]), status: unscheduled('SchedulingGated'), waits: false },
+    { what: 'a pod that no scheduler asks about', pod: podOf('4'), status: unscheduled('Unschedulable'), waits: false },
+  ];
+  for (const { what, pod, status, waits } of cases) {
+    it(`${what} ${waits ? 'may have been refused by an extender' : 'is not taken to be refused by an extender'}`, () => {
+      assert.equal(viewOf(pod, status)?.mayBeRefused ?? false, waits);
+    });
+  }
+});
+
+describe('a takeover', () => {
+  const launcher = (uid: string) => viewOf(web(uid, [KVM]), unscheduled('Unschedulable'));
+  const setUp = () => {
+    const waiting: string[] = [];
+    const clock = { now: 100 };
+    const takeover = createTakeover({
+      recheck: { mayWait: (uid) => void waiting.push(uid) },
+      pods: () => [launcher('before'), undefined, viewOf(podOf('4'), {})],
+      active: () => true,
+      now: () => clock.now,
+    });
+    return { takeover, waiting, clock };
+  };
+
+  it('takes up what the replica before may have refused, and refusals whose conditions come late', () => {
+    const { takeover, waiting, clock } = setUp();
+    takeover.begin();
+    clock.now += 5;
+    takeover.waiting(launcher('late')!);
+    assert.deepEqual(waiting, ['before', 'late']);
+  });
+
+  it('later on takes no condition for a refusal: the scheduler’s calls say what this replica refused', () => {
+    const { takeover, waiting, clock } = setUp();
+    takeover.waiting(launcher('not-active-yet')!);
+    takeover.begin();
+    clock.now += 60;
+    takeover.waiting(launcher('refused-by-taints')!);
+    assert.deepEqual(waiting, ['before']);
+  });
+});

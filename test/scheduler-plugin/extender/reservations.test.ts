@@ -1,0 +1,166 @@
+import assert from 'node:assert/strict';
+import type { NodeTopologyStatus } from '../../../kube/node-topology.ts';
+import type { Pod } from '../../../kube/resources.ts';
+import { preparedHost } from '../../../model/placement/needs.ts';
+import { createNeedsReader } from '../../../scheduler-plugin/cluster/pod-needs.ts';
+import { type ExtenderUnderTest, extenderOf, podOf, statusOf, withUid } from '../extender-fixture.ts';
+
+/** A node with so many of its 14 free CPUs left. */
+const withFree = (cpus: number): NodeTopologyStatus => {
+  const cores = [1, 2, 3, 4, 5, 6, 7].slice(cpus / 2);
+  const owned = cores.flatMap((core) => [core, core + 8]).join();
+  return statusOf({ assignments: owned === '' ? [] : [{ podUID: 'other', container: 'compute', cpus: owned }] });
+};
+const four = (uid: string) => withUid(podOf('4'), uid, { resourceVersion: '10' });
+const passed = ({ filter }: ExtenderUnderTest, uid: string, crowd = 0) => filter(four(uid), undefined, crowd).NodeNames;
+
+/** Deterministic: a failure names its round. */
+function randomOf(seed: number): (below: number) => number {
+  let state = seed + 1;
+  return (below) => {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
+    return Math.floor((state / 2 ** 32) * below);
+  };
+}
+
+describe('claims', () => {
+  it('two filters in turn for the last four cores, 1,000 random rounds: only the first passes', () => {
+    for (let round = 0; round < 1000; round++) {
+      const random = randomOf(round);
+      const names = Array.from({ length: 1 + random(4) }, (_, i) => `n${i}`);
+      const last = names[random(names.length)]!;
+      const nodes = Object.fromEntries(names.map((name) => [name, withFree(name === last ? 4 + 2 * random(2) : 2)]));
+      const under = extenderOf({ nodes, answers: 1 + random(16) });
+      const uids = random(2) === 0 ? ['a', 'b'] : ['b', 'a'];
+      const answers = uids.map((uid, i) => {
+        under.clock.now += random(3) / 1000;
+        return passed(under, uid, i === 0 ? random(2) : 0);
+      });
+      assert.deepEqual(answers, [[last], []], `round ${round}`);
+    }
+  });
+
+  it('a pod is not in its own way when it is asked about again', () => {
+    const under = extenderOf({ nodes: { n1: withFree(4) } });
+    assert.deepEqual(passed(under, 'a'), ['n1']);
+    assert.deepEqual(passed(under, 'a'), ['n1']);
+    assert.deepEqual(passed(under, 'b'), []);
+  });
+
+  const ends: readonly { readonly name: string; readonly end: (under: ExtenderUnderTest) => void }[] = [
+    { name: 'deletion', end: ({ gone }) => gone(four('a')) },
+    {
+      name: 'PodScheduled False',
+      end: ({ see }) => {
+        const refused = { conditions: [{ type: 'PodScheduled', status: 'False' }] };
+        see(withUid(podOf('4'), 'a', { resourceVersion: '11' }), refused);
+      },
+    },
+    {
+      name: 'binding elsewhere',
+      end: ({ see }) => {
+        const pod = withUid(podOf('4'), 'a', { resourceVersion: '11' });
+        see({ ...pod, spec: { ...pod.spec, nodeName: 'elsewhere' } });
+      },
+    },
+    {
+      name: 'time',
+      end: ({ clock }) => {
+        clock.now += 60;
+      },
+    },
+    {
+      name: 'a refusal everywhere',
+      end: ({ filter }) => void filter(withUid(podOf('400'), 'a', { resourceVersion: '11' })),
+    },
+  ];
+  for (const { name, end } of ends) {
+    it(`the room is free again after ${name}`, () => {
+      const under = extenderOf({ nodes: { n1: withFree(4) } });
+      assert.deepEqual(passed(under, 'a'), ['n1']);
+      under.see(four('a'));
+      assert.deepEqual(passed(under, 'b'), []);
+      end(under);
+      assert.deepEqual(passed(under, 'b'), ['n1']);
+      assert.equal(under.told.filter((line) => line.startsWith('claimEnded a')).length, 1);
+    });
+  }
+
+  const waits: readonly { readonly name: string; readonly spec: object; readonly seconds: number }[] = [
+    { name: 'no volume', spec: {}, seconds: 60 },
+    { name: 'volumes of the node alone', spec: { volumes: [{ name: 'v', emptyDir: {} }] }, seconds: 60 },
+    {
+      name: 'a persistent volume claim',
+      spec: { volumes: [{ name: 'v', persistentVolumeClaim: { claimName: 'disk' } }] },
+      seconds: 660,
+    },
+    {
+      name: 'an ephemeral volume',
+      spec: { volumes: [{ name: 'v', ephemeral: { volumeClaimTemplate: {} } }] },
+      seconds: 660,
+    },
+    { name: 'a resource claim', spec: { resourceClaims: [{ name: 'gpu' }] }, seconds: 660 },
+  ];
+  for (const { name, spec, seconds } of waits) {
+    it(`the promise to a pod with ${name} lasts ${seconds} s without news, as long as it can still be bound`, () => {
+      const under = extenderOf({ nodes: { n1: withFree(4) } });
+      const pod = four('a');
+      assert.deepEqual(under.filter({ ...pod, spec: { ...pod.spec, ...spec } } as Pod).NodeNames, ['n1']);
+      under.clock.now += seconds - 1;
+      assert.deepEqual(passed(under, 'b'), []);
+      under.clock.now += 1;
+      assert.deepEqual(passed(under, 'b'), ['n1']);
+    });
+  }
+
+  it('a bound pod’s claim stays though its node never reports, until the pod has ended', () => {
+    const under = extenderOf({ nodes: { n1: withFree(4) } });
+    assert.deepEqual(passed(under, 'a'), ['n1']);
+    const bound = { ...four('a'), spec: { ...four('a').spec, nodeName: 'n1' } };
+    under.see(bound);
+    under.clock.now += 100_000;
+    assert.deepEqual(passed(under, 'b'), []);
+    under.see(bound, { phase: 'Succeeded' });
+    assert.deepEqual(passed(under, 'b'), ['n1']);
+  });
+
+  it('two nodes’ worth of room and 20 pods at once: what fits is promised, and fits in every order of admission', () => {
+    const reader = createNeedsReader('all');
+    for (let round = 0; round < 50; round++) {
+      const random = randomOf(round);
+      const under = extenderOf({ nodes: { n0: statusOf(), n1: statusOf() } });
+      const promised = new Map<string, string[]>([
+        ['n0', []],
+        ['n1', []],
+      ]);
+      for (let i = 0; i < 20; i++) {
+        const answer = passed(under, `p${i}`, 19 - i);
+        assert.ok(answer.length <= 1);
+        for (const node of answer) promised.get(node)!.push(`p${i}`);
+      }
+      // 14 CPUs a node in whole cores: three pods of four.
+      assert.deepEqual(
+        [...promised.values()].map((pods) => pods.length),
+        [3, 3],
+      );
+      for (const pods of promised.values()) {
+        const { kubelet, state } = preparedHost(statusOf());
+        assert.ok(!('unpredictable' in kubelet) && state);
+        let after = state;
+        for (const uid of pods.sort(() => random(3) - 1)) {
+          const admission = kubelet.admit(after, reader.read(four(uid)).request);
+          assert.ok(admission.admitted, `${uid} in round ${round}`);
+          after = admission.state;
+        }
+      }
+    }
+  });
+
+  it('what is bound or nominated when a replica takes over is held', () => {
+    const under = extenderOf({ nodes: { n1: withFree(4), n2: withFree(4) } });
+    const pod = four('a');
+    under.see({ ...pod, spec: { ...pod.spec, nodeName: 'n1' } });
+    under.see(four('b'), { nominatedNodeName: 'n2' });
+    assert.deepEqual(passed(under, 'c'), []);
+  });
+});

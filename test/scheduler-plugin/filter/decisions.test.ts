@@ -1,0 +1,41 @@
+import assert from 'node:assert/strict';
+import { collectGarbage } from '../../support/garbage.ts';
+import { extenderOf, podOf, statusOf, withUid } from '../extender-fixture.ts';
+
+const NODES = 2000;
+const MEGABYTE = 1000 * 1000;
+
+describe('the decisions that are kept', () => {
+  const names = Array.from({ length: NODES }, (_, i) => `n${i}`);
+  const cluster = () => extenderOf({ nodes: Object.fromEntries(names.map((name) => [name, statusOf()])) });
+
+  it('say how many nodes may have the pod, and name the first of them', () => {
+    const { filter, decisions } = cluster();
+    assert.equal(filter(podOf('500m'), names).NodeNames.length, NODES);
+    const [decision] = decisions.list();
+    assert.deepEqual([decision?.offered, decision?.passed, decision?.answered.length], [NODES, NODES, 16]);
+    const answered = filter(withUid(podOf('4'), 'vm'), names).NodeNames;
+    assert.deepEqual(
+      decisions
+        .list()
+        .at(-1)
+        ?.answered.map(({ node }) => node),
+      answered,
+      'all of them, for a pod with CPUs of its own',
+    );
+  });
+
+  it('take no more memory for a pod that any node may have', () => {
+    const { filter, decisions } = cluster();
+    const ask = (from: number, to: number) => {
+      for (let i = from; i < to; i++) filter(withUid(podOf('500m'), `p${i}`), names);
+      collectGarbage();
+      return process.memoryUsage().heapUsed;
+    };
+    const before = ask(0, 20);
+    const after = ask(20, 500);
+    assert.equal(decisions.list().length, 500);
+    // A name, a score and a place for each of those nodes would be 50 MB or more.
+    assert.ok(after - before < 5 * MEGABYTE, `${((after - before) / MEGABYTE).toFixed(1)} MB more`);
+  });
+});

@@ -1,0 +1,336 @@
+import assert from 'node:assert/strict';
+import type { Pod } from '../../../kube/resources.ts';
+import { FULL_PCPUS_ANNOTATION, FULL_PCPUS_ONLY } from '../../../model/names.ts';
+import { ArgsDecoder } from '../../../scheduler-plugin/wire/wire.ts';
+import type { ExtenderFixture } from '../extender-fixture.ts';
+import { extenderOf, podOf, statusOf, withUid } from '../extender-fixture.ts';
+
+const PHYSNET0 = 'physnet.plumbline.dev/physnet0';
+const PHYSNET1 = 'physnet.plumbline.dev/physnet1';
+const annotated = (pod: Pod): Pod => ({
+  ...pod,
+  metadata: { ...pod.metadata, annotations: { [FULL_PCPUS_ANNOTATION]: FULL_PCPUS_ONLY } },
+});
+const daemonPod = (pod: Pod): Pod => ({
+  ...pod,
+  metadata: {
+    ...pod.metadata,
+    ownerReferences: [{ apiVersion: 'apps/v1', kind: 'DaemonSet', name: 'd', uid: 'd', controller: true }],
+  },
+});
+const withInit = (pod: Pod, cpu: string): Pod => {
+  const amounts = { cpu, memory: '1Gi' };
+  return {
+    ...pod,
+    spec: { ...pod.spec, initContainers: [{ name: 'init', resources: { requests: amounts, limits: amounts } }] },
+  };
+};
+const dead = { ready: false, state: 'dead', age: 61.4 } as const;
+const owner = (cpus: string) => [{ podUID: 'other', container: 'compute', cpus }];
+
+interface Case {
+  readonly name: string;
+  readonly pod: Pod;
+  readonly fixture?: ExtenderFixture;
+  /** The refusal's text, or undefined where the node must pass. */
+  readonly refused?: RegExp;
+}
+
+const CASES: readonly Case[] = [
+  { name: 'an aligned pod on an empty node', pod: podOf('4') },
+  {
+    name: 'an odd pod on a full-pcpus-only node',
+    pod: podOf('9'),
+    refused: /SMT Alignment Error: requested 9 cpus not multiple cpus per core = 2/,
+  },
+  {
+    name: 'the same on a plain static node',
+    pod: podOf('9'),
+    fixture: { nodes: { n1: statusOf({ cpuManager: { policy: 'static' } }) } },
+  },
+  {
+    name: 'free threads but too few free whole cores, for a pod that was promised whole ones',
+    pod: annotated(podOf('4')),
+    fixture: { nodes: { n1: statusOf({ cpuManager: { policy: 'static' }, assignments: owner('1-6') }) } },
+    refused: /too few free whole cores/,
+  },
+  { name: 'a physnet whose cell has room', pod: podOf('8', [PHYSNET1]) },
+  {
+    name: 'a physnet whose cell is full while the other is free',
+    pod: podOf('4', [PHYSNET1]),
+    fixture: { nodes: { n1: statusOf({ assignments: owner('4-6,12-14') }) } },
+    refused: /no room on the NUMA nodes of a required network/,
+  },
+  {
+    name: 'two physnets on different cells, however many CPUs are free',
+    pod: podOf('4', [PHYSNET0, PHYSNET1]),
+    refused: /the kubelet cannot split it over the NUMA nodes of its networks/,
+  },
+  {
+    name: 'the same on a node where one cell is full: the reason does not change',
+    pod: podOf('4', [PHYSNET0, PHYSNET1]),
+    fixture: { nodes: { n1: statusOf({ assignments: owner('4-6,12-14') }) } },
+    refused: /the kubelet cannot split it over the NUMA nodes of its networks/,
+  },
+  {
+    name: 'a pod that the cell of its physnet could not hold if it were empty',
+    pod: podOf('8', [PHYSNET0]),
+    refused: /larger than the NUMA nodes of its networks/,
+  },
+  {
+    name: 'a physnet bonded over both cells',
+    pod: podOf('4', [PHYSNET1]),
+    fixture: {
+      nodes: { n1: statusOf({ assignments: owner('4-6,12-14'), physnets: [{ name: 'physnet1', cells: '0-1' }] }) },
+    },
+  },
+  {
+    name: 'a physnet the node does not have',
+    pod: podOf('4', ['physnet.plumbline.dev/elsewhere']),
+    refused: /physnet elsewhere is not on the node/,
+  },
+  {
+    name: 'CPUs of a bound pod that the report does not show yet',
+    pod: podOf('8'),
+    fixture: {
+      bound: [{ node: 'n1', pod: withUid(podOf('8'), 'bound') }],
+    },
+    refused: /too few free whole cores/,
+  },
+  {
+    name: 'the same once the report shows it: counted once',
+    pod: podOf('4'),
+    fixture: {
+      nodes: { n1: statusOf({ assignments: [{ podUID: 'bound', container: 'compute', cpus: '1-4,9-12' }] }) },
+      bound: [{ node: 'n1', pod: withUid(podOf('8'), 'bound') }],
+    },
+  },
+  {
+    name: 'a dead DPU',
+    pod: podOf('4'),
+    fixture: { dpus: { n1: dead } },
+    refused: /DPU not ready: dead, last renewal 60 s ago/,
+  },
+  { name: 'a live DPU', pod: podOf('4'), fixture: { dpus: { n1: { ready: true, state: 'alive', age: 3 } } } },
+  {
+    name: 'a host-network pod on a node with a dead DPU',
+    pod: { ...podOf('4'), spec: { ...podOf('4').spec, hostNetwork: true } },
+    fixture: { dpus: { n1: dead } },
+  },
+  { name: 'a DaemonSet pod on a node with a dead DPU', pod: daemonPod(podOf('4')), fixture: { dpus: { n1: dead } } },
+  {
+    name: 'a node that does not report, under refuse',
+    pod: podOf('4'),
+    fixture: { nodes: { n1: undefined } },
+    refused: /does not report its topology/,
+  },
+  {
+    name: 'a node that does not report, under count-check',
+    pod: podOf('4'),
+    fixture: { nodes: { n1: undefined }, policy: 'count-check' },
+  },
+  {
+    name: 'a kubelet version that is not predicted, under refuse',
+    pod: podOf('4'),
+    fixture: { nodes: { n1: statusOf({ kubeletVersion: 'v1.99.0' }) } },
+    refused: /kubelet v1\.99\.0 is not predicted/,
+  },
+  {
+    name: 'the same under count-check',
+    pod: podOf('4'),
+    fixture: { nodes: { n1: statusOf({ kubeletVersion: 'v1.99.0' }) }, policy: 'count-check' },
+  },
+  {
+    name: 'under count-check a node with too few CPUs by count',
+    pod: podOf('4'),
+    fixture: {
+      nodes: { n1: statusOf({ kubeletVersion: 'v1.99.0', assignments: owner('1-6,9-14') }) },
+      policy: 'count-check',
+    },
+    refused: /too few free whole cores/,
+  },
+  {
+    name: 'a node whose agent has fallen silent, under refuse',
+    pod: podOf('4'),
+    fixture: { flags: { n1: 'stale' } },
+    refused: /agent has stopped reporting/,
+  },
+  {
+    name: 'a node whose agent has fallen silent, under count-check',
+    pod: podOf('4'),
+    fixture: { flags: { n1: 'stale' }, policy: 'count-check' },
+  },
+  {
+    name: 'a node where dra.cpu hands out CPUs',
+    pod: podOf('4'),
+    fixture: { flags: { n1: 'draCpu' }, policy: 'count-check' },
+    refused: /dra\.cpu hands out/,
+  },
+  {
+    name: 'reserved CPUs that split a core',
+    pod: podOf('4'),
+    fixture: { nodes: { n1: statusOf({ reserved: '0,6' }) } },
+    refused: /cannot give whole cores/,
+  },
+  {
+    name: 'a hybrid host of 24 CPUs and 16 cores, for a pod that was promised whole ones',
+    pod: annotated(podOf('4')),
+    fixture: {
+      nodes: {
+        n1: statusOf({
+          cells: [{ id: 0, cpus: '0-23' }],
+          cores: [
+            ...Array.from({ length: 8 }, (_, i) => `${2 * i},${2 * i + 1}`),
+            '16',
+            '17',
+            '18',
+            '19',
+            '20',
+            '21',
+            '22',
+            '23',
+          ],
+          reserved: '0,1',
+          cpuManager: { policy: 'static' },
+          physnets: [],
+          tunnel: undefined,
+        }),
+      },
+    },
+    refused: /cannot give whole cores/,
+  },
+  {
+    name: 'an init container beside the others where there is room for one of them',
+    pod: withInit(podOf('4'), '4'),
+    fixture: { nodes: { n1: statusOf({ assignments: owner('1-5,9-13') }) } },
+    refused: /too few free whole cores/,
+  },
+  {
+    name: 'an init container beside the others where there is room for both',
+    pod: withInit(podOf('4'), '4'),
+    fixture: { nodes: { n1: statusOf({ assignments: owner('1-3,9-11') }) } },
+  },
+  {
+    name: 'an annotated launcher that the webhook missed, on a full-pcpus-only node',
+    pod: annotated(podOf('9')),
+    refused: /SMT Alignment Error/,
+  },
+  {
+    name: 'an annotated launcher that the webhook missed, on a plain static node',
+    pod: annotated(podOf('9')),
+    fixture: { nodes: { n1: statusOf({ cpuManager: { policy: 'static' } }) } },
+  },
+  {
+    name: 'a pod without a device on a node with a dead DPU, where only attached pods count',
+    pod: podOf('4', ['devices.kubevirt.io/kvm']),
+    fixture: { dpus: { n1: dead }, nodes: { n1: statusOf() }, dpuScope: 'attached' },
+  },
+  {
+    name: 'a pod with a device there',
+    pod: podOf('4', ['openshift.io/dpu_vfs']),
+    fixture: { dpus: { n1: dead }, nodes: { n1: statusOf() }, dpuScope: 'attached' },
+    refused: /DPU not ready: dead, last renewal 60 s ago/,
+  },
+  {
+    name: 'a dpu-host node without any lease',
+    pod: podOf('4'),
+    fixture: { dpus: { n1: { ready: true, state: 'unknown', age: undefined } }, nodes: { n1: statusOf() } },
+  },
+  {
+    name: 'a pod on the shared pool',
+    pod: podOf('1500m'),
+    fixture: { nodes: { n1: statusOf({ assignments: owner('1-7,9-15') }) } },
+  },
+];
+
+describe('filter', () => {
+  for (const { name, pod, fixture, refused } of CASES) {
+    it(`${refused === undefined ? 'passes' : 'refuses'} ${name}`, () => {
+      const { filter, told } = extenderOf(fixture);
+      const { NodeNames, FailedNodes, FailedAndUnresolvableNodes } = filter(pod);
+      // Nothing ever stands in FailedNodes: preemption cannot help.
+      assert.deepEqual(FailedNodes, {});
+      if (refused === undefined) {
+        assert.deepEqual([NodeNames, FailedAndUnresolvableNodes], [['n1'], {}]);
+        assert.ok(!told.includes('waits pod-uid'));
+        return;
+      }
+      assert.deepEqual(NodeNames, []);
+      assert.match(FailedAndUnresolvableNodes['n1'] ?? '', refused);
+      assert.ok(told.includes('waits pod-uid'));
+    });
+  }
+
+  it('puts each rejected node of many into exactly one place, with at most 8 texts', () => {
+    const nodes = Object.fromEntries(
+      Array.from({ length: 1000 }, (_, i) => [
+        `n${i}`,
+        i % 3 === 0 ? statusOf() : statusOf({ assignments: owner(i % 3 === 1 ? '1-7,9-15' : '1-6,9-14') }),
+      ]),
+    );
+    const offered = [...Object.keys(nodes), 'unknown'];
+    const { NodeNames, FailedAndUnresolvableNodes } = extenderOf({ nodes }).filter(podOf('4'), offered);
+    assert.equal(NodeNames.length, 16, 'as many as are answered');
+    for (const name of NodeNames) assert.equal(Number(name.slice(1)) % 3, 0);
+    const rejected = offered.filter((_, i) => i === 1000 || i % 3 !== 0);
+    assert.deepEqual(Object.keys(FailedAndUnresolvableNodes).sort(), rejected.sort());
+    assert.ok(new Set(Object.values(FailedAndUnresolvableNodes)).size <= 8);
+  });
+
+  it('keeps to 8 texts where every DPU has been silent for another time', () => {
+    const names = Array.from({ length: 1000 }, (_, i) => `n${i}`);
+    const dpus = Object.fromEntries(names.map((name, i) => [name, { ...dead, age: 50 + i }]));
+    const { FailedAndUnresolvableNodes } = extenderOf({ nodes: {}, dpus }).filter(podOf('4'), names);
+    const texts = new Set(Object.values(FailedAndUnresolvableNodes));
+    assert.equal(Object.keys(FailedAndUnresolvableNodes).length, 1000);
+    assert.ok(texts.size <= 8 && [...texts].every((text) => text.startsWith('DPU not ready')), [...texts].join('; '));
+  });
+});
+
+describe('prioritize', () => {
+  it('gives whole numbers from 0 to 10, the fuller node the more', () => {
+    const nodes = { empty: statusOf(), half: statusOf({ assignments: owner('1-3,9-11') }) };
+    const { extender, state } = extenderOf({ nodes });
+    const names = new ArgsDecoder(state.fleet.names).namesOf(['empty', 'half']);
+    const priorities = extender.prioritize({ pod: podOf('4'), names, nodes: undefined });
+    const score = Object.fromEntries(priorities.map((one) => [one.node, one.score]));
+    for (const value of Object.values(score)) assert.ok(Number.isInteger(value) && value >= 0 && value <= 10);
+    assert.ok((score['half'] ?? 0) > (score['empty'] ?? 0));
+  });
+
+  it('a preferred network: nodes that have it are answered first and score above those without, however many there are', () => {
+    const without = Array.from({ length: 30 }, (_, i) => [`bare-${i}`, statusOf({ physnets: [] })] as const);
+    const far = statusOf({
+      assignments: owner('1'),
+      physnets: [
+        { name: 'physnet1', cells: '1' },
+        { name: 'x', cells: '0' },
+      ],
+    });
+    const near = statusOf({
+      assignments: owner('1'),
+      physnets: [
+        { name: 'physnet1', cells: '0' },
+        { name: 'x', cells: '0' },
+      ],
+    });
+    const nodes = Object.fromEntries([...without, ['far', far], ['near', near]]);
+    const { extender, state, filter } = extenderOf({ nodes, answers: 4 });
+    const pod = podOf('4');
+    const wish = { 'plumbline.dev/placement': JSON.stringify({ preferred: [PHYSNET1] }) };
+    const preferring = { ...pod, metadata: { ...pod.metadata, annotations: wish } };
+    const { NodeNames } = filter(preferring);
+    assert.ok(NodeNames.includes('near') && NodeNames.includes('far'), `${NodeNames}`);
+    const names = new ArgsDecoder(state.fleet.names).namesOf(NodeNames);
+    const priorities = extender.prioritize({ pod: preferring, names, nodes: undefined });
+    const score = Object.fromEntries(priorities.map((one) => [one.node, one.score]));
+    const bare = priorities.filter(({ node }) => node.startsWith('bare')).map((one) => one.score);
+    assert.ok(score['near']! > score['far']! && score['far']! > Math.max(...bare), JSON.stringify(score));
+  });
+
+  it('says nothing of a pod without CPUs of its own, to which all nodes are alike', () => {
+    const { extender, state } = extenderOf({ nodes: { n1: statusOf(), n2: statusOf() } });
+    const names = new ArgsDecoder(state.fleet.names).namesOf(['n1', 'n2']);
+    assert.deepEqual(extender.prioritize({ pod: podOf('500m'), names, nodes: undefined }), []);
+  });
+});

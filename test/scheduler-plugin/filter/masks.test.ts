@@ -1,0 +1,215 @@
+import assert from 'node:assert/strict';
+import type { Pod } from '../../../kube/resources.ts';
+import { extenderOf, statusOf, withUid } from '../extender-fixture.ts';
+
+const MASK = 'plumbline.dev/cpu-mask';
+const FIX = 'plumbline.dev/fix-cpu-mismatch';
+
+/** The launcher of a VM on shared CPUs, with the VM's annotations. */
+function launcherOf(mask: string, more: { fix?: string; labels?: Record<string, string>; cpu?: string } = {}): Pod {
+  const { fix, labels = { 'kubevirt.io': 'virt-launcher' }, cpu } = more;
+  const amounts = cpu === undefined ? {} : { cpu, memory: '1Gi' };
+  return {
+    metadata: {
+      name: 'vm',
+      namespace: 'default',
+      uid: 'masked',
+      labels,
+      annotations: { [MASK]: mask, ...(fix === undefined ? {} : { [FIX]: fix }) },
+    },
+    spec: { containers: [{ name: 'compute', resources: { requests: { cpu: '200m', ...amounts }, limits: amounts } }] },
+  } as unknown as Pod;
+}
+
+const cell = (cpus: string) => [{ id: 0, cpus }];
+/** CPU 2 was taken offline and CPU 7 is there: four CPUs, and a count would say that 0 to 3 are. */
+const gaps = statusOf({
+  cells: cell('0,1,3,7'),
+  cores: ['0', '1', '3', '7'],
+  reserved: '0',
+  physnets: [],
+  tunnel: undefined,
+});
+const four = statusOf({
+  cells: cell('0-3'),
+  cores: ['0', '1', '2', '3'],
+  reserved: '0',
+  physnets: [],
+  tunnel: undefined,
+});
+const owned = { ...four, assignments: [{ podUID: 'other', container: 'compute', cpus: '1-2' }] };
+
+const lacks = 'node lacks CPUs of the CPU mask';
+
+describe('CPU masks at scheduling', () => {
+  const none = 'CPU mask names no CPU that may be used on the node';
+  const cases: { mask: string; node: ReturnType<typeof statusOf>; fix?: string; refused?: string }[] = [
+    { mask: '1:3', node: four },
+    { mask: '1:4', node: four, refused: lacks },
+    { mask: '0-3', node: gaps, refused: lacks },
+    { mask: '1,3,7', node: gaps },
+    { mask: '7', node: gaps },
+    { mask: '7', node: four, refused: lacks },
+    { mask: '200', node: four, refused: lacks },
+    { mask: '0', node: four, refused: none },
+    { mask: '0-1', node: four },
+    { mask: '0:1', node: four, refused: none },
+    { mask: 'all:1', node: four },
+    { mask: 'all', node: four },
+    { mask: '', node: four },
+    { mask: '1-2', node: owned, refused: none },
+    { mask: '1-3', node: owned },
+    { mask: '3:2', node: owned, refused: none },
+    { mask: '1:4', node: four, fix: 'true' },
+    { mask: '1:4', node: four, fix: 'yes', refused: lacks },
+    { mask: '0', node: four, fix: 'true', refused: none },
+  ];
+  for (const { mask, node, fix, refused } of cases) {
+    const free = node.assignments.length > 0 ? ', some owned' : '';
+    const host = `CPUs ${node.cells[0]?.cpus}, ${node.reserved} reserved${free}`;
+    it(`${JSON.stringify(mask)}${fix ? ` with the fix ${fix}` : ''} on ${host}: ${refused ?? 'fits'}`, () => {
+      const { filter } = extenderOf({ nodes: { n1: node } });
+      const reply = filter(launcherOf(mask, { ...(fix === undefined ? {} : { fix }) }));
+      assert.deepEqual(reply.NodeNames, refused === undefined ? ['n1'] : []);
+      assert.equal(reply.FailedAndUnresolvableNodes['n1'], refused);
+    });
+  }
+
+  it('are not set by an agent with --vm-pinning off: its node takes no VM with one, and any other', () => {
+    const { filter, state } = extenderOf({ nodes: { off: { ...four, pinsVMs: false }, on: four } });
+    for (const fix of [undefined, 'true']) {
+      const reply = filter(launcherOf('1:2', fix === undefined ? {} : { fix }));
+      assert.deepEqual(reply.NodeNames, ['on']);
+      assert.equal(reply.FailedAndUnresolvableNodes['off'], 'node does not apply CPU masks');
+    }
+    assert.deepEqual(filter(launcherOf('all')).NodeNames, ['off', 'on']);
+    state.reportChanged('off', four);
+    assert.deepEqual(filter(launcherOf('1:2')).NodeNames, ['off', 'on'], 'once its agent sets masks');
+  });
+
+  it('are told in full by explain', () => {
+    const { extender } = extenderOf({ nodes: { n1: gaps, n2: owned } });
+    const [first, second] = extender.explain(launcherOf('1-2'));
+    assert.ok(first && !first.verdict.fits && second && !second.verdict.fits);
+    assert.equal(
+      first.verdict.detail,
+      'the CPU mask 1-2 names CPU 2, which is not online on this host (it has 0-1,3,7)',
+    );
+    assert.match(second.verdict.detail, /leaves every vCPU no CPU: of 1-2 none .* \(free: 3\)/);
+  });
+
+  it('keep to the node that has the CPUs, also for the target of a migration', () => {
+    const { filter } = extenderOf({ nodes: { small: four, large: statusOf() } });
+    const target = launcherOf('9:10', {
+      labels: { 'kubevirt.io': 'virt-launcher', 'kubevirt.io/migrationJobUID': 'migration' },
+    });
+    assert.deepEqual(filter(target).NodeNames, ['large']);
+  });
+
+  it('are judged by the report of the moment', () => {
+    const { filter, state, told, extender } = extenderOf({ nodes: { n1: owned } });
+    const pod = launcherOf('1-2');
+    assert.deepEqual(filter(pod).NodeNames, []);
+    assert.ok(told.includes('waits masked'));
+    assert.equal(extender.wouldFit(extender.needsOf(pod), 'n1'), false);
+    state.reportChanged('n1', four);
+    assert.equal(extender.wouldFit(extender.needsOf(pod), 'n1'), true);
+    assert.deepEqual(filter(pod).NodeNames, ['n1']);
+  });
+
+  it('of VMs with different masks are not taken for each other', () => {
+    const { filter } = extenderOf({ nodes: { n1: four } });
+    assert.deepEqual(filter(withUid(launcherOf('1'), 'a')).NodeNames, ['n1']);
+    assert.deepEqual(filter(withUid(launcherOf('9'), 'b')).NodeNames, []);
+    assert.deepEqual(filter(withUid(launcherOf('1'), 'c')).NodeNames, ['n1']);
+  });
+
+  for (const policy of ['refuse', 'count-check'] as const) {
+    it(`need an agent that lives, under --unpredictable ${policy}: without one the VM would stay paused`, () => {
+      const cannot = 'CPU mask cannot be applied: node';
+      const mute = extenderOf({ nodes: { n1: undefined }, policy }).filter(launcherOf('1'));
+      assert.deepEqual(mute.FailedAndUnresolvableNodes, { n1: `${cannot} does not report its topology` });
+      for (const fix of ['false', 'true']) {
+        const { filter, state } = extenderOf({ nodes: { n1: four }, flags: { n1: 'stale' }, policy });
+        const dead = filter(launcherOf('1', { fix }));
+        assert.deepEqual(dead.FailedAndUnresolvableNodes, { n1: `${cannot}’s agent has stopped reporting` });
+        assert.deepEqual(filter(launcherOf('all', { fix })).NodeNames, ['n1'], 'all needs no agent');
+        state.setFlag('n1', 'stale', false);
+        assert.deepEqual(filter(launcherOf('1', { fix })).NodeNames, ['n1']);
+      }
+    });
+  }
+
+  it('that four nodes cannot keep are refused on the one whose agent died, too', () => {
+    const { filter } = extenderOf({
+      nodes: { n1: four, n2: four, n3: gaps, n4: four },
+      flags: { n4: 'stale' },
+      policy: 'count-check',
+    });
+    const { NodeNames, FailedAndUnresolvableNodes } = filter(launcherOf('9'));
+    assert.deepEqual(NodeNames, []);
+    assert.deepEqual(FailedAndUnresolvableNodes, {
+      n1: lacks,
+      n2: lacks,
+      n3: lacks,
+      n4: 'CPU mask cannot be applied: node’s agent has stopped reporting',
+    });
+  });
+
+  it('are an error where they cannot be read, and nothing on what is no launcher', () => {
+    const { filter } = extenderOf({ nodes: { n1: four } });
+    assert.throws(() => filter(launcherOf('0-')), /CPU mask "0-"/);
+    assert.deepEqual(filter(launcherOf('0-', { labels: {} })).NodeNames, ['n1']);
+  });
+
+  it('do not count for a launcher with CPUs of its own, which the webhook refuses', () => {
+    const { filter } = extenderOf({ nodes: { n1: statusOf() } });
+    assert.deepEqual(filter(launcherOf('9', { cpu: '2' })).NodeNames, ['n1']);
+  });
+});
+
+describe('CPU masks that may fall back to all', () => {
+  const elsewhere = 'another node has the CPUs of the CPU mask';
+  const large = statusOf();
+  const fixed = (mask: string) => launcherOf(mask, { fix: 'true' });
+
+  it('keep to the one node that can keep them', () => {
+    const { filter } = extenderOf({ nodes: { a: four, b: gaps, large, z: four } });
+    const reply = filter(fixed('2:12'));
+    assert.deepEqual(reply.NodeNames, ['large']);
+    assert.deepEqual(reply.FailedAndUnresolvableNodes, { a: elsewhere, b: elsewhere, z: elsewhere });
+  });
+
+  it('fall back where no node can keep them', () => {
+    const { filter } = extenderOf({ nodes: { a: four, b: gaps, large } });
+    assert.deepEqual(filter(fixed('2:22')).NodeNames, ['a', 'b', 'large']);
+  });
+
+  it('fall back where the scheduler does not offer a node that could keep them', () => {
+    const { filter } = extenderOf({ nodes: { a: four, large } });
+    assert.deepEqual(filter(fixed('2:12'), ['a']).NodeNames, ['a']);
+  });
+
+  it('fall back where the CPUs on the one node that has them are other pods’ own, and return once they are free', () => {
+    const full = { ...large, assignments: [{ podUID: 'other', container: 'compute', cpus: '4,12' }] };
+    const { filter, state } = extenderOf({ nodes: { a: four, large: full } });
+    const taken = filter(fixed('2:12'));
+    assert.deepEqual(taken.NodeNames, ['a']);
+    assert.match(taken.FailedAndUnresolvableNodes['large'] ?? '', /names no CPU that may be used/);
+    state.reportChanged('large', large);
+    assert.deepEqual(filter(fixed('2:12')).NodeNames, ['large']);
+  });
+
+  it('fall back where the agent of the one node that has the CPUs is dead', () => {
+    const { filter } = extenderOf({ nodes: { a: four, large }, flags: { large: 'stale' } });
+    assert.deepEqual(filter(fixed('2:12')).NodeNames, ['a']);
+  });
+
+  it('are said by explain to fall back, node by node', () => {
+    const { extender } = extenderOf({ nodes: { a: four, large } });
+    const [small, whole] = extender.explain(fixed('2:12'));
+    assert.ok(small?.verdict.fits && whole?.verdict.fits);
+    assert.match(small.verdict.warnings.join(), /lacks CPUs of the CPU mask: the VM runs on all CPUs there/);
+    assert.deepEqual(whole.verdict.warnings, []);
+  });
+});

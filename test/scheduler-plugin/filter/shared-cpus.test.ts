@@ -1,0 +1,99 @@
+import assert from 'node:assert/strict';
+import type { Pod } from '../../../kube/resources.ts';
+import { ALIGN_ANNOTATION, ALIGN_WHOLE_CORES, FULL_PCPUS_ANNOTATION, FULL_PCPUS_ONLY } from '../../../model/names.ts';
+import { extenderOf, podOf, statusOf, withUid } from '../extender-fixture.ts';
+
+const KVM = 'devices.kubevirt.io/kvm';
+/** The kubelet's default. */
+const SHARED = statusOf({ cpuManager: { policy: 'none' } });
+
+const changed = (pod: Pod, metadata: Partial<Pod['metadata']>, nodeSelector?: Record<string, string>): Pod => ({
+  ...pod,
+  metadata: { ...pod.metadata, ...metadata },
+  spec: { ...pod.spec, nodeSelector },
+});
+const launcher = { labels: { 'kubevirt.io': 'virt-launcher' } };
+const annotated = (key: string, value: string) => ({ annotations: { [key]: value } });
+
+const TAKEN: readonly [string, Pod][] = [
+  ['an ordinary Guaranteed pod of one CPU', podOf('1')],
+  ['an odd number of CPUs', podOf('3')],
+  ['more CPUs than the report has free', podOf('64')],
+  ['a Guaranteed launcher without dedicated CPUs', changed(podOf('4', [KVM]), launcher)],
+  ['a pod that selects nodes by KubeVirt’s label and is no launcher', changed(podOf('4'), {}, { cpumanager: 'true' })],
+];
+
+const REFUSED: readonly [string, Pod][] = [
+  ['a VM with dedicated CPUs', changed(podOf('4', [KVM]), launcher, { 'kubevirt.io/cpumanager': 'true' })],
+  ['one of an older KubeVirt', changed(podOf('4', [KVM]), launcher, { cpumanager: 'true' })],
+  [
+    'an annotated VM',
+    changed(podOf('4', [KVM]), { ...launcher, ...annotated(FULL_PCPUS_ANNOTATION, FULL_PCPUS_ONLY) }),
+  ],
+  ['an ordinary pod that opted in', changed(podOf('4'), annotated(ALIGN_ANNOTATION, ALIGN_WHOLE_CORES))],
+  ['a pod with the resource of those that opted in', podOf('4', ['plumbline.dev/placed'])],
+  ['a pod with a network’s device', podOf('4', ['physnet.plumbline.dev/physnet0'])],
+];
+
+describe('nodes whose CPU manager policy is none', () => {
+  for (const [what, pod] of TAKEN) {
+    it(`take ${what}`, () => {
+      const { filter } = extenderOf({ nodes: { n1: SHARED } });
+      assert.deepEqual(filter(pod).NodeNames, ['n1']);
+    });
+  }
+
+  for (const [what, pod] of REFUSED) {
+    it(`refuse ${what}`, () => {
+      const { filter } = extenderOf({ nodes: { n1: SHARED } });
+      const { NodeNames, FailedAndUnresolvableNodes } = filter(pod);
+      assert.deepEqual(NodeNames, []);
+      assert.match(FailedAndUnresolvableNodes['n1'] ?? '', /gives no exclusive CPUs/);
+    });
+  }
+
+  it('take such a pod under count-check too, and while their agent is silent', () => {
+    assert.deepEqual(extenderOf({ nodes: { n1: SHARED }, policy: 'count-check' }).filter(podOf('64')).NodeNames, [
+      'n1',
+    ]);
+    assert.deepEqual(extenderOf({ nodes: { n1: SHARED }, flags: { n1: 'stale' } }).filter(podOf('64')).NodeNames, [
+      'n1',
+    ]);
+  });
+
+  it('are all answered, beside the usual number of nodes where the pod would own its CPUs', () => {
+    const nodes = Object.fromEntries(
+      Array.from({ length: 60 }, (_, i) => [`n${i}`, i < 20 ? SHARED : statusOf({ cpuManager: { policy: 'static' } })]),
+    );
+    const { NodeNames } = extenderOf({ nodes, answers: 4 }).filter(podOf('1'));
+    const shared = NodeNames.filter((name) => Number(name.slice(1)) < 20);
+    assert.deepEqual([shared.length, NodeNames.length - shared.length], [20, 4]);
+  });
+
+  it('hold nothing for it: not when it is promised a place, nor once it is bound', () => {
+    const { filter, state, see } = extenderOf({ nodes: { n1: SHARED } });
+    for (let i = 0; i < 50; i++) {
+      const pod = withUid(podOf('4'), `pod-${i}`);
+      assert.deepEqual(filter(pod).NodeNames, ['n1']);
+      assert.equal(state.reservations.size, 0, 'promised');
+      see({ ...pod, spec: { ...pod.spec, nodeName: 'n1' } });
+      assert.equal(state.reservations.size, 0, 'bound');
+    }
+  });
+
+  it('let go of what was held for it before they reported', () => {
+    const { state } = extenderOf({
+      nodes: { n1: undefined },
+      policy: 'count-check',
+      bound: [{ node: 'n1', pod: withUid(podOf('4'), 'early') }],
+    });
+    assert.equal(state.reservations.size, 1);
+    state.reportChanged('n1', SHARED);
+    assert.equal(state.reservations.size, 0);
+  });
+
+  it('a kubelet that gives exclusive CPUs is predicted for the same pod', () => {
+    const { filter } = extenderOf({ nodes: { n1: statusOf() } });
+    assert.match(filter(podOf('3')).FailedAndUnresolvableNodes['n1'] ?? '', /SMT Alignment Error/);
+  });
+});

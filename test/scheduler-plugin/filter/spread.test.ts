@@ -1,0 +1,96 @@
+import assert from 'node:assert/strict';
+import type { Pod } from '../../../kube/resources.ts';
+import { domainsText } from '../../../scheduler-plugin/cluster/node-domains.ts';
+import { extenderOf, podOf, statusOf, withUid } from '../extender-fixture.ts';
+
+const ZONE = 'topology.kubernetes.io/zone';
+const term = (topologyKey: string) => ({ weight: 100, podAffinityTerm: { topologyKey, labelSelector: {} } });
+const preferred = (...terms: object[]) => ({ preferredDuringSchedulingIgnoredDuringExecution: terms });
+const spread = (topologyKey: string, whenUnsatisfiable: string) => ({ maxSkew: 1, topologyKey, whenUnsatisfiable });
+const inZone = { weight: 1, preference: { matchExpressions: [{ key: ZONE, operator: 'In', values: ['b'] }] } };
+
+const CASES: readonly { readonly name: string; readonly spec: object; readonly zones: number }[] = [
+  { name: 'no constraint', spec: {}, zones: 1 },
+  { name: 'preferred pod anti-affinity', spec: { affinity: { podAntiAffinity: preferred(term(ZONE)) } }, zones: 3 },
+  { name: 'preferred pod affinity', spec: { affinity: { podAffinity: preferred(term(ZONE)) } }, zones: 3 },
+  { name: 'preferred node affinity', spec: { affinity: { nodeAffinity: preferred(inZone) } }, zones: 3 },
+  {
+    name: 'a spread that may be violated',
+    spec: { topologySpreadConstraints: [spread(ZONE, 'ScheduleAnyway')] },
+    zones: 3,
+  },
+  {
+    name: 'a spread that kube-scheduler itself enforces',
+    spec: { topologySpreadConstraints: [spread(ZONE, 'DoNotSchedule')] },
+    zones: 1,
+  },
+  { name: 'a constraint in a shape that is not known', spec: { topologySpreadConstraints: 'zone' }, zones: 1 },
+];
+
+const full = statusOf({ assignments: [{ podUID: 'x', container: 'c', cpus: '1-7,9-15' }] });
+
+/** Nodes a0, a1, …: the zone is the first letter. The room is scarce, so one node is answered while others wait. */
+function cluster(zones: readonly string[], nodes: number, status = (_: string) => statusOf()) {
+  const names = zones.flatMap((zone) => Array.from({ length: nodes }, (_, i) => `${zone}${i}`));
+  const under = extenderOf({ nodes: Object.fromEntries(names.map((name) => [name, status(name)])) });
+  for (const name of names) {
+    under.state.nodeChanged(name, { dpuHost: false, domains: domainsText({ [ZONE]: name[0]! }) });
+  }
+  const ask = (uid: string, spec: object, cpu = '4') => {
+    const pod = withUid(podOf(cpu), uid);
+    return under.filter({ ...pod, spec: { ...pod.spec, ...spec } } as Pod, names, 20).NodeNames;
+  };
+  return { ...under, names, ask };
+}
+const ANTI = { affinity: { podAntiAffinity: preferred(term(ZONE)) } };
+const zonesOf = (nodes: readonly string[]) => [...new Set(nodes.map((name) => name[0]))].sort().join('');
+
+describe('soft constraints while others are in flight', () => {
+  for (const { name, spec, zones } of CASES) {
+    it(`${name}: nodes of ${zones} of three zones are answered`, () => {
+      const answered = cluster(['a', 'b', 'c'], 4).ask('p', spec);
+      assert.equal(zonesOf(answered).length, zones, answered.join());
+      assert.equal(answered.length, zones, 'one node a zone');
+    });
+  }
+
+  it('a scheduler that takes the emptiest zone spreads 12 pods 4/4/4', () => {
+    // The fullest node that fits comes first, and those are all in zone a.
+    const fuller = statusOf({ assignments: [{ podUID: 'x', container: 'c', cpus: '1-4,9-12' }] });
+    const { ask, see } = cluster(['a', 'b', 'c'], 12, (name) => (name.startsWith('a') ? fuller : statusOf()));
+    const placed = new Map([...'abc'].map((zone) => [zone, 0]));
+    for (let i = 0; i < 12; i++) {
+      const answered = ask(`p${i}`, ANTI);
+      const [node = ''] = answered.toSorted((one, other) => placed.get(one[0]!)! - placed.get(other[0]!)!);
+      placed.set(node[0]!, placed.get(node[0]!)! + 1);
+      const pod = withUid(podOf('4'), `p${i}`, { resourceVersion: '5' });
+      see({ ...pod, spec: { ...pod.spec, nodeName: node } });
+    }
+    assert.deepEqual([...placed.values()], [4, 4, 4]);
+  });
+
+  it('a zone without room is left out, and looking for room in it is bounded', () => {
+    const { ask } = cluster(['a', 'b', 'c'], 12, (name) => (name.startsWith('b') ? full : statusOf()));
+    assert.equal(zonesOf(ask('p', ANTI)), 'ac');
+  });
+
+  it('at most 16 domains of a key are answered', () => {
+    const zones = [...'abcdefghijklmnopqrstuvwxyz'];
+    assert.equal(cluster(zones, 1).ask('p', ANTI).length, 16);
+  });
+
+  it('of a key whose domains are not known, as the host name, four nodes are answered', () => {
+    const byHost = { affinity: { podAntiAffinity: preferred(term('kubernetes.io/hostname')) } };
+    assert.equal(cluster(['a', 'b', 'c'], 4).ask('p', byHost).length, 4);
+  });
+
+  it('a node that has moved or gone counts where it is now', () => {
+    const { ask, state } = cluster(['a', 'b'], 1);
+    assert.equal(ask('p', ANTI).length, 2);
+    state.nodeChanged('b0', { dpuHost: false, domains: domainsText({ [ZONE]: 'a' }) });
+    assert.equal(ask('p', ANTI).length, 1);
+    state.nodeChanged('b0', undefined);
+    state.reportChanged('b0', undefined);
+    assert.equal(ask('p', ANTI).length, 1);
+  });
+});

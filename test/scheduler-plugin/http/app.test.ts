@@ -1,0 +1,244 @@
+import assert from 'node:assert/strict';
+import { type RequestListener, request } from 'node:http';
+import { createHttpServer, type HttpServer } from '../../../runtime/http-server.ts';
+import type { ExtenderApp } from '../../../scheduler-plugin/http/app.ts';
+import { silent } from '../../support/logger.ts';
+import { appOf } from '../app-fixture.ts';
+import { type ExtenderUnderTest, extenderOf, podOf, statusOf, withUid } from '../extender-fixture.ts';
+
+interface FilterReply {
+  NodeNames: string[] | null;
+  FailedNodes: Record<string, string> | null;
+  FailedAndUnresolvableNodes: Record<string, string> | null;
+  Error: string;
+  Nodes: { items: { metadata: { name: string } }[] } | null;
+}
+
+describe('the extender over HTTP', () => {
+  let server: HttpServer;
+  let app: ExtenderApp;
+  const use = (under: ExtenderUnderTest) => {
+    app = appOf(under);
+  };
+
+  before(async () => {
+    const handler: RequestListener = (request, response) => app.handler(request, response);
+    server = createHttpServer({ handler, host: '127.0.0.1', port: 0, log: silent });
+    await server.start();
+  });
+  after(() => server.stop(0));
+  beforeEach(() => {
+    use(extenderOf());
+  });
+
+  /** node:http, so that headers are seen as sent. */
+  const post = (path: string, body: string) =>
+    new Promise<{ status: number; length: string | undefined; text: string }>((resolve, reject) => {
+      const call = request({ host: '127.0.0.1', port: server.port, path, method: 'POST', agent: false }, (response) => {
+        const chunks: Buffer[] = [];
+        response.on('data', (chunk: Buffer) => chunks.push(chunk));
+        response.on('end', () =>
+          resolve({
+            status: response.statusCode ?? 0,
+            length: response.headers['content-length'],
+            text: Buffer.concat(chunks).toString(),
+          }),
+        );
+      });
+      call.on('error', reject);
+      call.end(body);
+    });
+  const args = (more: object = {}) =>
+    JSON.stringify({ Pod: podOf('4'), Nodes: null, NodeNames: ['n1', 'n2'], ...more });
+
+  it('speaks the wire of the scheduler, key by key', async () => {
+    use(extenderOf({ nodes: { n1: statusOf(), n2: undefined } }));
+    const { status, length, text } = await post('/filter', args());
+    assert.equal(status, 200);
+    assert.equal(length, String(Buffer.byteLength(text)));
+    assert.equal(
+      text,
+      '{"Nodes":null,"NodeNames":["n1"],"FailedNodes":{},"FailedAndUnresolvableNodes":{"n2":"node does not report its topology"},"Error":""}',
+    );
+    assert.match((await post('/prioritize', args({ NodeNames: ['n1'] }))).text, /^\[\{"Host":"n1","Score":\d+\}\]$/);
+  });
+
+  it('two calls at once for the last four cores, 100 rounds: one passes, whichever comes first', async () => {
+    const lastFour = statusOf({ assignments: [{ podUID: 'other', container: 'compute', cpus: '3-7,11-15' }] });
+    const of = (uid: string) => args({ Pod: withUid(podOf('4'), uid), NodeNames: ['n1'] });
+    for (let round = 0; round < 100; round++) {
+      use(extenderOf({ nodes: { n1: lastFour } }));
+      const replies = await Promise.all(['a', 'b'].map(async (uid) => (await post('/filter', of(uid))).text));
+      const passed = replies.map((text) => (JSON.parse(text) as FilterReply).NodeNames ?? []);
+      assert.equal(passed.flat().length, 1, `round ${round}: ${replies.join(' ')}`);
+    }
+  });
+
+  it('takes 5,000 node names', async () => {
+    const NodeNames = Array.from({ length: 5000 }, (_, i) => `worker-${i}.east.example.internal`);
+    const { text } = await post('/filter', args({ NodeNames }));
+    assert.equal(Object.keys((JSON.parse(text) as FilterReply).FailedAndUnresolvableNodes ?? {}).length, 5000);
+  });
+
+  it('reads the names of whole Nodes where the scheduler sends those', async () => {
+    const whole = { metadata: { name: 'n1', labels: { a: 'b' } }, spec: { podCIDR: '10.0.0.0/24' } };
+    const items = [whole, { metadata: { name: 'n2' } }];
+    const { text } = await post('/filter', args({ NodeNames: null, Nodes: { items } }));
+    const reply = JSON.parse(text) as FilterReply;
+    assert.deepEqual(reply.NodeNames, ['n1']);
+    assert.deepEqual(reply.Nodes?.items, [whole], 'whole Nodes are sent back whole');
+    assert.deepEqual(reply.FailedAndUnresolvableNodes, { n2: 'node is not known yet' });
+  });
+
+  const malformed: { name: string; body: string; error: RegExp }[] = [
+    { name: 'malformed JSON', body: '{"Pod":', error: /not JSON/ },
+    { name: 'an empty body', body: '', error: /empty/ },
+    { name: 'both Nodes and NodeNames', body: args({ Nodes: { items: [] } }), error: /both Nodes and NodeNames/ },
+    { name: 'neither', body: args({ NodeNames: null }), error: /neither NodeNames nor Nodes/ },
+    {
+      name: 'a pod without uid',
+      body: args({ Pod: { ...podOf('4'), metadata: { name: 'x' } } }),
+      error: /uid is missing/,
+    },
+    { name: 'no pod', body: args({ Pod: null }), error: /Pod/ },
+    { name: 'a quantity that is none', body: args({ Pod: podOf('four') }), error: /quantity "four"/ },
+    { name: 'a body of 50 MiB', body: ' '.repeat(50 * 1024 * 1024), error: /larger than/ },
+    { name: 'names that are no strings', body: args({ NodeNames: ['n1', 2] }), error: /no array of strings/ },
+  ];
+  for (const { name, body, error } of malformed) {
+    it(`answers ${name} with the protocol's Error`, async () => {
+      const { status, text } = await post('/filter', body);
+      assert.equal(status, 200);
+      const reply = JSON.parse(text) as FilterReply;
+      assert.match(reply.Error, error);
+      assert.equal(reply.NodeNames, null);
+    });
+  }
+
+  it('answers with Error before the caches have synced, never with all nodes', async () => {
+    use(extenderOf({ missing: 'not synced yet: pods' }));
+    const reply = JSON.parse((await post('/filter', args())).text) as FilterReply;
+    assert.match(reply.Error, /not synced yet: pods/);
+    assert.equal(reply.NodeNames, null);
+    assert.equal((await post('/prioritize', args())).status, 503);
+  });
+
+  it('answers an internal fault with Error, never with all nodes, and tells no detail', async () => {
+    const under = extenderOf();
+    const broken = (): never => {
+      throw new TypeError('a secret detail');
+    };
+    use({ ...under, extender: { ...under.extender, filter: broken } });
+    const { status, text } = await post('/filter', args());
+    assert.equal(status, 200);
+    assert.match((JSON.parse(text) as FilterReply).Error, /failed to decide/);
+    assert.doesNotMatch(text, /secret/);
+  });
+
+  describe('/preempt', () => {
+    const victims = (uids: Readonly<Record<string, readonly string[]>>) =>
+      Object.fromEntries(
+        Object.entries(uids).map(([node, pods]) => [node, { Pods: pods.map((UID) => ({ UID })), NumPDBViolations: 0 }]),
+      );
+    const full = (uid: string, cpus: string) => ({ podUID: uid, container: 'compute', cpus });
+    const preempt = async (uids: Readonly<Record<string, readonly string[]>>, pod = podOf('4')) => {
+      const body = { Pod: pod, NodeNameToVictims: {}, NodeNameToMetaVictims: victims(uids) };
+      const { status, text } = await post('/preempt', JSON.stringify(body));
+      return { status, kept: status === 200 ? (JSON.parse(text) as object) : text };
+    };
+
+    beforeEach(() => {
+      // What leaves n1 is two halves of cores; what leaves n2 is two whole ones.
+      const halves = statusOf({
+        cpuManager: { policy: 'static' },
+        assignments: [full('a', '1-4'), full('b', '5-7,9-15')],
+      });
+      const whole = statusOf({ assignments: [full('c', '1-2,9-10'), full('d', '3-7,11-15')] });
+      use(extenderOf({ nodes: { n1: halves, n2: whole, n3: undefined } }));
+    });
+
+    const wholeCores = { annotations: { 'kubevirt.io/CPUManagerPolicyBetaOptions': 'full-pcpus-only' } };
+    const pod = { ...podOf('4'), metadata: { ...podOf('4').metadata, ...wholeCores } };
+
+    it('keeps the nodes whose victims leave room that will do, and those of which nothing is foretold', async () => {
+      const { kept } = await preempt({ n1: ['a'], n2: ['c'], n3: ['x'] }, pod);
+      assert.deepEqual(kept, { NodeNameToMetaVictims: victims({ n2: ['c'], n3: ['x'] }) });
+    });
+
+    it('takes victims as whole pods too', async () => {
+      const whole = { n2: { Pods: [{ metadata: { uid: 'c' } }], NumPDBViolations: 1 } };
+      const { text } = await post('/preempt', JSON.stringify({ Pod: podOf('4'), NodeNameToVictims: whole }));
+      assert.deepEqual(JSON.parse(text), {
+        NodeNameToMetaVictims: { n2: { Pods: [{ UID: 'c' }], NumPDBViolations: 1 } },
+      });
+    });
+
+    it('is answered with an HTTP error where it is malformed: then nothing is preempted', async () => {
+      assert.equal((await post('/preempt', '{"Pod":1}')).status, 400);
+    });
+  });
+
+  describe('/explain', () => {
+    const get = (path: string) =>
+      fetch(`http://127.0.0.1:${server.port}${path}`).then(async (response) => ({
+        status: response.status,
+        text: await response.text(),
+      }));
+
+    beforeEach(() => {
+      const owned = [{ podUID: 'x', container: 'c', cpus: '1-7,9-15' }];
+      use(extenderOf({ nodes: { n1: statusOf(), n2: statusOf({ assignments: owned }), n3: undefined } }));
+    });
+
+    it('says of each node what would become of a pod, with the reason in full and the CPUs', async () => {
+      await post('/filter', args({ NodeNames: ['n1', 'n2', 'n3'] }));
+      const { status, text } = await get('/explain?pod=default/vm');
+      assert.equal(status, 200);
+      const { nodes, reservation, decisions } = JSON.parse(text) as {
+        nodes: Record<string, unknown>[];
+        reservation: unknown;
+        decisions: unknown[];
+      };
+      assert.deepEqual(nodes[0], {
+        ...{ node: 'n1', fits: true, score: (nodes[0] as { score: number }).score },
+        ...{ cpus: '1-2,9-10', numaNodes: [0], warnings: [], inFlight: [] },
+      });
+      assert.match(String(nodes[1]?.['reason']), /2 whole cores are needed and 0 are free/);
+      assert.equal(nodes[2]?.['text'], 'node does not report its topology');
+      assert.deepEqual(reservation, { kind: 'tentative', nodes: { n1: '1-2,9-10' } });
+      assert.equal(decisions.length, 1);
+    });
+
+    it('takes a pod that need not exist, and nodes', async () => {
+      const { text } = await post('/explain', JSON.stringify({ Pod: podOf('400'), NodeNames: ['n1'] }));
+      const { nodes } = JSON.parse(text) as { nodes: { node: string; fits: boolean }[] };
+      assert.deepEqual(
+        nodes.map(({ node, fits }) => [node, fits]),
+        [['n1', false]],
+      );
+      assert.equal((await post('/explain', JSON.stringify(podOf('4')))).status, 200);
+    });
+
+    it('keeps the last 1,000 decisions', async () => {
+      const under = extenderOf();
+      use(under);
+      for (let i = 0; i < 1005; i++) under.filter(withUid(podOf('4'), `p${i}`));
+      const { decisions } = JSON.parse((await get('/explain')).text) as { decisions: { pod: string }[] };
+      assert.deepEqual(
+        [decisions.length, decisions[0]?.pod, decisions.at(-1)?.pod],
+        [1000, 'default/p5', 'default/p1004'],
+      );
+    });
+
+    it('refuses what is no pod’s name', async () => {
+      assert.equal((await get('/explain?pod=../secrets')).status, 400);
+      assert.equal((await post('/explain', '{}')).status, 400);
+    });
+  });
+
+  it('answers other paths with what it knows', async () => {
+    const { status, text } = await post('/bind', '{}');
+    assert.equal(status, 404);
+    assert.match(text, /POST \/bind: expected POST \/filter/);
+  });
+});

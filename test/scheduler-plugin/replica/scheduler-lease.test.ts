@@ -1,0 +1,185 @@
+import assert from 'node:assert/strict';
+import { createSchedulerLeaseReplica } from '../../../scheduler-plugin/replica/scheduler-lease.ts';
+import { silent } from '../../support/logger.ts';
+
+const LEASE = 'plumbline-system/plumbline-scheduler';
+
+interface Scene {
+  readonly replica: ReturnType<typeof createSchedulerLeaseReplica>;
+  /** The Lease is renewed, taken or given up (''). */
+  lease(holderIdentity: string): Promise<void>;
+  /** Catch-ups that have begun. */
+  readonly catchUps: () => number;
+  /** Lets the catch-up that is under way end. */
+  finish(error?: Error): Promise<void>;
+  readonly said: string[];
+  at(seconds: number): void;
+}
+
+const settled = async () => {
+  for (let i = 0; i < 20; i++) await new Promise((resolve) => setImmediate(resolve));
+};
+
+/** A replica in the pod `pod-1`, whose Lease is watched and whose catch-ups end when the test says so. */
+async function withReplica(use: (scene: Scene) => Promise<void>): Promise<void> {
+  const events: { push(line: string): void; end(): void } = eventStream();
+  let version = 1;
+  const client = {
+    get: async () => ({ metadata: { resourceVersion: '1' }, items: [] }),
+    watch: async () => events,
+  };
+  let clock = 0;
+  let begun = 0;
+  let finish: ((error?: Error) => void) | undefined;
+  const said: string[] = [];
+  const replica = createSchedulerLeaseReplica({
+    client: client as never,
+    lease: LEASE,
+    hostName: 'pod-1',
+    catchUp: () => {
+      begun++;
+      return new Promise((resolve, reject) => {
+        finish = (error) => (error === undefined ? resolve() : reject(error));
+      });
+    },
+    onActive: () => void said.push('active'),
+    onPassive: () => void said.push('passive'),
+    log: silent,
+    now: () => clock,
+  });
+  const stop = new AbortController();
+  const done = replica.run(stop.signal);
+  await settled();
+  await use({
+    replica,
+    said,
+    catchUps: () => begun,
+    at: (seconds) => {
+      clock = seconds;
+    },
+    async lease(holderIdentity) {
+      const metadata = { name: 'plumbline-scheduler', namespace: 'plumbline-system', resourceVersion: `${++version}` };
+      const object = { metadata, spec: { holderIdentity, leaseDurationSeconds: 8 } };
+      events.push(JSON.stringify({ type: version === 2 ? 'ADDED' : 'MODIFIED', object }));
+      await settled();
+    },
+    async finish(error) {
+      finish?.(error);
+      await settled();
+    },
+  });
+  stop.abort();
+  events.end();
+  await done;
+}
+
+function eventStream() {
+  const lines: Buffer[] = [];
+  let ended = false;
+  let wake: () => void = () => undefined;
+  return {
+    push(line: string) {
+      lines.push(Buffer.from(`${line}\n`));
+      wake();
+    },
+    end() {
+      ended = true;
+      wake();
+    },
+    async *[Symbol.asyncIterator](): AsyncGenerator<Uint8Array> {
+      while (!ended) {
+        const line = lines.shift();
+        if (line === undefined) {
+          await new Promise<void>((resolve) => {
+            wake = resolve;
+          });
+        } else yield line;
+      }
+    },
+  };
+}
+
+describe('an extender in the pod of a kube-scheduler', () => {
+  it('writes once the Lease names its pod and the pods were read, and until it names another', () =>
+    withReplica(async ({ replica, lease, finish, said, catchUps }) => {
+      assert.deepEqual([replica.settled, replica.isActive(), replica.mayAnswer()], [true, false, false]);
+      await lease('pod-1_1c9e');
+      assert.deepEqual([catchUps(), replica.isActive()], [1, false]);
+      await finish();
+      assert.deepEqual([replica.isActive(), replica.mayAnswer()], [true, true]);
+      await lease('pod-1_1c9e');
+      assert.equal(catchUps(), 1, 'a renewal is no new leadership');
+      await lease('pod-2_77aa');
+      assert.deepEqual([replica.isActive(), replica.mayAnswer(), said.join()], [false, false, 'active,passive']);
+    }));
+
+  it('answers the first call before it has seen the Lease, and writes only then', () =>
+    withReplica(async ({ replica, lease, finish, said, catchUps }) => {
+      const call = replica.called();
+      assert.equal(replica.mayAnswer(), false);
+      await finish();
+      await call;
+      assert.deepEqual([replica.mayAnswer(), replica.isActive(), said.join()], [true, false, '']);
+      await lease('pod-1_1c9e');
+      assert.equal(catchUps(), 2, 'another may have bound pods since');
+      await finish();
+      assert.deepEqual([replica.isActive(), said.join()], [true, 'active']);
+    }));
+
+  it('is not misled by a pod whose name begins like its own', () =>
+    withReplica(async ({ replica, lease, catchUps }) => {
+      await lease('pod-10_1c9e');
+      assert.deepEqual([replica.isActive(), catchUps()], [false, 0]);
+    }));
+
+  it('reads the pods again after its kube-scheduler was restarted', () =>
+    withReplica(async ({ replica, lease, finish, catchUps }) => {
+      await lease('pod-1_1c9e');
+      await finish();
+      await lease('');
+      assert.equal(replica.isActive(), false);
+      await lease('pod-1_5d02');
+      await finish();
+      assert.deepEqual([replica.isActive(), catchUps()], [true, 2]);
+    }));
+
+  it('does not write while the Lease is not renewed', () =>
+    withReplica(async ({ replica, lease, finish, at }) => {
+      await lease('pod-1_1c9e');
+      await finish();
+      at(7.9);
+      assert.equal(replica.isActive(), true);
+      at(8.1);
+      assert.equal(replica.isActive(), false);
+      await lease('pod-1_1c9e');
+      assert.equal(replica.isActive(), true);
+    }));
+
+  it('gives no verdict while the pods cannot be read, and tries again at the next call', () =>
+    withReplica(async ({ replica, lease, finish, catchUps }) => {
+      await lease('pod-1_1c9e');
+      await finish(new Error('the API server is away'));
+      assert.deepEqual([replica.mayAnswer(), replica.isActive()], [false, false]);
+      const call = replica.called();
+      await finish();
+      await call;
+      assert.deepEqual([replica.mayAnswer(), replica.isActive(), catchUps()], [true, true, 2]);
+    }));
+
+  it('tries again at the next renewal, too', () =>
+    withReplica(async ({ replica, lease, finish }) => {
+      await lease('pod-1_1c9e');
+      await finish(new Error('the API server is away'));
+      await lease('pod-1_1c9e');
+      await finish();
+      assert.equal(replica.isActive(), true);
+    }));
+
+  it('does not count a catch-up that began under an earlier leadership', () =>
+    withReplica(async ({ replica, lease, finish }) => {
+      await lease('pod-1_1c9e');
+      await lease('pod-2_77aa');
+      await finish();
+      assert.deepEqual([replica.mayAnswer(), replica.isActive()], [false, false]);
+    }));
+});

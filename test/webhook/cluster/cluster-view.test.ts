@@ -1,0 +1,282 @@
+import assert from 'node:assert/strict';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { SelectingSpec } from '../../../model/launcher/node-selection.ts';
+import { parseConfiguredContext } from '../../../model/networks/context-file.ts';
+import { type ClusterView, createClusterView } from '../../../webhook/cluster/cluster-view.ts';
+import { type ApiFixture, startApi } from '../../kube/api-fixture.ts';
+import { silent } from '../../support/logger.ts';
+
+const TOPOLOGIES = '/apis/plumbline.dev/v1alpha1/nodetopologies';
+const NADS = '/apis/k8s.cni.cncf.io/v1/namespaces/tenant/network-attachment-definitions';
+const MERGE = 'application/merge-patch+json';
+
+describe('what the webhook knows of the cluster', () => {
+  let api: ApiFixture;
+  let view: ClusterView;
+  const running = new AbortController();
+
+  const until = async (what: string, holds: () => boolean) => {
+    for (let i = 0; i < 100; i++) {
+      if (holds()) return;
+      await delay(50);
+    }
+    assert.fail(`waited for ${what}`);
+  };
+  const addNode = async (name: string, labels: Record<string, string>, status: object) => {
+    await api.client.create('/api/v1/nodes', { apiVersion: 'v1', kind: 'Node', metadata: { name, labels } });
+    const meta = { apiVersion: 'plumbline.dev/v1alpha1', kind: 'NodeTopology', metadata: { name } };
+    await api.client.create(TOPOLOGIES, meta);
+    await api.client.patch(`${TOPOLOGIES}/${name}/status`, MERGE, { status });
+  };
+  const report = (cores: string[], options: object = {}) => ({
+    cells: [{ id: 0, cpus: '0-7' }],
+    cores,
+    reserved: '',
+    cpuManager: { policy: 'static', options: { 'full-pcpus-only': 'true' } },
+    assignments: [],
+    ...options,
+  });
+  const smt2 = ['0,4', '1,5', '2,6', '3,7'];
+  const threadsFor = (spec: SelectingSpec) =>
+    view
+      .candidates(spec)
+      .map(({ threadsPerCore }) => threadsPerCore)
+      .sort();
+
+  before(async () => {
+    api = await startApi();
+    await api.client.create('/api/v1/namespaces', {
+      apiVersion: 'v1',
+      kind: 'Namespace',
+      metadata: { name: 'tenant' },
+    });
+    await addNode('a', { zone: 'a' }, report(smt2, { physnets: [{ name: 'east', cells: '0' }] }));
+    await addNode('b', { zone: 'b' }, report(['0-3', '4-7'], { tunnel: { cells: '0' } }));
+    await addNode('shared', { zone: 'shared' }, report(smt2, { cpuManager: { policy: 'none' }, reserved: '0' }));
+    view = createClusterView(parseConfiguredContext({ bridgeMappings: 'east:br-east' }), {
+      client: api.client,
+      log: silent,
+      now: () => performance.now() / 1000,
+    });
+    assert.equal(view.synced, false);
+    void view.run(running.signal);
+    await until('the lists', () => view.synced);
+  });
+  after(async () => {
+    running.abort();
+    await api.stop();
+  });
+
+  it('tells candidates by selector, of nodes with the static policy', () => {
+    assert.deepEqual(threadsFor({}), [2, 4]);
+    assert.deepEqual(threadsFor({ nodeSelector: { zone: 'a' } }), [2]);
+    assert.deepEqual(threadsFor({ nodeSelector: { zone: 'c' } }), []);
+  });
+
+  it('tells the CPUs that masks can choose among, also of nodes without exclusive CPUs', () => {
+    const hostsOf = (spec: SelectingSpec) =>
+      view.maskHosts(spec).map(({ online, usable }) => `${online} less the reserved ${usable}`);
+    assert.deepEqual(hostsOf({ nodeSelector: { zone: 'shared' } }), ['0-7 less the reserved 1-7']);
+    assert.deepEqual(hostsOf({ nodeSelector: { zone: 'a' } }), ['0-7 less the reserved 0-7']);
+    assert.deepEqual(hostsOf({ nodeSelector: { zone: 'c' } }), []);
+  });
+
+  it('looks at nodes as kube-scheduler does: cordons and taints, unless tolerated, and only if others are left', async () => {
+    const patchB = (spec: object) => api.client.patch('/api/v1/nodes/b', MERGE, { spec });
+    const taint = { key: 'rack', value: 'x', effect: 'NoSchedule' };
+    const tolerating = (...tolerations: SelectingSpec['tolerations'] & object) => threadsFor({ tolerations });
+
+    await patchB({ unschedulable: true });
+    await until('the cordon', () => threadsFor({}).join() === '2');
+    assert.deepEqual(tolerating({ key: 'node.kubernetes.io/unschedulable', operator: 'Exists' }), [2, 4]);
+    assert.deepEqual(threadsFor({ nodeSelector: { zone: 'b' } }), [4], 'the only one that it could go to');
+
+    await patchB({ unschedulable: null, taints: [taint] });
+    await until('the taint', () => tolerating({ key: 'rack', operator: 'Exists' }).length === 2);
+    const cases: [object, number[]][] = [
+      [{ key: 'rack', value: 'x' }, [2, 4]],
+      [{ key: 'rack', value: 'x', effect: 'NoSchedule' }, [2, 4]],
+      [{ key: 'rack', operator: 'Exists' }, [2, 4]],
+      [{ key: 'rack', value: 'y' }, [2]],
+      [{ key: 'rack', value: 'x', effect: 'NoExecute' }, [2]],
+      [{ key: 'row', operator: 'Exists' }, [2]],
+      [{ key: 'rack', operator: 'Gt', value: 'x' }, [2]],
+    ];
+    for (const [toleration, expected] of cases) {
+      assert.deepEqual(tolerating(toleration), expected, JSON.stringify(toleration));
+    }
+
+    await patchB({ taints: [{ ...taint, effect: 'NoExecute' }] });
+    await until('NoExecute', () => tolerating({ key: 'rack', value: 'x', effect: 'NoExecute' }).length === 2);
+    assert.deepEqual(threadsFor({}), [2]);
+    await patchB({ taints: [{ ...taint, effect: 'PreferNoSchedule' }] });
+    await until('a preference, which keeps no pod away', () => threadsFor({}).join() === '2,4');
+  });
+
+  it('tells which networks nodes report, and which bridges are on which physnet', () => {
+    const { physnets, tunnel } = view.reportedNetworks();
+    assert.deepEqual([physnets.has('east'), physnets.has('west'), tunnel], [true, false, true]);
+    assert.equal(view.networkContext().bridgePhysnets.get('br-east'), 'east');
+  });
+
+  it('follows labels, and forgets what followed from the old ones', async () => {
+    await api.client.patch('/api/v1/nodes/b', MERGE, { metadata: { labels: { zone: 'a' } } });
+    await until('the label', () => threadsFor({ nodeSelector: { zone: 'a' } }).length === 2);
+    await api.client.delete(`${TOPOLOGIES}/b`);
+    await until('the report to go', () => threadsFor({}).join() === '2');
+  });
+
+  it('passes over a report that contradicts itself', async () => {
+    await addNode('odd', {}, report(['0-x'], { cells: [{ id: 0, cpus: 'nonsense' }] }));
+    await addNode('late', { zone: 'late' }, report(smt2));
+    await until('the report after it', () => threadsFor({ nodeSelector: { zone: 'late' } }).join() === '2');
+  });
+
+  it('keeps definitions by what classifies them, and finds a namespace’s primary network', async () => {
+    const nad = (name: string, config: object) => ({
+      apiVersion: 'k8s.cni.cncf.io/v1',
+      kind: 'NetworkAttachmentDefinition',
+      metadata: { name, namespace: 'tenant' },
+      spec: { config: JSON.stringify(config) },
+    });
+    const overlay = { type: 'ovn-k8s-cni-overlay', topology: 'layer2' };
+    assert.deepEqual(view.primaryNetwork('tenant'), { kind: 'none' });
+    await api.client.patch('/api/v1/namespaces/tenant', MERGE, {
+      metadata: { labels: { 'k8s.ovn.org/primary-user-defined-network': '' } },
+    });
+    await until('the label', () => view.primaryNetwork('tenant').kind === 'missing');
+    await api.client.create(NADS, nad('udn', { ...overlay, role: 'primary' }));
+    await until('the network', () => view.primaryNetwork('tenant').kind === 'primary');
+    const main = { type: 'ovn-k8s-cni-overlay', topology: 'layer2', role: 'primary' };
+    assert.deepEqual(view.findNad({ namespace: 'tenant', name: 'udn' }), {
+      physnet: undefined,
+      resourceName: undefined,
+      main,
+    });
+    await api.client.delete(`${NADS}/udn`);
+    await until('the network to go', () => view.primaryNetwork('tenant').kind === 'missing');
+  });
+});
+
+describe('reports that decide for others', () => {
+  let api: ApiFixture;
+  let view: ClusterView;
+  let faults: ReadonlyMap<string, { readonly code: string }> = new Map();
+  const running = new AbortController();
+  const smt2 = ['0,4', '1,5', '2,6', '3,7'];
+
+  const nodeOf = (name: string, capacity: Record<string, string>, arch: string | undefined = 'amd64') => ({
+    apiVersion: 'v1',
+    kind: 'Node',
+    metadata: { name, labels: arch === undefined ? {} : { 'kubernetes.io/arch': arch } },
+    status: { capacity, allocatable: capacity },
+  });
+  const reportOf = (more: object = {}) => ({
+    cells: [{ id: 0, cpus: '0-7' }],
+    cores: smt2,
+    reserved: '',
+    cpuManager: { policy: 'static', options: { 'full-pcpus-only': 'true' } },
+    assignments: [],
+    ...more,
+  });
+  const put = async (name: string, status: object) => {
+    const meta = { apiVersion: 'plumbline.dev/v1alpha1', kind: 'NodeTopology', metadata: { name } };
+    await api.client.create(TOPOLOGIES, meta).catch(() => undefined);
+    await api.client.patch(`${TOPOLOGIES}/${name}/status`, MERGE, { status });
+  };
+  const settled = async (what: string, holds: () => boolean) => {
+    for (let i = 0; i < 100; i++) {
+      if (holds()) return;
+      await delay(50);
+    }
+    assert.fail(`waited for ${what}`);
+  };
+  const threads = () => view.nodeKinds().map(({ threadsPerCore }) => threadsPerCore);
+
+  before(async () => {
+    api = await startApi();
+    for (const name of ['n1', 'n2', 'n3']) {
+      await api.client.create('/api/v1/nodes', nodeOf(name, { cpu: '8', 'physnet.plumbline.dev/east': '4' }));
+      await put(name, reportOf({ physnets: [{ name: 'east', cells: '0' }] }));
+    }
+    await api.client.create('/api/v1/nodes', nodeOf('bare', { cpu: '8' }, undefined));
+    view = createClusterView(parseConfiguredContext({}), {
+      client: api.client,
+      log: silent,
+      now: () => performance.now() / 1000,
+      onQuarantined: (found) => {
+        faults = found;
+      },
+    });
+    void view.run(running.signal);
+    await settled('the lists', () => view.synced);
+  });
+  after(async () => {
+    running.abort();
+    await api.stop();
+  });
+
+  const lies: [string, string, object, string][] = [
+    ['1,024 CPUs in one core', 'n1', { cells: [{ id: 0, cpus: '0-1023' }], cores: ['0-1023'] }, 'contradiction'],
+    [
+      'more CPUs than its Node',
+      'n1',
+      { cells: [{ id: 0, cpus: '0-15' }], cores: smt2.map((_, i) => `${i * 4}-${i * 4 + 3}`) },
+      'more-cpus',
+    ],
+    ['eight threads per core on amd64', 'n1', { cores: ['0-7'] }, 'threads-per-core'],
+    ['eight threads per core, alone and of no known architecture', 'bare', { cores: ['0-7'] }, 'threads-per-core'],
+  ];
+  for (const [name, node, lie, code] of lies) {
+    it(`${name}: does not decide how far others are padded`, async () => {
+      assert.deepEqual(threads(), [2]);
+      await put(node, reportOf(lie));
+      await settled('the report to be quarantined', () => {
+        threads();
+        return faults.get(node)?.code === code;
+      });
+      assert.deepEqual(threads(), [2]);
+      await put(node, reportOf({ physnets: [{ name: 'east', cells: '0' }] }));
+      await settled('the report to count again', () => {
+        threads();
+        return faults.size === 0;
+      });
+    });
+  }
+
+  it('whether all of KubeVirt’s nodes that a spec can go to report', async () => {
+    const made = nodeOf('unheard', { cpu: '8' });
+    Object.assign(made.metadata.labels, { 'kubevirt.io/schedulable': 'true', pool: 'new' });
+    assert.ok(view.allReport({}));
+    await api.client.create('/api/v1/nodes', made);
+    await settled('a node that has not reported', () => !view.allReport({}));
+    assert.ok(view.allReport({ nodeSelector: { pool: 'old' } }), 'it cannot go there');
+    await put('unheard', reportOf({ cpuManager: { policy: 'none' } }));
+    await settled('it reports, if only that it gives no exclusive CPUs', () => view.allReport({}));
+    assert.ok(!view.nodeKinds().some(({ rooms }) => rooms.get(0) !== 8), 'rooms are those of the others’ reports');
+  });
+
+  it('a network counts where the node’s kubelet advertises its device', async () => {
+    await put(
+      'n2',
+      reportOf({
+        physnets: [
+          { name: 'forged', cells: '0' },
+          { name: 'east', cells: '0' },
+        ],
+        tunnel: { cells: '0' },
+      }),
+    );
+    await put('n3', reportOf({ physnets: [{ name: 'later', cells: '0' }] }));
+    await delay(300);
+    const { physnets, tunnel } = view.reportedNetworks();
+    assert.deepEqual(
+      [physnets.has('east'), physnets.has('forged'), physnets.has('later'), tunnel],
+      [true, false, false, false],
+    );
+    await api.client.patch('/api/v1/nodes/n3/status', MERGE, {
+      status: { capacity: { 'physnet.plumbline.dev/later': '4' } },
+    });
+    await settled('the device', () => view.reportedNetworks().physnets.has('later'));
+  });
+});

@@ -1,0 +1,87 @@
+import assert from 'node:assert/strict';
+import { ALIGN_ANNOTATION } from '../../../model/names.ts';
+import type { ClusterView } from '../../../webhook/cluster/cluster-view.ts';
+import { type GatherOptions, gather } from '../../../webhook/pods/gather.ts';
+import { localnet, optionsOf, podVector, requestFor, viewOf } from '../launcher-fixture.ts';
+
+/** Options that count what is read, by name. */
+function counted(facts: Partial<ClusterView> = {}): { options: GatherOptions; reads: Record<string, number> } {
+  const reads: Record<string, number> = {};
+  const counting = <T extends object>(of: T): T =>
+    new Proxy(of, {
+      get(target, name) {
+        const value: unknown = Reflect.get(target, name);
+        if (typeof value !== 'function') return value;
+        return (...args: unknown[]) => {
+          reads[String(name)] = (reads[String(name)] ?? 0) + 1;
+          return Reflect.apply(value, target, args) as unknown;
+        };
+      },
+    });
+  const { view, lookUpVmi, fetchNad, route, ...rest } = optionsOf({ view: viewOf(undefined, facts) });
+  const readers = counting({ lookUpVmi, fetchNad });
+  return {
+    options: {
+      ...rest,
+      view: counting(view),
+      lookUpVmi: (...args) => readers.lookUpVmi(...args),
+      fetchNad: (ref) => readers.fetchNad(ref),
+      route: counting(route),
+    },
+    reads,
+  };
+}
+
+describe('what is read for a decision about a pod', () => {
+  const web = { metadata: { name: 'web', labels: {} }, spec: { containers: [{ name: 'web' }] } };
+  for (const [what, pod] of [
+    ['a pod of another owner', web],
+    ['a hot-plug pod', podVector('hp-volume-pod')],
+    ['what is no pod', { spec: 'nonsense' }],
+  ] as const) {
+    it(`${what}: nothing`, async () => {
+      const { options, reads } = counted();
+      await gather(requestFor(pod), options);
+      assert.deepEqual(reads, {});
+    });
+  }
+
+  it('a launcher that asks for nothing: whether its scheduler works', async () => {
+    const { options, reads } = counted();
+    const pod = podVector();
+    pod.metadata.annotations = {};
+    await gather(requestFor(pod), options);
+    assert.deepEqual(reads, { schedulerAway: 1 });
+  });
+
+  it('a launcher whose VMI is gone: its VMI, and nothing of the cluster', async () => {
+    const { options, reads } = counted();
+    await gather(requestFor(podVector()), { ...options, lookUpVmi: async () => ({ kind: 'absent' }) });
+    assert.deepEqual(reads, { schedulerAway: 1 });
+  });
+
+  it('an ordinary pod: each watched copy once, and the API server for a definition that is missing alone', async () => {
+    const known = localnet('east');
+    const { options, reads } = counted({
+      findNad: ({ name }) => (name === 'known' ? known : undefined),
+      reportedNetworks: () => ({ physnets: new Set(['east']), tunnel: false }),
+    });
+    const annotations = { [ALIGN_ANNOTATION]: 'whole-cores', 'k8s.v1.cni.cncf.io/networks': 'known,missing' };
+    const amounts = { cpu: '3', memory: '1Gi' };
+    const containers = [{ name: 'dpdk', resources: { requests: amounts, limits: amounts } }];
+    const facts = await gather(requestFor({ metadata: { name: 'dpdk', annotations }, spec: { containers } }), options);
+    assert.deepEqual(reads, {
+      schedulerAway: 1,
+      primaryNetwork: 1,
+      reportedNetworks: 1,
+      networkContext: 1,
+      findNad: 2,
+      fetchNad: 1,
+      candidates: 1,
+      allReport: 1,
+      nodeKinds: 1,
+    });
+    assert.ok(facts.kind === 'ordinary');
+    assert.deepEqual([...facts.cluster.networks.definitions.keys()], ['telco-east/known']);
+  });
+});

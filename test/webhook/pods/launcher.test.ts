@@ -1,0 +1,221 @@
+import assert from 'node:assert/strict';
+import type { VirtualMachineInstance } from '../../../kube/resources.ts';
+import type { AdmissionAnswer } from '../../../model/admission/answer.ts';
+import { EVEN_PARITY_ANNOTATION } from '../../../model/launcher/cpus.ts';
+import { DECISION_ANNOTATION, FULL_PCPUS_ANNOTATION, PLACEMENT_ANNOTATION } from '../../../model/names.ts';
+import { NETWORKS_ANNOTATION } from '../../../model/networks/attachments.ts';
+import type { ClusterView } from '../../../webhook/cluster/cluster-view.ts';
+import type { VmiLookup } from '../../../webhook/cluster/vmi-lookup.ts';
+import type { AdmissionRequest } from '../../../webhook/review/admission-review.ts';
+import {
+  announcementsOf,
+  computeCpus,
+  kindOf,
+  localnet,
+  mutationOf,
+  patched,
+  patchOf,
+  podVector,
+  recordedEvents,
+  requestFor,
+  setCpu,
+  type TestPod,
+  viewOf,
+  vmiVector,
+} from '../launcher-fixture.ts';
+
+describe('review of a launcher pod: CPUs', () => {
+  it('pads 4 cores x 2 threads from 9 to 10 CPUs and changes nothing else of what KubeVirt wrote', async () => {
+    const pod = podVector();
+    const after = patched(pod, await mutationOf()(requestFor(pod)));
+    assert.deepEqual(computeCpus(after), { request: '10', limit: '10' });
+    setCpu(after, '9');
+    delete after.metadata.annotations[DECISION_ANNOTATION];
+    assert.deepEqual(after, pod);
+  });
+
+  it('gives an empty patch on its own result', async () => {
+    const review = mutationOf();
+    const pod = podVector();
+    const once = patched(pod, await review(requestFor(pod)));
+    assert.deepEqual(patchOf(await review(requestFor(once))), []);
+  });
+
+  it('pads the migration target', async () => {
+    const pod = podVector('virt-launcher-pod.migration-target');
+    const after = patched(pod, await mutationOf()(requestFor(pod)));
+    assert.deepEqual(computeCpus(after), { request: '10', limit: '10' });
+  });
+
+  it('leaves a hot-plug pod alone', async () => {
+    const answer = await mutationOf({ lookUpVmi: () => assert.fail('looked the VMI up') })(
+      requestFor(podVector('hp-volume-pod')),
+    );
+    assert.deepEqual(answer, { allowed: true });
+  });
+
+  const amounts: { name: string; cpu: string; threads: number[]; expected: string }[] = [
+    { name: '4 on SMT2 stays', cpu: '4', threads: [2], expected: '4' },
+    { name: '9 on SMT4', cpu: '9', threads: [4], expected: '12' },
+    { name: '9 on SMT8', cpu: '9', threads: [8], expected: '16' },
+    { name: '9 on nodes without SMT: the even number the annotation promises', cpu: '9', threads: [1], expected: '10' },
+    { name: '9 before any node has reported', cpu: '9', threads: [], expected: '10' },
+    { name: '9 on SMT2 and SMT4: the larger', cpu: '9', threads: [2, 4], expected: '12' },
+    { name: '9000m', cpu: '9000m', threads: [2], expected: '10' },
+    { name: '9e0', cpu: '9e0', threads: [2], expected: '10' },
+    { name: '9500m is no exclusive amount', cpu: '9500m', threads: [2], expected: '9500m' },
+  ];
+  for (const { name, cpu, threads, expected } of amounts) {
+    it(`aligns ${name}`, async () => {
+      const pod = podVector();
+      setCpu(pod, cpu);
+      const view = viewOf(threads.map((count) => kindOf(count)));
+      const after = patched(pod, await mutationOf({ view })(requestFor(pod)));
+      assert.deepEqual(computeCpus(after), { request: expected, limit: expected });
+    });
+  }
+
+  it('takes KubeVirt’s own even-parity annotation for opting in, and goes on from what KubeVirt made of it', async () => {
+    for (const [threads, expected] of [
+      [2, '10'],
+      [4, '12'],
+    ] as const) {
+      const pod = podVector();
+      delete pod.metadata.annotations[FULL_PCPUS_ANNOTATION];
+      pod.metadata.annotations[EVEN_PARITY_ANNOTATION] = '';
+      setCpu(pod, '10');
+      const vmi = vmiVector((one) => {
+        one.metadata.annotations = { ...one.metadata.annotations, [EVEN_PARITY_ANNOTATION]: '' };
+      });
+      const options = { view: viewOf([kindOf(threads)]), lookUpVmi: async () => ({ kind: 'found', vmi }) as const };
+      const after = patched(pod, await mutationOf(options)(requestFor(pod)));
+      assert.deepEqual(computeCpus(after), { request: expected, limit: expected });
+    }
+  });
+
+  const untouched: {
+    name: string;
+    pod?: (pod: TestPod) => void;
+    vmi?: (vmi: VirtualMachineInstance) => void;
+    gate?: boolean;
+  }[] = [
+    { name: 'no annotation', pod: (pod) => delete pod.metadata.annotations[FULL_PCPUS_ANNOTATION] },
+    {
+      name: 'another value',
+      pod: (pod) => Object.assign(pod.metadata.annotations, { [FULL_PCPUS_ANNOTATION]: 'yes' }),
+    },
+    { name: 'no dedicated CPUs', vmi: (vmi) => delete vmi.spec.domain.cpu?.dedicatedCpuPlacement },
+    { name: 'no isolated emulator thread', vmi: (vmi) => delete vmi.spec.domain.cpu?.isolateEmulatorThread },
+    { name: 'the feature gate is off', gate: false },
+  ];
+  for (const { name, pod: changePod, vmi, gate = true } of untouched) {
+    it(`changes nothing: ${name}`, async () => {
+      const pod = podVector();
+      changePod?.(pod);
+      const lookUpVmi = async (): Promise<VmiLookup> => ({ kind: 'found', vmi: vmiVector(vmi) });
+      assert.deepEqual(patchOf(await mutationOf({ lookUpVmi, gate })(requestFor(pod))), []);
+    });
+  }
+
+  for (const networks of [true, false]) {
+    it(`removes a decision and a wish that the tenant wrote, ${networks ? 'with' : 'without'} networks`, async () => {
+      const pod = podVector();
+      delete pod.metadata.annotations[FULL_PCPUS_ANNOTATION];
+      if (!networks) delete pod.metadata.annotations[NETWORKS_ANNOTATION];
+      pod.metadata.annotations[DECISION_ANNOTATION] = '{"cpus":64}';
+      pod.metadata.annotations[PLACEMENT_ANNOTATION] = '{"spansCells":true}';
+      const after = patched(pod, await mutationOf()(requestFor(pod)));
+      assert.equal(after.metadata.annotations[DECISION_ANNOTATION], undefined);
+      assert.equal(after.metadata.annotations[PLACEMENT_ANNOTATION], undefined);
+    });
+  }
+});
+
+describe('review of a launcher pod: its VMI', () => {
+  const outcomes: { name: string; lookup: VmiLookup; expected: (answer: AdmissionAnswer) => void }[] = [
+    {
+      name: 'absent: admitted unchanged with a warning',
+      lookup: { kind: 'absent' },
+      expected: (answer) => {
+        assert.deepEqual(patchOf(answer), []);
+        assert.match(answer.warnings?.[0] ?? '', /telco-east\/dpdk-fwd-01 does not exist/);
+      },
+    },
+    {
+      name: 'of another uid: admitted unchanged with a warning that names both',
+      lookup: { kind: 'replaced', uid: 'another' },
+      expected: (answer) => {
+        assert.deepEqual(patchOf(answer), []);
+        assert.match(answer.warnings?.[0] ?? '', /re-created \(uid another, this launcher belongs to 7c0e5d0a/);
+      },
+    },
+    {
+      name: 'unreadable: refused so that virt-controller tries again',
+      lookup: { kind: 'unreadable', why: 'timeout' },
+      expected: (answer) => {
+        assert.ok(!answer.allowed);
+        assert.equal(answer.code, 503);
+        assert.match(answer.message, /could not be read \(timeout\); try again/);
+      },
+    },
+  ];
+  for (const { name, lookup, expected } of outcomes) {
+    it(name, async () => expected(await mutationOf({ lookUpVmi: async () => lookup })(requestFor(podVector()))));
+  }
+
+  it('is found by the owner reference, whatever the host name and labels say', async () => {
+    const pod = podVector();
+    pod.spec.hostname = 'something-else';
+    pod.metadata.labels['vm.kubevirt.io/name'] = 'something-else';
+    pod.metadata.ownerReferences[0]!.name = `${'a-very.long.'.repeat(16)}name`;
+    const asked: unknown[] = [];
+    const lookUpVmi = async (...args: unknown[]): Promise<VmiLookup> => {
+      asked.push(args.slice(0, 2));
+      return { kind: 'found', vmi: vmiVector() };
+    };
+    await mutationOf({ lookUpVmi })(requestFor(pod));
+    const { name, uid } = pod.metadata.ownerReferences[0]!;
+    assert.deepEqual(asked, [['telco-east', { name, uid }]]);
+  });
+
+  for (const policy of ['annotated', 'always'] as const) {
+    const asked = policy === 'always';
+    it(`is ${asked ? '' : 'not '}looked up for a launcher that asks for nothing, under ${policy}`, async () => {
+      const pod = podVector();
+      delete pod.metadata.annotations[FULL_PCPUS_ANNOTATION];
+      delete pod.metadata.annotations[NETWORKS_ANNOTATION];
+      let lookups = 0;
+      const lookUpVmi = async (): Promise<VmiLookup> => {
+        lookups++;
+        return { kind: 'unreadable', why: 'timeout' };
+      };
+      const answer = await mutationOf({ lookUpVmi, policy })(requestFor(pod));
+      assert.deepEqual([lookups, answer.allowed], asked ? [1, false] : [0, true]);
+    });
+  }
+});
+
+describe('what a VMI is told of its launcher', () => {
+  const told = async (view: ClusterView, pod: TestPod, more: Partial<AdmissionRequest> = {}) => {
+    const events = recordedEvents();
+    const answer = await mutationOf({ view, announcements: announcementsOf(events) })(requestFor(pod, more));
+    return { after: patched(pod, answer), events: events.events.map(({ type, reason }) => `${type} ${reason}`) };
+  };
+  const onPhysnet = viewOf([kindOf(2, { physnets: { east: '0' } }), kindOf(4)], {
+    candidates: () => [kindOf(2, { physnets: { east: '0' } })],
+    findNad: () => localnet('east'),
+  });
+
+  it('is what was done to it, once, and nothing on a dry run', async () => {
+    const { after, events } = await told(onPhysnet, podVector());
+    assert.deepEqual(events, ['Normal PaddedToWholeCores', 'Normal HeldToItsNetworks', 'Normal HeldToItsCores']);
+    assert.deepEqual((await told(onPhysnet, after)).events, []);
+    assert.deepEqual((await told(onPhysnet, podVector(), { dryRun: true })).events, []);
+  });
+
+  it('is no warning where candidates differ, and one where a network is unknown', async () => {
+    const view = viewOf([kindOf(2), kindOf(4)], { findNad: () => localnet('west') });
+    const { events } = await told(view, podVector());
+    assert.deepEqual(events, ['Normal PaddedToWholeCores', 'Normal MixedCandidates', 'Warning LauncherNotAsAsked']);
+  });
+});

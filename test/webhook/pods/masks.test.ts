@@ -1,0 +1,79 @@
+import assert from 'node:assert/strict';
+import {
+  announcementsOf,
+  denialOf,
+  mutationOf,
+  patchOf,
+  podVector,
+  recordedEvents,
+  requestFor,
+  setCpu,
+  validationOf,
+  vmiVector,
+} from '../launcher-fixture.ts';
+
+const MASK = 'plumbline.dev/cpu-mask';
+
+/** A launcher on shared CPUs whose VM has as many vCPUs. */
+function launcher(mask: string, { cores = 2, dedicated = false, limits = false, target = false } = {}) {
+  const pod = podVector();
+  if (target) pod.metadata.labels['kubevirt.io/migrationJobUID'] = 'job';
+  delete pod.metadata.annotations['kubevirt.io/CPUManagerPolicyBetaOptions'];
+  pod.metadata.annotations[MASK] = mask;
+  const { resources } = pod.spec.containers[0]!;
+  if (limits) setCpu(pod, '2');
+  else {
+    resources.requests['cpu'] = '200m';
+    delete resources.limits['cpu'];
+  }
+  const vmi = vmiVector((one) => {
+    one.metadata.annotations = { [MASK]: mask };
+    one.spec.domain.cpu = { cores, dedicatedCpuPlacement: dedicated, numa: undefined };
+  });
+  return { pod, lookUpVmi: async () => ({ kind: 'found', vmi }) as const };
+}
+
+describe('the launcher of a VM with a CPU mask', () => {
+  const refusals: [string, Parameters<typeof launcher>, RegExp][] = [
+    ['that cannot be read', ['1::2'], /annotation plumbline\.dev\/cpu-mask: CPU mask "1::2": entry 2 .* is empty/],
+    ['with another number of entries than vCPUs', ['0:1:2'], /entries for 3 vCPUs, but the VM has 2/],
+    ['with dedicated CPUs', ['0-1', { dedicated: true }], /dedicatedCpuPlacement exclude each other/],
+    ['and requests that get it CPUs of its own', ['0-1', { limits: true }], /the kubelet gives it CPUs of its own/],
+  ];
+  for (const [what, options, message] of refusals) {
+    it(`${what} is refused, and told of on the VMI`, async () => {
+      const { pod, lookUpVmi } = launcher(...options);
+      const events = recordedEvents();
+      const denial = denialOf(await mutationOf({ lookUpVmi, announcements: announcementsOf(events) })(requestFor(pod)));
+      assert.equal(denial.code, 422);
+      assert.match(denial.message, message);
+      assert.ok(events.events.some((event) => event.reason === 'LauncherRefused' && message.test(event.message)));
+      assert.equal((await validationOf({ lookUpVmi })(requestFor(pod))).allowed, false);
+    });
+  }
+
+  for (const [mask, cores] of [
+    ['0-1', 2],
+    ['0:1', 2],
+    ['all:1,3-5:0', 3],
+    ['all', 4],
+  ] as const) {
+    it(`${mask} for ${cores} vCPUs is admitted as it is`, async () => {
+      const { pod, lookUpVmi } = launcher(mask, { cores });
+      assert.deepEqual(patchOf(await mutationOf({ lookUpVmi })(requestFor(pod))), []);
+    });
+  }
+
+  it('is admitted with other vCPUs than entries as the target of a migration, since KubeVirt plugs vCPUs in by one', async () => {
+    const { pod, lookUpVmi } = launcher('0:1', { cores: 3, target: true });
+    assert.deepEqual(patchOf(await mutationOf({ lookUpVmi })(requestFor(pod))), []);
+    assert.equal((await validationOf({ lookUpVmi })(requestFor(pod))).allowed, true);
+    const unread = launcher('0:', { target: true });
+    assert.match(denialOf(await mutationOf(unread)(requestFor(unread.pod))).message, /entry 2 .* is empty/);
+  });
+
+  it('all is admitted beside CPUs of its own: it chooses none', async () => {
+    const { pod, lookUpVmi } = launcher('all', { limits: true });
+    assert.equal((await mutationOf({ lookUpVmi })(requestFor(pod))).allowed, true);
+  });
+});

@@ -1,0 +1,263 @@
+import assert from 'node:assert/strict';
+import type { AlignmentPolicy } from '../../../model/launcher/policy.ts';
+import { ALIGN_ANNOTATION, ALIGN_WHOLE_CORES, DECISION_ANNOTATION } from '../../../model/names.ts';
+import type { VmiLookup } from '../../../webhook/cluster/vmi-lookup.ts';
+import {
+  announcementsOf,
+  computeCpus,
+  denialOf,
+  kindOf,
+  localnet,
+  mutationOf,
+  patched,
+  patchOf,
+  podVector,
+  recordedEvents,
+  requestFor,
+  setCpu,
+  type TestPod,
+  validationOf,
+  viewOf,
+} from '../launcher-fixture.ts';
+
+const PHYSNET = 'physnet.plumbline.dev/physnet1';
+const sidecar = (resources: object, name = 'mesh') => ({ name, image: 'none', resources });
+const both = (amounts: Record<string, string>) => ({ requests: amounts, limits: amounts });
+
+describe('refusal of pods', () => {
+  const cases: { name: string; change: (pod: TestPod) => void; code: number; says: RegExp }[] = [
+    {
+      name: 'a sidecar whose request is below its limit',
+      change: (pod) =>
+        pod.spec.containers.push(
+          sidecar({ requests: { cpu: '1m', memory: '1M' }, limits: { cpu: '2m', memory: '1M' } }) as never,
+        ),
+      code: 422,
+      says: /container mesh .*its cpu request 1m differs from its limit 2m/,
+    },
+    {
+      name: 'a sidecar without resources',
+      change: (pod) => pod.spec.containers.unshift(sidecar({}) as never),
+      code: 422,
+      says: /container mesh .*it has no cpu limit/,
+    },
+    {
+      name: 'pod-level resources',
+      change: (pod) => Object.assign(pod.spec, { resources: both({ cpu: '20', memory: '20Gi' }) }),
+      code: 422,
+      says: /pod-level resources.* Take spec\.resources away/,
+    },
+    {
+      name: 'W14: a physnet that was not decided',
+      change: (pod) => Object.assign(pod.spec.containers[0]!.resources.limits, { [PHYSNET]: '1' }),
+      code: 403,
+      says: /container compute asks for physnet\.plumbline\.dev\/physnet1: 1, which only Plumbline may put there/,
+    },
+    {
+      name: 'W14: a slot in another container',
+      change: (pod) =>
+        pod.spec.containers.push(sidecar(both({ cpu: '1m', memory: '1M', 'plumbline.dev/placed': '1' })) as never),
+      code: 403,
+      says: /container mesh asks for plumbline\.dev\/placed/,
+    },
+  ];
+  for (const { name, change, code, says } of cases) {
+    it(`for ${name}, when it is changed and when it is judged`, async () => {
+      const pod = podVector();
+      change(pod);
+      for (const review of [mutationOf(), validationOf()]) {
+        const denial = denialOf(await review(requestFor(pod)));
+        assert.equal(denial.code, code);
+        assert.match(denial.message, says);
+      }
+    });
+  }
+
+  it('leaves launchers alone that were promised nothing', async () => {
+    const pod = podVector();
+    pod.metadata.annotations = {};
+    pod.spec.containers.push(sidecar({}) as never);
+    assert.deepEqual(patchOf(await mutationOf()(requestFor(pod))), []);
+  });
+
+  it('takes its own resources for its own, more than one of them for somebody else’s', async () => {
+    const view = viewOf([kindOf(2, { physnets: { physnet1: '0' } })], { findNad: () => localnet('physnet1') });
+    const pod = podVector();
+    const once = patched(pod, await mutationOf({ view })(requestFor(pod)));
+    assert.deepEqual(patchOf(await mutationOf({ view })(requestFor(once))), []);
+    // Its only node has stopped reporting in between.
+    const later = viewOf([kindOf(2)], { findNad: () => localnet('physnet1') });
+    const paths = patchOf(await mutationOf({ view: later })(requestFor(once))).map(({ path }) => path);
+    const annotations = ['decision', 'placement'].map((name) => `/metadata/annotations/plumbline.dev~1${name}`);
+    assert.deepEqual(paths.sort(), annotations);
+    once.spec.containers[0]!.resources.limits[PHYSNET] = '2';
+    assert.equal(denialOf(await mutationOf({ view })(requestFor(once))).code, 403);
+  });
+
+  const claims: { name: string; lookup: VmiLookup }[] = [
+    { name: 'is gone', lookup: { kind: 'absent' } },
+    { name: 'was re-created', lookup: { kind: 'replaced', uid: 'x' } },
+  ];
+  for (const { name, lookup } of claims) {
+    it(`W14: refuses a claim of a launcher whose VMI ${name}`, async () => {
+      const lookUpVmi = async () => lookup;
+      const pod = podVector();
+      pod.metadata.annotations[DECISION_ANNOTATION] = '{}';
+      assert.equal(denialOf(await mutationOf({ lookUpVmi })(requestFor(pod))).code, 403);
+    });
+  }
+
+  it('is told to the VMI, and not on a dry run', async () => {
+    const pod = podVector();
+    pod.spec.containers.push(sidecar({}) as never);
+    const [events, none] = [recordedEvents(), recordedEvents()];
+    await mutationOf({ announcements: announcementsOf(events) })(requestFor(pod));
+    await mutationOf({ announcements: announcementsOf(none) })(requestFor(pod, { dryRun: true }));
+    assert.ok(events.events.some(({ reason, message }) => reason === 'LauncherRefused' && /mesh/.test(message)));
+    assert.deepEqual(none.events, []);
+  });
+});
+
+describe('the judgement of a pod after all other webhooks', () => {
+  it('lets pass what was decided, and names what was taken back', async () => {
+    const pod = podVector();
+    const once = patched(pod, await mutationOf()(requestFor(pod)));
+    assert.deepEqual(await validationOf()(requestFor(once)), { allowed: true });
+    setCpu(once, '9');
+    const { code, message } = denialOf(await validationOf()(requestFor(once)));
+    assert.equal(code, 422);
+    assert.match(message, /another webhook .*\/spec\/containers\/0\/resources\/requests\/cpu should be "10"/);
+  });
+
+  const resizes: {
+    name: string;
+    policy?: AlignmentPolicy;
+    gate?: boolean;
+    change: (pod: TestPod) => void;
+    allowed: boolean;
+  }[] = [
+    { name: 'its CPUs', change: (pod) => setCpu(pod, '12'), allowed: false },
+    { name: 'nothing', change: () => undefined, allowed: true },
+    {
+      name: 'its memory',
+      change: (pod) => Object.assign(pod.spec.containers[0]!.resources, both({ cpu: '10', memory: '9Gi' })),
+      allowed: false,
+    },
+    { name: 'its CPUs, the gate being off', gate: false, change: (pod) => setCpu(pod, '12'), allowed: true },
+  ];
+  for (const { name, change, allowed, gate = true, policy = 'annotated' } of resizes) {
+    it(`W11: ${allowed ? 'admits' : 'refuses'} a resize of ${name}`, async () => {
+      const before = podVector();
+      setCpu(before, '10');
+      const after = structuredClone(before);
+      change(after);
+      const request = requestFor(after, { operation: 'UPDATE', subResource: 'resize', oldObject: before });
+      assert.equal((await validationOf({ gate, policy })(request)).allowed, allowed);
+    });
+  }
+
+  it('admits a resize of a launcher that did not ask, unless all are aligned', async () => {
+    const before = podVector();
+    before.metadata.annotations = {};
+    const after = structuredClone(before);
+    setCpu(after, '12');
+    const request = requestFor(after, { operation: 'UPDATE', subResource: 'resize', oldObject: before });
+    assert.equal((await validationOf()(request)).allowed, true);
+    assert.equal((await validationOf({ policy: 'always' })(request)).allowed, false);
+  });
+});
+
+describe('ordinary pods that ask for whole cores', () => {
+  const podOf = (value: string, ...containers: object[]) =>
+    ({ metadata: { annotations: { [ALIGN_ANNOTATION]: value } }, spec: { containers } }) as unknown as TestPod;
+  const one = (name: string, cpu: string) => ({ name, resources: both({ cpu, memory: '1Gi' }) });
+
+  it('are rounded container by container, init containers too, and seen by the extender', async () => {
+    const pod = podOf(ALIGN_WHOLE_CORES, one('a', '3'), one('b', '500m'), one('c', '4'));
+    pod.spec.initContainers = [one('first', '1')];
+    const review = mutationOf();
+    const after = patched(pod, await review(requestFor(pod)));
+    const cpus = [...(after.spec.initContainers as TestPod['spec']['containers']), ...after.spec.containers].map(
+      ({ resources }) => resources.requests['cpu'],
+    );
+    assert.deepEqual(cpus, ['2', '4', '500m', '4']);
+    assert.equal(after.spec.containers[0]!.resources.limits['plumbline.dev/placed'], '1');
+    assert.deepEqual(patchOf(await review(requestFor(after))), []);
+    assert.deepEqual(await validationOf()(requestFor(after)), { allowed: true });
+  });
+
+  const policies: { policy: AlignmentPolicy; threads: number[]; expected: string }[] = [
+    { policy: 'annotated', threads: [1], expected: '4' },
+    { policy: 'annotated', threads: [4], expected: '4' },
+    { policy: 'annotated', threads: [8, 2], expected: '8' },
+    { policy: 'auto', threads: [1], expected: '3' },
+    { policy: 'auto', threads: [], expected: '4' },
+  ];
+  for (const { policy, threads, expected } of policies) {
+    it(`become ${expected} from 3 under ${policy} on ${threads.join(' and ') || 'no reported'} threads per core`, async () => {
+      const pod = podOf(ALIGN_WHOLE_CORES, one('a', '3'));
+      const view = viewOf(threads.map((count) => kindOf(count)));
+      const after = patched(pod, await mutationOf({ view, policy })(requestFor(pod)));
+      assert.equal(after.spec.containers[0]!.resources.limits['cpu'], expected);
+    });
+  }
+
+  it('are refused for a container that costs Guaranteed', async () => {
+    const pod = podOf(ALIGN_WHOLE_CORES, one('a', '3'), sidecar({}));
+    assert.match(denialOf(await mutationOf()(requestFor(pod))).message, /container mesh costs the pod/);
+  });
+
+  for (const [name, pod, says] of [
+    ['another value', podOf('yes', one('a', '3')), /unknown value "yes"/],
+    ['no whole number of CPUs', podOf(ALIGN_WHOLE_CORES, one('a', '1500m')), /has no effect/],
+  ] as const) {
+    it(`are told of ${name} and left alone`, async () => {
+      const answer = await mutationOf()(requestFor(pod));
+      assert.deepEqual(patchOf(answer), []);
+      assert.match(answer.warnings?.join() ?? '', says);
+    });
+  }
+
+  it('get the devices of their own networks', async () => {
+    const view = viewOf([kindOf(2, { physnets: { physnet1: '0' } })], { findNad: () => localnet('physnet1') });
+    const pod = podOf(ALIGN_WHOLE_CORES, one('a', '3'));
+    pod.metadata.annotations['k8s.v1.cni.cncf.io/networks'] = 'data';
+    const after = patched(pod, await mutationOf({ view })(requestFor(pod)));
+    assert.equal(after.spec.containers[0]!.resources.limits[PHYSNET], '1');
+  });
+});
+
+describe('the cluster’s alignment policy', () => {
+  const cases: {
+    name: string;
+    policy: AlignmentPolicy;
+    annotated: boolean;
+    threads: number[];
+    expected: string;
+    says?: RegExp;
+  }[] = [
+    { name: 'annotated leaves the others', policy: 'annotated', annotated: false, threads: [2], expected: '9' },
+    { name: 'always needs no annotation', policy: 'always', annotated: false, threads: [1], expected: '10' },
+    { name: 'auto follows SMT2', policy: 'auto', annotated: false, threads: [2], expected: '10' },
+    { name: 'auto wastes nothing where SMT is off', policy: 'auto', annotated: true, threads: [1], expected: '9' },
+    { name: 'auto follows SMT4', policy: 'auto', annotated: false, threads: [4], expected: '12' },
+    {
+      name: 'auto takes the largest of mixed candidates and says so',
+      policy: 'auto',
+      annotated: false,
+      threads: [1, 2, 4],
+      expected: '12',
+      says: /1 and 2 and 4 threads per core; it is aligned to 4/,
+    },
+  ];
+  for (const { name, policy, annotated, threads, expected, says } of cases) {
+    it(`W12: ${name}`, async () => {
+      const pod = podVector();
+      if (!annotated) delete pod.metadata.annotations['kubevirt.io/CPUManagerPolicyBetaOptions'];
+      const view = viewOf(threads.map((count) => kindOf(count)));
+      const answer = await mutationOf({ view, policy })(requestFor(pod));
+      assert.equal(computeCpus(patched(pod, answer)).limit, expected);
+      if (says !== undefined) assert.match(answer.warnings?.join() ?? '', says);
+    });
+  }
+});

@@ -1,0 +1,368 @@
+import assert from 'node:assert/strict';
+import { CpuSet } from '../../../model/cpu-set.ts';
+import { createVmValidation } from '../../../webhook/vms/validate-vm.ts';
+import { denialOf, kindOf, localnet, optionsOf, requestFor, viewOf } from '../launcher-fixture.ts';
+
+const FULL = { 'kubevirt.io/CPUManagerPolicyBetaOptions': 'full-pcpus-only' };
+const PARITY = { 'alpha.kubevirt.io/EmulatorThreadCompleteToEvenParity': '' };
+const AFFINITY = 'plumbline.dev/numa-affinity';
+const MASK = 'plumbline.dev/cpu-mask';
+const START = 'plumbline.dev/cpu-mask-start';
+const FIX = 'plumbline.dev/fix-cpu-mismatch';
+const isolated = { cores: 4, threads: 2, dedicatedCpuPlacement: true, isolateEmulatorThread: true };
+const net = (name: string, networkName = name) => ({ name, multus: { networkName } });
+
+interface Template {
+  readonly annotations?: Record<string, string>;
+  readonly cpu?: object;
+  readonly networks?: object[];
+  /** More of the template's spec. */
+  readonly spec?: object;
+  /** On the VM itself. */
+  readonly outer?: Record<string, string>;
+  readonly instancetype?: boolean;
+  readonly deleting?: boolean;
+}
+
+type Kind = 'VirtualMachine' | 'VirtualMachineInstance' | 'VirtualMachineInstanceReplicaSet' | 'VirtualMachinePool';
+
+function objectOf(kind: Kind, template: Template): object {
+  const {
+    annotations = {},
+    cpu = isolated,
+    networks = [],
+    spec: more = {},
+    outer = {},
+    instancetype = false,
+    deleting = false,
+  } = template;
+  const spec = { domain: { cpu }, networks, ...more };
+  const made = { metadata: { annotations }, spec };
+  const metadata = {
+    name: 'vm',
+    annotations: outer,
+    ...(deleting ? { deletionTimestamp: '2026-09-01T08:00:00Z' } : {}),
+  };
+  const machine = { template: made, ...(instancetype ? { instancetype: { name: 'u1.large' } } : {}) };
+  switch (kind) {
+    case 'VirtualMachineInstance':
+      return { metadata: { name: 'vm', annotations }, spec };
+    case 'VirtualMachinePool':
+      return { metadata, spec: { virtualMachineTemplate: { spec: machine } } };
+    default:
+      return { metadata, spec: machine };
+  }
+}
+
+const view = viewOf([kindOf(2, { physnets: { east: '0', west: '1', both: '0-1' }, tunnel: '0' })], {
+  findNad: ({ name }) => (name === 'gone' ? undefined : localnet(name)),
+  maskHosts: () => [{ online: CpuSet.range(0, 7), usable: CpuSet.range(0, 7) }],
+});
+
+async function validate(template: Template, old?: Template, kind: Kind = 'VirtualMachine', gate = true) {
+  const answer = await createVmValidation(optionsOf({ view, gate }))(
+    requestFor(objectOf(kind, template), {
+      kind: { group: 'kubevirt.io', version: 'v1', kind },
+      operation: old === undefined ? 'CREATE' : 'UPDATE',
+      ...(old === undefined ? {} : { oldObject: objectOf(kind, old) }),
+    }),
+  );
+  for (const warning of answer.warnings ?? []) assert.ok(warning.length <= 256, warning);
+  return answer;
+}
+
+describe('validation of VMs: warnings', () => {
+  const cases: { name: string; vm: Template; old?: Template; gate?: boolean; says: RegExp | undefined }[] = [
+    { name: 'a VM that is as it should be', vm: { annotations: FULL, networks: [net('east')] }, says: undefined },
+    {
+      name: 'required physnets apart',
+      vm: { networks: [net('a', 'east'), net('b', 'west')] },
+      says: /the kubelet cannot split: .*a \(physnet east\), b \(physnet west\)/,
+    },
+    {
+      name: 'required physnets with a common NUMA node',
+      vm: { annotations: FULL, networks: [net('a', 'east'), net('b', 'both')] },
+      says: undefined,
+    },
+    {
+      name: 'one of them not required',
+      vm: { annotations: { ...FULL, [AFFINITY]: '{"b":"none"}' }, networks: [net('a', 'east'), net('b', 'west')] },
+      says: undefined,
+    },
+    {
+      name: 'a physnet that no node reports',
+      vm: { networks: [net('a', 'north')] },
+      says: /no node reports the physnet north/,
+    },
+    {
+      name: 'a network that does not exist',
+      vm: { networks: [net('a', 'gone')] },
+      says: /there is no NetworkAttachmentDefinition telco-east\/gone/,
+    },
+    {
+      name: 'an affinity of an interface that does not exist',
+      vm: { annotations: { [AFFINITY]: '{"eat":"none"}' }, networks: [net('east')] },
+      says: /names "eat", which is no interface or network of this VM \(it has: east\)/,
+    },
+    {
+      name: 'an unknown value of the annotation',
+      vm: { annotations: { 'kubevirt.io/CPUManagerPolicyBetaOptions': 'full' } },
+      says: /unknown value "full"/,
+    },
+    {
+      name: 'no isolateEmulatorThread',
+      vm: { annotations: FULL, cpu: { ...isolated, isolateEmulatorThread: false } },
+      says: /no effect: the VM has no isolateEmulatorThread/,
+    },
+    {
+      name: 'no dedicated CPUs',
+      vm: { annotations: FULL, cpu: { cores: 2 } },
+      says: /no effect: the VM has no dedicatedCpuPlacement/,
+    },
+    {
+      name: 'nothing of that where an instancetype brings the CPUs',
+      vm: { annotations: FULL, cpu: {}, instancetype: true },
+      says: undefined,
+    },
+    { name: 'the gate being off', vm: { annotations: FULL }, gate: false, says: /FullPCPUsOnly is off/ },
+    {
+      name: 'an annotation beside the template',
+      vm: { outer: FULL },
+      says: /no effect here: put it into spec\.template\.metadata\.annotations/,
+    },
+    {
+      name: 'an unknown value of the fix',
+      vm: { annotations: { [MASK]: '0', [FIX]: 'yes' }, cpu: { cores: 2 } },
+      says: /unknown value "yes" and counts as false/,
+    },
+    {
+      name: 'a mask beside a liveness probe',
+      vm: { annotations: { [MASK]: '0' }, cpu: { cores: 2 }, spec: { livenessProbe: { tcpSocket: { port: 22 } } } },
+      says: /with a liveness probe the VM cannot start paused, so it runs for a moment before its vCPUs are pinned/,
+    },
+    {
+      name: 'a mask with a liveness probe, and a start that its user chose',
+      vm: {
+        annotations: { [MASK]: '0' },
+        cpu: { cores: 2 },
+        spec: { startStrategy: 'Paused', livenessProbe: { tcpSocket: { port: 22 } } },
+      },
+      says: undefined,
+    },
+    {
+      name: 'a mask with a liveness probe, and a start without a pause that its user chose',
+      vm: {
+        annotations: { [MASK]: '0', [START]: 'running' },
+        cpu: { cores: 2 },
+        spec: { livenessProbe: { tcpSocket: { port: 22 } } },
+      },
+      says: undefined,
+    },
+    {
+      name: 'an unknown kind of start',
+      vm: { annotations: { [MASK]: '0', [START]: 'later' }, cpu: { cores: 2 } },
+      says: /cpu-mask-start has the unknown value "later" and counts as paused: expected running or paused/,
+    },
+    {
+      name: 'a kind of start without a mask',
+      vm: { annotations: { [START]: 'running' } },
+      says: /cpu-mask-start has no effect without plumbline\.dev\/cpu-mask/,
+    },
+    {
+      name: 'a kind of start outside the template',
+      vm: { outer: { [START]: 'running' } },
+      says: /cpu-mask-start has no effect here: put it into spec\.template\.metadata\.annotations/,
+    },
+    {
+      name: 'a fix without a mask',
+      vm: { annotations: { [FIX]: 'true' } },
+      says: /no effect without plumbline\.dev\/cpu-mask/,
+    },
+    {
+      name: 'a NIC plugged in',
+      vm: { networks: [net('east'), net('both')] },
+      old: { networks: [net('east')] },
+      says: /interface both is plugged into a VM .* next migration or restart/,
+    },
+    {
+      name: 'a NIC plugged in that does not mind',
+      vm: { annotations: { ...FULL, [AFFINITY]: '{"both":"none"}' }, networks: [net('both')] },
+      old: {},
+      says: undefined,
+    },
+    {
+      name: 'what was warned about before',
+      vm: { networks: [net('a', 'north')] },
+      old: { networks: [net('a', 'north')] },
+      says: undefined,
+    },
+  ];
+  for (const { name, vm, old, gate = true, says } of cases) {
+    it(`${says === undefined ? 'none for' : 'for'} ${name}`, async () => {
+      const answer = await validate(vm, old, 'VirtualMachine', gate);
+      assert.ok(answer.allowed);
+      const said = (answer.warnings ?? []).join('\n');
+      if (says === undefined) assert.equal(said, '');
+      else assert.match(said, says);
+    });
+  }
+});
+
+describe('validation of VMs: refusals', () => {
+  const shared = (cores: number, mask: string): Template => ({ annotations: { [MASK]: mask }, cpu: { cores } });
+  const cases: { name: string; vm: Template; old?: Template; says: RegExp | undefined }[] = [
+    { name: 'a mask for other vCPUs', vm: shared(2, '0:1:2'), says: /entries for 3 vCPUs, but the VM has 2/ },
+    { name: 'a mask for just these', vm: shared(2, '0:1'), says: undefined },
+    { name: 'one entry for all', vm: shared(7, '0-3'), says: undefined },
+    {
+      name: 'vCPUs that change beside a mask',
+      vm: shared(3, '0:1'),
+      old: shared(2, '0:1'),
+      says: /entries for 2 vCPUs, but the VM has 3/,
+    },
+    { name: 'a mask that changes beside vCPUs', vm: shared(2, '0:1:2'), old: shared(2, '0:1'), says: /entries for 3/ },
+    { name: 'both changed together', vm: shared(3, '0:1:2'), old: shared(2, '0:1'), says: undefined },
+    {
+      name: 'neither changed, whatever they are',
+      vm: { ...shared(2, '0:1:2'), outer: { note: 'x' } },
+      old: shared(2, '0:1:2'),
+      says: undefined,
+    },
+    {
+      name: 'one that is being deleted',
+      vm: { ...shared(3, '0:1'), deleting: true },
+      old: shared(2, '0:1'),
+      says: undefined,
+    },
+    { name: 'an empty entry', vm: shared(2, '1:'), says: /entry 2 \(for vCPU 1\) is empty/ },
+    {
+      name: 'a mask on dedicated CPUs',
+      vm: { annotations: { [MASK]: '0' } },
+      says: /dedicatedCpuPlacement exclude each other/,
+    },
+    { name: 'a count that an instancetype decides', vm: { ...shared(1, '0:1'), instancetype: true }, says: undefined },
+    { name: 'an affinity that is no JSON', vm: { annotations: { [AFFINITY]: 'required' } }, says: /it is no JSON/ },
+    {
+      name: 'an affinity that is none',
+      vm: { annotations: { [AFFINITY]: '{"a":"maybe"}' } },
+      says: /expected one of required, preferred, none/,
+    },
+  ];
+  for (const { name, vm, old, says } of cases) {
+    it(`${says === undefined ? 'none for' : 'for'} ${name}`, async () => {
+      const answer = await validate(vm, old);
+      if (says === undefined) assert.ok(answer.allowed, answer.allowed ? '' : answer.message);
+      else assert.match(denialOf(answer).message, says);
+    });
+  }
+
+  const SMALL = [kindOf(2, { physnets: { east: '0' }, rooms: { 0: 6, 1: 8 } })];
+  const create = async (
+    facts: Parameters<typeof viewOf>[1],
+    options: Parameters<typeof optionsOf>[0] = {},
+    old?: Template,
+  ) => {
+    const review = createVmValidation({
+      ...optionsOf({ view: viewOf(SMALL, { findNad: () => localnet('east'), ...facts }), ...options }),
+      route: { schedulerName: '' },
+    });
+    const kind = { group: 'kubevirt.io', version: 'v1', kind: 'VirtualMachine' };
+    const before =
+      old === undefined ? {} : ({ operation: 'UPDATE', oldObject: objectOf('VirtualMachine', old) } as const);
+    return review(
+      requestFor(objectOf('VirtualMachine', { networks: [net('east')] }), { kind, operation: 'CREATE', ...before }),
+    );
+  };
+  const TOO_LARGE =
+    /^(plumbline: )?larger than the NUMA nodes of its networks on every node that it can go to: interface east \(physnet east\) is on NUMA node 0, where pods can have 6 CPUs at most, and 9 are asked for$/;
+
+  it('refuse a VM that is larger than the NUMA node of its network on every node, with that reason', async () => {
+    assert.match(denialOf(await create({})).message, TOO_LARGE);
+  });
+
+  it('warn of it only where a node has not reported, where larger nodes may come, and at updates', async () => {
+    for (const answer of [
+      await create({ allReport: () => false }),
+      await create({}, { oversized: 'warn' }),
+      await create({}, {}, {}),
+    ]) {
+      assert.ok(answer.allowed);
+      assert.ok(
+        answer.warnings?.some((text) => TOO_LARGE.test(text)),
+        `${answer.warnings}`,
+      );
+    }
+  });
+
+  for (const kind of ['VirtualMachineInstance', 'VirtualMachineInstanceReplicaSet', 'VirtualMachinePool'] as const) {
+    it(`hold for a ${kind} as for a VM`, async () => {
+      assert.match(denialOf(await validate(shared(2, '0:1:2'), undefined, kind)).message, /entries for 3 vCPUs/);
+      const { warnings } = await validate({ networks: [net('a', 'north')] }, undefined, kind);
+      assert.match(warnings?.join() ?? '', /no node reports the physnet north/);
+    });
+  }
+
+  it('are left to KubeVirt where the object cannot be read', async () => {
+    const request = requestFor(
+      { metadata: {}, spec: 7 },
+      { kind: { group: 'kubevirt.io', version: 'v1', kind: 'VirtualMachine' } },
+    );
+    const answer = await createVmValidation(optionsOf())(request);
+    assert.ok(answer.allowed);
+    assert.match(answer.warnings?.[0] ?? '', /has not checked it/);
+  });
+});
+
+describe('validation of VMs: launchers that every full-pcpus-only node would reject', () => {
+  const SMT2 = kindOf(2);
+  const plain = kindOf(2, { fullPcpusOnly: false });
+  const odd = { cores: 3, dedicatedCpuPlacement: true };
+  interface Case {
+    readonly what: string;
+    readonly vm?: Template;
+    readonly kinds?: Parameters<typeof viewOf>[0];
+    readonly policy?: 'auto' | 'always';
+    readonly says?: RegExp;
+  }
+  const cases: readonly Case[] = [
+    {
+      what: 'an unannotated VM of 8 vCPUs and an emulator thread',
+      says: /asks for 9 CPUs: every node it can go to \(2 threads per core\) rejects it, SMTAlignmentError; annotate/,
+    },
+    {
+      what: 'where other nodes take it',
+      kinds: [SMT2, plain],
+      says: /asks for 9 CPUs: every full-pcpus-only node \(2 threads/,
+    },
+    { what: 'of several makes', kinds: [SMT2, kindOf(4)], says: /\(2 or 4 threads per core\)/ },
+    { what: 'without an isolated emulator thread', vm: { cpu: odd }, says: /asks for 3 CPUs: .*fill whole cores/ },
+    {
+      what: 'annotated, which has no effect without one',
+      vm: { cpu: odd, annotations: FULL },
+      says: /asks for 3 CPUs: .*fill whole cores/,
+    },
+    { what: 'annotated', vm: { annotations: FULL } },
+    { what: 'with KubeVirt’s own annotation', vm: { annotations: PARITY } },
+    { what: 'where every launcher is aligned', policy: 'auto' },
+    { what: 'of an even launcher', vm: { cpu: { ...isolated, cores: 7, threads: 1 } } },
+    { what: 'on nodes without SMT', kinds: [kindOf(1)] },
+    { what: 'where one make of nodes takes it', kinds: [SMT2, kindOf(1)] },
+    { what: 'where no kubelet asks for whole cores', kinds: [plain] },
+    { what: 'where no node has reported', kinds: [] },
+    { what: 'without dedicated CPUs', vm: { cpu: { cores: 3 } } },
+    { what: 'whose CPUs an instancetype brings', vm: { cpu: isolated, instancetype: true } },
+    { what: 'larger than any host', vm: { cpu: { ...isolated, cores: 2 ** 31, sockets: 2 ** 31 } } },
+  ];
+  for (const { what, vm = {}, kinds = [SMT2], policy, says } of cases) {
+    it(`${says ? 'a warning' : 'none'}: ${what}`, async () => {
+      const options = optionsOf({ view: viewOf(kinds), ...(policy && { policy }) });
+      const kind = { group: 'kubevirt.io', version: 'v1', kind: 'VirtualMachine' };
+      const answer = await createVmValidation(options)(requestFor(objectOf('VirtualMachine', vm), { kind }));
+      assert.ok(answer.allowed);
+      const found = (answer.warnings ?? []).filter((text) => text.includes('the launcher asks for'));
+      for (const text of found) assert.ok(text.length <= 256, `${text.length} characters`);
+      if (says) assert.match(found.join(), says);
+      else assert.deepEqual(found, []);
+    });
+  }
+});

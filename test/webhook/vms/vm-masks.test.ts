@@ -1,0 +1,135 @@
+import assert from 'node:assert/strict';
+import { CpuSet } from '../../../model/cpu-set.ts';
+import type { MaskHost } from '../../../model/placement/mask-fit.ts';
+import { createVmValidation } from '../../../webhook/vms/validate-vm.ts';
+import { denialOf, optionsOf, requestFor, viewOf } from '../launcher-fixture.ts';
+
+const MASK = 'plumbline.dev/cpu-mask';
+const FIX = 'plumbline.dev/fix-cpu-mismatch';
+const CONTROLLER = 'system:serviceaccount:kubevirt:kubevirt-controller';
+
+/** Two makes of nodes with CPU 0 reserved; only the one in zone `far` has CPU 22. */
+const near: MaskHost = { online: CpuSet.parse('0-3'), usable: CpuSet.parse('1-3') };
+const far: MaskHost = { online: CpuSet.parse('0-2,22'), usable: CpuSet.parse('1-2,22') };
+const ZONES: Readonly<Record<string, readonly MaskHost[]>> = {
+  far: [far],
+  none: [],
+  off: [{ ...near, pinsVMs: false }],
+};
+const view = viewOf([], {
+  maskHosts: ({ nodeSelector }) => ZONES[nodeSelector?.['zone'] ?? ''] ?? [near, far],
+});
+
+interface Vm {
+  readonly mask?: string;
+  readonly fix?: string;
+  readonly sockets?: number;
+  readonly zone?: string;
+  readonly running?: boolean;
+}
+
+const annotationsOf = ({ mask, fix }: Vm) => ({
+  ...(mask !== undefined && { [MASK]: mask }),
+  ...(fix !== undefined && { [FIX]: fix }),
+});
+const specOf = ({ sockets = 2, zone }: Vm) => ({
+  domain: { cpu: { sockets } },
+  ...(zone !== undefined && { nodeSelector: { zone } }),
+});
+const machineOf = (vm: Vm) => ({
+  metadata: { name: 'vm' },
+  spec: { template: { metadata: { annotations: annotationsOf(vm) }, spec: specOf(vm) } },
+  status: vm.running === undefined ? {} : { created: vm.running },
+});
+const instanceOf = (vm: Vm) => ({ metadata: { name: 'vm', annotations: annotationsOf(vm) }, spec: specOf(vm) });
+
+const review = (kind: string, object: object, oldObject?: object, username = 'jane') =>
+  createVmValidation(optionsOf({ view }))(
+    requestFor(object, {
+      kind: { group: 'kubevirt.io', version: 'v1', kind },
+      operation: oldObject === undefined ? 'CREATE' : 'UPDATE',
+      userInfo: { username },
+      ...(oldObject && { oldObject }),
+    }),
+  );
+const ofMachine = (vm: Vm, old?: Vm) => review('VirtualMachine', machineOf(vm), old && machineOf(old));
+const ofInstance = (vm: Vm, old: Vm, username?: string) =>
+  review('VirtualMachineInstance', instanceOf(vm), instanceOf(old), username);
+
+describe('warnings of CPU masks', () => {
+  const cases: { name: string; vm: Vm; old?: Vm; says: RegExp | undefined }[] = [
+    { name: 'one that some node can keep', vm: { mask: '2:22' }, says: undefined },
+    { name: 'one without', vm: {}, says: undefined },
+    { name: 'one that pins nothing', vm: { mask: 'all', zone: 'none' }, says: undefined },
+    { name: 'CPUs that no node has', vm: { mask: '90' }, says: /no node .* has the CPUs of 90 online .* not start/ },
+    { name: 'CPUs that are together on no node', vm: { mask: '3:22' }, says: /no node .* has the CPUs of 3:22 online/ },
+    { name: 'a CPU that every node reserves', vm: { mask: '0' }, says: /unreserved: it will not start/ },
+    {
+      name: 'CPUs that no node has, with the fix',
+      vm: { mask: '90', fix: 'true' },
+      says: /it will run on all CPUs of a node \(plumbline\.dev\/fix-cpu-mismatch\)/,
+    },
+    {
+      name: 'CPUs of a node that it may not go to',
+      vm: { mask: '3', zone: 'far' },
+      says: /no node that this VM may go to/,
+    },
+    { name: 'nodes that apply none', vm: { mask: '1', zone: 'off' }, says: /applies CPU masks \(--vm-pinning off\)/ },
+    { name: 'nodes none of which reports', vm: { mask: '1', zone: 'none' }, says: /reports its CPUs/ },
+    { name: 'what was warned of before', vm: { mask: '90', sockets: 3 }, old: { mask: '90' }, says: undefined },
+    { name: 'a selector that changes', vm: { mask: '3', zone: 'far' }, old: { mask: '3' }, says: /no node/ },
+    {
+      name: 'a mask of a running VM',
+      vm: { mask: '2', running: true },
+      old: { mask: '1' },
+      says: /when it is restarted/,
+    },
+    { name: 'one taken from a running VM', vm: { running: true }, old: { mask: '1' }, says: /when it is restarted/ },
+    {
+      name: 'vCPUs and mask of a running VM',
+      vm: { mask: '1:2:3', sockets: 3, running: true },
+      old: { mask: '1:2' },
+      says: /vCPUs that are plugged in run on any of its CPUs/,
+    },
+    { name: 'a mask of a stopped VM', vm: { mask: '2', running: false }, old: { mask: '1' }, says: undefined },
+  ];
+  for (const { name, vm, old, says } of cases) {
+    it(`${says === undefined ? 'none for' : 'for'} ${name}`, async () => {
+      const answer = await ofMachine(vm, old);
+      assert.ok(answer.allowed, answer.allowed ? '' : answer.message);
+      const said = (answer.warnings ?? []).join('\n');
+      if (says === undefined) assert.equal(said, '');
+      else assert.match(said, says);
+      for (const warning of answer.warnings ?? []) assert.ok(warning.length <= 256, warning);
+    });
+  }
+});
+
+describe('vCPUs that KubeVirt plugs into a VM with a CPU mask', () => {
+  it('are admitted, whatever the mask has entries for: a refusal would stop every later update of the VM', async () => {
+    assert.ok((await ofMachine({ mask: '1:2:3', sockets: 3, running: true }, { mask: '1:2' })).allowed);
+    for (const user of [CONTROLLER, 'system:serviceaccount:other-namespace:kubevirt-controller']) {
+      assert.ok((await ofInstance({ mask: '1:2', sockets: 3 }, { mask: '1:2' }, user)).allowed, user);
+    }
+    const later = await ofInstance({ mask: '1:2', sockets: 3, zone: 'far' }, { mask: '1:2', sockets: 3 }, CONTROLLER);
+    assert.ok(later.allowed, 'an update after that');
+  });
+
+  it('may come after the mask, where KubeVirt hands annotations on', async () => {
+    const answer = await ofInstance({ mask: '1:2:3' }, { mask: '1:2' }, CONTROLLER);
+    assert.ok(answer.allowed);
+    assert.match(answer.warnings?.join() ?? '', /entries for 3 vCPUs, but the VM has 2/);
+    assert.ok((await ofInstance({ mask: '1:2:3', sockets: 3 }, { mask: '1:2:3' }, CONTROLLER)).allowed);
+  });
+
+  it('do not let users write what does not go together', async () => {
+    const refused = /entries for 2 vCPUs, but the VM has 3/;
+    assert.match(denialOf(await ofMachine({ mask: '1:2', sockets: 3 }, { mask: '1:2' })).message, refused);
+    for (const user of ['jane', 'system:serviceaccount:tenant:robot', 'kubevirt-controller']) {
+      const { message } = denialOf(await ofInstance({ mask: '1:2', sockets: 3 }, { mask: '1', sockets: 3 }, user));
+      assert.match(message, refused, user);
+    }
+    const made = await review('VirtualMachineInstance', instanceOf({ mask: '1:2', sockets: 3 }), undefined, CONTROLLER);
+    assert.match(denialOf(made).message, refused, 'a VMI that is made');
+  });
+});
