@@ -16,7 +16,7 @@ Ends with 0 if every test passed, with 1 if one failed or there was none to run,
 const { positionals: folders } = commandLine(USAGE, {}, true);
 // An exit, so that what the tests started is ended with it.
 exitOnSignals();
-const mocha = new Mocha({ timeout: 20_000, forbidOnly: true, reporter: process.env.CI ? 'dot' : 'spec' });
+const mocha = new Mocha({ timeout: 120_000, forbidOnly: true, reporter: process.env.CI ? 'dot' : 'spec' });
 for (const folder of folders.length > 0 ? folders : ['']) {
   if (!existsSync(join(import.meta.dirname, folder))) {
     console.error(`${folder}: no such folder or file in test/`);

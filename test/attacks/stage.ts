@@ -236,7 +236,7 @@ async function readPod(client: KubeClient, { metadata: { namespace, name } }: La
 }
 
 /** @throws after 20 s */
-export async function until<T>(what: string, ask: () => Promise<T | undefined | false>, seconds = 20): Promise<T> {
+export async function until<T>(what: string, ask: () => Promise<T | undefined | false>, seconds = 60): Promise<T> {
   const deadline = performance.now() + seconds * 1000;
   for (;;) {
     const found = await ask();

@@ -44,7 +44,7 @@ const masked = (mask: string, more: PodOptions = {}): PodOptions => ({
 });
 
 describe('plumbline explain, of VMs with CPU masks', function () {
-  this.timeout(60_000);
+  this.timeout(120_000);
   let cluster: FixtureCluster;
   before(async () => {
     buildCli();

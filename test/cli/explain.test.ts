@@ -128,7 +128,7 @@ function plain(cpu: string) {
 }
 
 describe('plumbline explain', function () {
-  this.timeout(60_000);
+  this.timeout(120_000);
   let cluster: FixtureCluster;
 
   const explained = async (...args: string[]): Promise<Explanation> => {

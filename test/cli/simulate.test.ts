@@ -135,7 +135,7 @@ describe('plumbline simulate', () => {
   });
 
   describe('as a command', function () {
-    this.timeout(60_000);
+    this.timeout(120_000);
     let cluster: FixtureCluster;
     before(async () => {
       buildCli();

@@ -40,7 +40,7 @@ const FILES: Readonly<Record<string, string>> = {
 };
 
 describe('plumbline topology', function () {
-  this.timeout(30_000);
+  this.timeout(120_000);
   let root: string;
 
   before(async () => {

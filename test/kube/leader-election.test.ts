@@ -16,7 +16,7 @@ interface Candidate extends LeaderElection {
 }
 
 describe('leader election', function () {
-  this.timeout(30_000);
+  this.timeout(120_000);
   let api: ApiFixture;
   const candidates: Candidate[] = [];
 

@@ -62,7 +62,7 @@ describe('the agent, with the mounts of its DaemonSet on a read-only root', func
   needs('kubectl');
   needs('linux');
   needs('root');
-  this.timeout(60_000);
+  this.timeout(120_000);
   const temp = tempDirectories();
   let api: FakeApi;
   let kubelet: FakeKubelet;
@@ -128,8 +128,8 @@ describe('the agent, with the mounts of its DaemonSet on a read-only root', func
 
       const topology = `/apis/plumbline.dev/v1alpha1/nodetopologies/${NODE}`;
       const status = () => (api.objects.get(topology) as unknown as NodeTopology | undefined)?.status;
-      await eventually(() => status() !== undefined, 'a report', 30);
-      await eventually(() => kubelet.registrations.length === 3, 'its resources are registered', 10);
+      await eventually(() => status() !== undefined, 'a report');
+      await eventually(() => kubelet.registrations.length === 3, 'its resources are registered');
       assert.equal(status()?.reserved, '0-1', 'the configuration and the kubelet’s socket are read');
       const plugin = kubelet.plugin(kubelet.registrations[0]!.endpoint);
       await plugin
@@ -139,7 +139,7 @@ describe('the agent, with the mounts of its DaemonSet on a read-only root', func
       // The kubelet renames a new file over the old one.
       kubelet.pods = { 'ns/vm': { compute: '2-3' } };
       kubelet.writeCheckpoint('0-1,4-7', { 'uid-1': { compute: '2-3' } });
-      await eventually(() => status()?.assignments[0]?.cpus === '2-3', 'the checkpoint is followed', 10);
+      await eventually(() => status()?.assignments[0]?.cpus === '2-3', 'the checkpoint is followed');
 
       const probes = spawnSync('cat', [join(directory, 'probes')], { encoding: 'utf8' }).stdout;
       assert.doesNotMatch(probes, /wrote|saw/, probes);

@@ -1,7 +1,14 @@
 import assert from 'node:assert/strict';
 
-/** Waits until the check holds. */
-export async function eventually(check: () => boolean | Promise<boolean>, what: string, seconds = 5): Promise<void> {
+/** Seconds that every wait lasts at least before it fails: on a busy machine nothing is quick. */
+const PATIENCE = 60;
+
+/**
+ * Waits until the check holds.
+ * @param most seconds after which the wait fails, where that has to be more than usual
+ */
+export async function eventually(check: () => boolean | Promise<boolean>, what: string, most = 0): Promise<void> {
+  const seconds = Math.max(PATIENCE, most);
   const end = performance.now() + seconds * 1000;
   while (!(await check())) {
     assert.ok(performance.now() < end, `not within ${seconds} s: ${what}`);

@@ -30,7 +30,7 @@ describe('model/placement: places that were lost', () => {
 });
 
 describe('model/claims: churn on a node whose kubelet aligns', function () {
-  this.timeout(60_000);
+  this.timeout(120_000);
   /** Deterministic numbers below a bound. */
   const randomOf = (seed: number) => {
     let state = seed;

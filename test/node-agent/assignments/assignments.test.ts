@@ -121,7 +121,7 @@ describe('assignments from a kubelet’s files and sockets', () => {
     await becomes('0-7');
     for (const pool of ['0-6', '0-5', '0-4', '0-3']) {
       kubelet.writeCheckpoint(pool);
-      await eventually(() => free() === pool, `free is ${pool}`, 2);
+      await eventually(() => free() === pool, `free is ${pool}`);
     }
   });
 

@@ -157,6 +157,6 @@ describe('networks that move under running pods', () => {
     change(physnets({ east: '1' }, '0'));
     await eventually(() => lists >= 1, 'the kubelet was asked');
     failing = false;
-    await eventually(() => told.length === 1, 'it was asked again', 10);
+    await eventually(() => told.length === 1, 'it was asked again');
   });
 });

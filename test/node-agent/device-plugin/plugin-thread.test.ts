@@ -70,7 +70,7 @@ describe(`an agent whose main thread stands still for ${SECONDS} s`, function ()
     await sandbox.start();
     const args = ['--import', 'tsx', AGENT, sandbox.node(NODE).kubeletDirectory, JSON.stringify(HOST)];
     agent = spawn(process.execPath, args, { stdio: ['pipe', 'pipe', 'inherit'] });
-    await eventually(() => offered() === '8', 'the device plugin is registered', 15);
+    await eventually(() => offered() === '8', 'the device plugin is registered');
   });
   after(async () => {
     agent.kill('SIGKILL');
@@ -88,7 +88,7 @@ describe(`an agent whose main thread stands still for ${SECONDS} s`, function ()
       metadata: { name, namespace: 'default' },
       spec: { nodeName: NODE, containers: [{ name: 'c', image: 'pause', resources: { limits, requests: limits } }] },
     });
-    await eventually(() => podOf(name)?.status?.phase === 'Running', `${name} runs`, 10);
+    await eventually(() => podOf(name)?.status?.phase === 'Running', `${name} runs`);
     return (performance.now() - begun) / 1000;
   };
 

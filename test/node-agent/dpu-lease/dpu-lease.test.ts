@@ -8,8 +8,8 @@ import { createLeaseRelease } from '../../../node-agent/dpu-lease/release.ts';
 import { createRenewals } from '../../../node-agent/kube-objects/renewals.ts';
 import { createHeartbeat } from '../../../node-agent/report/heartbeat.ts';
 import { createFakeApi, type FakeApi } from '../api-stand-in.ts';
-import { startAnswering } from './answering.ts';
 import { eventually, recordingLogger, startStandIn, tempDirectories, testMetrics } from '../support.ts';
+import { startAnswering } from './answering.ts';
 
 const NODE = 'worker-1';
 const PATH = `/apis/coordination.k8s.io/v1/namespaces/${DPU_LEASE_NAMESPACE}/leases/ovn-dpu-${NODE}`;

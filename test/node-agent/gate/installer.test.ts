@@ -174,7 +174,7 @@ describe('the gate’s installer', () => {
     run();
     mkdirSync(places.confDir);
     write('10-ovn.conf', OVN);
-    await eventually(() => existsSync(conf(OWN)), 'made', 8);
+    await eventually(() => existsSync(conf(OWN)), 'made');
   });
 
   it('a primary that the runtime takes before the gate is said, and the metric says 0', async () => {

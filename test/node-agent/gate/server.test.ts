@@ -108,7 +108,7 @@ describe('the gate’s server', () => {
     await serve({ questionWithin: 0.3 });
     const slow = connect();
     const timer = setInterval(() => slow.socket.write('p'), 20);
-    await eventually(() => slow.closed, 'closed', 2);
+    await eventually(() => slow.closed, 'closed');
     clearInterval(timer);
   });
 

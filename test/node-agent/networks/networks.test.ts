@@ -377,7 +377,7 @@ describe('the duty that follows networks', () => {
     const { networks, changes, end } = follow();
     await eventually(() => networks.view().problems[0]?.reason === 'NodeUnknown', 'it waits for labels');
     reached = true;
-    await eventually(() => networks.view().networks.tunnel?.toString() === '1', 'the labels came', 6);
+    await eventually(() => networks.view().networks.tunnel?.toString() === '1', 'the labels came');
     replaceFile(file, 'tunnel: {numaNodes: [0]}');
     await eventually(() => networks.view().networks.tunnel?.toString() === '0', 'the new map');
     replaceFile(file, 'tunnel: {numaNodes: [7]}');

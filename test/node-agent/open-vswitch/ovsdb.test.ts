@@ -457,7 +457,7 @@ describe('OVSDB: a connection', () => {
     await eventually(() => problems.length > 0, 'it is said');
     rmSync(socketPath, { force: true });
     await listen();
-    await eventually(() => seen.at(-1) === '10.0.0.1', 'followed again', 3);
+    await eventually(() => seen.at(-1) === '10.0.0.1', 'followed again');
     stop.abort();
     await done;
   });

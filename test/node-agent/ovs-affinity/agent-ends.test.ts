@@ -16,7 +16,7 @@ const DAEMONS = ['ovs-vswitchd', 'ovsdb-server'] as const;
 
 /** The agent in a process of its own, with the shipped defaults, beside a real Open vSwitch. */
 describe('the agent ends or is updated while containers own CPUs: real Open vSwitch, sampled each millisecond', function () {
-  this.timeout(60_000);
+  this.timeout(120_000);
   needs('openVswitch');
   // Ends before its directory does: hooks run in the order in which they are named.
   after(async () => real?.stop());
@@ -63,7 +63,7 @@ describe('the agent ends or is updated while containers own CPUs: real Open vSwi
     kubelet.writeCheckpoint(first(), { uid: { compute: rest() } });
     await kubelet.start();
     start();
-    await eventually(() => masks() === first(), 'moved off owned CPUs', 20);
+    await eventually(() => masks() === first(), 'moved off owned CPUs');
     sampler = await watchMasks(cpus(rest()).first!, processes());
   });
   afterEach(async () => {
@@ -73,7 +73,7 @@ describe('the agent ends or is updated while containers own CPUs: real Open vSwi
     rmSync(enabler, { force: true });
     // The next agent undoes what this one did.
     start();
-    await eventually(() => masks() === all(), 'restored', 20);
+    await eventually(() => masks() === all(), 'restored');
     await end('SIGKILL');
   });
 

@@ -65,12 +65,12 @@ describe('what others do to the threads', () => {
     view.free(first());
     createAffinity().set(procThreads.list(daemon.pid).at(-1)!, cpus(rest()).toWords(1));
     assert.notEqual(masks(), first());
-    await eventually(() => masks() === first(), 'put back', 2);
+    await eventually(() => masks() === first(), 'put back');
   });
 
   it('a cpuset that clips: steady, written to no more, one gauge and one Event', async function () {
     clip(this, first());
-    await eventually(async () => (await totalOf(metrics.ovsClipped)) > 0, 'noticed', 3);
+    await eventually(async () => (await totalOf(metrics.ovsClipped)) > 0, 'noticed');
     counted.sets = 0;
     view.free(all());
     await sleep(1);
@@ -83,7 +83,7 @@ describe('what others do to the threads', () => {
   it('a cpuset apart from what is wanted: refused, shown, no loop', async function () {
     clip(this, rest());
     view.free(first());
-    await eventually(async () => (await totalOf(metrics.ovsRefused)) > 0, 'noticed', 3);
+    await eventually(async () => (await totalOf(metrics.ovsRefused)) > 0, 'noticed');
     counted.sets = 0;
     await sleep(1);
     assert.equal(counted.sets, 0);

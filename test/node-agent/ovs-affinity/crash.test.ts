@@ -34,8 +34,8 @@ describe('an agent that is killed', () => {
     await once(program, 'exit');
   };
   const masks = () => allowedLists(daemon.pid);
-  const onlyFirst = () => eventually(() => new Set(masks()).size === 1 && masks()[0] === first(), 'moved', 15);
-  const asBefore = () => eventually(() => masks().join() === own.join(), `as before: ${own}`, 15);
+  const onlyFirst = () => eventually(() => new Set(masks()).size === 1 && masks()[0] === first(), 'moved');
+  const asBefore = () => eventually(() => masks().join() === own.join(), `as before: ${own}`);
 
   before(function () {
     skipWithout('twoCpus', this);
@@ -105,7 +105,7 @@ describe('an agent that is killed', () => {
     // Once the first pass of all is made: it moves a thread that is free to go.
     kubelet.pods = {};
     kubelet.writeCheckpoint(all());
-    await eventually(() => masks().every((list) => list === all()), 'grown', 15);
+    await eventually(() => masks().every((list) => list === all()), 'grown');
     kubelet.pods = { 'ns/pod': { compute: rest() } };
     kubelet.writeCheckpoint(first(), { uid: { compute: rest() } });
     await onlyFirst();
@@ -121,7 +121,7 @@ describe('an agent that is killed', () => {
     start('restore');
     kubelet.pods = {};
     kubelet.writeCheckpoint(all());
-    await eventually(() => masks().every((list) => list === all()), 'grown', 15);
+    await eventually(() => masks().every((list) => list === all()), 'grown');
     await end('SIGTERM');
     assert.deepEqual(masks(), own);
   });

@@ -18,7 +18,7 @@ import { all, countingAffinity, cpus, first, machine, ovsParts, recordingEvents,
 const DAEMONS = ['ovs-vswitchd', 'ovsdb-server'] as const;
 
 describe('a second writer of a real Open vSwitch’s masks', function () {
-  this.timeout(60_000);
+  this.timeout(120_000);
   needs('openVswitch');
   after(async () => real?.stop());
   const temp = tempDirectories();
@@ -97,7 +97,7 @@ describe('a second writer of a real Open vSwitch’s masks', function () {
   it('a program that goes on: an Event, metrics, the status and its exit code; no CPUs are owned, so it is left alone', async () => {
     view.free(first());
     startWriter(all());
-    await eventually(async () => (await contended()) === 1, 'seen', 15);
+    await eventually(async () => (await contended()) === 1, 'seen');
     assert.deepEqual(reasons(), ['OvsAffinityContended']);
     assert.ok((await displaced()) > 5);
     assert.ok(changes > 0, 'the report hears of it');
@@ -115,7 +115,7 @@ describe('a second writer of a real Open vSwitch’s masks', function () {
   it('CPUs that containers own are left all the same, and a container’s start still waits for that', async () => {
     view.free(first());
     startWriter(all());
-    await eventually(async () => (await contended()) === 1, 'seen', 15);
+    await eventually(async () => (await contended()) === 1, 'seen');
     await endWriter();
     view.free(first(), rest());
     assert.equal(masks(), first());
@@ -129,7 +129,7 @@ describe('a second writer of a real Open vSwitch’s masks', function () {
   it('once it has been quiet for long enough the exact CPUs are kept again', async () => {
     view.free(first());
     startWriter(all());
-    await eventually(async () => (await contended()) === 1, 'seen', 15);
+    await eventually(async () => (await contended()) === 1, 'seen');
     await eventually(() => masks() === all(), 'let be');
     await endWriter();
     later = 70;

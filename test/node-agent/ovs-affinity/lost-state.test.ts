@@ -17,7 +17,7 @@ import { all, cpus, first, machine, ovsParts, rest } from './stage.ts';
 const DAEMONS = ['ovs-vswitchd', 'ovsdb-server'] as const;
 
 describe('the kubelet’s state and a container that runs: a real Open vSwitch, a real cpuset cgroup', function () {
-  this.timeout(60_000);
+  this.timeout(120_000);
   needs('openVswitch');
   after(async () => real?.stop());
   const temp = tempDirectories();
@@ -152,10 +152,10 @@ describe('the kubelet’s state and a container that runs: a real Open vSwitch, 
     await sampler.sawNone();
     kubelet.pods = {};
     await container.stop();
-    await eventually(() => masks() === all(), 'grown', 10);
+    await eventually(() => masks() === all(), 'grown');
     assert.match(source('cpu_manager_state') ?? '', /cannot read/);
     kubelet.pods = { 'ns/other': { compute: rest() } };
-    await eventually(() => masks() === first(), 'asked each second: left again', 5);
+    await eventually(() => masks() === first(), 'asked each second: left again');
   });
 
   it('no checkpoint, and a kubelet that restarts with nothing in its List: never on the container’s CPUs', async () => {

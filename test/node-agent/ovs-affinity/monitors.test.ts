@@ -42,7 +42,7 @@ describe('monitors of a real Open vSwitch that is started again', function () {
     await kubelet.start();
     // A process of its own, which goes on while the daemon starts; so seldom a look that none of them helps.
     program = spawn(process.execPath, ['--import', 'tsx', PROGRAM, directory, '600'], { stdio: 'ignore' });
-    await eventually(() => masks() === first(), 'moved', 30);
+    await eventually(() => masks() === first(), 'moved');
   });
 
   for (const name of DAEMONS) {
@@ -68,7 +68,7 @@ describe('monitors of a real Open vSwitch that is started again', function () {
       process.kill(before, 'SIGSEGV');
       await eventually(() => !isAlive(before), 'ended');
       const isBack = () => real.isUp('ovsdb-server') && real.pid('ovsdb-server') !== before;
-      if (comesBack) await eventually(isBack, 'respawned', 30);
+      if (comesBack) await eventually(isBack, 'respawned');
     }
     const { processes, missing } = createDaemonFinder(real.rundir).find();
     assert.deepEqual(
@@ -79,7 +79,7 @@ describe('monitors of a real Open vSwitch that is started again', function () {
       missing.map(({ name, code }) => ({ name, code })),
       [{ name: 'ovsdb-server', code: 'absent' }],
     );
-    await eventually(() => real.isUp('ovsdb-server'), 'back', 30);
+    await eventually(() => real.isUp('ovsdb-server'), 'back');
     assert.equal(masks(), first());
   });
 });

@@ -10,7 +10,6 @@ import {
 import { VacateError } from '../../../node-agent/ovs-affinity/ovs-processes.ts';
 import { procThreads } from '../../../node-agent/processes/threads.ts';
 import { needs, skipWithout } from '../../support/parts.ts';
-import { all, countingAffinity, cpus, first, machine, ovsParts, rest, settableView } from './stage.ts';
 import {
   allowedLists,
   eventually,
@@ -20,6 +19,7 @@ import {
   startStandIn,
   tempDirectories,
 } from '../support.ts';
+import { all, countingAffinity, cpus, first, machine, ovsParts, rest, settableView } from './stage.ts';
 
 let directory: string;
 let rundir: string;

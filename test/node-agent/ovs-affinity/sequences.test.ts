@@ -168,7 +168,7 @@ describe('the kubelet’s sequences, with real threads sampled from outside', ()
     await onlyOn(first());
     counted.sets = 0;
     kubelet.writeCheckpoint(all());
-    await eventually(() => failures.includes('deadline'), 'given up', 15);
+    await eventually(() => failures.includes('deadline'), 'given up');
     await eventually(() => recorded.events.some(({ reason }) => reason === 'OvsAffinityHeld'), 'an Event');
     await sleep(0.5);
     assert.equal(masks(), first());
@@ -185,7 +185,7 @@ describe('the kubelet’s sequences, with real threads sampled from outside', ()
     for (let i = 0; i <= most / 2; i++) renameSync(noise[i % 2]!, noise[(i + 1) % 2]!);
     kubelet.writeCheckpoint(first(), { uid: { compute: rest() } });
     const begun = performance.now();
-    await eventually(() => masks() === first(), 'every thread on its CPUs', 8);
+    await eventually(() => masks() === first(), 'every thread on its CPUs');
     assert.ok(performance.now() - begun < 5500, `${performance.now() - begun} ms`);
   });
 

@@ -68,7 +68,7 @@ let flags: string[];
 /** A node of eight CPUs in two cells, as files; an API server; a kubelet that does not run yet. */
 function setUp(suite: Mocha.Suite): void {
   needs('linux');
-  suite.timeout(60_000);
+  suite.timeout(120_000);
   beforeEach(async () => {
     root = temp();
     api = createFakeApi(NODE);
@@ -135,7 +135,7 @@ describe('the node agent as a process', function () {
     kubelet.writeCheckpoint('0-7');
     await kubelet.start();
     agent = startAgent(flags);
-    await eventually(() => status() !== undefined, 'a report', 15);
+    await eventually(() => status() !== undefined, 'a report');
     await eventually(() => kubelet.registrations.length === 3, 'the device plugin registers');
     await eventually(async () => (await agent.probe('/readyz')).status === 200, 'ready');
 
@@ -166,7 +166,7 @@ describe('the node agent as a process', function () {
   it('without kubelet, Open vSwitch or a usable network map: runs, says what is missing, publishes nothing', async () => {
     writeFileSync(join(root, 'map.yaml'), 'tunnel: {numaNodes: [5]}');
     agent = startAgent(flags);
-    await eventually(() => agent.lines.some(({ msg }) => /network map ignored/.test(String(msg))), 'the map', 15);
+    await eventually(() => agent.lines.some(({ msg }) => /network map ignored/.test(String(msg))), 'the map');
     await eventually(() => agent.lines.some(({ msg }) => /kubelet cannot be asked/.test(String(msg))), 'the kubelet');
     const ready = await agent.probe('/readyz');
     assert.equal(ready.status, 503);
@@ -181,7 +181,7 @@ describe('the node agent as a process', function () {
     kubelet.writeCheckpoint('0-7');
     await kubelet.start();
     agent = startAgent(flags);
-    await eventually(() => status() !== undefined, 'a report', 15);
+    await eventually(() => status() !== undefined, 'a report');
     const valid = () => status()?.conditions?.find(({ type }) => type === 'NetworkMapValid');
     writeFileSync(join(root, 'map.yaml'), 'physnets: {physnet1: {numaNodes: [7]}}');
     await eventually(() => valid()?.status === 'False', 'the condition');
@@ -197,7 +197,7 @@ describe('the node agent as a process', function () {
 
     const reports = api.writes.length;
     agent = startAgent(flags);
-    await eventually(() => agent.lines.some(({ msg }) => msg === 'network map ignored'), 'started with the typo', 15);
+    await eventually(() => agent.lines.some(({ msg }) => msg === 'network map ignored'), 'started with the typo');
     await eventually(() => api.writes.slice(reports).some((one) => one.includes('leases')), 'the agent works');
     assert.deepEqual(status()?.physnets, [{ name: 'physnet1', cells: '1' }]);
     assert.equal(await agent.stop(), 0);
@@ -208,7 +208,7 @@ describe('the node agent as a process', function () {
     kubelet.writeCheckpoint('0-7');
     await kubelet.start();
     agent = startAgent(flags);
-    await eventually(() => status() !== undefined, 'a report', 15);
+    await eventually(() => status() !== undefined, 'a report');
     assert.equal(await agent.stop(), 0);
 
     const asked = { times: 0 };
@@ -231,7 +231,7 @@ describe('the node agent as a process', function () {
       await eventually(() => asked.times > 0, 'the database asked');
       await eventually(() => api.writes.slice(written).some((one) => one.includes('leases')), 'the agent works');
       assert.deepEqual(status(), before);
-      await eventually(() => status()?.assignments[0]?.podName === 'vm', 'the report after the deadline', 20);
+      await eventually(() => status()?.assignments[0]?.podName === 'vm', 'the report after the deadline');
       assert.deepEqual(status()?.physnets, [{ name: 'physnet1', cells: '1' }]);
       assert.equal(await agent.stop(), 0);
     } finally {
@@ -241,7 +241,7 @@ describe('the node agent as a process', function () {
 
   it('a sysfs that is none: the duties that need it fail and are tried again, the heartbeat goes on', async () => {
     agent = startAgent([...flags, '--sysfs-root', join(root, 'nothing')]);
-    await eventually(() => agent.lines.some(({ duty }) => duty === 'assignments'), 'the failure is said', 15);
+    await eventually(() => agent.lines.some(({ duty }) => duty === 'assignments'), 'the failure is said');
     const beats = () => [...api.objects.keys()].some((path) => path.endsWith(`/leases/plumbline-agent-${NODE}`));
     await eventually(beats, 'the heartbeat');
     assert.match((await agent.probe('/readyz')).body, /duties that do not run: assignments/);
@@ -258,7 +258,7 @@ describe('the node agent beside a DPU', function () {
     const renewed = () => (lease()?.spec as { renewTime?: string } | undefined)?.renewTime;
     const timing = ['--dpu-node-lease-renew-interval', '1', '--dpu-node-lease-duration', '2'];
     agent = startAgent([...flags, '--mode', 'dpu-host', ...timing]);
-    await eventually(() => lease() !== undefined, 'the lease', 15);
+    await eventually(() => lease() !== undefined, 'the lease');
     assert.equal(renewed(), undefined);
     assert.ok(!agent.lines.some(({ duties }) => String(duties).includes('ovs-affinity')), 'OVS is on the DPU');
     assert.equal(await agent.stop(), 0);
@@ -268,7 +268,7 @@ describe('the node agent beside a DPU', function () {
     }
     const answering = startAnsweringOvs(join(root, 'run'), standIns[0]!.pid);
     agent = startAgent([...flags, '--mode', 'dpu', ...timing]);
-    await eventually(() => renewed() !== undefined, 'a renewal', 15);
+    await eventually(() => renewed() !== undefined, 'a renewal');
     const before = renewed();
     await eventually(() => renewed() !== before, 'another');
     await standIns[0]?.stop();

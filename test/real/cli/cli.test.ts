@@ -61,7 +61,7 @@ describe('the command on a real API server', function () {
         readFileSync(join(root, 'manifests/base/crd/nodetopologies.yaml'), 'utf8'),
       ) as KubernetesObject;
       await plane.create(definition, ...FOREIGN_DEFINITIONS);
-      const deadline = Date.now() + 30_000;
+      const deadline = Date.now() + 100_000;
       while (Date.now() < deadline && (await run(admin, 'top')).stderr.includes('not installed')) {
         // The API server serves a new kind a moment after its definition was written.
       }
@@ -94,7 +94,7 @@ describe('the command on a real API server', function () {
       before(async () => {
         await plane.create({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'plumbline-system' } });
         await grantRoles(plane, 'user');
-        const deadline = Date.now() + 30_000;
+        const deadline = Date.now() + 100_000;
         while (Date.now() < deadline && (await run(user, 'top')).status === 3) {
           // Roles take effect a moment after they were written.
         }

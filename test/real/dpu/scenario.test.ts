@@ -80,7 +80,7 @@ describe('a DPU that was never there, comes, dies and comes back: real daemons, 
 
   it('new pods are refused by the extender and at the gate; the one that runs is left alone', async () => {
     await scene.pod('waits');
-    await eventually(isRefused('waits'), 'refused', 15);
+    await eventually(isRefused('waits'), 'refused');
     const { conditions = [] } = (await scene.readPod('waits')).status;
     console.log(`      ${conditions.find(({ type }) => type === 'PodScheduled')?.message}`);
     const add = await ask('ADD');
@@ -97,14 +97,14 @@ describe('a DPU that was never there, comes, dies and comes back: real daemons, 
 
   it('pods on the host’s own network are placed all the same', async () => {
     await scene.pod('hosts', { hostNetwork: true });
-    await eventually(isPlaced('hosts'), 'placed', 15);
+    await eventually(isPlaced('hosts'), 'placed');
   });
 
   it('the DPU’s side starts: pods flow within 15 s', async () => {
     dpu = await scene.startDpu(ovs.rundir);
     await seconds('the waiting pod placed', isPlaced('waits'), 15);
-    await eventually(isCondition('True'), 'condition True', 15);
-    await eventually(async () => (await code()) === undefined, 'the gate opens', 5);
+    await eventually(isCondition('True'), 'condition True');
+    await eventually(async () => (await code()) === undefined, 'the gate opens');
     assert.equal(await code('STATUS'), undefined);
   });
 
@@ -113,11 +113,11 @@ describe('a DPU that was never there, comes, dies and comes back: real daemons, 
     await seconds('the gate closed', async () => (await code()) === 11, DURATION + PERIOD + SLACK);
     await eventually(isCondition('False'), 'condition False', SLACK + PERIOD);
     await scene.pod('waits-again');
-    await eventually(isRefused('waits-again'), 'refused', 15);
+    await eventually(isRefused('waits-again'), 'refused');
     dpu = await scene.startDpu(ovs.rundir);
     await seconds('the waiting pod placed', isPlaced('waits-again'), 15);
-    await eventually(isCondition('True'), 'condition True', 15);
-    await eventually(async () => (await code()) === undefined, 'the gate opens', 5);
+    await eventually(isCondition('True'), 'condition True');
+    await eventually(async () => (await code()) === undefined, 'the gate opens');
   });
 
   it('kill -9 of the host’s agent: the shim goes by what it left, and the next one goes on at once', async () => {
@@ -127,7 +127,7 @@ describe('a DPU that was never there, comes, dies and comes back: real daemons, 
     const asked = await ask('ADD');
     assert.equal(asked.code, 0, 'a restarted agent does not take a live DPU for one never seen');
     assert.equal(await scene.condition(), 'True LeaseRenewed');
-    await eventually(async () => !(await isRefused('waits-again')()), 'nothing is refused', 1);
+    await eventually(async () => !(await isRefused('waits-again')()), 'nothing is refused');
   });
 
   it('both are killed, and only the host’s agent comes back: a restart hides no dead DPU', async () => {
@@ -138,7 +138,7 @@ describe('a DPU that was never there, comes, dies and comes back: real daemons, 
     assert.equal(await code(), 11, 'the shim by itself says the same');
     host = await scene.startHost();
     dpu = await scene.startDpu(ovs.rundir);
-    await eventually(async () => (await code()) === undefined, 'the gate opens', 15);
+    await eventually(async () => (await code()) === undefined, 'the gate opens');
   });
 
   it('ovs-vswitchd hangs: the DPU’s agent lives and does not renew', async () => {
@@ -155,18 +155,18 @@ describe('a DPU that was never there, comes, dies and comes back: real daemons, 
     await dpu.stop('SIGKILL');
     await eventually(isCondition('False'), 'condition False', DURATION + PERIOD + SLACK);
     await scene.pod('waits-for-off');
-    await eventually(isRefused('waits-for-off'), 'refused', 15);
+    await eventually(isRefused('waits-for-off'), 'refused');
     await host.stop();
     host = await scene.startHost('--dpu-node-lease-renew-interval', '0');
-    await eventually(async () => (await code()) === undefined, 'the gate opens', 5);
+    await eventually(async () => (await code()) === undefined, 'the gate opens');
     assert.equal(await code('STATUS'), undefined);
     await seconds('the waiting pod placed', isPlaced('waits-for-off'), 15);
-    await eventually(async () => (await scene.condition()) === undefined, 'the condition is gone', 15);
+    await eventually(async () => (await scene.condition()) === undefined, 'the condition is gone');
     // Longer than a Lease counts: silence means nothing any more.
     await new Promise((resolve) => setTimeout(resolve, (DURATION + PERIOD + 1) * 1000));
     assert.equal(await scene.condition(), undefined);
     await scene.pod('comes-while-off');
-    await eventually(isPlaced('comes-while-off'), 'placed', 15);
+    await eventually(isPlaced('comes-while-off'), 'placed');
     await runsOn();
     await host.stop();
     host = await scene.startHost();

@@ -37,7 +37,7 @@ describe('the renewal of a DPU’s token, on a real API server', function () {
     admin = installed.plane.client;
     dpu = await installed.dpu(OWN);
     await installed.dpu(OTHER);
-    await eventually(() => isRefused(OTHER, {}, /of its own account/), 'the policy holds', 30);
+    await eventually(() => isRefused(OTHER, {}, /of its own account/), 'the policy holds');
   });
   after(async () => installed?.stop());
 
@@ -118,6 +118,6 @@ describe('the renewal of a DPU’s token, on a real API server', function () {
       );
     // The API server remembers for some seconds whose token it was; even so there is no account to make one for.
     assert.ok((await refused(404)) || (await refused(401)));
-    await eventually(() => refused(401), 'the token counts for nothing', 30);
+    await eventually(() => refused(401), 'the token counts for nothing');
   });
 });

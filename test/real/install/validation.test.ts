@@ -155,7 +155,7 @@ describe('the manifests and a real API server', function () {
     readonly expressionWarnings?: readonly { readonly warning: string }[];
   }
   const typeChecked = async (path: string): Promise<TypeChecking> => {
-    const deadline = performance.now() + 30_000;
+    const deadline = performance.now() + 100_000;
     for (;;) {
       const { status } = (await plane.client.get(path)) as { status?: { typeChecking?: TypeChecking } };
       if (status?.typeChecking) return status.typeChecking;

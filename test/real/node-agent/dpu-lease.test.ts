@@ -48,7 +48,7 @@ describe('the DPU’s lease on a real API server', function () {
       () => host.create(LEASES, object('nobody'), dry),
       () => dpu.patch(`${LEASES}/ovn-dpu-${OTHER}`, MERGE, renewal(), dry),
     ];
-    for (const act of tries) await eventually(() => isRefused(act, /may/), 'the policy holds', 30);
+    for (const act of tries) await eventually(() => isRefused(act, /may/), 'the policy holds');
   });
   after(async () => installed?.stop());
   beforeEach(() => {
@@ -86,7 +86,7 @@ describe('the DPU’s lease on a real API server', function () {
       wallClock: Date.now,
     }).run(stop.signal);
   const renewedAfter = (before: string | undefined) =>
-    eventually(async () => ((await current()).spec.renewTime ?? '') > (before ?? ''), 'renewed', 10);
+    eventually(async () => ((await current()).spec.renewTime ?? '') > (before ?? ''), 'renewed');
 
   it('the host makes it, the DPU renews it, each as what it is', async () => {
     void runHost();
@@ -107,16 +107,16 @@ describe('the DPU’s lease on a real API server', function () {
 
   it('with the check off the host releases it, which a DPU cannot; with the check on it is taken up again', async () => {
     void runHost();
-    await eventually(async () => (await current().catch(() => undefined)) !== undefined, 'made', 10);
+    await eventually(async () => (await current().catch(() => undefined)) !== undefined, 'made');
     stop.abort();
     stop = new AbortController();
     await assert.rejects(dpu.patch(PATH, MERGE, { spec: { holderIdentity: '' } }), /owner, holder and duration/);
     void createLeaseRelease({ client: host, lease, log: recordingLogger().log }).run(stop.signal);
-    await eventually(async () => (await current()).spec.holderIdentity === '', 'released', 10);
+    await eventually(async () => (await current()).spec.holderIdentity === '', 'released');
     stop.abort();
     stop = new AbortController();
     void runHost();
-    await eventually(async () => (await current()).spec.holderIdentity === 'ovnkube-dpu-node', 'taken up', 10);
+    await eventually(async () => (await current()).spec.holderIdentity === 'ovnkube-dpu-node', 'taken up');
   });
 
   it('a node made anew: one owner, its new uid, and the renewals go on', async () => {
@@ -127,7 +127,7 @@ describe('the DPU’s lease on a real API server', function () {
     await installed.plane.create({ apiVersion: 'v1', kind: 'Node', metadata: { name: OWN } });
     const { metadata } = (await admin.get(`/api/v1/nodes/${OWN}`)) as { metadata: { uid: string } };
     const owners = async () => (await current()).metadata.ownerReferences.map(({ uid }) => uid);
-    await eventually(async () => (await owners()).join() === metadata.uid, 'one owner, the new one', 10);
+    await eventually(async () => (await owners()).join() === metadata.uid, 'one owner, the new one');
     assert.notEqual(before.metadata.ownerReferences[0]?.uid, metadata.uid);
     await renewedAfter((await current()).spec.renewTime);
   });

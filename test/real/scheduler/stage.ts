@@ -340,7 +340,7 @@ export async function inParallel<T>(items: readonly T[], work: (item: T) => Prom
 }
 
 /** Asks again and again, and fails with the last error after so many seconds. Returns the seconds it took. */
-export async function until(what: string, holds: () => Promise<boolean>, seconds = 20): Promise<number> {
+export async function until(what: string, holds: () => Promise<boolean>, seconds = 60): Promise<number> {
   const begun = performance.now();
   let last: unknown;
   for (;;) {

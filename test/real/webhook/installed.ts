@@ -200,7 +200,7 @@ async function untilPoliciesHold(plane: ControlPlane, namespaces: readonly strin
   }
 }
 
-export async function until(what: string, holds: () => Promise<boolean>, seconds = 20): Promise<void> {
+export async function until(what: string, holds: () => Promise<boolean>, seconds = 60): Promise<void> {
   const deadline = performance.now() + seconds * 1000;
   let last: unknown;
   while (performance.now() < deadline) {
