@@ -10,6 +10,7 @@ import type { AdmissionFinding, Decision, Place, PodChange } from './decision.ts
 import { doneTo } from './done.ts';
 import type { ClusterFacts, LauncherFacts, OrdinaryFacts, PodFacts } from './facts.ts';
 import { networksOf } from './networks.ts';
+import { isIgnoredByScheduler, preferenceOf } from './preference.ts';
 import { reachFindings } from './reach.ts';
 import { reservedClaim, reservedRequest } from './reserved.ts';
 import { schedulingOf } from './scheduling.ts';
@@ -82,11 +83,13 @@ function decideParts(facts: LauncherFacts | OrdinaryFacts, { cpus, cluster, vmi 
   const { pod, namespace, settings } = facts;
   const { exclusive, bearer } = cpus;
   const networks = networksOf({ namespace, pod, vmi, exclusive }, cluster.networks);
-  const resources = exclusive ? [...cpus.own, ...networks.resources] : [];
+  const spansCells = vmi?.spec.domain.cpu?.numa?.guestMappingPassthrough != null;
+  const preference = preferenceOf({ pod, cpus, networks, spansCells });
+  const hints = preference !== undefined && isIgnoredByScheduler(pod, settings, facts.scheduler) ? [preference] : [];
+  const resources = exclusive ? [...cpus.own, ...networks.resources, ...hints] : [];
   const { candidates, nodeKinds: reported } = cluster;
   const amounts = cpus.amounts.map((one) => one.cpus);
   const nodes = cpus.answered ? smtAffinity({ cpus: amounts, candidates, reported }) : undefined;
-  const spansCells = vmi?.spec.domain.cpu?.numa?.guestMappingPassthrough != null;
   const text = decisionText({ ...cpus, cpus: cpus.stated, networks: networks.held, resources, nodes });
   return conclude(facts, {
     text,
@@ -103,7 +106,7 @@ function decideParts(facts: LauncherFacts | OrdinaryFacts, { cpus, cluster, vmi 
       ...cpus.findings,
       ...networks.findings,
       ...reachFindings(networks.held, { cpus: lastingCpus(cpus), spansCells }, cluster, settings.oversized),
-      ...foreignRequests(pod, bearer, [...cpus.own, ...networks.mayHave]),
+      ...foreignRequests(pod, bearer, [...cpus.own, ...networks.mayHave, ...hints]),
       ...(vmi === undefined || facts.kind === 'ordinary' ? [] : maskFindings(facts, vmi, exclusive)),
     ],
   });
