@@ -1,4 +1,5 @@
 import { selectsNode } from '../../model/launcher/node-selection.ts';
+import { isNearResource } from '../../model/names.ts';
 import { milliValue, parseQuantity } from '../../model/quantity.ts';
 import type { ExplainedNode, ExplainedPod } from './objects.ts';
 import type { Refused } from './opinion.ts';
@@ -57,6 +58,7 @@ function tolerates({ key, operator, value, effect }: Toleration, taint: Taint): 
 export function shortOf(pod: ExplainedPod, node: ExplainedNode, others: readonly ExplainedPod[]): Refused | undefined {
   const allocatable = node.status?.allocatable ?? {};
   for (const [resource, wanted] of requestsOf(pod)) {
+    if (isNearResource(resource)) continue;
     const there = milli(allocatable[resource] ?? '0');
     const used = others.reduce((sum, other) => sum + (requestsOf(other).get(resource) ?? 0), 0);
     if (used + wanted <= there) continue;

@@ -1,9 +1,9 @@
 import type { PodShape } from '../launcher/shapes.ts';
 import { isNearResource, nearResource, PLACED_RESOURCE } from '../names.ts';
 import type { PodCpus } from './cpus.ts';
-import { schedulerOf } from './scheduling.ts';
 import type { AdmittedPod, SchedulerFacts, Settings } from './facts.ts';
 import type { OwnerNetworks } from './networks.ts';
+import { schedulerOf } from './scheduling.ts';
 
 export interface Preference {
   readonly pod: AdmittedPod;

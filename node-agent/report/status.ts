@@ -66,6 +66,7 @@ export function buildStatus(
     })),
     physnets: [...physnets].map(([name, cells]) => ({ name, cells: cells.toString() })).sort(byName),
     ...(tunnel === undefined ? {} : { tunnel: { cells: tunnel.toString() } }),
+    hintsNetworks: true,
     ...(pmdCpus.isEmpty ? {} : { pmdCPUs: pmdCpus.toString() }),
     ...(inputs.pinsVms ? {} : { pinsVMs: false }),
     ...(inputs.pinning.length === 0 ? {} : { pinning: [...inputs.pinning] }),

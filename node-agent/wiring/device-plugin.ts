@@ -1,8 +1,10 @@
 import { CpuSet } from '../../model/cpu-set.ts';
+import { hintCells } from '../../model/networks/preferred-hint.ts';
 import { createClaims } from '../device-plugin/claims.ts';
 import type { DeviceHolder } from '../device-plugin/holder.ts';
+import { createNearResources } from '../device-plugin/near-resources.ts';
 import { createPluginThread } from '../device-plugin/plugin-thread.ts';
-import { advertisedResources } from '../device-plugin/resources.ts';
+import { advertisedResources, slotsOf } from '../device-plugin/resources.ts';
 import { DEFAULT_MAX_PODS } from '../host/kubelet-config.ts';
 import { readNode } from '../kube-objects/node.ts';
 import type { AgentParts, HostParts } from './parts.ts';
@@ -29,6 +31,33 @@ export function createDevicePluginDuty(
     if (found !== undefined) return found.maxPods;
     const node = await readNode(client, config.nodeName, signal).catch(() => undefined);
     return node?.maxPods;
+  };
+
+  const near = createNearResources();
+  let isRemembered = false;
+  let advertiseAgain = () => {};
+  /** What former agents served here: not waited for, since no network's device depends on it. */
+  const rememberNear = async (signal: AbortSignal): Promise<void> => {
+    if (isRemembered) return;
+    const node = await readNode(client, config.nodeName, signal).catch(() => undefined);
+    if (node === undefined || isRemembered) return;
+    isRemembered = true;
+    near.remember(node.resources);
+    advertiseAgain();
+  };
+
+  /** By the networks' NUMA nodes: those that their preferred devices name at the moment. */
+  const hint = async (signal: AbortSignal): Promise<(cells: CpuSet) => CpuSet> => {
+    void rememberNear(signal);
+    const { config: found } = await kubeletConfig();
+    const { host } = await facts.read();
+    const { reserved, owned } = assignments.view();
+    if (found === undefined || reserved === undefined) return () => CpuSet.EMPTY;
+    const { pmdCpus } = networks.view();
+    const polled = ovs === undefined ? pmdCpus : pmdCpus.union(ovs.pmdCpus());
+    const givesMemory = found.memoryManager.policy === 'Static';
+    const node = { host, topologyPolicy: found.topologyManager.policy, givesMemory, reserved, owned, polled };
+    return (cells) => hintCells(node, cells);
   };
 
   /** Claimed first: a container that is refused does not start, and nothing has to make room for it. */
@@ -64,9 +93,16 @@ export function createDevicePluginDuty(
       const slots = Math.max(config.deviceSlots ?? 0, (await maxPods(signal)) ?? DEFAULT_MAX_PODS);
       const { networks: known, down } = networks.view();
       const resources = advertisedResources(known, slots, config.uplinkCarrier === 'follow' ? down : new Set());
-      return { resources, wholeCoresOnly: await wholeCoresOnly() };
+      const preferred = near.advertised(known, slotsOf(slots), await hint(signal));
+      return { resources: [...resources, ...preferred], wholeCoresOnly: await wholeCoresOnly() };
     },
-    subscribe: (listener) => networks.subscribe(listener),
+    subscribe(listener) {
+      advertiseAgain = listener;
+      const ends = [networks, assignments].map((source) => source.subscribe(listener));
+      return () => {
+        for (const end of ends) end();
+      };
+    },
     beforeStart,
     log,
     metrics,

@@ -35,6 +35,7 @@ function setUp(): void {
       resources,
       beforeStart: (...args) => beforeStart(...args),
       log: silent,
+      onKubelet: () => {},
       onRegistration: () => {},
     });
     done = plugin.run(stop.signal);
@@ -239,6 +240,7 @@ describe('device plugin over time', () => {
       resources,
       beforeStart: (...args) => beforeStart(...args),
       log: silent,
+      onKubelet: () => {},
       onRegistration: () => {},
     });
     done = next.run(stop.signal);
