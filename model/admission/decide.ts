@@ -3,7 +3,7 @@ import { wantsWholeCores } from '../launcher/annotation.ts';
 import { maskRefusals, maskWithOwnCpus } from '../launcher/mask-check.ts';
 import type { PodShape, VmiShape } from '../launcher/shapes.ts';
 import { smtAffinity } from '../launcher/smt-affinity.ts';
-import { DECISION_ANNOTATION, PLACEMENT_ANNOTATION } from '../names.ts';
+import { DECISION_ANNOTATION, nearResource, PLACEMENT_ANNOTATION } from '../names.ts';
 import type { NetworkedVmi } from '../networks/interfaces.ts';
 import { cpusOfLauncher, cpusOfOrdinary, isAt, lastingCpus, type PodCpus } from './cpus.ts';
 import type { AdmissionFinding, Decision, Place, PodChange } from './decision.ts';
@@ -86,6 +86,8 @@ function decideParts(facts: LauncherFacts | OrdinaryFacts, { cpus, cluster, vmi 
   const spansCells = vmi?.spec.domain.cpu?.numa?.guestMappingPassthrough != null;
   const preference = preferenceOf({ pod, cpus, networks, spansCells });
   const hints = preference !== undefined && isIgnoredByScheduler(pod, settings, facts.scheduler) ? [preference] : [];
+  const preferences = exclusive ? networks.preferred.map(nearResource) : [];
+  const outdated = preferences.filter((one) => !hints.includes(one) && requests(pod, bearer, one));
   const resources = exclusive ? [...cpus.own, ...networks.resources, ...hints] : [];
   const { candidates, nodeKinds: reported } = cluster;
   const amounts = cpus.amounts.map((one) => one.cpus);
@@ -94,7 +96,11 @@ function decideParts(facts: LauncherFacts | OrdinaryFacts, { cpus, cluster, vmi 
   return conclude(facts, {
     text,
     changes: {
-      containers: cpus.containers.map((one) => ({ ...one, resources: isAt(bearer, one) ? resources : [] })),
+      containers: cpus.containers.map((one) => ({
+        ...one,
+        resources: isAt(bearer, one) ? resources : [],
+        dropped: isAt(bearer, one) ? outdated : [],
+      })),
       annotations: {
         [DECISION_ANNOTATION]: text,
         [PLACEMENT_ANNOTATION]: placementText({ ...networks, spansCells }, networks.resources),
@@ -106,10 +112,14 @@ function decideParts(facts: LauncherFacts | OrdinaryFacts, { cpus, cluster, vmi 
       ...cpus.findings,
       ...networks.findings,
       ...reachFindings(networks.held, { cpus: lastingCpus(cpus), spansCells }, cluster, settings.oversized),
-      ...foreignRequests(pod, bearer, [...cpus.own, ...networks.mayHave, ...hints]),
+      ...foreignRequests(pod, bearer, [...cpus.own, ...networks.mayHave, ...preferences]),
       ...(vmi === undefined || facts.kind === 'ordinary' ? [] : maskFindings(facts, vmi, exclusive)),
     ],
   });
+}
+
+function requests(pod: PodShape, place: Place | undefined, resource: string): boolean {
+  return (place && pod.spec[place.list]?.[place.index])?.resources?.limits?.[resource] !== undefined;
 }
 
 interface Conclusion extends Partial<Pick<Extract<Decision, { outcome: 'changed' }>, 'done' | 'text' | 'changes'>> {

@@ -4,6 +4,7 @@ import type { PodFacts } from '../../../model/admission/facts.ts';
 import { NUMA_AFFINITY_ANNOTATION } from '../../../model/names.ts';
 import { NETWORKS_ANNOTATION } from '../../../model/networks/attachments.ts';
 import { nadFacts } from '../../../model/networks/nad.ts';
+import { patchFor } from '../../../webhook/pods/patch.ts';
 import { ALIGNED, ANNOTATED, cluster, container, found, launcher, ordinary } from './facts.ts';
 
 const NEAR = 'near.plumbline.dev/east';
@@ -88,6 +89,24 @@ describe('a preferred network that the pod requests as a hint', () => {
   for (const [what, facts] of without) {
     it(`none: ${what}`, () => assert.equal(resourcesOf(facts), ''));
   }
+
+  it('taken back where a later webhook adds what would contradict it, or another scheduler', () => {
+    const limits = { [NEAR]: '1' };
+    const later = [
+      preferring({ containers: [compute({ ...limits, 'intel.com/vf': '1' })] }),
+      preferring({ containers: [compute(limits)], schedulerName: 'volcano' }),
+    ];
+    for (const facts of later) {
+      const decision = decide(facts);
+      assert.ok(decision.outcome === 'changed', JSON.stringify(decision));
+      const raw = { metadata: { ...facts.pod.metadata }, spec: { ...facts.pod.spec } };
+      const removed = patchFor(raw, { ...decision.changes, annotations: {} }).filter(({ op }) => op === 'remove');
+      assert.deepEqual(
+        removed.map(({ path }) => path),
+        ['requests', 'limits'].map((side) => `/spec/containers/0/resources/${side}/near.plumbline.dev~1east`),
+      );
+    }
+  });
 
   it('none: a second network, required or preferred, may be on another NUMA node', () => {
     const two = { [NETWORKS_ANNOTATION]: 'east,west' };
