@@ -66,7 +66,7 @@ export interface ScenePods {
 }
 
 /** Seconds that clearing one away may take on emulated hardware. */
-const CLEARED = 120;
+const CLEARED = 600;
 
 export function createScenePods(lab: Lab, cluster: Cluster, node: string): ScenePods {
   const { client } = cluster;
