@@ -11,6 +11,7 @@ import { freePort, startProgram } from '../../real/processes.ts';
 import { FOREIGN_DEFINITIONS } from '../../real/webhook/crds.ts';
 import { dist, root } from '../../support/bundles.ts';
 import { pathOf } from '../../support/parts.ts';
+import { shippedPluginConfig } from '../../support/shipped.ts';
 import { NAMESPACE } from '../cluster.ts';
 import { applyObjects, deleteObjects } from './guest-agent.ts';
 import type { Scene } from './scenario.ts';
@@ -168,7 +169,7 @@ async function startScheduler({ lab, undo }: Scene, directory: string, port: num
     leaderElection: { leaderElect: false },
     clientConnection: { kubeconfig: admin },
     podMaxBackoffSeconds: 5,
-    profiles: [{ schedulerName: SCHEDULER, percentageOfNodesToScore: 100 }],
+    profiles: [{ schedulerName: SCHEDULER, percentageOfNodesToScore: 100, pluginConfig: shippedPluginConfig() }],
     extenders: [extender],
   };
   await writeFile(config, stringify(settings));

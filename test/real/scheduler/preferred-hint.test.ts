@@ -1,23 +1,13 @@
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
-import { parse } from 'yaml';
 import { nearResource, PLACEMENT_ANNOTATION, physnetResource } from '../../../model/names.ts';
 import { formatWishes, NO_WISHES } from '../../../model/placement/wishes.ts';
-import { root } from '../../support/bundles.ts';
 import { needs } from '../../support/parts.ts';
+import { shippedPluginConfig } from '../../support/shipped.ts';
 import { type Replica, type Stage, startStage, topologyOf, until } from './stage.ts';
 
 const NETWORK = physnetResource('physnet0');
 const NEAR = nearResource(NETWORK);
 const [PLAIN, IGNORING] = ['counts-everything', 'plumbline-scheduler'];
-
-/** What the shipped kube-scheduler is told to ignore. */
-function shippedPluginConfig(): readonly Readonly<Record<string, unknown>>[] {
-  const text = readFileSync(join(root, 'manifests/base/scheduler/config.yaml'), 'utf8');
-  return (parse(text) as { profiles: { pluginConfig: Readonly<Record<string, unknown>>[] }[] }).profiles[0]!
-    .pluginConfig;
-}
 
 describe('a preferred network as a hint, on a real kube-scheduler', function () {
   needs('controlPlane');
