@@ -1,8 +1,8 @@
 import { CpuSet } from '../../model/cpu-set.ts';
 import { hintCells } from '../../model/networks/preferred-hint.ts';
+import { sleep } from '../../runtime/time.ts';
 import { createClaims } from '../device-plugin/claims.ts';
 import type { DeviceHolder } from '../device-plugin/holder.ts';
-import { createNearResources } from '../device-plugin/near-resources.ts';
 import { createPluginThread } from '../device-plugin/plugin-thread.ts';
 import { advertisedResources, slotsOf } from '../device-plugin/resources.ts';
 import { DEFAULT_MAX_PODS } from '../host/kubelet-config.ts';
@@ -12,10 +12,13 @@ import type { AgentParts, HostParts } from './parts.ts';
 /** Seconds that a container's start waits for the main thread: a claim and a vacate take two at most. */
 const ANSWER_WITHIN = 5;
 
+/** Seconds until a kubelet whose configuration is not known is asked again. */
+const ASK_AGAIN = 5;
+
 /** The device plugin: what it advertises, and what a container with its devices waits for. */
 export function createDevicePluginDuty(
   { config, client, events, pluginProgram, log, metrics }: AgentParts,
-  { facts, assignments, networks, ovs, kubeletConfig, refusals }: HostParts,
+  { facts, assignments, networks, ovs, kubeletConfig, refusals, near }: HostParts,
 ) {
   const { kubeletDir, claim: policy, logLevel } = config;
   const claims = createClaims({ client, events, policy, refusals, log, metrics });
@@ -33,7 +36,6 @@ export function createDevicePluginDuty(
     return node?.maxPods;
   };
 
-  const near = createNearResources();
   let isRemembered = false;
   let advertiseAgain = () => {};
   /** What former agents served here: not waited for, since no network's device depends on it. */
@@ -46,13 +48,26 @@ export function createDevicePluginDuty(
     advertiseAgain();
   };
 
-  /** By the networks' NUMA nodes: those that their preferred devices name at the moment. */
-  const hint = async (signal: AbortSignal): Promise<(cells: CpuSet) => CpuSet> => {
+  let isWaiting = false;
+  /** Nothing tells when the kubelet's configuration can be read. */
+  const askLater = (signal: AbortSignal): void => {
+    if (isWaiting) return;
+    isWaiting = true;
+    const again = () => {
+      isWaiting = false;
+      advertiseAgain();
+    };
+    sleep(ASK_AGAIN, signal).then(again, () => undefined);
+  };
+
+  /** By the networks' NUMA nodes: those that their preferred devices name at the moment; undefined where that is not known. */
+  const hint = async (signal: AbortSignal): Promise<((cells: CpuSet) => CpuSet) | undefined> => {
     void rememberNear(signal);
     const { config: found } = await kubeletConfig();
     const { host } = await facts.read();
     const { reserved, owned } = assignments.view();
-    if (found === undefined || reserved === undefined) return () => CpuSet.EMPTY;
+    if (found === undefined) askLater(signal);
+    if (found === undefined || reserved === undefined) return undefined;
     const { pmdCpus } = networks.view();
     const polled = ovs === undefined ? pmdCpus : pmdCpus.union(ovs.pmdCpus());
     const givesMemory = found.memoryManager.policy === 'Static';

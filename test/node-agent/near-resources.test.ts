@@ -41,6 +41,17 @@ describe('resources by which pods prefer a network', () => {
     ]);
   });
 
+  it('without a place while the kubelet’s configuration is not known; the report follows what is advertised', () => {
+    const near = createNearResources();
+    const said: boolean[] = [];
+    near.subscribe(() => said.push(near.hinting));
+    assert.match(brief(near.advertised(networks('east'), 1, undefined)).join(), /east 1 \[\]/);
+    near.advertised(networks('east'), 1, all);
+    near.advertised(networks('east'), 1, all);
+    near.advertised(networks('east'), 1, undefined);
+    assert.deepEqual(said, [true, false]);
+  });
+
   it('names without end are not all kept', () => {
     const near = createNearResources();
     near.remember(Array.from({ length: 5000 }, (_, i) => `near.plumbline.dev/n${i}`));
