@@ -99,6 +99,8 @@ export const nodeTopologyStatus = z.object({
   /** NUMA nodes of each physnet's uplinks, as a list string; '' where they are unknown. */
   physnets: z.array(z.object({ name: z.string(), cells: z.string() })).optional(),
   tunnel: z.object({ cells: z.string() }).optional(),
+  /** Whether the agent serves near.plumbline.dev devices, by which pods prefer a network; absent: it does not. */
+  hintsNetworks: z.boolean().optional(),
   /** CPUs of OVS's poll mode driver threads. */
   pmdCPUs: cpuList.optional(),
   /** Whether the agent sets CPU masks; absent: it does. Without it (--vm-pinning off) nothing ends the pause of a VM with one. */

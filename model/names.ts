@@ -38,6 +38,11 @@ export const RECHECK_ANNOTATION = 'plumbline.dev/recheck';
 export const PHYSNET_RESOURCE_PREFIX = 'physnet.plumbline.dev/';
 /** The same for the tunnel (overlay) endpoint. */
 export const TUNNEL_RESOURCE = 'plumbline.dev/tunnel';
+/**
+ * `near.plumbline.dev/<name>: 1` asks the kubelet for the NUMA node of a network that the pod prefers. Schedulers ignore the
+ * group (ignoredResourceGroups in manifests), and a kubelet that never had the resource passes it over.
+ */
+export const NEAR_RESOURCE_PREFIX = 'near.plumbline.dev/';
 /** Opts an ordinary pod into the scheduler extender. */
 export const PLACED_RESOURCE = 'plumbline.dev/placed';
 /** The scheduler asks the extender about pods that request one of these: managedResources in manifests/scheduler. */
@@ -89,4 +94,19 @@ export function physnetOfResource(resource: string): string | undefined {
   if (!/^(?:[0-9a-f]{2})+$/.test(hex)) return undefined;
   const bytes = Uint8Array.from({ length: hex.length / 2 }, (_, i) => Number.parseInt(hex.slice(i * 2, i * 2 + 2), 16));
   return new TextDecoder().decode(bytes);
+}
+
+const NEAR_TUNNEL = 'tunnel';
+
+/** The resource by which a pod prefers the network that a device resource, of a physnet or the tunnel, stands for. */
+export function nearResource(network: string): string {
+  if (network === TUNNEL_RESOURCE) return NEAR_RESOURCE_PREFIX + NEAR_TUNNEL;
+  const part = network.slice(PHYSNET_RESOURCE_PREFIX.length);
+  // A physnet called `tunnel`: no physnet's own part has two dashes after the letter x, unless it is encoded.
+  return NEAR_RESOURCE_PREFIX + (part === NEAR_TUNNEL ? `${ENCODED}${NEAR_TUNNEL}` : part);
+}
+
+/** Whether a resource only prefers a network. */
+export function isNearResource(resource: string): boolean {
+  return resource.startsWith(NEAR_RESOURCE_PREFIX);
 }

@@ -25,6 +25,7 @@ const schema = z.object({
     .string()
     .regex(SCHEDULER, 'expected the name of a scheduler, or nothing')
     .default('plumbline-scheduler'),
+  preferredHints: z.enum(['on', 'off']).default('on'),
   oversized: z.enum(OVERSIZED_POLICIES).default('refuse'),
   networkContext: z.string().optional(),
   fullPcpusOnly: z.stringbool('expected true or false').default(true),
@@ -64,6 +65,11 @@ const definition: ConfigDefinition<typeof schema> = {
       flag: '--scheduler-name <name>',
       help: 'scheduler that launchers and pods that opt in are given where they name none; "": they keep theirs (default: plumbline-scheduler)',
       env: 'PLUMBLINE_SCHEDULER_NAME',
+    },
+    preferredHints: {
+      flag: '--preferred-hints <on|off>',
+      help: 'whether a preferred network is made a hint for the kubelet, in pods of --scheduler-name; off where something else counts their requests, as cluster-autoscaler does',
+      env: 'PLUMBLINE_PREFERRED_HINTS',
     },
     oversized: {
       flag: '--oversized <policy>',

@@ -52,6 +52,7 @@ export function createWebhook(config: WebhookConfig, context: ConfiguredContext,
     gate: config.fullPcpusOnly,
     policy: config.alignment,
     oversized: config.oversized,
+    preferredHints: config.preferredHints === 'on',
     route: { schedulerName: config.schedulerName, schedulerAway: scheduler.away },
   };
   const reviews = {

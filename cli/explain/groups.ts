@@ -22,6 +22,7 @@ const ORDER: readonly NodeGroup['kind'][] = [
   'in-flight',
   'owner-backoff',
   'refused-on-host',
+  'hints-unserved',
   'short-of',
   'too-few-whole-cores',
   'too-few-cpus',

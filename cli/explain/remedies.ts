@@ -34,6 +34,8 @@ const REMEDIES: Partial<Readonly<Record<NodeGroup['kind'], Remedy>>> = {
   dpu: ({ nodes }) =>
     `bring the DPU of ${nodes[0]} back: its power, its Open vSwitch, the agent on it (plumbline doctor)`,
   'polled-cpus': ({ nodes }) => `put the CPUs of pmd-cpu-mask into reservedSystemCPUs of the kubelet on ${nodes[0]}`,
+  'hints-unserved': ({ nodes }) =>
+    `start the agent on ${nodes[0]} again: its kubelet has no near.plumbline.dev device left`,
   'stale-report': ({ nodes }) => `start the agent on ${nodes[0]} again: it has stopped reporting`,
   'no-report': ({ nodes }) => `run the agent on ${nodes[0]}: it does not report`,
   unpredictable: ({ nodes }) => `use a kubelet version and options that are foretold on ${nodes[0]} (plumbline doctor)`,

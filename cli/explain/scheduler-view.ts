@@ -1,4 +1,5 @@
 import { selectsNode } from '../../model/launcher/node-selection.ts';
+import { isNearResource } from '../../model/names.ts';
 import { milliValue, parseQuantity } from '../../model/quantity.ts';
 import type { ExplainedNode, ExplainedPod } from './objects.ts';
 import type { RefusedOpinion } from './opinion.ts';
@@ -61,6 +62,7 @@ export function shortOf(
 ): RefusedOpinion | undefined {
   const allocatable = node.status?.allocatable ?? {};
   for (const [resource, wanted] of requestsOf(pod)) {
+    if (isNearResource(resource)) continue;
     const there = milli(allocatable[resource] ?? '0');
     const used = others.reduce((sum, other) => sum + (requestsOf(other).get(resource) ?? 0), 0);
     if (used + wanted <= there) continue;

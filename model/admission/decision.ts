@@ -13,6 +13,8 @@ export interface ContainerChange extends Place {
   readonly cpus?: number | undefined;
   /** Extended resources of which the container requests one each. */
   readonly resources: readonly string[];
+  /** Extended resources that it must not have any more: what they were for has changed since an earlier pass. */
+  readonly dropped?: readonly string[];
 }
 
 /** What is to become of a pod. */

@@ -19,6 +19,8 @@ export interface Settings {
   readonly gate: boolean;
   readonly policy: AlignmentPolicy;
   readonly oversized: OversizedPolicy;
+  /** Whether a preferred network is made a hint for the kubelet. */
+  readonly preferredHints: boolean;
 }
 
 /** The scheduler that launchers, and pods that opt in, are given. */

@@ -1,6 +1,7 @@
 import type { ContainerShape, PodShape } from '../launcher/shapes.ts';
 import {
   DECISION_ANNOTATION,
+  isNearResource,
   PHYSNET_RESOURCE_PREFIX,
   PLACED_RESOURCE,
   PLACEMENT_ANNOTATION,
@@ -45,5 +46,6 @@ export function forbiddenUse(pod: PodShape): string | undefined {
 }
 
 function isReserved(resource: string): boolean {
-  return resource === TUNNEL_RESOURCE || resource === PLACED_RESOURCE || resource.startsWith(PHYSNET_RESOURCE_PREFIX);
+  if (resource === TUNNEL_RESOURCE || resource === PLACED_RESOURCE) return true;
+  return resource.startsWith(PHYSNET_RESOURCE_PREFIX) || isNearResource(resource);
 }

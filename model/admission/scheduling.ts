@@ -26,6 +26,11 @@ export function schedulingOf(own: string | undefined, { schedulerName, away }: S
   };
 }
 
+/** The scheduler that a pod ends up with; undefined: the cluster's own. */
+export function schedulerOf(own: string | undefined, facts: SchedulerFacts): string | undefined {
+  return schedulingOf(own, facts).set ?? own;
+}
+
 /** What the owner of a VM should know about the scheduler that its template names. */
 export function schedulerWarnings(own: string | undefined, schedulerName: string): string[] {
   if (schedulerName === '' || !isOther(own, schedulerName)) return [];

@@ -32,6 +32,8 @@ export interface HostReport {
   readonly tunnel?: { readonly cells: string } | undefined;
   /** CPUs that poll-mode driver threads of the virtual switch keep busy. */
   readonly pmdCPUs?: string | undefined;
+  /** Whether the agent serves the devices by which pods prefer a network. Default: false. */
+  readonly hintsNetworks?: boolean | undefined;
   /** Whether the agent sets CPU masks. Default: true. */
   readonly pinsVMs?: boolean | undefined;
 }

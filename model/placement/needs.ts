@@ -93,6 +93,8 @@ export interface PlacementHost {
   readonly alignment: string;
   /** CPUs that the virtual switch polls on. */
   readonly polled: CpuSet;
+  /** The node's agent serves the devices by which pods prefer a network. */
+  readonly hints: boolean;
   /** The node's agent sets the CPU masks of VMs. */
   readonly pinsVMs: boolean;
   readonly networks: NetworkCells;
@@ -118,6 +120,7 @@ export function preparedHost(report: HostReport): PlacementHost {
     sharedOnly: report.cpuManager.policy === 'none',
     alignment: report.topologyManager?.policy ?? '',
     polled: CpuSet.parse(report.pmdCPUs ?? ''),
+    hints: report.hintsNetworks === true,
     pinsVMs: report.pinsVMs ?? true,
     networks: {
       physnets: new Map((report.physnets ?? []).map(({ name, cells }) => [name, CpuSet.parse(cells, MAX_CELL_ID)])),

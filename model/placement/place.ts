@@ -4,6 +4,7 @@ import type { Admission, ContainerPlacement } from '../kubelet/admission.ts';
 import type { Kubelet } from '../kubelet/kubelet.ts';
 import { type KubeletState, ownedCpus } from '../kubelet/state.ts';
 import { fitsInEveryOrder } from './every-order.ts';
+import { asksForHint, isSplitByLateHint, withHints } from './hinted.ts';
 import { keepsWholeCores, needsKey, type PlacementHost, type PlacementNeeds, sharesOn } from './needs.ts';
 import { unfitForNetworks } from './network-reach.ts';
 import { cellsTouched, networkVerdict } from './networks.ts';
@@ -45,16 +46,21 @@ export function place(needs: PlacementNeeds, node: PlacementHost, assumed: reado
   const unfit = unfitForNetworks(needs, node) ?? unfitNode(needs, node, kubelet);
   if (unfit) return { outcome: 'refused', refusal: unfit };
 
+  const start = [needs, ...assumed].some(asksForHint) ? withHints(node, state) : state;
   const inFlight = assumed.filter(
     ({ request }) => !state.assignments.has(request.uid) && request.uid !== needs.request.uid,
   );
-  const before = admitAll(kubelet, state, inFlight);
+  const before = admitAll(kubelet, start, inFlight);
   const verdict = judge(needs, node, kubelet, before.state);
   if ('reason' in verdict) return { outcome: 'refused', refusal: verdict };
-  if (before.refused || !anyOrder(needs, node, kubelet, state, inFlight)) {
+  if (before.refused || !anyOrder(needs, node, kubelet, start, inFlight)) {
     const text = before.refused
       ? `by the report not even the ${inFlight.length} pods in flight fit: it is behind, or they will be refused`
       : `it fits only if the kubelet admits it before some of the ${inFlight.length} pods in flight`;
+    return { outcome: 'refused', refusal: refusal('in-flight', text, { resource: 'cpus' }) };
+  }
+  if (inFlight.length > 0 && asksForHint(needs) && isSplitByLateHint(needs, node, kubelet, start, inFlight)) {
+    const text = `it would be split over NUMA nodes if the kubelet admits it before the agent has seen the ${inFlight.length} pods in flight`;
     return { outcome: 'refused', refusal: refusal('in-flight', text, { resource: 'cpus' }) };
   }
   const cpus = exclusiveCpus(verdict.admission.containers);

@@ -22,6 +22,7 @@ export type RefusalKind =
   | 'dra-cpu'
   | 'refused-on-host'
   | 'owner-backoff'
+  | 'hints-unserved'
   | 'other';
 
 export type NodeVerdict =
@@ -64,6 +65,13 @@ export function refuse(kind: RefusalKind, text: string, detail = text): Refused 
 /** Nodes of which nothing is known, or nothing new. */
 export const NO_REPORT = refuse('no-report', 'node does not report its topology');
 export const STALE_REPORT = refuse('stale-report', 'node’s agent has stopped reporting');
+
+/** A kubelet passes over a resource that it never had, and refuses a pod for one that it has none left of. */
+export const HINTS_UNSERVED = refuse(
+  'hints-unserved',
+  'node’s agent does not serve the devices of preferred networks',
+  'the kubelet has near.plumbline.dev devices at 0, and refuses pods that request one, until the agent serves them again',
+);
 
 /** A node that passes although nothing is predicted of it. */
 export const UNCHECKED: NodeVerdict = Object.freeze({

@@ -95,7 +95,9 @@ export function nextView(
   const listed = answer?.listed ?? [];
   const state = alone ? undefined : checkpoint.value;
   const owned = unionOf([state?.owned ?? CpuSet.EMPTY, ...listed.map(({ cpus }) => cpus)]);
-  const names = joinNames(entries, listed, previous.names);
+  // An answer from before the checkpoint may name the pod that had these CPUs before, and a name stays.
+  const isAnswered = confirmed && podResources.problem === undefined;
+  const names = joinNames(entries, isAnswered ? listed : [], previous.names);
   const pool = isNone ? undefined : state?.defaultCpus.union(reserved ?? CpuSet.EMPTY);
   const unowned = (pool?.intersect(online) ?? online).minus(owned);
   const complete = confirmed && holds.length === 0 && (alone || state !== undefined) && answer !== undefined;

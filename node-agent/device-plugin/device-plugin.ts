@@ -4,6 +4,7 @@ import type { Logger } from '../../runtime/log.ts';
 import { Backoff, sleep } from '../../runtime/time.ts';
 import { createProblemLog } from '../telemetry/problem-log.ts';
 import { createKubeletWatch, PLUGIN_DIRECTORY } from './kubelet-watch.ts';
+import { withoutHint } from './near-resources.ts';
 import { type BeforeStart, createPluginServer, optionsOf, type PluginServer } from './plugin-server.ts';
 import { type AdvertisedResource, socketName } from './resources.ts';
 
@@ -13,6 +14,8 @@ export interface DevicePluginDeps {
   readonly resources: readonly AdvertisedResource[];
   readonly beforeStart: BeforeStart;
   readonly log: Logger;
+  /** Told when a kubelet has taken the place of another, before anything is registered with it. */
+  readonly onKubelet: () => void;
   /** Told of each registration. */
   readonly onRegistration: (resource: string, outcome: 'registered' | 'failed') => void;
 }
@@ -35,6 +38,8 @@ export function createDevicePlugin(deps: DevicePluginDeps): DevicePlugin {
   const servers = new Map<string, PluginServer>();
   let wanted = deps.resources;
   let wake = () => {};
+  /** The run of the kubelet that was served last. */
+  let known: string | undefined;
 
   const register = async (resource: AdvertisedResource, signal: AbortSignal): Promise<void> => {
     const request = { endpoint: socketName(resource.name), resourceName: resource.name, options: optionsOf(resource) };
@@ -53,8 +58,18 @@ export function createDevicePlugin(deps: DevicePluginDeps): DevicePlugin {
     await Promise.all(stopping);
   };
 
+  /** Another kubelet than before may be configured otherwise, so no hint goes there that was meant for its predecessor. */
+  const meet = (generation: string): void => {
+    const isAnother = known !== undefined && known !== generation;
+    known = generation;
+    if (!isAnother) return;
+    wanted = wanted.map(withoutHint);
+    deps.onKubelet();
+  };
+
   /** Makes what is served what is wanted. */
-  const serve = async (signal: AbortSignal): Promise<void> => {
+  const serve = async (generation: string, signal: AbortSignal): Promise<void> => {
+    meet(generation);
     const now = wanted;
     await stop([...servers.keys()].filter((name) => !now.some((resource) => resource.name === name)));
     const fresh: AdvertisedResource[] = [];
@@ -92,7 +107,7 @@ export function createDevicePlugin(deps: DevicePluginDeps): DevicePlugin {
         }
         const served = wanted;
         try {
-          await serve(signal);
+          await serve(generation, signal);
           backoff.reset();
           problems.gone();
           const asked = new Promise<void>((resolve) => (wake = resolve));

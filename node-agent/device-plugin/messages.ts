@@ -36,5 +36,7 @@ export type FromPluginThread =
       readonly resource: string;
       readonly holder: HolderMessage | undefined;
     }
+  /** There is another kubelet, which may be configured otherwise. */
+  | { readonly kind: 'kubelet' }
   | { readonly kind: 'registered'; readonly resource: string; readonly outcome: 'registered' | 'failed' }
   | { readonly kind: 'pre-start'; readonly resource: string; readonly outcome: 'passed' | 'refused' | 'unanswered' };

@@ -69,8 +69,27 @@ export function createPluginThread(deps: PluginThreadDeps) {
       });
       ended.catch(() => undefined);
 
+      let said = '';
+      let [asked, answered] = [0, 0];
+      const advertise = () => {
+        const question = ++asked;
+        deps.advertisement(signal).then(
+          (known) => {
+            const text = JSON.stringify(known ?? {});
+            if (known === undefined || text === said || question < answered) return;
+            said = text;
+            answered = question;
+            post({ kind: 'resources', ...known });
+          },
+          (err: unknown) => log.warn({ err }, 'it is not known what to advertise'),
+        );
+      };
+
       worker.on('message', (message: FromPluginThread) => {
-        if (message.kind === 'registered') {
+        if (message.kind === 'kubelet') {
+          said = '';
+          advertise();
+        } else if (message.kind === 'registered') {
           metrics.registrations.inc({ resource: metrics.resourceLabel(message.resource), outcome: message.outcome });
         } else if (message.kind === 'pre-start') {
           metrics.preStarts.inc({ resource: metrics.resourceLabel(message.resource), outcome: message.outcome });
@@ -85,18 +104,6 @@ export function createPluginThread(deps: PluginThreadDeps) {
         }
       });
 
-      let said = '';
-      const advertise = () => {
-        deps.advertisement(signal).then(
-          (known) => {
-            const text = JSON.stringify(known ?? {});
-            if (known === undefined || text === said) return;
-            said = text;
-            post({ kind: 'resources', ...known });
-          },
-          (err: unknown) => log.warn({ err }, 'it is not known what to advertise'),
-        );
-      };
       const unsubscribe = deps.subscribe(advertise);
       const timer = setInterval(advertise, LOOK * 1000);
       advertise();

@@ -30,7 +30,7 @@ export function advertisedResources(
   wanted: number,
   down: ReadonlySet<string | undefined> = new Set(),
 ): AdvertisedResource[] {
-  const slots = Math.min(MOST_SLOTS, Math.max(0, Math.floor(wanted) || 0));
+  const slots = slotsOf(wanted);
   const network = (name: string, cells: CpuSet, healthy: boolean) => ({
     name,
     cells: cells.toArray(),
@@ -43,6 +43,11 @@ export function advertisedResources(
     ...(tunnel === undefined ? [] : [network(TUNNEL_RESOURCE, tunnel, !down.has(undefined))]),
     { name: PLACED_RESOURCE, cells: [], slots, preStart: false, healthy: true },
   ];
+}
+
+/** Slots of a resource, where so many are wanted. */
+export function slotsOf(wanted: number): number {
+  return Math.min(MOST_SLOTS, Math.max(0, Math.floor(wanted) || 0));
 }
 
 /** Whether a resource is one of those above. */

@@ -7,7 +7,7 @@ const node = z.object({
   status: z
     .object({
       nodeInfo: z.object({ kubeletVersion: z.string() }).nullish(),
-      capacity: z.object({ pods: z.coerce.number().int().optional() }).nullish(),
+      capacity: z.looseObject({ pods: z.coerce.number().int().optional() }).nullish(),
     })
     .nullish(),
 });
@@ -19,6 +19,8 @@ export interface NodeIdentity {
   readonly kubeletVersion: string | undefined;
   /** Pods that its kubelet takes. */
   readonly maxPods: number | undefined;
+  /** Names of what it has or had, devices among it. */
+  readonly resources: readonly string[];
   readonly labels: Readonly<Record<string, string>>;
 }
 
@@ -33,6 +35,7 @@ export async function readNode(client: KubeClient, name: string, signal: AbortSi
     uid: metadata.uid,
     kubeletVersion: status?.nodeInfo?.kubeletVersion,
     maxPods: status?.capacity?.pods,
+    resources: Object.keys(status?.capacity ?? {}),
     labels: metadata.labels ?? {},
   };
 }

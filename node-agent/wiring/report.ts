@@ -4,13 +4,13 @@ import type { AgentParts, HostParts } from './parts.ts';
 /** The report of a node with a kubelet: what it takes from the other duties, and whose changes it follows. */
 export function createReportDuty(
   { client, config: { nodeName }, failures, log, metrics }: AgentParts,
-  { facts, assignments, networks, ovs, vms, refusals, kubeletConfig }: HostParts,
+  { facts, assignments, networks, ovs, vms, refusals, near, kubeletConfig }: HostParts,
 ) {
   return createReport({
     client,
     nodeName,
     subscribe(listener) {
-      const ends = [assignments, networks, failures, refusals, ...(vms ? [vms] : []), ...(ovs ? [ovs] : [])].map(
+      const ends = [assignments, networks, failures, refusals, near, ...(vms ? [vms] : []), ...(ovs ? [ovs] : [])].map(
         (source) => source.subscribe(listener),
       );
       return () => {
@@ -31,6 +31,7 @@ export function createReportDuty(
         // A report without networks would read as a node that has none.
         networks: networks.known || failures.current.has('networks') ? view : undefined,
         pmdCpus: ovs === undefined ? view.pmdCpus : view.pmdCpus.union(ovs.pmdCpus()),
+        hintsNetworks: near.hinting,
         pinsVms: vms !== undefined,
         pinning: vms?.pinning() ?? [],
         refusals: refusals.current(),

@@ -50,12 +50,22 @@ const leaderElection = z.strictObject({
   retryPeriod: duration.default(2000),
 });
 
+/** Of the plugins' arguments only what the sandbox has. */
+const pluginConfig = z
+  .array(
+    z.strictObject({
+      name: z.literal('NodeResourcesFit'),
+      args: z.strictObject({ ignoredResourceGroups: z.array(z.string().regex(/^[^/]+$/)).default([]) }),
+    }),
+  )
+  .default([]);
+
 /** The real scheduler decodes strictly too: an unknown field in an extender is a configuration it does not start with. */
 const configuration = z.object({
   apiVersion: z.literal('kubescheduler.config.k8s.io/v1'),
   kind: z.literal('KubeSchedulerConfiguration'),
   leaderElection: leaderElection.optional(),
-  profiles: z.array(z.looseObject({ schedulerName: z.string().default('default-scheduler') })).optional(),
+  profiles: z.array(z.looseObject({ schedulerName: z.string().default('default-scheduler'), pluginConfig })).optional(),
   extenders: z
     .array(
       extender.refine(

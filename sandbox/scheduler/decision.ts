@@ -15,14 +15,14 @@ export type Decision = { readonly node: string } | { readonly misfits: ReadonlyM
 /**
  * Chooses a node: in-tree filters, then each interested extender on what is left, then scores. Equal scores go to the
  * first name (the real scheduler draws lots).
- * @param ignored resources that extenders account for in the scheduler's stead
+ * @param ignored resources that extenders account for in the scheduler's stead, or that are not to be counted
  * @throws ExtenderError if an extender that is not ignorable fails
  */
 export async function decide(
   pod: Pod,
   { nodes, loadOf }: Snapshot,
   extenders: readonly Extender[],
-  ignored: ReadonlySet<string>,
+  ignored: Pick<ReadonlySet<string>, 'has'>,
 ): Promise<Decision> {
   const wanted = podRequests(pod);
   const misfits = new Map<string, Misfit>();

@@ -17,7 +17,7 @@ const NOT_READY = 'node.kubernetes.io/not-ready';
 
 /**
  * Runs the filters of the default profile that matter here, in its order, up to the first that refuses.
- * @param ignored extended resources that an extender accounts for
+ * @param ignored extended resources that an extender accounts for, or that are not to be counted
  * @returns undefined if the node fits
  */
 export function filterNode(
@@ -25,7 +25,7 @@ export function filterNode(
   wanted: Amounts,
   node: Node,
   load: Load,
-  ignored: ReadonlySet<string>,
+  ignored: Pick<ReadonlySet<string>, 'has'>,
 ): Misfit | undefined {
   const tolerations = pod.spec.tolerations ?? [];
   const cordon = { key: 'node.kubernetes.io/unschedulable', effect: 'NoSchedule' };
@@ -104,7 +104,7 @@ function resourceMisfit(
   wanted: Amounts,
   { status }: Node,
   { requested, pods }: Load,
-  ignored: ReadonlySet<string>,
+  ignored: Pick<ReadonlySet<string>, 'has'>,
 ): Misfit | undefined {
   const allocatable = amountsOf(status?.allocatable);
   const reasons: string[] = [];

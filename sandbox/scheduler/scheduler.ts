@@ -157,9 +157,12 @@ function schedulerNames({ profiles }: SchedulerConfiguration): ReadonlySet<strin
   return new Set(profiles?.map(({ schedulerName }) => schedulerName) ?? [COMPONENT]);
 }
 
-function ignoredResources({ extenders }: SchedulerConfiguration): ReadonlySet<string> {
+function ignoredResources({ extenders, profiles }: SchedulerConfiguration): Pick<ReadonlySet<string>, 'has'> {
   const managed = extenders.flatMap(({ managedResources }) => managedResources);
-  return new Set(managed.filter(({ ignoredByScheduler }) => ignoredByScheduler).map(({ name }) => name));
+  const names = new Set(managed.filter(({ ignoredByScheduler }) => ignoredByScheduler).map(({ name }) => name));
+  const plugins = (profiles ?? []).flatMap(({ pluginConfig }) => pluginConfig);
+  const groups = new Set(plugins.flatMap(({ args }) => args.ignoredResourceGroups));
+  return { has: (name) => names.has(name) || groups.has(name.split('/', 1)[0] ?? '') };
 }
 
 /** As in the real scheduler's informer, a pod that has ended is a pod that is gone. */

@@ -33,6 +33,8 @@ export interface StateListeners {
 
 export interface NodeView extends NodeFacts {
   readonly dpuHost: boolean;
+  /** The kubelet has no device left by which pods prefer a network, where it once had some. */
+  readonly hintsUnserved?: boolean;
   /** Where it stands, as of `domainsText`. */
   readonly domains?: string;
 }
@@ -107,6 +109,7 @@ export class ClusterState {
 
   nodeChanged(node: string, view: NodeView | undefined): void {
     this.fleet.set(node, NodeFlag.dpuHost, view?.dpuHost ?? false);
+    this.fleet.set(node, NodeFlag.hintsUnserved, view?.hintsUnserved ?? false);
     // A node that is gone gives its number back.
     if (view === undefined) this.fleet.setDomains(node, '');
     this.fleet.set(node, NodeFlag.node, view !== undefined);

@@ -13,6 +13,7 @@ import {
   DPU_LEASE_PREFIX,
   DPU_READY_CONDITION,
   FULL_PCPUS_LABEL,
+  isNearResource,
   NAMESPACE,
   THREADS_PER_CORE_LABEL,
 } from '../../model/names.ts';
@@ -37,6 +38,8 @@ export interface WrittenFacts extends NodeFacts {
   /** The status of the DPUReady condition. */
   readonly dpuReady: string | undefined;
   readonly uid: string | undefined;
+  /** See NodeView. */
+  readonly hintsUnserved: boolean;
 }
 
 /** The watches that feed a ClusterState. */
@@ -99,6 +102,9 @@ export function createCluster(options: ClusterOptions): Cluster {
       threadsPerCore: metadata.labels?.[THREADS_PER_CORE_LABEL],
       fullPcpus: metadata.labels?.[FULL_PCPUS_LABEL],
       domains: intern(domainsText(metadata.labels)),
+      hintsUnserved: Object.entries(status?.allocatable ?? {}).some(
+        ([name, left]) => isNearResource(name) && left === '0',
+      ),
       dpuReady: status?.conditions?.find(({ type }) => type === DPU_READY_CONDITION)?.status,
       ...factsOfNode({ metadata, status }),
     }),
@@ -196,7 +202,12 @@ export function createCluster(options: ClusterOptions): Cluster {
 
 function sameView(a: WrittenFacts, b: WrittenFacts): boolean {
   return (
-    a.uid === b.uid && a.dpuHost === b.dpuHost && a.cpus === b.cpus && a.arch === b.arch && a.domains === b.domains
+    a.uid === b.uid &&
+    a.dpuHost === b.dpuHost &&
+    a.hintsUnserved === b.hintsUnserved &&
+    a.cpus === b.cpus &&
+    a.arch === b.arch &&
+    a.domains === b.domains
   );
 }
 

@@ -38,6 +38,8 @@ export const NodeFlag = {
   stale: 16,
   /** Its report contradicts its Node. */
   quarantined: 32,
+  /** Its agent is away, so its kubelet refuses pods that request the device of a preferred network. */
+  hintsUnserved: 64,
 } as const;
 type Flag = (typeof NodeFlag)[keyof typeof NodeFlag];
 

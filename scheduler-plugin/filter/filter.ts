@@ -1,5 +1,8 @@
+import type { Place } from '../../model/reservations/reservation.ts';
+import { asksForHint } from '../../model/placement/hinted.ts';
 import { MASK_FALLS_BACK, maskUnheard } from '../../model/placement/mask-verdict.ts';
 import {
+  HINTS_UNSERVED,
   judgeByCount,
   NO_REPORT,
   type NodeVerdict,
@@ -10,7 +13,6 @@ import {
   type UnpredictablePolicy,
   unfitShape,
 } from '../../model/placement/verdict.ts';
-import type { Place } from '../../model/reservations/reservation.ts';
 import { type Fleet, NodeFlag } from '../cluster/fleet.ts';
 import type { NodeShape } from '../cluster/node-shapes.ts';
 import type { PodNeeds } from '../cluster/pod-needs.ts';
@@ -224,6 +226,7 @@ export class Filter {
     // Known of its last report too, however old that is: another policy takes a drained node.
     if ((flags & NodeFlag.quarantined) === 0 && this.#fleet.sharesOn(id, needs)) return undefined;
     if ((flags & NodeFlag.draCpu) !== 0) return refuse('dra-cpu', 'dra.cpu hands out the node’s CPUs too');
+    if ((flags & NodeFlag.hintsUnserved) !== 0 && asksForHint(needs)) return HINTS_UNSERVED;
     if (this.#policy === 'refuse') {
       if (shape === undefined || (flags & NodeFlag.stale) !== 0) return unheard(flags, shape === undefined);
     }

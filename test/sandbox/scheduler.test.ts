@@ -57,7 +57,7 @@ function useScheduler() {
     say(next: typeof answer) {
       answer = next;
     },
-    start(extender?: JsonObject, flushSeconds = 300) {
+    start(extender?: JsonObject, flushSeconds = 300, profile: JsonObject = {}) {
       const extenders = extender && [
         {
           urlPrefix: 'https://ext.ns.svc',
@@ -74,6 +74,7 @@ function useScheduler() {
       const configuration = parseSchedulerConfiguration({
         apiVersion: 'kubescheduler.config.k8s.io/v1',
         kind: 'KubeSchedulerConfiguration',
+        profiles: [{ schedulerName: 'default-scheduler', ...profile }],
         ...(extenders && { extenders }),
       });
       const resolveService = () => ({ host: '127.0.0.1', port: listener.port });
@@ -122,6 +123,18 @@ describe('scheduler', () => {
     );
     await at.client.delete(PODS, at.client.get(PODS, 'default', 'a')!, { gracePeriodSeconds: 0 });
     await until('the second is placed', () => at.nodeOf('b'));
+  });
+  it('does not count resources of a group that is ignored, as NodeResourcesFit does not', async () => {
+    await at.node('n1', '2');
+    const group = DEVICE.split('/', 1)[0] ?? '';
+    const lacks = { limits: { cpu: '1', [`${group}/nowhere`]: '1' } };
+    at.start(undefined, 300, {
+      pluginConfig: [{ name: 'NodeResourcesFit', args: { ignoredResourceGroups: [group] } }],
+    });
+    await at.client.create(PODS, podOf('ignored', lacks) as Pod);
+    await until('it is placed', () => at.nodeOf('ignored') !== undefined);
+    await at.client.create(PODS, podOf('counted', { limits: { cpu: '1', 'other.io/nowhere': '1' } }) as Pod);
+    await until('the other is refused', () => /Insufficient other.io/.test(at.conditionOf('counted')?.message ?? ''));
   });
   it('leaves other schedulers’ pods and gated pods alone', async () => {
     await at.node('n1');

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { parseAllDocuments } from 'yaml';
+import { parse, parseAllDocuments } from 'yaml';
 import { root } from './bundles.ts';
 
 const WORKLOADS = {
@@ -43,4 +43,15 @@ export function shippedNodeOptions(daemon: keyof typeof WORKLOADS): { readonly N
   const options = containers.flatMap(({ env = [] }) => env).find(({ name }) => name === 'NODE_OPTIONS')?.value;
   if (options === undefined) throw new Error(`${file} sets no NODE_OPTIONS`);
   return { NODE_OPTIONS: options };
+}
+
+interface Profile {
+  readonly pluginConfig: readonly Readonly<Record<string, unknown>>[];
+}
+
+/** What Plumbline's kube-scheduler is told of its plugins. */
+export function shippedPluginConfig(): Profile['pluginConfig'] {
+  const text = readFileSync(join(root, 'manifests/base/scheduler/config.yaml'), 'utf8');
+  const { profiles } = parse(text) as { readonly profiles: readonly [Profile] };
+  return profiles[0].pluginConfig;
 }

@@ -132,6 +132,7 @@ export function optionsOf(options: Partial<MutatePodOptions> = {}): MutatePodOpt
     gate: true,
     policy: 'annotated',
     oversized: 'refuse',
+    preferredHints: true,
     ...options,
   };
 }

@@ -1,18 +1,16 @@
 import { wireSwitch } from './guest-switch.ts';
 import { deviceCounts } from './placement.ts';
-import { preferredNetwork } from './preferred-network.ts';
 import type { Scenario } from './scenario.ts';
 import { severalCells } from './several-cells.ts';
 
-/** What networks on several NUMA nodes, and preferred ones, are to the kubelet alone. */
+/** What networks on several NUMA nodes are to the kubelet alone. */
 export const CELLS: Scenario = {
   name: 'cells',
-  about: 'pods with networks on both NUMA nodes get the CPUs that were predicted; a preferred network costs no place',
+  about: 'pods with networks on both NUMA nodes get the CPUs that were predicted',
   async play(scene) {
     await wireSwitch(scene);
     await scene.agent.start();
     await scene.holds('the kubelet has the devices', () => scene.cluster.readyNode(0, deviceCounts()));
     await severalCells(scene);
-    await preferredNetwork(scene);
   },
 };

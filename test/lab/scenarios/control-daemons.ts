@@ -1,16 +1,16 @@
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { parse, parseAllDocuments, stringify } from 'yaml';
+import { parse, stringify } from 'yaml';
 import { kubeconfig } from '../../../sandbox/api-server/kubeconfig.ts';
 import { createCertificateAuthority } from '../../../sandbox/certificates.ts';
 import { binary, type KubernetesObject } from '../../real/control-plane.ts';
 import { freePort, startProgram } from '../../real/processes.ts';
+import { objectsOf, render } from '../../real/install/rendered.ts';
 import { FOREIGN_DEFINITIONS } from '../../real/webhook/crds.ts';
-import { dist, root } from '../../support/bundles.ts';
-import { pathOf } from '../../support/parts.ts';
+import { dist } from '../../support/bundles.ts';
+import { shippedPluginConfig } from '../../support/shipped.ts';
 import { NAMESPACE } from '../cluster.ts';
 import { applyObjects, deleteObjects } from './guest-agent.ts';
 import type { Scene } from './scenario.ts';
@@ -123,13 +123,9 @@ export async function startControlDaemons(scene: Scene): Promise<void> {
   await startScheduler(scene, directory, extender.port, authority.cert);
 }
 
+/** With the extender behind a Service, whose account it runs under here. */
 function baseObjects(): KubernetesObject[] {
-  const yaml = execFileSync(pathOf('kubectl'), ['kustomize', join(root, 'manifests/base')], {
-    encoding: 'utf8',
-    stdio: ['ignore', 'pipe', 'ignore'],
-  });
-  const objects = parseAllDocuments(yaml).map((document) => document.toJS() as KubernetesObject);
-  return objects.filter(({ kind }) => !LEFT_OUT.includes(kind));
+  return objectsOf(render('base', ['components/own-scheduler'])).filter(({ kind }) => !LEFT_OUT.includes(kind));
 }
 
 function pointed({ webhooks, ...rest }: Configuration, port: number, ca: string): KubernetesObject {
@@ -168,7 +164,7 @@ async function startScheduler({ lab, undo }: Scene, directory: string, port: num
     leaderElection: { leaderElect: false },
     clientConnection: { kubeconfig: admin },
     podMaxBackoffSeconds: 5,
-    profiles: [{ schedulerName: SCHEDULER, percentageOfNodesToScore: 100 }],
+    profiles: [{ schedulerName: SCHEDULER, percentageOfNodesToScore: 100, pluginConfig: shippedPluginConfig() }],
     extenders: [extender],
   };
   await writeFile(config, stringify(settings));

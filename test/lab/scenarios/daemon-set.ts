@@ -23,7 +23,7 @@ const SELECTOR = `app.kubernetes.io/name=${NAME}`;
 const LOGS = `/var/log/pods/${SYSTEM}_${NAME}-*/node-agent/*.log`;
 const PROGRAM = '/nodejs/bin/node /plumbline/node-agent.cjs';
 /** Seconds that the DaemonSet's pod may take to go: its grace period, and what emulation adds. */
-const GONE_WITHIN = 120;
+const GONE_WITHIN = 600;
 
 const podList = z.object({
   items: z.array(

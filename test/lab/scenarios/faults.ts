@@ -8,7 +8,7 @@ import { assertOff, enableAffinity, RUNDIR } from './switch-masks.ts';
 import { installSampler } from './switch-sampler.ts';
 
 /** Seconds after a fault in which everything must be as before, emulated. */
-const RECOVERED_WITHIN = 300;
+const RECOVERED_WITHIN = 900;
 
 interface Fault {
   readonly what: string;

@@ -6,6 +6,7 @@ import { MASKS } from './masks.ts';
 import { NETWORKS } from './networks.ts';
 import { OVS } from './ovs.ts';
 import { OVS_FAULTS } from './ovs-faults.ts';
+import { PREFERRED } from './preferred-network.ts';
 import type { Scenario } from './scenario.ts';
 import { SHARED_CPUS } from './shared-cpus.ts';
 
@@ -15,6 +16,7 @@ export const SCENARIOS: readonly Scenario[] = [
   FAULTS_SCENARIO,
   NETWORKS,
   CELLS,
+  PREFERRED,
   SHARED_CPUS,
   OVS,
   OVS_FAULTS,

@@ -48,14 +48,10 @@ async function runsAsShipped(scene: Scene): Promise<void> {
   const { holds, agent, cluster } = scene;
   await agent.start();
   const path = '/apis/apps/v1/namespaces/plumbline-system/daemonsets/plumbline-node-agent';
-  await holds(
-    'the DaemonSet’s pod runs from its image and is ready',
-    async () => {
-      const { status } = (await cluster.client.get(path)) as { status: { numberReady: number } };
-      assert.equal(status.numberReady, 1);
-    },
-    180,
-  );
+  await holds('the DaemonSet’s pod runs from its image and is ready', async () => {
+    const { status } = (await cluster.client.get(path)) as { status: { numberReady: number } };
+    assert.equal(status.numberReady, 1);
+  });
   await holds('it has what it needs of the host and the API server: nothing was refused', async () => {
     const status = await scene.report();
     const bad = status.conditions?.filter((condition) => condition.status !== 'True');

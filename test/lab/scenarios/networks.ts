@@ -97,15 +97,11 @@ async function claimed(scene: Scene): Promise<void> {
     return own;
   });
   await agent.start('--allocation-check', 'warn');
-  await holds(
-    'with --allocation-check warn it starts, and an Event says what is wrong',
-    async () => {
-      await assertRuns(scene, second);
-      const warned = (await pods.events(second)).find((one) => /it starts all the same/.test(one));
-      assert.match(warned ?? '', refused);
-    },
-    90,
-  );
+  await holds('with --allocation-check warn it starts, and an Event says what is wrong', async () => {
+    await assertRuns(scene, second);
+    const warned = (await pods.events(second)).find((one) => /it starts all the same/.test(one));
+    assert.match(warned ?? '', refused);
+  });
   await pods.remove(second);
   await pods.remove(first);
   await agent.start();

@@ -8,9 +8,9 @@ import type { Scenario, Scene } from './scenario.ts';
 import { createScenePods } from './scene-pods.ts';
 
 /** Seconds: this machine may have other work to do. */
-const HOLDS_WITHIN = 300;
+const HOLDS_WITHIN = 900;
 const LOOK = 0.5;
-const READY = 120;
+const READY = 600;
 
 /** Steps that held and scenarios that ended early. */
 export interface Count {

@@ -59,12 +59,14 @@ export interface ScenePods {
   state(pod: ScenePod): Promise<string>;
   /** The CPUs that the kubelet's checkpoint has for the pod's one container, as a list; '' for none. */
   cpus(pod: ScenePod): Promise<string>;
+  /** Uids of the pods that own CPUs by that checkpoint. */
+  owners(): Promise<readonly string[]>;
   /** The pod's Events as `reason: message`. */
   events(pod: ScenePod): Promise<readonly string[]>;
 }
 
 /** Seconds that clearing one away may take on emulated hardware. */
-const CLEARED = 120;
+const CLEARED = 600;
 
 export function createScenePods(lab: Lab, cluster: Cluster, node: string): ScenePods {
   const { client } = cluster;
@@ -94,6 +96,7 @@ export function createScenePods(lab: Lab, cluster: Cluster, node: string): Scene
       return main?.state.running ? 'Running' : status.phase;
     },
     cpus: async ({ uid }) => Object.values((await entriesOf(lab))[uid] ?? {})[0] ?? '',
+    owners: async () => Object.keys(await entriesOf(lab)),
     async events({ name, uid }) {
       const { items } = eventList.parse(
         await client.get(`${base}/events`, { query: { fieldSelector: `involvedObject.name=${name}` } }),

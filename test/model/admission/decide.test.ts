@@ -89,7 +89,7 @@ const SEVERITIES: [what: string, facts: PodFacts, outcome: string, findings: str
   ],
   [
     'the gate off',
-    launcher({}, { settings: { gate: false, policy: 'annotated', oversized: 'refuse' } }),
+    launcher({}, { settings: { gate: false, policy: 'annotated', oversized: 'refuse', preferredHints: true } }),
     '[0] as it is',
     ['warning gate-off'],
   ],
@@ -156,7 +156,7 @@ const SEVERITIES: [what: string, facts: PodFacts, outcome: string, findings: str
       { annotations: { ...ANNOTATED, ...EAST } },
       {
         owner: found(cluster([kind(2, 6)])),
-        settings: { gate: true, policy: 'annotated', oversized: 'warn' },
+        settings: { gate: true, policy: 'annotated', oversized: 'warn', preferredHints: true },
       },
     ),
     `${SMT2} ${PHYSNET}`,

@@ -8,8 +8,8 @@ const HINT = 'example.com/near-east';
 const POOL: DevicePool = { devices: [{ id: '0', healthy: true, nodes: [0] }], endless: true };
 
 /**
- * What would become of a preference that is requested as a device: the reason why none is (docs/adr/0051). Should a kubelet
- * come that is otherwise, these fail, and the decision can be another.
+ * What would become of a preference whose device always names its NUMA node: the reason why it does so only where it harms
+ * nobody (docs/adr/0053). Should a kubelet come that is otherwise, these fail, and the decision can be another.
  */
 describe('model/kubelet: a preference as a device', () => {
   /** Two NUMA nodes of 8 CPUs, 0-1 reserved, of which the first has two CPUs left. */

@@ -241,6 +241,17 @@ describe('names of the checkpoint’s uids', () => {
     assert.equal(joinNames([entry('u', 'c', '1')], [pod('p', 'c', '1'), pod('q', 'c', '1')], none).size, 0);
   });
 
+  it('CPUs that a pod takes over from another: not the other’s name, which an answer from before still has', () => {
+    const first = view('0-3', good(checkpoint('0-1', { u: '2-3' })), good(answer('0-3', { first: '2-3' })));
+    const after = good(checkpoint('0-1', { v: '2-3' }));
+    const nameOf = ({ assignments }: AssignmentsView) => assignments.map(({ name }) => name?.podName);
+    const between = view('0-3', after, good(answer('0-3', { first: '2-3' })), first, false);
+    assert.deepEqual(nameOf(between), [undefined]);
+    const unanswered = view('0-3', after, failed(answer('0-3', { first: '2-3' })), between);
+    assert.deepEqual(nameOf(unanswered), [undefined]);
+    assert.deepEqual(nameOf(view('0-3', after, good(answer('0-3', { second: '2-3' })), unanswered)), ['second']);
+  });
+
   it('a pod made again under its old name has another uid and is told apart', () => {
     const known = new Map([['old', { namespace: 'ns', podName: 'p' }]]);
     const names = joinNames([entry('new', 'c', '1')], [pod('p', 'c', '1')], known);

@@ -22,11 +22,13 @@ let stop: AbortController;
 let done: Promise<void>;
 let beforeStart: BeforeStart;
 let plugin: DevicePlugin;
+let kubelets = 0;
 
 /** A kubelet that does not run yet, and a device plugin that does. */
 function setUp(): void {
   const temp = tempDirectories();
   beforeEach(() => {
+    kubelets = 0;
     kubelet = createFakeKubelet(temp());
     stop = new AbortController();
     beforeStart = async () => {};
@@ -35,6 +37,7 @@ function setUp(): void {
       resources,
       beforeStart: (...args) => beforeStart(...args),
       log: silent,
+      onKubelet: () => void kubelets++,
       onRegistration: () => {},
     });
     done = plugin.run(stop.signal);
@@ -189,6 +192,27 @@ describe('device plugin over time', () => {
     plugin.close();
   });
 
+  it('a preferred network’s place is not told to a kubelet that takes another’s place, until it is said again', async () => {
+    const near = { name: 'near.plumbline.dev/physnet1', cells: [1], slots: 1, preStart: false, healthy: true };
+    plugin.advertise([near]);
+    await kubelet.start();
+    const placesOf = async (times: number) => {
+      await eventually(() => kubelet.registrations.length === times, `${times} registrations`);
+      const connected = pluginOf(near.name);
+      const watching = new AbortController();
+      const list = await connected.listAndWatch(watching.signal)[Symbol.asyncIterator]().next();
+      watching.abort();
+      connected.close();
+      return list.value?.map(({ topology }: Device) => topology?.nodes.map(({ ID }) => ID));
+    };
+    assert.deepEqual(await placesOf(1), [[1]]);
+    assert.equal(kubelets, 0);
+    await kubelet.stop();
+    await kubelet.start();
+    assert.deepEqual(await placesOf(2), [undefined]);
+    assert.equal(kubelets, 1, 'so that it is found out how this one is configured');
+  });
+
   it('an uplink that goes down, a network that goes, one that comes: told on the open stream, registered where new', async () => {
     await kubelet.start();
     await registered();
@@ -239,6 +263,7 @@ describe('device plugin over time', () => {
       resources,
       beforeStart: (...args) => beforeStart(...args),
       log: silent,
+      onKubelet: () => void kubelets++,
       onRegistration: () => {},
     });
     done = next.run(stop.signal);

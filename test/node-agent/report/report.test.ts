@@ -45,6 +45,7 @@ const inputs: ReportInputs = {
   isolated: CpuSet.EMPTY,
   networks,
   pmdCpus: CpuSet.EMPTY,
+  hintsNetworks: true,
   pinsVms: true,
   pinning: [],
   refusals: [],

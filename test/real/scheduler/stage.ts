@@ -82,6 +82,7 @@ export type ExtenderSettings = Readonly<Record<string, unknown>>;
 export interface SchedulerOptions {
   readonly name?: string;
   readonly percentageOfNodesToScore?: number;
+  readonly pluginConfig?: readonly Readonly<Record<string, unknown>>[];
   /** Default: the one behind the Service. */
   readonly extenders?: readonly ExtenderSettings[];
   readonly podInitialBackoffSeconds?: number;
@@ -101,6 +102,7 @@ export interface StagePod {
   readonly devices?: readonly string[];
   readonly more?: Readonly<Record<string, unknown>>;
   readonly labels?: Readonly<Record<string, string>>;
+  readonly annotations?: Readonly<Record<string, string>>;
 }
 
 export interface SeenPod {
@@ -205,10 +207,11 @@ export async function startStage(): Promise<Stage> {
       return replica;
     },
     async startScheduler(options = {}) {
-      const { name = 'default-scheduler', percentageOfNodesToScore } = options;
+      const { name = 'default-scheduler', percentageOfNodesToScore, pluginConfig } = options;
       const profile = {
         schedulerName: name,
         ...(percentageOfNodesToScore !== undefined && { percentageOfNodesToScore }),
+        ...(pluginConfig !== undefined && { pluginConfig }),
       };
       const { podInitialBackoffSeconds = 1, podMaxBackoffSeconds = 10 } = options;
       const { extenders = [extenderAt(service.port)] } = options;
@@ -225,14 +228,14 @@ export async function startStage(): Promise<Stage> {
         if (topology) await report(client, name, topology);
       });
     },
-    async addPod({ name, cpu, devices = ['devices.kubevirt.io/kvm'], labels = {}, more = {} }) {
+    async addPod({ name, cpu, devices = ['devices.kubevirt.io/kvm'], labels = {}, annotations = {}, more = {} }) {
       const amounts = { cpu, memory: '64Mi', ...Object.fromEntries(devices.map((device) => [device, '1'])) };
       const container = { name: 'compute', image: 'none', resources: { requests: amounts, limits: amounts } };
       const spec = { terminationGracePeriodSeconds: 0, ...more, containers: [container] };
       await client.create('/api/v1/namespaces/default/pods', {
         apiVersion: 'v1',
         kind: 'Pod',
-        metadata: { name, labels },
+        metadata: { name, labels, annotations },
         spec,
       });
     },

@@ -94,13 +94,13 @@ describe('the webhook behind a real API server: networks and other webhooks', fu
       assert.match(pod.metadata.annotations?.['plumbline.dev/decision'] ?? '', /"network":"primary\/udn"/);
     });
 
-    it('what is preferred gets no device and is told to the extender; what does not matter, neither', async () => {
+    it('what is preferred is told to the extender, and a hint for the kubelet; what does not matter, neither', async () => {
       const annotations = { 'plumbline.dev/numa-affinity': '{"a":"preferred","b":"none"}' };
       const pod = await scene.launcher('wishes', {
         cpu: '9',
         vmi: { annotations, networks: { a: 'east', b: 'west' } },
       });
-      assert.deepEqual(devicesOf(pod), []);
+      assert.deepEqual(devicesOf(pod), ['near.plumbline.dev/east']);
       const wishes = JSON.parse(pod.metadata.annotations?.['plumbline.dev/placement'] ?? '{}') as object;
       assert.deepEqual(wishes, {
         preferred: ['physnet.plumbline.dev/east'],

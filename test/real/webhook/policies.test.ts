@@ -110,6 +110,7 @@ describe('the webhook behind a real API server: policies, ordinary pods and VMs'
   describe('reserved names', () => {
     for (const [what, options] of [
       ['a physnet', { more: { 'physnet.plumbline.dev/east': '1' } }],
+      ['a physnet that it prefers', { more: { 'near.plumbline.dev/east': '1' } }],
       ['the tunnel', { more: { 'plumbline.dev/tunnel': '1' } }],
       ['to be placed', { more: { 'plumbline.dev/placed': '1' } }],
       ['a decision', { annotations: { 'plumbline.dev/decision': '{"cpus":{"c0":3}}' } }],

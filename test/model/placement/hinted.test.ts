@@ -1,0 +1,68 @@
+import assert from 'node:assert/strict';
+import { podRequestOf } from '../../../model/kubelet/pod-request.ts';
+import type { HostReport } from '../../../model/kubelet/report.ts';
+import { nearResource, physnetResource, TUNNEL_RESOURCE } from '../../../model/names.ts';
+import { place } from '../../../model/placement/place.ts';
+import { container, pod } from '../kubelet/fixture.ts';
+import { node, physnet, TUNNEL } from './fixture.ts';
+
+const WEST = nearResource(physnetResource('west'));
+/** A pod that prefers the network on NUMA node 1 of CPUs 8-15. */
+const prefers = (uid: string, cpus: number, resource = WEST) => ({
+  request: podRequestOf(pod(uid, [container('compute', cpus, { [resource]: '1' })])),
+  networks: [resource === WEST ? physnet('west', 'preferred') : { ...TUNNEL, affinity: 'preferred' as const }],
+});
+const owned = (cpus: string) => [{ podUID: 'other', container: 'compute', cpus }];
+
+/** The CPUs that the kubelet is predicted to give, or why the node is refused. */
+function outcome(report: Partial<HostReport>, needs = prefers('a', 4), assumed: Parameters<typeof place>[2] = []): string {
+  const placement = place(needs, node({ hintsNetworks: true, ...report }), assumed);
+  if (placement.outcome === 'admitted') return placement.containers.map(({ cpus }) => `${cpus}`).join(' ');
+  return placement.outcome === 'refused' ? placement.refusal.reason : placement.outcome;
+}
+
+describe('a preferred network that is a hint for the kubelet', () => {
+  it('draws the pod to its NUMA node while that has the most free CPUs', () => {
+    assert.equal(outcome({}), '8-11');
+    assert.equal(outcome({}, prefers('a', 4, nearResource(TUNNEL_RESOURCE))), '8-11');
+  });
+
+  it('draws it nowhere once that has fewer: the pod is whole on the other', () => {
+    assert.equal(outcome({ assignments: owned('8-13') }), '2-5');
+  });
+
+  it('draws it nowhere where the agent does not serve it, and under policies that would refuse the pod', () => {
+    assert.equal(outcome({ hintsNetworks: undefined }), '2-5');
+    for (const policy of ['none', 'restricted', 'single-numa-node']) {
+      assert.equal(outcome({ topologyManager: { policy, scope: 'container' } }), '2-5', policy);
+      const full = { topologyManager: { policy, scope: 'container' }, assignments: owned('8-15') };
+      assert.equal(outcome(full), '2-5', `${policy}, with its NUMA node full`);
+    }
+  });
+
+  it('a better score than the same pod has without the hint, and than on a node without the network', () => {
+    const score = (report: Partial<HostReport>) => {
+      const placement = place(prefers('a', 4), node(report));
+      assert.equal(placement.outcome, 'admitted');
+      return placement.outcome === 'admitted' ? placement.score : 0;
+    };
+    assert.ok(score({ hintsNetworks: true }) > score({}));
+    assert.ok(score({}) > score({ physnets: [], tunnel: undefined }));
+  });
+
+  it('pods in flight that may change the hint before the kubelet has the pod: not where it would be split', () => {
+    // After 6 CPUs on NUMA node 1 a hint that is still there would split a pod of 4; without it, it is whole on node 0.
+    assert.equal(outcome({}, prefers('b', 4), [prefers('a', 6)]), 'in-flight');
+    assert.equal(outcome({}, prefers('b', 2), [prefers('a', 6)]), '14-15');
+    assert.equal(outcome({ hintsNetworks: undefined }, prefers('b', 4), [prefers('a', 6)]), '8-11');
+  });
+});
+
+describe('the resource of a preferred network', () => {
+  it('a name of its own for each, also for a physnet called tunnel', () => {
+    const names = ['east', 'tunnel', 'phys net', 'x--east'].map((name) => nearResource(physnetResource(name)));
+    const all = [...names, nearResource(TUNNEL_RESOURCE)];
+    assert.equal(new Set(all).size, all.length, all.join());
+    for (const name of all) assert.match(name, /^near\.plumbline\.dev\/[a-z0-9][-a-z0-9_.]{0,61}[a-z0-9]$/);
+  });
+});
