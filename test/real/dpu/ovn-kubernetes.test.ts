@@ -28,7 +28,7 @@ describe('--dpu-lease observe, with OVN-Kubernetes’ own lease code as the writ
   needs('musl');
   needs('make');
   needs('ovnKubernetes');
-  this.timeout(180_000);
+  this.timeout(600_000);
   let scene: DpuScene;
   let gate: GateFixture;
   let dpu: Program;
