@@ -1,9 +1,10 @@
 import { readFile, stat } from 'node:fs/promises';
 import { monotonicSeconds } from '../../runtime/time.ts';
+import { freePort, type Program, startProgram } from '../real/processes.ts';
 import { findMachine, type Machine, startMachine } from './machine/machine.ts';
 import { whatIsMissing } from './machine/missing.ts';
 import type { Layer } from './machine/oci-archive.ts';
-import { placesOf } from './machine/places.ts';
+import { type Places, placesOf } from './machine/places.ts';
 
 /** The emulated machine that is the only node of a cluster (docs/lab.md). */
 export interface Lab {
@@ -16,6 +17,9 @@ export interface Lab {
   /** Runs a shell command line in the guest as root; returns what it wrote. */
   run(command: string, input?: string): Promise<string>;
   copy(source: string, destination: string): Promise<void>;
+  /** Makes a port of the guest's loopback one of this machine's. @returns the port, and what takes it away */
+  forward(port: number): Promise<{ readonly port: number; readonly program: Program }>;
+  readonly places: Places;
   /** The layer of the guest's image with Node.js, on which another can be made. */
   nodeLayer(): Layer;
   /** How to look around in it. */
@@ -54,6 +58,13 @@ export async function findLab(env: NodeJS.ProcessEnv): Promise<Lab | { readonly 
       const line = `mkdir -p "$(dirname ${path})" && cat >${path} && chmod ${mode} ${path}`;
       await up().shell.run(line, await readFile(source));
     },
+    async forward(port) {
+      const own = await freePort();
+      const forwarding = ['-N', '-o', 'ExitOnForwardFailure=yes', '-L', `127.0.0.1:${own}:127.0.0.1:${port}`];
+      const args = [...forwarding, ...up().shell.arguments];
+      return { port: own, program: startProgram('ssh', '/usr/bin/ssh', args, `${places.run}/forward-${port}.log`) };
+    },
+    places,
     nodeLayer: () => up().nodeLayer,
     get hint() {
       return `KUBECONFIG=${up().kubeconfig}\nssh ${up().shell.arguments.join(' ')}`;

@@ -67,6 +67,12 @@ const PARTS = {
     found: () => which('kube-apiserver', assetDirectories()),
     install: 'put kube-apiserver, kube-scheduler and etcd into KUBEBUILDER_ASSETS or /usr/local/kubebuilder/bin',
   },
+  ovnKubernetes: {
+    name: 'OVN-Kubernetes’ DPU lease code',
+    found: () => which('ovn-kubernetes-dpu-lease', [process.env['OVN_KUBERNETES_ASSETS'] ?? '']),
+    install:
+      'put a program around its package dpulease, ovn-kubernetes-dpu-lease, into a folder and name it in OVN_KUBERNETES_ASSETS (docs/compatibility.md)',
+  },
 } as const satisfies Record<string, Part>;
 
 export type PartName = keyof typeof PARTS;

@@ -13,10 +13,10 @@ import type { Places } from './places.ts';
 import { qemuArguments } from './qemu.ts';
 import { createShell, type Shell } from './ssh.ts';
 
-/** Seconds that emulation may take for each: about ten times what it takes on two free cores. */
-const SSH_WITHIN = 300;
-const BOOTED_WITHIN = 300;
-const READY_WITHIN = 180;
+/** Seconds that emulation may take for each: about thirty times what it takes on two free cores. */
+const SSH_WITHIN = 900;
+const BOOTED_WITHIN = 900;
+const READY_WITHIN = 600;
 
 /** QEMU's emulation of several CPUs at once crashes now and then while a kernel starts; nothing is lost but the start. */
 const ATTEMPTS = 3;

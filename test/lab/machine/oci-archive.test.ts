@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto';
 import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { skipWithout } from '../../support/parts.ts';
 import { execute } from './commands.ts';
 import { type Layer, makeLayer, writeArchive } from './oci-archive.ts';
 
@@ -80,5 +81,19 @@ describe('an archive of images made without a container engine', () => {
   it('makes the same layer of the same folder', async () => {
     const again = await makeLayer(join(directory, 'base'), join(directory, 'again.tar'));
     assert.equal(again.digest, layers[0]?.digest);
+  });
+
+  it('keeps the capabilities of its files where they are asked for, and is the same layer each time', async function () {
+    skipWithout('root', this);
+    const folder = join(directory, 'able');
+    await mkdir(folder);
+    await writeFile(join(folder, 'program'), 'any', { mode: 0o755 });
+    await execute('setcap', ['cap_net_bind_service=+ep', join(folder, 'program')]);
+    const make = (name: string, capabilities: boolean) => makeLayer(folder, join(directory, name), { capabilities });
+    const kept = await make('kept.tar', true);
+    const listed = (file: string) => execute('tar', ['--xattrs', '--xattrs-include=*', '-tvvf', file]);
+    assert.match(await listed(kept.file), /security\.capability/);
+    assert.equal((await make('kept-again.tar', true)).digest, kept.digest);
+    assert.doesNotMatch(await listed((await make('left.tar', false)).file), /security\.capability/);
   });
 });

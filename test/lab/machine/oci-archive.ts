@@ -19,15 +19,31 @@ export interface Image {
   readonly entrypoint?: readonly string[];
   readonly command?: readonly string[];
   readonly workingDirectory?: string;
+  /** Name or number; default: root. */
+  readonly user?: string;
 }
 
 const TYPES = 'application/vnd.oci.image';
 const LAYER_TYPE = `${TYPES}.layer.v1.tar`;
 
-/** Makes a layer of a folder; the same folder makes the same layer. */
-export async function makeLayer(directory: string, file: string): Promise<Layer> {
+/** Tar has no room for capabilities but in its extended headers, which would say when and by which process they were made. */
+const WITH_CAPABILITIES = [
+  ...['--xattrs', '--xattrs-include=security.capability'],
+  '--pax-option=exthdr.name=%d/PaxHeaders/%f,delete=atime,delete=ctime',
+];
+
+/**
+ * Makes a layer of a folder; the same folder makes the same layer.
+ * @param options `capabilities`: of its files are kept; else they have none
+ */
+export async function makeLayer(
+  directory: string,
+  file: string,
+  { capabilities = false }: { readonly capabilities?: boolean } = {},
+): Promise<Layer> {
   const alike = ['--sort=name', '--owner=0', '--group=0', '--numeric-owner', '--mtime=@0'];
-  await execute('tar', ['-C', directory, ...alike, '-cf', file, '.']);
+  const kept = capabilities ? WITH_CAPABILITIES : [];
+  await execute('tar', ['-C', directory, ...alike, ...kept, '-cf', file, '.']);
   const hash = createHash('sha256');
   await pipeline(createReadStream(file), hash);
   return { file, digest: `sha256:${hash.digest('hex')}`, size: (await stat(file)).size };
@@ -79,12 +95,13 @@ async function putBlob(file: string, blob: string): Promise<void> {
   });
 }
 
-function configOf({ layers, entrypoint = [], command = [], workingDirectory = '/' }: Image): unknown {
+function configOf({ layers, entrypoint = [], command = [], workingDirectory = '/', user = '' }: Image): unknown {
   return {
     architecture: 'amd64',
     os: 'linux',
     config: {
-      Env: ['PATH=/usr/local/bin:/usr/bin:/bin'],
+      Env: ['PATH=/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'],
+      User: user,
       Entrypoint: entrypoint,
       Cmd: command,
       WorkingDir: workingDirectory,

@@ -16,6 +16,8 @@ const kernelParameters = [
   // What is emulated is no longer watched for being slow.
   ...['nowatchdog', 'rcupdate.rcu_cpu_stall_suppress=1', 'systemd.show_status=1'],
   ...['systemd.unit=multi-user.target', 'systemd.wants=lab.target'],
+  // On a busy machine a device or Open vSwitch takes longer than systemd would wait.
+  ...['systemd.default_device_timeout_sec=900', 'systemd.default_timeout_start_sec=900'],
   ...MASKED.map((unit) => `systemd.mask=${unit}`),
 ];
 

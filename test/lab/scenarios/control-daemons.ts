@@ -40,8 +40,12 @@ interface Configuration extends KubernetesObject {
 /**
  * Starts webhook and extender as processes of this machine, beside the API server, with the shipped RBAC, policies and
  * configurations; those point at loopback instead of at Services. At the end of the scenario they are taken away.
+ * @param definitions of other products, which need not be installed otherwise
  */
-export async function startControlDaemons(scene: Scene): Promise<void> {
+export async function startControlDaemons(
+  scene: Scene,
+  definitions: readonly KubernetesObject[] = FOREIGN_DEFINITIONS,
+): Promise<void> {
   const { lab, cluster, holds, undo } = scene;
   const directory = await mkdtemp(join(tmpdir(), 'plumbline-lab-'));
   undo(() => rm(directory, { recursive: true }));
@@ -59,7 +63,7 @@ export async function startControlDaemons(scene: Scene): Promise<void> {
       base.filter(({ apiVersion }) => apiVersion.startsWith('admissionregistration.k8s.io/')),
     ),
   );
-  applyObjects(lab, FOREIGN_DEFINITIONS);
+  applyObjects(lab, definitions);
   applyObjects(
     lab,
     base.filter((one) => !isConfiguration(one)),
@@ -139,7 +143,8 @@ function pointed({ webhooks, ...rest }: Configuration, port: number, ca: string)
   };
 }
 
-async function serverOf(file: string): Promise<{ server: string; ca: string }> {
+/** Where the API server is, and its CA, of a kubeconfig. */
+export async function serverOf(file: string): Promise<{ server: string; ca: string }> {
   const { clusters } = parse(await readFile(file, 'utf8')) as {
     clusters: readonly [{ cluster: { server: string; 'certificate-authority-data': string } }];
   };

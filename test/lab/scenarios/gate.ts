@@ -5,6 +5,7 @@ import { createAgentMetrics } from '../../../node-agent/telemetry/metrics.ts';
 import { createLogger } from '../../../runtime/log.ts';
 import { Registry } from '../../../runtime/metrics.ts';
 import { dist } from '../../support/bundles.ts';
+import { NAMESPACE } from '../cluster.ts';
 import { BIN_DIR, CONF_DIR, type GuestCni, useCni } from './guest-cni.ts';
 import type { Scenario, Scene } from './scenario.ts';
 import type { ScenePod } from './scene-pods.ts';
@@ -151,6 +152,16 @@ async function behindMultus(scene: Scene, cni: GuestCni): Promise<void> {
     await runs(scene, pod);
     assert.equal(await answered(scene, 'allowed'), before + 1);
   });
+  if (cni.isRealMultus) {
+    await holds('multus itself has written down the pod’s network', async () => {
+      const { metadata } = (await scene.cluster.client.get(`/api/v1/namespaces/${NAMESPACE}/pods/${pod.name}`)) as {
+        metadata: { annotations?: Record<string, string> };
+      };
+      const status = metadata.annotations?.['k8s.v1.cni.cncf.io/network-status'] ?? '';
+      assert.match(status, /"name": ?"lab"/);
+      return status.replaceAll(/\s+/g, ' ');
+    });
+  }
   await cni.killSandbox(pod.uid);
   await holds('its sandbox is made again', async () => {
     assert.equal(await answered(scene, 'allowed'), before + 2);

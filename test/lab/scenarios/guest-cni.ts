@@ -1,3 +1,5 @@
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
 import type { Scene } from './scenario.ts';
 
 export const CONF_DIR = '/etc/cni/net.d';
@@ -16,7 +18,10 @@ printf '%s' "$answer" | sed 's/"1\\.0\\.0"/"1.1.0"/g'
 exit $code
 `;
 
-/** What multus is to the runtime: one plugin that calls the network it wraps. */
+/**
+ * What multus is to the runtime: one plugin that calls the network it wraps. It stands in where MULTUS_ASSETS names no
+ * folder with the real one.
+ */
 const META = `#!/usr/bin/env node
 const { spawnSync } = require('node:child_process');
 const conf = JSON.parse(require('node:fs').readFileSync(0));
@@ -44,6 +49,8 @@ export const PRIMARIES = {
       cniVersion: '1.0.0',
       name: 'multus-cni-network',
       type: 'multus',
+      // The node's own; the real one asks the API server for the pod's networks, and writes down what it made.
+      kubeconfig: '/etc/lab/kubeconfig',
       delegates: [{ cniVersion: '1.0.0', name: 'lab', ...bridge }],
     },
   },
@@ -55,6 +62,7 @@ export const PRIMARIES = {
 
 /** The guest's networks, and what its runtime makes of them. */
 export interface GuestCni {
+  readonly isRealMultus: boolean;
   write(primary: keyof typeof PRIMARIES): Promise<void>;
   remove(primary: keyof typeof PRIMARIES): Promise<void>;
   /** The configurations that are there, in the runtime's order. */
@@ -64,19 +72,32 @@ export interface GuestCni {
   killSandbox(podUid: string): Promise<void>;
 }
 
+function realMultus(): string | undefined {
+  const file = join(process.env['MULTUS_ASSETS'] ?? '', 'multus');
+  return process.env['MULTUS_ASSETS'] && existsSync(file) ? file : undefined;
+}
+
 /** Puts the two plugins in place; at the end of the scenario all is as it was. */
 export async function useCni({ lab, undo }: Scene): Promise<GuestCni> {
   const kept = '/var/lib/plumbline-lab-cni.tar';
   await lab.run(`tar -cf ${kept} ${CONF_DIR}`);
   undo(() => lab.run(`rm -rf ${CONF_DIR}/* ${BIN_DIR}/plumbline-gate && tar -C / -xf ${kept} && rm ${kept}`));
+  const multus = realMultus();
+  if (multus === undefined)
+    console.log('      multus is a stand-in: name the folder with the real one in MULTUS_ASSETS');
   for (const [name, text] of [
     ['lab-newer', NEWER],
-    ['multus', META],
+    ...(multus === undefined ? [['multus', META] as const] : []),
   ] as const) {
     await lab.run(`cat >${BIN_DIR}/${name} && chmod 755 ${BIN_DIR}/${name}`, text);
     undo(() => lab.run(`rm -f ${BIN_DIR}/${name}`));
   }
+  if (multus !== undefined) {
+    await lab.copy(multus, `${BIN_DIR}/multus`);
+    undo(() => lab.run(`rm -rf ${BIN_DIR}/multus /var/lib/cni/multus`));
+  }
   return {
+    isRealMultus: multus !== undefined,
     async write(primary) {
       const { file, conf } = PRIMARIES[primary];
       const path = `${CONF_DIR}/${file}`;

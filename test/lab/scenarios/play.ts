@@ -28,6 +28,11 @@ export async function playScenarios(
   const cluster = createCluster(lab.kubeconfig(), signal);
   try {
     for (const scenario of scenarios) {
+      const missing = scenario.missing?.();
+      if (missing !== undefined) {
+        console.log(`skipped ${scenario.name}: ${missing}`);
+        continue;
+      }
       await cluster.prepare();
       const node = await cluster.readyNode(READY, new Map());
       const agent = await (scenario.daemonSet ? installDaemonSet : installUnit)(lab, cluster, node);

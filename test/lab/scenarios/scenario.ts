@@ -12,6 +12,8 @@ export interface Scenario {
   readonly about: string;
   /** The agent is installed from its image by the shipped DaemonSet; else it is a unit that systemd confines. */
   readonly daemonSet?: boolean;
+  /** The one line that says what is missing for it; undefined: nothing. It is skipped then. */
+  missing?(): string | undefined;
   /** Plays it. A step that does not hold throws and ends the scenario; what `scene.undo` was given runs in any case. */
   play(scene: Scene): Promise<void>;
 }

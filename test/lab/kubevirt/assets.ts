@@ -1,0 +1,30 @@
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+
+/** What of KubeVirt runs in the guest of the lab: into the launcher's image, into virt-handler's, and as it is. */
+export const LAUNCHER_PROGRAMS = [
+  ...['virt-launcher', 'virt-launcher-monitor', 'virt-probe', 'virt-tail', 'virt-freezer', 'container-disk'],
+  // KubeVirt's own script, by which virt-handler learns what libvirt can do on the node.
+  'node-labeller.sh',
+] as const;
+export const HANDLER_PROGRAMS = ['virt-handler', 'virt-chroot'] as const;
+/** libvirt's settings in the launcher's image. */
+export const LIBVIRT_SETTINGS = ['qemu.conf', 'virtqemud.conf'] as const;
+const CONTROL_PROGRAMS = ['virt-api', 'virt-controller', 'virt-operator', 'resource-generator'] as const;
+
+const ALL: readonly string[] = [...CONTROL_PROGRAMS, ...HANDLER_PROGRAMS, ...LAUNCHER_PROGRAMS, ...LIBVIRT_SETTINGS];
+
+/** The one line that says what of KubeVirt is missing; undefined where everything is there. */
+export function missingKubeVirt(): string | undefined {
+  const folder = process.env['KUBEVIRT_ASSETS'] ?? '';
+  if (folder === '') return `name the folder with ${ALL.join(', ')} in KUBEVIRT_ASSETS`;
+  const missing = ALL.filter((name) => !existsSync(join(folder, name)));
+  return missing.length === 0 ? undefined : `${folder} of KUBEVIRT_ASSETS lacks ${missing.join(', ')}`;
+}
+
+/** The path of one of KubeVirt's files. @throws Error that says what is missing */
+export function kubeVirtAsset(name: string): string {
+  const missing = missingKubeVirt();
+  if (missing !== undefined) throw new Error(missing);
+  return join(process.env['KUBEVIRT_ASSETS'] ?? '', name);
+}

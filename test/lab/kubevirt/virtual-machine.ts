@@ -1,0 +1,194 @@
+import assert from 'node:assert/strict';
+import { setTimeout as delay } from 'node:timers/promises';
+import { isNotFound } from '../../../kube/errors.ts';
+import { qemuThreadRole } from '../../../model/launcher/qemu-threads.ts';
+import type { VmiShape } from '../../../model/launcher/shapes.ts';
+import { NAMESPACE } from '../cluster.ts';
+import type { Scene } from '../scenarios/scenario.ts';
+import { GUEST_IS_UP } from './guest-kernel.ts';
+import { GUEST_IMAGE, GUEST_INITRAMFS, GUEST_KERNEL } from './images.ts';
+
+const VMS = `/apis/kubevirt.io/v1/namespaces/${NAMESPACE}/virtualmachines`;
+const VMIS = `/apis/kubevirt.io/v1/namespaces/${NAMESPACE}/virtualmachineinstances`;
+const PODS = `/api/v1/namespaces/${NAMESPACE}/pods`;
+/** KubeVirt's own connection to libvirt, in the launcher. */
+const LIBVIRT = 'qemu+unix:///session?socket=/var/run/libvirt/virtqemud-sock';
+const GONE_WITHIN = 300;
+
+export interface MachineOptions {
+  readonly annotations?: Readonly<Record<string, string>>;
+  readonly cpu: Readonly<Record<string, number | boolean>>;
+  /** Network attachments of the namespace; without any the guest has no network at all. */
+  readonly networks?: readonly string[];
+  readonly schedulerName?: string;
+}
+
+/** A VM whose guest boots a kernel, says that it is up, and waits. */
+export function virtualMachine(name: string, options: MachineOptions) {
+  const { annotations = {}, cpu, networks = [], schedulerName } = options;
+  const container = {
+    ...{ image: GUEST_IMAGE, kernelPath: GUEST_KERNEL, initrdPath: GUEST_INITRAMFS, imagePullPolicy: 'Never' },
+  };
+  const kernelArgs = 'console=ttyS0 quiet panic=-1 mitigations=off nowatchdog';
+  const names = networks.map((_, i) => `net${i + 1}`);
+  const spec = {
+    ...(schedulerName && { schedulerName }),
+    terminationGracePeriodSeconds: 0,
+    domain: {
+      cpu,
+      memory: { guest: '128Mi' },
+      firmware: { kernelBoot: { kernelArgs, container } },
+      devices: {
+        ...{ autoattachPodInterface: false, autoattachGraphicsDevice: false, autoattachMemBalloon: false },
+        interfaces: names.map((one) => ({ name: one, bridge: {} })),
+      },
+    },
+    networks: names.map((one, i) => ({ name: one, multus: { networkName: networks[i] } })),
+  };
+  return {
+    apiVersion: 'kubevirt.io/v1',
+    kind: 'VirtualMachine',
+    metadata: { name, namespace: NAMESPACE },
+    spec: { runStrategy: 'Always', template: { metadata: { annotations }, spec } },
+  };
+}
+
+export interface Thread {
+  readonly tid: number;
+  readonly comm: string;
+  readonly role: ReturnType<typeof qemuThreadRole>;
+  /** As the kernel has it. */
+  readonly allowed: string;
+}
+
+export interface SeenVmi extends VmiShape {
+  readonly status?: {
+    readonly phase?: string;
+    readonly conditions?: readonly { readonly type: string; readonly status: string; readonly message?: string }[];
+  };
+}
+
+interface SeenPod {
+  readonly metadata: {
+    readonly name: string;
+    readonly uid: string;
+    readonly ownerReferences?: readonly { name: string }[];
+  };
+  readonly spec: {
+    readonly containers: readonly {
+      readonly name: string;
+      readonly resources: { readonly limits?: Record<string, string> };
+    }[];
+  };
+  readonly status: { readonly phase: string; readonly reason?: string; readonly message?: string };
+}
+
+/** A VM of the scenario, and what became of it. */
+export interface Machine {
+  readonly name: string;
+  vmi(): Promise<SeenVmi>;
+  /** Its launcher. @throws Error where there is none */
+  launcher(): Promise<SeenPod>;
+  /** Why it does not run yet, in a line. */
+  state(): Promise<string>;
+  /** What the guest has printed on its serial console. */
+  console(): Promise<string>;
+  /** libvirt's own description of the domain. */
+  domain(): Promise<string>;
+  /** QEMU's threads. */
+  threads(): Promise<readonly Thread[]>;
+  remove(): Promise<void>;
+}
+
+export async function createMachine(scene: Scene, name: string, options: MachineOptions): Promise<Machine> {
+  const { cluster, lab, undo } = scene;
+  const { client } = cluster;
+  await client.create(VMS, virtualMachine(name, options));
+  const launcher = async () => {
+    const { items } = (await client.get(PODS)) as { items: SeenPod[] };
+    const own = items.filter(({ metadata }) => metadata.ownerReferences?.some((owner) => owner.name === name));
+    const found = own.findLast(({ status }) => status.phase !== 'Failed') ?? own.at(-1);
+    if (found === undefined) throw new Error(`VM ${name} has no launcher`);
+    return found;
+  };
+  const pid = async () => {
+    const found = (await lab.run(`pgrep -f -- 'guest=${NAMESPACE}_${name},' || true`)).trim().split('\n');
+    if (found.length !== 1 || found[0] === '') throw new Error(`VM ${name}: QEMU does not run`);
+    return Number(found[0]);
+  };
+  const machine: Machine = {
+    name,
+    vmi: async () => (await client.get(`${VMIS}/${name}`)) as SeenVmi,
+    launcher,
+    async state() {
+      const vmi = await machine.vmi().catch(() => undefined);
+      const pod = await launcher().catch(() => undefined);
+      const conditions = vmi?.status?.conditions?.filter(({ status, message }) => status === 'False' && message) ?? [];
+      return [
+        `VMI ${vmi?.status?.phase}`,
+        ...conditions.map(({ type, message }) => `${type}: ${message}`),
+        `launcher ${pod?.status.phase} ${pod?.status.reason ?? ''} ${pod?.status.message ?? ''}`,
+      ].join('; ');
+    },
+    async console() {
+      const { metadata } = await launcher();
+      return lab.run(`cat /var/log/pods/${NAMESPACE}_${metadata.name}_${metadata.uid}/guest-console-log/*.log`);
+    },
+    async domain() {
+      const enter = `nsenter -t ${await pid()} -m -n -p -S 107 -G 107`;
+      return lab.run(`${enter} virsh -c '${LIBVIRT}' dumpxml ${NAMESPACE}_${name}`);
+    },
+    async threads() {
+      const tasks = `/proc/${await pid()}/task`;
+      const each = `echo "$t $(grep Cpus_allowed_list $t/status | cut -f2) $(cat $t/comm)"`;
+      const listed = await lab.run(`cd ${tasks} && for t in *; do ${each}; done`);
+      return listed
+        .trim()
+        .split('\n')
+        .map((line) => {
+          const [tid = '', allowed = '', ...words] = line.split(' ');
+          const comm = words.join(' ');
+          return { tid: Number(tid), comm, role: qemuThreadRole(comm), allowed };
+        });
+    },
+    async remove() {
+      await client.delete(`${VMS}/${name}`).catch(unlessNotFound);
+      for (let waited = 0; ; waited++) {
+        const there = [await exists(() => client.get(`${VMIS}/${name}`)), await exists(launcher)];
+        if (there.every((one) => !one)) return;
+        if (waited > GONE_WITHIN) throw new Error(`VM ${name} is not gone in ${GONE_WITHIN} s`);
+        await delay(1000);
+      }
+    },
+  };
+  undo(() => machine.remove());
+  return machine;
+}
+
+/** The guest's first program runs. */
+export async function assertBooted(machine: Machine): Promise<string> {
+  const said = await machine.console().catch(() => '');
+  const line = said.split('\n').find((one) => one.includes(GUEST_IS_UP));
+  assert.ok(line, await machine.state());
+  return line.slice(line.indexOf(GUEST_IS_UP)).trim();
+}
+
+const exists = (get: () => Promise<unknown>) =>
+  get().then(
+    () => true,
+    () => false,
+  );
+
+function unlessNotFound(error: unknown): void {
+  if (!isNotFound(error)) throw error;
+}
+
+/** Every line of Events about objects whose name begins so. */
+export async function eventsOf({ cluster }: Scene, prefix: string): Promise<readonly string[]> {
+  const { items } = (await cluster.client.get(`/api/v1/namespaces/${NAMESPACE}/events`)) as {
+    items: { reason: string; message: string; involvedObject: { name: string } }[];
+  };
+  return items
+    .filter(({ involvedObject }) => involvedObject.name.startsWith(prefix))
+    .map(({ reason, message }) => `${reason}: ${message}`);
+}

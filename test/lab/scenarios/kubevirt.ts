@@ -1,0 +1,143 @@
+import assert from 'node:assert/strict';
+import { CPU_MASK_ANNOTATION, FULL_PCPUS_ANNOTATION, FULL_PCPUS_ONLY } from '../../../model/names.ts';
+import { FOREIGN_DEFINITIONS } from '../../real/webhook/crds.ts';
+import { NAMESPACE } from '../cluster.ts';
+import { missingKubeVirt } from '../kubevirt/assets.ts';
+import { installKubeVirt } from '../kubevirt/installation.ts';
+import { assertThreads, launcherCpus, libvirtPins, predictedPins } from '../kubevirt/pins.ts';
+import { plumblineHere, plumblineOnNode } from '../kubevirt/plumbline.ts';
+import { sampleVcpus, whileTheGuestRan } from '../kubevirt/vcpu-sampler.ts';
+import { assertBooted, createMachine, eventsOf } from '../kubevirt/virtual-machine.ts';
+import { SCHEDULER, startControlDaemons } from './control-daemons.ts';
+import { wireSwitch } from './guest-switch.ts';
+import type { Scenario, Scene } from './scenario.ts';
+import { assertOff, enableAffinity } from './switch-masks.ts';
+
+/** A guest that QEMU emulates in an emulated machine takes minutes to boot. */
+const BOOTED = 1200;
+/** 2 vCPUs and the emulator's: 3 CPUs. */
+const ODD = { cores: 1, threads: 2, dedicatedCpuPlacement: true, isolateEmulatorThread: true };
+const ANNOTATED = { [FULL_PCPUS_ANNOTATION]: FULL_PCPUS_ONLY };
+
+/** The real KubeVirt with the real kubelet: VMs that boot under libvirt and QEMU. */
+export const KUBEVIRT: Scenario = {
+  name: 'kubevirt',
+  about: 'real virt-handler, virt-launcher, libvirt and QEMU: VMs whose guests boot',
+  missing: missingKubeVirt,
+  async play(scene) {
+    await wireSwitch(scene);
+    await enableAffinity(scene);
+    await installKubeVirt(scene);
+    await scene.agent.start();
+    await scene.holds('the agent reports', () => scene.report());
+    await startControlDaemons(
+      scene,
+      FOREIGN_DEFINITIONS.filter(({ metadata }) => metadata.name.endsWith('.k8s.cni.cncf.io')),
+    );
+    await rejected(scene);
+    await boots(scene);
+    await masked(scene);
+  },
+};
+
+/** What happens to a VM that does not ask for whole cores. */
+async function rejected(scene: Scene): Promise<void> {
+  const { holds } = scene;
+  const machine = await createMachine(scene, 'plain', { cpu: ODD });
+  await holds('a VM of 2 vCPUs with an isolated emulator thread: the kubelet rejects its launcher', async () => {
+    const events = await eventsOf(scene, 'virt-launcher-plain-');
+    const own = events.find((one) => one.startsWith('SMTAlignmentError: '));
+    assert.match(own ?? '', /requested 3 cpus not multiple cpus per core = 2/, await machine.state());
+    return own;
+  });
+  await holds('plumbline explain says so', async () => {
+    const said = await plumblineHere(scene, 'explain', 'vm', 'plain', '-n', NAMESPACE);
+    assert.match(said, /SMTAlignmentError/);
+  });
+  await machine.remove();
+}
+
+async function boots(scene: Scene): Promise<void> {
+  const { holds } = scene;
+  const machine = await createMachine(scene, 'aligned', {
+    cpu: ODD,
+    annotations: ANNOTATED,
+    schedulerName: SCHEDULER,
+  });
+  await holds('annotated, its launcher is padded and runs', async () => {
+    const { spec, status } = await machine.launcher();
+    assert.equal(spec.containers.find(({ name }) => name === 'compute')?.resources.limits?.['cpu'], '4');
+    assert.equal(status.phase, 'Running', await machine.state());
+    return `CPUs ${await launcherCpus(scene, machine)}`;
+  });
+  await holds('libvirt runs it', async () => {
+    assert.equal((await machine.vmi()).status?.phase, 'Running', await machine.state());
+  });
+  await holds('libvirt’s pins are those of the prediction', async () => {
+    const { vcpus, emulator } = await predictedPins(scene, machine);
+    const seen = libvirtPins(await machine.domain());
+    assert.deepEqual(seen, { vcpus, emulator });
+    return `vCPUs ${seen.vcpus.join(', ')}, emulator ${seen.emulator.join(', ')}`;
+  });
+  await holds('each vCPU is on its CPU, every other thread on both CPUs of the emulator', () =>
+    assertThreads(scene, machine),
+  );
+  await holds('Open vSwitch is off all of them', async () => {
+    const owned = await launcherCpus(scene, machine);
+    await assertOff(scene, owned.toString());
+    return `${owned}`;
+  });
+  await holds('plumbline vm status, on the node: every thread is where it should be', async () => {
+    const said = await plumblineOnNode(scene, 'vm', 'status');
+    assert.match(said, /housekeeping on CPUs/);
+    assert.doesNotMatch(said, /to be moved|^ *!/m);
+  });
+  await holds('plumbline explain, top and doctor say that it runs, and where', async () => {
+    assert.match(await plumblineHere(scene, 'explain', 'vm', 'aligned', '-n', NAMESPACE), /aligned/);
+    assert.match(await plumblineHere(scene, 'top', scene.node.name), /aligned/);
+    assert.doesNotMatch(await plumblineHere(scene, 'doctor', '--watch', '0'), /aligned/);
+  });
+  await holds('the guest boots', () => assertBooted(machine), BOOTED);
+  await machine.remove();
+}
+
+/** A VM on shared CPUs, of which each vCPU has a CPU by its mask. */
+async function masked(scene: Scene): Promise<void> {
+  const { holds } = scene;
+  const sampler = await sampleVcpus(scene, `${NAMESPACE}_masked`);
+  const machine = await createMachine(scene, 'masked', {
+    cpu: { cores: 2 },
+    annotations: { [CPU_MASK_ANNOTATION]: '4:6' },
+    schedulerName: SCHEDULER,
+  });
+  await holds('a VM with the mask 4:6 starts paused, and is resumed once it is pinned', async () => {
+    const { status } = await machine.vmi();
+    assert.equal(status?.phase, 'Running', await machine.state());
+    assert.equal(
+      status.conditions?.find(({ type }) => type === 'Paused'),
+      undefined,
+      'it is paused',
+    );
+  });
+  await holds(
+    'at no moment did its guest run on other CPUs',
+    async () => {
+      const seen = whileTheGuestRan(await sampler.samples());
+      assert.deepEqual(
+        [...new Set(seen.map(({ vcpu }) => vcpu))].toSorted(),
+        [0, 1],
+        'the second vCPU has not run yet',
+      );
+      assert.deepEqual(
+        seen.filter(({ vcpu, allowed }) => allowed !== ['4', '6'][vcpu]),
+        [],
+      );
+      return `${seen.length} samples`;
+    },
+    BOOTED,
+  );
+  await holds('plumbline verify says that the node can host it', async () => {
+    assert.match(await plumblineHere(scene, 'verify', '-n', NAMESPACE), /ok .*masked/);
+  });
+  await machine.remove();
+}

@@ -1,0 +1,112 @@
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { createGateFixture, type GateFixture } from '../../native/gate.ts';
+import { eventually } from '../../support/eventually.ts';
+import { needs, pathOf } from '../../support/parts.ts';
+import { type Program, startProgram } from '../processes.ts';
+import { createDpuScene, type DpuScene, DURATION, INTERVAL, NODE } from './stage.ts';
+
+/** Seconds between two looks at the lease. */
+const PERIOD = Math.min(INTERVAL, DURATION / 4);
+/** Seconds that a busy machine may take besides; what is waited for mostly comes at once. */
+const SLACK = 60;
+const LEASE = `/apis/coordination.k8s.io/v1/namespaces/ovn-kubernetes/leases/ovn-dpu-${NODE}`;
+
+interface Lease {
+  readonly metadata: {
+    readonly resourceVersion: string;
+    readonly managedFields: readonly { readonly manager: string }[];
+    readonly ownerReferences: readonly { readonly kind: string; readonly name: string }[];
+  };
+  readonly spec: { readonly holderIdentity: string; readonly leaseDurationSeconds: number };
+}
+
+describe('--dpu-lease observe, with OVN-Kubernetes’ own lease code as the writer', function () {
+  needs('controlPlane');
+  needs('kubectl');
+  needs('musl');
+  needs('make');
+  needs('ovnKubernetes');
+  this.timeout(600_000);
+  let scene: DpuScene;
+  let gate: GateFixture;
+  let dpu: Program;
+  let monitor: Program;
+
+  before(async () => {
+    scene = await createDpuScene();
+    gate = createGateFixture();
+    await scene.startHost('--dpu-lease', 'observe');
+  });
+  after(async () => {
+    await monitor?.stop();
+    await dpu?.stop();
+    await scene?.stop();
+    gate?.remove();
+  });
+
+  const run = (name: string, ...more: readonly string[]) => {
+    const { plane } = scene.installed;
+    const args = ['--kubeconfig', plane.adminKubeconfig, '--node', NODE, '--namespace', 'ovn-kubernetes'];
+    const timing = ['--renew-interval', `${INTERVAL}s`, '--lease-duration', `${DURATION}s`];
+    return startProgram(
+      name,
+      pathOf('ovnKubernetes'),
+      [...args, ...timing, ...more],
+      join(plane.directory, `${name}.log`),
+    );
+  };
+  /** What OVN-Kubernetes' own host side says now. */
+  const itsOpinion = () =>
+    readFileSync(monitor.logFile, 'utf8')
+      .match(/^ready=.*$/gm)
+      ?.at(-1) ?? '';
+  const lease = async () => (await scene.installed.plane.client.get(LEASE)) as Lease;
+  const code = async () => {
+    const conf = { cniVersion: '1.1.0', name: 'net', type: 'plumbline-gate' };
+    const environment = { PLUMBLINE_GATE_SOCKET: scene.socket, PLUMBLINE_GATE_STATE: scene.state };
+    const { stdout, json } = await gate.call({ verb: 'ADD', conf, environment });
+    return stdout === '' ? undefined : json()['code'];
+  };
+  const isCondition = (status: string) => async () => (await scene.condition())?.startsWith(status) === true;
+
+  it('no lease: the gate is closed, as OVN-Kubernetes’ own host side is', async () => {
+    monitor = run('ovn-kubernetes-monitor', '--monitor');
+    await eventually(async () => (await code()) === 11, 'the gate is closed', DURATION + PERIOD + SLACK);
+    // Without a lease nothing tells the extender that the check is on: its policy for the unknown decides.
+    await eventually(async () => (await scene.condition()) === 'Unknown LeaseUnknown', 'condition Unknown', SLACK);
+    await eventually(() => itsOpinion() === 'ready=false DPU node lease not found', 'its opinion', SLACK);
+  });
+
+  it('its writer comes: the gate opens, and pods are placed', async () => {
+    await scene.pod('waits');
+    dpu = run('ovn-kubernetes-dpu');
+    await eventually(isCondition('True'), 'condition True', DURATION + SLACK);
+    await eventually(async () => (await code()) === undefined, 'the gate opens', SLACK);
+    await eventually(async () => (await scene.readPod('waits')).spec.nodeName === NODE, 'placed', SLACK);
+    const { metadata, spec } = await lease();
+    assert.deepEqual([spec.holderIdentity, spec.leaseDurationSeconds], ['ovnkube-dpu-node', DURATION]);
+    assert.deepEqual(
+      metadata.ownerReferences.map(({ kind, name }) => `${kind} ${name}`),
+      [`Node ${NODE}`],
+    );
+  });
+
+  it('killed, it is dead to Plumbline and to its own host side; the lease is left as it was', async () => {
+    await dpu.stop('SIGKILL');
+    const { metadata } = await lease();
+    await eventually(async () => (await code()) === 11, 'the gate closes', DURATION + PERIOD + SLACK);
+    await eventually(isCondition('False'), 'condition False', SLACK);
+    await eventually(() => itsOpinion().startsWith('ready=false DPU node lease expired'), 'its opinion', SLACK);
+    const after = await lease();
+    assert.equal(after.metadata.resourceVersion, metadata.resourceVersion);
+    assert.deepEqual([...new Set(after.metadata.managedFields.map(({ manager }) => manager))].length, 1);
+  });
+
+  it('back, it is alive to both', async () => {
+    dpu = run('ovn-kubernetes-dpu');
+    await eventually(async () => (await code()) === undefined, 'the gate opens', DURATION + SLACK);
+    await eventually(() => itsOpinion().startsWith('ready=true'), 'its opinion', DURATION + SLACK);
+  });
+});
