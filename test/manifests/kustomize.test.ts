@@ -231,7 +231,9 @@ describe('the manifests', () => {
     assert.equal(schedulerLease, `${leaderElection.resourceNamespace}/${leaderElection.resourceName}`);
     // The webhook gives pods that scheduler, and both may see its Lease.
     const { schedulerName } = parseWebhookConfig([]);
-    assert.deepEqual(profiles, [{ schedulerName, percentageOfNodesToScore: 100 }]);
+    const args = { ignoredResourceGroups: ['near.plumbline.dev'] };
+    const pluginConfig = [{ name: 'NodeResourcesFit', args }];
+    assert.deepEqual(profiles, [{ schedulerName, percentageOfNodesToScore: 100, pluginConfig }]);
     for (const role of ['plumbline-scheduler', 'plumbline-webhook']) {
       const [rule] = find('Role', role)['rules'] as { resourceNames: string[] }[];
       assert.deepEqual(rule?.resourceNames, [leaderElection.resourceName], role);

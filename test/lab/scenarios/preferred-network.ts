@@ -120,8 +120,9 @@ async function prefers(
 
 /** Until the report has the owners that the kubelet has; by then the agent has advertised what follows from them. */
 async function reported(scene: Scene): Promise<void> {
-  await scene.holds('the report has every owner of CPUs', async () => {
-    const { assignments } = await scene.report();
+  await scene.holds('the report has every owner of CPUs, and how the kubelet is configured', async () => {
+    const { assignments, hintsNetworks, topologyManager } = await scene.report();
+    assert.deepEqual([hintsNetworks, topologyManager !== undefined], [true, true]);
     const owners = assignments.map(({ podUID }) => podUID).sort();
     assert.deepEqual(owners, [...(await scene.pods.owners())].sort());
   });
