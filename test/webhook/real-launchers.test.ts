@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict';
+import { bypassesOf } from '../../cli/explain/asks.ts';
+import { explainedPod } from '../../cli/explain/objects.ts';
 import { virtualMachineInstance } from '../../kube/resources.ts';
 import { FULL_PCPUS_ANNOTATION } from '../../model/names.ts';
 import { type NadFacts, nadFacts } from '../../model/networks/nad.ts';
@@ -72,6 +74,15 @@ describe('launchers as the real KubeVirt renders them', () => {
       const expected = isPadded(one) ? { request: `${asked + (asked % 2)}`, limit: `${asked + (asked % 2)}` } : before;
       assert.deepEqual(computeCpus(after), expected);
       assert.deepEqual(patchOf(await reviewOf(one)(requestOf(after))), [], 'a second pass changes nothing');
+    });
+
+    it(`${one.case}: explain and doctor see that the webhook saw it`, async () => {
+      const after = patched(podOf(one), await reviewOf(one)(requestOf(podOf(one))));
+      const causes = bypassesOf(explainedPod.parse(after), true).map(({ cause }) => cause);
+      assert.deepEqual(
+        causes.filter((cause) => cause.startsWith('the webhook did not see')),
+        [],
+      );
     });
   }
 });
