@@ -1,0 +1,111 @@
+import assert from 'node:assert/strict';
+import { setTimeout as delay } from 'node:timers/promises';
+import { until } from '../../../cli/demo/until.ts';
+import type { Explanation } from '../../../cli/explain/explanation.ts';
+import { EVENTS, PODS, VIRTUAL_MACHINES } from '../../../sandbox/api-server/built-in-types.ts';
+import { at } from '../../../sandbox/objects.ts';
+import { plumbline } from '../../cli/run.ts';
+import { cpusOf, machine } from '../machines.ts';
+import type { KubeVirtStage } from '../stage.ts';
+import type { Cases } from './case.ts';
+
+/** A kube-scheduler that asks nobody, as where Plumbline is not installed. */
+const PLAIN = 'plain-scheduler';
+/** Outages of the webhook that are tried, in seconds: of 60 and 180 only where somebody asks, as they take that long. */
+const OUTAGES = process.env['PLUMBLINE_LONG_OUTAGES'] === undefined ? [10] : [10, 60, 180];
+
+async function explained({ cluster }: KubeVirtStage, vm: string): Promise<Explanation> {
+  const args = ['explain', 'vm', vm, '-n', 'vms', '-o', 'json'];
+  const { stdout, stderr } = await plumbline(args, { kubeconfig: cluster.plane.adminKubeconfig });
+  assert.notEqual(stdout, '', stderr);
+  return JSON.parse(stdout) as Explanation;
+}
+
+/** Launchers that kubelets, quotas and webhooks turn away, and what KubeVirt does about it. */
+export const refusalCases: Cases = (stage) => {
+  describe('launchers that are turned away', () => {
+    it('rejected by the kubelet: KubeVirt deletes the VMI, makes another after ten seconds or more, and explain says why', async () => {
+      const { cluster, create, vmi, remove } = stage();
+      await cluster.plane.startScheduler({ profiles: [{ schedulerName: PLAIN }] });
+      const spec = { schedulerName: PLAIN, nodeSelector: { 'kubernetes.io/hostname': 'smt2-a' } };
+      const vm = machine('odd', { annotations: {}, spec });
+      await create(vm);
+      const first = await until('the first VMI', 20, () => vmi('odd')?.metadata.uid);
+      await until('the rejection', 30, () =>
+        cluster.client.list(EVENTS).find((event) => event['reason'] === 'SMTAlignmentError'),
+      );
+      await until('the VMI to be deleted', 20, () => vmi('odd') === undefined || undefined);
+      const status = () => cluster.client.get(VIRTUAL_MACHINES, 'vms', 'odd')?.status;
+      await until('KubeVirt to count the failure', 20, () => at(status(), 'startFailure', 'consecutiveFailCount') === 1 || undefined);
+      const began = performance.now();
+      assert.equal(launchersLeft(stage(), 'odd'), 0);
+      const { stage: found, why, help } = await explained(stage(), 'odd');
+      assert.equal(found, 'rejected');
+      assert.match(why, /kubelet.* rejected its launcher \(SMTAlignmentError\): .*requested 9 cpus/);
+      assert.match(help.join(), /full-pcpus-only/);
+      const doctor = await plumbline(['doctor', 'pods'], { kubeconfig: cluster.plane.adminKubeconfig });
+      assert.match(doctor.stdout, /kubelets have rejected .*SMTAlignmentError.*vms\/virt-launcher-odd-/);
+      const second = await until('the second VMI', 40, () => vmi('odd')?.metadata.uid);
+      assert.notEqual(second, first);
+      assert.ok(performance.now() - began > 5000, 'the first pause is ten seconds');
+      await until('KubeVirt to count the second', 20, () => at(status(), 'startFailure', 'consecutiveFailCount') === 2 || undefined);
+      await remove(vm);
+    });
+
+    it('over a quota: denied with KubeVirt’s side containers in the sum, and explain says whose CPU it is', async () => {
+      const { client, create, cluster, remove } = stage();
+      await cluster.plane.create({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'narrow' } });
+      await client.create('/api/v1/namespaces/narrow/resourcequotas', {
+        apiVersion: 'v1',
+        kind: 'ResourceQuota',
+        metadata: { name: 'cpus', namespace: 'narrow' },
+        spec: { hard: { 'limits.cpu': '6' } },
+      });
+      const cpu = { cores: 4, dedicatedCpuPlacement: true, isolateEmulatorThread: true };
+      const vm = { ...machine('wide', { cpu }), metadata: { name: 'wide', namespace: 'narrow' } };
+      await create(vm);
+      const text = await until('the denial', 30, () =>
+        stage()
+          .events('wide')
+          .map(({ message }) => message)
+          .find((message) => message.includes('exceeded quota')),
+      );
+      assert.match(text, /requested: limits\.cpu=6015m, used: limits\.cpu=0, limited: limits\.cpu=6/);
+      const args = ['explain', 'vm', 'wide', '-n', 'narrow', '-o', 'json'];
+      const { stdout } = await plumbline(args, { kubeconfig: cluster.plane.adminKubeconfig });
+      const { why, help } = JSON.parse(stdout) as Explanation;
+      assert.match(why, /6015m/);
+      assert.match(help.join(), /side containers/);
+      await remove(vm);
+    });
+
+    for (const seconds of OUTAGES) {
+      it(`the webhook is away for ${seconds} s: no launcher is admitted unpadded, and the VM starts by itself`, async () => {
+        const { create, launcher, launchers, wayToWebhook, events, remove } = stage();
+        await wayToWebhook.cut();
+        const vm = machine(`away-${seconds}`);
+        try {
+          await create(vm);
+          await until('a refused launcher', 20, () =>
+            events(vm.metadata.name).find(({ message }) => message.includes('failed calling webhook')),
+          );
+          await delay(seconds * 1000);
+          assert.deepEqual(launchers(vm.metadata.name), []);
+        } finally {
+          await wayToWebhook.restore();
+        }
+        const back = performance.now();
+        // KubeVirt's pause doubles with each refusal, so it is about as long as the outage was.
+        const pod = await until('the launcher', 3 * seconds + 20, () => launchers(vm.metadata.name)[0]);
+        console.log(`      the launcher came ${((performance.now() - back) / 1000).toFixed(1)} s after the webhook's return`);
+        assert.equal(cpusOf(pod), '10');
+        await launcher(vm.metadata.name);
+        await remove(vm);
+      });
+    }
+  });
+};
+
+function launchersLeft({ cluster }: KubeVirtStage, vm: string): number {
+  return cluster.client.list(PODS).filter(({ metadata }) => metadata.generateName === `virt-launcher-${vm}-`).length;
+}
