@@ -1,8 +1,8 @@
 import type { Finding } from '../finding.ts';
 import { wholeCpus } from '../launcher/amounts.ts';
+import { wantsWholeCores } from '../launcher/annotation.ts';
 import { hasExclusiveCpus, type IntegralContainer, integralContainers } from '../launcher/containers.ts';
 import { launcherCpus } from '../launcher/cpus.ts';
-import { wantsWholeCores } from '../launcher/annotation.ts';
 import { type Alignment, decideAlignment, type NoPadding } from '../launcher/decide.ts';
 import { askedMultiples } from '../launcher/node-kind.ts';
 import { decideOrdinary } from '../launcher/ordinary.ts';

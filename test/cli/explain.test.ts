@@ -3,6 +3,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Explanation } from '../../cli/explain/explanation.ts';
 import {
+  EVENTS,
   LEASES,
   NAMESPACES,
   NODE_TOPOLOGIES,
@@ -347,6 +348,43 @@ describe('plumbline explain', function () {
       const message = 'failed calling webhook "launcher.plumbline.dev": connection refused';
       await vmi('unanswered', { phase: 'Pending', conditions: [{ type: 'Synchronized', status: 'False', message }] });
       assert.match((await explained('vm', 'unanswered')).help.join(), /bring the webhook back/);
+    });
+
+    it('whose launcher a kubelet rejected, after KubeVirt has deleted it and its VMI', async () => {
+      const message = 'SMT Alignment Error: requested 9 cpus not multiple cpus per core = 2';
+      const retryAfterTimestamp = new Date(Date.now() + 120_000).toISOString();
+      await vm('again', { runStrategy: 'Always', schedulerName: 'x', template: {} });
+      const rejection = (pod: string, reason = 'SMTAlignmentError') =>
+        cluster.sandbox.client.create(EVENTS, {
+          apiVersion: 'v1',
+          kind: 'Event',
+          metadata: { name: `${pod}.1`, namespace: 'default' },
+          involvedObject: { kind: 'Pod', namespace: 'default', name: pod },
+          type: 'Warning',
+          reason,
+          message,
+          source: { component: 'kubelet', host: 'smt2' },
+          lastTimestamp: new Date().toISOString(),
+        });
+      // Of another VM, whose name only begins alike.
+      await rejection('virt-launcher-again-2-abcde', 'UnexpectedAdmissionError');
+      const before = await explained('vm', 'again');
+      assert.equal(before.stage, 'no-launcher');
+      await rejection('virt-launcher-again-abcde');
+      const machine = cluster.sandbox.client.get(VIRTUAL_MACHINES, 'default', 'again')!;
+      await cluster.sandbox.client.edit(
+        VIRTUAL_MACHINES,
+        machine,
+        (draft) => {
+          draft.status = { startFailure: { consecutiveFailCount: 3, retryAfterTimestamp } };
+        },
+        'status',
+      );
+      const { stage, why, help } = await explained('vm', 'again');
+      assert.equal(stage, 'rejected');
+      assert.match(why, /^the kubelet of smt2 rejected its launcher \(SMTAlignmentError\): SMT .* requested 9 cpus/);
+      assert.match(why, /KubeVirt has deleted it \(3 times in a row\), and starts another in 1[12]\d s$/);
+      assert.match(help[0] ?? '', /annotate the VM’s template/);
     });
 
     it('that runs through the sandbox’s own KubeVirt', async () => {

@@ -13,7 +13,7 @@ describe('with the real KubeVirt', function () {
   needs('controlPlane');
   needs('kubectl');
   needs('kubevirt');
-  this.timeout(180_000);
+  this.timeout(900_000);
   let stage: KubeVirtStage | undefined;
   before(async () => {
     stage = await startKubeVirtStage({ kubeVirt: createRealKubeVirt() });
@@ -24,5 +24,5 @@ describe('with the real KubeVirt', function () {
     if (stage === undefined) throw new Error('the stage has not been started');
     return stage;
   };
-  for (const cases of [launcherCases, runningCases, setCases, migrationCases, refusalCases]) cases(started);
+  for (const cases of [runningCases, setCases, migrationCases, refusalCases, launcherCases]) cases(started);
 });

@@ -3,6 +3,7 @@ import type { KubeClient } from '../../kube/client.ts';
 import { EVENTS, PODS, VIRTUAL_MACHINE_INSTANCES } from '../../sandbox/api-server/built-in-types.ts';
 import type { JsonObject, KubeObject, Pod, VirtualMachineInstance } from '../../sandbox/objects.ts';
 import type { RealCluster } from '../real/demo/real-cluster.ts';
+import { PATIENCE } from './patience.ts';
 
 /** What cases do with VMs, whichever KubeVirt there is. */
 export interface Machines {
@@ -51,17 +52,19 @@ export function machinesOn({ client: watched, plane: { client } }: RealCluster):
     launchers: (vmi, namespace = 'vms') =>
       watched
         .list(PODS)
-        .filter(({ metadata }) => metadata.namespace === namespace && metadata.labels?.['kubevirt.io'] === 'virt-launcher')
+        .filter(
+          ({ metadata }) => metadata.namespace === namespace && metadata.labels?.['kubevirt.io'] === 'virt-launcher',
+        )
         .filter(({ metadata }) => metadata.ownerReferences?.some(({ name }) => name === vmi))
         .sort((a, b) => created(a).localeCompare(created(b))),
     launcher: (vmi, namespace) =>
-      until(`the launcher of ${vmi}`, 30, () =>
+      until(`the launcher of ${vmi}`, PATIENCE, () =>
         machines
           .launchers(vmi, namespace)
           .find(({ metadata, status }) => !metadata.deletionTimestamp && status?.phase !== 'Failed'),
       ),
     vmi: (name, namespace = 'vms') => watched.get(VIRTUAL_MACHINE_INSTANCES, namespace, name),
-    untilPhase: (name, phase, seconds = 30) =>
+    untilPhase: (name, phase, seconds = PATIENCE) =>
       until(`VMI ${name} to be ${phase}`, seconds, () => {
         const vmi = machines.vmi(name);
         return vmi?.status?.phase === phase ? vmi : undefined;
@@ -75,7 +78,7 @@ export function machinesOn({ client: watched, plane: { client } }: RealCluster):
     async remove(object) {
       const path = pathOf(object, object.metadata.name);
       await client.delete(path).catch(gone);
-      await until(`${object.kind} ${object.metadata.name} to be gone`, 30, () =>
+      await until(`${object.kind} ${object.metadata.name} to be gone`, PATIENCE, () =>
         client.get(path).then(
           () => undefined,
           () => true,
@@ -105,7 +108,12 @@ export const WHOLE_CORES = { 'kubevirt.io/CPUManagerPolicyBetaOptions': 'full-pc
 export const NINE = { cores: 4, threads: 2, dedicatedCpuPlacement: true, isolateEmulatorThread: true };
 
 /** A template for a VM without disks, on the pod network. */
-export function templateOf({ annotations = WHOLE_CORES, labels = {}, cpu = NINE, spec = {} }: MachineOptions): JsonObject {
+export function templateOf({
+  annotations = WHOLE_CORES,
+  labels = {},
+  cpu = NINE,
+  spec = {},
+}: MachineOptions): JsonObject {
   return {
     metadata: { annotations, labels },
     spec: {

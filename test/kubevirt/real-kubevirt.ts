@@ -1,10 +1,10 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
+import { until } from '../../cli/demo/until.ts';
 import { createCertificateAuthority } from '../../sandbox/certificates.ts';
 import type { ControlPlane, KubernetesObject } from '../real/control-plane.ts';
 import type { KubeVirt } from '../real/demo/kubevirt.ts';
-import { until } from '../../cli/demo/until.ts';
 import { callOf, isWebhookConfiguration } from '../real/demo/webhook-configurations.ts';
 import { freePort, type Program, startProgram } from '../real/processes.ts';
 import { FOREIGN_DEFINITIONS } from '../real/webhook/crds.ts';
@@ -16,12 +16,24 @@ import { createVirtHandler, type VirtHandler } from './virt-handler-stand-in.ts'
 const OPERATOR_WEBHOOKS = 'virt-operator-validator';
 /** What virt-api asks of whoever presents a client certificate, and virt-handler of virt-api. */
 const HANDLER_CLIENT = 'kubevirt.io:system:client:virt-handler';
-const READY_SECONDS = 60;
+const READY_SECONDS = 180;
 
 /** What the cases of this folder need beyond KubeVirt's defaults. */
 const CONFIGURATION = {
   developerConfiguration: {
-    featureGates: ['CPUManager', 'AlignCPUs', 'Sidecar', 'HostDevices', 'Snapshot', 'WorkloadEncryptionSEV', 'WorkloadEncryptionTDX', 'ContainerPathVolumes', 'EnableVirtioFsStorageVolumes', 'EnableVirtioFsConfigVolumes', 'ImageVolume'],
+    featureGates: [
+      'CPUManager',
+      'AlignCPUs',
+      'Sidecar',
+      'HostDevices',
+      'Snapshot',
+      'WorkloadEncryptionSEV',
+      'WorkloadEncryptionTDX',
+      'ContainerPathVolumes',
+      'EnableVirtioFsStorageVolumes',
+      'EnableVirtioFsConfigVolumes',
+      'ImageVolume',
+    ],
     logVerbosity: { virtAPI: 2, virtController: 2 },
   },
   network: {

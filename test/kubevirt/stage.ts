@@ -10,6 +10,7 @@ import { KUBEVIRT_STAND_IN, type KubeVirt } from '../real/demo/kubevirt.ts';
 import { createRealCluster, type RealCluster } from '../real/demo/real-cluster.ts';
 import { buildOnce, dist, root } from '../support/bundles.ts';
 import { type Machines, machinesOn } from './machines.ts';
+import { PATIENCE } from './patience.ts';
 import { createSwitchablePort, type SwitchablePort } from './switchable-port.ts';
 
 /**
@@ -99,9 +100,13 @@ export async function startKubeVirtStage(options: StageOptions = {}): Promise<Ku
 }
 
 async function reported({ client }: RealCluster, name: string, physnets: readonly string[]): Promise<void> {
-  await until(`the report of ${name}`, 30, () => client.get(NODE_TOPOLOGIES, undefined, name)?.status ?? undefined);
+  await until(
+    `the report of ${name}`,
+    PATIENCE,
+    () => client.get(NODE_TOPOLOGIES, undefined, name)?.status ?? undefined,
+  );
   for (const physnet of physnets) {
-    await until(`${name} to have ${physnet}`, 30, () => {
+    await until(`${name} to have ${physnet}`, PATIENCE, () => {
       const amount = client.get(NODES, undefined, name)?.status?.allocatable?.[`physnet.plumbline.dev/${physnet}`];
       return amount === undefined || amount === '0' ? undefined : amount;
     });
@@ -120,6 +125,11 @@ export function aggregation(directory: string): string[] {
     ...['--requestheader-client-ca-file', file('front-proxy-ca.crt', authority.cert)],
     ...['--requestheader-allowed-names', 'front-proxy-client', '--requestheader-username-headers', 'X-Remote-User'],
     ...['--requestheader-group-headers', 'X-Remote-Group', '--requestheader-extra-headers-prefix', 'X-Remote-Extra-'],
-    ...['--proxy-client-cert-file', file('front-proxy.crt', cert), '--proxy-client-key-file', file('front-proxy.key', key)],
+    ...[
+      '--proxy-client-cert-file',
+      file('front-proxy.crt', cert),
+      '--proxy-client-key-file',
+      file('front-proxy.key', key),
+    ],
   ];
 }

@@ -1,5 +1,5 @@
-import { connect, createServer, type Socket } from 'node:net';
 import type { AddressInfo } from 'node:net';
+import { connect, createServer, type Socket } from 'node:net';
 
 /** A port of loopback that leads to another, and can be cut: then nothing listens there, as where a Service has no pods. */
 export interface SwitchablePort {

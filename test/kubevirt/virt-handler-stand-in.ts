@@ -6,9 +6,15 @@ import { NODES, VIRTUAL_MACHINE_INSTANCES } from '../../sandbox/api-server/built
 import { ApiError } from '../../sandbox/api-server/errors.ts';
 import type { CertificateAuthority } from '../../sandbox/certificates.ts';
 import { createRemoteClient, type RemoteClient } from '../../sandbox/clients/remote-client.ts';
-import { at, type Condition, type JsonObject, setCondition, type VirtualMachineInstance } from '../../sandbox/objects.ts';
-import { silent } from '../support/logger.ts';
+import {
+  at,
+  type Condition,
+  type JsonObject,
+  setCondition,
+  type VirtualMachineInstance,
+} from '../../sandbox/objects.ts';
 import type { ControlPlane } from '../real/control-plane.ts';
+import { silent } from '../support/logger.ts';
 import { KUBEVIRT } from './objects.ts';
 
 /** What virt-api asks of whatever it takes for virt-handler. */
@@ -81,7 +87,11 @@ interface HandledNode {
 }
 
 /** KubeVirt lets virt-handler change only VMIs on its own node, which it knows by the pod that the token is bound to. */
-async function createNode({ plane, onFault }: VirtHandlerDeps, node: string, starts: () => boolean): Promise<HandledNode> {
+async function createNode(
+  { plane, onFault }: VirtHandlerDeps,
+  node: string,
+  starts: () => boolean,
+): Promise<HandledNode> {
   const pod = await createPod(plane, node);
   const token = await plane.serviceAccountToken(KUBEVIRT, 'kubevirt-handler', pod);
   const kube = createKubeClient(kubeconfigAccess(await plane.kubeconfig(pod.name, token)), 'virt-handler');
@@ -96,8 +106,7 @@ async function createNode({ plane, onFault }: VirtHandlerDeps, node: string, sta
       .catch((error: unknown) => {
         if (!(error instanceof ApiError && error.http === 404)) onFault(error);
       });
-  const next = (vmi: VirtualMachineInstance) =>
-    vmi.status?.nodeName === node ? nextState(vmi, starts()) : undefined;
+  const next = (vmi: VirtualMachineInstance) => (vmi.status?.nodeName === node ? nextState(vmi, starts()) : undefined);
   const onVmi = (vmi: VirtualMachineInstance) => {
     // What it is by the time of the write decides.
     if (next(vmi) !== undefined) void edit(vmi, (draft) => next(draft)?.(draft));
@@ -120,7 +129,10 @@ const seconds = () => `${new Date().toISOString().slice(0, 19)}Z`;
 const paused = (): Condition => ({ ...PAUSED, lastTransitionTime: seconds() });
 
 /** What virt-handler makes of a VMI that is on a node; undefined: nothing. */
-function nextState(vmi: VirtualMachineInstance, starts: boolean): ((draft: VirtualMachineInstance) => void) | undefined {
+function nextState(
+  vmi: VirtualMachineInstance,
+  starts: boolean,
+): ((draft: VirtualMachineInstance) => void) | undefined {
   const { status = {}, metadata } = vmi;
   if (metadata.deletionTimestamp) {
     return status.phase === 'Scheduled' || status.phase === 'Running'
@@ -136,7 +148,8 @@ function nextState(vmi: VirtualMachineInstance, starts: boolean): ((draft: Virtu
 
 function begin(draft: VirtualMachineInstance): void {
   const conditions = [...(draft.status?.conditions ?? [])];
-  for (const type of ['LiveMigratable', 'StorageLiveMigratable']) setCondition(conditions, { type, status: 'True' }, seconds());
+  for (const type of ['LiveMigratable', 'StorageLiveMigratable'])
+    setCondition(conditions, { type, status: 'True' }, seconds());
   if (at(draft, 'spec', 'startStrategy') === 'Paused') conditions.push(paused());
   const { cores = 1, sockets = 1, threads = 1 } = (at(draft, 'spec', 'domain', 'cpu') ?? {}) as JsonObject;
   draft.status = {

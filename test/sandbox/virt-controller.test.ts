@@ -9,7 +9,8 @@ import {
 } from '../../sandbox/api-server/built-in-types.ts';
 import { createLocalClient, type LocalClient } from '../../sandbox/clients/local-client.ts';
 import type { JsonObject, KubeObject, Pod, VirtualMachineInstance } from '../../sandbox/objects.ts';
-import { dedicatedCpus, launcherPod } from '../../sandbox/virt-controller/launcher-pod.ts';
+import { dedicatedCpus } from '../../sandbox/virt-controller/launcher-containers.ts';
+import { launcherPod } from '../../sandbox/virt-controller/launcher-pod.ts';
 import { createTurns } from '../../sandbox/virt-controller/turns.ts';
 import { createVirtController, type VirtController } from '../../sandbox/virt-controller/virt-controller.ts';
 import { until, useApiServer } from './support.ts';

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
-import { until } from '../../../cli/demo/until.ts';
+import type { Container, JsonObject, KubeObject, Pod } from '../../../sandbox/objects.ts';
 import { inParallel } from '../../real/scheduler/stage.ts';
 import { type RealLauncher, realLaunchers } from '../../support/real-launchers.ts';
+import { placedBy } from '../../support/rendered-launcher.ts';
 import { vector } from '../../support/vectors.ts';
-import { cpusOf, machine } from '../machines.ts';
+import { cpusOf } from '../machines.ts';
 import type { Cases } from './case.ts';
-import type { JsonObject, KubeObject, Pod } from '../../../sandbox/objects.ts';
 
 interface Operation {
   readonly path: string;
@@ -21,7 +21,7 @@ export const launcherCases: Cases = (stage) => {
     const rendered = new Map<string, Pod>();
 
     before(async () => {
-      const { client, create, launcher, remove } = stage();
+      const { client, create, launcher } = stage();
       for (const object of NETWORKS) await create(object);
       // Nothing is to run: how they are rendered is looked at.
       await cordon(stage(), true);
@@ -36,7 +36,6 @@ export const launcherCases: Cases = (stage) => {
         8,
       );
       await cordon(stage(), false);
-      void remove;
     });
 
     for (const one of realLaunchers()) {
@@ -51,14 +50,12 @@ export const launcherCases: Cases = (stage) => {
   });
 };
 
-async function cordon({ client, cluster }: ReturnType<Parameters<Cases>[0]>, unschedulable: boolean): Promise<void> {
+async function cordon({ client }: ReturnType<Parameters<Cases>[0]>, unschedulable: boolean): Promise<void> {
   const { items } = (await client.get('/api/v1/nodes')) as { items: { metadata: { name: string } }[] };
   for (const { metadata } of items) {
     const path = `/api/v1/nodes/${metadata.name}`;
     await client.patch(path, 'application/merge-patch+json', { spec: { unschedulable } });
   }
-  void cluster;
-  await until('nodes to be cordoned', 10, () => true);
 }
 
 /** `vms/dataplane0` is a localnet on physnet0, `vms/dataplane1` on physnet1. */
@@ -76,12 +73,22 @@ const NETWORKS: readonly KubeObject[] = ['physnet0', 'physnet1', undefined].map(
 
 /** The VMI as somebody would create it by itself, without what KubeVirt adds to every one. */
 function instanceOf({ vmi }: RealLauncher): KubeObject {
-  const { name = '', namespace, annotations, labels } = vmi.metadata as { name?: string; namespace: string } & JsonObject;
+  const {
+    name = '',
+    namespace,
+    annotations,
+    labels,
+  } = vmi.metadata as { name?: string; namespace: string } & JsonObject;
   const own = Object.entries((annotations ?? {}) as Record<string, string>).filter(([key]) => !KUBEVIRTS.has(key));
   return {
     apiVersion: 'kubevirt.io/v1',
     kind: 'VirtualMachineInstance',
-    metadata: { name, namespace, annotations: Object.fromEntries(own), labels: (labels ?? {}) as Record<string, string> },
+    metadata: {
+      name,
+      namespace,
+      annotations: Object.fromEntries(own),
+      labels: (labels ?? {}) as Record<string, string>,
+    },
     spec: vmi.spec as JsonObject,
   };
 }
@@ -93,38 +100,31 @@ const KUBEVIRTS = new Set([
   'kubevirt.io/pci-topology-version',
 ]);
 
-/** What does not depend on when and for which VMI it was rendered, without Plumbline's part. */
-function comparable({ metadata, spec }: Pod): object {
-  const { nodeSelector, affinity, containers, initContainers = [], readinessGates, volumes } = spec;
-  const resourcesOf = ({ resources = {} }: Pod['spec']['containers'][number]) =>
-    Object.fromEntries(
-      (['requests', 'limits'] as const).map((side) => [
-        side,
-        Object.fromEntries(Object.entries(resources[side] ?? {}).filter(([key]) => key !== 'cpu' && !/plumbline/.test(key))),
-      ]),
-    );
-  const parts = (list: Pod['spec']['containers']) =>
-    list.map((one) => ({ name: one.name, resources: resourcesOf(one), restartPolicy: one.restartPolicy }));
-  const annotations = Object.keys(metadata.annotations ?? {})
-    .filter((key) => !/plumbline\.dev/.test(key) && !KUBEVIRTS.has(key) && !LATER.has(key))
-    .sort();
+/** What does not depend on when and for which VMI it was rendered, without Plumbline's part: its CPUs are held apart. */
+function comparable(pod: Pod): object {
+  const { metadata, spec } = pod;
+  const keys = (map: Readonly<Record<string, string>> = {}) =>
+    Object.keys(map)
+      .filter((key) => !/plumbline\.dev/.test(key) && !KUBEVIRTS.has(key) && !LATER.has(key))
+      .sort();
+  const containers = spec.containers.map(withoutCpus);
   return {
-    generateName: metadata.generateName,
-    annotations,
-    labels: Object.keys(metadata.labels ?? {})
-      .filter((key) => key !== 'kubevirt.io/nodeName')
-      .sort(),
-    nodeSelector,
-    affinity: affinity ?? {},
-    containers: parts(containers),
-    initContainers: parts(initContainers),
-    readinessGates,
-    volumes: ((volumes ?? []) as { name: string }[]).map(({ name }) => name),
-    networks: metadata.annotations?.['k8s.v1.cni.cncf.io/networks'],
+    ...placedBy({ ...pod, spec: { ...spec, containers } }),
+    annotations: keys(metadata.annotations),
+    labels: keys(metadata.labels),
+    volumes: ((spec['volumes'] ?? []) as { name: string }[]).map(({ name }) => name),
   };
 }
 
-/** What virt-controller and multus write once it runs. */
-const LATER = new Set(['descheduler.alpha.kubernetes.io/request-evict-only', 'kubevirt.io/migrationTransportUnix']);
+function withoutCpus(container: Container): Container {
+  if (container.name !== 'compute') return container;
+  const { requests: { cpu: _, ...requests } = {}, limits: { cpu: __, ...limits } = {} } = container.resources ?? {};
+  return { ...container, resources: { requests, limits } };
+}
 
-export { machine };
+/** What virt-controller and multus write once it runs. */
+const LATER = new Set([
+  'descheduler.alpha.kubernetes.io/request-evict-only',
+  'kubevirt.io/migrationTransportUnix',
+  'kubevirt.io/nodeName',
+]);

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { until } from '../../../cli/demo/until.ts';
 import { cpusOf, machine } from '../machines.ts';
+import { PATIENCE } from '../patience.ts';
 import type { Cases } from './case.ts';
 
 const MERGE = 'application/merge-patch+json';
@@ -20,19 +21,30 @@ export const migrationCases: Cases = (stage) => {
         metadata: { name: 'move', namespace: 'vms' },
         spec: { vmiName: 'moves' },
       });
-      const target = await until('the target', 30, () =>
+      const target = await until('the target', PATIENCE, () =>
         launchers('moves').find((pod) => pod.metadata.uid !== source.metadata.uid && pod.spec.nodeName !== undefined),
       );
       assert.deepEqual([cpusOf(source), cpusOf(target)], ['10', '10']);
       assert.ok(target.metadata.labels?.['kubevirt.io/migrationJobUID'] !== undefined);
-      await until('the VM to have moved', 30, () => vmi('moves')?.status?.nodeName === target.spec.nodeName || undefined);
+      await until(
+        'the VM to have moved',
+        PATIENCE,
+        () => vmi('moves')?.status?.nodeName === target.spec.nodeName || undefined,
+      );
       assert.notEqual(vmi('moves')?.status?.nodeName, source.spec.nodeName);
       await remove(vm);
     });
 
     it('CPU hotplug, sockets 1, 2 and 3 of two cores: the launchers have 4, 6 and 8 CPUs', async () => {
       const { client, create, launcher, launchers, untilPhase, vmi, remove } = stage();
-      const cpu = { cores: 2, sockets: 1, threads: 1, maxSockets: 4, dedicatedCpuPlacement: true, isolateEmulatorThread: true };
+      const cpu = {
+        cores: 2,
+        sockets: 1,
+        threads: 1,
+        maxSockets: 4,
+        dedicatedCpuPlacement: true,
+        isolateEmulatorThread: true,
+      };
       const vm = machine('grows', { cpu });
       await create(vm);
       await launcher('grows');
@@ -41,7 +53,7 @@ export const migrationCases: Cases = (stage) => {
       for (const sockets of [2, 3]) {
         const path = '/apis/kubevirt.io/v1/namespaces/vms/virtualmachines/grows';
         await client.patch(path, MERGE, { spec: { template: { spec: { domain: { cpu: { sockets } } } } } });
-        await until(`${sockets} sockets to be plugged in`, 60, () => {
+        await until(`${sockets} sockets to be plugged in`, PATIENCE, () => {
           const topology = vmi('grows')?.status?.['currentCPUTopology'] as { sockets?: number } | undefined;
           return topology?.sockets === sockets || undefined;
         });

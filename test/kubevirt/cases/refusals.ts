@@ -6,6 +6,7 @@ import { EVENTS, PODS, VIRTUAL_MACHINES } from '../../../sandbox/api-server/buil
 import { at } from '../../../sandbox/objects.ts';
 import { plumbline } from '../../cli/run.ts';
 import { cpusOf, machine } from '../machines.ts';
+import { PATIENCE } from '../patience.ts';
 import type { KubeVirtStage } from '../stage.ts';
 import type { Cases } from './case.ts';
 
@@ -30,13 +31,17 @@ export const refusalCases: Cases = (stage) => {
       const spec = { schedulerName: PLAIN, nodeSelector: { 'kubernetes.io/hostname': 'smt2-a' } };
       const vm = machine('odd', { annotations: {}, spec });
       await create(vm);
-      const first = await until('the first VMI', 20, () => vmi('odd')?.metadata.uid);
-      await until('the rejection', 30, () =>
+      const first = await until('the first VMI', PATIENCE, () => vmi('odd')?.metadata.uid);
+      await until('the rejection', PATIENCE, () =>
         cluster.client.list(EVENTS).find((event) => event['reason'] === 'SMTAlignmentError'),
       );
-      await until('the VMI to be deleted', 20, () => vmi('odd') === undefined || undefined);
+      await until('the VMI to be deleted', PATIENCE, () => vmi('odd') === undefined || undefined);
       const status = () => cluster.client.get(VIRTUAL_MACHINES, 'vms', 'odd')?.status;
-      await until('KubeVirt to count the failure', 20, () => at(status(), 'startFailure', 'consecutiveFailCount') === 1 || undefined);
+      await until(
+        'KubeVirt to count the failure',
+        PATIENCE,
+        () => at(status(), 'startFailure', 'consecutiveFailCount') === 1 || undefined,
+      );
       const began = performance.now();
       assert.equal(launchersLeft(stage(), 'odd'), 0);
       const { stage: found, why, help } = await explained(stage(), 'odd');
@@ -45,10 +50,14 @@ export const refusalCases: Cases = (stage) => {
       assert.match(help.join(), /full-pcpus-only/);
       const doctor = await plumbline(['doctor', 'pods'], { kubeconfig: cluster.plane.adminKubeconfig });
       assert.match(doctor.stdout, /kubelets have rejected .*SMTAlignmentError.*vms\/virt-launcher-odd-/);
-      const second = await until('the second VMI', 40, () => vmi('odd')?.metadata.uid);
+      const second = await until('the second VMI', PATIENCE, () => vmi('odd')?.metadata.uid);
       assert.notEqual(second, first);
       assert.ok(performance.now() - began > 5000, 'the first pause is ten seconds');
-      await until('KubeVirt to count the second', 20, () => at(status(), 'startFailure', 'consecutiveFailCount') === 2 || undefined);
+      await until(
+        'KubeVirt to count the second',
+        PATIENCE,
+        () => at(status(), 'startFailure', 'consecutiveFailCount') === 2 || undefined,
+      );
       await remove(vm);
     });
 
@@ -64,7 +73,7 @@ export const refusalCases: Cases = (stage) => {
       const cpu = { cores: 4, dedicatedCpuPlacement: true, isolateEmulatorThread: true };
       const vm = { ...machine('wide', { cpu }), metadata: { name: 'wide', namespace: 'narrow' } };
       await create(vm);
-      const text = await until('the denial', 30, () =>
+      const text = await until('the denial', PATIENCE, () =>
         stage()
           .events('wide')
           .map(({ message }) => message)
@@ -86,7 +95,7 @@ export const refusalCases: Cases = (stage) => {
         const vm = machine(`away-${seconds}`);
         try {
           await create(vm);
-          await until('a refused launcher', 20, () =>
+          await until('a refused launcher', PATIENCE, () =>
             events(vm.metadata.name).find(({ message }) => message.includes('failed calling webhook')),
           );
           await delay(seconds * 1000);
@@ -96,8 +105,10 @@ export const refusalCases: Cases = (stage) => {
         }
         const back = performance.now();
         // KubeVirt's pause doubles with each refusal, so it is about as long as the outage was.
-        const pod = await until('the launcher', 3 * seconds + 20, () => launchers(vm.metadata.name)[0]);
-        console.log(`      the launcher came ${((performance.now() - back) / 1000).toFixed(1)} s after the webhook's return`);
+        const pod = await until('the launcher', 3 * seconds + PATIENCE, () => launchers(vm.metadata.name)[0]);
+        console.log(
+          `      the launcher came ${((performance.now() - back) / 1000).toFixed(1)} s after the webhook's return`,
+        );
         assert.equal(cpusOf(pod), '10');
         await launcher(vm.metadata.name);
         await remove(vm);

@@ -8,6 +8,7 @@ import type { PodView } from '../../../scheduler-plugin/cluster/pod-view.ts';
 import { removePod } from '../../../scheduler-plugin/controllers/removal.ts';
 import { plumbline } from '../../cli/run.ts';
 import { cpusOf, machine } from '../machines.ts';
+import { PATIENCE } from '../patience.ts';
 import { PINNING_NODE } from '../stage.ts';
 import type { Cases } from './case.ts';
 
@@ -29,11 +30,11 @@ export const runningCases: Cases = (stage) => {
       const vm = machine('masked', { annotations: { 'plumbline.dev/cpu-mask': String(cpu) }, cpu: { cores: 1 }, spec });
       await create(vm);
       await untilPhase('masked', 'Running');
-      await until('the extender to resume it', 30, () =>
+      await until('the extender to resume it', PATIENCE, () =>
         cluster.client.list(EVENTS).find(({ reason }) => reason === 'ResumedAfterPinning'),
       );
       const paused = () => vmi('masked')?.status?.conditions?.some(({ type }) => type === 'Paused');
-      await until('the guest to run', 10, () => paused() === false || undefined);
+      await until('the guest to run', PATIENCE, () => paused() === false || undefined);
       // A second time it is refused: it is not paused any more. What is asked is the accepted type, so 409 and not 406.
       const path = '/apis/subresources.kubevirt.io/v1/namespaces/vms/virtualmachineinstances/masked/unpause';
       await assert.rejects(client.replace(path, {}), /409 Conflict: .*VMI is not paused/);
@@ -63,7 +64,10 @@ export const runningCases: Cases = (stage) => {
 
     it('a VM that needs no padding: explain and doctor find nothing wrong', async () => {
       const { cluster, create, launcher, untilPhase, remove } = stage();
-      const vms = [machine('even', { cpu: THREE }), machine('loose', { cpu: { cores: 4, dedicatedCpuPlacement: true } })];
+      const vms = [
+        machine('even', { cpu: THREE }),
+        machine('loose', { cpu: { cores: 4, dedicatedCpuPlacement: true } }),
+      ];
       for (const vm of vms) {
         await create(vm);
         assert.equal(cpusOf(await launcher(vm.metadata.name)), '4');
@@ -87,9 +91,9 @@ export const runningCases: Cases = (stage) => {
       ] as const;
       try {
         for (const [name, vm, cpus] of cases) {
-          await until('KubeVirt to have the annotation', 20, async () => {
+          await until('KubeVirt to have the annotation', PATIENCE, async () => {
             await create(vm);
-            const found = await until('the VMI', 10, () => vmi(name));
+            const found = await until('the VMI', PATIENCE, () => vmi(name));
             if (found.metadata.annotations?.[EVEN_PARITY] !== undefined) return true;
             await remove(vm);
             return undefined;

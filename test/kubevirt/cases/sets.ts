@@ -5,6 +5,7 @@ import { createKubeClient } from '../../../kube/client.ts';
 import { PODS } from '../../../sandbox/api-server/built-in-types.ts';
 import type { KubeObject } from '../../../sandbox/objects.ts';
 import { cpusOf, machine, pathOf, templateOf, WHOLE_CORES } from '../machines.ts';
+import { PATIENCE } from '../patience.ts';
 import type { Cases } from './case.ts';
 
 const MASK = { 'plumbline.dev/cpu-mask': '0' };
@@ -19,7 +20,10 @@ export const setCases: Cases = (stage) => {
   describe('VMs made of templates', () => {
     it('every VMI of a replica set is padded', async () => {
       const { create, remove } = stage();
-      const template = templateOf({ labels: { set: 'rs' }, cpu: { cores: 2, dedicatedCpuPlacement: true, isolateEmulatorThread: true } });
+      const template = templateOf({
+        labels: { set: 'rs' },
+        cpu: { cores: 2, dedicatedCpuPlacement: true, isolateEmulatorThread: true },
+      });
       const set = {
         apiVersion: 'kubevirt.io/v1',
         kind: 'VirtualMachineInstanceReplicaSet',
@@ -27,7 +31,9 @@ export const setCases: Cases = (stage) => {
         spec: { replicas: 2, selector: { matchLabels: { set: 'rs' } }, template },
       };
       await create(set);
-      const pods = await until('two launchers', 30, () => (launchersOf('rs').length >= 2 ? launchersOf('rs') : undefined));
+      const pods = await until('two launchers', PATIENCE, () =>
+        launchersOf('rs').length >= 2 ? launchersOf('rs') : undefined,
+      );
       assert.deepEqual(pods.map(cpusOf), ['4', '4']);
       await remove(set);
     });
@@ -47,7 +53,7 @@ export const setCases: Cases = (stage) => {
         },
       };
       await create(pool);
-      const pods = await until('two launchers', 30, () =>
+      const pods = await until('two launchers', PATIENCE, () =>
         launchersOf('pool-').length >= 2 ? launchersOf('pool-') : undefined,
       );
       assert.deepEqual(pods.map(cpusOf), ['4', '4']);
