@@ -5,7 +5,16 @@ import type { LocalClient } from '../clients/local-client.ts';
 import { type KubeObject, type Pod, setCondition, type VirtualMachineInstance } from '../objects.ts';
 import { createHolds } from './holds.ts';
 import { launcherPod } from './launcher-pod.ts';
-import { instanceOf, instanceStatusOf, isWanted, machineStatusOf, phaseOf } from './lifecycle.ts';
+import {
+  instanceOf,
+  instanceStatusOf,
+  isFinal,
+  isStartedAgain,
+  isWanted,
+  machineStatusOf,
+  phaseOf,
+  startFailureOf,
+} from './lifecycle.ts';
 import { createTurns } from './turns.ts';
 
 export interface VirtControllerOptions {
@@ -21,14 +30,16 @@ export interface VirtController {
 }
 
 const COMPONENT = 'virtualmachine-controller';
-const RETRY_SECONDS = 2;
+/** Seconds before a refused launcher is tried again: client-go's, which doubles them each time. */
+const FIRST_RETRY = 0.005;
+const LAST_RETRY = 1000;
 const UNPAUSED = 'kubevirt.io/virtual-machine-unpaused';
 
 /**
  * A stand-in for KubeVirt's virt-controller and virt-handler: a wanted VirtualMachine gets an instance, an instance
  * gets a launcher pod, and the instance's phase follows the pod. What is deleted stays until what was made for it is
- * gone. An instance that failed stays, until it is deleted or its machine is no longer wanted (the real one starts it
- * again, with a growing delay).
+ * gone. An instance that has ended is deleted, with its launcher, and its machine gets another: at once if it had run, else
+ * after a pause that grows. An instance without a machine stays as it is.
  */
 export function createVirtController({
   client,
@@ -39,6 +50,9 @@ export function createVirtController({
   const turns = createTurns(onFault);
   /** Instances, by uid, that have had a launcher. */
   const launched = new Set<string>();
+
+  /** Refusals in a row of an instance's launcher, by uid. */
+  const refusals = new Map<string, number>();
 
   const { hold, release } = createHolds(client);
 
@@ -55,13 +69,23 @@ export function createVirtController({
       return;
     }
     if (!(await hold(VIRTUAL_MACHINES, machine))) return;
-    if (isWanted(machine) && !vmi) await client.create(VIRTUAL_MACHINE_INSTANCES, instanceOf(machine));
-    if (!isWanted(machine) && vmi) await client.delete(VIRTUAL_MACHINE_INSTANCES, vmi);
+    const startFailure = startFailureOf(machine, vmi, now());
+    const pause = (Date.parse(startFailure?.retryAfterTimestamp ?? '') - now()) / 1000;
+    if (isWanted(machine) && !vmi && pause > 0) {
+      turns.takeLater(`vm/${namespace}/${name}`, pause, () => syncMachine(namespace, name));
+    } else if (isWanted(machine) && !vmi) {
+      await client.create(VIRTUAL_MACHINE_INSTANCES, instanceOf(machine));
+    }
     const present = client.get(VIRTUAL_MACHINE_INSTANCES, namespace, name);
     const change = (draft: KubeObject) => {
-      draft.status = machineStatusOf(present && (present.status?.phase ?? 'Pending'));
+      draft.status = machineStatusOf(present && (present.status?.phase ?? 'Pending'), startFailure);
     };
+    // Before the instance goes, so that none of its failures is counted twice or never.
     await client.edit(VIRTUAL_MACHINES, machine, change, 'status');
+    const hasEnded = vmi !== undefined && isStartedAgain(machine, vmi.status?.phase);
+    if (vmi && !vmi.metadata.deletionTimestamp && (!isWanted(machine) || hasEnded)) {
+      await client.delete(VIRTUAL_MACHINE_INSTANCES, vmi);
+    }
   };
 
   /** An instance that is being deleted goes when its launcher has gone. */
@@ -78,7 +102,7 @@ export function createVirtController({
     let pod = podOf(vmi);
     const { uid = '' } = vmi.metadata;
     if (!(await hold(VIRTUAL_MACHINE_INSTANCES, vmi))) return;
-    const ended = vmi.status?.phase === 'Failed' || vmi.status?.phase === 'Succeeded';
+    const ended = isFinal(vmi.status?.phase);
     // An instance whose launcher has gone gets no other. What it shows may be behind what became of it.
     const lost = !pod && launched.has(uid);
     if (!pod && !ended && !lost) pod = await createPod(vmi);
@@ -92,7 +116,9 @@ export function createVirtController({
 
   const createPod = async (vmi: VirtualMachineInstance): Promise<Pod | undefined> => {
     try {
-      return await client.create(PODS, launcherPod(vmi));
+      const pod = await client.create(PODS, launcherPod(vmi));
+      refusals.delete(vmi.metadata.uid ?? '');
+      return pod;
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
       const message = `Error creating pod: ${error.message}`;
@@ -104,8 +130,11 @@ export function createVirtController({
         draft.status = { ...draft.status, conditions };
       });
       // The webhook may be back, or the quota raised, without anything here changing.
-      const { namespace = 'default', name } = vmi.metadata;
-      turns.takeLater(`vmi/${namespace}/${name}`, RETRY_SECONDS, () => syncInstance(namespace, name));
+      const { namespace = 'default', name, uid = '' } = vmi.metadata;
+      const times = refusals.get(uid) ?? 0;
+      refusals.set(uid, times + 1);
+      const pause = Math.min(FIRST_RETRY * 2 ** times, LAST_RETRY);
+      turns.takeLater(`vmi/${namespace}/${name}`, pause, () => syncInstance(namespace, name));
       return undefined;
     }
   };
@@ -129,7 +158,10 @@ export function createVirtController({
   };
   const onInstance = ({ type, object: { metadata } }: { type: string; object: KubeObject }) => {
     const { namespace = 'default', name, uid = '' } = metadata;
-    if (type === 'DELETED') launched.delete(uid);
+    if (type === 'DELETED') {
+      launched.delete(uid);
+      refusals.delete(uid);
+    }
     turns.take(`vmi/${namespace}/${name}`, () => syncInstance(namespace, name));
     turns.take(`vm/${namespace}/${name}`, () => syncMachine(namespace, name));
   };

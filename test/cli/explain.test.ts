@@ -353,7 +353,8 @@ describe('plumbline explain', function () {
     it('whose launcher a kubelet rejected, after KubeVirt has deleted it and its VMI', async () => {
       const message = 'SMT Alignment Error: requested 9 cpus not multiple cpus per core = 2';
       const retryAfterTimestamp = new Date(Date.now() + 120_000).toISOString();
-      await vm('again', { runStrategy: 'Always', schedulerName: 'x', template: {} });
+      const startFailure = { consecutiveFailCount: 3, lastFailedVMIUID: 'gone', retryAfterTimestamp };
+      await vm('again', { runStrategy: 'Always' }, { startFailure });
       const rejection = (pod: string, reason = 'SMTAlignmentError') =>
         cluster.sandbox.client.create(EVENTS, {
           apiVersion: 'v1',
@@ -371,15 +372,6 @@ describe('plumbline explain', function () {
       const before = await explained('vm', 'again');
       assert.equal(before.stage, 'no-launcher');
       await rejection('virt-launcher-again-abcde');
-      const machine = cluster.sandbox.client.get(VIRTUAL_MACHINES, 'default', 'again')!;
-      await cluster.sandbox.client.edit(
-        VIRTUAL_MACHINES,
-        machine,
-        (draft) => {
-          draft.status = { startFailure: { consecutiveFailCount: 3, retryAfterTimestamp } };
-        },
-        'status',
-      );
       const { stage, why, help } = await explained('vm', 'again');
       assert.equal(stage, 'rejected');
       assert.match(why, /^the kubelet of smt2 rejected its launcher \(SMTAlignmentError\): SMT .* requested 9 cpus/);

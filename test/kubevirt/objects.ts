@@ -53,18 +53,20 @@ export async function installStrategy(plane: ControlPlane): Promise<KubernetesOb
 }
 
 /** KubeVirt's CR with the feature gates that the cases need, as it is once virt-operator has deployed everything. */
-export function kubeVirtCr(configuration: object): KubernetesObject & { readonly status: object } {
+export function kubeVirtCr(spec: object): KubernetesObject & { readonly status: object } {
   return {
     apiVersion: 'kubevirt.io/v1',
     kind: 'KubeVirt',
     metadata: { name: 'kubevirt', namespace: KUBEVIRT },
-    spec: { configuration },
+    spec,
     status: {
       phase: 'Deployed',
       observedKubeVirtVersion: VERSION,
       targetKubeVirtVersion: VERSION,
       operatorVersion: VERSION,
+      // Workloads are updated, and CPUs plugged in, only where the two are the same.
       observedDeploymentID: 'test',
+      targetDeploymentID: 'test',
       defaultArchitecture: 'amd64',
     },
   };

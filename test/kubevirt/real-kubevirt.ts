@@ -42,6 +42,9 @@ const CONFIGURATION = {
     },
   },
   vmRolloutStrategy: 'LiveUpdate',
+};
+const SPEC = {
+  configuration: CONFIGURATION,
   workloadUpdateStrategy: { workloadUpdateMethods: ['LiveMigrate'] },
 };
 
@@ -89,7 +92,7 @@ export function createRealKubeVirt(): RealKubeVirt {
       const [ca] = later.filter(({ kind, metadata }) => kind === 'ConfigMap' && metadata.name === 'kubevirt-ca');
       if (ca !== undefined) Object.assign(ca, { data: { 'ca-bundle': serving.cert } });
       await plane.create(...later.filter((object) => !isWebhookConfiguration(object)));
-      const { status, ...cr } = kubeVirtCr(CONFIGURATION);
+      const { status, ...cr } = kubeVirtCr(SPEC);
       await plane.create(cr);
       const path = `/apis/kubevirt.io/v1/namespaces/${KUBEVIRT}/kubevirts/kubevirt/status`;
       await plane.client.patch(path, 'application/merge-patch+json', { status });
