@@ -4,6 +4,7 @@ import { migrationCases } from './cases/migration.ts';
 import { refusalCases } from './cases/refusals.ts';
 import { runningCases } from './cases/running.ts';
 import { setCases } from './cases/sets.ts';
+import { sharedCases } from './cases/shared.ts';
 import { createRealKubeVirt } from './real-kubevirt.ts';
 import { type KubeVirtStage, startKubeVirtStage } from './stage.ts';
 
@@ -24,5 +25,5 @@ describe('with the real KubeVirt', function () {
     if (stage === undefined) throw new Error('the stage has not been started');
     return stage;
   };
-  for (const cases of [runningCases, setCases, migrationCases, refusalCases, launcherCases]) cases(started);
+  for (const cases of [sharedCases, runningCases, setCases, migrationCases, refusalCases, launcherCases]) cases(started);
 });

@@ -2,65 +2,17 @@ import assert from 'node:assert/strict';
 import { setTimeout as delay } from 'node:timers/promises';
 import { until } from '../../../cli/demo/until.ts';
 import type { Explanation } from '../../../cli/explain/explanation.ts';
-import { EVENTS, PODS, VIRTUAL_MACHINES } from '../../../sandbox/api-server/built-in-types.ts';
-import { at } from '../../../sandbox/objects.ts';
 import { plumbline } from '../../cli/run.ts';
 import { cpusOf, machine } from '../machines.ts';
 import { PATIENCE } from '../patience.ts';
-import type { KubeVirtStage } from '../stage.ts';
 import type { Cases } from './case.ts';
 
-/** A kube-scheduler that asks nobody, as where Plumbline is not installed. */
-const PLAIN = 'plain-scheduler';
 /** Outages of the webhook that are tried, in seconds: of 60 and 180 only where somebody asks, as they take that long. */
 const OUTAGES = process.env['PLUMBLINE_LONG_OUTAGES'] === undefined ? [10] : [10, 60, 180];
-
-async function explained({ cluster }: KubeVirtStage, vm: string): Promise<Explanation> {
-  const args = ['explain', 'vm', vm, '-n', 'vms', '-o', 'json'];
-  const { stdout, stderr } = await plumbline(args, { kubeconfig: cluster.plane.adminKubeconfig });
-  assert.notEqual(stdout, '', stderr);
-  return JSON.parse(stdout) as Explanation;
-}
 
 /** Launchers that kubelets, quotas and webhooks turn away, and what KubeVirt does about it. */
 export const refusalCases: Cases = (stage) => {
   describe('launchers that are turned away', () => {
-    it('rejected by the kubelet: KubeVirt deletes the VMI, makes another after ten seconds or more, and explain says why', async () => {
-      const { cluster, create, vmi, remove } = stage();
-      await cluster.plane.startScheduler({ profiles: [{ schedulerName: PLAIN }] });
-      const spec = { schedulerName: PLAIN, nodeSelector: { 'kubernetes.io/hostname': 'smt2-a' } };
-      const vm = machine('odd', { annotations: {}, spec });
-      await create(vm);
-      const first = await until('the first VMI', PATIENCE, () => vmi('odd')?.metadata.uid);
-      await until('the rejection', PATIENCE, () =>
-        cluster.client.list(EVENTS).find((event) => event['reason'] === 'SMTAlignmentError'),
-      );
-      await until('the VMI to be deleted', PATIENCE, () => vmi('odd') === undefined || undefined);
-      const status = () => cluster.client.get(VIRTUAL_MACHINES, 'vms', 'odd')?.status;
-      await until(
-        'KubeVirt to count the failure',
-        PATIENCE,
-        () => at(status(), 'startFailure', 'consecutiveFailCount') === 1 || undefined,
-      );
-      const began = performance.now();
-      assert.equal(launchersLeft(stage(), 'odd'), 0);
-      const { stage: found, why, help } = await explained(stage(), 'odd');
-      assert.equal(found, 'rejected');
-      assert.match(why, /kubelet.* rejected its launcher \(SMTAlignmentError\): .*requested 9 cpus/);
-      assert.match(help.join(), /full-pcpus-only/);
-      const doctor = await plumbline(['doctor', 'pods'], { kubeconfig: cluster.plane.adminKubeconfig });
-      assert.match(doctor.stdout, /kubelets have rejected .*SMTAlignmentError.*vms\/virt-launcher-odd-/);
-      const second = await until('the second VMI', PATIENCE, () => vmi('odd')?.metadata.uid);
-      assert.notEqual(second, first);
-      assert.ok(performance.now() - began > 5000, 'the first pause is ten seconds');
-      await until(
-        'KubeVirt to count the second',
-        PATIENCE,
-        () => at(status(), 'startFailure', 'consecutiveFailCount') === 2 || undefined,
-      );
-      await remove(vm);
-    });
-
     it('over a quota: denied with KubeVirt’s side containers in the sum, and explain says whose CPU it is', async () => {
       const { client, create, cluster, remove } = stage();
       await cluster.plane.create({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'narrow' } });
@@ -116,7 +68,3 @@ export const refusalCases: Cases = (stage) => {
     }
   });
 };
-
-function launchersLeft({ cluster }: KubeVirtStage, vm: string): number {
-  return cluster.client.list(PODS).filter(({ metadata }) => metadata.generateName === `virt-launcher-${vm}-`).length;
-}
