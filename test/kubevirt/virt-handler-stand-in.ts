@@ -100,7 +100,9 @@ async function createNode(
   const edit: HandledNode['edit'] = (vmi, change) =>
     client
       .edit(VIRTUAL_MACHINE_INSTANCES, vmi, (draft) => {
-        if (draft.metadata.uid === vmi.metadata.uid) change(draft);
+        if (draft.metadata.uid !== vmi.metadata.uid) return;
+        change(draft);
+        draft.status = { ...draft.status, conditions: (draft.status?.conditions ?? []).map(asGoWrites) };
       })
       .then(() => undefined)
       .catch((error: unknown) => {
@@ -123,6 +125,11 @@ async function createNode(
       await kube.close();
     },
   };
+}
+
+/** virt-controller patches conditions if they are, null for null, what it has read: Go writes a time that is not set. */
+function asGoWrites(condition: Condition): Condition {
+  return Object.assign({ lastProbeTime: null }, condition);
 }
 
 const seconds = () => `${new Date().toISOString().slice(0, 19)}Z`;
