@@ -1,5 +1,5 @@
-import type { DemoContext } from './context.ts';
 import { EVENTS } from '../../sandbox/api-server/built-in-types.ts';
+import type { DemoContext } from './context.ts';
 import { computeOf, createVm } from './pods.ts';
 import { expect, until } from './until.ts';
 

@@ -18,11 +18,14 @@ export function interceptEviction(pod: Pod, findVmi: (name: string) => VirtualMa
   const vmi = findVmi(name);
   if (vmi === undefined) throw denied(`kubevirt failed getting the vmi: virtualmachineinstances "${name}" not found`);
   const strategy = at(vmi, 'spec', 'evictionStrategy');
-  const isMigratable = vmi.status?.conditions?.some(({ type, status }) => type === 'LiveMigratable' && status === 'True');
+  const isMigratable = vmi.status?.conditions?.some(
+    ({ type, status }) => type === 'LiveMigratable' && status === 'True',
+  );
   if (strategy === 'LiveMigrate' && !isMigratable) {
     throw denied(`VMI ${name} is configured with an eviction strategy but is not live-migratable`);
   }
-  const stays = strategy === 'LiveMigrate' || strategy === 'External' || (strategy === 'LiveMigrateIfPossible' && isMigratable);
+  const stays =
+    strategy === 'LiveMigrate' || strategy === 'External' || (strategy === 'LiveMigrateIfPossible' && isMigratable);
   if (!stays) return;
   if (vmi.status?.nodeName !== pod.spec.nodeName) throw denied('Eviction request for target Pod');
   throw denied(`Eviction triggered evacuation of VMI "${vmi.metadata.namespace}/${name}"`);
@@ -30,4 +33,3 @@ export function interceptEviction(pod: Pod, findVmi: (name: string) => VirtualMa
 
 const denied = (why: string) =>
   new ApiError(429, 'TooManyRequests', `admission webhook "${WEBHOOK}" denied the request: ${why}`);
-

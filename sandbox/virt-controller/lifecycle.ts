@@ -1,3 +1,4 @@
+import { timestamp } from '../api-server/preparation.ts';
 import {
   at,
   isObject,
@@ -7,7 +8,6 @@ import {
   setCondition,
   type VirtualMachineInstance,
 } from '../objects.ts';
-import { timestamp } from '../api-server/preparation.ts';
 import { FINALIZERS } from './holds.ts';
 
 /** Whether a VirtualMachine should run: `running: true`, or a run strategy that keeps it up. */

@@ -5,16 +5,8 @@ import type { LocalClient } from '../clients/local-client.ts';
 import { type KubeObject, type Pod, setCondition, type VirtualMachineInstance } from '../objects.ts';
 import { createHolds } from './holds.ts';
 import { launcherPod } from './launcher-pod.ts';
-import {
-  instanceOf,
-  instanceStatusOf,
-  isFinal,
-  isStartedAgain,
-  isWanted,
-  machineStatusOf,
-  phaseOf,
-  startFailureOf,
-} from './lifecycle.ts';
+import { instanceStatusOf, isFinal, phaseOf } from './lifecycle.ts';
+import { createMachineSync } from './machine-sync.ts';
 import { createTurns } from './turns.ts';
 
 export interface VirtControllerOptions {
@@ -59,34 +51,7 @@ export function createVirtController({
   const podOf = (vmi: VirtualMachineInstance) =>
     client.list(PODS).find((pod) => pod.metadata.ownerReferences?.some(({ uid }) => uid === vmi.metadata.uid));
 
-  const syncMachine = async (namespace: string, name: string) => {
-    const machine = client.get(VIRTUAL_MACHINES, namespace, name);
-    const vmi = client.get(VIRTUAL_MACHINE_INSTANCES, namespace, name);
-    if (!machine) return;
-    if (machine.metadata.deletionTimestamp) {
-      if (!vmi) await release(VIRTUAL_MACHINES, machine);
-      else if (!vmi.metadata.deletionTimestamp) await client.delete(VIRTUAL_MACHINE_INSTANCES, vmi);
-      return;
-    }
-    if (!(await hold(VIRTUAL_MACHINES, machine))) return;
-    const startFailure = startFailureOf(machine, vmi, now());
-    const pause = (Date.parse(startFailure?.retryAfterTimestamp ?? '') - now()) / 1000;
-    if (isWanted(machine) && !vmi && pause > 0) {
-      turns.takeLater(`vm/${namespace}/${name}`, pause, () => syncMachine(namespace, name));
-    } else if (isWanted(machine) && !vmi) {
-      await client.create(VIRTUAL_MACHINE_INSTANCES, instanceOf(machine));
-    }
-    const present = client.get(VIRTUAL_MACHINE_INSTANCES, namespace, name);
-    const change = (draft: KubeObject) => {
-      draft.status = machineStatusOf(present && (present.status?.phase ?? 'Pending'), startFailure);
-    };
-    // Before the instance goes, so that none of its failures is counted twice or never.
-    await client.edit(VIRTUAL_MACHINES, machine, change, 'status');
-    const hasEnded = vmi !== undefined && isStartedAgain(machine, vmi.status?.phase);
-    if (vmi && !vmi.metadata.deletionTimestamp && (!isWanted(machine) || hasEnded)) {
-      await client.delete(VIRTUAL_MACHINE_INSTANCES, vmi);
-    }
-  };
+  const syncMachine = createMachineSync({ client, turns, now, holds: { hold, release } });
 
   /** An instance that is being deleted goes when its launcher has gone. */
   const end = async (vmi: VirtualMachineInstance) => {

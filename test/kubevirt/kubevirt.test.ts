@@ -25,5 +25,6 @@ describe('with the real KubeVirt', function () {
     if (stage === undefined) throw new Error('the stage has not been started');
     return stage;
   };
-  for (const cases of [sharedCases, runningCases, setCases, migrationCases, refusalCases, launcherCases]) cases(started);
+  for (const cases of [sharedCases, runningCases, setCases, migrationCases, refusalCases, launcherCases])
+    cases(started);
 });
