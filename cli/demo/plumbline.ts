@@ -15,7 +15,7 @@ export interface InstallOptions {
   readonly cluster: DemoCluster;
   readonly nodes: readonly DemoNode[];
   /** Open vSwitch of the node of that name. */
-  readonly ovs: OpenVswitch;
+  readonly ovs: Pick<OpenVswitch, 'rundir' | 'enabler'>;
   readonly ovsNode: string;
   readonly directory: string;
   /** Where the bundled daemons are. */
@@ -74,8 +74,9 @@ export async function install(options: InstallOptions): Promise<Installed> {
   for (const node of nodes) {
     agents.set(node.name, start(`node-agent-${node.name}`, 'node-agent', await agentArgs(node, options)));
   }
-  const dpuSide = createDpu(nodes.find(({ dpu }) => dpu)?.name ?? '', options, start);
-  await dpuSide.start();
+  const dpuNode = nodes.find(({ dpu }) => dpu)?.name;
+  const dpuSide = createDpu(dpuNode ?? '', options, start);
+  if (dpuNode !== undefined) await dpuSide.start();
   const daemons = () => [webhook, schedulerPlugin, ...agents.values(), ...(dpuSide.process ? [dpuSide.process] : [])];
 
   return {

@@ -1,5 +1,6 @@
+import { EVENTS } from '../../sandbox/api-server/built-in-types.ts';
 import type { DemoContext } from './context.ts';
-import { computeOf, createVm, launcherOf } from './pods.ts';
+import { computeOf, createVm } from './pods.ts';
 import { expect, until } from './until.ts';
 
 /** KubeVirt asks for one CPU more than the guest has; a full-pcpus-only kubelet takes whole cores only. */
@@ -10,14 +11,14 @@ export async function rejectedByKubelet({ cluster, printer }: DemoContext) {
     'VM "plain": 4 cores x 2 threads, dedicated CPUs, an isolated emulator thread',
     `its launcher pod asks for ${cpus} CPUs; node smt2 has 2 threads a core and takes whole cores only`,
   ]);
-  const pod = await until('the kubelet to reject the launcher', 10, () => {
-    const launcher = launcherOf(cluster, 'plain');
-    return launcher?.status?.phase === 'Failed' ? launcher : undefined;
-  });
-  const { reason, message } = pod.status ?? {};
+  // KubeVirt deletes the launcher and its VMI at once, so the Event is what stays.
+  const event = await until('the kubelet to reject the launcher', 10, () =>
+    cluster.client.list(EVENTS).find(({ reason }) => reason === 'SMTAlignmentError'),
+  );
+  const { reason, message } = event as unknown as { reason: string; message: string };
   printer.lines([`kubelet: ${reason}: ${message}`]);
   expect(reason === 'SMTAlignmentError', `expected SMTAlignmentError, saw ${reason}`);
   const text = 'SMT Alignment Error: requested 9 cpus not multiple cpus per core = 2';
   expect(String(message).includes(text), `expected the kubelet to say "${text}"`);
-  return { node: pod.spec.nodeName, cpus, reason, message };
+  return { node: 'smt2', cpus, reason, message };
 }

@@ -58,9 +58,10 @@ export function bypassesOf(pod: ExplainedPod, sidecar?: boolean): Bypass[] {
   const launcher = recognizeLauncher(pod).kind === 'launcher';
   const exclusive = isExclusive(needs);
   if (launcher && exclusive && wantsWholeCores(pod.metadata)) {
-    const decided = pod.metadata.annotations?.[DECISION_ANNOTATION] !== undefined;
+    const decision = pod.metadata.annotations?.[DECISION_ANNOTATION];
     const odd = needs.request.containers.find(({ kind, cpus }) => kind !== 'init' && cpus % 2 !== 0);
-    if (!decided || odd) {
+    // A decision without CPUs says why they are left as they are.
+    if (decision === undefined || (odd && decision.startsWith('{"cpus":'))) {
       const what = odd ? `${odd.name} asks for ${odd.cpus} CPUs, no whole cores` : 'its decision is not written on it';
       found.push({
         cause: `the webhook did not see this launcher: ${what}`,

@@ -31,7 +31,8 @@ export async function explain(
 ): Promise<Explanation> {
   const { kind, namespace, name, pod } = subject;
   const scheduler = pod === undefined ? NOT_SEEN : await readScheduler(cluster.client, now);
-  const finding = pod === undefined ? withoutPod(subject) : await ofPod(cluster, subject, pod, choice, scheduler, now);
+  const finding =
+    pod === undefined ? withoutPod(subject, now) : await ofPod(cluster, subject, pod, choice, scheduler, now);
   const bypasses = pod === undefined || finding.stage === 'succeeded' ? [] : bypassesOf(pod, scheduler.leads);
   const { help = [], causes = [], nodes = [], notes = [] } = finding;
   return {

@@ -89,8 +89,26 @@ export function isDpuDead(node: ExplainedNode | undefined): boolean {
 
 export const explainedVm = z.object({
   metadata: meta,
-  spec: z.object({ running: z.boolean().nullish(), runStrategy: z.string().nullish() }),
-  status: z.object({ printableStatus: z.string().nullish(), conditions }).nullish().transform(absent),
+  spec: z.object({
+    running: z.boolean().nullish(),
+    runStrategy: z.string().nullish(),
+    template: z
+      .object({
+        metadata: z.object({ annotations: z.record(z.string(), z.string()).nullish().transform(absent) }).nullish(),
+      })
+      .nullish(),
+  }),
+  status: z
+    .object({
+      printableStatus: z.string().nullish(),
+      /** KubeVirt's count of VMIs that ended before they ran. */
+      startFailure: z
+        .object({ consecutiveFailCount: z.number().nullish(), retryAfterTimestamp: z.string().nullish() })
+        .nullish(),
+      conditions,
+    })
+    .nullish()
+    .transform(absent),
 });
 export type ExplainedVm = z.infer<typeof explainedVm>;
 
@@ -109,7 +127,14 @@ export const explainedVmi = virtualMachineInstance.extend({
 export type ExplainedVmi = z.infer<typeof explainedVmi>;
 
 export const occurrence = z.object({
-  involvedObject: z.object({ kind: z.string().nullish(), name: z.string().nullish(), uid: z.string().nullish() }),
+  involvedObject: z.object({
+    kind: z.string().nullish(),
+    namespace: z.string().nullish(),
+    name: z.string().nullish(),
+    uid: z.string().nullish(),
+  }),
+  /** Of a kubelet's: its node. */
+  source: z.object({ host: z.string().nullish() }).nullish(),
   type: z.string().nullish(),
   reason: z.string().nullish(),
   message: z.string().nullish(),

@@ -1,14 +1,27 @@
 import { wantsWholeCores } from '../../model/launcher/annotation.ts';
 import { DPU_READY_CONDITION, FULL_PCPUS_ANNOTATION, FULL_PCPUS_ONLY } from '../../model/names.ts';
 import type { Finding } from './explanation.ts';
-import type { ExplainedNode, ExplainedPod, ExplainedVm, ExplainedVmi, Occurrence } from './objects.ts';
+import {
+  type ExplainedNode,
+  type ExplainedPod,
+  type ExplainedVm,
+  type ExplainedVmi,
+  type Occurrence,
+  timeOf,
+} from './objects.ts';
 import { schedulerOf } from './scheduler.ts';
 import type { Subject } from './subject.ts';
 
 /** Stages at which no node has to be looked at: what the objects themselves say is the answer. */
 
-/** A VM that has no launcher. */
-export function withoutPod({ vm, vmi, events, name }: Subject): Finding {
+/**
+ * A VM that has no launcher.
+ * @param now milliseconds since 1970
+ */
+export function withoutPod(subject: Subject, now: number): Finding {
+  const { vm, vmi, events, name } = subject;
+  const rejected = rejectedBefore(subject, now);
+  if (rejected !== undefined) return rejected;
   if (vmi === undefined && vm !== undefined) return withoutInstance(vm, name);
   const synchronized = vmi?.status?.conditions.find(({ type }) => type === 'Synchronized');
   const failed = events.find(({ reason }) => reason === 'FailedCreate');
@@ -16,6 +29,31 @@ export function withoutPod({ vm, vmi, events, name }: Subject): Finding {
   if (said === '') return noWord(vmi);
   const why = `KubeVirt cannot create its launcher: ${said}`;
   return { stage: 'no-launcher', why, help: denialHelp(said) };
+}
+
+/** Seconds after which a rejection says nothing of now: more than KubeVirt's longest pause between two starts. */
+const LONGEST_PAUSE = 600;
+
+/** KubeVirt deletes a rejected VMI with its launcher, waits, and starts another. */
+function rejectedBefore({ vm, vmi, rejections, name }: Subject, now: number): Finding | undefined {
+  const [last] = rejections;
+  if (last === undefined || now - timeOf(last) > LONGEST_PAUSE * 1000) return undefined;
+  const { consecutiveFailCount: count, retryAfterTimestamp } = vm?.status?.startFailure ?? {};
+  const { reason = '', message = '' } = { reason: last.reason ?? '', message: last.message ?? '' };
+  const wait = Math.ceil((Date.parse(retryAfterTimestamp ?? '') - now) / 1000);
+  const next = wait > 0 ? `, and starts another in ${wait} s` : ', and starts another';
+  const times = count != null && count > 1 ? ` (${count} times in a row)` : '';
+  const where = last.source?.host ? ` of ${last.source.host}` : '';
+  const annotations = vmi?.metadata.annotations ?? vm?.spec.template?.metadata?.annotations;
+  const scheduler = 'look at its scheduler and the extender: plumbline doctor';
+  return {
+    stage: 'rejected',
+    why: `the kubelet${where} rejected its launcher (${reason}): ${message}; KubeVirt has deleted it${times}${next}`,
+    help: [
+      ...(rejectionHelp(reason, message, { annotations }, scheduler) ?? []),
+      `kubectl get events shows launchers virt-launcher-${name}-…`,
+    ],
+  };
 }
 
 function withoutInstance({ spec, status }: ExplainedVm, name: string): Finding {
@@ -53,7 +91,10 @@ function denialHelp(text: string): string[] {
   }
   if (/plumbline: /.test(text)) return ['change the VM as the webhook says'];
   if (/exceeded quota/.test(text)) {
-    return ['raise the namespace’s quota: padding to whole cores can take one CPU more than the guest has'];
+    return [
+      'raise the namespace’s quota: it counts all of the launcher, which is the guest’s CPUs, one for an isolated emulator, ' +
+        'padding to whole cores, and KubeVirt’s side containers (15m for the console log)',
+    ];
   }
   if (/maximum .* usage per|limitrange/i.test(text)) return ['raise the LimitRange of the namespace, or ask for less'];
   return ['change what the message says'];
@@ -64,18 +105,8 @@ export function endedPod(pod: ExplainedPod, events: readonly Occurrence[]): Find
   const { phase, reason = '', message = '' } = pod.status ?? {};
   const where = pod.spec.nodeName ? ` of ${pod.spec.nodeName}` : '';
   if (phase === 'Succeeded') return { stage: 'succeeded', why: 'it has ended by itself' };
-  const rejections: Readonly<Record<string, readonly string[]>> = {
-    SMTAlignmentError: smtHelp(pod, message),
-    TopologyAffinityError: [
-      'no NUMA nodes held all that it asks for: plumbline top shows where room is',
-      `check that the extender was asked: its scheduler is ${schedulerOf(pod)} (plumbline doctor extender)`,
-    ],
-    UnexpectedAdmissionError: [
-      'something that it asks for was given to another pod first: it is tried again',
-      'if it happens again: plumbline doctor',
-    ],
-  };
-  const help = rejections[reason];
+  const check = `check that the extender was asked: its scheduler is ${schedulerOf(pod)} (plumbline doctor extender)`;
+  const help = rejectionHelp(reason, message, pod.metadata, check);
   if (help) return { stage: 'rejected', why: `the kubelet${where} rejected it (${reason}): ${message}`, help };
   const evicted = events.find(({ reason: one }) => one === 'EvictedBeforeStart');
   if (evicted) return evictedFinding(evicted);
@@ -85,11 +116,33 @@ export function endedPod(pod: ExplainedPod, events: readonly Occurrence[]): Find
   };
 }
 
-function smtHelp(pod: ExplainedPod, message: string): string[] {
+/** Undefined for a reason that is none of the kubelet's rejections. @param check how to find out whether the extender was asked */
+function rejectionHelp(
+  reason: string,
+  message: string,
+  metadata: Parameters<typeof wantsWholeCores>[0],
+  check: string,
+): readonly string[] | undefined {
+  switch (reason) {
+    case 'SMTAlignmentError':
+      return smtHelp(metadata, message);
+    case 'TopologyAffinityError':
+      return ['no NUMA nodes held all that it asks for: plumbline top shows where room is', check];
+    case 'UnexpectedAdmissionError':
+      return [
+        'something that it asks for was given to another pod first: it is tried again',
+        'if it happens again: plumbline doctor',
+      ];
+    default:
+      return undefined;
+  }
+}
+
+function smtHelp(metadata: Parameters<typeof wantsWholeCores>[0], message: string): string[] {
   if (/not enough free physical CPUs/.test(message)) {
     return ['its cores were given to another pod first: it is tried again', 'if it happens again: plumbline doctor'];
   }
-  if (!wantsWholeCores(pod.metadata)) {
+  if (!wantsWholeCores(metadata)) {
     return [`annotate the VM’s template with ${FULL_PCPUS_ANNOTATION}: ${FULL_PCPUS_ONLY} and start it anew`];
   }
   return ['start the VM anew once the webhook works (plumbline doctor says what is wrong with it)'];

@@ -12,6 +12,7 @@ import {
   occurrence,
   timeOf,
 } from './objects.ts';
+import { readRejections } from './rejections.ts';
 
 /** Everything about the VM or pod that is asked about, and nothing about nodes. */
 export interface Subject {
@@ -24,6 +25,8 @@ export interface Subject {
   readonly pod: ExplainedPod | undefined;
   /** What happened to them, newest first. */
   readonly events: readonly Occurrence[];
+  /** Of a VM: its launchers that kubelets rejected, most of which are gone; newest first. */
+  readonly rejections: readonly Occurrence[];
 }
 
 const CORE = '/api/v1/namespaces';
@@ -39,7 +42,7 @@ export async function readPodSubject(client: KubeClient, namespace: string, name
     return controller === true && kind === 'VirtualMachineInstance';
   });
   const vmi = owner && (await readOne(client, vmiPath(namespace, owner.name), explainedVmi).catch(() => undefined));
-  return { kind: 'pod', namespace, name, vm: undefined, vmi, pod, events };
+  return { kind: 'pod', namespace, name, vm: undefined, vmi, pod, events, rejections: [] };
 }
 
 /** @throws CliError if there is none of that name; KubeError */
@@ -54,8 +57,11 @@ export async function readVmSubject(client: KubeClient, namespace: string, name:
   const pods = vmi === undefined ? [] : await launchersOf(client, namespace, vmi.metadata.uid ?? '');
   const pod = theOneThatMatters(pods);
   const names = [name, ...(pod?.metadata.name === undefined ? [] : [pod.metadata.name])];
-  const events = await readEvents(client, namespace, names);
-  return { kind: 'vm', namespace, name, vm, vmi, pod, events };
+  const [events, rejections] = await Promise.all([
+    readEvents(client, namespace, names),
+    readRejections(client, namespace, name),
+  ]);
+  return { kind: 'vm', namespace, name, vm, vmi, pod, events, rejections };
 }
 
 const vmiPath = (namespace: string, name: string) =>

@@ -1,8 +1,9 @@
 import type { Finding } from '../finding.ts';
 import { wholeCpus } from '../launcher/amounts.ts';
+import { wantsWholeCores } from '../launcher/annotation.ts';
 import { hasExclusiveCpus, type IntegralContainer, integralContainers } from '../launcher/containers.ts';
 import { launcherCpus } from '../launcher/cpus.ts';
-import { type Alignment, decideAlignment } from '../launcher/decide.ts';
+import { type Alignment, decideAlignment, type NoPadding } from '../launcher/decide.ts';
 import { askedMultiples } from '../launcher/node-kind.ts';
 import { decideOrdinary } from '../launcher/ordinary.ts';
 import { COMPUTE, type VmiShape } from '../launcher/shapes.ts';
@@ -28,6 +29,8 @@ export interface PodCpus {
   /** For the decision annotation: CPUs by container, and how many of them were added to what the VMI needs. */
   readonly stated: Readonly<Record<string, number>>;
   readonly padding: number;
+  /** For the same: why a launcher that asks for whole cores is left as it is. */
+  readonly unpadded?: string | undefined;
   readonly done: readonly Done[];
   readonly findings: readonly Finding[];
 }
@@ -57,8 +60,9 @@ export function cpusOfLauncher(
     containers: [{ ...bearer, cpus: alignment.kind === 'pad' ? cpus : undefined }],
     bearer,
     own: [],
-    stated: answered && padding > 0 ? { [COMPUTE]: cpus } : {},
+    stated: answered ? { [COMPUTE]: cpus } : {},
     padding,
+    unpadded: alignment.kind === 'none' && wantsWholeCores(pod.metadata) ? UNPADDED[alignment.why] : undefined,
     done: paddingDone(alignment),
     findings: alignment.findings,
   };
@@ -90,6 +94,15 @@ export function cpusOfOrdinary({ pod, cluster, settings }: OrdinaryFacts): PodCp
     findings,
   };
 }
+
+/** Of a launcher that has asked; the other reasons are not about one, or leave it with whole cores. */
+const UNPADDED: Readonly<Partial<Record<NoPadding, string>>> = {
+  'gate-off': 'the webhook runs with --full-pcpus-only false',
+  'not-dedicated': 'the VM has no dedicated CPUs (dedicatedCpuPlacement)',
+  'not-isolated': 'the VM has no emulator thread of its own (isolateEmulatorThread)',
+  'pod-level-resources': 'the pod has resources of its own beside those of its containers',
+  'no-exclusive-cpus': 'compute does not ask for a whole number of CPUs, request and limit alike',
+};
 
 /** The CPUs that a pod has while it runs, at the least: sidecars, which are init containers, are left out. */
 export function lastingCpus({ amounts }: Pick<PodCpus, 'amounts'>): number {

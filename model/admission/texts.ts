@@ -7,6 +7,8 @@ export interface DecisionText {
   readonly cpus: Readonly<Record<string, number>>;
   readonly threadsPerCore: number | undefined;
   readonly padding: number;
+  /** Why the pod keeps its CPUs although it asks for whole cores; undefined where it does not, or has them. */
+  readonly unpadded?: string | undefined;
   /** The networks that the pod is held to, and their device resources. */
   readonly networks: readonly ResolvedNetwork[];
   readonly resources: readonly string[];
@@ -15,15 +17,17 @@ export interface DecisionText {
 
 /**
  * The text of the decision annotation, for people who look at the pod. It describes the pod as it ends up, never the
- * change: so a second pass writes the same. Undefined where Plumbline gave the pod nothing, so that a value a tenant
- * put there is removed. The admission policy that checks the outcome looks in it for `"<container>":<CPUs>`.
+ * change: so a second pass writes the same. A launcher that asks for whole cores always has one, also where it needs no
+ * padding: so one without was not seen by the webhook. Undefined where Plumbline has no say in the pod, so that a value a
+ * tenant put there is removed. The admission policy that checks the outcome looks in it for `"<container>":<CPUs>`.
  */
 export function decisionText(text: DecisionText): string | undefined {
-  const { cpus, threadsPerCore, padding, networks, resources, nodes } = text;
+  const { cpus, threadsPerCore, padding, unpadded, networks, resources, nodes } = text;
   const answers = Object.keys(cpus).length > 0;
-  if (!answers && resources.length === 0 && nodes === undefined) return undefined;
+  if (!answers && unpadded === undefined && resources.length === 0 && nodes === undefined) return undefined;
   return JSON.stringify({
     ...(answers ? { cpus, padding, threadsPerCore } : {}),
+    ...(unpadded === undefined ? {} : { unpadded }),
     ...(resources.length === 0 ? {} : { networks: networks.map(describe), resources }),
     ...(nodes === undefined ? {} : { nodes: nodes.map(inWords) }),
   });

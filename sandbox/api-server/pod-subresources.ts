@@ -1,6 +1,16 @@
-import { type Condition, draftOf, isObject, type Json, type Pod, setCondition } from '../objects.ts';
+import {
+  type Condition,
+  draftOf,
+  isObject,
+  type Json,
+  type Pod,
+  setCondition,
+  type VirtualMachineInstance,
+} from '../objects.ts';
+import { VIRTUAL_MACHINE_INSTANCES } from './built-in-types.ts';
 import type { Call, DeleteOptions } from './calls.ts';
-import { badRequest, conflict } from './errors.ts';
+import { ApiError, badRequest, conflict } from './errors.ts';
+import { interceptEviction } from './eviction-interceptor.ts';
 import { timestamp } from './preparation.ts';
 import type { Registry, Target } from './registry.ts';
 
@@ -39,10 +49,20 @@ export async function bindPod(registry: Registry, target: Target, body: Json, ca
 }
 
 /**
- * POST pods/eviction: deletes a pod with the preconditions of its deleteOptions. There are no disruption budgets here.
- * @throws ApiError 404, 409
+ * POST pods/eviction: deletes a pod with the preconditions of its deleteOptions, if KubeVirt has nothing against it. There are
+ * no disruption budgets here.
+ * @throws ApiError 404, 409, 429
  */
 export async function evictPod(registry: Registry, target: Target, body: Json, call: Call): Promise<void> {
   const options = isObject(body) && isObject(body.deleteOptions) ? (body.deleteOptions as DeleteOptions) : {};
+  const findVmi = (name: string) => {
+    try {
+      return registry.get({ ...target, type: VIRTUAL_MACHINE_INSTANCES, name }) as VirtualMachineInstance;
+    } catch (error) {
+      if (error instanceof ApiError && error.http === 404) return undefined;
+      throw error;
+    }
+  };
+  interceptEviction(registry.get(target) as Pod, findVmi);
   await registry.delete(target, options, call);
 }

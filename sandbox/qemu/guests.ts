@@ -8,7 +8,7 @@ import type { LocalClient } from '../clients/local-client.ts';
 import type { Containers } from '../kubelet/containers.ts';
 import { containerIdOf } from '../kubelet/pod-status.ts';
 import type { Pod } from '../objects.ts';
-import { vcpusOf } from '../virt-controller/launcher-pod.ts';
+import { vcpusOf } from '../virt-controller/launcher-containers.ts';
 
 export interface GuestsDeps {
   readonly client: LocalClient;

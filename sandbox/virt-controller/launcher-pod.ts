@@ -1,18 +1,16 @@
-import { parseQuantity, wholeValue } from '../../model/quantity.ts';
-import { at, isObject, type Json, type JsonObject, type Pod, type VirtualMachineInstance } from '../objects.ts';
+import { at, isObject, type JsonObject, type Pod, type VirtualMachineInstance } from '../objects.ts';
+import { containersOf, initContainersOf, isDedicated, launchSecurity, text } from './launcher-containers.ts';
 
 /**
  * The virt-launcher pod of a VMI, in the form that KubeVirt's renderer gives it (pkg/virt-controller/services): as far
  * as scheduling, CPU placement and networks go. Images, commands and most volumes are left out.
  */
 
-const IMAGE = 'quay.io/kubevirt/virt-launcher:sandbox';
 const NOT_COPIED = [
   'kubectl.kubernetes.io',
   'kubevirt.io/storage-observed-api-version',
   'kubevirt.io/latest-observed-api-version',
 ];
-const OVERHEAD_MIB = 400;
 
 export function launcherPod(vmi: VirtualMachineInstance): Pod {
   const { name, namespace = 'default', uid = '' } = vmi.metadata;
@@ -53,24 +51,12 @@ export function launcherPod(vmi: VirtualMachineInstance): Pod {
       restartPolicy: 'Never',
       terminationGracePeriodSeconds: 210,
       schedulerName: text(at(vmi, 'spec', 'schedulerName')) ?? 'default-scheduler',
-      nodeSelector: {
-        'kubernetes.io/arch': 'amd64',
-        'kubevirt.io/schedulable': 'true',
-        ...(isDedicated(vmi) && { 'kubevirt.io/cpumanager': 'true' }),
-        ...(at(vmi, 'spec', 'nodeSelector') as Record<string, string> | undefined),
-      },
-      ...(isObject(at(vmi, 'spec', 'affinity')) && { affinity: at(vmi, 'spec', 'affinity') as JsonObject }),
+      nodeSelector: nodeSelector(vmi),
+      ...affinity(vmi),
       tolerations: (at(vmi, 'spec', 'tolerations') ?? []) as { key?: string }[],
       readinessGates: [{ conditionType: 'kubevirt.io/virtual-machine-unpaused' }],
-      initContainers: [
-        {
-          name: 'guest-console-log',
-          image: IMAGE,
-          restartPolicy: 'Always',
-          resources: both({ cpu: '15m', memory: '60M' }),
-        },
-      ],
-      containers: [{ name: 'compute', image: IMAGE, resources: computeResources(vmi) }],
+      initContainers: initContainersOf(vmi),
+      containers: containersOf(vmi),
     },
   };
 }
@@ -82,44 +68,38 @@ function copiedAnnotations({ metadata }: VirtualMachineInstance): Record<string,
 }
 
 /**
- * CPUs of a dedicated VMI: V + S + E, request and limit alike. V is the product of the non-zero values among cores,
- * sockets and threads, or what limits or requests say; S the supplemental IO threads; E one for the emulator.
+ * The machine type, and what features need of a node.
+ * Source: pkg/virt-controller/services/nodeselectorrenderer.go
  */
-function computeResources(vmi: VirtualMachineInstance) {
-  const memory = `${guestMemoryMib(vmi) + OVERHEAD_MIB}Mi`;
-  const devices = { 'devices.kubevirt.io/kvm': '1', 'devices.kubevirt.io/tun': '1' };
-  if (isDedicated(vmi)) return both({ cpu: String(dedicatedCpus(vmi)), memory, ...devices });
-  // Without pinning a vCPU asks for a tenth of a CPU (cpuAllocationRatio 10) and has no limit.
-  return { requests: { cpu: `${vcpusOf(vmi) * 100}m`, memory, ...devices }, limits: devices };
+function nodeSelector(vmi: VirtualMachineInstance): Record<string, string> {
+  const machine = text(at(vmi, 'spec', 'domain', 'machine', 'type')) ?? 'q35';
+  const features = launchSecurity(vmi);
+  if (isObject(at(vmi, 'spec', 'domain', 'cpu', 'realtime'))) features.push('realtime');
+  return {
+    'kubernetes.io/arch': 'amd64',
+    'kubevirt.io/schedulable': 'true',
+    [`machine-type.node.kubevirt.io/${machine}`]: 'true',
+    ...(isDedicated(vmi) && { 'kubevirt.io/cpumanager': 'true' }),
+    ...Object.fromEntries(features.map((feature) => [`kubevirt.io/${feature}`, 'true'])),
+    ...(at(vmi, 'spec', 'nodeSelector') as Record<string, string> | undefined),
+  };
 }
 
-const both = (amounts: Record<string, string>) => ({ requests: amounts, limits: amounts });
-
-export function dedicatedCpus(vmi: VirtualMachineInstance): number {
-  const supplemental = count(at(vmi, 'spec', 'domain', 'ioThreads', 'supplementalPoolThreadCount'));
-  const emulator = at(vmi, 'spec', 'domain', 'cpu', 'isolateEmulatorThread') === true ? 1 : 0;
-  return vcpusOf(vmi) + supplemental + emulator;
+/** A guest with the host's CPU model keeps off nodes whose model libvirt calls obsolete, beside what the VMI says itself. */
+function affinity(vmi: VirtualMachineInstance): Pick<Pod['spec'], 'affinity'> {
+  const own = at(vmi, 'spec', 'affinity') as Pod['spec']['affinity'];
+  const model = text(at(vmi, 'spec', 'domain', 'cpu', 'model')) ?? 'host-model';
+  if (model !== 'host-model') return own === undefined ? {} : { affinity: own };
+  const terms = own?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution?.nodeSelectorTerms ?? [{}];
+  const nodeSelectorTerms = terms.map((term) => ({
+    ...term,
+    matchExpressions: [...(term.matchExpressions ?? []), OBSOLETE],
+  }));
+  const required = { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms } };
+  return { affinity: { ...own, nodeAffinity: { ...own?.nodeAffinity, ...required } } };
 }
 
-/** The guest’s CPUs. */
-export function vcpusOf(vmi: VirtualMachineInstance): number {
-  const given = ['cores', 'sockets', 'threads'].map((key) => count(at(vmi, 'spec', 'domain', 'cpu', key)));
-  const set = given.filter((value) => value > 0);
-  if (set.length > 0) return set.reduce((product, value) => product * value, 1);
-  const resources = at(vmi, 'spec', 'domain', 'resources');
-  const amount = text(at(resources, 'limits', 'cpu')) ?? text(at(resources, 'requests', 'cpu')) ?? '1';
-  return wholeValue(parseQuantity(amount));
-}
-
-function guestMemoryMib(vmi: VirtualMachineInstance): number {
-  const amount =
-    text(at(vmi, 'spec', 'domain', 'memory', 'guest')) ??
-    text(at(vmi, 'spec', 'domain', 'resources', 'requests', 'memory')) ??
-    '1Gi';
-  return Math.ceil(wholeValue(parseQuantity(amount)) / 2 ** 20);
-}
-
-const isDedicated = (vmi: VirtualMachineInstance) => at(vmi, 'spec', 'domain', 'cpu', 'dedicatedCpuPlacement') === true;
+const OBSOLETE = { key: 'node-labeller.kubevirt.io/obsolete-host-model', operator: 'DoesNotExist' };
 
 /** The networks that multus attaches, each under a name of its own; the pod network is not among them. */
 function multusNetworks(vmi: VirtualMachineInstance): JsonObject[] {
@@ -139,6 +119,3 @@ function interfaceName(network: string): string {
   for (const byte of Buffer.from(network)) hash = BigInt.asUintN(64, (hash ^ BigInt(byte)) * 0x100000001b3n);
   return `pod${hash.toString(16).padStart(16, '0').slice(0, 11)}`;
 }
-
-const text = (value: Json | undefined) => (typeof value === 'string' && value !== '' ? value : undefined);
-const count = (value: Json | undefined) => (typeof value === 'number' ? value : 0);

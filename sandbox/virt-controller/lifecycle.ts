@@ -1,3 +1,4 @@
+import { timestamp } from '../api-server/preparation.ts';
 import {
   at,
   isObject,
@@ -19,6 +20,57 @@ export function isWanted(machine: KubeObject): boolean {
     strategy === 'Once'
   );
 }
+
+/** Whether a machine whose instance has ended is to have another. */
+export function isStartedAgain(machine: KubeObject, phase: string | undefined): boolean {
+  const strategy = at(machine, 'spec', 'runStrategy');
+  const always = at(machine, 'spec', 'running') === true || strategy === 'Always';
+  return (phase === 'Failed' && (always || strategy === 'RerunOnFailure')) || (phase === 'Succeeded' && always);
+}
+
+const SHORTEST_PAUSE = 10;
+const LONGEST_PAUSE = 300;
+
+/**
+ * Seconds until a machine whose instances have ended before they ran is started again: 10 n² and up to half as much again,
+ * at most 300. Source: KubeVirt, calculateStartBackoffTime in pkg/virt-controller/watch/vm/vm.go.
+ * @param failures in a row, one or more
+ * @param random of 0 to 1
+ */
+export function startPause(failures: number, random: number): number {
+  const seconds = SHORTEST_PAUSE * failures ** 2;
+  return Math.min(LONGEST_PAUSE, seconds + Math.floor(random * (seconds / 2 + 1)));
+}
+
+/** Of the status of a machine: that its instances end before they run. */
+export interface StartFailure {
+  readonly consecutiveFailCount: number;
+  readonly lastFailedVMIUID: string;
+  /** RFC 3339. */
+  readonly retryAfterTimestamp: string;
+}
+
+/** @param now milliseconds since 1970 */
+export function startFailureOf(
+  machine: KubeObject,
+  vmi: VirtualMachineInstance | undefined,
+  now: number,
+): StartFailure | undefined {
+  const known = at(machine, 'status', 'startFailure') as StartFailure | undefined;
+  if (!isWanted(machine)) return undefined;
+  if (vmi === undefined) return known;
+  if (hasRun(vmi)) return undefined;
+  const { uid = '' } = vmi.metadata;
+  if (!isFinal(vmi.status?.phase) || known?.lastFailedVMIUID === uid) return known;
+  const consecutiveFailCount = (known?.consecutiveFailCount ?? 0) + 1;
+  const retryAt = now + startPause(consecutiveFailCount, Math.random()) * 1000;
+  return { consecutiveFailCount, lastFailedVMIUID: uid, retryAfterTimestamp: timestamp(retryAt) };
+}
+
+export const isFinal = (phase: string | undefined) => phase === 'Failed' || phase === 'Succeeded';
+
+const hasRun = ({ status }: VirtualMachineInstance) =>
+  ((status?.['phaseTransitionTimestamps'] ?? []) as { phase?: string }[]).some(({ phase }) => phase === 'Running');
 
 /** The instance of a machine: its template, the template's labels and annotations, and none of the machine's own. */
 export function instanceOf(machine: KubeObject): VirtualMachineInstance {
@@ -56,7 +108,8 @@ export function phaseOf(vmi: VirtualMachineInstance, pod: Pod | undefined): stri
     case 'Succeeded':
       return 'Succeeded';
     default:
-      return pod?.spec.nodeName ? 'Scheduled' : 'Scheduling';
+      // Scheduled is an instance whose launcher is ready; virt-handler has its guest run from there.
+      return 'Scheduling';
   }
 }
 
@@ -66,20 +119,36 @@ const PAUSED = { type: 'Paused', status: 'True', reason: 'PausedByUser', message
 export function instanceStatusOf(vmi: VirtualMachineInstance, phase: string, pod: Pod | undefined, time: string) {
   const status: NonNullable<VirtualMachineInstance['status']> = { ...vmi.status, phase };
   const { nodeName } = pod?.spec ?? {};
-  if (nodeName) status.nodeName = nodeName;
+  if (nodeName && phase === 'Running') status.nodeName = nodeName;
+  if (phase !== vmi.status?.phase) {
+    const before = (vmi.status?.['phaseTransitionTimestamps'] ?? []) as JsonObject[];
+    status['phaseTransitionTimestamps'] = [...before, { phase, phaseTransitionTimestamp: time }];
+  }
   if (nodeName && pod?.metadata.uid) status.activePods = { [pod.metadata.uid]: nodeName };
   // That it could not be created is said until it is.
   const conditions = (status.conditions ?? []).filter(({ type }) => pod === undefined || type !== 'Synchronized');
   setCondition(conditions, { type: 'Ready', status: phase === 'Running' ? 'True' : 'False' }, time);
   const begins = phase === 'Running' && vmi.status?.phase !== 'Running';
+  if (begins) setCondition(conditions, { type: 'LiveMigratable', status: 'True' }, time);
   if (begins && at(vmi, 'spec', 'startStrategy') === 'Paused') setCondition(conditions, PAUSED, time);
   status.conditions = conditions;
   return status;
 }
 
 /** What a machine says of itself while its instance is in that phase; undefined: there is no instance. */
-export function machineStatusOf(phase: string | undefined): JsonObject {
-  const shown: Readonly<Record<string, string>> = { Running: 'Running', Failed: 'CrashLoopBackOff' };
-  const printableStatus = phase === undefined ? 'Stopped' : (shown[phase] ?? 'Starting');
-  return { printableStatus, created: phase !== undefined, ready: phase === 'Running' };
+export function machineStatusOf(phase: string | undefined, startFailure?: StartFailure): JsonObject {
+  const waits = startFailure !== undefined && (phase === undefined || isFinal(phase));
+  const printableStatus = waits
+    ? 'CrashLoopBackOff'
+    : phase === undefined
+      ? 'Stopped'
+      : phase === 'Running'
+        ? 'Running'
+        : 'Starting';
+  return {
+    printableStatus,
+    created: phase !== undefined,
+    ready: phase === 'Running',
+    ...(startFailure && { startFailure: { ...startFailure } }),
+  };
 }

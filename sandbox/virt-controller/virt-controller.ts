@@ -5,7 +5,8 @@ import type { LocalClient } from '../clients/local-client.ts';
 import { type KubeObject, type Pod, setCondition, type VirtualMachineInstance } from '../objects.ts';
 import { createHolds } from './holds.ts';
 import { launcherPod } from './launcher-pod.ts';
-import { instanceOf, instanceStatusOf, isWanted, machineStatusOf, phaseOf } from './lifecycle.ts';
+import { instanceStatusOf, isFinal, phaseOf } from './lifecycle.ts';
+import { createMachineSync } from './machine-sync.ts';
 import { createTurns } from './turns.ts';
 
 export interface VirtControllerOptions {
@@ -21,14 +22,16 @@ export interface VirtController {
 }
 
 const COMPONENT = 'virtualmachine-controller';
-const RETRY_SECONDS = 2;
+/** Seconds before a refused launcher is tried again: client-go's, which doubles them each time. */
+const FIRST_RETRY = 0.005;
+const LAST_RETRY = 1000;
 const UNPAUSED = 'kubevirt.io/virtual-machine-unpaused';
 
 /**
  * A stand-in for KubeVirt's virt-controller and virt-handler: a wanted VirtualMachine gets an instance, an instance
  * gets a launcher pod, and the instance's phase follows the pod. What is deleted stays until what was made for it is
- * gone. An instance that failed stays, until it is deleted or its machine is no longer wanted (the real one starts it
- * again, with a growing delay).
+ * gone. An instance that has ended is deleted, with its launcher, and its machine gets another: at once if it had run, else
+ * after a pause that grows. An instance without a machine stays as it is.
  */
 export function createVirtController({
   client,
@@ -40,29 +43,15 @@ export function createVirtController({
   /** Instances, by uid, that have had a launcher. */
   const launched = new Set<string>();
 
+  /** Refusals in a row of an instance's launcher, by uid. */
+  const refusals = new Map<string, number>();
+
   const { hold, release } = createHolds(client);
 
   const podOf = (vmi: VirtualMachineInstance) =>
     client.list(PODS).find((pod) => pod.metadata.ownerReferences?.some(({ uid }) => uid === vmi.metadata.uid));
 
-  const syncMachine = async (namespace: string, name: string) => {
-    const machine = client.get(VIRTUAL_MACHINES, namespace, name);
-    const vmi = client.get(VIRTUAL_MACHINE_INSTANCES, namespace, name);
-    if (!machine) return;
-    if (machine.metadata.deletionTimestamp) {
-      if (!vmi) await release(VIRTUAL_MACHINES, machine);
-      else if (!vmi.metadata.deletionTimestamp) await client.delete(VIRTUAL_MACHINE_INSTANCES, vmi);
-      return;
-    }
-    if (!(await hold(VIRTUAL_MACHINES, machine))) return;
-    if (isWanted(machine) && !vmi) await client.create(VIRTUAL_MACHINE_INSTANCES, instanceOf(machine));
-    if (!isWanted(machine) && vmi) await client.delete(VIRTUAL_MACHINE_INSTANCES, vmi);
-    const present = client.get(VIRTUAL_MACHINE_INSTANCES, namespace, name);
-    const change = (draft: KubeObject) => {
-      draft.status = machineStatusOf(present && (present.status?.phase ?? 'Pending'));
-    };
-    await client.edit(VIRTUAL_MACHINES, machine, change, 'status');
-  };
+  const syncMachine = createMachineSync({ client, turns, now, holds: { hold, release } });
 
   /** An instance that is being deleted goes when its launcher has gone. */
   const end = async (vmi: VirtualMachineInstance) => {
@@ -78,7 +67,7 @@ export function createVirtController({
     let pod = podOf(vmi);
     const { uid = '' } = vmi.metadata;
     if (!(await hold(VIRTUAL_MACHINE_INSTANCES, vmi))) return;
-    const ended = vmi.status?.phase === 'Failed' || vmi.status?.phase === 'Succeeded';
+    const ended = isFinal(vmi.status?.phase);
     // An instance whose launcher has gone gets no other. What it shows may be behind what became of it.
     const lost = !pod && launched.has(uid);
     if (!pod && !ended && !lost) pod = await createPod(vmi);
@@ -92,7 +81,9 @@ export function createVirtController({
 
   const createPod = async (vmi: VirtualMachineInstance): Promise<Pod | undefined> => {
     try {
-      return await client.create(PODS, launcherPod(vmi));
+      const pod = await client.create(PODS, launcherPod(vmi));
+      refusals.delete(vmi.metadata.uid ?? '');
+      return pod;
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
       const message = `Error creating pod: ${error.message}`;
@@ -104,8 +95,11 @@ export function createVirtController({
         draft.status = { ...draft.status, conditions };
       });
       // The webhook may be back, or the quota raised, without anything here changing.
-      const { namespace = 'default', name } = vmi.metadata;
-      turns.takeLater(`vmi/${namespace}/${name}`, RETRY_SECONDS, () => syncInstance(namespace, name));
+      const { namespace = 'default', name, uid = '' } = vmi.metadata;
+      const times = refusals.get(uid) ?? 0;
+      refusals.set(uid, times + 1);
+      const pause = Math.min(FIRST_RETRY * 2 ** times, LAST_RETRY);
+      turns.takeLater(`vmi/${namespace}/${name}`, pause, () => syncInstance(namespace, name));
       return undefined;
     }
   };
@@ -129,7 +123,10 @@ export function createVirtController({
   };
   const onInstance = ({ type, object: { metadata } }: { type: string; object: KubeObject }) => {
     const { namespace = 'default', name, uid = '' } = metadata;
-    if (type === 'DELETED') launched.delete(uid);
+    if (type === 'DELETED') {
+      launched.delete(uid);
+      refusals.delete(uid);
+    }
     turns.take(`vmi/${namespace}/${name}`, () => syncInstance(namespace, name));
     turns.take(`vm/${namespace}/${name}`, () => syncMachine(namespace, name));
   };

@@ -136,6 +136,7 @@ const GOOD: Facts = {
   nads: { value: [nad(localnet('physnet0'))] },
   launchers: { value: [launcher('fine', { metadata: { annotations: {} } })] },
   cannotEvict: { value: [] },
+  rejections: { value: [] },
 };
 
 /** The second way: the cluster's own kube-scheduler asks the extender behind its Service. */
@@ -181,6 +182,8 @@ const ANNOTATIONS = { 'kubevirt.io/CPUManagerPolicyBetaOptions': 'full-pcpus-onl
 
 const cannotEvict = (uid: string, message: string) =>
   occurrence.parse({ involvedObject: { kind: 'Pod', uid }, reason: 'CannotEvict', message, metadata: {} });
+const rejection = (reason: string, name: string) =>
+  occurrence.parse({ involvedObject: { kind: 'Pod', namespace: 'vms', name }, reason, metadata: {} });
 const pending = (name: string, schedulerName?: string) => {
   const made = launcher(name);
   return { ...made, spec: { ...made.spec, nodeName: undefined, schedulerName } };
@@ -601,6 +604,17 @@ const CASES: readonly Case[] = [
     check: checkPods,
     facts: { launchers: { value: [launcher('no', { status: { phase: 'Failed', reason: 'SMTAlignmentError' } })] } },
     what: /rejected 1 launcher \(SMTAlignmentError\): default\/no/,
+  },
+  {
+    title: 'a rejected launcher that KubeVirt has deleted',
+    check: checkPods,
+    facts: {
+      launchers: { value: [] },
+      rejections: {
+        value: [rejection('SMTAlignmentError', 'virt-launcher-vm-abcde'), rejection('SMTAlignmentError', 'batch-job')],
+      },
+    },
+    what: /rejected 1 launcher \(SMTAlignmentError\): vms\/virt-launcher-vm-abcde/,
   },
   {
     title: 'a launcher that cannot be evicted',

@@ -2,7 +2,10 @@ import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Explanation } from '../../cli/explain/explanation.ts';
+import { explainedVm, occurrence } from '../../cli/explain/objects.ts';
+import { withoutPod } from '../../cli/explain/stages.ts';
 import {
+  EVENTS,
   LEASES,
   NAMESPACES,
   NODE_TOPOLOGIES,
@@ -347,6 +350,58 @@ describe('plumbline explain', function () {
       const message = 'failed calling webhook "launcher.plumbline.dev": connection refused';
       await vmi('unanswered', { phase: 'Pending', conditions: [{ type: 'Synchronized', status: 'False', message }] });
       assert.match((await explained('vm', 'unanswered')).help.join(), /bring the webhook back/);
+    });
+
+    it('whose launcher a kubelet rejected, after KubeVirt has deleted it and its VMI', async () => {
+      const message = 'SMT Alignment Error: requested 9 cpus not multiple cpus per core = 2';
+      await vm('again', { runStrategy: 'Manual' });
+      const rejection = (pod: string, reason = 'SMTAlignmentError') =>
+        cluster.sandbox.client.create(EVENTS, {
+          apiVersion: 'v1',
+          kind: 'Event',
+          metadata: { name: `${pod}.1`, namespace: 'default' },
+          involvedObject: { kind: 'Pod', namespace: 'default', name: pod },
+          type: 'Warning',
+          reason,
+          message,
+          source: { component: 'kubelet', host: 'smt2' },
+          lastTimestamp: new Date().toISOString(),
+        });
+      // Of another VM, whose name only begins alike.
+      await rejection('virt-launcher-again-2-abcde', 'UnexpectedAdmissionError');
+      const before = await explained('vm', 'again');
+      assert.equal(before.stage, 'stopped');
+      await rejection('virt-launcher-again-abcde');
+      const { stage, why, help } = await explained('vm', 'again');
+      assert.equal(stage, 'rejected');
+      assert.match(why, /^the kubelet of smt2 rejected its launcher \(SMTAlignmentError\): SMT .* requested 9 cpus/);
+      assert.match(why, /KubeVirt has deleted it, and starts another$/);
+      assert.match(help[0] ?? '', /annotate the VM’s template/);
+    });
+
+    it('the same, with how often KubeVirt has tried and when it tries again', () => {
+      const now = Date.parse('2026-11-01T10:00:00Z');
+      const rejection = occurrence.parse({
+        involvedObject: { kind: 'Pod', name: 'virt-launcher-again-abcde' },
+        reason: 'TopologyAffinityError',
+        message: 'Resources cannot be allocated with Topology locality',
+        lastTimestamp: '2026-11-01T09:59:50Z',
+        metadata: {},
+      });
+      const status = { startFailure: { consecutiveFailCount: 3, retryAfterTimestamp: '2026-11-01T10:01:30Z' } };
+      const subject = {
+        kind: 'vm',
+        namespace: 'default',
+        name: 'again',
+        vmi: undefined,
+        pod: undefined,
+        events: [],
+        vm: explainedVm.parse({ metadata: { name: 'again' }, spec: { runStrategy: 'Always' }, status }),
+        rejections: [rejection],
+      } as const;
+      assert.match(withoutPod(subject, now).why, /deleted it \(3 times in a row\), and starts another in 90 s$/);
+      // An hour later it says nothing of why there is no VMI now.
+      assert.doesNotMatch(withoutPod(subject, now + 3_600_000).why, /rejected/);
     });
 
     it('that runs through the sandbox’s own KubeVirt', async () => {

@@ -279,7 +279,7 @@ interface Resource {
 }
 
 /** A definition just created is served a moment later. */
-const DISCOVERY_SECONDS = 10;
+const DISCOVERY_SECONDS = 30;
 
 async function createObjects(client: KubeClient, objects: readonly KubernetesObject[]): Promise<void> {
   for (const object of objects) {
@@ -288,7 +288,7 @@ async function createObjects(client: KubeClient, objects: readonly KubernetesObj
     const base = apiVersion.includes('/') ? `/apis/${apiVersion}` : `/api/${apiVersion}`;
     const scope = namespaced ? `/namespaces/${metadata.namespace ?? 'default'}` : '';
     try {
-      await client.create(`${base}${scope}/${name}`, object);
+      await client.create(`${base}${scope}/${name}`, object, { timeout: START_SECONDS });
     } catch (error) {
       if (!(error instanceof Error && 'reason' in error && error.reason === 'AlreadyExists')) throw error;
     }

@@ -8,8 +8,10 @@ import {
   VIRTUAL_MACHINES,
 } from '../../sandbox/api-server/built-in-types.ts';
 import { createLocalClient, type LocalClient } from '../../sandbox/clients/local-client.ts';
-import type { JsonObject, KubeObject, Pod, VirtualMachineInstance } from '../../sandbox/objects.ts';
-import { dedicatedCpus, launcherPod } from '../../sandbox/virt-controller/launcher-pod.ts';
+import { at, type JsonObject, type KubeObject, type Pod, type VirtualMachineInstance } from '../../sandbox/objects.ts';
+import { dedicatedCpus } from '../../sandbox/virt-controller/launcher-containers.ts';
+import { launcherPod } from '../../sandbox/virt-controller/launcher-pod.ts';
+import { type StartFailure, startPause } from '../../sandbox/virt-controller/lifecycle.ts';
 import { createTurns } from '../../sandbox/virt-controller/turns.ts';
 import { createVirtController, type VirtController } from '../../sandbox/virt-controller/virt-controller.ts';
 import { until, useApiServer } from './support.ts';
@@ -111,6 +113,8 @@ describe('virt-controller: machines, instances and pods', () => {
     },
   });
   const phase = () => client.get(VIRTUAL_MACHINE_INSTANCES, 'default', 'vm')?.status?.phase;
+  const startFailure = () =>
+    at(client.get(VIRTUAL_MACHINES, 'default', 'vm')?.status, 'startFailure') as StartFailure | undefined;
   const setPod = (change: (pod: Pod) => void) => client.edit(PODS, client.list(PODS)[0]!, change, 'status');
 
   for (const [what, spec] of [
@@ -137,15 +141,16 @@ describe('virt-controller: machines, instances and pods', () => {
     await client.create(VIRTUAL_MACHINES, machine({ running: true }));
     await until('there is a pod', () => client.list(PODS).length === 1);
     await client.bind(client.list(PODS)[0]!, 'n1');
-    await until('it is scheduled', () => phase() === 'Scheduled');
     await until('the gate is open', () =>
       client.list(PODS)[0]?.status?.conditions?.some(({ type }) => type === 'kubevirt.io/virtual-machine-unpaused'),
     );
+    const instance = () => client.get(VIRTUAL_MACHINE_INSTANCES, 'default', 'vm');
+    assert.deepEqual([phase(), instance()?.status?.nodeName], ['Scheduling', undefined], 'its launcher is not ready');
     await setPod((pod) => {
       pod.status = { ...pod.status, phase: 'Running' };
     });
     await until('it runs', () => phase() === 'Running');
-    assert.equal(client.get(VIRTUAL_MACHINE_INSTANCES, 'default', 'vm')?.status?.nodeName, 'n1');
+    assert.equal(instance()?.status?.nodeName, 'n1');
   });
   it('an instance that starts paused is so until it is unpaused, once', async () => {
     const template = { spec: { domain: {}, startStrategy: 'Paused' } };
@@ -177,17 +182,32 @@ describe('virt-controller: machines, instances and pods', () => {
     );
     for (const reply of await Promise.all(wrong)) assert.equal(reply.status, 404);
   });
-  it('a launcher that failed fails its instance, and none takes its place', async () => {
+  it('a launcher that failed before it ran takes its instance with it, and the machine waits before it is started again', async () => {
     await client.create(VIRTUAL_MACHINES, machine({ running: true }));
     await until('there is a pod', () => client.list(PODS).length === 1);
+    const { uid } = client.get(VIRTUAL_MACHINE_INSTANCES, 'default', 'vm')!.metadata;
     await setPod((pod) => {
       pod.status = { ...pod.status, phase: 'Failed', reason: 'SMTAlignmentError' };
     });
-    await until('it failed', () => phase() === 'Failed');
-    await client.delete(PODS, client.list(PODS)[0]!);
-    assert.equal(phase(), 'Failed');
-    assert.equal(client.list(PODS).length, 0);
+    await until('its launcher is gone', () => {
+      // No kubelet ends it.
+      for (const pod of client.list(PODS)) void client.delete(PODS, pod, { gracePeriodSeconds: 0 });
+      return client.get(VIRTUAL_MACHINE_INSTANCES, 'default', 'vm') === undefined;
+    });
+    await until('the failure is counted', () => startFailure() !== undefined);
+    const { consecutiveFailCount, lastFailedVMIUID, retryAfterTimestamp } = startFailure()!;
+    assert.deepEqual([consecutiveFailCount, lastFailedVMIUID], [1, uid]);
+    const pause = (Date.parse(retryAfterTimestamp) - Date.now()) / 1000;
+    assert.ok(pause > 5 && pause <= 15, `${pause} s`);
+    assert.equal(client.list(VIRTUAL_MACHINE_INSTANCES).length, 0, 'none before then');
   });
+
+  it('pauses between starts grow with the square of the failures, to five minutes', () => {
+    const pauses = (random: number) => [1, 2, 3, 4, 5, 6].map((failures) => startPause(failures, random));
+    assert.deepEqual(pauses(0), [10, 40, 90, 160, 250, 300]);
+    assert.deepEqual(pauses(0.999), [15, 60, 135, 240, 300, 300]);
+  });
+
   it('a pod that admission refuses is an Event on the instance, and is tried again', async () => {
     const refusing = await client.create(MUTATING_WEBHOOKS, {
       apiVersion: 'admissionregistration.k8s.io/v1',
@@ -232,16 +252,18 @@ describe('virt-controller: machines, instances and pods', () => {
     assert.deepEqual([client.list(VIRTUAL_MACHINE_INSTANCES), created], [[], []]);
   });
 
-  it('an instance whose launcher ran and has gone fails, and gets no other', async () => {
+  it('an instance whose launcher ran and has gone gets no other: its machine is started again at once', async () => {
     await client.create(VIRTUAL_MACHINES, machine({ runStrategy: 'Always' }));
     await until('there is a pod', () => client.list(PODS).length === 1);
+    const { uid } = client.get(VIRTUAL_MACHINE_INSTANCES, 'default', 'vm')!.metadata;
     await setPod((pod) => {
       pod.status = { ...pod.status, phase: 'Running' };
     });
     await until('it runs', () => phase() === 'Running');
     await client.delete(PODS, client.list(PODS)[0]!, { gracePeriodSeconds: 0 });
-    await until('it has failed', () => phase() === 'Failed');
-    assert.equal(client.list(PODS).length, 0);
+    const instance = () => client.get(VIRTUAL_MACHINE_INSTANCES, 'default', 'vm');
+    await until('there is another', () => instance() !== undefined && instance()?.metadata.uid !== uid);
+    assert.equal(startFailure(), undefined);
   });
 });
 

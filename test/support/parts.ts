@@ -13,6 +13,9 @@ interface Part {
   readonly install: string;
 }
 
+/** KubeVirt's own programs: two run, the others print the objects that they need. */
+export const KUBEVIRT_PROGRAMS = ['virt-api', 'virt-controller', 'virt-operator', 'resource-generator'] as const;
+
 const setup = 'npm run test:setup (Debian, as root)';
 
 const PARTS = {
@@ -73,6 +76,11 @@ const PARTS = {
     install:
       'put a program around its package dpulease, ovn-kubernetes-dpu-lease, into a folder and name it in OVN_KUBERNETES_ASSETS (docs/compatibility.md)',
   },
+  kubevirt: {
+    name: 'the real KubeVirt',
+    found: () => (KUBEVIRT_PROGRAMS.every((name) => which(name, kubevirtAssets())) ? kubevirtAssets()[0] : undefined),
+    install: `put ${KUBEVIRT_PROGRAMS.join(', ')} into a folder and name it in KUBEVIRT_ASSETS (docs/testing.md)`,
+  },
 } as const satisfies Record<string, Part>;
 
 export type PartName = keyof typeof PARTS;
@@ -125,6 +133,12 @@ export function missingParts(): string[] {
 /** Where envtest keeps the control plane's binaries. */
 export function assetDirectories(): string[] {
   return [process.env.KUBEBUILDER_ASSETS, '/usr/local/kubebuilder/bin'].filter((path) => path !== undefined);
+}
+
+/** Where KubeVirt's programs are. */
+export function kubevirtAssets(): string[] {
+  const folder = process.env['KUBEVIRT_ASSETS'];
+  return folder === undefined || folder === '' ? [] : [folder];
 }
 
 function which(program: string, directories = (process.env.PATH ?? '').split(delimiter)): string | undefined {

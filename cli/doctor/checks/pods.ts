@@ -4,16 +4,15 @@ import { startsRunning } from '../../../model/launcher/paused-start.ts';
 import { CPU_MASK_START_ANNOTATION } from '../../../model/names.ts';
 import { bypassesOf } from '../../explain/asks.ts';
 import { type ExplainedPod, type Occurrence, timeOf } from '../../explain/objects.ts';
+import { REJECTIONS } from '../../explain/rejections.ts';
 import { runningPod } from '../../explain/running.ts';
 import type { Facts } from '../facts/facts.ts';
 import { type AreaReport, count, some } from './finding.ts';
 import { createNotebook, type Notebook } from './notebook.ts';
 
-const REJECTIONS = ['SMTAlignmentError', 'TopologyAffinityError', 'UnexpectedAdmissionError'];
-
 /** Launchers that Plumbline never saw, that a kubelet rejected, or that run crooked; and nodes that take none. */
 export function checkPods(facts: Facts): AreaReport {
-  const { launchers, topologies, nodes, cannotEvict } = facts;
+  const { launchers, topologies, nodes, cannotEvict, rejections } = facts;
   const notes = createNotebook('pods');
   const all = notes.value(launchers, 'launchers') ?? [];
   const live = all.filter(({ status }) => !['Failed', 'Succeeded'].includes(status?.phase ?? ''));
@@ -26,16 +25,7 @@ export function checkPods(facts: Facts): AreaReport {
       objects(bypassed),
     );
   }
-  const rejected = all.filter(({ status }) => status?.phase === 'Failed' && REJECTIONS.includes(status.reason ?? ''));
-  if (rejected.length > 0) {
-    const reasons = [...new Set(rejected.map(({ status }) => status?.reason))].join(', ');
-    notes.warning(
-      `kubelets have rejected ${count(rejected.length, 'launcher')} (${reasons}): ${some(named(rejected))}`,
-      'they were placed where their kubelet could not take them',
-      'plumbline explain pod says why for each; does kube-scheduler ask the extender?',
-      objects(rejected),
-    );
-  }
+  noteRejected(notes, all, rejections.value ?? []);
   noteStuck(notes, live, cannotEvict.value ?? []);
   const reports = new Map((topologies.value ?? []).map((one) => [one.metadata.name ?? '', one]));
   const crooked = live.filter((pod) => {
@@ -64,6 +54,26 @@ export function checkPods(facts: Facts): AreaReport {
   }
   return notes.report;
 }
+
+/** Launchers that failed at their kubelet, and those of which KubeVirt has left an Event alone. */
+function noteRejected(notes: Notebook, all: readonly ExplainedPod[], events: readonly Occurrence[]): void {
+  const failed = all.filter(({ status }) => status?.phase === 'Failed' && REJECTIONS.includes(status.reason ?? ''));
+  const gone = events
+    .map(({ reason, involvedObject: { namespace, name } }) => ({ reason, pod: `${namespace}/${name}` }))
+    .filter(({ pod }) => pod.includes(LAUNCHER));
+  const pods = [...new Set([...named(failed), ...gone.map(({ pod }) => pod)])];
+  if (pods.length === 0) return;
+  const reasons = [...new Set([...failed.map(({ status }) => status?.reason), ...gone.map(({ reason }) => reason)])];
+  notes.warning(
+    `kubelets have rejected ${count(pods.length, 'launcher')} (${reasons.join(', ')}): ${some(pods)}`,
+    'they were placed where their kubelet could not take them; KubeVirt deletes them and starts others, each after a longer pause',
+    'plumbline explain vm says why for each; does kube-scheduler ask the extender?',
+    pods.map((name) => `pod/${name}`),
+  );
+}
+
+/** How KubeVirt begins their names. */
+const LAUNCHER = '/virt-launcher-';
 
 /** VMs that ran for a moment before their mask was set, by their user's choice. */
 function noteLateMasks(notes: Notebook, live: readonly ExplainedPod[]): void {

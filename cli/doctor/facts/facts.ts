@@ -1,3 +1,4 @@
+import type { KubeClient } from '../../../kube/client.ts';
 import { KubeError } from '../../../kube/errors.ts';
 import { type NodeTopology, nodeTopology } from '../../../kube/node-topology.ts';
 import { type NetworkAttachmentDefinition, networkAttachmentDefinition } from '../../../kube/resources.ts';
@@ -10,6 +11,7 @@ import {
   type Occurrence,
   occurrence,
 } from '../../explain/objects.ts';
+import { REJECTIONS } from '../../explain/rejections.ts';
 import { askInCluster } from '../../extender/ask.ts';
 import { type Election, readElection } from '../../extender/election.ts';
 import { type AgentLeases, readAgentLeases } from '../../support/agents.ts';
@@ -70,6 +72,8 @@ export interface Facts {
   readonly launchers: Read<readonly ExplainedPod[]>;
   /** Events of pods that the extender cannot evict, of the last hour. */
   readonly cannotEvict: Read<readonly Occurrence[]>;
+  /** Events of pods that kubelets rejected, of the last hour. */
+  readonly rejections: Read<readonly Occurrence[]>;
 }
 
 const SECRETS = `/api/v1/namespaces/${NAMESPACE}/secrets`;
@@ -102,8 +106,17 @@ export async function readFacts(cluster: ClusterAccess, now: number): Promise<Fa
     nads: list('/apis/k8s.cni.cncf.io/v1/network-attachment-definitions', networkAttachmentDefinition),
     launchers: list('/api/v1/pods', explainedPod, { labelSelector: 'kubevirt.io=virt-launcher' }),
     cannotEvict: list('/api/v1/events', occurrence, { fieldSelector: 'reason=CannotEvict' }),
+    rejections: tolerant(readAllRejections(client)),
   };
   return { now, ...(await settled(facts)) };
+}
+
+/** Of every reason: a field selector takes no list of values. */
+async function readAllRejections(client: KubeClient): Promise<Occurrence[]> {
+  const lists = REJECTIONS.map((reason) =>
+    readAll(client, '/api/v1/events', occurrence, { fieldSelector: `reason=${reason}` }),
+  );
+  return (await Promise.all(lists)).flat();
 }
 
 /** Waits for every part. */

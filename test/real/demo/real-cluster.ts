@@ -15,19 +15,16 @@ import {
   NODE_TOPOLOGIES,
   NODES,
   PODS,
-  VIRTUAL_MACHINE_INSTANCES,
 } from '../../../sandbox/api-server/built-in-types.ts';
 import { createCertificateAuthority } from '../../../sandbox/certificates.ts';
 import { createRemoteClient, type RemoteClient } from '../../../sandbox/clients/remote-client.ts';
 import { createEmulatedNode, type EmulatedNode } from '../../../sandbox/cluster/emulated-node.ts';
 import type { Identity } from '../../../sandbox/cluster/identities.ts';
-import { createVirtController, type VirtController } from '../../../sandbox/virt-controller/virt-controller.ts';
 import { silent } from '../../support/logger.ts';
 import { type ControlPlane, type KubernetesObject, startControlPlane } from '../control-plane.ts';
 import { objectsOf, render } from '../install/rendered.ts';
 import type { Program } from '../processes.ts';
-import { failure, serveVirtApi, type VirtApi, type VirtApiAnswer } from '../virt-api.ts';
-import { FOREIGN_DEFINITIONS } from '../webhook/crds.ts';
+import { KUBEVIRT_STAND_IN, type KubeVirt } from './kubevirt.ts';
 import { callOf, isWebhookConfiguration, untilCalled } from './webhook-configurations.ts';
 
 const AGENT = 'plumbline-node-agent';
@@ -42,11 +39,18 @@ const READ = BUILT_IN_TYPES.filter(
 );
 const SCHEDULER = { profiles: [{ schedulerName: 'default-scheduler', percentageOfNodesToScore: 100 }] };
 
-/** A cluster of a real control plane. Its kubelets and KubeVirt's controller are the sandbox's. */
+/** A cluster of a real control plane. Its kubelets are the sandbox's, and so is KubeVirt's controller unless another is given. */
 export interface RealCluster extends DemoCluster {
   /** Once it has been started. @throws Error before */
   readonly plane: ControlPlane;
   readonly scheduler: Program;
+}
+
+export interface RealClusterOptions {
+  /** Default: the sandbox's controller, and a stand-in for virt-api's unpause. */
+  readonly kubeVirt?: KubeVirt;
+  /** More flags of kube-apiserver. */
+  readonly apiServerArgs?: readonly string[];
 }
 
 interface Parts {
@@ -54,8 +58,7 @@ interface Parts {
   readonly kube: KubeClient;
   readonly client: RemoteClient;
   readonly nodes: readonly EmulatedNode[];
-  readonly virtController: VirtController;
-  readonly virtApi: VirtApi;
+  readonly kubeVirt: { stop(): Promise<void> };
   /** The cluster's own. */
   scheduler: Program;
   /** Plumbline's. */
@@ -67,7 +70,10 @@ interface Parts {
  * the shipped manifests with their Deployments and DaemonSets. The daemons run as processes beside it, each under the
  * token of its own service account: an agent's is bound to the pod of the DaemonSet on its node.
  */
-export function createRealCluster(options: ClusterOptions): RealCluster {
+export function createRealCluster(
+  options: ClusterOptions,
+  { kubeVirt = KUBEVIRT_STAND_IN, apiServerArgs = [] }: RealClusterOptions = {},
+): RealCluster {
   const authority = createCertificateAuthority('plumbline-services');
   let parts: Parts | undefined;
   let shipped: readonly KubernetesObject[] = [];
@@ -92,7 +98,7 @@ export function createRealCluster(options: ClusterOptions): RealCluster {
       return found;
     },
     async start() {
-      parts = await startParts(options);
+      parts = await startParts(options, kubeVirt, apiServerArgs);
     },
     async prepare() {
       const own = options.scheduler === 'own' ? ['components/own-scheduler'] : [];
@@ -119,10 +125,9 @@ export function createRealCluster(options: ClusterOptions): RealCluster {
     },
     async stop() {
       if (parts === undefined) return;
-      const { plane, kube, client, nodes, virtController, virtApi } = parts;
-      await virtApi.stop();
+      const { plane, kube, client, nodes, kubeVirt } = parts;
       client.close();
-      await virtController.stop();
+      await kubeVirt.stop();
       await Promise.all(nodes.map((node) => node.stop()));
       await kube.close();
       await plane.stop();
@@ -130,42 +135,30 @@ export function createRealCluster(options: ClusterOptions): RealCluster {
   };
 }
 
-async function startParts({ directory, nodes: descriptions, onFault }: ClusterOptions): Promise<Parts> {
-  const plane = await startControlPlane();
+async function startParts(
+  { directory, nodes: descriptions, onFault }: ClusterOptions,
+  kubeVirt: KubeVirt,
+  apiServerArgs: readonly string[],
+): Promise<Parts> {
+  const plane = await startControlPlane({ apiServerArgs });
   try {
-    await plane.create(...FOREIGN_DEFINITIONS, ...definitions());
+    await plane.create(...definitions());
     await plane.startControllers();
+    await kubeVirt.define(plane);
     const kube = createKubeClient(kubeconfigAccess(plane.adminKubeconfig), 'plumbline-test-parts');
     const client = createRemoteClient({ client: kube, types: READ, log: silent });
     await client.start();
-    const virtController = createVirtController({ client, onFault });
     const nodes = descriptions.map((description) =>
       createEmulatedNode(description, { directory: `${directory}/${description.name}`, client, onFault }),
     );
     for (const node of nodes) await node.start();
-    virtController.start();
-    const virtApi = await serveVirtApi(plane, (namespace, name) => unpause(client, namespace, name));
+    const running = await kubeVirt.start({ plane, client, onFault });
     const scheduler = await plane.startScheduler(SCHEDULER);
-    return { plane, kube, client, nodes, virtController, virtApi, scheduler };
+    return { plane, kube, client, nodes, kubeVirt: running, scheduler };
   } catch (error) {
     await plane.stop();
     throw error;
   }
-}
-
-/** What virt-api does, and virt-handler once the guest runs again. */
-async function unpause(client: RemoteClient, namespace: string, name: string): Promise<VirtApiAnswer> {
-  const vmi = client.get(VIRTUAL_MACHINE_INSTANCES, namespace, name);
-  const isPaused = vmi?.status?.conditions?.some(({ type }) => type === 'Paused') === true;
-  if (vmi === undefined) return { status: 404, body: failure(404, 'NotFound', `there is no VMI ${name}`) };
-  if (!isPaused) return { status: 409, body: failure(409, 'Conflict', 'VMI is not paused') };
-  await client.edit(VIRTUAL_MACHINE_INSTANCES, vmi, (draft) => {
-    draft.status = {
-      ...draft.status,
-      conditions: draft.status?.conditions?.filter(({ type }) => type !== 'Paused') ?? [],
-    };
-  });
-  return { status: 202 };
 }
 
 /** Plumbline's own, so that reports can be watched for from the start. */

@@ -98,22 +98,35 @@ describe('review of a launcher pod: CPUs', () => {
     pod?: (pod: TestPod) => void;
     vmi?: (vmi: VirtualMachineInstance) => void;
     gate?: boolean;
+    /** Of a launcher that asked: why it keeps its CPUs. */
+    unpadded?: string;
   }[] = [
     { name: 'no annotation', pod: (pod) => delete pod.metadata.annotations[FULL_PCPUS_ANNOTATION] },
     {
       name: 'another value',
       pod: (pod) => Object.assign(pod.metadata.annotations, { [FULL_PCPUS_ANNOTATION]: 'yes' }),
     },
-    { name: 'no dedicated CPUs', vmi: (vmi) => delete vmi.spec.domain.cpu?.dedicatedCpuPlacement },
-    { name: 'no isolated emulator thread', vmi: (vmi) => delete vmi.spec.domain.cpu?.isolateEmulatorThread },
-    { name: 'the feature gate is off', gate: false },
+    {
+      name: 'no dedicated CPUs',
+      vmi: (vmi) => delete vmi.spec.domain.cpu?.dedicatedCpuPlacement,
+      unpadded: 'the VM has no dedicated CPUs (dedicatedCpuPlacement)',
+    },
+    {
+      name: 'no isolated emulator thread',
+      vmi: (vmi) => delete vmi.spec.domain.cpu?.isolateEmulatorThread,
+      unpadded: 'the VM has no emulator thread of its own (isolateEmulatorThread)',
+    },
+    { name: 'the feature gate is off', gate: false, unpadded: 'the webhook runs with --full-pcpus-only false' },
   ];
-  for (const { name, pod: changePod, vmi, gate = true } of untouched) {
-    it(`changes nothing: ${name}`, async () => {
+  for (const { name, pod: changePod, vmi, gate = true, unpadded } of untouched) {
+    it(`changes nothing${unpadded === undefined ? '' : ' but says why'}: ${name}`, async () => {
       const pod = podVector();
       changePod?.(pod);
       const lookUpVmi = async (): Promise<VmiLookup> => ({ kind: 'found', vmi: vmiVector(vmi) });
-      assert.deepEqual(patchOf(await mutationOf({ lookUpVmi, gate })(requestFor(pod))), []);
+      const after = patched(pod, await mutationOf({ lookUpVmi, gate })(requestFor(pod)));
+      const said = unpadded === undefined ? {} : { [DECISION_ANNOTATION]: JSON.stringify({ unpadded }) };
+      const { annotations } = pod.metadata;
+      assert.deepEqual(after, { ...pod, metadata: { ...pod.metadata, annotations: { ...annotations, ...said } } });
     });
   }
 

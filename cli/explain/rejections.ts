@@ -1,0 +1,39 @@
+import type { KubeClient } from '../../kube/client.ts';
+import { readIfAllowed } from '../support/lists.ts';
+import { type Occurrence, occurrence, timeOf } from './objects.ts';
+
+/** How kubelets refuse a pod for good. Each has an Event of that reason. */
+export const REJECTIONS: readonly string[] = ['SMTAlignmentError', 'TopologyAffinityError', 'UnexpectedAdmissionError'];
+
+/** The API server cuts names that it generates from to this length, and adds five characters. */
+const LONGEST_PREFIX = 58;
+const SUFFIX = /^[a-z0-9]{5}$/;
+
+/**
+ * Events of a VM's launchers that kubelets rejected, the newest first. KubeVirt deletes such a launcher at once, with its
+ * VMI, so these Events are all that is left of it.
+ * @throws KubeError
+ */
+export async function readRejections(
+  client: Pick<KubeClient, 'get'>,
+  namespace: string,
+  vm: string,
+): Promise<Occurrence[]> {
+  const lists = await Promise.all(
+    REJECTIONS.map((reason) =>
+      readIfAllowed(client, `/api/v1/namespaces/${namespace}/events`, occurrence, {
+        fieldSelector: `reason=${reason}`,
+      }),
+    ),
+  );
+  return lists
+    .flatMap((list) => list ?? [])
+    .filter(({ involvedObject }) => isLauncherOf(vm, involvedObject.name ?? ''))
+    .sort((a, b) => timeOf(b) - timeOf(a));
+}
+
+/** Whether a pod of that name is a launcher of the VM: KubeVirt names them `virt-launcher-<VM>-` and what is generated. */
+function isLauncherOf(vm: string, pod: string): boolean {
+  const prefix = `virt-launcher-${vm}-`.slice(0, LONGEST_PREFIX);
+  return pod.startsWith(prefix) && SUFFIX.test(pod.slice(prefix.length));
+}

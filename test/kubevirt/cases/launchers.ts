@@ -1,0 +1,130 @@
+import assert from 'node:assert/strict';
+import type { Container, JsonObject, KubeObject, Pod } from '../../../sandbox/objects.ts';
+import { inParallel } from '../../real/scheduler/stage.ts';
+import { type RealLauncher, realLaunchers } from '../../support/real-launchers.ts';
+import { placedBy } from '../../support/rendered-launcher.ts';
+import { vector } from '../../support/vectors.ts';
+import { cpusOf } from '../machines.ts';
+import type { Cases } from './case.ts';
+
+interface Operation {
+  readonly path: string;
+  readonly value: string;
+}
+
+/** Plumbline's patches of the recorded launchers, by case. */
+const PATCHES = vector<Readonly<Record<string, readonly Operation[]>>>('launcher-patches.json');
+
+/** The VMIs that the recorded launchers belong to, and what Plumbline makes of those that KubeVirt renders now. */
+export const launcherCases: Cases = (stage) => {
+  describe('launchers of 42 different VMs', () => {
+    const rendered = new Map<string, Pod>();
+
+    before(async () => {
+      const { client, create, launcher } = stage();
+      for (const object of NETWORKS) await create(object);
+      // Nothing is to run: how they are rendered is looked at.
+      await cordon(stage(), true);
+      await inParallel(
+        realLaunchers(),
+        async (one) => {
+          const vmi = instanceOf(one);
+          await create(vmi);
+          rendered.set(one.case, await launcher(vmi.metadata.name));
+          await client.delete(`/apis/kubevirt.io/v1/namespaces/vms/virtualmachineinstances/${vmi.metadata.name}`);
+        },
+        8,
+      );
+      await cordon(stage(), false);
+    });
+
+    for (const one of realLaunchers()) {
+      it(`${one.case}: rendered as recorded, and has the CPUs of its recorded patch`, () => {
+        const pod = rendered.get(one.case);
+        assert.ok(pod !== undefined, 'it has no launcher');
+        const cpus = PATCHES[one.case]?.find(({ path }) => path.endsWith('/limits/cpu'))?.value;
+        assert.equal(cpusOf(pod), cpus ?? cpusOf(one.launcher as unknown as Pod));
+        assert.deepEqual(comparable(pod), comparable(one.launcher as unknown as Pod));
+      });
+    }
+  });
+};
+
+async function cordon({ client }: ReturnType<Parameters<Cases>[0]>, unschedulable: boolean): Promise<void> {
+  const { items } = (await client.get('/api/v1/nodes')) as { items: { metadata: { name: string } }[] };
+  for (const { metadata } of items) {
+    const path = `/api/v1/nodes/${metadata.name}`;
+    await client.patch(path, 'application/merge-patch+json', { spec: { unschedulable } });
+  }
+}
+
+/** `vms/dataplane0` is a localnet on physnet0, `vms/dataplane1` on physnet1. */
+const NETWORKS: readonly KubeObject[] = ['physnet0', 'physnet1', undefined].map((physnet, index) => {
+  const name = physnet === undefined ? 'bridge' : `dataplane${index}`;
+  const localnet = { type: 'ovn-k8s-cni-overlay', topology: 'localnet', physicalNetworkName: physnet };
+  const config = physnet === undefined ? { type: 'bridge', bridge: 'br1' } : localnet;
+  return {
+    apiVersion: 'k8s.cni.cncf.io/v1',
+    kind: 'NetworkAttachmentDefinition',
+    metadata: { name, namespace: 'vms' },
+    spec: { config: JSON.stringify({ cniVersion: '1.1.0', name, netAttachDefName: `vms/${name}`, ...config }) },
+  };
+});
+
+/** The VMI as somebody would create it by itself, without what KubeVirt adds to every one. */
+function instanceOf({ vmi }: RealLauncher): KubeObject {
+  const {
+    name = '',
+    namespace,
+    annotations,
+    labels,
+  } = vmi.metadata as { name?: string; namespace: string } & JsonObject;
+  const own = Object.entries((annotations ?? {}) as Record<string, string>).filter(([key]) => !KUBEVIRTS.has(key));
+  return {
+    apiVersion: 'kubevirt.io/v1',
+    kind: 'VirtualMachineInstance',
+    metadata: {
+      name,
+      namespace,
+      annotations: Object.fromEntries(own),
+      labels: (labels ?? {}) as Record<string, string>,
+    },
+    spec: vmi.spec as JsonObject,
+  };
+}
+
+const KUBEVIRTS = new Set([
+  'kubevirt.io/latest-observed-api-version',
+  'kubevirt.io/storage-observed-api-version',
+  'kubevirt.io/vm-generation',
+  'kubevirt.io/pci-topology-version',
+]);
+
+/** What does not depend on when and for which VMI it was rendered, without Plumbline's part: its CPUs are held apart. */
+function comparable(pod: Pod): object {
+  const { metadata, spec } = pod;
+  const keys = (map: Readonly<Record<string, string>> = {}) =>
+    Object.keys(map)
+      .filter((key) => !/plumbline\.dev/.test(key) && !KUBEVIRTS.has(key) && !LATER.has(key))
+      .sort();
+  const containers = spec.containers.map(withoutCpus);
+  return {
+    ...placedBy({ ...pod, spec: { ...spec, containers } }),
+    annotations: keys(metadata.annotations),
+    labels: keys(metadata.labels),
+    volumes: ((spec['volumes'] ?? []) as { name: string }[]).map(({ name }) => name),
+  };
+}
+
+function withoutCpus(container: Container): Container {
+  if (container.name !== 'compute') return container;
+  const { requests: { cpu: _, ...requests } = {}, limits: { cpu: __, ...limits } = {} } = container.resources ?? {};
+  return { ...container, resources: { requests, limits } };
+}
+
+/** What virt-controller and multus write once it runs. */
+const LATER = new Set([
+  'descheduler.alpha.kubernetes.io/request-evict-only',
+  'kubevirt.io/migrationTransportUnix',
+  'kubevirt.io/nodeName',
+]);

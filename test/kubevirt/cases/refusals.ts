@@ -1,0 +1,70 @@
+import assert from 'node:assert/strict';
+import { setTimeout as delay } from 'node:timers/promises';
+import { until } from '../../../cli/demo/until.ts';
+import type { Explanation } from '../../../cli/explain/explanation.ts';
+import { plumbline } from '../../cli/run.ts';
+import { cpusOf, machine } from '../machines.ts';
+import { PATIENCE } from '../patience.ts';
+import type { Cases } from './case.ts';
+
+/** Outages of the webhook that are tried, in seconds: of 60 and 180 only where somebody asks, as they take that long. */
+const OUTAGES = process.env['PLUMBLINE_LONG_OUTAGES'] === undefined ? [10] : [10, 60, 180];
+
+/** Launchers that kubelets, quotas and webhooks turn away, and what KubeVirt does about it. */
+export const refusalCases: Cases = (stage) => {
+  describe('launchers that are turned away', () => {
+    it('over a quota: denied with KubeVirt’s side containers in the sum, and explain says whose CPU it is', async () => {
+      const { client, create, cluster, remove } = stage();
+      await cluster.plane.create({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'narrow' } });
+      await client.create('/api/v1/namespaces/narrow/resourcequotas', {
+        apiVersion: 'v1',
+        kind: 'ResourceQuota',
+        metadata: { name: 'cpus', namespace: 'narrow' },
+        spec: { hard: { 'limits.cpu': '6' } },
+      });
+      const cpu = { cores: 4, dedicatedCpuPlacement: true, isolateEmulatorThread: true };
+      const vm = { ...machine('wide', { cpu }), metadata: { name: 'wide', namespace: 'narrow' } };
+      await create(vm);
+      const text = await until('the denial', PATIENCE, () =>
+        stage()
+          .events('wide')
+          .map(({ message }) => message)
+          .find((message) => message.includes('exceeded quota')),
+      );
+      assert.match(text, /requested: limits\.cpu=6015m, used: limits\.cpu=0, limited: limits\.cpu=6/);
+      const args = ['explain', 'vm', 'wide', '-n', 'narrow', '-o', 'json'];
+      const { stdout } = await plumbline(args, { kubeconfig: cluster.plane.adminKubeconfig });
+      const { why, help } = JSON.parse(stdout) as Explanation;
+      assert.match(why, /6015m/);
+      assert.match(help.join(), /side containers/);
+      await remove(vm);
+    });
+
+    for (const seconds of OUTAGES) {
+      it(`the webhook is away for ${seconds} s: no launcher is admitted unpadded, and the VM starts by itself`, async () => {
+        const { create, launcher, launchers, wayToWebhook, events, remove } = stage();
+        await wayToWebhook.cut();
+        const vm = machine(`away-${seconds}`);
+        try {
+          await create(vm);
+          await until('a refused launcher', PATIENCE, () =>
+            events(vm.metadata.name).find(({ message }) => message.includes('failed calling webhook')),
+          );
+          await delay(seconds * 1000);
+          assert.deepEqual(launchers(vm.metadata.name), []);
+        } finally {
+          await wayToWebhook.restore();
+        }
+        const back = performance.now();
+        // KubeVirt's pause doubles with each refusal, so it is about as long as the outage was.
+        const pod = await until('the launcher', 3 * seconds + PATIENCE, () => launchers(vm.metadata.name)[0]);
+        console.log(
+          `      the launcher came ${((performance.now() - back) / 1000).toFixed(1)} s after the webhook's return`,
+        );
+        assert.equal(cpusOf(pod), '10');
+        await launcher(vm.metadata.name);
+        await remove(vm);
+      });
+    }
+  });
+};

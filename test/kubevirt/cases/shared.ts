@@ -1,0 +1,96 @@
+import assert from 'node:assert/strict';
+import { request } from 'node:https';
+import { until } from '../../../cli/demo/until.ts';
+import type { Explanation } from '../../../cli/explain/explanation.ts';
+import { EVENTS, PODS, VIRTUAL_MACHINES } from '../../../sandbox/api-server/built-in-types.ts';
+import { at } from '../../../sandbox/objects.ts';
+import { plumbline } from '../../cli/run.ts';
+import { machine } from '../machines.ts';
+import { PATIENCE } from '../patience.ts';
+import type { KubeVirtStage } from '../stage.ts';
+import type { Cases } from './case.ts';
+
+/** A kube-scheduler that asks nobody, as where Plumbline is not installed. */
+const PLAIN = 'plain-scheduler';
+async function explained({ cluster }: KubeVirtStage, vm: string): Promise<Explanation> {
+  const args = ['explain', 'vm', vm, '-n', 'vms', '-o', 'json'];
+  const { stdout, stderr } = await plumbline(args, { kubeconfig: cluster.plane.adminKubeconfig });
+  assert.notEqual(stdout, '', stderr);
+  return JSON.parse(stdout) as Explanation;
+}
+
+/** What the stand-in for KubeVirt does as the real one: run against both. */
+export const sharedCases: Cases = (stage) => {
+  describe('KubeVirt, real or not', () => {
+    it('rejected by the kubelet: KubeVirt deletes the VMI, makes another after ten seconds or more, and explain says why', async () => {
+      const { cluster, create, vmi, remove } = stage();
+      await cluster.plane.startScheduler({ profiles: [{ schedulerName: PLAIN }] });
+      const spec = { schedulerName: PLAIN, nodeSelector: { 'kubernetes.io/hostname': 'smt2-a' } };
+      const vm = machine('odd', { annotations: {}, spec });
+      await create(vm);
+      const first = await until('the first VMI', PATIENCE, () => vmi('odd')?.metadata.uid);
+      await until('the rejection', PATIENCE, () =>
+        cluster.client.list(EVENTS).find((event) => event['reason'] === 'SMTAlignmentError'),
+      );
+      await until('the VMI to be deleted', PATIENCE, () => vmi('odd') === undefined || undefined);
+      const status = () => cluster.client.get(VIRTUAL_MACHINES, 'vms', 'odd')?.status;
+      await until(
+        'KubeVirt to count the failure',
+        PATIENCE,
+        () => at(status(), 'startFailure', 'consecutiveFailCount') === 1 || undefined,
+      );
+      const began = performance.now();
+      assert.equal(launchersLeft(stage(), 'odd'), 0);
+      const { stage: found, why, help } = await explained(stage(), 'odd');
+      assert.equal(found, 'rejected');
+      assert.match(why, /kubelet.* rejected its launcher \(SMTAlignmentError\): .*requested 9 cpus/);
+      assert.match(help.join(), /full-pcpus-only/);
+      const doctor = await plumbline(['doctor', 'pods'], { kubeconfig: cluster.plane.adminKubeconfig });
+      assert.match(doctor.stdout, /kubelets have rejected .*SMTAlignmentError.*vms\/virt-launcher-odd-/);
+      const second = await until('the second VMI', PATIENCE, () => vmi('odd')?.metadata.uid);
+      assert.notEqual(second, first);
+      assert.ok(performance.now() - began > 5000, 'the first pause is ten seconds');
+      await until(
+        'KubeVirt to count the second',
+        PATIENCE,
+        () => at(status(), 'startFailure', 'consecutiveFailCount') === 2 || undefined,
+      );
+      await remove(vm);
+    });
+
+    it('a VMI is Scheduling, and on no node, until its launcher is ready', async () => {
+      const { create, launcher, vmi, untilPhase, remove } = stage();
+      const vm = machine('late', { spec: { nodeSelector: { 'kubernetes.io/hostname': 'nowhere' } } });
+      await create(vm);
+      await launcher('late');
+      await untilPhase('late', 'Scheduling');
+      assert.equal(vmi('late')?.status?.nodeName, undefined);
+      for (const [accept, status] of [
+        ['application/json', 406],
+        ['application/json, */*', 409],
+      ] as const) {
+        assert.equal(await unpause(stage(), 'late', accept), status, accept);
+      }
+      await remove(vm);
+    });
+  });
+};
+
+/** The status of the answer to a PUT of `unpause`, for a client that accepts these types. */
+async function unpause({ cluster: { plane } }: KubeVirtStage, vmi: string, accept: string): Promise<number> {
+  const token = await plane.serviceAccountToken('plumbline-system', 'plumbline-scheduler');
+  const path = `/apis/subresources.kubevirt.io/v1/namespaces/vms/virtualmachineinstances/${vmi}/unpause`;
+  return new Promise((resolve, reject) => {
+    const headers = { accept, authorization: `Bearer ${token}`, 'content-type': 'application/json' };
+    const sent = request(`${plane.url}${path}`, { method: 'PUT', ca: plane.ca, headers }, (response) => {
+      response.resume();
+      resolve(response.statusCode ?? 0);
+    });
+    sent.once('error', reject);
+    sent.end('{}');
+  });
+}
+
+function launchersLeft({ cluster }: KubeVirtStage, vm: string): number {
+  return cluster.client.list(PODS).filter(({ metadata }) => metadata.generateName === `virt-launcher-${vm}-`).length;
+}

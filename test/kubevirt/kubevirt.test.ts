@@ -1,0 +1,30 @@
+import { needs } from '../support/parts.ts';
+import { launcherCases } from './cases/launchers.ts';
+import { migrationCases } from './cases/migration.ts';
+import { refusalCases } from './cases/refusals.ts';
+import { runningCases } from './cases/running.ts';
+import { setCases } from './cases/sets.ts';
+import { sharedCases } from './cases/shared.ts';
+import { createRealKubeVirt } from './real-kubevirt.ts';
+import { type KubeVirtStage, startKubeVirtStage } from './stage.ts';
+
+/** KubeVirt's own virt-api and virt-controller, on a real control plane. */
+describe('with the real KubeVirt', function () {
+  needs('linux');
+  needs('controlPlane');
+  needs('kubectl');
+  needs('kubevirt');
+  this.timeout(900_000);
+  let stage: KubeVirtStage | undefined;
+  before(async () => {
+    stage = await startKubeVirtStage({ kubeVirt: createRealKubeVirt() });
+  });
+  after(() => stage?.stop());
+
+  const started = () => {
+    if (stage === undefined) throw new Error('the stage has not been started');
+    return stage;
+  };
+  for (const cases of [sharedCases, runningCases, setCases, migrationCases, refusalCases, launcherCases])
+    cases(started);
+});

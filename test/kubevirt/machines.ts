@@ -1,0 +1,139 @@
+import { until } from '../../cli/demo/until.ts';
+import type { KubeClient } from '../../kube/client.ts';
+import { EVENTS, PODS, VIRTUAL_MACHINE_INSTANCES } from '../../sandbox/api-server/built-in-types.ts';
+import type { JsonObject, KubeObject, Pod, VirtualMachineInstance } from '../../sandbox/objects.ts';
+import type { RealCluster } from '../real/demo/real-cluster.ts';
+import { PATIENCE } from './patience.ts';
+
+/** What cases do with VMs, whichever KubeVirt there is. */
+export interface Machines {
+  readonly client: KubeClient;
+  /** Creates any object of KubeVirt's, in the namespace of the VMs unless it names another. */
+  create(object: KubeObject): Promise<KubeObject>;
+  /** The launchers of a VMI by that name, the oldest first. */
+  launchers(vmi: string, namespace?: string): Pod[];
+  /** The one launcher that has not ended. @throws StepFailed */
+  launcher(vmi: string, namespace?: string): Promise<Pod>;
+  vmi(name: string, namespace?: string): VirtualMachineInstance | undefined;
+  /** @throws StepFailed */
+  untilPhase(name: string, phase: string, seconds?: number): Promise<VirtualMachineInstance>;
+  /** Messages of Events about objects of that name. */
+  events(name: string): { readonly reason: string; readonly message: string; readonly kind: string }[];
+  /** Deletes an object and what is made for it, and waits until it is gone. */
+  remove(object: KubeObject): Promise<void>;
+}
+
+const PLURALS: Readonly<Record<string, string>> = {
+  VirtualMachine: 'virtualmachines',
+  VirtualMachineInstance: 'virtualmachineinstances',
+  VirtualMachineInstanceReplicaSet: 'virtualmachineinstancereplicasets',
+  VirtualMachineInstanceMigration: 'virtualmachineinstancemigrations',
+  VirtualMachinePool: 'virtualmachinepools',
+  VirtualMachineInstancetype: 'virtualmachineinstancetypes',
+  VirtualMachinePreference: 'virtualmachinepreferences',
+  VirtualMachineClone: 'virtualmachineclones',
+  VirtualMachineSnapshot: 'virtualmachinesnapshots',
+  VirtualMachineRestore: 'virtualmachinerestores',
+  NetworkAttachmentDefinition: 'network-attachment-definitions',
+  ResourceQuota: 'resourcequotas',
+};
+
+export function pathOf({ apiVersion, kind, metadata }: KubeObject, name = ''): string {
+  const base = apiVersion.includes('/') ? `/apis/${apiVersion}` : `/api/${apiVersion}`;
+  const plural = PLURALS[kind] ?? `${kind.toLowerCase()}s`;
+  return `${base}/namespaces/${metadata.namespace ?? 'vms'}/${plural}${name === '' ? '' : `/${name}`}`;
+}
+
+export function machinesOn({ client: watched, plane: { client } }: RealCluster): Machines {
+  const created = ({ metadata }: Pod) => String(metadata.creationTimestamp ?? '');
+  const machines: Machines = {
+    client,
+    create: async (object) => (await client.create(pathOf(object), object)) as KubeObject,
+    launchers: (vmi, namespace = 'vms') =>
+      watched
+        .list(PODS)
+        .filter(
+          ({ metadata }) => metadata.namespace === namespace && metadata.labels?.['kubevirt.io'] === 'virt-launcher',
+        )
+        .filter(({ metadata }) => metadata.ownerReferences?.some(({ name }) => name === vmi))
+        .sort((a, b) => created(a).localeCompare(created(b))),
+    launcher: (vmi, namespace) =>
+      until(`the launcher of ${vmi}`, PATIENCE, () =>
+        machines
+          .launchers(vmi, namespace)
+          .find(({ metadata, status }) => !metadata.deletionTimestamp && status?.phase !== 'Failed'),
+      ),
+    vmi: (name, namespace = 'vms') => watched.get(VIRTUAL_MACHINE_INSTANCES, namespace, name),
+    untilPhase: (name, phase, seconds = PATIENCE) =>
+      until(`VMI ${name} to be ${phase}`, seconds, () => {
+        const vmi = machines.vmi(name);
+        return vmi?.status?.phase === phase ? vmi : undefined;
+      }),
+    events: (name) =>
+      watched.list(EVENTS).flatMap((event) => {
+        const about = event['involvedObject'] as { name?: string; kind?: string } | undefined;
+        const { reason, message } = event as unknown as { reason: string; message: string };
+        return about?.name === name ? [{ reason, message, kind: about.kind ?? '' }] : [];
+      }),
+    async remove(object) {
+      const path = pathOf(object, object.metadata.name);
+      await client.delete(path).catch(gone);
+      await until(`${object.kind} ${object.metadata.name} to be gone`, PATIENCE, () =>
+        client.get(path).then(
+          () => undefined,
+          () => true,
+        ),
+      );
+    },
+  };
+  return machines;
+}
+
+function gone(error: unknown): void {
+  if (!(error instanceof Error && 'status' in error && error.status === 404)) throw error;
+}
+
+export interface MachineOptions {
+  readonly annotations?: Readonly<Record<string, string>>;
+  readonly labels?: Readonly<Record<string, string>>;
+  readonly cpu?: JsonObject;
+  /** Fields of the template's spec. */
+  readonly spec?: JsonObject;
+  /** Fields of the VM's spec. */
+  readonly machine?: JsonObject;
+}
+
+export const WHOLE_CORES = { 'kubevirt.io/CPUManagerPolicyBetaOptions': 'full-pcpus-only' };
+/** 9 CPUs with the emulator's. */
+export const NINE = { cores: 4, threads: 2, dedicatedCpuPlacement: true, isolateEmulatorThread: true };
+
+/** A template for a VM without disks, on the pod network. */
+export function templateOf({
+  annotations = WHOLE_CORES,
+  labels = {},
+  cpu = NINE,
+  spec = {},
+}: MachineOptions): JsonObject {
+  return {
+    metadata: { annotations, labels },
+    spec: {
+      terminationGracePeriodSeconds: 0,
+      ...spec,
+      domain: { cpu, memory: { guest: '1Gi' }, devices: {}, ...(spec['domain'] as JsonObject | undefined) },
+    },
+  };
+}
+
+export function machine(name: string, options: MachineOptions = {}): KubeObject {
+  return {
+    apiVersion: 'kubevirt.io/v1',
+    kind: 'VirtualMachine',
+    metadata: { name, namespace: 'vms' },
+    spec: { runStrategy: 'Always', template: templateOf(options), ...options.machine },
+  };
+}
+
+/** CPUs of `compute`: what it is limited to. */
+export function cpusOf({ spec }: Pod): string | undefined {
+  return spec.containers.find(({ name }) => name === 'compute')?.resources?.limits?.['cpu'];
+}

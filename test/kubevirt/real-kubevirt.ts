@@ -1,0 +1,195 @@
+import { mkdir, writeFile } from 'node:fs/promises';
+import { hostname } from 'node:os';
+import { join } from 'node:path';
+import { until } from '../../cli/demo/until.ts';
+import { createCertificateAuthority } from '../../sandbox/certificates.ts';
+import type { ControlPlane, KubernetesObject } from '../real/control-plane.ts';
+import type { KubeVirt } from '../real/demo/kubevirt.ts';
+import { callOf, isWebhookConfiguration } from '../real/demo/webhook-configurations.ts';
+import { freePort, type Program, startProgram } from '../real/processes.ts';
+import { FOREIGN_DEFINITIONS } from '../real/webhook/crds.ts';
+import { pathOf } from '../support/parts.ts';
+import { definitionOfTheCr, installStrategy, KUBEVIRT, kubeVirtCr } from './objects.ts';
+import { createVirtHandler, type VirtHandler } from './virt-handler-stand-in.ts';
+
+/** virt-operator's own webhooks: nothing here is installed by it. */
+const OPERATOR_WEBHOOKS = 'virt-operator-validator';
+/** What virt-api asks of whoever presents a client certificate, and virt-handler of virt-api. */
+const HANDLER_CLIENT = 'kubevirt.io:system:client:virt-handler';
+const READY_SECONDS = 180;
+
+/** What the cases of this folder need beyond KubeVirt's defaults. */
+const CONFIGURATION = {
+  developerConfiguration: {
+    featureGates: [
+      'CPUManager',
+      'AlignCPUs',
+      'Sidecar',
+      'HostDevices',
+      'Snapshot',
+      'WorkloadEncryptionSEV',
+      'WorkloadEncryptionTDX',
+      'ContainerPathVolumes',
+      'EnableVirtioFsStorageVolumes',
+      'EnableVirtioFsConfigVolumes',
+      'ImageVolume',
+    ],
+    logVerbosity: { virtAPI: 2, virtController: 2 },
+  },
+  network: {
+    binding: {
+      slirpish: { sidecarImage: 'registry.example/slirpish:1', networkAttachmentDefinition: 'vms/dataplane0' },
+    },
+  },
+  vmRolloutStrategy: 'LiveUpdate',
+};
+const SPEC = {
+  configuration: CONFIGURATION,
+  workloadUpdateStrategy: { workloadUpdateMethods: ['LiveMigrate'] },
+};
+
+export interface RealKubeVirt extends KubeVirt {
+  /** Once it has been started. */
+  readonly virtApi: Program;
+  readonly virtController: Program;
+  readonly virtHandler: VirtHandler;
+}
+
+/** virt-api and virt-controller as processes under their own accounts, and a stand-in for every node's virt-handler. */
+export function createRealKubeVirt(): RealKubeVirt {
+  let started: { virtApi: Program; virtController: Program; virtHandler: VirtHandler } | undefined;
+  let objects: readonly KubernetesObject[] = [];
+  const running = () => {
+    if (started === undefined) throw new Error('KubeVirt has not been started');
+    return started;
+  };
+  return {
+    get virtApi() {
+      return running().virtApi;
+    },
+    get virtController() {
+      return running().virtController;
+    },
+    get virtHandler() {
+      return running().virtHandler;
+    },
+    async define(plane) {
+      await plane.create(
+        { apiVersion: 'v1', kind: 'Namespace', metadata: { name: KUBEVIRT } },
+        ...FOREIGN_DEFINITIONS.filter(({ metadata }) => metadata.name.endsWith('.k8s.cni.cncf.io')),
+        ...definitionOfTheCr(),
+      );
+      objects = await installStrategy(plane);
+      await plane.create(...objects.filter(({ kind }) => kind === 'CustomResourceDefinition'));
+    },
+    async start({ plane, client, onFault }) {
+      const serving = createCertificateAuthority('kubevirt-ca');
+      const directory = join(plane.directory, KUBEVIRT);
+      // Apart from the logs: KubeVirt reads its certificates again whenever anything changes in their folder.
+      const certificates = join(directory, 'certificates');
+      await mkdir(certificates, { recursive: true });
+      const later = objects.filter(({ kind }) => !['CustomResourceDefinition', 'APIService', 'Service'].includes(kind));
+      const [ca] = later.filter(({ kind, metadata }) => kind === 'ConfigMap' && metadata.name === 'kubevirt-ca');
+      if (ca !== undefined) Object.assign(ca, { data: { 'ca-bundle': serving.cert } });
+      await plane.create(...later.filter((object) => !isWebhookConfiguration(object)));
+      const { status, ...cr } = kubeVirtCr(SPEC);
+      await plane.create(cr);
+      const path = `/apis/kubevirt.io/v1/namespaces/${KUBEVIRT}/kubevirts/kubevirt/status`;
+      await plane.client.patch(path, 'application/merge-patch+json', { status });
+
+      const file = async (name: string, names: readonly string[]) => {
+        const { cert, key } = serving.issue(names);
+        const [certFile, keyFile] = [join(certificates, `${name}.crt`), join(certificates, `${name}.key`)];
+        await writeFile(certFile, cert);
+        await writeFile(keyFile, key, { mode: 0o600 });
+        return [certFile, keyFile] as const;
+      };
+      const [apiCert, apiKey] = await file('virt-api', ['localhost', '127.0.0.1', 'virt-api.kubevirt.svc']);
+      const [clientCert, clientKey] = await file('virt-handler-client', [HANDLER_CLIENT]);
+      const virtHandler = await createVirtHandler({ plane, client, authority: serving, onFault });
+      const run = async (name: string, account: string, args: readonly string[]): Promise<Program> => {
+        const kubeconfig = await plane.kubeconfig(name, await plane.serviceAccountToken(KUBEVIRT, account));
+        const all = ['--kubeconfig', kubeconfig, '--listen', '127.0.0.1', ...args];
+        return startProgram(name, join(pathOf('kubevirt'), name), all, join(directory, `${name}.log`));
+      };
+      const apiPort = await freePort();
+      const virtApi = await run('virt-api', 'kubevirt-apiserver', [
+        ...['--port', String(apiPort), '--tls-cert-file', apiCert, '--tls-key-file', apiKey],
+        ...['--handler-cert-file', clientCert, '--handler-key-file', clientKey],
+        ...['--console-server-port', String(virtHandler.port)],
+      ]);
+      await plane.create(...reachable(objects, apiPort, serving.cert));
+      const virtController = await run('virt-controller', 'kubevirt-controller', [
+        ...['--port', String(await freePort()), '--launcher-image', 'registry.example/virt-launcher:v1.9.0'],
+        ...['--exporter-image', 'registry.example/virt-exportserver:v1.9.0'],
+        ...['--prom-cert-file', apiCert, '--prom-key-file', apiKey],
+      ]);
+      started = { virtApi, virtController, virtHandler };
+      await untilServed(plane, [virtApi, virtController]);
+      return {
+        async stop() {
+          await virtHandler.stop();
+          // virt-api waits for ten seconds before it ends.
+          await Promise.all([virtController.stop('SIGKILL'), virtApi.stop('SIGKILL')]);
+        },
+      };
+    },
+  };
+}
+
+/** KubeVirt's webhooks and its APIService, with virt-api as a process beside the API server in the place of its Service. */
+function reachable(objects: readonly KubernetesObject[], port: number, ca: string): KubernetesObject[] {
+  const service = {
+    apiVersion: 'v1',
+    kind: 'Service',
+    metadata: { name: 'virt-api', namespace: KUBEVIRT },
+    spec: { type: 'ExternalName', externalName: 'localhost', ports: [{ port }] },
+  };
+  const webhooks = objects
+    .filter(isWebhookConfiguration)
+    .filter(({ metadata }) => metadata.name !== OPERATOR_WEBHOOKS)
+    .map((one) => callOf(one, port, ca));
+  const services = objects
+    .filter(({ kind }) => kind === 'APIService')
+    .map((one) => {
+      const { caBundle: _, ...spec } = one['spec'] as { caBundle?: string; service: object };
+      return { ...one, spec: { ...spec, service: { ...spec.service, port }, insecureSkipTLSVerify: true } };
+    });
+  return [service, ...services, ...webhooks];
+}
+
+/** Waits until the API is served, VMIs are defaulted on their way in, and virt-controller leads. */
+async function untilServed(plane: ControlPlane, programs: readonly Program[]): Promise<void> {
+  const vmi = {
+    apiVersion: 'kubevirt.io/v1',
+    kind: 'VirtualMachineInstance',
+    metadata: { name: 'asks', namespace: 'default' },
+    spec: { domain: { devices: {}, memory: { guest: '1Gi' } } },
+  };
+  const parts: Readonly<Record<string, () => Promise<boolean>>> = {
+    'its aggregated API': () => plane.client.get('/apis/subresources.kubevirt.io/v1').then(() => true),
+    'defaults of new VMIs': () =>
+      plane.client
+        .create('/apis/kubevirt.io/v1/namespaces/default/virtualmachineinstances', vmi, { query: { dryRun: 'All' } })
+        .then((made) => (made as { spec: { architecture?: string } }).spec.architecture !== undefined),
+    'a leading virt-controller': () =>
+      plane.client
+        .get(`/apis/coordination.k8s.io/v1/namespaces/${KUBEVIRT}/leases/virt-controller`)
+        .then((lease) => (lease as { spec: { holderIdentity?: string } }).spec.holderIdentity === hostname()),
+  };
+  for (const [what, isThere] of Object.entries(parts)) {
+    let last: unknown;
+    const wait = until(what, READY_SECONDS, async () => {
+      for (const program of programs) program.assertAlive();
+      return (await isThere().catch((error: unknown) => {
+        last = error;
+        return false;
+      }))
+        ? true
+        : undefined;
+    });
+    await wait.catch((error: unknown) => {
+      throw new Error(`${(error as Error).message}: ${String(last)}`, { cause: error });
+    });
+  }
+}

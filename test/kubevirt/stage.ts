@@ -1,0 +1,135 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { DemoNode } from '../../cli/demo/nodes.ts';
+import { type Installed, install } from '../../cli/demo/plumbline.ts';
+import { until } from '../../cli/demo/until.ts';
+import { NODE_TOPOLOGIES, NODES } from '../../sandbox/api-server/built-in-types.ts';
+import { createCertificateAuthority } from '../../sandbox/certificates.ts';
+import { KUBEVIRT_STAND_IN, type KubeVirt } from '../real/demo/kubevirt.ts';
+import { createRealCluster, type RealCluster } from '../real/demo/real-cluster.ts';
+import { buildOnce, dist, root } from '../support/bundles.ts';
+import { type Machines, machinesOn } from './machines.ts';
+import { PATIENCE } from './patience.ts';
+import { createSwitchablePort, type SwitchablePort } from './switchable-port.ts';
+
+/**
+ * A real control plane with KubeVirt and Plumbline, as its manifests install it, on nodes that are emulated. Cases can run
+ * against the real KubeVirt and against the stand-in for it, on the same control plane.
+ */
+export interface KubeVirtStage extends Machines {
+  readonly cluster: RealCluster;
+  readonly plumbline: Installed;
+  /** The way from the API server to the webhook. */
+  readonly wayToWebhook: SwitchablePort;
+  stop(): Promise<void>;
+}
+
+/** Namespace of the tests' VMs. */
+export const VMS = 'vms';
+
+/** Runs guests as processes with real threads, so that the agent has something to pin. */
+export const PINNING_NODE = 'smt1';
+
+/** Two nodes with two threads a core, so that VMs can migrate, and one with a thread a core for VMs with CPU masks. */
+export const STAGE_NODES: readonly DemoNode[] = [
+  { name: 'smt2-a', host: oneSocket(12, 2), physnets: { physnet0: [0] }, about: '12 cores x 2 threads' },
+  { name: 'smt2-b', host: oneSocket(12, 2), physnets: { physnet0: [0] }, about: '12 cores x 2 threads' },
+  {
+    name: PINNING_NODE,
+    host: oneSocket(12, 1),
+    reserved: '11',
+    physnets: {},
+    guestProgram: join(dist, 'qemu-stand-in.cjs'),
+    cpuManagerPolicyOptions: {},
+    about: '12 cores x 1 thread',
+  },
+];
+
+export function oneSocket(cores: number, threads: number): DemoNode['host'] {
+  const sibling = (core: number) => Array.from({ length: threads }, (_, thread) => core + thread * cores).join(',');
+  return {
+    cells: [{ id: 0, cpus: `0-${cores * threads - 1}` }],
+    cores: Array.from({ length: cores }, (_, core) => sibling(core)),
+  };
+}
+
+export interface StageOptions {
+  /** Default: the stand-in. */
+  readonly kubeVirt?: KubeVirt;
+  readonly nodes?: readonly DemoNode[];
+}
+
+export async function startKubeVirtStage(options: StageOptions = {}): Promise<KubeVirtStage> {
+  const { kubeVirt = KUBEVIRT_STAND_IN, nodes = STAGE_NODES } = options;
+  buildOnce();
+  // Short: unix sockets below it end at 107 bytes.
+  const directory = mkdtempSync(join(tmpdir(), 'kv-'));
+  const undo: (() => Promise<unknown>)[] = [async () => rmSync(directory, { recursive: true, force: true })];
+  const stop = async () => {
+    for (const one of undo.toReversed()) await one();
+  };
+  try {
+    const apiServerArgs = aggregation(directory);
+    const onFault = (error: unknown) => console.error(error);
+    const cluster = createRealCluster({ directory, nodes, packageRoot: root, onFault }, { kubeVirt, apiServerArgs });
+    await cluster.start();
+    undo.push(() => cluster.stop());
+    const namespace = { apiVersion: 'v1', kind: 'Namespace' };
+    await cluster.plane.create(...['ovn-kubernetes', VMS].map((name) => ({ ...namespace, metadata: { name } })));
+    const noSwitch = { rundir: join(directory, 'no-ovs'), enabler: join(directory, 'no-ovs', 'enabler') };
+    const settings = { cluster, nodes, ovs: noSwitch, ovsNode: '', directory, dist, replacements: {} };
+    const plumbline = await install(settings);
+    undo.push(() => plumbline.stop());
+    await plumbline.ready();
+    const wayToWebhook = await createSwitchablePort((await plumbline.webhook.ports()).port);
+    undo.push(wayToWebhook.stop);
+    await cluster.wire({ webhook: wayToWebhook.port, extender: await plumbline.extenderPort() });
+    for (const { name, physnets } of nodes) await reported(cluster, name, Object.keys(physnets));
+    return {
+      ...machinesOn(cluster),
+      cluster,
+      plumbline,
+      wayToWebhook,
+      stop,
+    };
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}
+
+async function reported({ client }: RealCluster, name: string, physnets: readonly string[]): Promise<void> {
+  await until(
+    `the report of ${name}`,
+    PATIENCE,
+    () => client.get(NODE_TOPOLOGIES, undefined, name)?.status ?? undefined,
+  );
+  for (const physnet of physnets) {
+    await until(`${name} to have ${physnet}`, PATIENCE, () => {
+      const amount = client.get(NODES, undefined, name)?.status?.allocatable?.[`physnet.plumbline.dev/${physnet}`];
+      return amount === undefined || amount === '0' ? undefined : amount;
+    });
+  }
+}
+
+/** What the API server presents to aggregated servers, and how they know it: as kubeadm sets it up. */
+export function aggregation(directory: string): string[] {
+  const authority = createCertificateAuthority('front-proxy-ca');
+  const { cert, key } = authority.issue(['front-proxy-client']);
+  const file = (name: string, text: string) => {
+    writeFileSync(join(directory, name), text, { mode: 0o600 });
+    return join(directory, name);
+  };
+  return [
+    ...['--requestheader-client-ca-file', file('front-proxy-ca.crt', authority.cert)],
+    ...['--requestheader-allowed-names', 'front-proxy-client', '--requestheader-username-headers', 'X-Remote-User'],
+    ...['--requestheader-group-headers', 'X-Remote-Group', '--requestheader-extra-headers-prefix', 'X-Remote-Extra-'],
+    ...[
+      '--proxy-client-cert-file',
+      file('front-proxy.crt', cert),
+      '--proxy-client-key-file',
+      file('front-proxy.key', key),
+    ],
+  ];
+}

@@ -1,0 +1,21 @@
+import { needs } from '../support/parts.ts';
+import { sharedCases } from './cases/shared.ts';
+import { type KubeVirtStage, startKubeVirtStage } from './stage.ts';
+
+/** The sandbox's KubeVirt, held to what the real one does in the same cases. */
+describe('with the stand-in for KubeVirt', function () {
+  needs('linux');
+  needs('controlPlane');
+  needs('kubectl');
+  this.timeout(900_000);
+  let stage: KubeVirtStage | undefined;
+  before(async () => {
+    stage = await startKubeVirtStage();
+  });
+  after(() => stage?.stop());
+
+  sharedCases(() => {
+    if (stage === undefined) throw new Error('the stage has not been started');
+    return stage;
+  });
+});

@@ -1,0 +1,38 @@
+import type { AddressInfo } from 'node:net';
+import { connect, createServer, type Socket } from 'node:net';
+
+/** A port of loopback that leads to another, and can be cut: then nothing listens there, as where a Service has no pods. */
+export interface SwitchablePort {
+  readonly port: number;
+  cut(): Promise<void>;
+  restore(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+export async function createSwitchablePort(to: number): Promise<SwitchablePort> {
+  const sockets = new Set<Socket>();
+  const track = (socket: Socket) => {
+    sockets.add(socket);
+    return socket.on('error', () => undefined).once('close', () => sockets.delete(socket));
+  };
+  const server = createServer((socket) => {
+    const behind = track(connect(to, '127.0.0.1'));
+    track(socket).pipe(behind).pipe(socket);
+    behind.once('close', () => socket.destroy());
+    socket.once('close', () => behind.destroy());
+  });
+  const listen = (port: number) => new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve));
+  const close = () =>
+    new Promise<void>((resolve) => {
+      server.close(() => resolve());
+      for (const socket of sockets) socket.destroy();
+    });
+  await listen(0);
+  const { port } = server.address() as AddressInfo;
+  return {
+    port,
+    cut: close,
+    restore: () => listen(port),
+    stop: () => (server.listening ? close() : Promise.resolve()),
+  };
+}

@@ -1,0 +1,234 @@
+import { createServer, type Server } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import { kubeconfigAccess } from '../../kube/api-access.ts';
+import { createKubeClient } from '../../kube/client.ts';
+import { NODES, VIRTUAL_MACHINE_INSTANCES } from '../../sandbox/api-server/built-in-types.ts';
+import { ApiError } from '../../sandbox/api-server/errors.ts';
+import type { CertificateAuthority } from '../../sandbox/certificates.ts';
+import { createRemoteClient, type RemoteClient } from '../../sandbox/clients/remote-client.ts';
+import {
+  at,
+  type Condition,
+  type JsonObject,
+  setCondition,
+  type VirtualMachineInstance,
+} from '../../sandbox/objects.ts';
+import type { ControlPlane } from '../real/control-plane.ts';
+import { silent } from '../support/logger.ts';
+import { KUBEVIRT } from './objects.ts';
+
+/** What virt-api asks of whatever it takes for virt-handler. */
+const SERVER = 'kubevirt.io:system:node:virt-handler';
+const PAUSED: Condition = { type: 'Paused', status: 'True', reason: 'PausedByUser', message: 'VMI was paused by user' };
+
+/**
+ * Stands in for virt-handler on every node: guests run as soon as KubeVirt hands their VMI to the node, stop when it is
+ * deleted, are paused and resumed, and arrive at once where they migrate to. It writes under virt-handler's own account.
+ * Source: KubeVirt, pkg/virt-handler/vm.go, migration-source.go and migration-target.go.
+ */
+export interface VirtHandler {
+  /** Of virt-handler's own server, which virt-api calls. */
+  readonly port: number;
+  /** Whether guests start; otherwise VMIs stay Scheduled. */
+  starts: boolean;
+  /** PUT requests so far: `unpause vms/one`. */
+  readonly calls: string[];
+  stop(): Promise<void>;
+}
+
+export interface VirtHandlerDeps {
+  readonly plane: ControlPlane;
+  /** Of the administrator: reads the nodes. */
+  readonly client: RemoteClient;
+  readonly authority: CertificateAuthority;
+  readonly onFault: (error: unknown) => void;
+}
+
+export async function createVirtHandler(deps: VirtHandlerDeps): Promise<VirtHandler> {
+  const { plane, client: admin, authority } = deps;
+  const handler = { starts: true };
+  const names = admin.list(NODES).map(({ metadata }) => metadata.name);
+  const nodes = new Map<string, HandledNode>();
+  for (const name of names) nodes.set(name, await createNode(deps, name, () => handler.starts));
+  const calls: string[] = [];
+  const server = await serve(authority, async (verb, namespace, name) => {
+    calls.push(`${verb} ${namespace}/${name}`);
+    const path = `/apis/kubevirt.io/v1/namespaces/${namespace}/virtualmachineinstances/${name}`;
+    const vmi = (await plane.client.get(path)) as VirtualMachineInstance;
+    await nodes.get(vmi.status?.nodeName ?? '')?.edit(vmi, (draft) => {
+      const others = (draft.status?.conditions ?? []).filter(({ type }) => type !== 'Paused');
+      draft.status = { ...draft.status, conditions: verb === 'pause' ? [...others, paused()] : others };
+    });
+    return 202;
+  });
+  return {
+    port: (server.address() as AddressInfo).port,
+    calls,
+    get starts() {
+      return handler.starts;
+    },
+    set starts(starts) {
+      handler.starts = starts;
+      for (const node of nodes.values()) node.look();
+    },
+    async stop() {
+      for (const node of nodes.values()) await node.stop();
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
+
+interface HandledNode {
+  edit(vmi: VirtualMachineInstance, change: (draft: VirtualMachineInstance) => void): Promise<void>;
+  /** At every VMI that is on the node. */
+  look(): void;
+  stop(): Promise<void>;
+}
+
+/** KubeVirt lets virt-handler change only VMIs on its own node, which it knows by the pod that the token is bound to. */
+async function createNode(
+  { plane, onFault }: VirtHandlerDeps,
+  node: string,
+  starts: () => boolean,
+): Promise<HandledNode> {
+  const pod = await createPod(plane, node);
+  const token = await plane.serviceAccountToken(KUBEVIRT, 'kubevirt-handler', pod);
+  const kube = createKubeClient(kubeconfigAccess(await plane.kubeconfig(pod.name, token)), 'virt-handler');
+  const client = createRemoteClient({ client: kube, types: [VIRTUAL_MACHINE_INSTANCES], log: silent });
+  await client.start();
+  const edit: HandledNode['edit'] = (vmi, change) =>
+    client
+      .edit(VIRTUAL_MACHINE_INSTANCES, vmi, (draft) => {
+        if (draft.metadata.uid !== vmi.metadata.uid) return;
+        change(draft);
+        draft.status = { ...draft.status, conditions: (draft.status?.conditions ?? []).map(asGoWrites) };
+      })
+      .then(() => undefined)
+      .catch((error: unknown) => {
+        if (!(error instanceof ApiError && error.http === 404)) onFault(error);
+      });
+  const next = (vmi: VirtualMachineInstance) => (vmi.status?.nodeName === node ? nextState(vmi, starts()) : undefined);
+  const onVmi = (vmi: VirtualMachineInstance) => {
+    // What it is by the time of the write decides.
+    if (next(vmi) !== undefined) void edit(vmi, (draft) => next(draft)?.(draft));
+  };
+  const end = client.follow(VIRTUAL_MACHINE_INSTANCES, ({ type, object }) => {
+    if (type !== 'DELETED') onVmi(object);
+  });
+  return {
+    edit,
+    look: () => client.list(VIRTUAL_MACHINE_INSTANCES).forEach(onVmi),
+    async stop() {
+      end();
+      client.close();
+      await kube.close();
+    },
+  };
+}
+
+/** virt-controller patches conditions if they are, null for null, what it has read: Go writes a time that is not set. */
+function asGoWrites(condition: Condition): Condition {
+  return Object.assign({ lastProbeTime: null }, condition);
+}
+
+const seconds = () => `${new Date().toISOString().slice(0, 19)}Z`;
+const paused = (): Condition => ({ ...PAUSED, lastTransitionTime: seconds() });
+
+/** What virt-handler makes of a VMI that is on a node; undefined: nothing. */
+function nextState(
+  vmi: VirtualMachineInstance,
+  starts: boolean,
+): ((draft: VirtualMachineInstance) => void) | undefined {
+  const { status = {}, metadata } = vmi;
+  if (metadata.deletionTimestamp) {
+    return status.phase === 'Scheduled' || status.phase === 'Running'
+      ? (draft) => {
+          draft.status = { ...draft.status, phase: 'Succeeded' };
+        }
+      : undefined;
+  }
+  if (status.phase === 'Scheduled' && starts) return begin;
+  if (status.phase === 'Running' && isArriving(vmi)) return arrive;
+  return undefined;
+}
+
+function begin(draft: VirtualMachineInstance): void {
+  const conditions = [...(draft.status?.conditions ?? [])];
+  for (const type of ['LiveMigratable', 'StorageLiveMigratable'])
+    setCondition(conditions, { type, status: 'True' }, seconds());
+  if (at(draft, 'spec', 'startStrategy') === 'Paused') conditions.push(paused());
+  const { cores = 1, sockets = 1, threads = 1 } = (at(draft, 'spec', 'domain', 'cpu') ?? {}) as JsonObject;
+  draft.status = {
+    ...draft.status,
+    phase: 'Running',
+    conditions,
+    migrationMethod: 'LiveMigration',
+    selinuxContext: 'none',
+    currentCPUTopology: { cores, sockets, threads },
+  };
+}
+
+/** A migration whose target is ready for the guest. */
+function isArriving({ status }: VirtualMachineInstance): boolean {
+  const migration = at(status, 'migrationState') as JsonObject | undefined;
+  return migration?.['targetNode'] !== undefined && migration['targetNode'] !== '' && migration['completed'] !== true;
+}
+
+/** One step of a migration: the target says where it listens, the guest leaves, has arrived, and its vCPUs are plugged in. */
+function arrive(draft: VirtualMachineInstance): void {
+  const migration = { ...(at(draft.status, 'migrationState') as JsonObject) };
+  if (migration['targetNodeAddress'] === undefined) migration['targetNodeAddress'] = '127.0.0.1';
+  else if (migration['startTimestamp'] === undefined) migration['startTimestamp'] = seconds();
+  else if (migration['endTimestamp'] === undefined) {
+    migration['targetNodeDomainDetected'] = true;
+    migration['targetNodeDomainReadyTimestamp'] = seconds();
+    migration['endTimestamp'] = seconds();
+    const node = String(migration['targetNode']);
+    draft.metadata.labels = { ...draft.metadata.labels, 'kubevirt.io/nodeName': node };
+    draft.status = { ...draft.status, nodeName: node };
+  } else {
+    migration['completed'] = true;
+    const { cores = 1, sockets = 1, threads = 1 } = (at(draft, 'spec', 'domain', 'cpu') ?? {}) as JsonObject;
+    const conditions = (draft.status?.conditions ?? []).filter(({ type }) => type !== 'HotVCPUChange');
+    draft.status = { ...draft.status, conditions, currentCPUTopology: { cores, sockets, threads } };
+  }
+  draft.status = { ...draft.status, migrationState: migration };
+}
+
+type Call = (verb: string, namespace: string, name: string) => Promise<number>;
+
+async function serve(authority: CertificateAuthority, call: Call): Promise<Server> {
+  const server = createServer(authority.issue([SERVER]), (request, response) => {
+    request.resume();
+    const parts = /\/namespaces\/([^/]+)\/virtualmachineinstances\/([^/]+)\/(pause|unpause)$/.exec(request.url ?? '');
+    const [, namespace = '', name = '', verb = ''] = parts ?? [];
+    const answer = request.method === 'PUT' && parts !== null ? call(verb, namespace, name) : Promise.resolve(404);
+    void answer.then((status) => response.writeHead(status).end());
+  });
+  await new Promise<void>((resolve) => {
+    server.listen(0, '127.0.0.1', resolve);
+  });
+  return server;
+}
+
+/** The pod of the DaemonSet by which virt-api finds virt-handler. */
+async function createPod(plane: ControlPlane, node: string): Promise<{ name: string; uid: string }> {
+  const name = `virt-handler-${node}`;
+  await plane.create({
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: { name, namespace: KUBEVIRT, labels: { 'kubevirt.io': 'virt-handler' } },
+    spec: {
+      nodeName: node,
+      serviceAccountName: 'kubevirt-handler',
+      tolerations: [{ operator: 'Exists' }],
+      containers: [{ name: 'virt-handler', image: 'registry.example/virt-handler:v1.9.0' }],
+    },
+  });
+  const status = { podIP: '127.0.0.1', podIPs: [{ ip: '127.0.0.1' }] };
+  const path = `/api/v1/namespaces/${KUBEVIRT}/pods/${name}`;
+  await plane.client.patch(`${path}/status`, 'application/merge-patch+json', { status });
+  const { metadata } = (await plane.client.get(path)) as { metadata: { uid: string } };
+  return { name, uid: metadata.uid };
+}

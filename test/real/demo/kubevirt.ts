@@ -1,0 +1,54 @@
+import { VIRTUAL_MACHINE_INSTANCES } from '../../../sandbox/api-server/built-in-types.ts';
+import type { RemoteClient } from '../../../sandbox/clients/remote-client.ts';
+import { createVirtController } from '../../../sandbox/virt-controller/virt-controller.ts';
+import type { ControlPlane } from '../control-plane.ts';
+import { failure, serveVirtApi, type VirtApiAnswer } from '../virt-api.ts';
+import { FOREIGN_DEFINITIONS } from '../webhook/crds.ts';
+
+/** KubeVirt, as a cluster of a real control plane gets it. */
+export interface KubeVirt {
+  /** Its definitions, and those of multus: before anything watches them. */
+  define(plane: ControlPlane): Promise<void>;
+  /** Its controllers and its API, once there are nodes. */
+  start(on: Cluster): Promise<{ stop(): Promise<void> }>;
+}
+
+export interface Cluster {
+  readonly plane: ControlPlane;
+  readonly client: RemoteClient;
+  readonly onFault: (error: unknown) => void;
+}
+
+/** The sandbox's controller, and a stand-in for virt-api's unpause. */
+export const KUBEVIRT_STAND_IN: KubeVirt = {
+  define: (plane) => plane.create(...FOREIGN_DEFINITIONS),
+  async start({ plane, client, onFault }) {
+    const controller = createVirtController({ client, onFault });
+    controller.start();
+    const virtApi = await serveVirtApi(plane, (namespace, name) => unpause(client, namespace, name));
+    return {
+      async stop() {
+        await virtApi.stop();
+        await controller.stop();
+      },
+    };
+  },
+};
+
+/** What virt-api does, and virt-handler once the guest runs again. */
+async function unpause(client: RemoteClient, namespace: string, name: string): Promise<VirtApiAnswer> {
+  const vmi = client.get(VIRTUAL_MACHINE_INSTANCES, namespace, name);
+  if (vmi !== undefined && vmi.status?.phase !== 'Running') {
+    return { status: 409, body: failure(409, 'Conflict', 'VMI is not running') };
+  }
+  const isPaused = vmi?.status?.conditions?.some(({ type }) => type === 'Paused') === true;
+  if (vmi === undefined) return { status: 404, body: failure(404, 'NotFound', `there is no VMI ${name}`) };
+  if (!isPaused) return { status: 409, body: failure(409, 'Conflict', 'VMI is not paused') };
+  await client.edit(VIRTUAL_MACHINE_INSTANCES, vmi, (draft) => {
+    draft.status = {
+      ...draft.status,
+      conditions: draft.status?.conditions?.filter(({ type }) => type !== 'Paused') ?? [],
+    };
+  });
+  return { status: 202 };
+}

@@ -1,0 +1,34 @@
+import type { Container, Pod } from '../../sandbox/objects.ts';
+
+/** Of a launcher what placing it, and giving it CPUs, goes by. The same for everything that claims to render launchers. */
+export function placedBy({ metadata, spec }: Pod): object {
+  const { nodeSelector, affinity = {}, containers, initContainers = [], readinessGates } = spec;
+  return {
+    generateName: metadata.generateName?.slice(0, LONGEST_PREFIX),
+    nodeSelector,
+    affinity,
+    containers: containers.map(partOf),
+    initContainers: initContainers.map(partOf),
+    readinessGates,
+    networks: networksOf(metadata.annotations?.['k8s.v1.cni.cncf.io/networks']),
+  };
+}
+
+/** The API server cuts names that it generates from to this length. */
+const LONGEST_PREFIX = 58;
+
+/** CPUs and devices; of memory and storage the renderer's overhead is a matter of releases. */
+function partOf({ name, restartPolicy, resources = {} }: Container): object {
+  const amounts = (side: Readonly<Record<string, string>> = {}) =>
+    Object.fromEntries(
+      Object.entries(side)
+        .filter(([key]) => key === 'cpu' || key.startsWith('devices.kubevirt.io/'))
+        .sort(([a], [b]) => a.localeCompare(b)),
+    );
+  return { name, restartPolicy, requests: amounts(resources.requests), limits: amounts(resources.limits) };
+}
+
+function networksOf(annotation: string | undefined): readonly string[] {
+  const networks = JSON.parse(annotation ?? '[]') as { namespace: string; name: string }[];
+  return networks.map(({ namespace, name }) => `${namespace}/${name}`);
+}

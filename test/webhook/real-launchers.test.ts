@@ -1,0 +1,88 @@
+import assert from 'node:assert/strict';
+import { bypassesOf } from '../../cli/explain/asks.ts';
+import { explainedPod } from '../../cli/explain/objects.ts';
+import { virtualMachineInstance } from '../../kube/resources.ts';
+import { FULL_PCPUS_ANNOTATION } from '../../model/names.ts';
+import { type NadFacts, nadFacts } from '../../model/networks/nad.ts';
+import { type RealLauncher, realLaunchers } from '../support/real-launchers.ts';
+import { vector } from '../support/vectors.ts';
+import {
+  computeCpus,
+  kindOf,
+  localnet,
+  mutationOf,
+  patched,
+  patchOf,
+  requestFor,
+  type TestPod,
+  viewOf,
+} from './launcher-fixture.ts';
+
+/** What users of each of these VMs get: the whole patch, byte for byte, on the nodes of `reviewOf`. */
+const PATCHES = vector<Readonly<Record<string, unknown>>>('launcher-patches.json');
+
+/** `vms/dataplane0` is a localnet on physnet0, `vms/dataplane1` on physnet1; `vms/bridge` has no physnet. */
+const NETWORKS: Readonly<Record<string, NadFacts>> = {
+  dataplane0: localnet('physnet0'),
+  dataplane1: localnet('physnet1'),
+  bridge: nadFacts({ metadata: {}, spec: { config: JSON.stringify({ type: 'bridge', bridge: 'br1' }) } }),
+};
+
+/** Nodes of two threads a core that give whole cores only, with physnet0 on NUMA node 0 and physnet1 on 1. */
+function reviewOf({ vmi }: RealLauncher) {
+  const view = viewOf([kindOf(2, { physnets: { physnet0: '0', physnet1: '1' } })], {
+    findNad: ({ name }) => NETWORKS[name],
+  });
+  const found = virtualMachineInstance.parse(vmi);
+  const route = { schedulerName: 'plumbline-scheduler', schedulerAway: () => undefined };
+  return mutationOf({ view, route, lookUpVmi: async () => ({ kind: 'found', vmi: found }) });
+}
+
+const podOf = ({ launcher }: RealLauncher) => structuredClone(launcher) as unknown as TestPod;
+const requestOf = (pod: TestPod) => requestFor(pod, { namespace: 'vms' });
+
+/** What the annotation promises, worked out from the VMI alone. */
+function isPadded({ vmi }: RealLauncher): boolean {
+  const { cpu } = (vmi.spec as { domain: { cpu: Record<string, unknown> } }).domain;
+  const asks = vmi.metadata.annotations[FULL_PCPUS_ANNOTATION] !== undefined;
+  return asks && cpu['dedicatedCpuPlacement'] === true && cpu['isolateEmulatorThread'] === true;
+}
+
+describe('launchers as the real KubeVirt renders them', () => {
+  const launchers = realLaunchers();
+
+  it('are 42 different ones, each with its patch', () => {
+    assert.equal(launchers.length, 42);
+    assert.deepEqual(
+      launchers.map((one) => one.case),
+      Object.keys(PATCHES),
+    );
+  });
+
+  for (const one of launchers) {
+    it(`${one.case}: the same patch, byte for byte`, async () => {
+      const pod = podOf(one);
+      const answer = await reviewOf(one)(requestOf(pod));
+      assert.equal(JSON.stringify(patchOf(answer), null, 1), JSON.stringify(PATCHES[one.case], null, 1));
+    });
+
+    it(`${one.case}: whole cores where the VM asks for them and has an emulator thread of its own, else its CPUs`, async () => {
+      const pod = podOf(one);
+      const before = computeCpus(pod);
+      const after = patched(pod, await reviewOf(one)(requestOf(pod)));
+      const asked = Number(before.limit);
+      const expected = isPadded(one) ? { request: `${asked + (asked % 2)}`, limit: `${asked + (asked % 2)}` } : before;
+      assert.deepEqual(computeCpus(after), expected);
+      assert.deepEqual(patchOf(await reviewOf(one)(requestOf(after))), [], 'a second pass changes nothing');
+    });
+
+    it(`${one.case}: explain and doctor see that the webhook saw it`, async () => {
+      const after = patched(podOf(one), await reviewOf(one)(requestOf(podOf(one))));
+      const causes = bypassesOf(explainedPod.parse(after), true).map(({ cause }) => cause);
+      assert.deepEqual(
+        causes.filter((cause) => cause.startsWith('the webhook did not see')),
+        [],
+      );
+    });
+  }
+});
