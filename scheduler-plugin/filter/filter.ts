@@ -1,4 +1,3 @@
-import type { Place } from '../../model/reservations/reservation.ts';
 import { asksForHint } from '../../model/placement/hinted.ts';
 import { MASK_FALLS_BACK, maskUnheard } from '../../model/placement/mask-verdict.ts';
 import {
@@ -13,6 +12,7 @@ import {
   type UnpredictablePolicy,
   unfitShape,
 } from '../../model/placement/verdict.ts';
+import type { Place } from '../../model/reservations/reservation.ts';
 import { type Fleet, NodeFlag } from '../cluster/fleet.ts';
 import type { NodeShape } from '../cluster/node-shapes.ts';
 import type { PodNeeds } from '../cluster/pod-needs.ts';

@@ -15,7 +15,11 @@ const prefers = (uid: string, cpus: number, resource = WEST) => ({
 const owned = (cpus: string) => [{ podUID: 'other', container: 'compute', cpus }];
 
 /** The CPUs that the kubelet is predicted to give, or why the node is refused. */
-function outcome(report: Partial<HostReport>, needs = prefers('a', 4), assumed: Parameters<typeof place>[2] = []): string {
+function outcome(
+  report: Partial<HostReport>,
+  needs = prefers('a', 4),
+  assumed: Parameters<typeof place>[2] = [],
+): string {
   const placement = place(needs, node({ hintsNetworks: true, ...report }), assumed);
   if (placement.outcome === 'admitted') return placement.containers.map(({ cpus }) => `${cpus}`).join(' ');
   return placement.outcome === 'refused' ? placement.refusal.reason : placement.outcome;

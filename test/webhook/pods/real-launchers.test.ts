@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
-import { bypassesOf } from '../../cli/explain/asks.ts';
-import { explainedPod } from '../../cli/explain/objects.ts';
-import { virtualMachineInstance } from '../../kube/resources.ts';
-import { FULL_PCPUS_ANNOTATION } from '../../model/names.ts';
-import { type NadFacts, nadFacts } from '../../model/networks/nad.ts';
-import { type RealLauncher, realLaunchers } from '../support/real-launchers.ts';
-import { vector } from '../support/vectors.ts';
+import { bypassesOf } from '../../../cli/explain/asks.ts';
+import { explainedPod } from '../../../cli/explain/objects.ts';
+import { virtualMachineInstance } from '../../../kube/resources.ts';
+import { FULL_PCPUS_ANNOTATION } from '../../../model/names.ts';
+import { type NadFacts, nadFacts } from '../../../model/networks/nad.ts';
+import { type RealLauncher, realLaunchers } from '../../support/real-launchers.ts';
+import { vector } from '../../support/vectors.ts';
 import {
   computeCpus,
   kindOf,
@@ -16,7 +16,7 @@ import {
   requestFor,
   type TestPod,
   viewOf,
-} from './launcher-fixture.ts';
+} from '../launcher-fixture.ts';
 
 /** What users of each of these VMs get: the whole patch, byte for byte, on the nodes of `reviewOf`. */
 const PATCHES = vector<Readonly<Record<string, unknown>>>('launcher-patches.json');
