@@ -58,6 +58,8 @@ export interface ExtenderFixture {
   readonly bound?: readonly { readonly node: string; readonly pod: Pod }[];
   readonly dpus?: Readonly<Record<string, DpuVerdict>>;
   readonly flags?: Readonly<Record<string, 'draCpu' | 'stale'>>;
+  /** Nodes whose kubelet has near.plumbline.dev devices at 0. */
+  readonly hintsUnserved?: readonly string[];
   readonly missing?: string;
   readonly policy?: UnpredictablePolicy;
   readonly dpuScope?: DpuScope;
@@ -94,7 +96,7 @@ const LISTENERS = [
   'waiting',
   'starting',
   'rejected',
-  'claimEnded',
+  'reservationEnded',
   'nodeFacts',
   'quarantined',
 ] as const;
@@ -109,12 +111,14 @@ export function extenderOf(fixture: ExtenderFixture = {}): ExtenderUnderTest {
     LISTENERS.map((event) => [
       event,
       (what: unknown, end?: unknown) =>
-        told.push(`${event} ${nameOf(what)}${event === 'claimEnded' ? ` ${String(end)}` : ''}`),
+        told.push(`${event} ${nameOf(what)}${event === 'reservationEnded' ? ` ${String(end)}` : ''}`),
     ]),
   ) as unknown as StateListeners;
   const state = new ClusterState(listeners, silent);
   const names = new Set([...Object.keys(nodes), ...Object.keys(dpus)]);
-  for (const name of names) state.nodeChanged(name, { dpuHost: name in dpus });
+  for (const name of names) {
+    state.nodeChanged(name, { dpuHost: name in dpus, hintsUnserved: fixture.hintsUnserved?.includes(name) ?? false });
+  }
   for (const [name, status] of Object.entries(nodes)) if (status) state.reportChanged(name, status);
   for (const [name, { ready }] of Object.entries(dpus)) state.setFlag(name, 'dpuDead', !ready);
   for (const [name, flag] of Object.entries(flags)) state.setFlag(name, flag, true);

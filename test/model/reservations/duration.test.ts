@@ -56,7 +56,7 @@ function check(changes: ConstructorParameters<typeof World>[1], numRuns: number)
   return seen;
 }
 
-describe('model/claims: what was promised fits, whatever order the kubelets admit in', function () {
+describe('model/reservations: what was promised fits, whatever order the kubelets admit in', function () {
   this.timeout(120_000);
   const options = { 'full-pcpus-only': 'true' };
   const cases = [

@@ -29,7 +29,7 @@ describe('model/placement: places that were lost', () => {
   });
 });
 
-describe('model/claims: churn on a node whose kubelet aligns', function () {
+describe('model/reservations: churn on a node whose kubelet aligns', function () {
   this.timeout(120_000);
   /** Deterministic numbers below a bound. */
   const randomOf = (seed: number) => {

@@ -276,7 +276,7 @@ const CASES: readonly {
   },
 ];
 
-describe('model/claims: ledger', () => {
+describe('model/reservations: ledger', () => {
   for (const { name, acts, held, ends } of CASES) {
     it(name, () => {
       const under = ledgerOf();
@@ -291,7 +291,7 @@ describe('model/claims: ledger', () => {
   });
 });
 
-describe('model/claims: how long a promise lasts', () => {
+describe('model/reservations: how long a promise lasts', () => {
   it('outlasts kube-scheduler’s wait for volumes, and is short for a pod that has none', () => {
     const bindTimeoutSeconds = 600;
     assert.ok(reservationSeconds(true, DEFAULT_RESERVATION) > bindTimeoutSeconds);
@@ -300,7 +300,7 @@ describe('model/claims: how long a promise lasts', () => {
   });
 });
 
-describe('model/claims: crowd', () => {
+describe('model/reservations: crowd', () => {
   const CASES = [
     { most: 16, candidates: 2, others: 0, answers: 16 },
     { most: 16, candidates: 2, others: 1, answers: 1 },
@@ -314,7 +314,7 @@ describe('model/claims: crowd', () => {
   }
 });
 
-describe('model/claims: breaker', () => {
+describe('model/reservations: breaker', () => {
   it('opens at the third refusal within a minute, longer each time, and closes by itself', () => {
     const breaker = new OwnerBackoff();
     assert.deepEqual(

@@ -23,7 +23,7 @@ function randomOf(seed: number): (below: number) => number {
   };
 }
 
-describe('claims', () => {
+describe('reservations', () => {
   it('two filters in turn for the last four cores, 1,000 random rounds: only the first passes', () => {
     for (let round = 0; round < 1000; round++) {
       const random = randomOf(round);
@@ -82,7 +82,7 @@ describe('claims', () => {
       assert.deepEqual(passed(under, 'b'), []);
       end(under);
       assert.deepEqual(passed(under, 'b'), ['n1']);
-      assert.equal(under.told.filter((line) => line.startsWith('claimEnded a')).length, 1);
+      assert.equal(under.told.filter((line) => line.startsWith('reservationEnded a')).length, 1);
     });
   }
 
@@ -102,7 +102,7 @@ describe('claims', () => {
     { name: 'a resource claim', spec: { resourceClaims: [{ name: 'gpu' }] }, seconds: 660 },
   ];
   for (const { name, spec, seconds } of waits) {
-    it(`the promise to a pod with ${name} lasts ${seconds} s without news, as long as it can still be bound`, () => {
+    it(`the reservation of a pod with ${name} lasts ${seconds} s without news, as long as it can still be bound`, () => {
       const under = extenderOf({ nodes: { n1: withFree(4) } });
       const pod = four('a');
       assert.deepEqual(under.filter({ ...pod, spec: { ...pod.spec, ...spec } } as Pod).NodeNames, ['n1']);
