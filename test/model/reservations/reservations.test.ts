@@ -276,7 +276,7 @@ const CASES: readonly {
   },
 ];
 
-describe('model/reservations: ledger', () => {
+describe('model/reservations: state machine', () => {
   for (const { name, acts, held, ends } of CASES) {
     it(name, () => {
       const under = ledgerOf();
@@ -300,7 +300,7 @@ describe('model/reservations: how long a promise lasts', () => {
   });
 });
 
-describe('model/reservations: crowd', () => {
+describe('model/reservations: answer limit', () => {
   const CASES = [
     { most: 16, candidates: 2, others: 0, answers: 16 },
     { most: 16, candidates: 2, others: 1, answers: 1 },
@@ -314,7 +314,7 @@ describe('model/reservations: crowd', () => {
   }
 });
 
-describe('model/reservations: breaker', () => {
+describe('model/reservations: owner back-off', () => {
   it('opens at the third refusal within a minute, longer each time, and closes by itself', () => {
     const breaker = new OwnerBackoff();
     assert.deepEqual(

@@ -1,0 +1,74 @@
+import assert from 'node:assert/strict';
+import { interceptEviction } from '../../sandbox/api-server/eviction-interceptor.ts';
+import type { Pod, VirtualMachineInstance } from '../../sandbox/objects.ts';
+import { startPause } from '../../sandbox/virt-controller/lifecycle.ts';
+
+const META = { namespace: 'default', uid: 'u', resourceVersion: '1', creationTimestamp: '2026-01-01T00:00:00Z' };
+
+function launcher(more: { phase?: string; node?: string; labels?: Record<string, string> } = {}): Pod {
+  return {
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: {
+      ...META,
+      name: 'virt-launcher-vm-x',
+      labels: more.labels ?? { 'kubevirt.io': 'virt-launcher' },
+      annotations: { 'kubevirt.io/domain': 'vm' },
+    },
+    spec: { nodeName: more.node ?? 'n1', containers: [] },
+    status: { phase: more.phase ?? 'Running' },
+  } as unknown as Pod;
+}
+
+function vmi(evictionStrategy: string, migratable: boolean): VirtualMachineInstance {
+  return {
+    apiVersion: 'kubevirt.io/v1',
+    kind: 'VirtualMachineInstance',
+    metadata: { ...META, name: 'vm' },
+    spec: { evictionStrategy },
+    status: { nodeName: 'n1', conditions: migratable ? [{ type: 'LiveMigratable', status: 'True' }] : [] },
+  } as unknown as VirtualMachineInstance;
+}
+
+/** KubeVirt, pod-eviction-admitter.go: by strategy, whether the guest can migrate, and whose launcher it is. */
+const CASES: readonly {
+  readonly name: string;
+  readonly pod?: Pod;
+  readonly vmi?: VirtualMachineInstance;
+  readonly denied?: RegExp;
+}[] = [
+  { name: 'LiveMigrate, never started', vmi: vmi('LiveMigrate', false), denied: /not live-migratable/ },
+  { name: 'LiveMigrate, running', vmi: vmi('LiveMigrate', true), denied: /triggered evacuation of VMI "default\/vm"/ },
+  { name: 'LiveMigrateIfPossible, running', vmi: vmi('LiveMigrateIfPossible', true), denied: /triggered evacuation/ },
+  { name: 'LiveMigrateIfPossible, never started', vmi: vmi('LiveMigrateIfPossible', false) },
+  { name: 'External', vmi: vmi('External', false), denied: /triggered evacuation/ },
+  { name: 'None', vmi: vmi('None', true) },
+  {
+    name: 'the target of a migration',
+    pod: launcher({ node: 'n2' }),
+    vmi: vmi('LiveMigrate', true),
+    denied: /Eviction request for target Pod/,
+  },
+  { name: 'a launcher that has ended', pod: launcher({ phase: 'Failed' }), vmi: vmi('LiveMigrate', false) },
+  { name: 'a pod that is no launcher', pod: launcher({ labels: {} }), vmi: vmi('LiveMigrate', false) },
+  { name: 'a launcher whose VMI is gone', denied: /virtualmachineinstances "vm" not found/ },
+];
+
+describe('sandbox: evictions as virt-api judges them', () => {
+  for (const { name, pod = launcher(), vmi: found, denied } of CASES) {
+    it(`${name}: ${denied === undefined ? 'let through' : 'denied'}`, () => {
+      const evict = () => interceptEviction(pod, () => found);
+      if (denied === undefined) return assert.doesNotThrow(evict);
+      assert.throws(evict, (error: Error & { http?: number }) => error.http === 429 && denied.test(error.message));
+    });
+  }
+});
+
+describe('sandbox: the pause before a VM that failed to start is started again', () => {
+  it('is 10 n² seconds, up to half as much again, and at most 300', () => {
+    const least = [1, 2, 3, 4, 5, 6, 7].map((failures) => startPause(failures, 0));
+    assert.deepEqual(least, [10, 40, 90, 160, 250, 300, 300]);
+    const most = [1, 2, 3, 4].map((failures) => startPause(failures, 0.9999));
+    assert.deepEqual(most, [15, 60, 135, 240]);
+  });
+});
