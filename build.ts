@@ -49,7 +49,11 @@ await build({
   format: 'cjs',
   outExtension: { '.js': '.cjs' },
   external: ['koffi'],
+  // Without comments a bundle is plain ASCII, of which Node.js keeps one byte a character in place of two: 3 to 5 MB less
+  // of memory. Names stay, and lines stay short, so that stack traces can be read.
   minifySyntax: true,
+  minifyWhitespace: true,
+  lineLimit: 160,
   legalComments: 'none',
   plugins: [withoutTypedClients],
   logLevel: 'warning',
