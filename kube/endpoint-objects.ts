@@ -1,6 +1,7 @@
 import { isIPv6 } from 'node:net';
 import { isDeepStrictEqual } from 'node:util';
 import * as z from 'zod';
+import { SERVICE } from '../model/names.ts';
 import { objectMeta } from './resources.ts';
 
 /** The endpoint of a Service without a selector. */
@@ -73,7 +74,7 @@ const endpoints = z.object({
 export function endpointSliceOf(namespace: string, service: string): EndpointObject {
   const own = {
     'kubernetes.io/service-name': service,
-    'endpointslice.kubernetes.io/managed-by': 'plumbline-scheduler-plugin',
+    'endpointslice.kubernetes.io/managed-by': SERVICE,
   };
   return {
     collection: `/apis/discovery.k8s.io/v1/namespaces/${namespace}/endpointslices`,

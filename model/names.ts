@@ -31,6 +31,10 @@ export const DECISION_ANNOTATION = 'plumbline.dev/decision';
 export const NUMA_AFFINITY_ANNOTATION = 'plumbline.dev/numa-affinity';
 /** What the webhook tells the extender beside the requests: see model/placement/preferences. Always overwritten. */
 export const PLACEMENT_ANNOTATION = 'plumbline.dev/placement';
+/** On a NetworkAttachmentDefinition of a plugin that Plumbline does not know: the physnet its traffic uses. */
+export const NAD_PHYSNET_ANNOTATION = 'plumbline.dev/physnet';
+/** On the extender's Lease: reservations that the next leader takes over. */
+export const RESERVATIONS_ANNOTATION = 'plumbline.dev/reservations';
 /** Touched on a Node to make kube-scheduler retry the pods it refused. */
 export const RECHECK_ANNOTATION = 'plumbline.dev/recheck';
 
@@ -60,6 +64,14 @@ export const DPU_LEASE_NAMESPACE = 'ovn-kubernetes';
 export const DPU_LEASE_HOLDER = 'ovnkube-dpu-node';
 /** Present, with whatever value, on nodes whose network runs on a DPU. */
 export const DPU_HOST_LABEL = 'k8s.ovn.org/dpu-host';
+
+/** KubeVirt's, on nodes: `true` where virt-handler takes VMs. */
+export const SCHEDULABLE_LABEL = 'kubevirt.io/schedulable';
+
+/** Entries of the webhook configurations: manifests/base/webhook. */
+export const LAUNCHER_WEBHOOK = 'launcher.plumbline.dev';
+export const FINAL_WEBHOOK = 'final.plumbline.dev';
+export const SCHEDULER_WEBHOOK = 'scheduler.plumbline.dev';
 
 export const DPU_READY_CONDITION = 'plumbline.dev/DPUReady';
 export const THREADS_PER_CORE_LABEL = 'plumbline.dev/threads-per-core';

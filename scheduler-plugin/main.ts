@@ -1,9 +1,10 @@
+import { SERVICE } from '../model/names.ts';
 import { runDaemon, runMain } from '../runtime/daemon.ts';
 import { createLogger } from '../runtime/log.ts';
 import { parseSchedulerPluginConfig } from './wiring/config.ts';
 import { createSchedulerPlugin } from './wiring/daemon.ts';
 
-void runMain('plumbline-scheduler-plugin', async () => {
+void runMain(SERVICE, async () => {
   const config = parseSchedulerPluginConfig(process.argv.slice(2));
   const log = createLogger('scheduler-plugin', config.logLevel);
   await runDaemon(createSchedulerPlugin(config, log), { log });

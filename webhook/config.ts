@@ -1,11 +1,12 @@
 import * as z from 'zod';
 import { ALIGNMENT_POLICIES, OVERSIZED_POLICIES } from '../model/launcher/policy.ts';
+import { SCHEDULER } from '../model/names.ts';
 import { API_SERVER_FLAGS } from '../runtime/api-server-flags.ts';
 import { type ConfigDefinition, parseConfig } from '../runtime/config.ts';
 import { LOG_LEVELS } from '../runtime/log.ts';
 
 /** An object's name, since the scheduler's Lease has it too; empty: none. */
-const SCHEDULER = /^(?:[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?)?$/;
+const SCHEDULER_NAME = /^(?:[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?)?$/;
 
 const schema = z.object({
   host: z.string().default('0.0.0.0'),
@@ -21,10 +22,7 @@ const schema = z.object({
   clientNames: z.string().default('kube-apiserver'),
   lookupTimeout: z.coerce.number().positive().max(12).default(2),
   alignment: z.enum(ALIGNMENT_POLICIES).default('annotated'),
-  schedulerName: z
-    .string()
-    .regex(SCHEDULER, 'expected the name of a scheduler, or nothing')
-    .default('plumbline-scheduler'),
+  schedulerName: z.string().regex(SCHEDULER_NAME, 'expected the name of a scheduler, or nothing').default(SCHEDULER),
   preferredHints: z.enum(['on', 'off']).default('on'),
   oversized: z.enum(OVERSIZED_POLICIES).default('refuse'),
   networkContext: z.string().optional(),

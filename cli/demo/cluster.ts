@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { parse } from 'yaml';
-import { NAMESPACE } from '../../model/names.ts';
+import { FINAL_WEBHOOK, NAMESPACE, SCHEDULER_WEBHOOK, SERVICE } from '../../model/names.ts';
 import { MUTATING_WEBHOOKS, NAMESPACES, VALIDATING_WEBHOOKS } from '../../sandbox/api-server/built-in-types.ts';
 import type { CertificateAuthority } from '../../sandbox/certificates.ts';
 import type { LocalClient } from '../../sandbox/clients/local-client.ts';
@@ -10,7 +10,7 @@ import type { EmulatedNode, NodeDescription } from '../../sandbox/cluster/emulat
 import type { Identity } from '../../sandbox/cluster/identities.ts';
 import type { KubeObject } from '../../sandbox/objects.ts';
 
-export const SERVICES = { webhook: 'plumbline-webhook', extender: 'plumbline-scheduler-plugin' } as const;
+export const SERVICES = { webhook: 'plumbline-webhook', extender: SERVICE } as const;
 
 /** The cluster that the steps run on: the embedded one, or another with the same parts. */
 export interface DemoCluster {
@@ -65,7 +65,7 @@ export function createEmbeddedCluster({ packageRoot, scheduler = 'sidecar', ...o
       const caBundle = Buffer.from(sandbox.authority.cert).toString('base64');
       const mutating = await webhookConfiguration(packageRoot, 'mutating-webhook', caBundle);
       if (scheduler === 'own') {
-        mutating.webhooks = mutating.webhooks.filter(({ name }) => name !== 'scheduler.plumbline.dev');
+        mutating.webhooks = mutating.webhooks.filter(({ name }) => name !== SCHEDULER_WEBHOOK);
       }
       await sandbox.client.create(MUTATING_WEBHOOKS, mutating);
       const validating = await webhookConfiguration(packageRoot, 'validating-webhook', caBundle);
@@ -86,7 +86,7 @@ export function createEmbeddedCluster({ packageRoot, scheduler = 'sidecar', ...o
 }
 
 /** VMs, and launchers as they are stored. The others choose pods by a condition alone, which the embedded API server has not. */
-const VALIDATED = ['vms.plumbline.dev', 'final.plumbline.dev'];
+const VALIDATED = ['vms.plumbline.dev', FINAL_WEBHOOK];
 
 type WebhookConfiguration = KubeObject & {
   webhooks: { name: string; clientConfig: { caBundle?: string }; matchConditions?: unknown }[];

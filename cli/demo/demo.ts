@@ -1,6 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { DPU_LEASE_NAMESPACE } from '../../model/names.ts';
 import { NAMESPACES } from '../../sandbox/api-server/built-in-types.ts';
 import { type ClusterOptions, createEmbeddedCluster, type DemoCluster } from './cluster.ts';
 import { createSceneForConsole, startConsole } from './console-scene.ts';
@@ -77,7 +78,7 @@ export async function runDemo(options: DemoOptions): Promise<boolean> {
 async function runSteps(context: DemoContext): Promise<boolean> {
   const { cluster, printer } = context;
   await cluster.start();
-  for (const name of [DEMO_NAMESPACE, 'ovn-kubernetes']) {
+  for (const name of [DEMO_NAMESPACE, DPU_LEASE_NAMESPACE]) {
     await cluster.client.create(NAMESPACES, { apiVersion: 'v1', kind: 'Namespace', metadata: { name } });
   }
   for (const [index, { name, title, run }] of STEPS.entries()) {

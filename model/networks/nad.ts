@@ -1,3 +1,4 @@
+import { NAD_PHYSNET_ANNOTATION } from '../names.ts';
 import { mainPlugin, type Plugin } from './cni-config.ts';
 import type { NetworkContext } from './context.ts';
 
@@ -11,8 +12,6 @@ export interface NadShape {
   readonly spec?: { readonly config?: string | undefined } | null | undefined;
 }
 
-/** On a NetworkAttachmentDefinition of a plugin that Plumbline does not know: the physnet its traffic uses. */
-export const NAD_PHYSNET_ANNOTATION = 'plumbline.dev/physnet';
 /** Characters of an annotation's value that is kept, as those of a qualified name. */
 const LONGEST_VALUE = 253 + 1 + 63;
 const RESOURCE_NAME_ANNOTATION = 'k8s.v1.cni.cncf.io/resourceName';

@@ -26,7 +26,7 @@ export type RefusalReason =
   | 'resources';
 
 /** What kube-scheduler counts by text: no number and no name in them. */
-const SHORT: Readonly<Record<RefusalReason, string>> = {
+const TEXTS: Readonly<Record<RefusalReason, string>> = {
   'no-exclusive-cpus': 'node gives no exclusive CPUs',
   misaligned: 'CPU request is not whole cores',
   'too-few-whole-cores': 'too few free whole cores',
@@ -46,9 +46,9 @@ const SHORT: Readonly<Record<RefusalReason, string>> = {
 export interface Refusal {
   readonly reason: RefusalReason;
   /** For kube-scheduler, which counts nodes by this text. */
-  readonly short: string;
-  /** For people. */
   readonly text: string;
+  /** For people. */
+  readonly detail: string;
   /** The resource that blocks. */
   readonly resource: 'cpus' | 'cores' | 'numa' | 'network' | 'other';
   /** NUMA nodes it is about, if it is about some. */
@@ -57,6 +57,6 @@ export interface Refusal {
   readonly available?: number | undefined;
 }
 
-export function refusal(reason: RefusalReason, text: string, details: Partial<Refusal> = {}): Refusal {
-  return { resource: 'other', ...details, reason, short: SHORT[reason], text };
+export function refusal(reason: RefusalReason, detail: string, more: Partial<Refusal> = {}): Refusal {
+  return { resource: 'other', ...more, reason, text: TEXTS[reason], detail };
 }

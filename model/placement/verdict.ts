@@ -145,8 +145,8 @@ export function unfitShape(
   return refuse('misaligned', text, `container ${odd.name}: ${text}`);
 }
 
-export function refusedFor({ reason, text, short, wanted, available }: Refusal): Refused {
-  const refused = refuse(reason, short, text);
+export function refusedFor({ reason, text, detail, wanted, available }: Refusal): Refused {
+  const refused = refuse(reason, text, detail);
   return wanted === undefined || available === undefined ? refused : { ...refused, missing: wanted - available };
 }
 

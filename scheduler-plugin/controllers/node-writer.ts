@@ -4,6 +4,7 @@ import {
   DPU_READY_CONDITION,
   FULL_PCPUS_LABEL,
   RECHECK_ANNOTATION,
+  SERVICE,
   THREADS_PER_CORE_LABEL,
 } from '../../model/names.ts';
 import type { Logger } from '../../runtime/log.ts';
@@ -34,7 +35,7 @@ export interface NodeWriterOptions {
   readonly log: Logger;
 }
 
-const FIELD_MANAGER = 'plumbline-scheduler-plugin';
+const FIELD_MANAGER = SERVICE;
 const MERGE = 'application/merge-patch+json';
 const APPLY = 'application/apply-patch+yaml';
 const STRATEGIC = 'application/strategic-merge-patch+json';

@@ -1,5 +1,6 @@
 import * as z from 'zod';
 import type { LeaseRecord } from '../../kube/leader-election.ts';
+import { RESERVATIONS_ANNOTATION } from '../../model/names.ts';
 import type { Place } from '../../model/reservations/reservation.ts';
 import type { Reservations } from '../../model/reservations/reservations.ts';
 import type { PodNeeds } from '../cluster/pod-needs.ts';
@@ -39,7 +40,7 @@ export function createReservationRecord(
   let inherited = new Map<string, z.infer<typeof written>[number]>();
   let inheritedAt = 0;
   return {
-    annotation: 'plumbline.dev/reservations',
+    annotation: RESERVATIONS_ANNOTATION,
     write() {
       const open = [...reservations.tentative()].sort((a, b) => (b.expires ?? 0) - (a.expires ?? 0));
       const lines: string[] = [];

@@ -2,12 +2,13 @@ import type { KubeClient } from '../../kube/client.ts';
 import type { Endpoint } from '../../kube/endpoint-objects.ts';
 import { createLeaderElection, type LeaseRecord } from '../../kube/leader-election.ts';
 import { createEndpointPublisher } from '../../kube/service-endpoint.ts';
+import { SERVICE } from '../../model/names.ts';
 import type { Logger } from '../../runtime/log.ts';
 import { sleep } from '../../runtime/time.ts';
 import type { Replica } from './replica.ts';
 
 /** The Lease of the active replica, the Service in front of it, and the EndpointSlice that leads there. */
-const NAME = 'plumbline-scheduler-plugin';
+const NAME = SERVICE;
 /** Seconds between checks that the Service still leads here: within so long, changes by others are repaired. */
 const CHECK = 10;
 const RETRY = 1;

@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { DPU_EXEMPT_NAMESPACES, NAMESPACE } from '../../model/names.ts';
+import { DPU_EXEMPT_NAMESPACES, DPU_LEASE_NAMESPACE, NAMESPACE, SERVICE } from '../../model/names.ts';
 import { DEFAULT_RESERVATION } from '../../model/reservations/duration.ts';
 import { API_SERVER_FLAGS } from '../../runtime/api-server-flags.ts';
 import { type ConfigDefinition, parseConfig } from '../../runtime/config.ts';
@@ -7,8 +7,8 @@ import { isLoopback, parseListenAddress } from '../../runtime/listen-address.ts'
 import { LOG_LEVELS } from '../../runtime/log.ts';
 
 /** Where the extender listens by default, by mode. */
-export const SIDECAR = { host: '127.0.0.1', port: 8082 } as const;
-export const SERVICE = { host: '0.0.0.0', port: 9443 } as const;
+export const SIDECAR_ADDRESS = { host: '127.0.0.1', port: 8082 } as const;
+export const SERVICE_ADDRESS = { host: '0.0.0.0', port: 9443 } as const;
 
 const LOOPBACK = /^(?:127(?:\.\d{1,3}){3}|::1|localhost)$/;
 /** As of the agent's --gate-exempt. */
@@ -34,7 +34,7 @@ const schema = z.object({
   explainAddress: z
     .string()
     .refine((text) => text === 'off' || isLoopbackAddress(text), 'expected a loopback address, <host>:<port>, or off')
-    .default(`${SIDECAR.host}:${SIDECAR.port}`),
+    .default(`${SIDECAR_ADDRESS.host}:${SIDECAR_ADDRESS.port}`),
   kubeconfig: z.string().optional(),
   apiHost: z.string().optional(),
   apiPort: z.coerce.number().int().min(1).max(65_535).default(443),
@@ -47,7 +47,7 @@ const schema = z.object({
     .default(DPU_EXEMPT_NAMESPACES.join())
     .transform((text): readonly string[] => text.split(',').filter((one) => one !== '')),
   dpuLease: z.enum(['own', 'observe']).default('own'),
-  dpuLeaseNamespace: z.string().default('ovn-kubernetes'),
+  dpuLeaseNamespace: z.string().default(DPU_LEASE_NAMESPACE),
   answers: z.coerce.number().int().min(1).max(1000).default(16),
   reservationTimeout: z.coerce.number().min(1).max(3600).default(DEFAULT_RESERVATION),
   eviction: z.enum(['evict', 'hold']).default('evict'),
@@ -61,7 +61,7 @@ const schema = z.object({
 export type SchedulerPluginConfig = Readonly<z.infer<typeof schema>>;
 
 const definition: ConfigDefinition<typeof schema> = {
-  name: 'plumbline-scheduler-plugin',
+  name: SERVICE,
   description: 'kube-scheduler extender: sends pods only to nodes whose kubelet will take them, beside their networks.',
   schema,
   flags: {
@@ -75,12 +75,12 @@ const definition: ConfigDefinition<typeof schema> = {
     },
     host: {
       flag: '--host <address>',
-      help: `address to serve the extender on; default: ${SIDECAR.host} (sidecar), ${SERVICE.host} (service)`,
+      help: `address to serve the extender on; default: ${SIDECAR_ADDRESS.host} (sidecar), ${SERVICE_ADDRESS.host} (service)`,
       env: 'PLUMBLINE_HOST',
     },
     port: {
       flag: '--port <number>',
-      help: `port to serve the extender on; default: ${SIDECAR.port} (sidecar, HTTP), ${SERVICE.port} (service, HTTPS)`,
+      help: `port to serve the extender on; default: ${SIDECAR_ADDRESS.port} (sidecar, HTTP), ${SERVICE_ADDRESS.port} (service, HTTPS)`,
       env: 'PLUMBLINE_PORT',
     },
     probeHost: { flag: '--probe-host <address>', help: 'address of /healthz, /readyz and /metrics' },

@@ -3,6 +3,7 @@ import { hostname } from 'node:os';
 import { apiAccess } from '../../kube/api-access.ts';
 import { createKubeClient } from '../../kube/client.ts';
 import { createEventRecorder } from '../../kube/events.ts';
+import { SERVICE } from '../../model/names.ts';
 import { parseNames } from '../../runtime/client-names.ts';
 import type { Daemon } from '../../runtime/daemon.ts';
 import { createHttpServer } from '../../runtime/http-server.ts';
@@ -24,10 +25,9 @@ import { createElectedReplica } from '../replica/elected.ts';
 import type { Replica } from '../replica/replica.ts';
 import { createSchedulerLeaseReplica } from '../replica/scheduler-lease.ts';
 import { createExtenderMetrics, type ExtenderMetrics } from '../telemetry/metrics.ts';
-import { type SchedulerPluginConfig, SERVICE, SIDECAR } from './config.ts';
+import { type SchedulerPluginConfig, SERVICE_ADDRESS, SIDECAR_ADDRESS } from './config.ts';
 import { createDecider, type Decider } from './decider.ts';
 
-const COMPONENT = 'plumbline-scheduler-plugin';
 /** Connections at a time: schedulers have a few. */
 const CONNECTIONS = 64;
 /** Seconds that a replica on its way out waits for the pods it has promised room to be bound. */
@@ -38,10 +38,10 @@ export function createSchedulerPlugin(config: SchedulerPluginConfig, log: Logger
   const now = monotonicSeconds;
   const { kubeconfig, apiHost: serviceHost, apiPort: servicePort } = config;
   const access = apiAccess({ kubeconfig, serviceHost, servicePort });
-  const client = createKubeClient(access, `${COMPONENT}/${VERSION}`);
+  const client = createKubeClient(access, `${SERVICE}/${VERSION}`);
   const registry = createRegistry();
   const metrics = createExtenderMetrics(registry);
-  const events = createEventRecorder({ client, component: COMPONENT, log, now });
+  const events = createEventRecorder({ client, component: SERVICE, log, now });
   const decisions = createDecisions(Date.now);
   const isActive = () => replica.isActive();
   const mayAnswer = () => replica.mayAnswer();
@@ -119,7 +119,7 @@ export function createSchedulerPlugin(config: SchedulerPluginConfig, log: Logger
 
 /** A sidecar is reached from its own pod alone, so it serves plain HTTP on loopback. */
 function addressOf({ mode, host, port }: SchedulerPluginConfig) {
-  const defaults = mode === 'sidecar' ? SIDECAR : SERVICE;
+  const defaults = mode === 'sidecar' ? SIDECAR_ADDRESS : SERVICE_ADDRESS;
   return { host: host ?? defaults.host, port: port ?? defaults.port };
 }
 

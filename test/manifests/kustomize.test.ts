@@ -8,7 +8,7 @@ import { ASKING } from '../../model/admission/asking.ts';
 import { DECISION_ANNOTATION, PLACEMENT_ANNOTATION } from '../../model/names.ts';
 import { parseNodeAgentConfig } from '../../node-agent/wiring/config.ts';
 import { parseSchedulerConfiguration } from '../../sandbox/scheduler/configuration.ts';
-import { parseSchedulerPluginConfig, SIDECAR } from '../../scheduler-plugin/wiring/config.ts';
+import { parseSchedulerPluginConfig, SIDECAR_ADDRESS } from '../../scheduler-plugin/wiring/config.ts';
 import { parseWebhookConfig } from '../../webhook/config.ts';
 import { objectsOf, render } from '../real/install/rendered.ts';
 import { root } from '../support/bundles.ts';
@@ -222,7 +222,7 @@ describe('the manifests', () => {
     assert.deepEqual([mode, extender?.restartPolicy], ['sidecar', 'Always']);
     const text = readFileSync(join(manifests, 'base/scheduler/config.yaml'), 'utf8');
     const [entry] = parseSchedulerConfiguration(text).extenders;
-    assert.equal(entry?.urlPrefix, `http://${SIDECAR.host}:${SIDECAR.port}`);
+    assert.equal(entry?.urlPrefix, `http://${SIDECAR_ADDRESS.host}:${SIDECAR_ADDRESS.port}`);
     assert.deepEqual([entry?.ignorable, entry?.managedResources], [false, []]);
     const { profiles, leaderElection } = parse(text) as {
       profiles: { schedulerName: string; percentageOfNodesToScore: number }[];
@@ -240,7 +240,7 @@ describe('the manifests', () => {
     }
     // Nothing leads to the extender from outside its pod.
     const ports = [...pod.containers, extender].flatMap((one) => one?.ports ?? []);
-    assert.ok(ports.every(({ containerPort }) => containerPort !== SIDECAR.port));
+    assert.ok(ports.every(({ containerPort }) => containerPort !== SIDECAR_ADDRESS.port));
     for (const kind of ['Service', 'EndpointSlice', 'Certificate']) {
       const those = objects.filter((one) => one.kind === kind).map(({ metadata }) => metadata.name);
       assert.ok(!those.some((name) => name.includes('scheduler')), `${kind}: ${those.join(', ')}`);

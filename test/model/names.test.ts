@@ -1,5 +1,8 @@
 import assert from 'node:assert/strict';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import fc from 'fast-check';
+import * as names from '../../model/names.ts';
 import { PHYSNET_RESOURCE_PREFIX, physnetOfResource, physnetResource } from '../../model/names.ts';
 
 /** What Kubernetes takes after the slash of a resource name. */
@@ -57,4 +60,32 @@ describe('physnet resource names', () => {
       assert.equal(physnetOfResource(other), undefined);
     }
   });
+});
+
+describe('names that Plumbline shares', () => {
+  const root = join(import.meta.dirname, '../..');
+  const values = new Map<string, string>(
+    Object.entries(names).flatMap(([constant, value]) =>
+      // The kubelet has an option of the same name as KubeVirt's.
+      typeof value === 'string' && /[./-]/.test(value) && value !== names.FULL_PCPUS_ONLY
+        ? [[value, constant] as const]
+        : [],
+    ),
+  );
+
+  for (const folder of ['model', 'kube', 'runtime', 'webhook', 'scheduler-plugin', 'node-agent', 'cli', 'console']) {
+    it(`${folder}/ takes each from model/names.ts`, () => {
+      const files = readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
+        .filter((file) => /\.tsx?$/.test(file))
+        .map((file) => join(folder, file))
+        .filter((file) => file !== 'model/names.ts');
+      assert.ok(files.length > 5);
+      const copies = files.flatMap((file) =>
+        [...readFileSync(join(root, file), 'utf8').matchAll(/'([^'\n]+)'/g)].flatMap(([, text = '']) =>
+          values.has(text) ? [`${file}: '${text}' is ${values.get(text)}`] : [],
+        ),
+      );
+      assert.deepEqual(copies, []);
+    });
+  }
 });

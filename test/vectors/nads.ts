@@ -1,4 +1,5 @@
 import { ParseError } from '../../model/errors.ts';
+import { NAD_PHYSNET_ANNOTATION } from '../../model/names.ts';
 import { parseAttachments } from '../../model/networks/attachments.ts';
 import {
   type KubeOvnSubnet,
@@ -7,7 +8,7 @@ import {
   parseBridgeMappings,
   physnetsByBridge,
 } from '../../model/networks/context.ts';
-import { classifyNad, NAD_PHYSNET_ANNOTATION, type NadShape, type NetworkClass } from '../../model/networks/nad.ts';
+import { classifyNad, type NadShape, type NetworkClass } from '../../model/networks/nad.ts';
 import { type Adapter, collect, combined, differs, type Verdict } from './outcome.ts';
 
 interface Vectors {

@@ -9,6 +9,7 @@ import { isNetworkResource } from '../../model/kubelet/report.ts';
 import type { NodeKind } from '../../model/launcher/node-kind.ts';
 import { type SelectingSpec, selectionKey, selectsNode } from '../../model/launcher/node-selection.ts';
 import { filteringTaints, type Taint, toleratesAll } from '../../model/launcher/taints.ts';
+import { SCHEDULABLE_LABEL } from '../../model/names.ts';
 import type { ReportedNetworks } from '../../model/networks/resources.ts';
 import type { MaskHost } from '../../model/placement/mask-fit.ts';
 import {
@@ -43,7 +44,6 @@ export interface NodeCacheOptions extends CacheOptions {
 }
 
 /** KubeVirt's label of nodes that take VMs. */
-const SCHEDULABLE = 'kubevirt.io/schedulable';
 /** Selections remembered between two changes of the nodes, and characters of one: pods choose them. */
 const REMEMBERED = 500;
 const LONGEST_KEY = 4096;
@@ -162,7 +162,8 @@ export function createNodeCache({ client, log, now, onQuarantined }: NodeCacheOp
       const { maskHosts: heard } = current();
       return remembered(complete, spec, () =>
         [...nodes.items].every(
-          ([name, { labels }]) => heard.has(name) || labelIn(labels, SCHEDULABLE) !== 'true' || !selects(spec, name),
+          ([name, { labels }]) =>
+            heard.has(name) || labelIn(labels, SCHEDULABLE_LABEL) !== 'true' || !selects(spec, name),
         ),
       );
     },

@@ -1,5 +1,6 @@
 import { factsOfNode } from '../../../kube/node-facts.ts';
 import type { NodeTopology, NodeTopologyStatus } from '../../../kube/node-topology.ts';
+import { SCHEDULABLE_LABEL } from '../../../model/names.ts';
 import { preparedHost } from '../../../model/placement/needs.ts';
 import { checkReport, faultOfError } from '../../../model/report/check.ts';
 import type { Facts } from '../facts/facts.ts';
@@ -29,7 +30,7 @@ export function checkAgents({ nodes, topologies, agents }: Facts): AreaReport {
   const read = reports ?? [];
   const leases = notes.value(agents, 'leases of plumbline-system');
   const names = nodes
-    .filter(({ metadata }) => metadata.labels?.['kubevirt.io/schedulable'] === 'true')
+    .filter(({ metadata }) => metadata.labels?.[SCHEDULABLE_LABEL] === 'true')
     .map(({ metadata }) => metadata.name ?? '');
   const reporting = new Set(read.filter(({ status }) => status).map(({ metadata }) => metadata.name ?? ''));
   const mute = reports ? names.filter((name) => !reporting.has(name)) : [];

@@ -1,11 +1,12 @@
 import { EVEN_PARITY_ANNOTATION } from '../../../model/launcher/cpus.ts';
+import { FINAL_WEBHOOK, LAUNCHER_WEBHOOK } from '../../../model/names.ts';
 import type { Facts } from '../facts/facts.ts';
 import type { KubeVirt, WebhookConfiguration } from '../facts/objects.ts';
 import type { Notebook } from './notebook.ts';
 
 const GATE = 'AlignCPUs';
 /** The webhooks that every launcher with KubeVirt's annotation has to be sent to. */
-const PODS = ['launcher.plumbline.dev', 'final.plumbline.dev'];
+const PODS = [LAUNCHER_WEBHOOK, FINAL_WEBHOOK];
 
 /**
  * KubeVirt's own padding to an even number: its feature gate and its annotation on the KubeVirt object work together only,

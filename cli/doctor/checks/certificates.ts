@@ -1,5 +1,5 @@
 import { X509Certificate } from 'node:crypto';
-import { NAMESPACE } from '../../../model/names.ts';
+import { NAMESPACE, SERVICE } from '../../../model/names.ts';
 import type { Facts, Read } from '../facts/facts.ts';
 import type { TlsSecret } from '../facts/objects.ts';
 import { wayOf } from '../facts/way.ts';
@@ -42,7 +42,7 @@ export function checkCertificates(facts: Facts): AreaReport {
     }
   }
   // An extender in kube-scheduler's pod serves over loopback without TLS.
-  if (wayOf(facts) === 'own') checkSecret(notes, extenderSecret, 'plumbline-scheduler-plugin', now);
+  if (wayOf(facts) === 'own') checkSecret(notes, extenderSecret, SERVICE, now);
   return notes.report;
 }
 

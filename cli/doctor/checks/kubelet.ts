@@ -1,10 +1,11 @@
+import { SCHEDULABLE_LABEL } from '../../../model/names.ts';
 import { unfitForWholeCores } from '../../../model/placement/whole-cores.ts';
 import { hostsOf, type ReportedHost } from '../../support/hosts.ts';
 import type { Facts } from '../facts/facts.ts';
 import { type AreaReport, count, some } from './finding.ts';
 import { createNotebook } from './notebook.ts';
 
-const NO_DO = 'take kubevirt.io/schedulable from them, or';
+const NO_DO = `take ${SCHEDULABLE_LABEL} from them, or`;
 
 interface Rule {
   /** What is wrong with a node, the same for many; undefined if nothing is. */
@@ -67,7 +68,7 @@ export function checkKubelets({ topologies, nodes }: Facts): AreaReport {
   const { hosts, unusable } = hostsOf(notes.value(topologies, 'NodeTopologies') ?? []);
   const workers = new Set(
     nodes
-      .filter(({ metadata }) => metadata.labels?.['kubevirt.io/schedulable'] !== 'false')
+      .filter(({ metadata }) => metadata.labels?.[SCHEDULABLE_LABEL] !== 'false')
       .map(({ metadata }) => metadata.name ?? ''),
   );
   const relevant = hosts.filter(({ name }) => workers.has(name));

@@ -1,4 +1,4 @@
-import { SCHEDULER } from '../../../model/names.ts';
+import { SCHEDULER, SCHEDULER_WEBHOOK } from '../../../model/names.ts';
 import type { ExplainedPod } from '../../explain/objects.ts';
 import type { Facts } from '../facts/facts.ts';
 import type { Way } from '../facts/way.ts';
@@ -6,7 +6,6 @@ import { count, some } from './finding.ts';
 import type { Notebook } from './notebook.ts';
 
 const CONFIGURATION = 'plumbline-webhook';
-const WEBHOOK = 'scheduler.plumbline.dev';
 const DEFAULT_SCHEDULER = 'default-scheduler';
 
 /** Whether launchers are given to a scheduler that exists and asks the extender. */
@@ -14,7 +13,7 @@ export function checkRouting(notes: Notebook, { mutating, launchers }: Facts, wa
   const own = notes
     .value(mutating, 'MutatingWebhookConfigurations')
     ?.find(({ metadata }) => metadata.name === CONFIGURATION);
-  const routes = own?.webhooks.some(({ name }) => name === WEBHOOK);
+  const routes = own?.webhooks.some(({ name }) => name === SCHEDULER_WEBHOOK);
   const pending = (launchers.value ?? []).filter(
     ({ spec, status }) => !spec.nodeName && (status?.phase ?? 'Pending') === 'Pending',
   );
@@ -35,7 +34,7 @@ export function checkRouting(notes: Notebook, { mutating, launchers }: Facts, wa
   }
   if (routes === true) {
     notes.error(
-      `the webhook ${WEBHOOK} gives launchers to ${SCHEDULER}, which is not installed`,
+      `the webhook ${SCHEDULER_WEBHOOK} gives launchers to ${SCHEDULER}, which is not installed`,
       'VMs that are started wait for a scheduler that does not run',
       'kubectl apply -k manifests/base, or take the component own-scheduler, which removes this webhook',
     );
@@ -49,7 +48,7 @@ function checkRouted(
 ): void {
   if (routes === false) {
     notes.error(
-      `the MutatingWebhookConfiguration ${CONFIGURATION} has no webhook ${WEBHOOK}`,
+      `the MutatingWebhookConfiguration ${CONFIGURATION} has no webhook ${SCHEDULER_WEBHOOK}`,
       'launchers stay with the default scheduler, which does not ask the extender',
       'kubectl apply -k manifests/base',
     );

@@ -1,4 +1,4 @@
-import { NAMESPACE } from '../../../model/names.ts';
+import { FINAL_WEBHOOK, LAUNCHER_WEBHOOK, NAMESPACE } from '../../../model/names.ts';
 import type { Facts } from '../facts/facts.ts';
 import type { WebhookConfiguration } from '../facts/objects.ts';
 import { checkAlignCpus } from './align-cpus.ts';
@@ -15,7 +15,7 @@ export function checkWebhook(facts: Facts): AreaReport {
   const mutators = notes.value(mutating, 'MutatingWebhookConfigurations') ?? [];
   const validators = notes.value(validating, 'ValidatingWebhookConfigurations') ?? [];
   const own = mutators.find(({ metadata }) => metadata.name === OURS);
-  const launcher = own?.webhooks.find(({ name }) => name === 'launcher.plumbline.dev');
+  const launcher = own?.webhooks.find(({ name }) => name === LAUNCHER_WEBHOOK);
   for (const { webhooks } of [...mutators, ...validators].filter(isOurs)) {
     for (const webhook of webhooks) checkOne(notes, webhook);
   }
@@ -44,7 +44,7 @@ function checkOne(notes: Notebook, { name, clientConfig, failurePolicy }: Webhoo
       'is cert-manager with its cainjector running? kubectl -n cert-manager get pods',
     );
   }
-  if (name === 'launcher.plumbline.dev' && failurePolicy === 'Ignore') {
+  if (name === LAUNCHER_WEBHOOK && failurePolicy === 'Ignore') {
     notes.warning(
       `webhook ${name} has failurePolicy Ignore`,
       'while it is away launchers are created unpadded; then they wait, as no full-pcpus-only node may take them',
@@ -68,7 +68,7 @@ function checkOrder(
     return;
   }
   const names = later.map(({ metadata }) => metadata.name ?? '');
-  const caught = validators.some(({ webhooks }) => webhooks.some(({ name }) => name === 'final.plumbline.dev'));
+  const caught = validators.some(({ webhooks }) => webhooks.some(({ name }) => name === FINAL_WEBHOOK));
   if (launcher.reinvocationPolicy !== 'IfNeeded') {
     notes.warning(
       `${some(names)} change pods after ${OURS}, which is not called again`,

@@ -53,7 +53,7 @@ async function agrees(scene: Scene, cpu: string): Promise<void> {
       async () => {
         if (isOnBoth) await assertRuns(scene, pod);
         else assert.match((await pods.events(pod)).join('; '), /NetworkElsewhere: /);
-        return verdict.refusal.text;
+        return verdict.refusal.detail;
       },
     );
   }

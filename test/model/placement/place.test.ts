@@ -103,9 +103,9 @@ describe('model/placement: networks', () => {
 
   it('the refusal names interface, physnet, wanted nodes and what is short there', () => {
     const refusal = refused(place(needs('a', 4, [physnet('east')]), node({ assignments: BUSY_EAST })));
-    assert.equal(refusal.short, 'no room on the NUMA nodes of a required network');
+    assert.equal(refusal.text, 'no room on the NUMA nodes of a required network');
     assert.match(
-      refusal.text,
+      refusal.detail,
       /^interface if-east \(physnet east\) is on NUMA node 0, where 0 whole cores are free of 2 needed/,
     );
     assert.deepEqual([refusal.where, refusal.wanted, refusal.available], [[0], 2, 0]);
