@@ -6,14 +6,25 @@ import { until } from './until.ts';
 
 /** Creates a VM and waits for the launcher pod that KubeVirt makes of it. */
 export async function createVm(cluster: DemoCluster, vm: DemoVm): Promise<Pod> {
-  await cluster.client.create(VIRTUAL_MACHINES, virtualMachine(vm));
-  return until(`the launcher pod of ${vm.name}`, 10, () => launcherOf(cluster, vm.name));
+  let launcher: Pod | undefined;
+  // Watched, since KubeVirt deletes a launcher that the kubelet rejects within milliseconds.
+  const unfollow = cluster.client.follow(PODS, ({ type, object }) => {
+    if (type !== 'DELETED' && isLauncherOf(object, vm.name)) launcher ??= object;
+  });
+  try {
+    await cluster.client.create(VIRTUAL_MACHINES, virtualMachine(vm));
+    return await until(`the launcher pod of ${vm.name}`, 10, () => launcher);
+  } finally {
+    unfollow();
+  }
 }
 
 export function launcherOf(cluster: DemoCluster, vm: string): Pod | undefined {
-  return cluster.client
-    .list(PODS)
-    .find(({ metadata }) => metadata.namespace === DEMO_NAMESPACE && metadata.labels?.['vm.kubevirt.io/name'] === vm);
+  return cluster.client.list(PODS).find((pod) => isLauncherOf(pod, vm));
+}
+
+function isLauncherOf({ metadata }: Pod, vm: string): boolean {
+  return metadata.namespace === DEMO_NAMESPACE && metadata.labels?.['vm.kubevirt.io/name'] === vm;
 }
 
 /** Waits until the VM's launcher runs. @throws StepFailed with what holds it up */
