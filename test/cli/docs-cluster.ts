@@ -58,7 +58,7 @@ async function launch(
   options: { node?: string; status: Record<string, unknown> },
 ): Promise<string> {
   const metadata = { name, namespace: 'tenants' };
-  // One that has failed is left alone by the sandbox's own virt-controller, so the launcher can be put beside it.
+  // The sandbox's own virt-controller leaves a failed instance of a VM that runs once alone, and so this launcher.
   const vmi = await client.create(VIRTUAL_MACHINE_INSTANCES, {
     apiVersion: 'kubevirt.io/v1',
     kind: 'VirtualMachineInstance',
@@ -70,7 +70,7 @@ async function launch(
     apiVersion: 'kubevirt.io/v1',
     kind: 'VirtualMachine',
     metadata,
-    spec: { runStrategy: 'Always', template: { metadata: { annotations: ANNOTATIONS }, spec: { domain: DOMAIN } } },
+    spec: { runStrategy: 'Once', template: { metadata: { annotations: ANNOTATIONS }, spec: { domain: DOMAIN } } },
   } as KubeObject);
   const uid = vmi.metadata.uid ?? '';
   const launcher = await pod(`virt-launcher-${name}-x7k2p`, {
