@@ -29,7 +29,7 @@ export const PAUSED_START_ANNOTATION = 'plumbline.dev/paused-start';
 export const DECISION_ANNOTATION = 'plumbline.dev/decision';
 /** Per interface: required, preferred or none. */
 export const NUMA_AFFINITY_ANNOTATION = 'plumbline.dev/numa-affinity';
-/** What the webhook tells the extender beside the requests: see model/placement/preferences. Always overwritten. */
+/** What the webhook passes to the extender in addition to the requests: see model/placement/preferences. Always overwritten. */
 export const PLACEMENT_ANNOTATION = 'plumbline.dev/placement';
 /** On a NetworkAttachmentDefinition of a plugin that Plumbline does not know: the physnet its traffic uses. */
 export const NAD_PHYSNET_ANNOTATION = 'plumbline.dev/physnet';

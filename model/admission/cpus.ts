@@ -100,7 +100,7 @@ const UNPADDED: Readonly<Partial<Record<NoPadding, string>>> = {
   'gate-off': 'the webhook runs with --full-pcpus-only false',
   'not-dedicated': 'the VM has no dedicated CPUs (dedicatedCpuPlacement)',
   'not-isolated': 'the VM has no emulator thread of its own (isolateEmulatorThread)',
-  'pod-level-resources': 'the pod has resources of its own beside those of its containers',
+  'pod-level-resources': 'the pod has resources of its own in addition to those of its containers',
   'no-exclusive-cpus': 'compute does not ask for a whole number of CPUs, request and limit alike',
 };
 

@@ -20,7 +20,7 @@ export interface NearResources {
   /** Takes over what the Node object has of former agents. */
   remember(resources: Iterable<string>): void;
   /**
-   * @param hint the NUMA nodes to name for a network that is on some: see hintCells; undefined where it cannot be told
+   * @param hint the NUMA nodes to name for a network that is on some: see hintCells; undefined where it is not known
    */
   advertised(networks: NodeNetworks, slots: number, hint: Hint | undefined): AdvertisedResource[];
 }

@@ -85,7 +85,7 @@ function nodeSelector(vmi: VirtualMachineInstance): Record<string, string> {
   };
 }
 
-/** A guest with the host's CPU model keeps off nodes whose model libvirt calls obsolete, beside what the VMI says itself. */
+/** A guest with the host's CPU model keeps off nodes whose model libvirt calls obsolete, in addition to the VMI's own terms. */
 function affinity(vmi: VirtualMachineInstance): Pick<Pod['spec'], 'affinity'> {
   const own = at(vmi, 'spec', 'affinity') as Pod['spec']['affinity'];
   const model = text(at(vmi, 'spec', 'domain', 'cpu', 'model')) ?? 'host-model';

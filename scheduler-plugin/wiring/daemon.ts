@@ -146,7 +146,7 @@ async function handOver({ extender, state }: Decider, replica: Replica, now: () 
   await replica.release();
 }
 
-/** Ends reservations whose time is over even if nobody calls, and says once a second how things stand. */
+/** Ends reservations whose time is over even without a call, and updates the gauges once a second. */
 async function keepGauges(
   { state: { reservations }, recheck }: Decider,
   replica: Replica,

@@ -137,7 +137,7 @@ export function createRealKubeVirt(): RealKubeVirt {
   };
 }
 
-/** KubeVirt's webhooks and its APIService, with virt-api as a process beside the API server in the place of its Service. */
+/** KubeVirt's webhooks and its APIService, with virt-api as a process on loopback in place of its Service. */
 function reachable(objects: readonly KubernetesObject[], port: number, ca: string): KubernetesObject[] {
   const service = {
     apiVersion: 'v1',

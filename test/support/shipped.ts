@@ -49,7 +49,7 @@ interface Profile {
   readonly pluginConfig: readonly Readonly<Record<string, unknown>>[];
 }
 
-/** What Plumbline's kube-scheduler is told of its plugins. */
+/** How Plumbline's kube-scheduler configures its plugins. */
 export function shippedPluginConfig(): Profile['pluginConfig'] {
   const text = readFileSync(join(root, 'manifests/base/scheduler/config.yaml'), 'utf8');
   const { profiles } = parse(text) as { readonly profiles: readonly [Profile] };

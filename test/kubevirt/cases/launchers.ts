@@ -71,7 +71,7 @@ const NETWORKS: readonly KubeObject[] = ['physnet0', 'physnet1', undefined].map(
   };
 });
 
-/** The VMI as somebody would create it by itself, without what KubeVirt adds to every one. */
+/** The VMI as a user would create it on its own, without what KubeVirt adds to every one. */
 function instanceOf({ vmi }: RealLauncher): KubeObject {
   const {
     name = '',

@@ -7,7 +7,7 @@ import { cpusOf, machine } from '../machines.ts';
 import { PATIENCE } from '../patience.ts';
 import type { Cases } from './case.ts';
 
-/** Outages of the webhook that are tried, in seconds: of 60 and 180 only where somebody asks, as they take that long. */
+/** Outages of the webhook that are tried, in seconds: 60 and 180 only on request, as they take that long. */
 const OUTAGES = process.env['PLUMBLINE_LONG_OUTAGES'] === undefined ? [10] : [10, 60, 180];
 
 /** Launchers that kubelets, quotas and webhooks turn away, and what KubeVirt does about it. */

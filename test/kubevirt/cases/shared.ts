@@ -10,7 +10,7 @@ import { PATIENCE } from '../patience.ts';
 import type { KubeVirtStage } from '../stage.ts';
 import type { Cases } from './case.ts';
 
-/** A kube-scheduler that asks nobody, as where Plumbline is not installed. */
+/** A kube-scheduler without an extender, as where Plumbline is not installed. */
 const PLAIN = 'plain-scheduler';
 async function explained({ cluster }: KubeVirtStage, vm: string): Promise<Explanation> {
   const args = ['explain', 'vm', vm, '-n', 'vms', '-o', 'json'];

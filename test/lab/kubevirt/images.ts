@@ -42,7 +42,7 @@ ln -sfn libvirt-sock /var/run/libvirt/virtqemud-sock
 exec /usr/sbin/libvirtd "$@"
 `;
 
-/** The layer of Debian's packages, made once and kept beside the guest's disk. */
+/** The layer of Debian's packages, made once and kept next to the guest's disk. */
 async function makeDebianLayer(places: Places, say: (what: string) => void): Promise<string> {
   const tar = join(places.home, 'kubevirt-debian.tar');
   const stamp = `${tar}.made-from`;

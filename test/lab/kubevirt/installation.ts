@@ -34,7 +34,7 @@ const HANDLER_READY = 900;
 
 /**
  * Installs the real KubeVirt: virt-handler as its DaemonSet on the lab's node, virt-api as a program of the guest,
- * virt-controller beside the API server. At the end of the scenario its webhooks, its API and its DaemonSet are taken away;
+ * virt-controller on the machine of the API server. At the end of the scenario its webhooks, its API and its DaemonSet are taken away;
  * the definitions stay.
  */
 export async function installKubeVirt(scene: Scene): Promise<void> {

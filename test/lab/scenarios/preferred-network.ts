@@ -19,7 +19,7 @@ const NOWHERE = physnetResource('nowhere');
 const TAKEN_UP = 5;
 
 /**
- * A preferred network is a hint for the kubelet while that harms nobody (docs/adr/0053). The node has two CPUs free on NUMA
+ * A preferred network is a hint for the kubelet while that does no harm (docs/adr/0053). The node has two CPUs free on NUMA
  * node 0, where physnet0 is, and four on node 1, where physnet1 is; without a hint the kubelet begins with node 0.
  */
 export const PREFERRED: Scenario = {

@@ -31,7 +31,7 @@ export interface Scene {
   readonly signal: AbortSignal;
   /**
    * One thing to hold, counted and printed. `check` is called again until it does not throw, for `seconds` at most
-   * (default 900); text that it returns is printed beside the step.
+   * (default 900); text that it returns is printed after the step.
    */
   holds(what: string, check: () => Promise<unknown>, seconds?: number): Promise<void>;
   /** Runs at the end of the scenario, the last first, whatever became of it. */

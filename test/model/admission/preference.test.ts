@@ -124,7 +124,7 @@ describe('a preferred network that the pod requests as a hint', () => {
     assert.equal(resourcesOf(preferring({}, { owner: { ...owner, vmi } })), '');
   });
 
-  it('nobody else may put it there, or ask for more', () => {
+  it('no one else may put it there, or ask for more', () => {
     const refused = /^403 .*near\.plumbline\.dev\/east/;
     const forged = [compute({ [NEAR]: '1' })];
     assert.match(resourcesOf(launcher({ containers: forged }, OURS)), refused);

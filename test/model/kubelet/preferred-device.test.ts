@@ -9,7 +9,7 @@ const POOL: DevicePool = { devices: [{ id: '0', healthy: true, nodes: [0] }], en
 
 /**
  * What would become of a preference whose device always names its NUMA node: the reason why it does so only where it harms
- * nobody (docs/adr/0053). Should a kubelet come that is otherwise, these fail, and the decision can be another.
+ * no harm (docs/adr/0053). Should a kubelet come that is otherwise, these fail, and the decision can be another.
  */
 describe('model/kubelet: a preference as a device', () => {
   /** Two NUMA nodes of 8 CPUs, 0-1 reserved, of which the first has two CPUs left. */

@@ -94,7 +94,7 @@ describe('the webhook behind a real API server: networks and other webhooks', fu
       assert.match(pod.metadata.annotations?.['plumbline.dev/decision'] ?? '', /"network":"primary\/udn"/);
     });
 
-    it('what is preferred is told to the extender, and a hint for the kubelet; what does not matter, neither', async () => {
+    it('what is preferred reaches the extender, and is a hint for the kubelet; what does not matter, neither', async () => {
       const annotations = { 'plumbline.dev/numa-affinity': '{"a":"preferred","b":"none"}' };
       const pod = await scene.launcher('wishes', {
         cpu: '9',
