@@ -5,15 +5,14 @@ import { until } from '../../cli/demo/until.ts';
 import { createCertificateAuthority } from '../../sandbox/certificates.ts';
 import type { ControlPlane, KubernetesObject } from '../real/control-plane.ts';
 import type { KubeVirt } from '../real/demo/kubevirt.ts';
-import { callOf, isWebhookConfiguration } from '../real/demo/webhook-configurations.ts';
+import { isWebhookConfiguration } from '../real/demo/webhook-configurations.ts';
 import { freePort, type Program, startProgram } from '../real/processes.ts';
 import { FOREIGN_DEFINITIONS } from '../real/webhook/crds.ts';
 import { pathOf } from '../support/parts.ts';
-import { definitionOfTheCr, installStrategy, KUBEVIRT, kubeVirtCr } from './objects.ts';
+import { definitionOfTheCr, KUBEVIRT, reachable } from './install-strategy.ts';
+import { kubeVirtCr, strategyOf } from './objects.ts';
 import { createVirtHandler, type VirtHandler } from './virt-handler-stand-in.ts';
 
-/** virt-operator's own webhooks: nothing here is installed by it. */
-const OPERATOR_WEBHOOKS = 'virt-operator-validator';
 /** What virt-api asks of whoever presents a client certificate, and virt-handler of virt-api. */
 const HANDLER_CLIENT = 'kubevirt.io:system:client:virt-handler';
 const READY_SECONDS = 180;
@@ -79,7 +78,7 @@ export function createRealKubeVirt(): RealKubeVirt {
         ...FOREIGN_DEFINITIONS.filter(({ metadata }) => metadata.name.endsWith('.k8s.cni.cncf.io')),
         ...definitionOfTheCr(),
       );
-      objects = await installStrategy(plane);
+      objects = await strategyOf(plane);
       await plane.create(...objects.filter(({ kind }) => kind === 'CustomResourceDefinition'));
     },
     async start({ plane, client, onFault }) {
@@ -135,27 +134,6 @@ export function createRealKubeVirt(): RealKubeVirt {
       };
     },
   };
-}
-
-/** KubeVirt's webhooks and its APIService, with virt-api as a process on loopback in place of its Service. */
-function reachable(objects: readonly KubernetesObject[], port: number, ca: string): KubernetesObject[] {
-  const service = {
-    apiVersion: 'v1',
-    kind: 'Service',
-    metadata: { name: 'virt-api', namespace: KUBEVIRT },
-    spec: { type: 'ExternalName', externalName: 'localhost', ports: [{ port }] },
-  };
-  const webhooks = objects
-    .filter(isWebhookConfiguration)
-    .filter(({ metadata }) => metadata.name !== OPERATOR_WEBHOOKS)
-    .map((one) => callOf(one, port, ca));
-  const services = objects
-    .filter(({ kind }) => kind === 'APIService')
-    .map((one) => {
-      const { caBundle: _, ...spec } = one['spec'] as { caBundle?: string; service: object };
-      return { ...one, spec: { ...spec, service: { ...spec.service, port }, insecureSkipTLSVerify: true } };
-    });
-  return [service, ...services, ...webhooks];
 }
 
 /** Waits until the API is served, VMIs are defaulted on their way in, and virt-controller leads. */

@@ -15,7 +15,7 @@ import {
 } from '../../sandbox/objects.ts';
 import type { ControlPlane } from '../real/control-plane.ts';
 import { silent } from '../support/logger.ts';
-import { KUBEVIRT } from './objects.ts';
+import { KUBEVIRT } from './install-strategy.ts';
 
 /** What virt-api asks of whatever it takes for virt-handler. */
 const SERVER = 'kubevirt.io:system:node:virt-handler';

@@ -4,30 +4,23 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { kubeconfig } from '../../../sandbox/api-server/kubeconfig.ts';
 import { createCertificateAuthority } from '../../../sandbox/certificates.ts';
+import { KUBEVIRT, reachable } from '../../kubevirt/install-strategy.ts';
 import type { KubernetesObject } from '../../real/control-plane.ts';
-import { callOf, isWebhookConfiguration } from '../../real/demo/webhook-configurations.ts';
+import { isWebhookConfiguration } from '../../real/demo/webhook-configurations.ts';
 import { freePort, startProgram } from '../../real/processes.ts';
 import { serverOf } from '../scenarios/control-daemons.ts';
 import { applyObjects, deleteObjects } from '../scenarios/guest-agent.ts';
 import type { Scene } from '../scenarios/scenario.ts';
 import { kubeVirtAsset } from './assets.ts';
 import { LAUNCHER_IMAGE, writeKubeVirtImages } from './images.ts';
-import {
-  firstObjects,
-  HANDLER_CLIENT,
-  installStrategy,
-  KUBEVIRT_CR,
-  KUBEVIRT_STATUS,
-  SYSTEM,
-  secretsOf,
-} from './objects.ts';
+import { firstObjects, HANDLER_CLIENT, KUBEVIRT_CR, KUBEVIRT_STATUS, secretsOf, strategyOf } from './objects.ts';
 
 /** Of the guest, where virt-api runs: it calls virt-handler's pod. */
 const API_HOME = '/opt/plumbline-lab/kubevirt';
 const API_UNIT = 'plumbline-lab-virt-api';
 const API_PORT = 8443;
 const ARCHIVE = `${API_HOME}/images.tar`;
-const VIRT_CLIENT = `/apis/kubevirt.io/v1/namespaces/${SYSTEM}/kubevirts/kubevirt`;
+const VIRT_CLIENT = `/apis/kubevirt.io/v1/namespaces/${KUBEVIRT}/kubevirts/kubevirt`;
 /** Seconds: gigabytes through the emulated disk, and a libvirt that asks QEMU what it can do. */
 const IMPORTED = 900;
 const HANDLER_READY = 900;
@@ -49,7 +42,7 @@ export async function installKubeVirt(scene: Scene): Promise<void> {
 export async function installControl(scene: Scene, directory: string): Promise<readonly KubernetesObject[]> {
   const { lab, cluster, holds, undo } = scene;
   applyObjects(lab, firstObjects());
-  const strategy = await installStrategy(cluster.client, lab.kubeconfig());
+  const strategy = await strategyOf(cluster.client, lab.kubeconfig());
   const authority = createCertificateAuthority('kubevirt-ca');
   await installObjects(scene, strategy, authority.cert, secretsOf(authority));
 
@@ -77,7 +70,7 @@ async function installOnNode(scene: Scene, daemonSets: readonly KubernetesObject
   await holds(
     'virt-handler, of the DaemonSet that virt-operator makes, is Ready',
     async () => {
-      const path = `/apis/apps/v1/namespaces/${SYSTEM}/daemonsets/virt-handler`;
+      const path = `/apis/apps/v1/namespaces/${KUBEVIRT}/daemonsets/virt-handler`;
       const { status } = (await cluster.client.get(path)) as { status: { numberReady: number } };
       assert.equal(status.numberReady, 1, await handlerState(scene));
     },
@@ -134,7 +127,7 @@ async function installObjects(
 type Authority = ReturnType<typeof createCertificateAuthority>;
 
 async function tokenOf({ cluster }: Scene, account: string): Promise<string> {
-  const path = `/api/v1/namespaces/${SYSTEM}/serviceaccounts/${account}/token`;
+  const path = `/api/v1/namespaces/${KUBEVIRT}/serviceaccounts/${account}/token`;
   const request = { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest', spec: { expirationSeconds: 86_400 } };
   const { status } = (await cluster.client.create(path, request)) as { status: { token: string } };
   return status.token;
@@ -190,33 +183,15 @@ async function startVirtController(scene: Scene, directory: string, authority: A
   await holds('virt-controller leads', async () => {
     program.assertAlive();
     const lease = (await cluster.client.get(
-      `/apis/coordination.k8s.io/v1/namespaces/${SYSTEM}/leases/virt-controller`,
+      `/apis/coordination.k8s.io/v1/namespaces/${KUBEVIRT}/leases/virt-controller`,
     )) as { spec: { holderIdentity?: string; renewTime: string } };
     assert.ok(lease.spec.holderIdentity);
     assert.ok(Date.now() - Date.parse(lease.spec.renewTime) < 15_000, 'an earlier one’s lease');
   });
 }
 
-/** KubeVirt's webhooks and its APIService, with a port of this machine in the place of virt-api's Service. */
-function reachable(strategy: readonly KubernetesObject[], port: number, ca: string): KubernetesObject[] {
-  const service = {
-    apiVersion: 'v1',
-    kind: 'Service',
-    metadata: { name: 'virt-api', namespace: SYSTEM },
-    spec: { type: 'ExternalName', externalName: 'localhost', ports: [{ port }] },
-  };
-  const webhooks = strategy.filter(isWebhookConfiguration).map((one) => callOf(one, port, ca));
-  const services = strategy
-    .filter(({ kind }) => kind === 'APIService')
-    .map((one) => {
-      const { caBundle: _, ...spec } = one['spec'] as { caBundle?: string; service: object };
-      return { ...one, spec: { ...spec, service: { ...spec.service, port }, insecureSkipTLSVerify: true } };
-    });
-  return [service, ...services, ...webhooks];
-}
-
 /** Why virt-handler is not Ready: what its containers wait for, and the last lines of their logs. */
 async function handlerState({ lab }: Scene): Promise<string> {
-  const logs = `/var/log/pods/${SYSTEM}_virt-handler-*/*/*.log`;
+  const logs = `/var/log/pods/${KUBEVIRT}_virt-handler-*/*/*.log`;
   return (await lab.run(`tail -qn 4 ${logs} 2>/dev/null || true`)).slice(-1500);
 }

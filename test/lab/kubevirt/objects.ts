@@ -1,15 +1,9 @@
-import { execFileSync } from 'node:child_process';
-import { gunzipSync } from 'node:zlib';
 import type { KubeClient } from '../../../kube/client.ts';
 import type { CertificateAuthority } from '../../../sandbox/certificates.ts';
+import { definitionOfTheCr, installStrategy, KUBEVIRT, VERSION } from '../../kubevirt/install-strategy.ts';
 import type { KubernetesObject } from '../../real/control-plane.ts';
-import { objectsOf } from '../../real/install/rendered.ts';
-import { kubeVirtAsset } from './assets.ts';
 import { HANDLER_IMAGE, LAUNCHER_IMAGE } from './images.ts';
 
-/** Its namespace. */
-export const SYSTEM = 'kubevirt';
-const VERSION = 'v1.9.0';
 /** What virt-operator checks, and kinds of other products. */
 const LEFT_OUT = ['SecurityContextConstraints', 'Route', 'ServiceMonitor', 'PrometheusRule', 'Secret', 'Deployment'];
 
@@ -27,57 +21,37 @@ const SECRETS: Readonly<Record<string, string>> = {
 /** What there is before virt-operator: namespace, priority class, and the definition of KubeVirt's own CR. */
 export function firstObjects(): KubernetesObject[] {
   return [
-    { apiVersion: 'v1', kind: 'Namespace', metadata: { name: SYSTEM } },
+    { apiVersion: 'v1', kind: 'Namespace', metadata: { name: KUBEVIRT } },
     {
       apiVersion: 'scheduling.k8s.io/v1',
       kind: 'PriorityClass',
       metadata: { name: 'kubevirt-cluster-critical' },
       value: 1_000_000_000,
     },
-    ...objectsOf(execFileSync(kubeVirtAsset('resource-generator'), ['--type=kv'], { encoding: 'utf8' })),
+    ...definitionOfTheCr(),
   ];
 }
 
-/**
- * What virt-operator installs: definitions, accounts with their rights, the DaemonSet, webhook configurations and the
- * APIService. It writes them into a ConfigMap, as its own job does at every installation.
- */
-export async function installStrategy(client: KubeClient, kubeconfig: string): Promise<KubernetesObject[]> {
-  const config = {
-    ...{ namespace: SYSTEM, registry: 'lab', kubeVirtVersion: VERSION },
-    ...{ VirtHandlerImage: HANDLER_IMAGE, VirtLauncherImage: LAUNCHER_IMAGE },
-    additionalProperties: { ImagePullPolicy: 'Never' },
-  };
-  const env = {
-    ...process.env,
-    VIRT_OPERATOR_IMAGE: `lab/virt-operator:${VERSION}`,
-    TARGET_DEPLOYMENT_CONFIG: JSON.stringify(config),
-  };
-  const path = `/api/v1/namespaces/${SYSTEM}/configmaps`;
-  const args = ['--dump-install-strategy', '--kubeconfig', kubeconfig];
-  execFileSync(kubeVirtAsset('virt-operator'), args, { env, stdio: ['ignore', 'ignore', 'pipe'] });
-  const labels = { query: { labelSelector: 'kubevirt.io/install-strategy' } };
-  const { items } = (await client.get(path, labels)) as { items: { data: { manifests: string } }[] };
-  const manifests = items.at(-1)?.data.manifests;
-  if (manifests === undefined) throw new Error('virt-operator wrote no install strategy');
-  const yaml = gunzipSync(Buffer.from(manifests, 'base64')).toString('utf8');
-  return objectsOf(yaml)
-    .filter(
-      ({ kind, metadata }) =>
-        !LEFT_OUT.includes(kind) && !/^VirtualMachineCluster/.test(kind) && metadata.name !== 'virt-operator-validator',
-    )
-    .map((object) => ({ ...object, apiVersion: groupOf(object) }));
+/** What virt-operator installs, with the DaemonSet and the policies, less what is left out. */
+export async function strategyOf(client: KubeClient, kubeconfig: string): Promise<KubernetesObject[]> {
+  const objects = await installStrategy({
+    ...{ client, kubeconfig, registry: 'lab' },
+    config: {
+      ...{ VirtHandlerImage: HANDLER_IMAGE, VirtLauncherImage: LAUNCHER_IMAGE },
+      additionalProperties: { ImagePullPolicy: 'Never' },
+    },
+  });
+  return objects.filter(
+    ({ kind, metadata }) =>
+      !LEFT_OUT.includes(kind) && !/^VirtualMachineCluster/.test(kind) && metadata.name !== 'virt-operator-validator',
+  );
 }
-
-/** virt-operator creates its policies by a client of their group, and prints them without it. */
-const groupOf = ({ apiVersion, kind }: KubernetesObject) =>
-  kind.startsWith('ValidatingAdmissionPolicy') ? 'admissionregistration.k8s.io/v1' : apiVersion;
 
 /** The CR, as it is once virt-operator has deployed everything: software emulation, and images that are there. */
 export const KUBEVIRT_CR = {
   apiVersion: 'kubevirt.io/v1',
   kind: 'KubeVirt',
-  metadata: { name: 'kubevirt', namespace: SYSTEM },
+  metadata: { name: 'kubevirt', namespace: KUBEVIRT },
   spec: {
     configuration: {
       imagePullPolicy: 'Never',
@@ -100,7 +74,7 @@ export function secretsOf(authority: CertificateAuthority): KubernetesObject[] {
     return {
       apiVersion: 'v1',
       kind: 'Secret',
-      metadata: { name, namespace: SYSTEM },
+      metadata: { name, namespace: KUBEVIRT },
       type: 'kubernetes.io/tls',
       data: { 'tls.crt': encoded(cert), 'tls.key': encoded(key) },
     };
