@@ -38,7 +38,7 @@ describe('fuzzing', function () {
   for (const target of TARGETS) {
     it(`${target.name}: ${target.about}`, async () => {
       const { counts, failure, runs } = await target.play({ seed: SEED, runs: RUNS });
-      if (failure !== undefined) assert.fail(cut(JSON.stringify(failure), LONGEST_SHOWN));
+      if (failure !== undefined) assert.fail(`${failure.why}: ${cut(JSON.stringify(failure.input), LONGEST_SHOWN)}`);
       assert.equal(runs, RUNS);
       assert.ok(Math.min(counts.accepted, counts.refused) > RUNS * SHARE, JSON.stringify(counts));
     });

@@ -16,7 +16,7 @@ ${ALL.map(({ name, about }) => `  ${name.padEnd(18)} ${about}`).join('\n')}
   --seed <number>      repeats the inputs of another run
   --help
 
-Then the parsers alone are fed as many inputs again, and the blocks of code that run for each are held to a bound that
+Each input is also held to a bound of processor time and memory. Then the parsers alone are fed as many inputs again, and the blocks of code that run for each are held to a bound that
 grows with its bytes: the same count on any machine.
 
 An input that is judged wrong, or above its bound, is made as small as can be and kept in test/fuzz/cases, where npm test judges it again.
@@ -39,7 +39,8 @@ console.log(`seed ${seed}`);
 let failed = 0;
 for (const target of chosen(TARGETS)) {
   const began = performance.now();
-  const { counts, failure, runs: done } = await target.play({ seed, runs, ...(seconds !== undefined && { seconds }) });
+  const limits = { runs, ...(seconds !== undefined && { seconds }) };
+  const { counts, failure, runs: done } = await target.play({ seed, ...limits, holdTimeAndMemory: true });
   const took = ((performance.now() - began) / 1000).toFixed(1);
   const sums = `${counts.accepted} accepted, ${counts.refused} refused`;
   console.log(`${target.name}: ${done} inputs in ${took} s: ${sums}, ${failure === undefined ? 0 : 1} judged wrong`);
