@@ -15,6 +15,11 @@ export interface Mirror {
   readonly whenSynced: Promise<void>;
   get(namespace: string | undefined, name: string): KubeObject | undefined;
   list(): KubeObject[];
+  /**
+   * Waits for a state of the object that is newer than `known`, which an answer of 409 to a write of `known` promises.
+   * @returns undefined once the object is gone, or another has its name
+   */
+  newerThan(known: KubeObject, signal: AbortSignal): Promise<KubeObject | undefined>;
   /** Takes what a write was answered with. */
   accept(object: KubeObject): void;
   follow(listener: (change: LocalChange<KubeObject>) => void): () => void;
@@ -72,17 +77,38 @@ export function createMirror(client: KubeClient, type: ResourceType, log: Logger
     log,
     now: () => performance.now() / 1000,
   });
+  const follow: Mirror['follow'] = (listener) => {
+    for (const object of [...items.values()]) listener({ type: 'ADDED', object, previous: undefined });
+    listeners.add(listener);
+    return () => void listeners.delete(listener);
+  };
   return {
     run: (signal) => reflector.run(signal),
     whenSynced: reflector.whenSynced,
     get: (namespace, name) => items.get(type.namespaced ? `${namespace}/${name}` : name),
     list: () => [...items.values()],
+    newerThan: (known, signal) =>
+      new Promise((resolve, reject) => {
+        const key = objectKey(known.metadata);
+        const settle = (settled: () => void) => {
+          signal.removeEventListener('abort', abort);
+          listeners.delete(look);
+          settled();
+        };
+        const abort = () => settle(() => reject(signal.reason as Error));
+        const look = () => {
+          const current = items.get(key);
+          const isSame = current !== undefined && current.metadata.uid === known.metadata.uid;
+          if (isSame && versionOf(current) <= versionOf(known)) return;
+          settle(() => resolve(isSame ? current : undefined));
+        };
+        signal.addEventListener('abort', abort);
+        listeners.add(look);
+        if (signal.aborted) abort();
+        else look();
+      }),
     accept,
-    follow(listener) {
-      for (const object of [...items.values()]) listener({ type: 'ADDED', object, previous: undefined });
-      listeners.add(listener);
-      return () => void listeners.delete(listener);
-    },
+    follow,
   };
 }
 

@@ -113,7 +113,10 @@ export function createRemoteClient({ client, types, log }: RemoteClientOptions):
           return taken(type, await persist(() => client.replace(path, draft)));
         } catch (error) {
           if (!(error instanceof ApiError && error.http === 409)) throw error;
-          current = await read(type, object);
+          // Not by a GET: a part that may only watch, as virt-handler, is refused one.
+          const newer = await mirrorOf(type).newerThan(current, ended.signal);
+          if (newer === undefined) throw new ApiError(404, 'NotFound', `${type.plural} "${name}" not found`);
+          current = viewed<typeof object>(newer);
         }
       }
     },

@@ -38,6 +38,8 @@ export interface Kubelet {
   readonly directory: string;
   /** @throws StateFileError if what an earlier kubelet left behind does not fit these settings */
   start(): Promise<void>;
+  /** As when every container of a pod on this node exits with 0. A pod that holds nothing here is left alone. */
+  exit(podUID: string): Promise<void>;
   /** Stops as a killed kubelet does: pods, Node and files stay as they are, the sockets go. */
   stop(): Promise<void>;
 }
@@ -133,6 +135,10 @@ export function createKubelet(options: KubeletOptions): Kubelet {
       await ledger.releaseStale();
       end = client.follow(PODS, onPod);
       await line;
+    },
+    async exit(podUID) {
+      const pod = [...(ledger?.pods ?? [])].find(({ metadata }) => metadata.uid === podUID);
+      if (pod !== undefined) await worker.complete(pod);
     },
     async stop() {
       end();

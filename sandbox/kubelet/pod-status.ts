@@ -50,6 +50,17 @@ export function setRunning(pod: Pod, now: string): void {
   if (sidecars.length > 0) pod.status.initContainerStatuses = sidecars.map(running);
 }
 
+/** Every container has ended with exit code 0, and none is started again. */
+export function setSucceeded(pod: Pod, now: string): void {
+  pod.status = { ...pod.status, phase: 'Succeeded' };
+  const conditions = conditionsOf(pod);
+  setAll(conditions, ['ContainersReady', 'Ready'], { status: 'False', reason: 'PodCompleted' }, now);
+  for (const status of pod.status.containerStatuses ?? []) {
+    status['ready'] = false;
+    status['state'] = { terminated: { exitCode: 0, reason: 'Completed', finishedAt: now } };
+  }
+}
+
 /** It names a directory of cgroups, so it is a plain name. */
 export function containerIdOf(podUID: string, container: string): string {
   return `${podUID}-${container}`;

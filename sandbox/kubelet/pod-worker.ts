@@ -5,7 +5,7 @@ import { timestamp } from '../api-server/preparation.ts';
 import type { LocalClient, Occurrence } from '../clients/local-client.ts';
 import type { Pod } from '../objects.ts';
 import type { Containers } from './containers.ts';
-import { isReadinessStale, setReady, setRejected, setRunning, setWaiting } from './pod-status.ts';
+import { isReadinessStale, setReady, setRejected, setRunning, setSucceeded, setWaiting } from './pod-status.ts';
 import { rpcText } from './rpc-text.ts';
 
 /** What a pod's way from admission to its end needs of the rest of the kubelet. */
@@ -30,6 +30,8 @@ export interface PodWorker {
   start(pod: Pod, signal: AbortSignal): Promise<void>;
   /** Keeps Ready what the readiness gates say. */
   refresh(pod: Pod): Promise<void>;
+  /** Says that the pod's containers have ended by themselves, without a fault. */
+  complete(pod: Pod): Promise<void>;
   /** Takes the object of a pod that has ended on this node out of the API. */
   finish(pod: Pod): Promise<void>;
 }
@@ -93,6 +95,8 @@ export function createPodWorker(deps: PodWorkerDeps): PodWorker {
     async refresh(pod) {
       if (isReadinessStale(pod)) await setStatus(pod, (draft) => setReady(draft, time()));
     },
+
+    complete: (pod) => setStatus(pod, (draft) => setSucceeded(draft, time())),
 
     async finish(pod) {
       const { uid } = pod.metadata;

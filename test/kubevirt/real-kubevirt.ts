@@ -81,7 +81,7 @@ export function createRealKubeVirt(): RealKubeVirt {
       objects = await strategyOf(plane);
       await plane.create(...objects.filter(({ kind }) => kind === 'CustomResourceDefinition'));
     },
-    async start({ plane, client, onFault }) {
+    async start({ plane, client, nodes, onFault }) {
       const serving = createCertificateAuthority('kubevirt-ca');
       const directory = join(plane.directory, KUBEVIRT);
       // Apart from the logs: KubeVirt reads its certificates again whenever anything changes in their folder.
@@ -105,7 +105,7 @@ export function createRealKubeVirt(): RealKubeVirt {
       };
       const [apiCert, apiKey] = await file('virt-api', ['localhost', '127.0.0.1', 'virt-api.kubevirt.svc']);
       const [clientCert, clientKey] = await file('virt-handler-client', [HANDLER_CLIENT]);
-      const virtHandler = await createVirtHandler({ plane, client, authority: serving, onFault });
+      const virtHandler = await createVirtHandler({ plane, client, nodes, authority: serving, onFault });
       const run = async (name: string, account: string, args: readonly string[]): Promise<Program> => {
         const kubeconfig = await plane.kubeconfig(name, await plane.serviceAccountToken(KUBEVIRT, account));
         const all = ['--kubeconfig', kubeconfig, '--listen', '127.0.0.1', ...args];

@@ -2,10 +2,11 @@ import { createServer, type Server } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { kubeconfigAccess } from '../../kube/api-access.ts';
 import { createKubeClient } from '../../kube/client.ts';
-import { NODES, VIRTUAL_MACHINE_INSTANCES } from '../../sandbox/api-server/built-in-types.ts';
+import { PODS, VIRTUAL_MACHINE_INSTANCES } from '../../sandbox/api-server/built-in-types.ts';
 import { ApiError } from '../../sandbox/api-server/errors.ts';
 import type { CertificateAuthority } from '../../sandbox/certificates.ts';
 import { createRemoteClient, type RemoteClient } from '../../sandbox/clients/remote-client.ts';
+import type { EmulatedNode } from '../../sandbox/cluster/emulated-node.ts';
 import {
   at,
   type Condition,
@@ -38,18 +39,18 @@ export interface VirtHandler {
 
 export interface VirtHandlerDeps {
   readonly plane: ControlPlane;
-  /** Of the administrator: reads the nodes. */
+  /** Of the administrator: reads launchers. */
   readonly client: RemoteClient;
+  readonly nodes: readonly EmulatedNode[];
   readonly authority: CertificateAuthority;
   readonly onFault: (error: unknown) => void;
 }
 
 export async function createVirtHandler(deps: VirtHandlerDeps): Promise<VirtHandler> {
-  const { plane, client: admin, authority } = deps;
+  const { plane, authority } = deps;
   const handler = { starts: true };
-  const names = admin.list(NODES).map(({ metadata }) => metadata.name);
   const nodes = new Map<string, HandledNode>();
-  for (const name of names) nodes.set(name, await createNode(deps, name, () => handler.starts));
+  for (const node of deps.nodes) nodes.set(node.name, await createNode(deps, node, () => handler.starts));
   const calls: string[] = [];
   const server = await serve(authority, async (verb, namespace, name) => {
     calls.push(`${verb} ${namespace}/${name}`);
@@ -88,8 +89,8 @@ interface HandledNode {
 
 /** KubeVirt lets virt-handler change only VMIs on its own node, which it knows by the pod that the token is bound to. */
 async function createNode(
-  { plane, onFault }: VirtHandlerDeps,
-  node: string,
+  { plane, client: admin, onFault }: VirtHandlerDeps,
+  { name: node, kubelet }: EmulatedNode,
   starts: () => boolean,
 ): Promise<HandledNode> {
   const pod = await createPod(plane, node);
@@ -112,6 +113,9 @@ async function createNode(
   const onVmi = (vmi: VirtualMachineInstance) => {
     // What it is by the time of the write decides.
     if (next(vmi) !== undefined) void edit(vmi, (draft) => next(draft)?.(draft));
+    // virt-launcher ends once its guest is elsewhere.
+    const left = admin.get(PODS, vmi.metadata.namespace, launcherLeft(vmi, node) ?? '');
+    if (left !== undefined) kubelet.exit(left.metadata.uid ?? '').catch(onFault);
   };
   const end = client.follow(VIRTUAL_MACHINE_INSTANCES, ({ type, object }) => {
     if (type !== 'DELETED') onVmi(object);
@@ -173,6 +177,12 @@ function begin(draft: VirtualMachineInstance): void {
 function isArriving({ status }: VirtualMachineInstance): boolean {
   const migration = at(status, 'migrationState') as JsonObject | undefined;
   return migration?.['targetNode'] !== undefined && migration['targetNode'] !== '' && migration['completed'] !== true;
+}
+
+/** The name of the launcher on this node that a guest has migrated away from. */
+function launcherLeft({ status }: VirtualMachineInstance, node: string): string | undefined {
+  const { sourceNode, sourcePod, completed } = (at(status, 'migrationState') ?? {}) as JsonObject;
+  return completed === true && sourceNode === node ? String(sourcePod) : undefined;
 }
 
 /** One step of a migration: the target says where it listens, the guest leaves, has arrived, and its vCPUs are plugged in. */

@@ -66,6 +66,7 @@ function useKubelet(settings: Partial<KubeletSettings> = {}) {
   return {
     start,
     stop: () => kubelet.stop(),
+    exit: (uid: string) => kubelet.exit(uid),
     get client() {
       return client;
     },
@@ -109,6 +110,16 @@ describe('kubelet stand-in: nodes and admission', () => {
     await until('the pod is gone', () => !at.get('a'));
     await until('the CPUs are free', async () => (await at.state()).defaultCpuSet === '0-15');
     assert.equal((await at.state()).entries, undefined);
+  });
+
+  it('takes them back when its containers have ended by themselves', async () => {
+    const { metadata } = await at.run('done', { cpu: '4' });
+    await at.phase('done', 'Running');
+    await at.exit(metadata.uid!);
+    await at.phase('done', 'Succeeded');
+    assert.equal(at.get('done')?.status?.conditions?.find(({ type }) => type === 'Ready')?.status, 'False');
+    await until('the CPUs are free', async () => (await at.state()).defaultCpuSet === '0-15');
+    await at.client.delete(PODS, at.get('done')!);
   });
 
   const rejections: [string, JsonObject, string, string][] = [

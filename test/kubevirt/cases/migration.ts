@@ -35,7 +35,7 @@ export const migrationCases: Cases = (stage) => {
       await remove(vm);
     });
 
-    it('CPU hotplug, from 1 to 2 sockets of two cores: the launchers have 4 and 6 CPUs', async () => {
+    it('CPU hotplug, from 1 to 3 sockets of two cores: the launchers have 4, 6 and 8 CPUs', async () => {
       const { client, create, launcher, launchers, untilPhase, vmi, remove } = stage();
       const cpu = {
         cores: 2,
@@ -50,7 +50,7 @@ export const migrationCases: Cases = (stage) => {
       await launcher('grows');
       await untilPhase('grows', 'Running');
       const seen = launchers('grows').map(cpusOf);
-      for (const sockets of [2]) {
+      for (const sockets of [2, 3]) {
         const path = '/apis/kubevirt.io/v1/namespaces/vms/virtualmachines/grows';
         await client.patch(path, MERGE, { spec: { template: { spec: { domain: { cpu: { sockets } } } } } });
         await until(`${sockets} sockets to be plugged in`, PATIENCE, () => {
@@ -59,7 +59,7 @@ export const migrationCases: Cases = (stage) => {
         });
         seen.push(cpusOf(launchers('grows').at(-1)!));
       }
-      assert.deepEqual(seen, ['4', '6']);
+      assert.deepEqual(seen, ['4', '6', '8']);
       await remove(vm);
     });
   });

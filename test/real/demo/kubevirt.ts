@@ -1,5 +1,6 @@
 import { VIRTUAL_MACHINE_INSTANCES } from '../../../sandbox/api-server/built-in-types.ts';
 import type { RemoteClient } from '../../../sandbox/clients/remote-client.ts';
+import type { EmulatedNode } from '../../../sandbox/cluster/emulated-node.ts';
 import { createVirtController } from '../../../sandbox/virt-controller/virt-controller.ts';
 import type { ControlPlane } from '../control-plane.ts';
 import { failure, serveVirtApi, type VirtApiAnswer } from '../virt-api.ts';
@@ -16,6 +17,7 @@ export interface KubeVirt {
 export interface Cluster {
   readonly plane: ControlPlane;
   readonly client: RemoteClient;
+  readonly nodes: readonly EmulatedNode[];
   readonly onFault: (error: unknown) => void;
 }
 

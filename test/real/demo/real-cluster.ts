@@ -152,7 +152,7 @@ async function startParts(
       createEmulatedNode(description, { directory: `${directory}/${description.name}`, client, onFault }),
     );
     for (const node of nodes) await node.start();
-    const running = await kubeVirt.start({ plane, client, onFault });
+    const running = await kubeVirt.start({ plane, client, nodes, onFault });
     const scheduler = await plane.startScheduler(SCHEDULER);
     return { plane, kube, client, nodes, kubeVirt: running, scheduler };
   } catch (error) {
