@@ -3,8 +3,8 @@ import type { MetaShape, PodShape } from '../launcher/shapes.ts';
 import { NUMA_AFFINITY_ANNOTATION } from '../names.ts';
 import { parseAffinities } from '../networks/affinity.ts';
 import { type NetworkRef, parseRef, refText } from '../networks/attachments.ts';
-import { interfacesOf, type NetworkedVmi } from '../networks/interfaces.ts';
-import type { NadFacts } from '../networks/nad.ts';
+import { interfacesOf, type NetworkedVmi, type NetworkInterface } from '../networks/interfaces.ts';
+import { classifyNad, type NadFacts } from '../networks/nad.ts';
 import { type Resolution, type ResolvedNetwork, resolveNetworks } from '../networks/resolve.ts';
 import { EVERY_NETWORK, interfaceResources, preferredResources, requiredResources } from '../networks/resources.ts';
 import { interfacesBy } from '../placement/preferences.ts';
@@ -40,7 +40,7 @@ export interface OwnerNetworks {
  */
 export function networksOf(owner: NetworkOwner, facts: NetworkFacts): OwnerNetworks {
   const { namespace, exclusive } = owner;
-  const resolved = resolve(owner, facts, (ref) => facts.definitions.get(refText(ref)));
+  const resolved = resolve(owner, facts, interfacesOfOwner(owner, facts), (ref) => facts.definitions.get(refText(ref)));
   const { networks } = resolved;
   const required = requiredResources(networks, facts.reported, exclusive);
   const findings: Finding[] = [...resolved.findings, ...required.findings];
@@ -67,7 +67,11 @@ export function networksOf(owner: NetworkOwner, facts: NetworkFacts): OwnerNetwo
  * @throws ParseError if an annotation is malformed
  */
 export function doubtfulNetworks(owner: NetworkOwner, facts: NetworkFacts, findNad: FindNad): NetworkRef[] {
-  const { networks, missing } = resolve(owner, facts, findNad);
+  const found = new Map<NetworkRef, NadFacts | undefined>();
+  const interfaces = interfacesOfOwner(owner, facts);
+  for (const { ref } of interfaces) if (ref !== undefined) found.set(ref, ref.name === '' ? undefined : findNad(ref));
+  if ([...found.values()].every((nad) => leadsSomewhereKnown(nad, facts))) return [];
+  const { networks, missing } = resolve(owner, facts, interfaces, (ref) => found.get(ref));
   const unknown = networks.filter(
     (one) => one.kind === 'physnet' && one.affinity === 'required' && !facts.reported.physnets.has(one.physnet),
   );
@@ -75,12 +79,25 @@ export function doubtfulNetworks(owner: NetworkOwner, facts: NetworkFacts, findN
   return [...new Map(refs.map((ref) => [refText(ref), ref])).values()];
 }
 
+/** Whether the definition is there and leads to no physnet that no node reports: what is most often so. */
+function leadsSomewhereKnown(nad: NadFacts | undefined, { reported, context }: NetworkFacts): boolean {
+  const found = nad && classifyNad(nad, context);
+  return found !== undefined && (found.kind !== 'physnet' || reported.physnets.has(found.physnet));
+}
+
+const interfacesOfOwner = ({ namespace, pod, vmi }: NetworkOwner, { primary }: NetworkFacts) =>
+  interfacesOf({ namespace, pod, vmi, primary: primary.kind === 'primary' ? primary.ref : undefined });
+
 type FindNad = (ref: NetworkRef) => NadFacts | undefined;
 
-function resolve(owner: NetworkOwner, { primary, context }: NetworkFacts, findNad: FindNad): Resolution {
-  const { namespace, pod, vmi, exclusive } = owner;
+function resolve(
+  { pod, vmi, exclusive }: NetworkOwner,
+  { context }: NetworkFacts,
+  interfaces: readonly NetworkInterface[],
+  findNad: FindNad,
+): Resolution {
   return resolveNetworks({
-    interfaces: interfacesOf({ namespace, pod, vmi, primary: primary.kind === 'primary' ? primary.ref : undefined }),
+    interfaces,
     preferences: parseAffinities((vmi ?? pod)?.metadata.annotations?.[NUMA_AFFINITY_ANNOTATION] ?? ''),
     findNad,
     context,

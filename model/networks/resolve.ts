@@ -85,9 +85,12 @@ export function resolveNetworks(request: ResolveRequest): Resolution {
     const maskRequest = wishFor(one, preferences);
     const affinity = maskRequest ?? (located && exclusive && one.role === 'secondary' ? 'required' : 'none');
     const network = one.ref === undefined ? POD_NETWORK : refText(one.ref);
-    const explicit = maskRequest === undefined ? {} : { explicit: true };
-    const resolved = { ...found, name: one.name, role: one.role, network, affinity, ...explicit };
-    findings.push(...networkFindings(shown(resolved)), ...wishFindings(shown(resolved), located, exclusive));
+    const known = { ...found, name: one.name, role: one.role, network, affinity };
+    const resolved = maskRequest === undefined ? known : { ...known, explicit: true };
+    const isPlain = found.kind !== 'unknown' && !('warning' in found && found.warning !== undefined);
+    if (isPlain && (affinity !== 'required' || (located && exclusive))) return resolved;
+    const seen = shown(resolved);
+    findings.push(...networkFindings(seen), ...wishFindings(seen, located, exclusive));
     return resolved;
   });
   return { networks, missing: [...missing.values()], findings };

@@ -11,9 +11,9 @@ export interface Turns {
   stop(): Promise<void>;
 }
 
-/** Seconds before a turn that failed is taken again: at first, and at most. */
-const FIRST_RETRY = 0.25;
-const LAST_RETRY = 8;
+/** Seconds before a turn that failed is taken again: at first, and at most. Source: client-go, default_rate_limiters.go. */
+const FIRST_RETRY = 0.005;
+const LAST_RETRY = 1000;
 
 export function createTurns(onFault: (error: unknown) => void): Turns {
   const busy = new Set<string>();

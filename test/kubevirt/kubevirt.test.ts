@@ -1,10 +1,12 @@
 import { needs } from '../support/parts.ts';
+import { copyCases } from './cases/copies.ts';
+import { featureCases } from './cases/features.ts';
 import { launcherCases } from './cases/launchers.ts';
 import { migrationCases } from './cases/migration.ts';
 import { refusalCases } from './cases/refusals.ts';
 import { runningCases } from './cases/running.ts';
 import { setCases } from './cases/sets.ts';
-import { sharedCases } from './cases/shared.ts';
+import { startCases } from './cases/starts.ts';
 import { createRealKubeVirt } from './real-kubevirt.ts';
 import { type KubeVirtStage, startKubeVirtStage } from './stage.ts';
 
@@ -25,6 +27,15 @@ describe('with the real KubeVirt', function () {
     if (stage === undefined) throw new Error('the stage has not been started');
     return stage;
   };
-  for (const cases of [sharedCases, runningCases, setCases, migrationCases, refusalCases, launcherCases])
+  for (const cases of [
+    startCases,
+    runningCases,
+    featureCases,
+    setCases,
+    copyCases,
+    migrationCases,
+    refusalCases,
+    launcherCases,
+  ])
     cases(started);
 });

@@ -17,6 +17,9 @@ import { createVirtHandler, type VirtHandler } from './virt-handler-stand-in.ts'
 const HANDLER_CLIENT = 'kubevirt.io:system:client:virt-handler';
 const READY_SECONDS = 180;
 
+/** Of another vendor's device plugin. */
+export const HOST_DEVICE = 'example.com/gpu';
+
 /** What the cases of this folder need beyond KubeVirt's defaults. */
 const CONFIGURATION = {
   developerConfiguration: {
@@ -34,6 +37,9 @@ const CONFIGURATION = {
       'ImageVolume',
     ],
     logVerbosity: { virtAPI: 2, virtController: 2 },
+  },
+  permittedHostDevices: {
+    pciHostDevices: [{ pciVendorSelector: '10DE:1EB8', resourceName: HOST_DEVICE, externalResourceProvider: true }],
   },
   network: {
     binding: {

@@ -1,5 +1,7 @@
 import { needs } from '../support/parts.ts';
-import { sharedCases } from './cases/shared.ts';
+import { refusalCases } from './cases/refusals.ts';
+import { runningCases } from './cases/running.ts';
+import { startCases } from './cases/starts.ts';
 import { type KubeVirtStage, startKubeVirtStage } from './stage.ts';
 
 /** The sandbox's KubeVirt, held to what the real one does in the same cases. */
@@ -14,8 +16,9 @@ describe('with the stand-in for KubeVirt', function () {
   });
   after(() => stage?.stop());
 
-  sharedCases(() => {
+  const started = () => {
     if (stage === undefined) throw new Error('the stage has not been started');
     return stage;
-  });
+  };
+  for (const cases of [startCases, runningCases, refusalCases]) cases(started);
 });

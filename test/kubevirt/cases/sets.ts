@@ -1,11 +1,14 @@
 import assert from 'node:assert/strict';
+import { setTimeout as delay } from 'node:timers/promises';
 import { until } from '../../../cli/demo/until.ts';
 import { kubeconfigAccess } from '../../../kube/api-access.ts';
 import { createKubeClient } from '../../../kube/client.ts';
-import { PODS } from '../../../sandbox/api-server/built-in-types.ts';
+import { EVENTS, PODS } from '../../../sandbox/api-server/built-in-types.ts';
 import type { KubeObject } from '../../../sandbox/objects.ts';
+import { startPlugin } from '../../sandbox/plugin-fixture.ts';
 import { cpusOf, machine, pathOf, templateOf, WHOLE_CORES } from '../machines.ts';
 import { PATIENCE } from '../patience.ts';
+import { HOST_DEVICE } from '../real-kubevirt.ts';
 import type { Cases } from './case.ts';
 
 const MASK = { 'plumbline.dev/cpu-mask': '0' };
@@ -36,6 +39,42 @@ export const setCases: Cases = (stage) => {
       );
       assert.deepEqual(pods.map(cpusOf), ['4', '4']);
       await remove(set);
+    });
+
+    it('a replica set whose launchers a kubelet keeps rejecting is held back, though each has a VMI of its own', async () => {
+      const { cluster, create, events, remove } = stage();
+      const node = cluster.node('smt2-b');
+      const plugin = await startPlugin(node.kubeletDirectory, HOST_DEVICE, [0]);
+      plugin.refuseAllocation('the device does not answer');
+      const hostDevices = [{ name: 'gpu', deviceName: HOST_DEVICE }];
+      const template = templateOf({ labels: { set: 'gpus' }, spec: { domain: { devices: { hostDevices } } } });
+      const set = {
+        apiVersion: 'kubevirt.io/v1',
+        kind: 'VirtualMachineInstanceReplicaSet',
+        metadata: { name: 'gpus', namespace: 'vms' },
+        spec: { replicas: 1, selector: { matchLabels: { set: 'gpus' } }, template },
+      };
+      const rejections = () =>
+        cluster.client.list(EVENTS).filter(({ reason, involvedObject }) => {
+          const { name = '' } = (involvedObject ?? {}) as { name?: string };
+          return reason === 'UnexpectedAdmissionError' && name.startsWith('virt-launcher-gpus');
+        }).length;
+      try {
+        await create(set);
+        const { message, kind } = await until('the extender to hold its launchers back', PATIENCE, () =>
+          events('gpus').find(({ reason }) => reason === 'PlacementHeldBack'),
+        );
+        assert.equal(kind, 'VirtualMachineInstanceReplicaSet');
+        assert.match(message, /UnexpectedAdmissionError/);
+        const before = rejections();
+        // The first hold lasts 30 s.
+        await delay(15_000);
+        // One may have been on its way to the node.
+        assert.ok(rejections() <= before + 1, `${before} rejections before the hold, ${rejections()} after 15 s of it`);
+      } finally {
+        await remove(set);
+        await plugin.stop();
+      }
     });
 
     it('every VM of a pool is padded', async () => {

@@ -19,9 +19,9 @@ async function explained({ cluster }: KubeVirtStage, vm: string): Promise<Explan
   return JSON.parse(stdout) as Explanation;
 }
 
-/** What the stand-in for KubeVirt does as the real one: run against both. */
-export const sharedCases: Cases = (stage) => {
-  describe('KubeVirt, real or not', () => {
+/** How VMs start, and what becomes of those that cannot. */
+export const startCases: Cases = (stage) => {
+  describe('VMs that start or fail to', () => {
     it('rejected by the kubelet: KubeVirt deletes the VMI, makes another after ten seconds or more, and explain says why', async () => {
       const { cluster, create, vmi, remove } = stage();
       await cluster.plane.startScheduler({ profiles: [{ schedulerName: PLAIN }] });
