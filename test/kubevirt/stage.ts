@@ -1,11 +1,11 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { DemoNode } from '../../cli/demo/nodes.ts';
 import { type Installed, install } from '../../cli/demo/plumbline.ts';
 import { until } from '../../cli/demo/until.ts';
 import { NODE_TOPOLOGIES, NODES } from '../../sandbox/api-server/built-in-types.ts';
-import { createCertificateAuthority } from '../../sandbox/certificates.ts';
+import { aggregation } from '../real/aggregation.ts';
 import { KUBEVIRT_STAND_IN, type KubeVirt } from '../real/demo/kubevirt.ts';
 import { createRealCluster, type RealCluster } from '../real/demo/real-cluster.ts';
 import { buildOnce, dist, root } from '../support/bundles.ts';
@@ -111,25 +111,4 @@ async function reported({ client }: RealCluster, name: string, physnets: readonl
       return amount === undefined || amount === '0' ? undefined : amount;
     });
   }
-}
-
-/** What the API server presents to aggregated servers, and how they know it: as kubeadm sets it up. */
-export function aggregation(directory: string): string[] {
-  const authority = createCertificateAuthority('front-proxy-ca');
-  const { cert, key } = authority.issue(['front-proxy-client']);
-  const file = (name: string, text: string) => {
-    writeFileSync(join(directory, name), text, { mode: 0o600 });
-    return join(directory, name);
-  };
-  return [
-    ...['--requestheader-client-ca-file', file('front-proxy-ca.crt', authority.cert)],
-    ...['--requestheader-allowed-names', 'front-proxy-client', '--requestheader-username-headers', 'X-Remote-User'],
-    ...['--requestheader-group-headers', 'X-Remote-Group', '--requestheader-extra-headers-prefix', 'X-Remote-Extra-'],
-    ...[
-      '--proxy-client-cert-file',
-      file('front-proxy.crt', cert),
-      '--proxy-client-key-file',
-      file('front-proxy.key', key),
-    ],
-  ];
 }

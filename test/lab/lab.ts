@@ -1,24 +1,32 @@
 import { readFile, stat } from 'node:fs/promises';
 import { monotonicSeconds } from '../../runtime/time.ts';
-import { freePort, type Program, startProgram } from '../real/processes.ts';
+import { startProgram } from '../real/processes.ts';
+import { execute } from './machine/commands.ts';
 import { findMachine, type Machine, startMachine } from './machine/machine.ts';
 import { whatIsMissing } from './machine/missing.ts';
 import type { Layer } from './machine/oci-archive.ts';
 import { type Places, placesOf } from './machine/places.ts';
+import type { Disks } from './machine/qemu.ts';
+
+/** Makes files for the guest to find as disks (qemu.ts). */
+export type MakeDisks = (places: Places, say: (what: string) => void) => Promise<Disks>;
 
 /** The emulated machine that is the only node of a cluster (docs/lab.md). */
 export interface Lab {
   /** The cluster's administrator. Known once `up` has returned, as is the rest. */
   kubeconfig(): string;
   /** Boots it, unless another run keeps one. @returns whether it is that other run's */
-  up(signal: AbortSignal): Promise<boolean>;
+  up(signal: AbortSignal, disks?: MakeDisks): Promise<boolean>;
   /** Ends what `up` started. */
   down(): Promise<void>;
   /** Runs a shell command line in the guest as root; returns what it wrote. */
   run(command: string, input?: string): Promise<string>;
   copy(source: string, destination: string): Promise<void>;
-  /** Makes a port of the guest's loopback one of this machine's. @returns the port, and what takes it away */
-  forward(port: number): Promise<{ readonly port: number; readonly program: Program }>;
+  /**
+   * Makes a port of an address in the guest's network reachable from this machine, at the same address: it is this machine's
+   * as well until the function that is returned has been called.
+   */
+  reach(address: string, port: number): Promise<() => Promise<void>>;
   readonly places: Places;
   /** The layer of the guest's image with Node.js, on which another can be made. */
   nodeLayer(): Layer;
@@ -38,13 +46,13 @@ export async function findLab(env: NodeJS.ProcessEnv): Promise<Lab | { readonly 
   };
   return {
     kubeconfig: () => up().kubeconfig,
-    async up(signal) {
+    async up(signal, makeDisks = async () => ({})) {
       machine = await findMachine(places);
       if (machine !== undefined) return true;
       const began = monotonicSeconds();
       const say = (what: string) =>
         console.error(`lab ${(monotonicSeconds() - began).toFixed(0).padStart(4)} s  ${what}`);
-      machine = await startMachine(places, say, signal);
+      machine = await startMachine(places, makeDisks, say, signal);
       return false;
     },
     async down() {
@@ -58,11 +66,16 @@ export async function findLab(env: NodeJS.ProcessEnv): Promise<Lab | { readonly 
       const line = `mkdir -p "$(dirname ${path})" && cat >${path} && chmod ${mode} ${path}`;
       await up().shell.run(line, await readFile(source));
     },
-    async forward(port) {
-      const own = await freePort();
-      const forwarding = ['-N', '-o', 'ExitOnForwardFailure=yes', '-L', `127.0.0.1:${own}:127.0.0.1:${port}`];
-      const args = [...forwarding, ...up().shell.arguments];
-      return { port: own, program: startProgram('ssh', '/usr/bin/ssh', args, `${places.run}/forward-${port}.log`) };
+    async reach(address, port) {
+      const own = ['address', 'add', `${address}/32`, 'dev', 'lo'];
+      await execute('ip', own);
+      const way = `${address}:${port}:${address}:${port}`;
+      const args = ['-N', '-o', 'ExitOnForwardFailure=yes', '-L', way, ...up().shell.arguments];
+      const program = startProgram('ssh', '/usr/bin/ssh', args, `${places.run}/forward-${port}.log`);
+      return async () => {
+        await program.stop();
+        await execute('ip', own.with(1, 'delete'));
+      };
     },
     places,
     nodeLayer: () => up().nodeLayer,

@@ -8,13 +8,14 @@ import { commandLine, newSeed } from '../support/command-line.ts';
 import { createCluster } from './cluster.ts';
 import { TEST_COUNTS } from './devices.ts';
 import { createGuest } from './guest.ts';
-import { findLab, type Lab } from './lab.ts';
+import { findLab, type Lab, type MakeDisks } from './lab.ts';
 import { play } from './play.ts';
 import { lineOf, mismatchOf } from './print.ts';
 import { createRandom } from './random.ts';
 import { ROUNDS, type Round } from './rounds.ts';
 import { SCENARIOS } from './scenarios/index.ts';
 import { type Count, playScenarios } from './scenarios/play.ts';
+import type { Scenario } from './scenarios/scenario.ts';
 
 const PODS = 12;
 const names = (list: readonly { readonly name: string }[]) => list.map(({ name }) => name).join(', ');
@@ -69,7 +70,7 @@ async function runAll(lab: Lab): Promise<boolean> {
   const began = monotonicSeconds();
   const count: Count = { passed: 0, failed: 0 };
   try {
-    const others = await lab.up(interrupt.signal);
+    const others = await lab.up(interrupt.signal, disksOf(scenarios));
     if (scenarios.length > 0) await playScenarios(lab, scenarios, interrupt.signal, count);
     if (rounds.length > 0) await playRounds(lab, interrupt.signal, count);
     if (flags.keep && !others) await kept(lab, interrupt.signal);
@@ -82,6 +83,15 @@ async function runAll(lab: Lab): Promise<boolean> {
   console.log(`seed ${seed}, ${(monotonicSeconds() - began).toFixed(0)} s`);
   console.log(`${count.passed} passed, ${count.failed} failed`);
   return count.failed === 0;
+}
+
+function disksOf(played: readonly Scenario[]): MakeDisks {
+  return async (places, say) => {
+    const disks: Record<string, string> = {};
+    for (const { missing, disks: make } of played)
+      if (missing?.() === undefined) Object.assign(disks, await make?.(places, say));
+    return disks;
+  };
 }
 
 /** Until Ctrl-C the machine is for whoever wants to look around, and for other runs. */

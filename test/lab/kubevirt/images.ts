@@ -62,16 +62,17 @@ async function makeDebianLayer(places: Places, say: (what: string) => void): Pro
   return tar;
 }
 
+/** The archive of the images, and the serial number of the disk that it is in the guest. */
+export const archiveOf = ({ home }: Places): string => join(home, 'kubevirt-images.tar');
+export const IMAGES_DISK = 'kubevirt-images';
+
 /**
  * Writes an archive of the three images: KubeVirt's programs on libvirt and QEMU of Debian, and a guest of the lab's own
- * kernel.
+ * kernel. @returns its file
  */
-export async function writeKubeVirtImages(
-  places: Places,
-  work: string,
-  target: string,
-  say: (what: string) => void,
-): Promise<void> {
+export async function writeKubeVirtImages(places: Places, say: (what: string) => void): Promise<string> {
+  const work = join(places.home, 'kubevirt-images');
+  await rm(work, { recursive: true, force: true });
   const debian = join(work, 'debian');
   await mkdir(debian, { recursive: true });
   await execute('tar', ['-C', debian, '-xf', await makeDebianLayer(places, say)]);
@@ -82,12 +83,13 @@ export async function writeKubeVirtImages(
     await makeLayer(await programs(join(work, 'handler'), HANDLER_PROGRAMS), join(work, 'handler.tar')),
     await makeLayer(await guestFiles(places, join(work, 'guest')), join(work, 'guest.tar')),
   ];
-  await rm(debian, { recursive: true });
-  await writeArchive(target, [
+  await writeArchive(archiveOf(places), [
     { name: LAUNCHER_IMAGE, layers: [base, launcher], entrypoint: ['/usr/bin/virt-launcher'], user: String(QEMU_ID) },
     { name: HANDLER_IMAGE, layers: [base, handler], entrypoint: ['/usr/bin/virt-handler'] },
     { name: GUEST_IMAGE, layers: [guest] },
   ]);
+  await rm(work, { recursive: true });
+  return archiveOf(places);
 }
 
 /** What differs in KubeVirt's base image. */

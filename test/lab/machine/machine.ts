@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { monotonicSeconds, sleep } from '../../../runtime/time.ts';
+import { aggregation } from '../../real/aggregation.ts';
 import { binary, type ControlPlane, startControlPlane } from '../../real/control-plane.ts';
 import { freePort, type Program, startProgram } from '../../real/processes.ts';
 import { makeBase } from './base.ts';
@@ -10,7 +11,7 @@ import { NODE, nodeFiles, nodeToken } from './node-files.ts';
 import type { Layer } from './oci-archive.ts';
 import { makeParts } from './parts.ts';
 import type { Places } from './places.ts';
-import { qemuArguments } from './qemu.ts';
+import { type Disks, qemuArguments } from './qemu.ts';
 import { createShell, type Shell } from './ssh.ts';
 
 /** Seconds that emulation may take for each: about thirty times what it takes on two free cores. */
@@ -35,16 +36,27 @@ export interface Machine {
 
 /**
  * Boots it, with a control plane on loopback, and returns once pods can run there.
+ * @param makeDisks more files to be disks of the guest; called once its kernel is there
  * @param say what takes long, in a few words
  * @throws Error saying what the guest was doing when it took too long
  */
-export async function startMachine(places: Places, say: (what: string) => void, signal: AbortSignal): Promise<Machine> {
+export async function startMachine(
+  places: Places,
+  makeDisks: (places: Places, say: (what: string) => void) => Promise<Disks>,
+  say: (what: string) => void,
+  signal: AbortSignal,
+): Promise<Machine> {
   await makeBase(places, await debianMirror(), say);
+  const disks = await makeDisks(places, say);
   await rm(places.run, { recursive: true, force: true });
   await mkdir(places.run, { recursive: true });
   const token = randomBytes(16).toString('hex');
   say('control plane');
-  const plane = await startControlPlane({ tokens: [nodeToken(token)], podTokens: true });
+  const plane = await startControlPlane({
+    tokens: [nodeToken(token)],
+    podTokens: true,
+    apiServerArgs: aggregation(places.run),
+  });
   let guest: Program | undefined;
   const stop = async () => {
     await guest?.stop();
@@ -61,7 +73,7 @@ export async function startMachine(places: Places, say: (what: string) => void, 
     const shell = createShell(places, sshPort);
     for (let attempt = 1; ; attempt++) {
       say('booting');
-      guest = startGuest(places, sshPort);
+      guest = startGuest(places, sshPort, disks);
       const failure = await booted(guest, shell, plane, places, say, signal).catch((error: Error) => error);
       if (failure === undefined) break;
       if (attempt === ATTEMPTS || !CRASHED.test(failure.message)) throw failure;
@@ -94,12 +106,12 @@ interface Running {
 }
 
 /** It ends with this process, however that ends. */
-function startGuest(places: Places, sshPort: number): Program {
+function startGuest(places: Places, sshPort: number, disks: Disks): Program {
   const command = ['--pdeathsig', 'KILL', 'nice', '-n', '10', 'env', `TMPDIR=${places.run}`, 'qemu-system-x86_64'];
   return startProgram(
     'qemu',
     '/usr/bin/setpriv',
-    [...command, ...qemuArguments(places, sshPort)],
+    [...command, ...qemuArguments(places, sshPort, disks)],
     `${places.run}/qemu.log`,
   );
 }

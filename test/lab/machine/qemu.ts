@@ -21,15 +21,18 @@ const kernelParameters = [
   ...MASKED.map((unit) => `systemd.mask=${unit}`),
 ];
 
+/** Files that the guest finds as read-only disks, by the serial number under which it finds them: at most 20 characters. */
+export type Disks = Readonly<Record<string, string>>;
+
 /**
  * QEMU's arguments. Each NUMA node has a PCI root of its own with a NIC on it, `phys0` and `phys1`, which nothing is
  * connected to; `mgmt0` leads to this machine and is on no node. Nothing is written to the disk.
  * @param sshPort of this machine's loopback, leads to the guest's ssh
  */
-export function qemuArguments(places: Places, sshPort: number): readonly string[] {
+export function qemuArguments(places: Places, sshPort: number, disks: Disks): readonly string[] {
   const drive = (id: string, file: string, rest: string) => [
     ...['-drive', `if=none,id=${id},format=raw,file=${file},${rest}`],
-    ...['-device', `virtio-blk-pci,bus=pcie.0,drive=${id}`],
+    ...['-device', `virtio-blk-pci,bus=pcie.0,drive=${id},serial=${id}`],
   ];
   const nodes = Array.from({ length: NODES }, (_, node) => node);
   return [
@@ -40,6 +43,7 @@ export function qemuArguments(places: Places, sshPort: number): readonly string[
     ...['-kernel', places.kernel, '-initrd', places.initramfs, '-append', kernelParameters.join(' ')],
     ...drive('disk', places.disk, 'snapshot=on,cache=unsafe'),
     ...drive('parts', places.parts, 'readonly=on'),
+    ...Object.entries(disks).flatMap(([id, file]) => drive(id, file, 'readonly=on')),
     ...['-netdev', `user,id=mgmt,ipv6=off,hostfwd=tcp:127.0.0.1:${sshPort}-10.0.2.15:22`],
     ...['-device', `virtio-net-pci,bus=pcie.0,netdev=mgmt,mac=${mac(0)}`, '-device', 'virtio-rng-pci,bus=pcie.0'],
     ...nodes.flatMap(nic),

@@ -72,7 +72,8 @@ export interface GuestCni {
   killSandbox(podUid: string): Promise<void>;
 }
 
-function realMultus(): string | undefined {
+/** The file of the real multus; undefined where MULTUS_ASSETS names no folder with it. */
+export function realMultus(): string | undefined {
   const file = join(process.env['MULTUS_ASSETS'] ?? '', 'multus');
   return process.env['MULTUS_ASSETS'] && existsSync(file) ? file : undefined;
 }

@@ -1,14 +1,18 @@
 import assert from 'node:assert/strict';
+import { hostOfReport } from '../../../model/kubelet/report.ts';
 import { CPU_MASK_ANNOTATION, FULL_PCPUS_ANNOTATION, FULL_PCPUS_ONLY } from '../../../model/names.ts';
 import { FOREIGN_DEFINITIONS } from '../../real/webhook/crds.ts';
 import { NAMESPACE } from '../cluster.ts';
 import { missingKubeVirt } from '../kubevirt/assets.ts';
+import { IMAGES_DISK, writeKubeVirtImages } from '../kubevirt/images.ts';
 import { installKubeVirt } from '../kubevirt/installation.ts';
 import { assertThreads, launcherCpus, libvirtPins, predictedPins } from '../kubevirt/pins.ts';
 import { plumblineHere, plumblineOnNode } from '../kubevirt/plumbline.ts';
+import { attachSwitchNetworks, NETWORKS, portsOf } from '../kubevirt/switch-network.ts';
 import { sampleVcpus, whileTheGuestRan } from '../kubevirt/vcpu-sampler.ts';
 import { assertBooted, createMachine, eventsOf } from '../kubevirt/virtual-machine.ts';
 import { SCHEDULER, startControlDaemons } from './control-daemons.ts';
+import { realMultus } from './guest-cni.ts';
 import { wireSwitch } from './guest-switch.ts';
 import type { Scenario, Scene } from './scenario.ts';
 import { assertOff, enableAffinity } from './switch-masks.ts';
@@ -23,7 +27,9 @@ const ANNOTATED = { [FULL_PCPUS_ANNOTATION]: FULL_PCPUS_ONLY };
 export const KUBEVIRT: Scenario = {
   name: 'kubevirt',
   about: 'real virt-handler, virt-launcher, libvirt and QEMU: VMs whose guests boot',
-  missing: missingKubeVirt,
+  missing: () =>
+    missingKubeVirt() ?? (realMultus() === undefined ? 'name the folder with multus in MULTUS_ASSETS' : undefined),
+  disks: async (places, say) => ({ [IMAGES_DISK]: await writeKubeVirtImages(places, say) }),
   async play(scene) {
     await wireSwitch(scene);
     await enableAffinity(scene);
@@ -34,8 +40,10 @@ export const KUBEVIRT: Scenario = {
       scene,
       FOREIGN_DEFINITIONS.filter(({ metadata }) => metadata.name.endsWith('.k8s.cni.cncf.io')),
     );
+    await attachSwitchNetworks(scene);
     await rejected(scene);
     await boots(scene);
+    await near(scene);
     await masked(scene);
   },
 };
@@ -62,6 +70,7 @@ async function boots(scene: Scene): Promise<void> {
   const machine = await createMachine(scene, 'aligned', {
     cpu: ODD,
     annotations: ANNOTATED,
+    networks: [NETWORKS.physnet1],
     schedulerName: SCHEDULER,
   });
   await holds('annotated, its launcher is padded and runs', async () => {
@@ -82,6 +91,11 @@ async function boots(scene: Scene): Promise<void> {
   await holds('each vCPU is on its CPU, every other thread on both CPUs of the emulator', () =>
     assertThreads(scene, machine),
   );
+  await holds('its network is a port of the bridge of physnet1', async () => {
+    const ports = await portsOf(scene, 'physnet1');
+    assert.equal(ports.length, 1);
+    return ports.join();
+  });
   await holds('Open vSwitch is off all of them', async () => {
     const owned = await launcherCpus(scene, machine);
     await assertOff(scene, owned.toString());
@@ -99,6 +113,33 @@ async function boots(scene: Scene): Promise<void> {
   });
   await holds('the guest boots', () => assertBooted(machine), BOOTED);
   await machine.remove();
+}
+
+/** Two VMs of one core: each network takes its VM to its own NUMA node, though the other has room as well. */
+async function near(scene: Scene): Promise<void> {
+  const { holds } = scene;
+  for (const [physnet, cell] of [
+    ['physnet1', 1],
+    ['physnet0', 0],
+  ] as const) {
+    const machine = await createMachine(scene, `near${cell}`, {
+      cpu: { cores: 1, dedicatedCpuPlacement: true, isolateEmulatorThread: true },
+      annotations: ANNOTATED,
+      networks: [NETWORKS[physnet]],
+      schedulerName: SCHEDULER,
+    });
+    await holds(`a VM on ${physnet} runs on NUMA node ${cell}`, async () => {
+      assert.equal((await machine.vmi()).status?.phase, 'Running', await machine.state());
+      const cpus = await launcherCpus(scene, machine);
+      const { cells } = hostOfReport(await scene.report());
+      assert.deepEqual(
+        cells.filter((one) => one.cpus.intersects(cpus)).map(({ id }) => id),
+        [cell],
+      );
+      return `CPUs ${cpus}`;
+    });
+    await machine.remove();
+  }
 }
 
 /** A VM on shared CPUs, of which each vCPU has a CPU by its mask. */

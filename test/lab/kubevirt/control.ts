@@ -1,0 +1,96 @@
+import assert from 'node:assert/strict';
+import { writeFile } from 'node:fs/promises';
+import { request } from 'node:https';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { kubeconfig } from '../../../sandbox/api-server/kubeconfig.ts';
+import type { createCertificateAuthority } from '../../../sandbox/certificates.ts';
+import { KUBEVIRT } from '../../kubevirt/install-strategy.ts';
+import { freePort, startProgram } from '../../real/processes.ts';
+import { serverOf } from '../scenarios/control-daemons.ts';
+import type { Scene } from '../scenarios/scenario.ts';
+import { kubeVirtAsset } from './assets.ts';
+import { LAUNCHER_IMAGE } from './images.ts';
+import { HANDLER_CLIENT } from './objects.ts';
+
+/** Where virt-handler serves `pause` and `unpause` to virt-api. */
+export const HANDLER_PORT = 8186;
+
+type Authority = ReturnType<typeof createCertificateAuthority>;
+
+/** Writes a certificate for these names into the directory. @returns its file and its key's */
+async function certificate(directory: string, name: string, authority: Authority, names: readonly string[]) {
+  const { cert, key } = authority.issue(names);
+  const [certFile, keyFile] = [join(directory, `${name}.crt`), join(directory, `${name}.key`)];
+  await writeFile(certFile, cert);
+  await writeFile(keyFile, key, { mode: 0o600 });
+  return [certFile, keyFile] as const;
+}
+
+/** A kubeconfig of one of KubeVirt's own accounts. */
+async function accountConfig({ lab, cluster }: Scene, directory: string, account: string): Promise<string> {
+  const path = `/api/v1/namespaces/${KUBEVIRT}/serviceaccounts/${account}/token`;
+  const request = { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest', spec: { expirationSeconds: 86_400 } };
+  const { status } = (await cluster.client.create(path, request)) as { status: { token: string } };
+  const file = join(directory, `${account}.kubeconfig`);
+  const config = kubeconfig({ ...(await serverOf(lab.kubeconfig())), token: status.token });
+  await writeFile(file, config, { mode: 0o600 });
+  return file;
+}
+
+/** Starts virt-api as a program of this machine: emulated it takes five minutes to start. @returns its port */
+export async function startVirtApi(scene: Scene, directory: string, authority: Authority): Promise<number> {
+  const { lab, holds, undo } = scene;
+  const port = await freePort();
+  const names = ['localhost', '127.0.0.1', 'virt-api.kubevirt.svc'];
+  const [certFile, keyFile] = await certificate(directory, 'virt-api', authority, names);
+  const [clientCert, clientKey] = await certificate(directory, 'virt-api-client', authority, [HANDLER_CLIENT]);
+  const args = [
+    ...['--kubeconfig', await accountConfig(scene, directory, 'kubevirt-apiserver')],
+    ...['--listen', '127.0.0.1', '--port', String(port), '--tls-cert-file', certFile, '--tls-key-file', keyFile],
+    ...['--handler-cert-file', clientCert, '--handler-key-file', clientKey],
+    ...['--console-server-port', String(HANDLER_PORT)],
+  ];
+  const log = join(lab.places.run, 'virt-api.log');
+  const program = startProgram('virt-api', kubeVirtAsset('virt-api'), args, log);
+  undo(() => program.stop('SIGKILL'));
+  await holds('virt-api answers', async () => {
+    program.assertAlive();
+    assert.match(await health(port, authority.cert), /apiserver/);
+  });
+  return port;
+}
+
+function health(port: number, ca: string): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const asked = request({ host: '127.0.0.1', port, path: '/healthz', ca, timeout: 10_000 }, (response) => {
+      text(response).then(resolve, reject);
+    });
+    asked.once('timeout', () => asked.destroy(new Error('virt-api did not answer in 10 s')));
+    asked.once('error', reject);
+    asked.end();
+  });
+}
+
+/** Starts virt-controller as a program of this machine, and waits until it leads. */
+export async function startVirtController(scene: Scene, directory: string, authority: Authority): Promise<void> {
+  const { lab, undo, holds, cluster } = scene;
+  const [certFile, keyFile] = await certificate(directory, 'virt-controller', authority, ['localhost', '127.0.0.1']);
+  const args = [
+    ...['--kubeconfig', await accountConfig(scene, directory, 'kubevirt-controller')],
+    ...['--listen', '127.0.0.1', '--port', String(await freePort())],
+    ...['--launcher-image', LAUNCHER_IMAGE, '--exporter-image', 'lab/virt-exportserver:1'],
+    ...['--prom-cert-file', certFile, '--prom-key-file', keyFile],
+  ];
+  const log = join(lab.places.run, 'virt-controller.log');
+  const program = startProgram('virt-controller', kubeVirtAsset('virt-controller'), args, log);
+  undo(() => program.stop('SIGKILL'));
+  await holds('virt-controller leads', async () => {
+    program.assertAlive();
+    const lease = (await cluster.client.get(
+      `/apis/coordination.k8s.io/v1/namespaces/${KUBEVIRT}/leases/virt-controller`,
+    )) as { spec: { holderIdentity?: string; renewTime: string } };
+    assert.ok(lease.spec.holderIdentity);
+    assert.ok(Date.now() - Date.parse(lease.spec.renewTime) < 15_000, 'an earlier one’s lease');
+  });
+}
