@@ -1,73 +1,93 @@
-import { existsSync } from 'node:fs';
+import { existsSync, writeFileSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 import Mocha from 'mocha';
+import { runLanes, type Tally } from './lanes.ts';
 import { commandLine, exitOnSignals } from './support/command-line.ts';
 import { missingParts } from './support/parts.ts';
 import { notShown, promisesOf } from './support/promises.ts';
 
-const USAGE = `npm test [-- folder or file ...]
+const USAGE = `npm test [-- folder or file ...] [options]
 
 Runs every test below these folders, or in these files, of test/ (default: all). What a part is missing for is skipped, and
 said at the end: npm run test:setup installs what Debian has. The last line is the count.
 
+  --lanes            run all tests in two processes side by side (test/lanes.ts): for two or more free processors
+  --result <file>    write what the run comes to, as JSON
+  --help
+
 Ends with 0 if every test passed, with 1 if one failed or there was none to run, with 2 on an argument that names nothing.`;
 
-const { positionals: folders } = commandLine(USAGE, {}, true);
+/** Files that took less than so many seconds are not listed. */
+const LONG = 20;
+
+const {
+  positionals: folders,
+  values: flags,
+  refuse,
+} = commandLine(USAGE, { lanes: { type: 'boolean', default: false }, result: { type: 'string' } }, true);
 // An exit, so that what the tests started is ended with it.
 exitOnSignals();
-const mocha = new Mocha({ timeout: 120_000, forbidOnly: true, reporter: process.env.CI ? 'dot' : 'spec' });
-for (const folder of folders.length > 0 ? folders : ['']) {
-  if (!existsSync(join(import.meta.dirname, folder))) {
-    console.error(`${folder}: no such folder or file in test/`);
-    process.exit(2);
-  }
-  for (const file of await testFiles(join(import.meta.dirname, folder))) mocha.addFile(file);
+if (flags.lanes) {
+  if (folders.length > 0) refuse('--lanes runs all tests: name no folder');
+  conclude(await runLanes(import.meta.filename), true);
+} else {
+  conclude(await runHere(), folders.length === 0);
 }
-await mocha.loadFilesAsync();
-const runner = mocha.run((failures) => {
-  const { passes = 0, pending = 0, tests = 0 } = runner.stats ?? {};
-  for (const line of slowest()) console.log(line);
-  for (const line of missingParts()) console.log(line);
-  if (folders.length === 0) for (const line of unshownPromises()) console.log(line);
-  console.log(`${passes} passed, ${failures} failed, ${pending} skipped`);
-  process.exit(failures > 0 || tests === 0 ? 1 : 0);
-});
 
-/** Full titles of the tests that passed, by file below test/, less `.test.ts`. */
-const passed = new Map<string, string[]>();
-runner.on('pass', (test) => {
-  const file = relative(import.meta.dirname, test.file ?? '').replace(/\.test\.ts$/, '');
-  const titles = passed.get(file) ?? [];
-  titles.push(test.fullTitle());
-  passed.set(file, titles);
-});
+/** Prints what the run came to, and ends with it. */
+function conclude(tally: Tally, everything: boolean): never {
+  const { passes, failures, pending, missing } = tally;
+  const long = tally.seconds.filter(([, seconds]) => seconds >= LONG).slice(0, 20);
+  for (const [file, seconds] of long) console.log(`${seconds.toFixed(0).padStart(5)} s  ${file}`);
+  for (const line of missing) console.log(line);
+  if (everything) for (const line of unshownPromises(tally)) console.log(line);
+  if (flags.result !== undefined) writeFileSync(flags.result, JSON.stringify(tally));
+  console.log(`${passes} passed, ${failures} failed, ${pending} skipped`);
+  process.exit(failures > 0 || passes + pending === 0 ? 1 : 0);
+}
 
 /** Promises of docs/conformance.md that this run has not shown, as parts are missing. */
-function unshownPromises(): string[] {
-  return notShown(promisesOf('docs/conformance.md'), passed).map(
+function unshownPromises({ passed }: Tally): string[] {
+  return notShown(promisesOf('docs/conformance.md'), new Map(passed)).map(
     ({ name, file, title }) => `not shown in this run: promise ${name} of docs/conformance.md (${file}: ${title})`,
   );
 }
 
-/** Seconds that each file took, with its hooks. */
-const seconds = new Map<string, number>();
-let started = performance.now();
-runner.on('suite', ({ parent }) => {
-  if (parent?.root) started = performance.now();
-});
-runner.on('suite end', ({ parent, file }) => {
-  if (!parent?.root || file === undefined) return;
-  seconds.set(file, (seconds.get(file) ?? 0) + (performance.now() - started) / 1000);
-});
-
-/** The files to look at when the run takes too long. */
-function slowest(): string[] {
-  return [...seconds]
-    .filter(([, taken]) => taken >= 20)
-    .sort(([, a], [, b]) => b - a)
-    .slice(0, 20)
-    .map(([file, taken]) => `${taken.toFixed(0).padStart(5)} s  ${relative(import.meta.dirname, file)}`);
+/** Runs the tests of the folders and files that were named in this process. */
+async function runHere(): Promise<Tally> {
+  const mocha = new Mocha({ timeout: 120_000, forbidOnly: true, reporter: process.env.CI ? 'dot' : 'spec' });
+  for (const folder of folders.length > 0 ? folders : ['']) {
+    if (!existsSync(join(import.meta.dirname, folder))) {
+      console.error(`${folder}: no such folder or file in test/`);
+      process.exit(2);
+    }
+    for (const file of await testFiles(join(import.meta.dirname, folder))) mocha.addFile(file);
+  }
+  await mocha.loadFilesAsync();
+  return new Promise((resolve) => {
+    const passed = new Map<string, string[]>();
+    const seconds = new Map<string, number>();
+    const runner = mocha.run((failures) => {
+      const { passes = 0, pending = 0 } = runner.stats ?? {};
+      const sorted = [...seconds].sort(([, a], [, b]) => b - a);
+      resolve({ passes, failures, pending, passed: [...passed], seconds: sorted, missing: missingParts() });
+    });
+    runner.on('pass', (test) => {
+      const file = relative(import.meta.dirname, test.file ?? '').replace(/\.test\.ts$/, '');
+      passed.set(file, [...(passed.get(file) ?? []), test.fullTitle()]);
+    });
+    let started = performance.now();
+    runner.on('suite', ({ parent }) => {
+      if (parent?.root) started = performance.now();
+    });
+    // With its hooks.
+    runner.on('suite end', ({ parent, file }) => {
+      if (!parent?.root || file === undefined) return;
+      const name = relative(import.meta.dirname, file);
+      seconds.set(name, (seconds.get(name) ?? 0) + (performance.now() - started) / 1000);
+    });
+  });
 }
 
 async function testFiles(folder: string): Promise<string[]> {
