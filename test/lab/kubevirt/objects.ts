@@ -63,7 +63,7 @@ export const KUBEVIRT_CR = {
 };
 export const KUBEVIRT_STATUS = {
   ...{ phase: 'Deployed', observedKubeVirtVersion: VERSION, targetKubeVirtVersion: VERSION },
-  ...{ operatorVersion: VERSION, observedDeploymentID: 'lab' },
+  ...{ operatorVersion: VERSION, observedDeploymentID: 'lab', targetDeploymentID: 'lab', defaultArchitecture: 'amd64' },
 };
 
 /** The certificates of the DaemonSet. */

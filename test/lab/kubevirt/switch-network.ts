@@ -31,7 +31,7 @@ if (command === 'VERSION') {
   run('ip', 'link', 'set', port, 'up');
   run('nsenter', '--net=' + netns, 'ip', 'link', 'set', name, 'up');
   run('ovs-vsctl', 'add-port', bridge, port);
-  const mac = run('nsenter', '--net=' + netns, 'cat', '/sys/class/net/' + name + '/address').trim();
+  const [{ address: mac }] = JSON.parse(run('nsenter', '--net=' + netns, 'ip', '-json', 'link', 'show', 'dev', name));
   console.log(JSON.stringify({ cniVersion: conf.cniVersion, interfaces: [{ name, mac, sandbox: netns }] }));
 } else if (command === 'DEL') {
   run('ovs-vsctl', '--if-exists', 'del-port', port);

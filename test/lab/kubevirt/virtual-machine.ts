@@ -112,7 +112,8 @@ export async function createMachine(scene: Scene, name: string, options: Machine
     return found;
   };
   const pid = async () => {
-    const found = (await lab.run(`pgrep -f -- 'guest=${NAMESPACE}_${name},' || true`)).trim().split('\n');
+    // Bracketed, so that the shell that runs this is not found as well.
+    const found = (await lab.run(`pgrep -f -- '[g]uest=${NAMESPACE}_${name},' || true`)).trim().split('\n');
     if (found.length !== 1 || found[0] === '') throw new Error(`VM ${name}: QEMU does not run`);
     return Number(found[0]);
   };

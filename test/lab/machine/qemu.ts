@@ -12,7 +12,7 @@ const MEMORY = 2048;
 const BUSES = 32;
 
 const kernelParameters = [
-  ...['console=ttyS0', 'quiet', 'loglevel=4', 'panic=-1', 'mitigations=off', 'audit=0', 'apparmor=0'],
+  ...['console=ttyS0', 'quiet', 'loglevel=4', 'panic=-1', 'mitigations=off', 'audit=0', 'apparmor=0', 'selinux=0'],
   // What is emulated is no longer watched for being slow.
   ...['nowatchdog', 'rcupdate.rcu_cpu_stall_suppress=1', 'systemd.show_status=1'],
   ...['systemd.unit=multi-user.target', 'systemd.wants=lab.target'],
