@@ -17,8 +17,8 @@ import { wireSwitch } from './guest-switch.ts';
 import type { Scenario, Scene } from './scenario.ts';
 import { assertOff, enableAffinity } from './switch-masks.ts';
 
-/** A guest that QEMU emulates in an emulated machine takes minutes to boot. */
-const BOOTED = 1200;
+/** Seconds: a guest that QEMU emulates in an emulated machine takes twenty minutes to boot. */
+const BOOTED = 3000;
 /** 2 vCPUs and the emulator's: 3 CPUs. */
 const ODD = { cores: 1, threads: 2, dedicatedCpuPlacement: true, isolateEmulatorThread: true };
 const ANNOTATED = { [FULL_PCPUS_ANNOTATION]: FULL_PCPUS_ONLY };
