@@ -27,7 +27,7 @@ export const LANES: readonly (readonly string[])[] = [
     ],
     ...['lab', 'lanes.test.ts', 'lint.test.ts', 'manifests', 'model'],
   ],
-  ['native', 'node-agent', 'real', 'runtime', 'sandbox', 'scheduler-plugin', 'soak', 'vectors', 'webhook'],
+  ['native', 'node-agent', 'real', 'runtime', 'sandbox', 'scheduler-plugin', 'soak', 'support', 'vectors', 'webhook'],
 ];
 
 /** What a run of tests comes to. */

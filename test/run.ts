@@ -4,7 +4,7 @@ import { join, relative } from 'node:path';
 import Mocha from 'mocha';
 import { runLanes, type Tally } from './lanes.ts';
 import { commandLine, exitOnSignals } from './support/command-line.ts';
-import { missingParts } from './support/parts.ts';
+import { absentParts, missingParts, REQUIREMENTS } from './support/parts.ts';
 import { notShown, promisesOf } from './support/promises.ts';
 
 const USAGE = `npm test [-- folder or file ...] [options]
@@ -12,11 +12,12 @@ const USAGE = `npm test [-- folder or file ...] [options]
 Runs every test below these folders, or in these files, of test/ (default: all). What a part is missing for is skipped, and
 said at the end: npm run test:setup installs what Debian has. The last line is the count.
 
+  --require <parts>  fail at once where one of these parts is missing: packaged (what Debian and npm have) or all
   --lanes            run all tests in two processes side by side (test/lanes.ts): for two or more free processors
   --result <file>    write what the run comes to, as JSON
   --help
 
-Ends with 0 if every test passed, with 1 if one failed or there was none to run, with 2 on an argument that names nothing.`;
+Ends with 0 if every test passed, with 1 if one failed, there was none to run or a required part is missing, with 2 on an argument that names nothing.`;
 
 /** Files that took less than so many seconds are not listed. */
 const LONG = 20;
@@ -25,7 +26,20 @@ const {
   positionals: folders,
   values: flags,
   refuse,
-} = commandLine(USAGE, { lanes: { type: 'boolean', default: false }, result: { type: 'string' } }, true);
+} = commandLine(
+  USAGE,
+  { lanes: { type: 'boolean', default: false }, require: { type: 'string' }, result: { type: 'string' } },
+  true,
+);
+const required = REQUIREMENTS.find((one) => one === flags.require);
+if (flags.require !== undefined && required === undefined) {
+  refuse(`--require: ${flags.require} is none of ${REQUIREMENTS.join(', ')}`);
+}
+const absent = required === undefined ? [] : absentParts(required);
+if (absent.length > 0) {
+  for (const line of absent) console.error(line);
+  process.exit(1);
+}
 // An exit, so that what the tests started is ended with it.
 exitOnSignals();
 if (flags.lanes) {

@@ -11,6 +11,8 @@ interface Part {
   /** The path that shows it is there, or undefined. */
   readonly found: () => string | undefined;
   readonly install: string;
+  /** Debian and npm have it, or the machine is made so: `--require packaged` asks for it. Else no registry has it. */
+  readonly packaged: boolean;
 }
 
 /** KubeVirt's own programs: two run, the others print the objects that they need. */
@@ -19,67 +21,87 @@ export const KUBEVIRT_PROGRAMS = ['virt-api', 'virt-controller', 'virt-operator'
 const setup = 'npm run test:setup (Debian, as root)';
 
 const PARTS = {
-  kubectl: { name: 'kubectl', found: () => which('kubectl'), install: 'put kubectl on the PATH' },
-  openVswitch: { name: 'Open vSwitch', found: () => which('ovs-vswitchd'), install: setup },
-  qemu: { name: 'QEMU', found: () => which('qemu-system-x86_64'), install: setup },
-  gcc: { name: 'a C compiler', found: () => which('gcc'), install: setup },
-  musl: { name: 'musl-gcc', found: () => which('musl-gcc'), install: setup },
-  make: { name: 'make', found: () => which('make'), install: setup },
+  kubectl: { name: 'kubectl', found: () => which('kubectl'), install: 'put kubectl on the PATH', packaged: false },
+  openVswitch: { name: 'Open vSwitch', found: () => which('ovs-vswitchd'), install: setup, packaged: true },
+  qemu: { name: 'QEMU', found: () => which('qemu-system-x86_64'), install: setup, packaged: true },
+  gcc: { name: 'a C compiler', found: () => which('gcc'), install: setup, packaged: true },
+  musl: { name: 'musl-gcc', found: () => which('musl-gcc'), install: setup, packaged: true },
+  make: { name: 'make', found: () => which('make'), install: setup, packaged: true },
   cniPlugins: {
     name: 'the CNI reference plugins',
     found: () => which('host-local', ['/usr/lib/cni', '/opt/cni/bin']),
     install: setup,
+    packaged: true,
   },
   libcni: {
     name: 'Go with the sources of libcni',
     found: () =>
       which('go') && which('libcni', ['/usr/share/gocode/src/github.com/containernetworking/cni']) && which('go'),
-    install: 'apt-get install golang-go golang-github-appc-cni-dev (Debian, as root)',
+    install: setup,
+    packaged: true,
   },
-  chromium: { name: 'Chromium', found: () => which('chromium') ?? which('google-chrome'), install: setup },
+  chromium: {
+    name: 'Chromium',
+    found: () => which('chromium') ?? which('google-chrome'),
+    install: setup,
+    packaged: true,
+  },
   netns: {
     name: 'network namespaces (root, and ip of iproute2)',
     found: () => (process.getuid?.() === 0 ? which('ip') : undefined),
     install: `run as root; ${setup}`,
+    packaged: true,
   },
-  root: { name: 'root', found: () => (process.getuid?.() === 0 ? '/' : undefined), install: 'run as root' },
-  containerd: { name: 'containerd', found: () => which('containerd'), install: setup },
+  root: {
+    name: 'root',
+    found: () => (process.getuid?.() === 0 ? '/' : undefined),
+    install: 'run as root',
+    packaged: true,
+  },
+  containerd: { name: 'containerd', found: () => which('containerd'), install: setup, packaged: true },
   promtool: {
     name: 'promtool',
     found: () => which('promtool'),
-    install: 'apt-get install --no-install-recommends prometheus (Debian, as root), or put promtool on the PATH',
+    install: `${setup}, or put promtool on the PATH`,
+    packaged: true,
   },
   helm: {
     name: 'Helm',
     found: () => process.env['HELM'] ?? which('helm'),
     install: 'put helm on the PATH, or name it in HELM',
+    packaged: false,
   },
-  strace: { name: 'strace', found: () => which('strace'), install: setup },
+  strace: { name: 'strace', found: () => which('strace'), install: setup, packaged: true },
   twoCpus: {
     name: 'two CPUs',
     found: () => (availableParallelism() < 2 ? undefined : '/sys/devices/system/cpu'),
     install: 'run them where this process may use two CPUs or more',
+    packaged: true,
   },
   linux: {
     name: 'Linux',
     found: () => (process.platform === 'linux' ? '/proc/self' : undefined),
     install: 'run on Linux',
+    packaged: true,
   },
   controlPlane: {
     name: 'a Kubernetes control plane',
     found: () => which('kube-apiserver', assetDirectories()),
     install: 'put kube-apiserver, kube-scheduler and etcd into KUBEBUILDER_ASSETS or /usr/local/kubebuilder/bin',
+    packaged: false,
   },
   ovnKubernetes: {
     name: 'OVN-Kubernetes’ DPU lease code',
     found: () => which('ovn-kubernetes-dpu-lease', [process.env['OVN_KUBERNETES_ASSETS'] ?? '']),
     install:
       'put a program around its package dpulease, ovn-kubernetes-dpu-lease, into a folder and name it in OVN_KUBERNETES_ASSETS (docs/compatibility.md)',
+    packaged: false,
   },
   kubevirt: {
     name: 'the real KubeVirt',
     found: () => (KUBEVIRT_PROGRAMS.every((name) => which(name, kubevirtAssets())) ? kubevirtAssets()[0] : undefined),
     install: `put ${KUBEVIRT_PROGRAMS.join(', ')} into a folder and name it in KUBEVIRT_ASSETS (docs/testing.md)`,
+    packaged: false,
   },
 } as const satisfies Record<string, Part>;
 
@@ -123,6 +145,16 @@ export function pathOf(part: PartName): string {
   const path = PARTS[part].found();
   if (path === undefined) throw new Error(`${PARTS[part].name} is missing: ${PARTS[part].install}`);
   return path;
+}
+
+/** What `--require` can ask for. */
+export const REQUIREMENTS = ['packaged', 'all'] as const;
+
+/** A line for each part that is asked for and is not there. */
+export function absentParts(required: (typeof REQUIREMENTS)[number]): string[] {
+  return Object.values<Part>(PARTS)
+    .filter((part) => (required === 'all' || part.packaged) && part.found() === undefined)
+    .map(({ name, install }) => `${name} is required and missing: ${install}`);
 }
 
 /** A line for each part that was missed in this run. */

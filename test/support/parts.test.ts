@@ -1,0 +1,38 @@
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { root } from './bundles.ts';
+
+const RUN = ['--import', 'tsx', join(root, 'test/run.ts'), 'lanes.test.ts'];
+
+describe('npm test -- --require', function () {
+  this.timeout(120_000);
+
+  it('ends at once with 1, and names what is missing', () => {
+    // Without a PATH nothing of Debian is found; what is below /usr/sbin may be.
+    const { status, stderr, stdout } = spawnSync(process.execPath, [...RUN, '--require', 'all'], {
+      cwd: root,
+      env: { PATH: '/nowhere', HOME: process.env['HOME'] ?? '/' },
+      encoding: 'utf8',
+    });
+    assert.equal(status, 1, stdout);
+    assert.match(stderr, /^Chromium is required and missing: npm run test:setup/m);
+    assert.match(stderr, /^the real KubeVirt is required and missing: put virt-api/m);
+    assert.equal(stdout, '');
+  });
+
+  it('refuses parts that it does not know', () => {
+    const { status, stderr } = spawnSync(process.execPath, [...RUN, '--require', 'some'], {
+      cwd: root,
+      encoding: 'utf8',
+    });
+    assert.equal(status, 2);
+    assert.match(stderr, /--require: some is none of packaged, all/);
+  });
+
+  it('is what CI asks for', () => {
+    const script = readFileSync(join(root, '.ci/run'), 'utf8');
+    assert.match(script, /npm test -- --lanes --require packaged$/m);
+  });
+});
