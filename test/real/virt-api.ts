@@ -1,5 +1,8 @@
+import type { IncomingMessage } from 'node:http';
 import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
+import { json } from 'node:stream/consumers';
+import { EVICTION_WEBHOOK } from '../../sandbox/api-server/eviction-interceptor.ts';
 import { createCertificateAuthority } from '../../sandbox/certificates.ts';
 import type { ControlPlane, KubernetesObject } from './control-plane.ts';
 import { until } from './scheduler/stage.ts';
@@ -13,21 +16,37 @@ export interface VirtApiAnswer {
   readonly body?: object;
 }
 
-/** virt-api's unpause of VMIs, behind the real aggregation layer: so the API server itself authenticates and authorizes. */
+/**
+ * virt-api's unpause of VMIs, behind the real aggregation layer, so that the API server itself authenticates and authorizes; and
+ * its webhook for evictions.
+ */
 export interface VirtApi {
   stop(): Promise<void>;
 }
 
-/** Serves it. @param unpause what becomes of a VMI, by namespace and name */
-export async function serveVirtApi(
-  plane: ControlPlane,
-  unpause: (namespace: string, name: string) => Promise<VirtApiAnswer>,
-): Promise<VirtApi> {
-  const server = createServer(createCertificateAuthority('virt-api').issue(['localhost']), (request, response) => {
+export interface VirtApiDeps {
+  /** What becomes of a VMI that is to be resumed, by namespace and name. */
+  readonly unpause: (namespace: string, name: string) => Promise<VirtApiAnswer>;
+  /** Why the eviction of a pod, by namespace and name, is denied; undefined: it is not. Default: no webhook. */
+  readonly evictionDenial?: (namespace: string, name: string) => string | undefined;
+}
+
+const EVICTIONS = '/launcher-eviction-validate';
+
+export async function serveVirtApi(plane: ControlPlane, { unpause, evictionDenial }: VirtApiDeps): Promise<VirtApi> {
+  const authority = createCertificateAuthority('virt-api');
+  const server = createServer(authority.issue(['localhost']), (request, response) => {
     const { method, url = '', headers } = request;
     const [, namespace, name] = /\/namespaces\/([^/]+)\/virtualmachineinstances\/([^/]+)\/unpause$/.exec(url) ?? [];
     // The real route declares no produced type: go-restful answers 406 to a client that does not accept any.
     const refused = !(headers.accept ?? '*/*').includes('*/*');
+    if (url.startsWith(EVICTIONS)) {
+      void judgeEviction(request, evictionDenial).then((review) => {
+        response.writeHead(200, { 'content-type': 'application/json' });
+        response.end(JSON.stringify(review));
+      });
+      return;
+    }
     const answer =
       method === 'PUT' && refused
         ? Promise.resolve({ status: 406, body: failure(406, 'NotAcceptable', '406: Not Acceptable') })
@@ -41,7 +60,9 @@ export async function serveVirtApi(
     });
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  await plane.create(...apiService((server.address() as AddressInfo).port));
+  const { port } = server.address() as AddressInfo;
+  await plane.create(...apiService(port));
+  if (evictionDenial !== undefined) await plane.create(evictionWebhook(port, authority.cert));
   await until('the aggregated API to be served', async () => {
     await plane.client.get(`/apis/${GROUP}/v1`);
     return true;
@@ -51,6 +72,44 @@ export async function serveVirtApi(
       server.closeAllConnections();
       await new Promise((resolve) => server.close(resolve));
     },
+  };
+}
+
+interface EvictionReview {
+  readonly request: { readonly uid: string; readonly namespace: string; readonly name: string };
+}
+
+async function judgeEviction(
+  request: IncomingMessage,
+  evictionDenial: VirtApiDeps['evictionDenial'] = () => undefined,
+): Promise<object> {
+  const { uid, namespace, name } = ((await json(request)) as EvictionReview).request;
+  const message = evictionDenial(namespace, name);
+  const status = message === undefined ? {} : { status: { code: 429, reason: 'TooManyRequests', message } };
+  const answer = { uid, allowed: message === undefined, ...status };
+  return { apiVersion: 'admission.k8s.io/v1', kind: 'AdmissionReview', response: answer };
+}
+
+/** As virt-operator installs it. */
+function evictionWebhook(port: number, ca: string): KubernetesObject {
+  const rule = {
+    apiGroups: [''],
+    apiVersions: ['v1'],
+    operations: ['CREATE'],
+    resources: ['pods/eviction'],
+    scope: '*',
+  };
+  const webhook = {
+    name: EVICTION_WEBHOOK,
+    ...{ admissionReviewVersions: ['v1'], sideEffects: 'NoneOnDryRun', failurePolicy: 'Ignore', rules: [rule] },
+    clientConfig: { url: `https://localhost:${port}${EVICTIONS}`, caBundle: Buffer.from(ca).toString('base64') },
+  };
+  const metadata = { name: 'virt-api-validator' };
+  return {
+    apiVersion: 'admissionregistration.k8s.io/v1',
+    kind: 'ValidatingWebhookConfiguration',
+    metadata,
+    webhooks: [webhook],
   };
 }
 

@@ -1,7 +1,12 @@
 import assert from 'node:assert/strict';
 import { until } from '../../../cli/demo/until.ts';
+import { kubeconfigAccess } from '../../../kube/api-access.ts';
+import { createKubeClient } from '../../../kube/client.ts';
 import { EVENTS, NODE_TOPOLOGIES } from '../../../sandbox/api-server/built-in-types.ts';
+import type { Pod } from '../../../sandbox/objects.ts';
 import { machineCpus } from '../../../sandbox/qemu/guests.ts';
+import type { PodView } from '../../../scheduler-plugin/cluster/pod-view.ts';
+import { removePod } from '../../../scheduler-plugin/controllers/removal.ts';
 import { plumbline } from '../../cli/run.ts';
 import { cpusOf, machine } from '../machines.ts';
 import { PATIENCE } from '../patience.ts';
@@ -10,7 +15,7 @@ import type { Cases } from './case.ts';
 
 const THREE = { cores: 3, dedicatedCpuPlacement: true, isolateEmulatorThread: true };
 
-/** VMs that run: resumed, or left alone. */
+/** VMs that run: resumed, evicted or left alone. */
 export const runningCases: Cases = (stage) => {
   describe('VMs that run', () => {
     it('a VM with a CPU mask starts paused, is pinned, and the extender resumes it through the real virt-api', async () => {
@@ -30,6 +35,33 @@ export const runningCases: Cases = (stage) => {
       // A second time it is refused: it is not paused any more. What is asked is the accepted type, so 409 and not 406.
       const path = '/apis/subresources.kubevirt.io/v1/namespaces/vms/virtualmachineinstances/masked/unpause';
       await assert.rejects(client.replace(path, {}), /409 Conflict: .*VMI is not paused/);
+      await remove(vm);
+    });
+
+    it('an eviction of a launcher that never started is denied for LiveMigrate, and the extender deletes it instead', async () => {
+      const { client, cluster, create, launcher, remove } = stage();
+      const spec = { evictionStrategy: 'LiveMigrate', nodeSelector: { 'kubernetes.io/hostname': 'nowhere' } };
+      const vm = machine('waits', { spec });
+      await create(vm);
+      const pod = await launcher('waits');
+      const token = await cluster.plane.serviceAccountToken('plumbline-system', 'plumbline-scheduler');
+      const extender = createKubeClient(kubeconfigAccess(await cluster.plane.kubeconfig('evicts', token)), 'evicts');
+      const { name, uid = '', namespace = '' } = pod.metadata;
+      const eviction = { apiVersion: 'policy/v1', kind: 'Eviction', metadata: { name, namespace } };
+      await assert.rejects(
+        extender.create(`/api/v1/namespaces/vms/pods/${name}/eviction`, eviction),
+        /429 .*virt-launcher-eviction-interceptor.kubevirt.io" denied the request: VMI waits is configured with an eviction strategy but is not live-migratable/,
+      );
+      // As it does: again, with what the pod has become, where it has changed in the meantime.
+      const outcome = await until('the extender to remove it', PATIENCE, async () => {
+        const now = (await client.get(`/api/v1/namespaces/vms/pods/${name}`)) as Pod;
+        const version = String(now.metadata.resourceVersion);
+        const view = { name, namespace, uid, version, launcher: true, pending: true };
+        const removal = await removePod(extender, view as unknown as PodView);
+        return removal.outcome === 'changed' ? undefined : removal.outcome;
+      });
+      assert.equal(outcome, 'deleted');
+      await extender.close();
       await remove(vm);
     });
 

@@ -1,4 +1,5 @@
-import { VIRTUAL_MACHINE_INSTANCES } from '../../../sandbox/api-server/built-in-types.ts';
+import { PODS, VIRTUAL_MACHINE_INSTANCES } from '../../../sandbox/api-server/built-in-types.ts';
+import { evictionDenial } from '../../../sandbox/api-server/eviction-interceptor.ts';
 import type { RemoteClient } from '../../../sandbox/clients/remote-client.ts';
 import type { EmulatedNode } from '../../../sandbox/cluster/emulated-node.ts';
 import { createVirtController } from '../../../sandbox/virt-controller/virt-controller.ts';
@@ -27,7 +28,13 @@ export const KUBEVIRT_STAND_IN: KubeVirt = {
   async start({ plane, client, onFault }) {
     const controller = createVirtController({ client, onFault });
     controller.start();
-    const virtApi = await serveVirtApi(plane, (namespace, name) => unpause(client, namespace, name));
+    const virtApi = await serveVirtApi(plane, {
+      unpause: (namespace, name) => unpause(client, namespace, name),
+      evictionDenial(namespace, name) {
+        const pod = client.get(PODS, namespace, name);
+        return pod && evictionDenial(pod, (vmi) => client.get(VIRTUAL_MACHINE_INSTANCES, namespace, vmi));
+      },
+    });
     return {
       async stop() {
         await virtApi.stop();

@@ -85,7 +85,7 @@ export async function installKubeVirt(plane: ControlPlane): Promise<KubeVirtStan
     await write(name, { conditions: [] });
     return { status: 202 };
   };
-  const virtApi = await serveVirtApi(plane, unpause);
+  const virtApi = await serveVirtApi(plane, { unpause });
   await plane.create(...FOREIGN_DEFINITIONS, ...(await policy()));
   return standIn;
 }
