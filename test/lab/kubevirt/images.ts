@@ -63,7 +63,7 @@ async function makeDebianLayer(places: Places, say: (what: string) => void): Pro
 }
 
 /** The archive of the images, and the serial number of the disk that it is in the guest. */
-export const archiveOf = ({ home }: Places): string => join(home, 'kubevirt-images.tar');
+const archiveOf = ({ home }: Places): string => join(home, 'kubevirt-images.tar');
 export const IMAGES_DISK = 'kubevirt-images';
 
 /**

@@ -9,7 +9,7 @@ import { isWebhookConfiguration } from '../../real/demo/webhook-configurations.t
 import { applyObjects, deleteObjects } from '../scenarios/guest-agent.ts';
 import type { Scene } from '../scenarios/scenario.ts';
 import { HANDLER_PORT, startVirtApi, startVirtController } from './control.ts';
-import { archiveOf, IMAGES_DISK, LAUNCHER_IMAGE } from './images.ts';
+import { IMAGES_DISK, LAUNCHER_IMAGE, writeKubeVirtImages } from './images.ts';
 import { firstObjects, KUBEVIRT_CR, KUBEVIRT_STATUS, secretsOf, strategyOf } from './objects.ts';
 
 /** The disk with the images' archive, and where it goes in a machine that was started without that disk. */
@@ -89,7 +89,7 @@ async function reachHandler({ lab, cluster, undo }: Scene): Promise<void> {
 async function importImages({ lab, holds }: Scene): Promise<void> {
   if ((await lab.run('ctr -n k8s.io images ls -q')).includes(LAUNCHER_IMAGE)) return;
   const hasDisk = (await lab.run(`test -e ${DISK} && echo there || true`)).includes('there');
-  if (!hasDisk) await lab.copy(archiveOf(lab.places), COPIED);
+  if (!hasDisk) await lab.copy(await writeKubeVirtImages(lab.places, console.error), COPIED);
   await holds(
     'containerd takes the images of virt-launcher and virt-handler, with libvirt and QEMU of Debian',
     async () => {
