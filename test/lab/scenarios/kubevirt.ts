@@ -19,6 +19,8 @@ import { assertOff, enableAffinity } from './switch-masks.ts';
 
 /** Seconds: a guest that QEMU emulates in an emulated machine takes twenty minutes to boot. */
 const BOOTED = 3000;
+/** How often the vCPUs of a guest that runs are looked at. */
+const SAMPLES = 20;
 /** 2 vCPUs and the emulator's: 3 CPUs. */
 const ODD = { cores: 1, threads: 2, dedicatedCpuPlacement: true, isolateEmulatorThread: true };
 const ANNOTATED = { [FULL_PCPUS_ANNOTATION]: FULL_PCPUS_ONLY };
@@ -173,6 +175,7 @@ async function masked(scene: Scene): Promise<void> {
         seen.filter(({ vcpu, allowed }) => allowed !== ['4', '6'][vcpu]),
         [],
       );
+      assert.ok(seen.length >= SAMPLES, `${seen.length} samples so far`);
       return `${seen.length} samples`;
     },
     BOOTED,
