@@ -177,9 +177,13 @@ export function createNodeCache({ client, log, now, onQuarantined }: NodeCacheOp
   };
 }
 
+/** Keys of the specs that are being looked at: each is asked about more than once. */
+const keys = new WeakMap<SelectingSpec, string>();
+
 /** What follows from a selection, worked out once between two changes of the nodes. */
 function remembered<T>(known: Map<string, T>, spec: SelectingSpec, workOut: () => T): T {
-  const key = selectionKey(spec);
+  const key = keys.get(spec) ?? selectionKey(spec);
+  keys.set(spec, key);
   const found = known.get(key) ?? workOut();
   if (known.size >= REMEMBERED) known.clear();
   if (key.length <= LONGEST_KEY) known.set(key, found);
