@@ -82,15 +82,15 @@ export function resolveNetworks(request: ResolveRequest): Resolution {
     const found = classOf(one, request);
     if (found.kind === 'unknown' && found.warning === 'not-found' && one.ref) missing.set(refText(one.ref), one.ref);
     const located = found.kind === 'physnet' || found.kind === 'tunnel';
-    const maskRequest = wishFor(one, preferences);
-    const affinity = maskRequest ?? (located && exclusive && one.role === 'secondary' ? 'required' : 'none');
+    const preference = preferenceFor(one, preferences);
+    const affinity = preference ?? (located && exclusive && one.role === 'secondary' ? 'required' : 'none');
     const network = one.ref === undefined ? POD_NETWORK : refText(one.ref);
     const known = { ...found, name: one.name, role: one.role, network, affinity };
-    const resolved = maskRequest === undefined ? known : { ...known, explicit: true };
+    const resolved = preference === undefined ? known : { ...known, explicit: true };
     const isPlain = found.kind !== 'unknown' && !('warning' in found && found.warning !== undefined);
     if (isPlain && (affinity !== 'required' || (located && exclusive))) return resolved;
     const seen = shown(resolved);
-    findings.push(...networkFindings(seen), ...wishFindings(seen, located, exclusive));
+    findings.push(...networkFindings(seen), ...preferenceFindings(seen, located, exclusive));
     return resolved;
   });
   return { networks, missing: [...missing.values()], findings };
@@ -102,7 +102,7 @@ function classOf({ ref }: NetworkInterface, request: ResolveRequest): NetworkCla
   return nad === undefined ? { kind: 'unknown', warning: 'not-found' } : classifyNad(nad, request.context);
 }
 
-function wishFor({ name, ref }: NetworkInterface, preferences: AffinityByInterface): Affinity | undefined {
+function preferenceFor({ name, ref }: NetworkInterface, preferences: AffinityByInterface): Affinity | undefined {
   if (preferences.size === 0) return undefined;
   return preferences.get(name) ?? (ref && (preferences.get(refText(ref)) ?? preferences.get(ref.name)));
 }
@@ -151,7 +151,7 @@ function networkFindings(one: ResolvedNetwork): NetworkFinding[] {
   return [networkWarning('unreadable-network', message, one.name)];
 }
 
-function wishFindings(one: ResolvedNetwork, located: boolean, exclusive: boolean): NetworkFinding[] {
+function preferenceFindings(one: ResolvedNetwork, located: boolean, exclusive: boolean): NetworkFinding[] {
   if (one.affinity !== 'required') return [];
   if (!located) {
     const message = `interface ${one.name}: affinity "required" has no effect, because ${one.network} is on no physnet or tunnel that Plumbline knows`;

@@ -6,10 +6,7 @@ import { findMachine, type Machine, startMachine } from './machine/machine.ts';
 import { whatIsMissing } from './machine/missing.ts';
 import type { Layer } from './machine/oci-archive.ts';
 import { type Places, placesOf } from './machine/places.ts';
-import type { Disks } from './machine/qemu.ts';
-
-/** Makes files for the guest to find as disks (qemu.ts). */
-export type MakeDisks = (places: Places, say: (what: string) => void) => Promise<Disks>;
+import type { MakeDisks } from './machine/qemu.ts';
 
 /** The emulated machine that is the only node of a cluster (docs/lab.md). */
 export interface Lab {
@@ -67,7 +64,7 @@ export async function findLab(env: NodeJS.ProcessEnv): Promise<Lab | { readonly 
       await up().shell.run(line, await readFile(source));
     },
     async reach(address, port) {
-      const own = ['address', 'add', `${address}/32`, 'dev', 'lo'];
+      const own = ['address', 'replace', `${address}/32`, 'dev', 'lo'];
       await execute('ip', own);
       const way = `${address}:${port}:${address}:${port}`;
       const args = ['-N', '-o', 'ExitOnForwardFailure=yes', '-L', way, ...up().shell.arguments];

@@ -8,7 +8,8 @@ import { commandLine, newSeed } from '../support/command-line.ts';
 import { createCluster } from './cluster.ts';
 import { TEST_COUNTS } from './devices.ts';
 import { createGuest } from './guest.ts';
-import { findLab, type Lab, type MakeDisks } from './lab.ts';
+import { findLab, type Lab } from './lab.ts';
+import type { MakeDisks } from './machine/qemu.ts';
 import { play } from './play.ts';
 import { lineOf, mismatchOf } from './print.ts';
 import { createRandom } from './random.ts';
@@ -88,8 +89,8 @@ async function runAll(lab: Lab): Promise<boolean> {
 function disksOf(played: readonly Scenario[]): MakeDisks {
   return async (places, say) => {
     const disks: Record<string, string> = {};
-    for (const { missing, disks: make } of played)
-      if (missing?.() === undefined) Object.assign(disks, await make?.(places, say));
+    for (const scenario of played)
+      if (scenario.missing?.() === undefined) Object.assign(disks, await scenario.disks?.(places, say));
     return disks;
   };
 }

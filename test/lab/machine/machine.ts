@@ -11,7 +11,7 @@ import { NODE, nodeFiles, nodeToken } from './node-files.ts';
 import type { Layer } from './oci-archive.ts';
 import { makeParts } from './parts.ts';
 import type { Places } from './places.ts';
-import { type Disks, qemuArguments } from './qemu.ts';
+import { type Disks, type MakeDisks, qemuArguments } from './qemu.ts';
 import { createShell, type Shell } from './ssh.ts';
 
 /** Seconds that emulation may take for each: about thirty times what it takes on two free cores. */
@@ -42,7 +42,7 @@ export interface Machine {
  */
 export async function startMachine(
   places: Places,
-  makeDisks: (places: Places, say: (what: string) => void) => Promise<Disks>,
+  makeDisks: MakeDisks,
   say: (what: string) => void,
   signal: AbortSignal,
 ): Promise<Machine> {

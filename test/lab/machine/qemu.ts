@@ -23,6 +23,8 @@ const kernelParameters = [
 
 /** Files that the guest finds as read-only disks, by the serial number under which it finds them: at most 20 characters. */
 export type Disks = Readonly<Record<string, string>>;
+/** @param say what takes long, in a few words */
+export type MakeDisks = (places: Places, say: (what: string) => void) => Promise<Disks>;
 
 /**
  * QEMU's arguments. Each NUMA node has a PCI root of its own with a NIC on it, `phys0` and `phys1`, which nothing is

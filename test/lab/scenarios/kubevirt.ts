@@ -17,7 +17,7 @@ import { wireSwitch } from './guest-switch.ts';
 import type { Scenario, Scene } from './scenario.ts';
 import { assertOff, enableAffinity } from './switch-masks.ts';
 
-/** Seconds: a guest that QEMU emulates in an emulated machine takes twenty minutes to boot. */
+/** Seconds: a guest that QEMU emulates in an emulated machine took eleven minutes to boot on two free cores. */
 const BOOTED = 3000;
 /** How often the vCPUs of a guest that runs are looked at. */
 const SAMPLES = 20;

@@ -1,8 +1,7 @@
 import type { NodeTopologyStatus } from '../../../kube/node-topology.ts';
 import type { Cluster, LabNode } from '../cluster.ts';
 import type { Lab } from '../lab.ts';
-import type { Places } from '../machine/places.ts';
-import type { Disks } from '../machine/qemu.ts';
+import type { MakeDisks } from '../machine/qemu.ts';
 import type { GuestAgent } from './guest-agent.ts';
 import type { ScenePods } from './scene-pods.ts';
 
@@ -16,8 +15,8 @@ export interface Scenario {
   readonly daemonSet?: boolean;
   /** The one line that says what is missing for it; undefined: nothing. It is skipped then. */
   missing?(): string | undefined;
-  /** Makes files that it finds in the guest as read-only disks: by serial number, of at most 20 characters. */
-  disks?(places: Places, say: (what: string) => void): Promise<Disks>;
+  /** Files that it finds in the guest as read-only disks. */
+  readonly disks?: MakeDisks;
   /** Plays it. A step that does not hold throws and ends the scenario; what `scene.undo` was given runs in any case. */
   play(scene: Scene): Promise<void>;
 }
