@@ -31,7 +31,7 @@ export interface VirtApiDeps {
   readonly evictionDenial?: (namespace: string, name: string) => string | undefined;
 }
 
-const EVICTIONS = '/launcher-eviction-validate';
+const EVICTIONS = '/pod-eviction-validate';
 
 export async function serveVirtApi(plane: ControlPlane, { unpause, evictionDenial }: VirtApiDeps): Promise<VirtApi> {
   const authority = createCertificateAuthority('virt-api');
@@ -90,25 +90,20 @@ async function judgeEviction(
   return { apiVersion: 'admission.k8s.io/v1', kind: 'AdmissionReview', response: answer };
 }
 
-/** As virt-operator installs it. */
+/** As virt-operator installs it: without an answer launchers are not evicted. Source: KubeVirt, components/webhooks.go */
 function evictionWebhook(port: number, ca: string): KubernetesObject {
-  const rule = {
-    apiGroups: [''],
-    apiVersions: ['v1'],
-    operations: ['CREATE'],
-    resources: ['pods/eviction'],
-    scope: '*',
-  };
+  const rule = { apiGroups: [''], apiVersions: ['v1'], operations: ['*'], resources: ['pods/eviction'] };
+  const onlyVms = { name: 'only-vms', expression: 'object.metadata.name.startsWith("virt-launcher")' };
   const webhook = {
     name: EVICTION_WEBHOOK,
-    ...{ admissionReviewVersions: ['v1'], sideEffects: 'NoneOnDryRun', failurePolicy: 'Ignore', rules: [rule] },
+    ...{ admissionReviewVersions: ['v1'], sideEffects: 'NoneOnDryRun', failurePolicy: 'Fail', timeoutSeconds: 10 },
+    ...{ rules: [rule], matchConditions: [onlyVms] },
     clientConfig: { url: `https://localhost:${port}${EVICTIONS}`, caBundle: Buffer.from(ca).toString('base64') },
   };
-  const metadata = { name: 'virt-api-validator' };
   return {
     apiVersion: 'admissionregistration.k8s.io/v1',
     kind: 'ValidatingWebhookConfiguration',
-    metadata,
+    metadata: { name: 'virt-api-validator' },
     webhooks: [webhook],
   };
 }
