@@ -32,9 +32,11 @@ export function reservedRequest(pod: PodShape, bearer?: Place, mayHave: readonly
 }
 
 function reservedAmounts({ resources }: ContainerShape): [string, string][] {
-  return [resources?.requests, resources?.limits].flatMap((amounts) =>
-    Object.entries(amounts ?? {}).filter(([resource]) => isReserved(resource)),
-  );
+  const found: [string, string][] = [];
+  for (const amounts of [resources?.requests, resources?.limits]) {
+    for (const resource in amounts) if (isReserved(resource)) found.push([resource, amounts[resource]!]);
+  }
+  return found;
 }
 
 /** The same for a pod that nothing was decided for, whose decision annotation Plumbline has not written. */

@@ -18,6 +18,9 @@ export interface QosObstacle {
   readonly why: string;
 }
 
+/** In the order in which the kubelet admits them. */
+const LISTS = ['initContainers', 'containers'] as const;
+
 /**
  * The containers with a whole number of CPUs, init containers first as the kubelet admits them. Each is checked by
  * itself for whole cores, an init container too although its CPUs are handed on afterwards. An amount that no host has
@@ -25,11 +28,16 @@ export interface QosObstacle {
  * @throws ParseError if a CPU amount is no quantity
  */
 export function integralContainers(pod: PodShape): readonly IntegralContainer[] {
-  return [...allContainers(pod)].flatMap(({ list, index, container }) => {
-    const cpu = requestOf(container, 'cpu');
-    const cpus = cpu === undefined ? undefined : wholeCpus(cpu);
-    return cpus === undefined || cpus < 1 || cpus >= MAX_CPUS ? [] : [{ list, index, name: container.name, cpus }];
-  });
+  const found: IntegralContainer[] = [];
+  for (const list of LISTS) {
+    for (const [index, container] of (pod.spec[list] ?? []).entries()) {
+      const cpu = requestOf(container, 'cpu');
+      const cpus = cpu === undefined ? undefined : wholeCpus(cpu);
+      if (cpus === undefined || cpus < 1 || cpus >= MAX_CPUS) continue;
+      found.push({ list, index, name: container.name, cpus });
+    }
+  }
+  return found;
 }
 
 /**
@@ -47,10 +55,14 @@ export function qosObstacles(pod: PodShape): readonly QosObstacle[] {
       },
     ];
   }
-  return [...allContainers(pod)].flatMap(({ container }) => {
-    const why = obstacle(container, 'cpu') ?? obstacle(container, 'memory');
-    return why === undefined ? [] : [{ container: container.name, why }];
-  });
+  const found: QosObstacle[] = [];
+  for (const list of LISTS) {
+    for (const container of pod.spec[list] ?? []) {
+      const why = obstacle(container, 'cpu') ?? obstacle(container, 'memory');
+      if (why !== undefined) found.push({ container: container.name, why });
+    }
+  }
+  return found;
 }
 
 /** Whether the kubelet gives some container of the pod CPUs of its own. @throws ParseError as qosObstacles */
@@ -82,10 +94,4 @@ function obstacle(container: ContainerShape, resource: 'cpu' | 'memory'): string
   if (limit === undefined || isZeroAmount(limit)) return `it has no ${resource} limit`;
   if (isEqualRequestAndLimit(container, resource)) return undefined;
   return `its ${resource} request ${requestOf(container, resource)} differs from its limit ${limit}`;
-}
-
-function* allContainers(pod: PodShape) {
-  for (const list of ['initContainers', 'containers'] as const) {
-    for (const [index, container] of (pod.spec[list] ?? []).entries()) yield { list, index, container };
-  }
 }

@@ -51,8 +51,14 @@ function annotationOperations(have: unknown, wanted: PodChange['annotations']): 
 
 /** Of the part that changes alone: comparing whole pods costs more than all the rest of a review. */
 function entries(path: string, have: Json, wanted: Readonly<Record<string, string | undefined>>): PatchOperation[] {
-  const differences = jsonPatch.compare(have, { ...have, ...wanted }) as PatchOperation[];
-  return differences.map((one) => ({ ...one, path: path + one.path }));
+  const [before, after]: [Record<string, unknown>, Record<string, unknown>] = [{}, {}];
+  for (const key in wanted) {
+    if (have[key] !== undefined) before[key] = have[key];
+    if (wanted[key] !== undefined) after[key] = wanted[key];
+  }
+  const differences = jsonPatch.compare(before, after);
+  for (const one of differences) one.path = path + one.path;
+  return differences as PatchOperation[];
 }
 
 const REQUIRED = 'requiredDuringSchedulingIgnoredDuringExecution';
