@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { leaves } from './as-it-is.ts';
 import { resourceList, textMap } from './maps.ts';
 
 /**
@@ -10,6 +11,7 @@ import { resourceList, textMap } from './maps.ts';
 function nullToUndefined<T>(value: T | null | undefined): T | undefined {
   return value ?? undefined;
 }
+leaves(nullToUndefined, (value) => value !== null);
 
 export const objectMeta = z.object({
   name: z.string().optional(),

@@ -1,4 +1,5 @@
 import type * as z from 'zod';
+import { asIs } from '../../kube/as-it-is.ts';
 import { pod as podSchema, tolerations } from '../../kube/resources.ts';
 import { issuesText } from '../../model/admission/answer.ts';
 import { hasAsked } from '../../model/admission/asking.ts';
@@ -27,6 +28,8 @@ export interface GatherOptions extends Settings, ClusterFactsOptions {
 /** A pod with what kube-scheduler will choose its nodes by. */
 const admittedPod = podSchema.extend({ spec: podSchema.shape.spec.extend({ tolerations }) });
 type AdmittedPod = z.infer<typeof admittedPod>;
+/** Nearly every pod is; it is not copied then. */
+const isAdmittedPod = asIs(admittedPod);
 
 /** A pod under review, by what it is to Plumbline. */
 export type ReadPod =
@@ -45,8 +48,8 @@ export type ReadPod =
   | { readonly kind: 'unreadable'; readonly why: string };
 
 export function readPod({ object, namespace: inNamespace }: AdmissionRequest): ReadPod {
-  const parsed = admittedPod.safeParse(object);
-  if (!parsed.success) return { kind: 'unreadable', why: `this is no Pod: ${issuesText(parsed.error)}` };
+  const parsed = isAdmittedPod(object) ? { data: object as AdmittedPod } : admittedPod.safeParse(object);
+  if (parsed.data === undefined) return { kind: 'unreadable', why: `this is no Pod: ${issuesText(parsed.error)}` };
   const pod = parsed.data;
   const namespace = inNamespace ?? pod.metadata.namespace ?? 'default';
   const found = recognizeLauncher(pod);

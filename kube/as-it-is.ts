@@ -1,0 +1,100 @@
+import type * as z from 'zod';
+
+/** Whether a value is of a shape, and none of it would be changed by reading it. */
+export type Check = (value: unknown) => boolean;
+
+/** What a transformation does to a value. */
+type Transformation = (...args: never[]) => unknown;
+
+/** Transformations that leave some values as they are, and which. */
+const known = new WeakMap<Transformation, Check>();
+
+/**
+ * Says which values a transformation of a schema returns as they came.
+ * @returns the transformation
+ */
+export function leaves<Its extends Transformation>(transformation: Its, check: Check): Its {
+  known.set(transformation, check);
+  return transformation;
+}
+
+/**
+ * Compiles a schema into a check that neither copies nor explains: true only where the schema takes a value and every field
+ * that it declares keeps its value, so that the value can stand for what the schema would read. False says nothing: the
+ * schema must read the value then. What the check does not understand it leaves to the schema.
+ *
+ * Reading one launcher by its schema takes a twentieth of a review's processor time, and makes garbage of the same size.
+ */
+export function asIs(schema: z.core.$ZodType): Check {
+  const { def } = (schema as z.core.$ZodTypes)._zod;
+  switch (def.type) {
+    case 'unknown':
+      return () => true;
+    case 'string':
+    case 'boolean':
+    case 'number': {
+      const { type } = def;
+      return hasRules(def) ? never : (value) => typeof value === type;
+    }
+    case 'enum': {
+      const values = new Set<unknown>(Object.values(def.entries));
+      return (value) => values.has(value);
+    }
+    case 'literal': {
+      const values = new Set<unknown>(def.values);
+      return (value) => values.has(value);
+    }
+    case 'optional': {
+      const inner = asIs(def.innerType);
+      return (value) => value === undefined || inner(value);
+    }
+    case 'nullable': {
+      const inner = asIs(def.innerType);
+      return (value) => value === null || inner(value);
+    }
+    case 'catch':
+      return asIs(def.innerType);
+    case 'array': {
+      const element = asIs(def.element);
+      const least = leastLength(def);
+      if (least === undefined) return never;
+      return (value) => Array.isArray(value) && value.length >= least && value.every(element);
+    }
+    case 'pipe': {
+      const [before, { def: after }] = [asIs(def.in), (def.out as z.core.$ZodTypes)._zod];
+      const leavesIt = after.type === 'transform' ? known.get(after.transform as Transformation) : undefined;
+      return leavesIt === undefined ? never : (value) => before(value) && leavesIt(value);
+    }
+    case 'object':
+      return hasRules(def) || def.catchall !== undefined ? never : fieldsAsIs(def.shape);
+    default:
+      return never;
+  }
+}
+
+const never: Check = () => false;
+
+const hasRules = ({ checks }: { readonly checks?: readonly unknown[] | undefined }) => (checks ?? []).length > 0;
+
+/** The only rule of an array that is understood; undefined where there are others. */
+function leastLength({ checks = [] }: z.core.$ZodArrayDef): number | undefined {
+  let least = 0;
+  for (const { _zod } of checks) {
+    const { def } = _zod as z.core.$ZodCheckMinLength['_zod'];
+    if (def.check !== 'min_length') return undefined;
+    least = Math.max(least, def.minimum);
+  }
+  return least;
+}
+
+function fieldsAsIs(shape: Readonly<Record<string, z.core.$ZodType>>): Check {
+  const names = Object.keys(shape);
+  const checks = names.map((name) => asIs(shape[name]!));
+  return (value) => {
+    if (typeof value !== 'object' || value === null || Array.isArray(value)) return false;
+    for (let at = 0; at < names.length; at++) {
+      if (!checks[at]!((value as Record<string, unknown>)[names[at]!])) return false;
+    }
+    return true;
+  };
+}

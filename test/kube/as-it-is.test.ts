@@ -1,0 +1,129 @@
+import assert from 'node:assert/strict';
+import fc from 'fast-check';
+import * as z from 'zod';
+import { asIs, leaves } from '../../kube/as-it-is.ts';
+import { node, pod } from '../../kube/resources.ts';
+import { vector } from '../support/vectors.ts';
+
+/** Fails unless each field that was read is what the value has there; fields that were left out do not matter. */
+function assertWithin(read: unknown, value: unknown, path = ''): void {
+  if (typeof read !== 'object' || read === null) {
+    assert.deepEqual(read, value, path);
+    return;
+  }
+  for (const [key, its] of Object.entries(read)) {
+    assertWithin(its, (value as Record<string, unknown>)[key], `${path}.${key}`);
+  }
+  if (Array.isArray(read)) assert.equal(read.length, (value as unknown[]).length, path);
+}
+
+/** What a field may be replaced by. */
+const replacements = fc.constantFrom<unknown[]>(
+  null,
+  undefined,
+  0,
+  1.5,
+  '',
+  'text',
+  '4',
+  true,
+  [],
+  [null],
+  {},
+  { a: 1 },
+  {
+    a: 'b',
+  },
+);
+
+/** Paths of all fields and elements below a value. */
+function pathsOf(value: unknown, path: readonly string[] = []): (readonly string[])[] {
+  if (typeof value !== 'object' || value === null) return [path];
+  const below = Object.entries(value).flatMap(([key, its]) => pathsOf(its, [...path, key]));
+  return path.length === 0 ? below : [path, ...below];
+}
+
+function replaced(value: unknown, [first, ...rest]: readonly string[], by: unknown): unknown {
+  if (first === undefined) return by;
+  if (typeof value !== 'object' || value === null) return value;
+  const copy: Record<string, unknown> = Array.isArray(value) ? ([...value] as never) : { ...value };
+  copy[first] = replaced(copy[first], rest, by);
+  return copy;
+}
+
+describe('values that a schema would leave as they are', () => {
+  const upper = z.string().transform((text) => text.toUpperCase());
+  const short = z.string().transform(
+    leaves(
+      (text: string) => text.slice(0, 3),
+      (text) => String(text).length <= 3,
+    ),
+  );
+  for (const [what, schema, taken, left] of [
+    ['texts', z.string(), ['', 'a'], [1, null, undefined]],
+    ['numbers', z.number(), [1], ['1', null]],
+    ['booleans', z.boolean(), [true, false], [0, null]],
+    ['words', z.enum(['a', 'b']), ['a', 'b'], ['c', null]],
+    ['literals', z.literal('a'), ['a'], ['b', undefined]],
+    [
+      'optional fields',
+      z.object({ a: z.string().optional() }),
+      [{}, { a: 'x' }, { b: 1 }],
+      [{ a: null }, [], null, 'a'],
+    ],
+    ['nullable fields', z.object({ a: z.string().nullish() }), [{ a: null }, {}], [{ a: 1 }]],
+    ['lists', z.array(z.string()), [[], ['a']], [[1], {}, 'a']],
+    ['lists of a least length', z.array(z.string()).min(1), [['a']], [[], [1]]],
+    ['what is replaced where it is wrong', z.string().catch('x'), ['a'], [1]],
+    ['anything', z.unknown(), [1, null, undefined], []],
+    ['a transformation that says what it leaves', short, ['abc'], ['abcd', 1]],
+    ['a transformation that does not', upper, [], ['A', 'a']],
+    ['rules that are not understood', z.string().max(3), [], ['a']],
+    ['lists with such rules', z.array(z.string()).max(3), [], [['a']]],
+    ['objects that refuse what they do not know', z.strictObject({ a: z.string() }), [], [{ a: 'b' }]],
+    ['unions', z.union([z.string(), z.number()]), [], ['a']],
+  ] as [string, z.ZodType, unknown[], unknown[]][]) {
+    it(what, () => {
+      const check = asIs(schema);
+      for (const value of taken) {
+        assert.equal(check(value), true, JSON.stringify(value));
+        assertWithin(schema.parse(value), value);
+      }
+      for (const value of left) assert.equal(check(value), false, JSON.stringify(value));
+    });
+  }
+
+  for (const [what, schema, object] of [
+    ['a launcher', pod, vector('virt-launcher-pod.admission.json')],
+    [
+      'a Node',
+      node,
+      {
+        metadata: { name: 'a', labels: { b: 'c' } },
+        status: { capacity: { cpu: '4' }, conditions: [{ type: 'Ready', status: 'True' }] },
+      },
+    ],
+  ] as [string, z.ZodType, unknown][]) {
+    it(`${what}: is taken as it is; with anything else in any place the schema would read the same, or is asked`, () => {
+      const check = asIs(schema);
+      assert.equal(check(object), true);
+      const paths = pathsOf(object);
+      let taken = 0;
+      fc.assert(
+        fc.property(
+          fc.array(fc.tuple(fc.constantFrom(...paths), replacements), { minLength: 1, maxLength: 3 }),
+          (changes) => {
+            const value = changes.reduce((done, [path, by]) => replaced(done, path, by), object);
+            if (!check(value)) return;
+            taken++;
+            const read = schema.safeParse(value);
+            assert.ok(read.success, JSON.stringify(changes));
+            assertWithin(read.data, value);
+          },
+        ),
+        { numRuns: 3000 },
+      );
+      assert.ok(taken > 100, `${taken} of 3,000 taken`);
+    });
+  }
+});
