@@ -1,13 +1,16 @@
 import { cp, mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { build } from 'esbuild';
+import { build, type Metafile } from 'esbuild';
 
 const PAGE = join(import.meta.dirname, 'console');
 
-/** Bundles the page of console/ into a folder that the console's server serves as it is. */
-export async function buildConsole(out: string): Promise<void> {
+/**
+ * Bundles the page of console/ into a folder that the console's server serves as it is.
+ * @returns what went into each file
+ */
+export async function buildConsole(out: string): Promise<Metafile['outputs']> {
   await mkdir(out, { recursive: true });
-  await build({
+  const { metafile } = await build({
     entryPoints: [
       { in: join(PAGE, 'main.tsx'), out: 'console' },
       { in: join(PAGE, 'style/index.css'), out: 'console' },
@@ -21,7 +24,9 @@ export async function buildConsole(out: string): Promise<void> {
     legalComments: 'none',
     jsx: 'automatic',
     jsxImportSource: 'preact',
+    metafile: true,
     logLevel: 'warning',
   });
   for (const file of ['index.html', 'icon.svg']) await cp(join(PAGE, file), join(out, file));
+  return metafile.outputs;
 }

@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process';
-import { rm } from 'node:fs/promises';
-import { join, resolve } from 'node:path';
+import { rm, writeFile } from 'node:fs/promises';
+import { join, relative, resolve } from 'node:path';
 import { build, type Plugin } from 'esbuild';
 import { buildConsole } from './build-console.ts';
 
@@ -40,7 +40,7 @@ const withoutTypedClients: Plugin = {
 const OUT = resolve(process.env['PLUMBLINE_DIST'] ?? 'dist');
 
 await rm(OUT, { recursive: true, force: true });
-await build({
+const { metafile } = await build({
   entryPoints: ENTRIES,
   outdir: OUT,
   bundle: true,
@@ -56,9 +56,16 @@ await build({
   lineLimit: 160,
   legalComments: 'none',
   plugins: [withoutTypedClients],
+  metafile: true,
   logLevel: 'warning',
 });
-await buildConsole(join(OUT, 'console'));
+const outputs = { ...metafile.outputs, ...(await buildConsole(join(OUT, 'console'))) };
+// By bundle, the files in it: the images' context, their licences and their bills of materials are made of this.
+const inputs = Object.entries(outputs).map(([file, output]) => [
+  relative(OUT, file),
+  Object.keys(output.inputs).sort(),
+]);
+await writeFile(join(OUT, 'inputs.json'), JSON.stringify(Object.fromEntries(inputs), undefined, 1));
 
 try {
   execFileSync('musl-gcc', ['-dumpversion'], { stdio: 'ignore' });

@@ -65,6 +65,7 @@ export const RULES: readonly ImportRule[] = [
   { folder: 'console', may: [], floors: ['data', 'state', 'parts', '. server'] },
   { folder: 'console/server', may: DAEMON },
 
+  { folder: 'packaging', may: '*' },
   { folder: 'manifests', may: '*' },
   { folder: 'docs', may: '*' },
   { folder: 'bench', may: '*' },

@@ -1,0 +1,87 @@
+import { execFileSync } from 'node:child_process';
+import { cp, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { billOfMaterials } from './bill-of-materials.ts';
+import type { Architecture, Contents } from './contents.ts';
+import { koffiPackages, type Package, packagesOf } from './packages.ts';
+
+export interface Sources {
+  /** The repository. */
+  readonly root: string;
+  /** The bundles. */
+  readonly dist: string;
+  readonly architecture: Architecture;
+  /** The node_modules that has koffi's module for the architecture. */
+  readonly modules: string;
+}
+
+/**
+ * Writes the files that an image adds to its base into a folder, which is replaced, and the bill of materials also next to
+ * it as `<folder>.cdx.json`.
+ * @throws Error with the code ENOENT if a bundle, koffi or the gate's compiler is missing
+ */
+export async function assemble(name: string, contents: Contents, out: string, sources: Sources): Promise<void> {
+  const { root, dist, architecture } = sources;
+  await rm(out, { recursive: true, force: true });
+  const home = join(out, 'plumbline');
+  await mkdir(home, { recursive: true });
+  for (const file of contents.bundles) await cp(join(dist, file), join(home, file), { recursive: true });
+  if (contents.gate) await addGate(join(out, 'usr/local/bin'), sources);
+  if (contents.native) await addKoffi(join(home, 'node_modules'), sources);
+  const packages = await packagesOf(contents, sources);
+  await cp(join(root, 'LICENSE'), join(home, 'LICENSE'));
+  await writeFile(join(home, 'THIRD-PARTY-LICENSES'), await licenses(packages, sources));
+  const { version } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8')) as { version: string };
+  const bill = billOfMaterials(name, version, architecture, packages);
+  await writeFile(join(home, 'sbom.cdx.json'), bill);
+  await writeFile(`${out}.cdx.json`, bill);
+}
+
+/** C compilers for another architecture than this machine's, as Debian names them. Their C library is linked statically. */
+const CROSS_COMPILERS: Readonly<Record<Architecture, string>> = {
+  x64: 'x86_64-linux-gnu-gcc',
+  arm64: 'aarch64-linux-gnu-gcc',
+};
+
+async function addGate(directory: string, { root, dist, architecture }: Sources): Promise<void> {
+  await mkdir(directory, { recursive: true });
+  if (architecture === process.arch) {
+    await cp(join(dist, 'plumbline-gate'), join(directory, 'plumbline-gate'));
+    return;
+  }
+  const compiler = CROSS_COMPILERS[architecture];
+  execFileSync(compiler, ['-dumpversion'], { stdio: 'ignore' });
+  const args = ['-s', '-C', join(root, 'native/cni'), `OUT=${directory}`, `CC=${compiler}`];
+  execFileSync('make', args, { stdio: 'inherit' });
+}
+
+/** koffi's JavaScript and its one module for the architecture's glibc; its sources and other platforms' modules stay out. */
+async function addKoffi(target: string, { modules, architecture }: Sources): Promise<void> {
+  const module = `linux_${architecture}/koffi.node`;
+  const isWanted = (path: string) =>
+    path === 'package.json' || path === 'index.js' || path === module || (/\.cjs$/.test(path) && !/^cnoke/.test(path));
+  for (const name of koffiPackages(architecture)) {
+    const source = join(modules, name);
+    const files = (await readdir(source, { recursive: true })).filter(isWanted);
+    for (const file of files) await cp(join(source, file), join(target, name, file));
+  }
+}
+
+/** The terms of everything that is in the image: they ask to be handed on. */
+async function licenses(packages: readonly Package[], { root, modules }: Sources): Promise<string> {
+  const names = new Map<string, string[]>();
+  for (const { path, name } of packages) {
+    // A module for another architecture is in the folder of its own.
+    const folders = [join(root, path), join(modules, name)];
+    const texts = await Promise.all(folders.map(licenseIn));
+    const text = texts.find((one) => one !== undefined);
+    if (text !== undefined) names.set(text, [...(names.get(text) ?? []), name]);
+  }
+  return [...names].map(([text, of]) => `${of.join(', ')}\n\n${text}\n`).join(`\n${'-'.repeat(80)}\n\n`);
+}
+
+async function licenseIn(folder: string): Promise<string | undefined> {
+  const entries = await readdir(folder).catch(() => [] as string[]);
+  const file = entries.find((name) => /^(licen[cs]e|copying)/i.test(name));
+  return file === undefined ? undefined : (await readFile(join(folder, file), 'utf8')).trim();
+}
