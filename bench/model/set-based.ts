@@ -33,7 +33,7 @@ export interface PlainContainer {
 
 export type PlainVerdict = { readonly cpus: readonly (readonly number[])[]; readonly pool: Set<number> } | string;
 
-interface PlainHint {
+export interface PlainHint {
   readonly nodes: ReadonlySet<number> | null;
   readonly preferred: boolean;
 }
@@ -59,7 +59,8 @@ export function admitPlain(
   return { cpus: given, pool: left };
 }
 
-function hintsOf(
+/** The hints of each device resource, then of the CPUs: fewer than the container needs are one hint for nowhere. */
+export function hintsOf(
   host: PlainHost,
   pool: ReadonlySet<number>,
   reusable: ReadonlySet<number>,
@@ -141,7 +142,8 @@ function isNarrower(nodes: ReadonlySet<number>, other: ReadonlySet<number>): boo
   return value(nodes) < value(other);
 }
 
-function allocate(
+/** The CPUs that a container gets, or the reason why it gets none. */
+export function allocate(
   host: PlainHost,
   pool: ReadonlySet<number>,
   reusable: ReadonlySet<number>,

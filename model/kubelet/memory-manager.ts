@@ -32,14 +32,14 @@ export class MemoryManager implements Provider {
   }
 
   containerHints(container: ContainerRequest): ProviderHints {
-    if (!this.#pod.guaranteed) return null;
+    if (container.memory.size === 0) return null;
     const blocks = this.#blocks.get(container.name);
     return blocks ? regenerated(blocks, container.memory) : this.#hints(container.memory);
   }
 
   podHints(): ProviderHints {
     const request = podMemory(this.#pod);
-    if (!this.#pod.guaranteed || request.size === 0) return null;
+    if (request.size === 0) return null;
     for (const container of this.#pod.containers) {
       const blocks = this.#blocks.get(container.name);
       if (blocks) return regenerated(blocks, request);
@@ -48,7 +48,7 @@ export class MemoryManager implements Provider {
   }
 
   allocate(container: ContainerRequest, mask: number | null, preferred: boolean): void {
-    if (!this.#pod.guaranteed || container.memory.size === 0) return;
+    if (container.memory.size === 0) return;
     let blocks = this.#blocks.get(container.name);
     if (blocks) {
       this.#updateReusable(container, blocks);

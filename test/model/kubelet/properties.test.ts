@@ -135,7 +135,7 @@ function checkAdmitted(host: Host, scene: Scenario, before: KubeletState, admiss
 
 describe('model/kubelet: properties', () => {
   it('10,000 random sequences: equal to the Set-based oracle, sound, and undone by removing', function () {
-    this.timeout(120_000);
+    this.timeout(600_000);
     const seen = { admitted: 0, refused: 0 };
     fc.assert(
       fc.property(scenario, (scene) => {
