@@ -4,14 +4,15 @@ import { entries, numaNodeIds, readId, readOptional } from './sysfs-files.ts';
 
 /** Memory and distances of NUMA nodes, as the kubelet reads them at its start. */
 export interface HostMemory {
-  /** Bytes by NUMA node; only of nodes whose memory the kernel tells. */
+  /** Bytes by NUMA node, those without CPUs included; only of nodes whose memory the kernel tells. */
   readonly cells: readonly CellMemory[];
   /** By NUMA node: the distance to each node that has CPUs, ascending by id. Undefined where the kernel tells none. */
   readonly distances: Readonly<Record<string, readonly number[]>> | undefined;
 }
 
 /**
- * Reads both for the nodes that have CPUs.
+ * Reads the memory of all nodes: the kubelet's memory manager also gives away that of nodes without CPUs.
+ * @param cellIds the nodes that have CPUs
  *
  * Source: Documentation/ABI/stable/sysfs-devices-node of the kernel; cAdvisor's GetNodesInfo, which the kubelet uses.
  */
@@ -20,13 +21,14 @@ export async function readMemory(root: string, cellIds: readonly number[]): Prom
   const ids = await numaNodeIds(directory);
   const cells: CellMemory[] = [];
   const distances: Record<string, number[]> = {};
-  for (const id of cellIds) {
+  for (const id of ids) {
     const node = join(directory, `node${id}`);
     const memory = parseMemTotal((await readOptional(join(node, 'meminfo'))) ?? '');
     if (memory !== undefined) {
       const hugePages = await readHugePages(join(node, 'hugepages'));
       cells.push({ id, memory, ...(Object.keys(hugePages).length > 0 && { hugePages }) });
     }
+    if (!cellIds.includes(id)) continue;
     const row = parseDistances((await readOptional(join(node, 'distance'))) ?? '', ids, cellIds);
     if (row !== undefined) distances[String(id)] = row;
   }

@@ -69,7 +69,7 @@ export const nodeTopologyStatus = z.object({
   memoryManager: z
     .object({
       policy: z.string(),
-      /** Bytes of each NUMA node, as the kubelet's memory manager reckons: all, in huge pages, reserved. */
+      /** Bytes of each NUMA node, those without CPUs included: all of them, those in huge pages, those reserved for the system. */
       cells: z
         .array(
           z.object({

@@ -17,6 +17,8 @@ export interface PlainCpu {
 export interface PlainHost {
   readonly cpus: ReadonlyMap<number, PlainCpu>;
   readonly reserved: ReadonlySet<number>;
+  /** NUMA nodes without CPUs. */
+  readonly bareNodes?: readonly number[];
   readonly fullPcpusOnly: boolean;
   readonly preferUncore: boolean;
   readonly policy: 'none' | 'best-effort' | 'restricted' | 'single-numa-node';
@@ -68,7 +70,9 @@ export function hintsOf(
 ): PlainHint[][] {
   const all = cellsOf(host);
   const lists: PlainHint[][] = devices.map((nodes) => {
-    const considered = host.wideDeviceHints ? all : all.filter((cell) => nodes.includes(cell));
+    const considered = host.wideDeviceHints
+      ? [...all, ...(host.bareNodes ?? [])]
+      : all.filter((cell) => nodes.includes(cell));
     const near = subsets(considered).filter((subset) => nodes.some((node) => subset.has(node)));
     const narrowest = Math.min(considered.length, ...near.map((subset) => subset.size));
     return near.map((subset) => ({ nodes: subset, preferred: subset.size === narrowest }));
@@ -94,7 +98,7 @@ export function mergePlain(
   given: readonly (readonly PlainHint[])[],
 ): { readonly nodes: ReadonlySet<number> | null; readonly preferred: boolean; readonly admit: boolean } {
   if (host.policy === 'none') return { nodes: null, preferred: false, admit: true };
-  const all = new Set(cellsOf(host));
+  const all = new Set([...cellsOf(host), ...(host.bareNodes ?? [])]);
   const lists =
     host.policy === 'single-numa-node'
       ? given.map((list) => list.filter(({ nodes, preferred }) => preferred && (nodes === null || nodes.size === 1)))

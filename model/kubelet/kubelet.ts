@@ -27,7 +27,10 @@ export interface KubeletConfig {
         readonly options?: Readonly<Record<string, string>> | undefined;
       }
     | undefined;
-  /** Default: policy None. The static one cannot be predicted without the memory of each NUMA node. */
+  /**
+   * Default: policy None. The static one cannot be predicted without the memory of each NUMA node, those without CPUs
+   * included.
+   */
   readonly memoryManager?: { readonly policy: string; readonly cells?: readonly CellMemory[] | undefined } | undefined;
   /** CPUs never given away; see deriveReserved where only their number is known. */
   readonly reserved: CpuSet;
@@ -102,7 +105,8 @@ function rulesOf(config: KubeletConfig): AdmissionRules {
       'the feature gate PodLevelResourceManagers is on; pod-level managers are not predicted',
     );
   }
-  const topology = topologyOfHost(config.host);
+  const withMemory = config.memoryManager?.cells?.map(({ id }) => id);
+  const topology = topologyOfHost(config.host, withMemory);
   const policy = config.topologyManager?.policy ?? 'none';
   const scope = config.topologyManager?.scope ?? 'container';
   if (!isTopologyPolicy(policy)) throw new UnpredictableError(`unknown topology manager policy ${policy}`);
@@ -181,7 +185,19 @@ function initialMemoryOf({ memoryManager }: KubeletConfig, { numaIds }: CpuTopol
   if (!memoryManager?.cells) {
     throw new UnpredictableError('the memory manager is static, but the memory of the NUMA nodes is not known');
   }
+  for (const cell of memoryManager.cells) checkReserved(cell);
   return initialMemory(numaIds, memoryManager.cells);
+}
+
+/** The kubelet subtracts without a sign: where more is reserved than there is, it sees more memory than any host has. */
+function checkReserved({ id, memory, hugePages = {}, reserved = {} }: CellMemory): void {
+  const inPages = Object.values(hugePages).reduce((sum, bytes) => sum + bytes, 0);
+  const sizes: Readonly<Record<string, number>> = { ...hugePages, memory: memory - inPages };
+  const wide = Object.keys(reserved).find((type) => (reserved[type] ?? 0) > (sizes[type] ?? 0));
+  if (wide === undefined) return;
+  throw new UnpredictableError(
+    `reservedMemory: ${reserved[wide]} bytes of ${wide} on NUMA node ${id}, which has ${sizes[wide] ?? 0}; reserve less`,
+  );
 }
 
 function isTopologyPolicy(text: string): text is TopologyPolicy {

@@ -109,8 +109,11 @@ export function createTopology(
   });
 }
 
-/** The topology that the kubelet discovers on a host. */
-export function topologyOfHost(host: Host): CpuTopology {
+/**
+ * The topology that the kubelet discovers on a host.
+ * @param extraCells NUMA nodes without CPUs, which a host does not have: the kubelet's topology and memory managers count them
+ */
+export function topologyOfHost(host: Host, extraCells: readonly number[] = []): CpuTopology {
   const distinct = (key: 'socket' | 'uncore') => new Set(host.cpus.map((cpu) => cpu[key])).size;
   const counts = {
     cpus: host.cpus.length,
@@ -119,11 +122,7 @@ export function topologyOfHost(host: Host): CpuTopology {
     cells: host.cells.filter((cell) => !cell.cpus.isEmpty).length,
     uncores: distinct('uncore'),
   };
-  return createTopology(
-    host.cpus,
-    counts,
-    host.cells.map((cell) => cell.id),
-  );
+  return createTopology(host.cpus, counts, [...host.cells.map((cell) => cell.id), ...extraCells]);
 }
 
 /** The CPUs at the positions whose entry in `flags` is not 0. */

@@ -63,6 +63,26 @@ describe('model/kubelet: what is not predicted is said with its reason', () => {
       { topologyManager: { policy: 'best-effort', options: { 'prefer-closest-numa-nodes': 'true' } } },
       /distances/,
     ],
+    [
+      'more memory reserved than there is outside of huge pages',
+      {
+        memoryManager: {
+          policy: 'Static',
+          cells: [{ id: 1, memory: 2 ** 30, hugePages: { 'hugepages-2Mi': 2 ** 29 }, reserved: { memory: 2 ** 30 } }],
+        },
+      },
+      /^reservedMemory: 1073741824 bytes of memory on NUMA node 1, which has 536870912; reserve less$/,
+    ],
+    [
+      'pages reserved where there are none',
+      {
+        memoryManager: {
+          policy: 'Static',
+          cells: [{ id: 0, memory: 2 ** 30, reserved: { 'hugepages-1Gi': 2 ** 30 } }],
+        },
+      },
+      /hugepages-1Gi on NUMA node 0, which has 0/,
+    ],
     ['static memory manager without sizes', { memoryManager: { policy: 'Static' } }, /memory of the NUMA nodes/],
   ];
   for (const [name, config, expected] of cases) {

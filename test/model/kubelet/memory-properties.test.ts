@@ -9,15 +9,17 @@ import { NaiveKubelet, type NaivePod, type NaiveVerdict } from './naive-kubelet.
 import { freeOf, naiveNode } from './naive-memory.ts';
 
 function naiveKubeletOf(scenario: Scenario, host: Host): NaiveKubelet {
+  const cells = cellsOf(scenario);
   const plain: PlainHost = {
     cpus: new Map(host.cpus.map((cpu) => [cpu.id, cpu])),
     reserved: new Set([0]),
+    bareNodes: cells?.slice(scenario.shape.cells).map(({ id }) => id) ?? [],
     policy: scenario.policy,
     fullPcpusOnly: scenario.fullPcpusOnly,
     preferUncore: false,
     wideDeviceHints: false,
   };
-  const nodes = cellsOf(scenario)?.map(({ id, memory, hugePages = {}, reserved = {} }) =>
+  const nodes = cells?.map(({ id, memory, hugePages = {}, reserved = {} }) =>
     naiveNode(id, memory, hugePages, reserved),
   );
   return new NaiveKubelet(plain, scenario.scope, nodes);
@@ -37,7 +39,7 @@ function said(verdict: NaiveVerdict): string {
 
 /** Everything that a kubelet remembers of memory, in the form of both. */
 function booksOf(memory: KubeletState['memory'], kinds: readonly string[]) {
-  const nodesOf = (mask: number) => [0, 1, 2, 3].filter((bit) => (mask & (1 << bit)) !== 0);
+  const nodesOf = (mask: number) => [0, 1, 2, 3, 4].filter((bit) => (mask & (1 << bit)) !== 0);
   return {
     nodes: memory?.cells.map((cell) => ({
       blocks: cell.blocks,

@@ -32,7 +32,7 @@ export interface Scenario {
   readonly scope: 'container' | 'pod';
   readonly cpuPolicy: 'none' | 'static';
   readonly fullPcpusOnly: boolean;
-  /** Undefined: the memory manager's policy is None. */
+  /** By NUMA node; the last may have no CPUs. Undefined: the memory manager's policy is None. */
   readonly cells: readonly CellPart[] | undefined;
   readonly steps: readonly Step[];
 }
@@ -82,6 +82,8 @@ const part: fc.Arbitrary<Part> = fc.record({
   pages,
 });
 
+const listOf = (length: number) => fc.array(cell, { minLength: length, maxLength: length });
+
 const nth = fc.nat(5);
 
 const add: fc.Arbitrary<Step> = fc.record({
@@ -110,7 +112,10 @@ export const scenarios: fc.Arbitrary<Scenario> = shapes.chain((shape) =>
     scope: fc.constantFrom('container' as const, 'pod' as const),
     cpuPolicy: fc.constantFrom('none' as const, 'static' as const, 'static' as const),
     fullPcpusOnly: fc.boolean(),
-    cells: fc.option(fc.array(cell, { minLength: shape.cells, maxLength: shape.cells }), { nil: undefined, freq: 9 }),
+    cells: fc.option(fc.oneof(...[9, 1].map((weight, bare) => ({ weight, arbitrary: listOf(shape.cells + bare) }))), {
+      nil: undefined,
+      freq: 9,
+    }),
     steps: fc.array(step, { minLength: 1, maxLength: 8 }),
   }),
 );

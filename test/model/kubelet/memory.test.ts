@@ -71,4 +71,17 @@ describe('model/kubelet: the static memory manager', () => {
     assert.equal(answer.state.memory?.cells[0]?.tables.get('memory')?.free, 2 * GI);
     assert.deepEqual(wide.remove(answer.state, 'a').memory, start.memory);
   });
+
+  it('memory of a NUMA node without CPUs counts: a request for more than the others have is spread onto it', () => {
+    const bare: readonly CellMemory[] = [...CELLS, { id: 4, memory: 16 * GI }];
+    const admitted = (cells: readonly CellMemory[]) => {
+      const config = { topologyManager: { policy: 'none' }, memoryManager: { policy: 'Static', cells } };
+      const kubelet = predictable(simpleHost(2, 8), config);
+      return kubelet.admit(kubelet.initialState(), request('a', '20Gi'));
+    };
+    const answer = admitted(bare);
+    assert.ok(answer.admitted);
+    assert.deepEqual(answer.state.memory?.blocks.get('a')?.get('c')?.[0]?.mask, 0b101);
+    assert.equal(admitted(CELLS).admitted, false);
+  });
 });

@@ -1,0 +1,45 @@
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { readMemory } from '../../hardware/memory.ts';
+import { writeTree } from '../support/files.ts';
+
+describe('memory from sysfs', () => {
+  let root: string;
+  beforeEach(() => {
+    root = mkdtempSync(join(tmpdir(), 'plumbline-memory-'));
+  });
+  afterEach(() => rmSync(root, { recursive: true }));
+
+  const node = (id: number, kibibytes: number, distance: string, pages: Readonly<Record<string, number>> = {}) => {
+    const directory = `devices/system/node/node${id}`;
+    const counts = Object.entries(pages).map(([size, count]) => [
+      `${directory}/hugepages/hugepages-${size}/nr_hugepages`,
+      `${count}\n`,
+    ]);
+    writeTree(root, {
+      [`${directory}/meminfo`]: `Node ${id} MemTotal:       ${kibibytes} kB\nNode ${id} MemFree: 1 kB\n`,
+      [`${directory}/distance`]: `${distance}\n`,
+      ...Object.fromEntries(counts),
+    });
+  };
+
+  it('sizes in bytes of every node, those without CPUs included; distances between nodes with CPUs', async () => {
+    node(0, 4096, '10 17 21', { '2048kB': 3, '1048576kB': 0 });
+    node(1, 8192, '17 10 28');
+    node(3, 1024, '21 28 10', { '1048576kB': 2 });
+    assert.deepEqual(await readMemory(root, [0, 3]), {
+      cells: [
+        { id: 0, memory: 4_194_304, hugePages: { 'hugepages-2Mi': 6_291_456 } },
+        { id: 1, memory: 8_388_608 },
+        { id: 3, memory: 1_048_576, hugePages: { 'hugepages-1Gi': 2_147_483_648 } },
+      ],
+      distances: { 0: [10, 21], 3: [21, 10] },
+    });
+  });
+
+  it('a kernel without NUMA: nothing is known', async () => {
+    assert.deepEqual(await readMemory(root, [0]), { cells: [], distances: undefined });
+  });
+});
