@@ -3,6 +3,7 @@ import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, wr
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { root } from '../support/bundles.ts';
+import { pathOf } from '../support/parts.ts';
 
 /** The shim as it ships, built once into a directory of its own, and a place for delegates, socket and state. */
 export interface GateFixture {
@@ -28,14 +29,26 @@ export interface GateCall {
   readonly environment?: Readonly<Record<string, string | undefined>>;
   /** The program's path; default: the shim's own. */
   readonly program?: string;
+  /** Notes what it waits for; needs strace. */
+  readonly traced?: boolean;
+}
+
+/** A wait that the program asked the kernel for. How fast the machine is does not show in it. */
+export interface Wait {
+  /** Milliseconds after which it should end, whatever happens; -1: never. */
+  readonly most: number;
+  /** It ended because that time was over. */
+  readonly ranOut: boolean;
 }
 
 export interface GateResult {
   readonly code: number | null;
   readonly stdout: string;
   readonly stderr: string;
-  /** Milliseconds from start to end. */
+  /** Milliseconds from start to end: on a busy machine there is no bound on it but one from below. */
   readonly millis: number;
+  /** Of a traced call, in order. */
+  readonly waits: readonly Wait[];
   /** Standard output as JSON. */
   json(): Record<string, unknown>;
 }
@@ -64,7 +77,7 @@ export function createGateFixture(): GateFixture {
       writeFileSync(join(where, 'plumbline-gate.conf'), text, { mode: 0o644 });
     },
     remove: () => rmSync(directory, { recursive: true, force: true }),
-    call({ verb = 'ADD', conf, environment = {}, program = shim }) {
+    async call({ verb = 'ADD', conf, environment = {}, program = shim, traced = false }) {
       const given = {
         PATH: process.env['PATH'],
         CNI_COMMAND: verb,
@@ -80,7 +93,16 @@ export function createGateFixture(): GateFixture {
       const env = Object.fromEntries(
         Object.entries(given).filter(([, value]) => value !== undefined),
       ) as NodeJS.ProcessEnv;
-      return run(program, env, typeof conf === 'string' ? conf : JSON.stringify(conf));
+      const input = typeof conf === 'string' ? conf : JSON.stringify(conf);
+      if (!traced) return run([program], env, input);
+      const trace = join(directory, 'trace');
+      const calls = 'trace=poll,ppoll,nanosleep,clock_nanosleep';
+      const result = await run(
+        [pathOf('strace'), '-qq', '-o', trace, '-e', calls, '-e', 'signal=none', program],
+        env,
+        input,
+      );
+      return { ...result, waits: waitsOf(readFileSync(trace, 'utf8')) };
     },
     delegate(name, script) {
       const log = join(directory, `${name}.log`);
@@ -99,10 +121,21 @@ export function createGateFixture(): GateFixture {
   };
 }
 
-function run(program: string, env: NodeJS.ProcessEnv, input: string): Promise<GateResult> {
+function waitsOf(trace: string): Wait[] {
+  return trace.split('\n').flatMap((line) => {
+    const [, call = '', rest = '', result] = /^(\w+)\((.*)\)\s+= (-?\d+)/.exec(line) ?? [];
+    const [, seconds, nanos] = /tv_sec=(\d+), tv_nsec=(\d+)/.exec(rest) ?? [];
+    const inTimespec = seconds === undefined ? -1 : Number(seconds) * 1000 + Number(nanos) / 1_000_000;
+    if (call === '') return [];
+    const most = call === 'poll' ? Number(/, (-?\d+)$/.exec(rest)?.[1]) : inTimespec;
+    return [{ most, ranOut: result === '0' }];
+  });
+}
+
+function run([program = '', ...args]: readonly string[], env: NodeJS.ProcessEnv, input: string): Promise<GateResult> {
   return new Promise((resolve, reject) => {
     const begun = performance.now();
-    const child = spawn(program, [], { env, stdio: 'pipe' });
+    const child = spawn(program, args, { env, stdio: 'pipe' });
     const [stdout, stderr]: [Buffer[], Buffer[]] = [[], []];
     child.stdout.on('data', (chunk: Buffer) => stdout.push(chunk));
     child.stderr.on('data', (chunk: Buffer) => stderr.push(chunk));
@@ -114,6 +147,7 @@ function run(program: string, env: NodeJS.ProcessEnv, input: string): Promise<Ga
         stdout: text,
         stderr: Buffer.concat(stderr).toString(),
         millis: performance.now() - begun,
+        waits: [],
         json: () => JSON.parse(text) as Record<string, unknown>,
       });
     });

@@ -3,7 +3,7 @@ import { rmSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { CpuSet } from '../../../model/cpu-set.ts';
 import { createGateFixture, type GateFixture, writeState } from '../../native/gate.ts';
-import { needs } from '../../support/parts.ts';
+import { needs, skipWithout } from '../../support/parts.ts';
 import { eventually } from '../support.ts';
 import { DEAD, type GateAgent, READY, startGateAgent } from './agent-stand-in.ts';
 
@@ -31,14 +31,15 @@ describe('the CNI plugin and the agent', () => {
   });
 
   for (const cniVersion of ['0.3.1', '0.4.0', '1.0.0', '1.1.0']) {
-    it(`DPU dead, ${cniVersion}: code 11 with the reason in less than 200 ms, the delegate not executed`, async () => {
+    it(`DPU dead, ${cniVersion}: code 11 with the reason, without waiting for anything but the agent; the delegate not executed`, async function () {
+      skipWithout('strace', this);
       agent.dpu = DEAD;
       const below = gate.delegate(`below-${cniVersion}`, `printf '{}'`);
       for (const conf of [chained, wrapping(`below-${cniVersion}`)]) {
-        const { code, json, millis } = await gate.call({ conf: { ...conf, cniVersion } });
+        const { code, json, waits } = await gate.call({ conf: { ...conf, cniVersion }, traced: true });
         assert.equal(code, 1);
         assert.deepEqual(json(), { cniVersion, code: 11, msg: `DPU Not Ready: ${DEAD.reason}` });
-        assert.ok(millis < 2000, `${millis} ms`);
+        assert.ok(waits.length > 0 && !waits.some(({ ranOut }) => ranOut), JSON.stringify(waits));
       }
       assert.deepEqual(below.calls(), []);
     });
@@ -103,15 +104,13 @@ describe('the CNI plugin and the agent', () => {
   });
 
   it('an ADD in flight is called off when the DPU dies, and the delegate’s DEL is called', async () => {
-    const below = gate.delegate('slow', '[ "$CNI_COMMAND" = DEL ] || sleep 60');
+    const below = gate.delegate('slow', '[ "$CNI_COMMAND" = DEL ] || sleep 600');
     const result = gate.call({ conf: wrapping('slow') });
     await eventually(() => below.calls().length === 1, 'the delegate runs');
     agent.dpu = DEAD;
-    const begun = performance.now();
     assert.equal(agent.recheck(), 1);
     const { json, code } = await result;
     assert.deepEqual([code, json()['code'], json()['msg']], [1, 11, `DPU Not Ready: ${DEAD.reason}`]);
-    assert.ok(performance.now() - begun < 1000);
     assert.deepEqual(
       below.calls().map(({ verb }) => verb),
       ['ADD', 'DEL'],
@@ -147,19 +146,29 @@ describe('the CNI plugin and the agent', () => {
     assert.ok(agent.logged.said('the gate cannot answer; its state file decides'));
   });
 
-  it('an agent that hangs: the state file decides after a second; STATUS has its answer within one', async () => {
+  it('an agent that hangs: the state file decides after a second; STATUS has its answer within one', async function () {
+    skipWithout('strace', this);
     await agent.stop();
     const hung = createServer(() => undefined).listen(gate.socket);
     writeState(gate.state, { dpu: 'not-ready', reason: 'as last known', status: true });
-    const add = await gate.call({ conf: chained });
-    assert.deepEqual([add.json()['code'], add.millis > 900 && add.millis < 2500], [11, true]);
-    const status = await gate.call({ verb: 'STATUS', conf: chained });
-    assert.deepEqual([status.json()['code'], status.millis < 2000], [50, true]);
+    const add = await gate.call({ conf: chained, traced: true });
+    assert.deepEqual([add.json()['code'], add.millis > 900], [11, true]);
+    assert.ok(
+      add.waits.every(({ most }) => most >= 0 && most <= 1000),
+      JSON.stringify(add.waits),
+    );
+    const status = await gate.call({ verb: 'STATUS', conf: chained, traced: true });
+    assert.equal(status.json()['code'], 50);
+    assert.ok(
+      status.waits.every(({ most }) => most >= 0 && most <= 250),
+      JSON.stringify(status.waits),
+    );
     hung.close();
     agent = await startGateAgent(gate.socket);
   });
 
-  it('S13: an agent that says `wait` again and again has 2.5 s in all, however fast it says so', async () => {
+  it('S13: an agent that says `wait` again and again has 2.5 s in all, however fast it says so', async function () {
+    skipWithout('strace', this);
     await agent.stop();
     for (const pause of [100, 0]) {
       let waits = 0;
@@ -173,10 +182,13 @@ describe('the CNI plugin and the agent', () => {
         socket.resume();
       }).listen(gate.socket);
       writeState(gate.state, { dpu: 'not-ready', reason: 'as last known' });
-      const add = await gate.call({ conf: chained });
+      const add = await gate.call({ conf: chained, traced: true });
       assert.equal(add.json()['msg'], 'DPU Not Ready: as last known');
       assert.ok(waits > 10, `${waits} waits`);
-      assert.ok(add.millis > 2400 && add.millis < 5000, `${add.millis} ms`);
+      assert.ok(add.millis > 2400, `${add.millis} ms`);
+      // What is left of the 2.5 s is less each time it waits: no word of the agent's makes it more.
+      const left = add.waits.map(({ most }) => most).filter((most) => most > 1000);
+      assert.ok(left.length > 0 && left.every((most, i) => most >= 0 && most <= (left[i - 1] ?? 2500)), `${left}`);
       await new Promise((resolve) => server.close(resolve));
     }
     agent = await startGateAgent(gate.socket);
