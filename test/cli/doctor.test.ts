@@ -775,9 +775,8 @@ describe('plumbline doctor', () => {
     });
 
     it('looks at the leases of DPUs, where there are any, and only there for a while', async () => {
-      const begun = performance.now();
-      assert.equal((await doctor('dpu', '--watch', '30')).status, 0);
-      assert.ok(performance.now() - begun < 20_000, 'it waited although there is nothing to look at');
+      // If it waited although there is nothing to look at, this test would never end.
+      assert.equal((await doctor('dpu', '--watch', '3600')).status, 0);
       await cluster.node('dpu-1', { labels: { 'k8s.ovn.org/dpu-host': '' } });
       const { stdout, status } = await doctor('dpu', '--watch', '0', '-o', 'name');
       assert.equal(stdout, 'node/dpu-1\n');

@@ -13,6 +13,7 @@ import {
   VIRTUAL_MACHINES,
 } from '../../sandbox/api-server/built-in-types.ts';
 import type { KubeObject } from '../../sandbox/objects.ts';
+import { eventually } from '../support/eventually.ts';
 import { createFixtureCluster, type FixtureCluster, type PodOptions, REPORT } from './cluster-fixture.ts';
 import { buildCli, plumbline } from './run.ts';
 
@@ -407,9 +408,11 @@ describe('plumbline explain', function () {
     it('that runs through the sandbox’s own KubeVirt', async () => {
       const domain = { cpu: { cores: 2, dedicatedCpuPlacement: true }, memory: { guest: '1Gi' } };
       await vm('launched', { runStrategy: 'Always', template: { spec: { schedulerName: 'other-scheduler', domain } } });
-      const deadline = Date.now() + 10_000;
       let found = await explained('vm', 'launched');
-      while (found.pod === undefined && Date.now() < deadline) found = await explained('vm', 'launched');
+      await eventually(async () => {
+        found = await explained('vm', 'launched');
+        return found.pod !== undefined;
+      }, 'a launcher');
       assert.match(found.pod ?? '', /^virt-launcher-launched-/);
       assert.equal(found.stage, 'unscheduled');
     });

@@ -7,6 +7,7 @@ import { type Asked, askInCluster } from '../../cli/extender/ask.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import { KubeError } from '../../kube/errors.ts';
 import { createCertificateAuthority } from '../../sandbox/certificates.ts';
+import { eventually } from '../support/eventually.ts';
 import { accept, createFrames, type Frames } from './web-socket.ts';
 
 const PROTOCOL = 'v4.channel.k8s.io';
@@ -220,9 +221,7 @@ describe('asking the extender in kube-scheduler’s pod', function () {
         );
         if (!(found instanceof RegExp)) assert.deepEqual(asked, found);
         else assert.match('missing' in asked ? asked.why : 'it answered', found);
-        const deadline = Date.now() + 1000;
-        while (server.open.size > 0 && Date.now() < deadline) await new Promise((resolve) => setTimeout(resolve, 5));
-        assert.equal(server.open.size, 0, 'the connection is left open');
+        await eventually(() => server.open.size === 0, 'the connection is closed');
       } finally {
         await server.stop();
       }
