@@ -57,7 +57,7 @@ function lintProbes(): Map<string, string[]> {
 }
 
 describe('the house rules in the linter', function () {
-  this.timeout(120_000);
+  this.timeout(300_000);
   let broken: Map<string, string[]>;
   before(() => {
     broken = lintProbes();

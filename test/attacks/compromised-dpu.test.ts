@@ -10,7 +10,7 @@ const forbidden = (error: unknown) => error instanceof KubeError && (error.statu
 
 /** The account of a DPU, and whoever can write its Lease. */
 describe('attacks by a compromised DPU', function () {
-  this.timeout(180_000);
+  this.timeout(300_000);
   let stage: Stage;
   let lease: string;
   let dpu: KubeClient;

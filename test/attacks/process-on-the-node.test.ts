@@ -10,7 +10,7 @@ const LIMIT = 160;
 
 /** A process on a node that can reach the agent's socket: root there, or one that a mistaken mode lets in. */
 describe('attacks by a process on the node', function () {
-  this.timeout(120_000);
+  this.timeout(300_000);
   let stage: Stage;
   const sockets: Socket[] = [];
   before(async () => {

@@ -18,7 +18,7 @@ const VMI = { apiVersion: 'kubevirt.io/v1', kind: 'VirtualMachineInstance' };
  * someone who has stolen the scheduler's certificate.
  */
 describe('attacks by a stranger on the pod network', function () {
-  this.timeout(180_000);
+  this.timeout(300_000);
   let stage: Stage;
   const sockets: Socket[] = [];
   before(async () => {

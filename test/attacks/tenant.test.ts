@@ -26,7 +26,7 @@ const LONGEST_MESSAGE = 2000;
 
 /** Who may create VMs and pods in one namespace. */
 describe('attacks by a tenant', function () {
-  this.timeout(180_000);
+  this.timeout(300_000);
   let stage: Stage;
   let tenant: KubeClient;
   before(async () => {

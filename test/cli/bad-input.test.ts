@@ -26,7 +26,7 @@ function assertOneLine({ stderr, stdout }: Ran): void {
 }
 
 describe('what is wrong is said in one line, with what to do', function () {
-  this.timeout(120_000);
+  this.timeout(300_000);
   let directory: string;
   let server: Server;
   let answer: Answer;

@@ -8,7 +8,7 @@ import { createFixtureCluster, type FixtureCluster } from './cluster-fixture.ts'
 import { buildCli, PROGRAM, plumbline } from './run.ts';
 
 describe('completion', function () {
-  this.timeout(120_000);
+  this.timeout(300_000);
   let cluster: FixtureCluster;
   let directory: string;
 

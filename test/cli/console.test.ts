@@ -17,7 +17,7 @@ async function takenPort() {
 }
 
 describe('plumbline console', function () {
-  this.timeout(120_000);
+  this.timeout(300_000);
   let cluster: FixtureCluster;
   before(async () => {
     buildCli();

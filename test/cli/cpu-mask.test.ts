@@ -80,7 +80,7 @@ describe('plumbline cpu-mask explain', () => {
 });
 
 describe('plumbline cpu-mask', function () {
-  this.timeout(120_000);
+  this.timeout(300_000);
   const run = (...args: string[]) => {
     const { status, stdout, stderr } = spawnSync(process.execPath, ['--import', 'tsx', MAIN, 'cpu-mask', ...args], {
       encoding: 'utf8',

@@ -133,7 +133,7 @@ function matches(shown: readonly string[], printed: string): boolean {
 const read = guides.map(readGuide);
 
 describe('every command of the guides', function () {
-  this.timeout(120_000);
+  this.timeout(300_000);
   let cluster: FixtureCluster;
   let directory: string;
 

@@ -733,7 +733,7 @@ describe('plumbline doctor', () => {
   });
 
   describe('as a command', function () {
-    this.timeout(120_000);
+    this.timeout(300_000);
     let cluster: FixtureCluster;
     before(async () => {
       buildCli();

@@ -44,7 +44,7 @@ const masked = (mask: string, more: PodOptions = {}): PodOptions => ({
 });
 
 describe('plumbline explain, of VMs with CPU masks', function () {
-  this.timeout(120_000);
+  this.timeout(300_000);
   let cluster: FixtureCluster;
   before(async () => {
     buildCli();

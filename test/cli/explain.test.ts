@@ -132,7 +132,7 @@ function plain(cpu: string) {
 }
 
 describe('plumbline explain', function () {
-  this.timeout(120_000);
+  this.timeout(300_000);
   let cluster: FixtureCluster;
 
   const explained = async (...args: string[]): Promise<Explanation> => {

@@ -9,7 +9,7 @@ import { parseNetworkMap } from '../../model/networks/network-map.ts';
 const MAIN = new URL('../../cli/main.ts', import.meta.url).pathname;
 
 describe('plumbline import nova-conf', function () {
-  this.timeout(120_000);
+  this.timeout(300_000);
   let directory: string;
   const file = (name: string, content: string | Buffer) => {
     writeFileSync(join(directory, name), content);

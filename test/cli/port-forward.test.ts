@@ -209,7 +209,7 @@ const status = (code: number) => new KubeError(code, `HTTP${code}`, `GET: ${code
 const withLease = (lease: object) => clientOf((path) => (isLease(path) ? lease : status(404)));
 
 describe('asking the extender in kube-scheduler’s pod', function () {
-  this.timeout(120_000);
+  this.timeout(300_000);
 
   for (const { title, serve, found } of CASES) {
     it(title, async () => {

@@ -157,7 +157,7 @@ describe('plumbline top', () => {
   });
 
   describe('on a cluster', function () {
-    this.timeout(120_000);
+    this.timeout(300_000);
     let cluster: FixtureCluster;
     before(async () => {
       buildCli();

@@ -40,7 +40,7 @@ const FILES: Readonly<Record<string, string>> = {
 };
 
 describe('plumbline topology', function () {
-  this.timeout(120_000);
+  this.timeout(300_000);
   let root: string;
 
   before(async () => {

@@ -28,7 +28,7 @@ async function until(holds: () => boolean): Promise<void> {
 const four = { cells: [{ id: 0, cpus: '0-3' }], cores: ['0', '1', '2', '3'], reserved: '0', physnets: [] };
 
 describe('plumbline verify', function () {
-  this.timeout(120_000);
+  this.timeout(300_000);
   let cluster: FixtureCluster;
   before(async () => {
     buildCli();

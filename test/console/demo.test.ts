@@ -9,7 +9,7 @@ import { openBrowser, openPage } from './browser.ts';
 describe('the console in the demo', function () {
   needs('linux');
   needs('chromium');
-  this.timeout(180_000);
+  this.timeout(300_000);
   before(() => buildOnce());
 
   it('shows the real extender’s view: a VM beside its network with its padding, and why another waits', async () => {

@@ -249,7 +249,7 @@ describe('what the console sends', () => {
   }
 
   it('sends 5,000 nodes in less than a quarter of a megabyte where the client reads gzip', async function () {
-    this.timeout(120_000);
+    this.timeout(300_000);
     await start({ invented: 5000 });
     const listener = await join('/events', { 'accept-encoding': 'gzip' });
     await listener.until(isReady);

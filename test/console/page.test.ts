@@ -16,7 +16,7 @@ const rowNames = (page: Page) => page.locator('.grid-body .row .name').allTextCo
 
 describe('the page in Chromium', function () {
   needs('chromium');
-  this.timeout(120_000);
+  this.timeout(300_000);
   let browser: Browser;
   let under: ConsoleUnderTest;
   before(async () => {

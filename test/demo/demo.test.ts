@@ -66,7 +66,7 @@ function leftovers(): string[] {
 
 describe('the demo', function () {
   needs('linux');
-  this.timeout(120_000);
+  this.timeout(300_000);
   before(() => buildOnce());
 
   it('holds in every step, and leaves no process behind', async () => {

@@ -40,7 +40,7 @@ describe('the images’ files', function () {
   needs('linux');
   needs('musl');
   needs('make');
-  this.timeout(120_000);
+  this.timeout(300_000);
   const directory = mkdtempSync(join(tmpdir(), 'plumbline-images-'));
   const image = (name: string, path = '') => join(directory, name, path);
   const files = (name: string) =>

@@ -17,7 +17,7 @@ const DAEMONS: Readonly<Record<string, readonly string[]>> = {
 };
 
 describe('outside of a pod, a daemon that is not given a kubeconfig', function () {
-  this.timeout(120_000);
+  this.timeout(300_000);
   const temp = tempDirectories();
 
   for (const [name, args] of Object.entries(DAEMONS)) {

@@ -32,7 +32,7 @@ function patient(client: KubeClient): KubeClient {
 }
 
 describe('leader election', function () {
-  this.timeout(120_000);
+  this.timeout(300_000);
   let api: ApiFixture;
   let now: number;
   const candidates: Candidate[] = [];

@@ -5,6 +5,7 @@ import { lines } from '../../kube/json-lines.ts';
 import { type Change, createReflector } from '../../kube/reflector.ts';
 import { node as nodeSchema } from '../../kube/resources.ts';
 import { monotonicSeconds, sleep } from '../../runtime/time.ts';
+import { eventually } from '../support/eventually.ts';
 import { silent } from '../support/logger.ts';
 import { type ApiFixture, startApi } from './api-fixture.ts';
 
@@ -13,14 +14,6 @@ const node = (name: string, labels: Record<string, string> = {}) => ({
   kind: 'Node',
   metadata: { name, labels },
 });
-
-async function eventually(what: string, holds: () => boolean, seconds = 60): Promise<void> {
-  const deadline = monotonicSeconds() + seconds;
-  while (!holds()) {
-    if (monotonicSeconds() > deadline) assert.fail(`never came true: ${what}`);
-    await sleep(0.01);
-  }
-}
 
 describe('a reflector', () => {
   let api: ApiFixture;
@@ -58,26 +51,26 @@ describe('a reflector', () => {
     await reflector.whenSynced;
     assert.equal(reflector.items.size, 1203);
     await api.client.create('/api/v1/nodes', node('late', { color: 'red' }));
-    await eventually('the new node', () => reflector.items.get('late') === 'red');
+    await eventually(() => reflector.items.get('late') === 'red', 'the new node');
     await api.client.patch('/api/v1/nodes/late', 'application/merge-patch+json', {
       metadata: { labels: { color: 'blue' } },
     });
-    await eventually('the change', () => reflector.items.get('late') === 'blue');
+    await eventually(() => reflector.items.get('late') === 'blue', 'the change');
     await api.client.delete('/api/v1/nodes/late');
-    await eventually('the deletion', () => !reflector.items.has('late'));
+    await eventually(() => !reflector.items.has('late'), 'the deletion');
     const ofLate = changes.filter(({ key }) => key === 'late').map(({ before, after }) => [before, after]);
     assert.deepEqual(ofLate, [
       [undefined, 'red'],
       ['red', 'blue'],
       ['blue', undefined],
     ]);
-  }).timeout(120_000);
+  }).timeout(300_000);
 
   it('goes on after the server was away, and misses nothing that happened meanwhile', async () => {
     const reflector = start();
     await reflector.whenSynced;
     await api.client.create('/api/v1/nodes', node('one'));
-    await eventually('the first node', () => reflector.items.has('one'));
+    await eventually(() => reflector.items.has('one'), 'the first node');
     await api.server.stop();
     await sleep(0.2);
     assert.ok(reflector.items.has('one'), 'the last copy stays');
@@ -85,14 +78,14 @@ describe('a reflector', () => {
     // More changes than the server remembers: the old version is gone, and a new list must find them.
     for (let i = 0; i < 40; i++) await api.client.create('/api/v1/nodes', node(`more-${i}`));
     await api.client.delete('/api/v1/nodes/one');
-    await eventually('the new list', () => reflector.items.size === 40 && !reflector.items.has('one'), 15);
-  }).timeout(120_000);
+    await eventually(() => reflector.items.size === 40 && !reflector.items.has('one'), 'the new list');
+  }).timeout(300_000);
 
   it('hears bookmarks where nothing changes', async () => {
     const reflector = start();
     await reflector.whenSynced;
     const first = reflector.lastHeard ?? 0;
-    await eventually('a bookmark', () => (reflector.lastHeard ?? 0) > first);
+    await eventually(() => (reflector.lastHeard ?? 0) > first, 'a bookmark');
   });
 
   it('counts an optional kind that is not installed as empty', async () => {

@@ -62,7 +62,7 @@ describe('the agent, with the mounts of its DaemonSet on a read-only root', func
   needs('kubectl');
   needs('linux');
   needs('root');
-  this.timeout(120_000);
+  this.timeout(300_000);
   const temp = tempDirectories();
   let api: FakeApi;
   let kubelet: FakeKubelet;

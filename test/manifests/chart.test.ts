@@ -29,7 +29,7 @@ describe('the Helm chart', () => {
   needs('kubectl');
 
   it('is what the manifests make it (npm run chart)', function () {
-    this.timeout(120_000);
+    this.timeout(300_000);
     const generated = generateChart();
     for (const [path, text] of generated) assert.equal(readFileSync(join(CHART, path), 'utf8'), text, path);
     const byHand = ['namespace.yaml', 'NOTES.txt', '_helpers.tpl'];
@@ -41,7 +41,7 @@ describe('the Helm chart', () => {
 describe('the Helm chart, rendered', function () {
   needs('helm');
   needs('kubectl');
-  this.timeout(120_000);
+  this.timeout(300_000);
 
   const helm = (settings: readonly string[], namespace = 'plumbline-system') => {
     const set = settings.flatMap((one) => ['--set', one]);

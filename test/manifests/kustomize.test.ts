@@ -165,7 +165,7 @@ describe('the manifests', () => {
   });
 
   it('leave every agent the capability it needs, whatever a component adds', function () {
-    this.timeout(120_000);
+    this.timeout(300_000);
     const components = ['gate', 'dpu', 'dpu-observe', 'openshift'].map((name) => `base/node-agent/components/${name}`);
     for (const component of components) {
       const agents = objectsOf(render('base', [component])).filter(({ kind }) => kind === 'DaemonSet');
@@ -180,7 +180,7 @@ describe('the manifests', () => {
   });
 
   it('let a DPU renew its token, keep that where it can be written, and speak of no year', function () {
-    this.timeout(120_000);
+    this.timeout(300_000);
     const of = (component: string) => objectsOf(render('base', [`base/node-agent/components/${component}`]));
     const named = (all: readonly { kind: string; metadata: { name: string } }[]) =>
       all.filter(({ metadata }) => metadata.name.startsWith('plumbline-dpu')).map(({ kind }) => kind);

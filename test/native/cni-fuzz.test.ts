@@ -3,7 +3,7 @@ import { needs } from '../support/parts.ts';
 import { fuzzGate } from './fuzz.ts';
 
 describe('the CNI plugin under the sanitizers', function () {
-  this.timeout(120_000);
+  this.timeout(300_000);
   needs('gcc');
   needs('make');
 

@@ -13,7 +13,7 @@ const VERSIONS = ['0.3.1', '0.4.0', '1.0.0'];
 const ADDRESS = /^eth0 10\.88\.\d+\.\d+\/16$/;
 
 describe('the gate before real plugins, in network namespaces', function () {
-  this.timeout(120_000);
+  this.timeout(300_000);
   needs('musl');
   needs('make');
   needs('cniPlugins');

@@ -12,12 +12,12 @@ const FOREIGN = ['Certificate', 'Issuer'];
 
 describe('a real API server', function () {
   needs('controlPlane');
-  this.timeout(120_000);
+  this.timeout(300_000);
   let plane: ControlPlane;
   before(async function () {
     plane = await startControlPlane();
     console.log(`    ${plane.version}`);
-    this.timeout(120_000);
+    this.timeout(300_000);
   });
   after(() => plane?.stop());
 

@@ -52,7 +52,7 @@ describe('an HTTPS server whose certificate is renewed', () => {
     });
 
   it('serves the new one to new connections, and fails no request while it changes 100 times', async function () {
-    this.timeout(120_000);
+    this.timeout(300_000);
     const running = new AbortController();
     const kept = new TlsAgent({ keepAlive: true, maxSockets: 1 });
     let requests = 0;

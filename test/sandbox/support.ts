@@ -118,7 +118,7 @@ export function watch(server: ApiServer, path: string) {
 }
 
 /** Waits until something holds, or fails saying what did not. */
-export async function until(what: string, holds: () => unknown, milliseconds = 60_000): Promise<void> {
+export async function until(what: string, holds: () => unknown, milliseconds = 120_000): Promise<void> {
   const deadline = Date.now() + milliseconds;
   while (!(await holds())) {
     if (Date.now() > deadline) throw new Error(`waited ${milliseconds} ms in vain: ${what}`);

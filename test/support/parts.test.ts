@@ -7,7 +7,7 @@ import { root } from './bundles.ts';
 const RUN = ['--import', 'tsx', join(root, 'test/run.ts'), 'lanes.test.ts'];
 
 describe('npm test -- --require', function () {
-  this.timeout(120_000);
+  this.timeout(300_000);
 
   it('ends at once with 1, and names what is missing', () => {
     // Without a PATH nothing of Debian is found; what is below /usr/sbin may be.

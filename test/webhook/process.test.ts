@@ -22,7 +22,7 @@ interface Line {
 }
 
 describe('the webhook as a process', function () {
-  this.timeout(120_000);
+  this.timeout(300_000);
   const authority = createCertificateAuthority('webhook');
   const running: ChildProcess[] = [];
   let folder: string;

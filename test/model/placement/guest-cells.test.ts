@@ -49,7 +49,7 @@ describe('model/placement: guest cells', () => {
   });
 
   it('10,000 random hosts: equals brute force; pins inside their cell, disjoint, complete, consumed once', function () {
-    this.timeout(120_000);
+    this.timeout(300_000);
     const cases = fc.record({
       shape: shapes(16),
       busy: fc.nat(0xffff),

@@ -57,7 +57,7 @@ function check(changes: ConstructorParameters<typeof World>[1], numRuns: number)
 }
 
 describe('model/reservations: what was promised fits, whatever order the kubelets admit in', function () {
-  this.timeout(120_000);
+  this.timeout(300_000);
   const options = { 'full-pcpus-only': 'true' };
   const cases = [
     { name: 'whole cores, no topology policy', changes: { topologyManager: { policy: 'none' } } },

@@ -30,7 +30,7 @@ describe('model/placement: places that were lost', () => {
 });
 
 describe('model/reservations: churn on a node whose kubelet aligns', function () {
-  this.timeout(120_000);
+  this.timeout(300_000);
   /** Deterministic numbers below a bound. */
   const randomOf = (seed: number) => {
     let state = seed;

@@ -56,7 +56,7 @@ it('a thread that ends fails its duty, which is run again; others go on', async 
 });
 
 describe('an agent whose main thread stands still', function () {
-  this.timeout(120_000);
+  this.timeout(300_000);
   const temp = tempDirectories();
   let sandbox: Sandbox;
   let agent: ChildProcess;

@@ -96,7 +96,7 @@ async function play(steps: readonly Step[], proof: number): Promise<void> {
 }
 
 describe('renewals, outages, clocks that jump and restarts of either side', function () {
-  this.timeout(120_000);
+  this.timeout(300_000);
   it('1,000 random interleavings', async () => {
     let steps = 0;
     await fc.assert(

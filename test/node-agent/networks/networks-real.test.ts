@@ -25,7 +25,7 @@ const ip = (...args: string[]) => execFileSync('ip', args, { stdio: 'pipe' });
 /** Open vSwitch is real, and so are its ports; where they are plugged in is written down in a sysfs of the test's own. */
 describe('networks of a real Open vSwitch, changed while the agent looks', function () {
   needs('openVswitch');
-  this.timeout(120_000);
+  this.timeout(300_000);
   const temp = tempDirectories();
   let ovs: RealOvs;
   let networks: Networks;

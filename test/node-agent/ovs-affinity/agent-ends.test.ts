@@ -16,7 +16,7 @@ const DAEMONS = ['ovs-vswitchd', 'ovsdb-server'] as const;
 
 /** The agent in a process of its own, with the shipped defaults, beside a real Open vSwitch. */
 describe('the agent ends or is updated while containers own CPUs: real Open vSwitch, sampled each millisecond', function () {
-  this.timeout(120_000);
+  this.timeout(300_000);
   needs('openVswitch');
   // Ends before its directory does: hooks run in the order in which they are named.
   after(async () => real?.stop());
@@ -41,9 +41,8 @@ describe('the agent ends or is updated while containers own CPUs: real Open vSwi
   /** How long masks are watched after the agent has ended; an agent that restores does so within milliseconds. */
   const AFTER = 500;
   const neverOnOwned = async () => {
-    const samples = await sampler!.sawNone();
+    await sampler!.sawNone(100);
     sampler = undefined;
-    assert.ok(samples > 100, `${samples} samples`);
     assert.equal(masks(), first());
   };
 

@@ -18,7 +18,7 @@ import { all, countingAffinity, cpus, first, machine, ovsParts, recordingEvents,
 const DAEMONS = ['ovs-vswitchd', 'ovsdb-server'] as const;
 
 describe('a second writer of a real Open vSwitch’s masks', function () {
-  this.timeout(120_000);
+  this.timeout(300_000);
   needs('openVswitch');
   after(async () => real?.stop());
   const temp = tempDirectories();

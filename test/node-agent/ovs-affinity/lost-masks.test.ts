@@ -13,7 +13,7 @@ import { type MonitoredOvs, startMonitoredOvs } from './monitored-ovs.ts';
 import { cpus, first, ovsParts, recordingEvents, rest, settableView } from './stage.ts';
 
 describe('the saved masks of a real Open vSwitch are lost', function () {
-  this.timeout(120_000);
+  this.timeout(300_000);
   needs('openVswitch');
   after(async () => real?.stop());
   const temp = tempDirectories();

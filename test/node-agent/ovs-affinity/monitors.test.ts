@@ -13,7 +13,7 @@ const PROGRAM = join(import.meta.dirname, 'program.ts');
 const DAEMONS = ['ovs-vswitchd', 'ovsdb-server'] as const;
 
 describe('monitors of a real Open vSwitch that is started again', function () {
-  this.timeout(120_000);
+  this.timeout(300_000);
   needs('openVswitch');
   after(async () => {
     program?.kill('SIGKILL');

@@ -14,7 +14,7 @@ import { watchMasks } from './sampler.ts';
 import { all, cpus, first, machine, ovsParts, rest, settableView } from './stage.ts';
 
 describe('a real Open vSwitch under --monitor', function () {
-  this.timeout(120_000);
+  this.timeout(300_000);
   needs('openVswitch');
   // Ends before its directory does: hooks run in the order in which they are named.
   after(async () => real?.stop());

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
+import { eventually } from '../../support/eventually.ts';
 
 const SAMPLER = fileURLToPath(new URL('../fixtures/mask-sampler.cjs', import.meta.url));
 
@@ -9,16 +10,20 @@ const SAMPLER = fileURLToPath(new URL('../fixtures/mask-sampler.cjs', import.met
 export async function watchMasks(cpu: number, pids: readonly number[]) {
   const child = fork(SAMPLER, [cpu, ...pids].map(String), { execArgv: [] });
   await once(child, 'message');
+  const asked = async (message: 'stop' | 'report') => {
+    const answered = once(child, 'message');
+    child.send(message);
+    const [answer] = (await answered) as [{ samples: number; seen: string[] }];
+    return answer;
+  };
   return {
     /** Ends the watch, whatever it saw. */
     end: () => void child.kill('SIGKILL'),
-    /** Ends the watch. @returns the number of samples */
-    async sawNone(): Promise<number> {
-      const answered = once(child, 'message');
-      child.send('stop');
-      const [{ samples, seen }] = (await answered) as [{ samples: number; seen: string[] }];
-      assert.deepEqual(seen, []);
-      return samples;
+    /** Ends the watch, once it has taken so many samples more. */
+    async sawNone(more = 0): Promise<void> {
+      const { samples } = await asked('report');
+      await eventually(async () => (await asked('report')).samples >= samples + more, `${more} samples`);
+      assert.deepEqual((await asked('stop')).seen, []);
     },
   };
 }

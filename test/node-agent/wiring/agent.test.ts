@@ -68,7 +68,7 @@ let flags: string[];
 /** A node of eight CPUs in two cells, as files; an API server; a kubelet that does not run yet. */
 function setUp(suite: Mocha.Suite): void {
   needs('linux');
-  suite.timeout(120_000);
+  suite.timeout(300_000);
   beforeEach(async () => {
     root = temp();
     api = createFakeApi(NODE);

@@ -32,7 +32,7 @@ const MERGE = 'application/merge-patch+json';
 describe('explain and the extender, through a real API server', function () {
   needs('controlPlane');
   needs('netns');
-  this.timeout(120_000);
+  this.timeout(300_000);
   let stage: Stage;
   let user: string;
   let added = false;

@@ -25,7 +25,7 @@ describe('explain, doctor and the extender in kube-scheduler’s pod, through a 
   needs('controlPlane');
   needs('kubectl');
   needs('root');
-  this.timeout(120_000);
+  this.timeout(300_000);
   let stage: SidecarStage;
 
   before(async () => {

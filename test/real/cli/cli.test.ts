@@ -31,7 +31,7 @@ function podOf(name: string, cpus: number): KubernetesObject {
 
 describe('the command on a real API server', function () {
   needs('controlPlane');
-  this.timeout(120_000);
+  this.timeout(300_000);
   let plane: ControlPlane;
   let admin: string;
   let user: string;

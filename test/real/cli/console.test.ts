@@ -13,7 +13,7 @@ describe('plumbline console on a real API server, with the permissions of the gu
   needs('controlPlane');
   needs('kubectl');
   needs('root');
-  this.timeout(180_000);
+  this.timeout(300_000);
   let stage: SidecarStage;
   before(async () => {
     buildCli();

@@ -25,7 +25,7 @@ describe('the demo on a real control plane', function () {
   needs('linux');
   needs('controlPlane');
   needs('kubectl');
-  this.timeout(180_000);
+  this.timeout(300_000);
   before(() => buildOnce());
 
   it('holds in every step: real admission, scheduling through the extender, permissions and leases', async () => {

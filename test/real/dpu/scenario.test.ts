@@ -20,7 +20,7 @@ describe('a DPU that was never there, comes, dies and comes back: real daemons, 
   needs('openVswitch');
   needs('musl');
   needs('make');
-  this.timeout(180_000);
+  this.timeout(300_000);
   let scene: DpuScene;
   let gate: GateFixture;
   let ovs: RealOvs;

@@ -27,7 +27,7 @@ interface Requested {
 describe('the renewal of a DPU’s token, on a real API server', function () {
   needs('controlPlane');
   needs('kubectl');
-  this.timeout(120_000);
+  this.timeout(300_000);
   let installed: InstalledAgents;
   let admin: KubeClient;
   let dpu: KubeClient;

@@ -21,7 +21,7 @@ interface Secret {
 describe('the certificates of the development overlay', function () {
   needs('controlPlane');
   needs('kubectl');
-  this.timeout(120_000);
+  this.timeout(300_000);
   let plane: ControlPlane;
 
   before(async () => {

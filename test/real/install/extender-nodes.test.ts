@@ -23,7 +23,7 @@ interface SeenNode {
 describe('what the extender may write on nodes, on a real API server', function () {
   needs('controlPlane');
   needs('kubectl');
-  this.timeout(120_000);
+  this.timeout(300_000);
   let installed: Policies;
   let extender: KubeClient;
 

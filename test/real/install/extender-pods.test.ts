@@ -22,7 +22,7 @@ interface PodOptions {
 describe('which pods the extender may remove, on a real API server', function () {
   needs('controlPlane');
   needs('kubectl');
-  this.timeout(120_000);
+  this.timeout(300_000);
   let installed: Policies;
   let extender: KubeClient;
   let interceptor: EvictionInterceptor;

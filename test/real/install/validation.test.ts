@@ -42,7 +42,7 @@ const SCHEDULER_CONFIGURATIONS = [
 describe('the manifests and a real API server', function () {
   needs('controlPlane');
   needs('kubectl');
-  this.timeout(120_000);
+  this.timeout(300_000);
   let plane: ControlPlane;
 
   before(async () => {

@@ -47,7 +47,7 @@ const status = (more: Partial<NodeTopologyStatus> = {}): NodeTopologyStatus => (
 describe('agents and a real API server', function () {
   needs('controlPlane');
   needs('kubectl');
-  this.timeout(120_000);
+  this.timeout(300_000);
   let installed: InstalledAgents;
   let agent: KubeClient;
 

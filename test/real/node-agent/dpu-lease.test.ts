@@ -29,7 +29,7 @@ interface LeaseObject {
 describe('the DPU’s lease on a real API server', function () {
   needs('controlPlane');
   needs('kubectl');
-  this.timeout(120_000);
+  this.timeout(300_000);
   let installed: InstalledAgents;
   let host: KubeClient;
   let dpu: KubeClient;

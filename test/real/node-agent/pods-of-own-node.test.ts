@@ -17,7 +17,7 @@ const FILES = join(root, 'manifests/authorization');
 describe('the shipped configuration of authorizers, on a real API server', function () {
   needs('controlPlane');
   needs('kubectl');
-  this.timeout(120_000);
+  this.timeout(300_000);
   const directory = mkdtempSync(join(tmpdir(), 'plumbline-authorization-'));
   let installed: InstalledAgents;
   let agent: KubeClient;

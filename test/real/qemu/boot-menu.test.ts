@@ -52,7 +52,7 @@ async function bootTimes(directory: string, flags: readonly string[]): Promise<n
 describe('what KubeVirt’s paused start costs a guest', function () {
   needs('linux');
   needs('qemu');
-  this.timeout(120_000);
+  this.timeout(300_000);
   const temp = tempDirectories();
 
   it('ten seconds of boot menu, at its start and at its own reboot', async () => {

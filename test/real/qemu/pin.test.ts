@@ -20,7 +20,7 @@ const online = CpuSet.parse(readFileSync('/sys/devices/system/cpu/online', 'utf8
 describe('plumbline qemu, with a real QEMU', function () {
   needs('linux');
   needs('qemu');
-  this.timeout(120_000);
+  this.timeout(300_000);
   const temp = tempDirectories();
   let qemu: Qemu | undefined;
   afterEach(async () => {

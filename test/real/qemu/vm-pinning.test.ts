@@ -41,7 +41,7 @@ async function callsOf(seconds: number): Promise<string> {
 describe('the node agent, a real QEMU and the kernel’s cgroups', function () {
   needs('linux');
   needs('qemu');
-  this.timeout(120_000);
+  this.timeout(300_000);
   const temp = tempDirectories();
   const affinity = createAffinity();
   let qemu: Qemu;

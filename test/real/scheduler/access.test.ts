@@ -22,7 +22,7 @@ interface Call {
 describe('callers of the extender behind its Service', function () {
   needs('controlPlane');
   needs('kubectl');
-  this.timeout(120_000);
+  this.timeout(300_000);
   let stage: Stage;
   let replica: Replica;
   let explainPort: number;

@@ -9,12 +9,12 @@ const ALL_PODS = 'kube-scheduler-config-all-pods.yaml';
 describe('what a real kube-scheduler asks about, as it is configured', function () {
   needs('controlPlane');
   needs('kubectl');
-  this.timeout(120_000);
+  this.timeout(300_000);
   let stage: Stage;
   let replica: Replica;
 
   before(async function () {
-    this.timeout(120_000);
+    this.timeout(300_000);
     stage = await startStage();
     replica = await stage.startReplica();
     await until('the replica to be active', () => replica.isActive());

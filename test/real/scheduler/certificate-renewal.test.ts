@@ -28,7 +28,7 @@ interface Caller {
 describe('renewal of the extender’s certificates under load', function () {
   needs('controlPlane');
   needs('kubectl');
-  this.timeout(120_000);
+  this.timeout(300_000);
   let stage: Stage;
   let count = 0;
 

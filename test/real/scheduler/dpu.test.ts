@@ -44,14 +44,14 @@ const isUnschedulable = async (stage: Stage, pod: string) =>
 describe('DPUs and a real kube-scheduler', function () {
   needs('controlPlane');
   needs('kubectl');
-  this.timeout(180_000);
+  this.timeout(300_000);
   let stage: Stage;
   let api: LaggingApi;
   let dpu: ReturnType<typeof createDpu>;
   const replicas: Replica[] = [];
 
   before(async function () {
-    this.timeout(120_000);
+    this.timeout(300_000);
     stage = await startStage();
     // Leases reach the extender late; the scheduler and the test see them at once.
     api = await startLaggingApi(stage.plane, LAG, (path) => path.includes('/ovn-kubernetes/leases'));
@@ -97,12 +97,12 @@ describe('DPUs and a real kube-scheduler', function () {
 describe('pods that cannot start where they are bound', function () {
   needs('controlPlane');
   needs('kubectl');
-  this.timeout(180_000);
+  this.timeout(300_000);
   let stage: Stage;
   let dpu: ReturnType<typeof createDpu>;
 
   before(async function () {
-    this.timeout(120_000);
+    this.timeout(300_000);
     stage = await startStage();
     await stage.addNodes([{ name: 'dpu', topology: topologyOf(), labels: DPU_HOST }]);
     dpu = createDpu(stage, 'dpu');

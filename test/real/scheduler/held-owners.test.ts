@@ -10,12 +10,12 @@ const OWNER = { apiVersion: 'kubevirt.io/v1', kind: 'VirtualMachineInstanceRepli
 describe('a replica set whose launchers a kubelet refuses, on a real control plane', function () {
   needs('controlPlane');
   needs('kubectl');
-  this.timeout(120_000);
+  this.timeout(300_000);
   let stage: Stage;
   let kubeVirt: KubeVirtStandIn;
 
   before(async function () {
-    this.timeout(120_000);
+    this.timeout(300_000);
     stage = await startStage();
     kubeVirt = await installKubeVirt(stage.plane);
     await stage.addNodes([{ name: 'n1', topology: topologyOf() }]);

@@ -19,7 +19,7 @@ const NUMA1: NodeTopologyStatus = { ...SMALL, cells: [{ id: 0, cpus: '0-2,22' }]
 
 describe('nodes for CPU masks with a real scheduler', function () {
   needs('controlPlane');
-  this.timeout(120_000);
+  this.timeout(300_000);
   let stage: Stage;
   before(async () => {
     stage = await startStage();

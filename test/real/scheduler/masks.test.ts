@@ -17,7 +17,7 @@ const OWNED = [{ podUID: 'other', container: 'compute', cpus: '5-7' }];
 describe('CPU masks with a real scheduler', function () {
   needs('controlPlane');
   needs('kubectl');
-  this.timeout(120_000);
+  this.timeout(300_000);
   let stage: Stage;
   let kubeVirt: KubeVirtStandIn;
   let replica: Replica;

@@ -27,7 +27,7 @@ const OUTAGES = {
 describe('ordinary pods, while the extender is out of order', function () {
   needs('controlPlane');
   needs('kubectl');
-  this.timeout(180_000);
+  this.timeout(300_000);
   let stage: Stage;
   let count = 0;
 

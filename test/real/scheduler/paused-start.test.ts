@@ -9,7 +9,7 @@ const NODE = 'n1';
 describe('VMs that start paused until they are pinned, on a real API server', function () {
   needs('controlPlane');
   needs('kubectl');
-  this.timeout(120_000);
+  this.timeout(300_000);
   let stage: Stage;
   let kubeVirt: KubeVirtStandIn;
   before(async () => {

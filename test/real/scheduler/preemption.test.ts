@@ -10,7 +10,7 @@ import { type Stage, startStage, until } from './stage.ts';
 describe('preemption by a real kube-scheduler', function () {
   needs('controlPlane');
   needs('kubectl');
-  this.timeout(120_000);
+  this.timeout(300_000);
   let stage: Stage;
   let extender: AnsweringExtender;
   let answers: Record<string, (names: readonly string[], args: Readonly<Record<string, unknown>>) => object>;
@@ -24,7 +24,7 @@ describe('preemption by a real kube-scheduler', function () {
   const kinds = () => extender.calls.map(({ verb }) => verb);
 
   before(async function () {
-    this.timeout(120_000);
+    this.timeout(300_000);
     stage = await startStage();
     extender = await startAnsweringExtender((verb, args) => answers[verb]?.(args.NodeNames ?? [], args) ?? {});
     const managedResources = [{ name: 'devices.kubevirt.io/kvm' }];

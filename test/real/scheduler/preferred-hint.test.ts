@@ -12,12 +12,12 @@ const [PLAIN, IGNORING] = ['counts-everything', 'plumbline-scheduler'];
 describe('a preferred network as a hint, on a real kube-scheduler', function () {
   needs('controlPlane');
   needs('kubectl');
-  this.timeout(180_000);
+  this.timeout(300_000);
   let stage: Stage;
   let replica: Replica;
 
   before(async function () {
-    this.timeout(180_000);
+    this.timeout(300_000);
     stage = await startStage();
     replica = await stage.startReplica();
     await until('the replica to be active', () => replica.isActive());

@@ -16,7 +16,7 @@ describe('replicas of the extender', function () {
   let replicas: Replica[];
 
   beforeEach(async function () {
-    this.timeout(120_000);
+    this.timeout(300_000);
     stage = await startStage();
     replicas = [await stage.startReplica(), await stage.startReplica()];
   });

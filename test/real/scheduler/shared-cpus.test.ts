@@ -8,11 +8,11 @@ const ALL_PODS = 'kube-scheduler-config-all-pods.yaml';
 describe('a real kube-scheduler and nodes whose CPU manager policy is none', function () {
   needs('controlPlane');
   needs('kubectl');
-  this.timeout(120_000);
+  this.timeout(300_000);
   let stage: Stage;
 
   before(async function () {
-    this.timeout(120_000);
+    this.timeout(300_000);
     stage = await startStage();
     const replica: Replica = await stage.startReplica();
     await until('the replica to be active', () => replica.isActive());

@@ -20,7 +20,7 @@ const FULL = { 'kubevirt.io/CPUManagerPolicyBetaOptions': 'full-pcpus-only' };
 describe('breaking glass as docs/webhook.md says, on a real API server', function () {
   needs('controlPlane');
   needs('kubectl');
-  this.timeout(120_000);
+  this.timeout(300_000);
   let installed: Policies;
   before(async () => {
     installed = await installPolicies({});

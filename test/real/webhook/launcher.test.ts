@@ -23,7 +23,7 @@ const NOT_SMT8 = {
 
 describe('the webhook behind a real API server: launchers', function () {
   needs('controlPlane');
-  this.timeout(120_000);
+  this.timeout(300_000);
   let installed: InstalledWebhook;
   let scene: Scene;
   before(async () => {

@@ -55,7 +55,7 @@ function launcherOf(uid: string, labels: Readonly<Record<string, string>>): Kube
 
 describe('CPU hotplug of a VM with a CPU mask behind a real API server', function () {
   needs('controlPlane');
-  this.timeout(120_000);
+  this.timeout(300_000);
   let installed: InstalledWebhook;
   let admin: KubeClient;
   let controller: KubeClient;

@@ -126,7 +126,7 @@ const HARMLESS = [
 describe('whoever may write what KubeVirt makes a CPU mask of, on a real API server', function () {
   needs('controlPlane');
   needs('kubectl');
-  this.timeout(120_000);
+  this.timeout(300_000);
   let installed: Policies;
   let guest: KubeClient;
   let owner: KubeClient;

@@ -53,7 +53,7 @@ const vmiOf = (name: string, annotations: Record<string, string>, spec: object =
 
 describe('CPU masks behind a real API server', function () {
   needs('controlPlane');
-  this.timeout(120_000);
+  this.timeout(300_000);
   let installed: InstalledWebhook;
   let client: KubeClient;
   let extender: KubeClient;

@@ -12,7 +12,7 @@ const DRY = { dryRun: 'All' };
 
 describe('the webhook behind a real API server: networks and other webhooks', function () {
   needs('controlPlane');
-  this.timeout(120_000);
+  this.timeout(300_000);
   let installed: InstalledWebhook;
   let scene: Scene;
   before(async () => {

@@ -68,7 +68,7 @@ const HELD: [string, Launcher][] = [
 describe('while the webhook is away, on a real API server', function () {
   needs('controlPlane');
   needs('kubectl');
-  this.timeout(120_000);
+  this.timeout(300_000);
   let installed: Policies;
   before(async () => {
     installed = await installPolicies({});

@@ -37,7 +37,7 @@ function ordinaryPod({ annotations = {}, cpus = ['3'], more = {}, labels = {} }:
 
 describe('the webhook behind a real API server: policies, ordinary pods and VMs', function () {
   needs('controlPlane');
-  this.timeout(120_000);
+  this.timeout(300_000);
   let installed: InstalledWebhook;
   before(async () => {
     installed = await installWebhook();

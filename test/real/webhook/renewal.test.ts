@@ -13,7 +13,7 @@ const SETTLED = 300;
 
 describe('the webhook behind a real API server: renewal', function () {
   needs('controlPlane');
-  this.timeout(120_000);
+  this.timeout(300_000);
   let installed: InstalledWebhook;
   before(async () => {
     installed = await installWebhook();

@@ -12,7 +12,7 @@ const DRY = { query: { dryRun: 'All' } };
 describe('the annotations of Plumbline’s own, by the policies alone', function () {
   needs('controlPlane');
   needs('kubectl');
-  this.timeout(120_000);
+  this.timeout(300_000);
   let installed: Policies;
   let client: KubeClient;
   before(async () => {

@@ -247,7 +247,7 @@ describe('starts that wait to be pinned', () => {
   });
 
   it('are unpaused once although KubeVirt takes a while to say so, and writing it down failed', async function () {
-    this.timeout(120_000);
+    this.timeout(300_000);
     world.lags = true;
     world.start();
     await settle();
@@ -261,7 +261,7 @@ describe('starts that wait to be pinned', () => {
   });
 
   it('are tried again where KubeVirt cannot be asked, which is told of', async function () {
-    this.timeout(120_000);
+    this.timeout(300_000);
     world.start();
     await settle();
     world.unpauseFailures.push(away(), conflict());

@@ -12,7 +12,7 @@ const MOST = 30;
 /** The long run, over the wire and 100,000 reviews, is `npm run bench -- webhook.private-memory-growth`. */
 describe('the memory of reviews', () => {
   it('is given back: every pod differs, and nothing of any is kept', async function () {
-    this.timeout(120_000);
+    this.timeout(300_000);
     setFlagsFromString('--expose-gc');
     const collect = runInNewContext('gc') as () => void;
     const vmi = vmiVector();
