@@ -3,6 +3,7 @@ import { readdir } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 import Mocha from 'mocha';
 import { runLanes, type Tally } from './lanes.ts';
+import { endAllAtExit } from './support/children.ts';
 import { commandLine, exitOnSignals } from './support/command-line.ts';
 import { absentParts, missingParts, REQUIREMENTS } from './support/parts.ts';
 import { notShown, promisesOf } from './support/promises.ts';
@@ -41,6 +42,7 @@ if (absent.length > 0) {
   process.exit(1);
 }
 // An exit, so that what the tests started is ended with it.
+endAllAtExit();
 exitOnSignals();
 if (flags.lanes) {
   if (folders.length > 0) refuse('--lanes runs all tests: name no folder');

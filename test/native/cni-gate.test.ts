@@ -429,3 +429,17 @@ describe('the CNI plugin', () => {
     });
   });
 });
+
+describe('the fixture of the CNI plugin', () => {
+  needs('musl');
+  needs('make');
+
+  it('ends a program that never ends', async () => {
+    const gate = createGateFixture();
+    const program = join(gate.directory, 'spins');
+    writeFileSync(program, '#!/bin/sh\nwhile :; do :; done\n', { mode: 0o755 });
+    const called = gate.call({ conf: chained('1.0.0'), program });
+    gate.remove();
+    assert.equal((await called).code, null);
+  });
+});

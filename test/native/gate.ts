@@ -1,8 +1,9 @@
-import { execFileSync, spawn } from 'node:child_process';
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { root } from '../support/bundles.ts';
+import { endGroup } from '../support/children.ts';
 import { pathOf } from '../support/parts.ts';
 
 /** The shim as it ships, built once into a directory of its own, and a place for delegates, socket and state. */
@@ -19,6 +20,7 @@ export interface GateFixture {
   settings(settings: object | string, directory?: string): void;
   /** A delegate that notes each call and then does what the shell script says. */
   delegate(name: string, script: string): Delegate;
+  /** Ends the calls that have no answer yet, too. */
   remove(): void;
 }
 
@@ -66,6 +68,7 @@ export function createGateFixture(): GateFixture {
   const shim = join(binDir, 'plumbline-gate');
   const socket = join(directory, 'gate.sock');
   const state = join(directory, 'gate.state');
+  const running = new Set<ChildProcess>();
   return {
     directory,
     shim,
@@ -76,7 +79,10 @@ export function createGateFixture(): GateFixture {
       const text = typeof settings === 'string' ? settings : JSON.stringify(settings);
       writeFileSync(join(where, 'plumbline-gate.conf'), text, { mode: 0o644 });
     },
-    remove: () => rmSync(directory, { recursive: true, force: true }),
+    remove() {
+      for (const child of running) endGroup(child);
+      rmSync(directory, { recursive: true, force: true });
+    },
     async call({ verb = 'ADD', conf, environment = {}, program = shim, traced = false }) {
       const given = {
         PATH: process.env['PATH'],
@@ -94,13 +100,14 @@ export function createGateFixture(): GateFixture {
         Object.entries(given).filter(([, value]) => value !== undefined),
       ) as NodeJS.ProcessEnv;
       const input = typeof conf === 'string' ? conf : JSON.stringify(conf);
-      if (!traced) return run([program], env, input);
+      if (!traced) return run([program], env, input, running);
       const trace = join(directory, 'trace');
       const calls = 'trace=poll,ppoll,nanosleep,clock_nanosleep';
       const result = await run(
         [pathOf('strace'), '-qq', '-o', trace, '-e', calls, '-e', 'signal=none', program],
         env,
         input,
+        running,
       );
       return { ...result, waits: waitsOf(readFileSync(trace, 'utf8')) };
     },
@@ -132,15 +139,22 @@ function waitsOf(trace: string): Wait[] {
   });
 }
 
-function run([program = '', ...args]: readonly string[], env: NodeJS.ProcessEnv, input: string): Promise<GateResult> {
+function run(
+  [program = '', ...args]: readonly string[],
+  env: NodeJS.ProcessEnv,
+  input: string,
+  running: Set<ChildProcess>,
+): Promise<GateResult> {
   return new Promise((resolve, reject) => {
     const begun = performance.now();
-    const child = spawn(program, args, { env, stdio: 'pipe' });
+    const child = spawn(program, args, { env, stdio: 'pipe', detached: true });
+    running.add(child);
     const [stdout, stderr]: [Buffer[], Buffer[]] = [[], []];
     child.stdout.on('data', (chunk: Buffer) => stdout.push(chunk));
     child.stderr.on('data', (chunk: Buffer) => stderr.push(chunk));
     child.on('error', reject);
     child.on('close', (code) => {
+      running.delete(child);
       const text = Buffer.concat(stdout).toString();
       resolve({
         code,

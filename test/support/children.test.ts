@@ -1,0 +1,61 @@
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { endGroup } from './children.ts';
+import { eventually } from './eventually.ts';
+import { needs } from './parts.ts';
+
+const LEAVES_CHILDREN = join(import.meta.dirname, 'fixtures/leaves-children.ts');
+
+/** Not a zombie either, which its new parent has not yet waited for. */
+const runs = (pid: number) =>
+  existsSync(`/proc/${pid}`) && !/\) Z /.test(quietly(() => readFileSync(`/proc/${pid}/stat`, 'utf8')));
+
+function quietly(read: () => string): string {
+  try {
+    return read();
+  } catch {
+    return ') Z ';
+  }
+}
+
+describe('what tests start', () => {
+  needs('linux');
+
+  for (const [name, end] of [
+    ['Ctrl-C', 'SIGINT'],
+    ['an order to end', 'SIGTERM'],
+    ['a failure', undefined],
+  ] as const) {
+    it(`ends with the run at ${name}: a child, one with a session of its own and one without a parent, all of them spinning`, async () => {
+      const args = ['--import', 'tsx', LEAVES_CHILDREN, end === undefined ? 'fails' : 'goes on'];
+      const run = spawn(process.execPath, args, { stdio: ['pipe', 'pipe', 'ignore'] });
+      let said = '';
+      run.stdout.setEncoding('utf8').on('data', (chunk: string) => {
+        said += chunk;
+      });
+      const exited = once(run, 'exit');
+      await eventually(() => said.split('\n').length === 5, 'three children');
+      const [own = 0, ...pids] = said.trim().split('\n').map(Number);
+      assert.equal(pids.filter(runs).length, 3);
+      if (end === undefined) run.stdin.write('now\n');
+      else process.kill(own, end);
+      await exited;
+      await eventually(() => !pids.some(runs), 'ended');
+    });
+  }
+
+  it('a group ends with its leader', async () => {
+    const leader = spawn('sh', ['-c', 'sleep 600 & echo $!; wait'], {
+      stdio: ['ignore', 'pipe', 'ignore'],
+      detached: true,
+    });
+    const [line] = (await once(leader.stdout, 'data')) as [Buffer];
+    assert.ok(runs(Number(line)));
+    endGroup(leader);
+    await eventually(() => !runs(Number(line)), 'ended');
+    endGroup(leader);
+  });
+});
