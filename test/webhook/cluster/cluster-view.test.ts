@@ -4,6 +4,7 @@ import type { SelectingSpec } from '../../../model/launcher/node-selection.ts';
 import { parseConfiguredContext } from '../../../model/networks/context-file.ts';
 import { type ClusterView, createClusterView } from '../../../webhook/cluster/cluster-view.ts';
 import { type ApiFixture, startApi } from '../../kube/api-fixture.ts';
+import { eventually } from '../../support/eventually.ts';
 import { silent } from '../../support/logger.ts';
 
 const TOPOLOGIES = '/apis/plumbline.dev/v1alpha1/nodetopologies';
@@ -15,13 +16,6 @@ describe('what the webhook knows of the cluster', () => {
   let view: ClusterView;
   const running = new AbortController();
 
-  const until = async (what: string, holds: () => boolean) => {
-    for (let i = 0; i < 100; i++) {
-      if (holds()) return;
-      await delay(50);
-    }
-    assert.fail(`waited for ${what}`);
-  };
   const addNode = async (name: string, labels: Record<string, string>, status: object) => {
     await api.client.create('/api/v1/nodes', { apiVersion: 'v1', kind: 'Node', metadata: { name, labels } });
     const meta = { apiVersion: 'plumbline.dev/v1alpha1', kind: 'NodeTopology', metadata: { name } };
@@ -60,7 +54,7 @@ describe('what the webhook knows of the cluster', () => {
     });
     assert.equal(view.synced, false);
     void view.run(running.signal);
-    await until('the lists', () => view.synced);
+    await eventually(() => view.synced, 'the lists');
   });
   after(async () => {
     running.abort();
@@ -87,12 +81,12 @@ describe('what the webhook knows of the cluster', () => {
     const tolerating = (...tolerations: SelectingSpec['tolerations'] & object) => threadsFor({ tolerations });
 
     await patchB({ unschedulable: true });
-    await until('the cordon', () => threadsFor({}).join() === '2');
+    await eventually(() => threadsFor({}).join() === '2', 'the cordon');
     assert.deepEqual(tolerating({ key: 'node.kubernetes.io/unschedulable', operator: 'Exists' }), [2, 4]);
     assert.deepEqual(threadsFor({ nodeSelector: { zone: 'b' } }), [4], 'the only one that it could go to');
 
     await patchB({ unschedulable: null, taints: [taint] });
-    await until('the taint', () => tolerating({ key: 'rack', operator: 'Exists' }).length === 2);
+    await eventually(() => tolerating({ key: 'rack', operator: 'Exists' }).length === 2, 'the taint');
     const cases: [object, number[]][] = [
       [{ key: 'rack', value: 'x' }, [2, 4]],
       [{ key: 'rack', value: 'x', effect: 'NoSchedule' }, [2, 4]],
@@ -107,10 +101,10 @@ describe('what the webhook knows of the cluster', () => {
     }
 
     await patchB({ taints: [{ ...taint, effect: 'NoExecute' }] });
-    await until('NoExecute', () => tolerating({ key: 'rack', value: 'x', effect: 'NoExecute' }).length === 2);
+    await eventually(() => tolerating({ key: 'rack', value: 'x', effect: 'NoExecute' }).length === 2, 'NoExecute');
     assert.deepEqual(threadsFor({}), [2]);
     await patchB({ taints: [{ ...taint, effect: 'PreferNoSchedule' }] });
-    await until('a preference, which keeps no pod away', () => threadsFor({}).join() === '2,4');
+    await eventually(() => threadsFor({}).join() === '2,4', 'a preference, which keeps no pod away');
   });
 
   it('tells which networks nodes report, and which bridges are on which physnet', () => {
@@ -121,15 +115,15 @@ describe('what the webhook knows of the cluster', () => {
 
   it('follows labels, and forgets what followed from the old ones', async () => {
     await api.client.patch('/api/v1/nodes/b', MERGE, { metadata: { labels: { zone: 'a' } } });
-    await until('the label', () => threadsFor({ nodeSelector: { zone: 'a' } }).length === 2);
+    await eventually(() => threadsFor({ nodeSelector: { zone: 'a' } }).length === 2, 'the label');
     await api.client.delete(`${TOPOLOGIES}/b`);
-    await until('the report to go', () => threadsFor({}).join() === '2');
+    await eventually(() => threadsFor({}).join() === '2', 'the report to go');
   });
 
   it('passes over a report that contradicts itself', async () => {
     await addNode('odd', {}, report(['0-x'], { cells: [{ id: 0, cpus: 'nonsense' }] }));
     await addNode('late', { zone: 'late' }, report(smt2));
-    await until('the report after it', () => threadsFor({ nodeSelector: { zone: 'late' } }).join() === '2');
+    await eventually(() => threadsFor({ nodeSelector: { zone: 'late' } }).join() === '2', 'the report after it');
   });
 
   it('keeps definitions by what classifies them, and finds a namespace’s primary network', async () => {
@@ -144,9 +138,9 @@ describe('what the webhook knows of the cluster', () => {
     await api.client.patch('/api/v1/namespaces/tenant', MERGE, {
       metadata: { labels: { 'k8s.ovn.org/primary-user-defined-network': '' } },
     });
-    await until('the label', () => view.primaryNetwork('tenant').kind === 'missing');
+    await eventually(() => view.primaryNetwork('tenant').kind === 'missing', 'the label');
     await api.client.create(NADS, nad('udn', { ...overlay, role: 'primary' }));
-    await until('the network', () => view.primaryNetwork('tenant').kind === 'primary');
+    await eventually(() => view.primaryNetwork('tenant').kind === 'primary', 'the network');
     const main = { type: 'ovn-k8s-cni-overlay', topology: 'layer2', role: 'primary' };
     assert.deepEqual(view.findNad({ namespace: 'tenant', name: 'udn' }), {
       physnet: undefined,
@@ -154,7 +148,7 @@ describe('what the webhook knows of the cluster', () => {
       main,
     });
     await api.client.delete(`${NADS}/udn`);
-    await until('the network to go', () => view.primaryNetwork('tenant').kind === 'missing');
+    await eventually(() => view.primaryNetwork('tenant').kind === 'missing', 'the network to go');
   });
 });
 
@@ -184,13 +178,6 @@ describe('reports that decide for others', () => {
     await api.client.create(TOPOLOGIES, meta).catch(() => undefined);
     await api.client.patch(`${TOPOLOGIES}/${name}/status`, MERGE, { status });
   };
-  const settled = async (what: string, holds: () => boolean) => {
-    for (let i = 0; i < 100; i++) {
-      if (holds()) return;
-      await delay(50);
-    }
-    assert.fail(`waited for ${what}`);
-  };
   const threads = () => view.nodeKinds().map(({ threadsPerCore }) => threadsPerCore);
 
   before(async () => {
@@ -209,7 +196,7 @@ describe('reports that decide for others', () => {
       },
     });
     void view.run(running.signal);
-    await settled('the lists', () => view.synced);
+    await eventually(() => view.synced, 'the lists');
   });
   after(async () => {
     running.abort();
@@ -231,16 +218,16 @@ describe('reports that decide for others', () => {
     it(`${name}: does not decide how far others are padded`, async () => {
       assert.deepEqual(threads(), [2]);
       await put(node, reportOf(lie));
-      await settled('the report to be quarantined', () => {
+      await eventually(() => {
         threads();
         return faults.get(node)?.code === code;
-      });
+      }, 'the report to be quarantined');
       assert.deepEqual(threads(), [2]);
       await put(node, reportOf({ physnets: [{ name: 'east', cells: '0' }] }));
-      await settled('the report to count again', () => {
+      await eventually(() => {
         threads();
         return faults.size === 0;
-      });
+      }, 'the report to count again');
     });
   }
 
@@ -249,10 +236,10 @@ describe('reports that decide for others', () => {
     Object.assign(made.metadata.labels, { 'kubevirt.io/schedulable': 'true', pool: 'new' });
     assert.ok(view.allReport({}));
     await api.client.create('/api/v1/nodes', made);
-    await settled('a node that has not reported', () => !view.allReport({}));
+    await eventually(() => !view.allReport({}), 'a node that has not reported');
     assert.ok(view.allReport({ nodeSelector: { pool: 'old' } }), 'it cannot go there');
     await put('unheard', reportOf({ cpuManager: { policy: 'none' } }));
-    await settled('it reports, if only that it gives no exclusive CPUs', () => view.allReport({}));
+    await eventually(() => view.allReport({}), 'it reports, if only that it gives no exclusive CPUs');
     assert.ok(!view.nodeKinds().some(({ rooms }) => rooms.get(0) !== 8), 'rooms are those of the others’ reports');
   });
 
@@ -277,6 +264,6 @@ describe('reports that decide for others', () => {
     await api.client.patch('/api/v1/nodes/n3/status', MERGE, {
       status: { capacity: { 'physnet.plumbline.dev/later': '4' } },
     });
-    await settled('the device', () => view.reportedNetworks().physnets.has('later'));
+    await eventually(() => view.reportedNetworks().physnets.has('later'), 'the device');
   });
 });

@@ -4,6 +4,7 @@ import type { KubeClient } from '../../../kube/client.ts';
 import { createEventRecorder, type EventTarget, type EventText } from '../../../kube/events.ts';
 import { DECISION_ANNOTATION } from '../../../model/names.ts';
 import { createAnnouncements } from '../../../webhook/pods/announcements.ts';
+import { eventually } from '../../support/eventually.ts';
 import { silent } from '../../support/logger.ts';
 
 const UID = '6e1d0a2e-0000-4000-8000-000000000001';
@@ -63,7 +64,7 @@ describe('what is said about a decision to a caller that is not known', () => {
     await delay(15);
     assert.deepEqual(said, []);
     launchers.push({ decision: 'ten' });
-    await delay(80);
+    await eventually(() => said.length > 1, 'said');
     assert.deepEqual(said, ['PaddedToWholeCores', 'HeldToItsNetworks']);
     announcements.decided(vmi(), 'ten', [{ ...padded, message: 'forged' }]);
     await delay(80);
@@ -113,7 +114,8 @@ describe('what is said about a decision to a caller that is not known', () => {
       const { announcements, said } = stage([], false, failure);
       announcements.decided(vmi(), 'ten', [padded, { ...padded, reason: 'LauncherNotAsAsked', message: 'forged' }]);
       announcements.refused(vmi(), refusal);
-      await delay(120);
+      if (expected.length > 0) await eventually(() => said.length >= expected.length, 'said');
+      else await delay(120);
       assert.deepEqual(said, expected);
     }
   });
