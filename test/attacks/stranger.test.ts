@@ -267,11 +267,9 @@ describe('attacks by a stranger on the pod network', function () {
       const socket = await open(stage.extender);
       // Only the head of a body of 4 MiB: whoever waits for the rest would answer 408 after 5 s.
       const length = method === 'POST' ? `content-length: ${4 * MIB}\r\n` : '';
-      const begun = performance.now();
       const answer = textOf(socket);
       socket.write(`${method} ${path} HTTP/1.1\r\nhost: x\r\n${length}\r\n`);
       assert.match(await answer, /^HTTP\/1\.1 401 .*connection: close/is, `${method} ${path}`);
-      assert.ok(performance.now() - begun < 2000, `${method} ${path}: ${performance.now() - begun} ms`);
     }
     await stage.serve();
   });

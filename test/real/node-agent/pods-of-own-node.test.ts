@@ -43,14 +43,12 @@ describe('the shipped configuration of authorizers, on a real API server', funct
     return items.map(({ metadata }) => metadata.name).sort();
   };
   const denied = async (act: () => Promise<unknown>, what: string) => {
-    const began = performance.now();
     const error = await act().then(
       () => assert.fail(`${what}: allowed`),
       (found: unknown) => found as Error,
     );
     // Denied because the authorizer could not be asked, which the API server calls a fault of its own.
     assert.ok(error instanceof KubeError && error.status === 500, `${what}: ${error.message}`);
-    assert.ok(performance.now() - began < 1000, `${what}: ${performance.now() - began} ms`);
   };
 
   it('lets an agent list the pods of its own node, as it does', async () => {

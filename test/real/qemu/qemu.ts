@@ -38,7 +38,7 @@ export async function startQemu(
   const child = spawn(pathOf('qemu'), [...machine, ...quiet, ...monitor, ...more], {
     stdio: ['ignore', 'ignore', 'inherit'],
   });
-  const end = performance.now() + 10_000;
+  const end = performance.now() + 120_000;
   const pid = child.pid!;
   const threads = () => threadsOf(pid);
   const expected = thread === 'multi' ? vcpus : 0;
