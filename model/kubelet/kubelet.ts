@@ -7,7 +7,9 @@ import { type CellMemory, initialMemory } from './memory-state.ts';
 import type { TopologyPolicy } from './merge.ts';
 import { type CpuOptions, OptionError, readCpuOptions, readTopologyOptions } from './options.ts';
 import type { PodRequest } from './pod-request.ts';
+import type { Pod } from './pod-shape.ts';
 import { removePod } from './remove.ts';
+import { type Resize, resizePod } from './resize.ts';
 import type { CpuAssignments, KubeletState } from './state.ts';
 import { createStaticPolicy, initialPool, type StaticPolicy } from './static-policy.ts';
 import { type CpuTopology, topologyOfHost } from './topology.ts';
@@ -53,6 +55,8 @@ export interface Kubelet {
   admit(state: KubeletState, pod: PodRequest): Admission;
   /** The state after a pod has gone. A uid that is not known changes nothing. */
   remove(state: KubeletState, uid: string): KubeletState;
+  /** What would become of new amounts for a pod that runs? See resizePod. */
+  resize(state: KubeletState, before: Pod, after: Pod, uid?: string): Resize;
 }
 
 /** Why a kubelet's decisions cannot be predicted. */
@@ -64,6 +68,12 @@ export interface Unpredictable {
 class UnpredictableError extends Error {}
 
 const POLICIES: readonly string[] = ['none', 'best-effort', 'restricted', 'single-numa-node'];
+/** Feature gates that change what is predicted, and what is not. All are alpha, and off unless somebody sets them. */
+const UNPREDICTED_GATES: Readonly<Record<string, string>> = {
+  PodLevelResourceManagers: 'pod-level managers are',
+  InPlacePodVerticalScalingExclusiveCPUs: 'resizes of exclusive CPUs are',
+  InPlacePodVerticalScalingExclusiveMemory: 'resizes of memory that the static manager gave out are',
+};
 /** The managers' masks and the kubelet's own default stop here. */
 const MAX_CELLS = 8;
 
@@ -91,6 +101,7 @@ function predictor(config: KubeletConfig): Kubelet {
     },
     admit: (state: KubeletState, pod: PodRequest) => admitPod(rules, state, pod),
     remove: removePod,
+    resize: (state: KubeletState, before: Pod, after: Pod, uid?: string) => resizePod(rules, state, before, after, uid),
   });
 }
 
@@ -100,10 +111,10 @@ function rulesOf(config: KubeletConfig): AdmissionRules {
     throw new UnpredictableError(`kubelet ${config.version} is not predicted, only ${PREDICTED_VERSIONS}`);
   }
   const behaviour = { ...known, ...config.behaviour };
-  if (config.featureGates?.['PodLevelResourceManagers']) {
-    throw new UnpredictableError(
-      'the feature gate PodLevelResourceManagers is on; pod-level managers are not predicted',
-    );
+  for (const [gate, what] of Object.entries(UNPREDICTED_GATES)) {
+    if (config.featureGates?.[gate]) {
+      throw new UnpredictableError(`the feature gate ${gate} is on; ${what} not predicted`);
+    }
   }
   const withMemory = config.memoryManager?.cells?.map(({ id }) => id);
   const topology = topologyOfHost(config.host, withMemory);

@@ -10,6 +10,13 @@ export interface Behaviour {
    * rounded down, with another outcome for odd requests, which is not modelled.
    */
   readonly uncoreRoundsUp: boolean;
+  /**
+   * What becomes of an in-place resize of a Guaranteed pod beside a static manager: nothing, as in-place resize is alpha
+   * before 1.33; in 1.33 it is refused whatever it changes; since 1.34 if it changes what that manager gave out.
+   */
+  readonly resize: 'ignored' | 'refused-whole' | 'refused-by-resource';
+  /** The reason of a resize that waits for room: `Deferred`, or since 1.36 the one of the admission that failed. */
+  readonly resizeDeferral: 'deferred' | 'own-reason';
 }
 
 /**
@@ -21,11 +28,16 @@ export interface Behaviour {
  * is known, the configuration overrides the row.
  */
 const BEHAVIOUR: Readonly<Record<number, Behaviour>> = {
-  32: { deviceHints: 'all-nodes', uncoreRoundsUp: false },
-  33: { deviceHints: 'all-nodes', uncoreRoundsUp: true },
-  34: { deviceHints: 'all-nodes', uncoreRoundsUp: true },
-  35: { deviceHints: 'all-nodes', uncoreRoundsUp: true },
-  36: { deviceHints: 'device-nodes', uncoreRoundsUp: true },
+  32: { deviceHints: 'all-nodes', uncoreRoundsUp: false, resize: 'ignored', resizeDeferral: 'deferred' },
+  33: { deviceHints: 'all-nodes', uncoreRoundsUp: true, resize: 'refused-whole', resizeDeferral: 'deferred' },
+  34: { deviceHints: 'all-nodes', uncoreRoundsUp: true, resize: 'refused-by-resource', resizeDeferral: 'deferred' },
+  35: { deviceHints: 'all-nodes', uncoreRoundsUp: true, resize: 'refused-by-resource', resizeDeferral: 'deferred' },
+  36: {
+    deviceHints: 'device-nodes',
+    uncoreRoundsUp: true,
+    resize: 'refused-by-resource',
+    resizeDeferral: 'own-reason',
+  },
 };
 
 /** The versions that are predicted, for messages. */

@@ -44,14 +44,21 @@ export interface LabNode {
   readonly version: string;
   /** Allocatable ones. */
   readonly cpus: number;
+  /** Allocatable amounts, as the kubelet writes them. */
+  readonly allocatable: Readonly<Record<string, string>>;
 }
 
 /** The lab's cluster, as far as one node's kubelet is concerned. */
 export interface Cluster {
   /** As administrator. */
   readonly client: KubeClient;
-  /** The lab's one node once it is Ready and has as many devices of each resource as said. */
-  readyNode(seconds: number, devices: ReadonlyMap<string, number>): Promise<LabNode>;
+  /**
+   * The lab's one node once it is Ready and has as many devices of each resource as said.
+   * @param version the kubelet's that reports it; absent: any
+   */
+  readyNode(seconds: number, devices: ReadonlyMap<string, number>, version?: string): Promise<LabNode>;
+  /** Forgets the node: the next kubelet registers it as a new one, with nothing that another version wrote there. */
+  forgetNode(): Promise<void>;
   /**
    * Makes the namespace, or empties it of what an earlier run left.
    * @throws Error if there is any node but the lab's: then KUBECONFIG names some other cluster
@@ -89,7 +96,7 @@ export function createCluster(kubeconfig: string, signal: AbortSignal): Cluster 
   };
   return {
     client,
-    readyNode: (seconds, devices) =>
+    readyNode: (seconds, devices, version) =>
       waitFor(`one Ready node with ${[...devices].join(', ') || 'no devices'}`, seconds, async () => {
         const { items } = nodeList.parse(await client.get('/api/v1/nodes'));
         const [node] = items;
@@ -97,9 +104,14 @@ export function createCluster(kubeconfig: string, signal: AbortSignal): Cluster 
         const { allocatable, nodeInfo, conditions } = node.status;
         const ready = conditions.some(({ type, status }) => type === 'Ready' && status === 'True');
         const counted = [...devices].every(([resource, count]) => Number(allocatable[resource] ?? 0) === count);
-        if (!ready || !counted) return undefined;
-        return { ...node.metadata, version: nodeInfo.kubeletVersion, cpus: Number(allocatable['cpu']) };
+        const awaited = version === undefined || nodeInfo.kubeletVersion === version;
+        if (!ready || !counted || !awaited) return undefined;
+        return { ...node.metadata, version: nodeInfo.kubeletVersion, cpus: Number(allocatable['cpu']), allocatable };
       }),
+    async forgetNode() {
+      const { items } = nodeList.parse(await client.get('/api/v1/nodes'));
+      for (const { metadata } of items) await client.delete(`/api/v1/nodes/${metadata.name}`).catch(unlessNotFound);
+    },
     async prepare() {
       const nodes = nodeList.parse(await client.get('/api/v1/nodes')).items;
       if (nodes.length > 1) {

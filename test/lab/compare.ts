@@ -26,6 +26,11 @@ export function sameCpus(a: Snapshot, b: Snapshot): boolean {
   return a.defaultSet === b.defaultSet && JSON.stringify(a.cpus) === JSON.stringify(b.cpus);
 }
 
+/** What every container holds of each NUMA node's memory is as predicted, and so is what is left. */
+export function sameMemory(a: Snapshot, b: Snapshot): boolean {
+  return JSON.stringify(a.memory) === JSON.stringify(b.memory);
+}
+
 /** In what a prediction differs from what the kubelet did; empty if in nothing. */
 export function differences(
   pod: string,
@@ -36,8 +41,11 @@ export function differences(
 ): string[] {
   const found: string[] = [];
   if (!sameVerdict(verdictOf(predicted), verdict)) found.push('verdict');
-  if (!sameCpus(snapshotOf(predicted.state), actual)) found.push('cpus');
+  const expected = snapshotOf(predicted.state);
+  if (!sameCpus(expected, actual)) found.push('cpus');
   if (predicted.admitted && verdict.admitted) {
+    // The kubelet frees the memory of pods that are gone only while it admits the next one.
+    if (!sameMemory(expected, actual)) found.push('memory');
     const given = actual.devices[pod] ?? {};
     const other = predicted.containers.filter((one) => !sameDevices(one, given[one.name] ?? {}, pools));
     if (other.length > 0) found.push(`devices of ${other.map(({ name }) => name).join(', ')}`);

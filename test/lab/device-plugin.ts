@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs';
+import { statSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Server } from '@grpc/grpc-js';
@@ -9,24 +9,47 @@ import { bindUnix, SERVER_OPTIONS } from '../../kube/kubelet-api/transport.ts';
 import { sleep } from '../../runtime/time.ts';
 import { TEST_RESOURCES, type TestResource } from './devices.ts';
 
-/** Runs in the guest until it is stopped: offers the test resources to the kubelet, once there is one. */
+/** Runs in the guest until it is stopped: offers the test resources to every kubelet that comes up. */
 
 const DIRECTORY = '/var/lib/kubelet/device-plugins';
 const KUBELET = join(DIRECTORY, KUBELET_SOCKET);
 const OPTIONS = { preStartRequired: false, getPreferredAllocationAvailable: false };
+/** Seconds between two looks at the kubelet's socket. */
+const LOOK = 0.2;
 
 void main();
 
 async function main(): Promise<void> {
-  // The kubelet empties the directory before it makes its own socket: ours must come after.
-  while (!existsSync(KUBELET)) await sleep(0.2);
-  await Promise.all(TEST_RESOURCES.map(offer));
+  let known: string | undefined;
+  const servers: Server[] = [];
+  for (;;) {
+    const found = socketOf(KUBELET);
+    if (found !== undefined && found !== known) {
+      // A kubelet empties the directory before it makes its own socket: ours come after.
+      for (const server of servers.splice(0)) server.forceShutdown();
+      try {
+        // One after the other: on emulated hardware a kubelet that starts is slow to answer.
+        for (const resource of TEST_RESOURCES) await offer(resource, servers);
+        known = found;
+      } catch (error) {
+        console.error(`registering again: ${(error as Error).message}`);
+      }
+    }
+    await sleep(LOOK);
+  }
 }
 
-async function offer(resource: TestResource): Promise<void> {
+/** What tells a socket from one made at the same path later; undefined where there is none. */
+function socketOf(path: string): string | undefined {
+  const found = statSync(path, { throwIfNoEntry: false, bigint: true });
+  return found && `${found.ino} ${found.ctimeNs}`;
+}
+
+async function offer(resource: TestResource, servers: Server[]): Promise<void> {
   const endpoint = `${resource.name.replace('/', '_')}.sock`;
   const path = join(DIRECTORY, endpoint);
   const server = new Server(SERVER_OPTIONS);
+  servers.push(server);
   server.addService(DevicePluginService, pluginOf(resource));
   await rm(path, { force: true });
   await bindUnix(server, path);

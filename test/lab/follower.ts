@@ -1,14 +1,16 @@
+import type { HostMemory } from '../../hardware/memory.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { createHost, type HostDescription } from '../../model/host.ts';
 import type { Admission } from '../../model/kubelet/admission.ts';
-import { createKubelet, type Kubelet } from '../../model/kubelet/kubelet.ts';
+import { createKubelet, type Kubelet, type Unpredictable } from '../../model/kubelet/kubelet.ts';
+import type { CellMemory } from '../../model/kubelet/memory-state.ts';
 import { podRequestOf } from '../../model/kubelet/pod-request.ts';
 import type { Pod } from '../../model/kubelet/pod-shape.ts';
 import type { KubeletState } from '../../model/kubelet/state.ts';
 import { differences, sameCpus, sameVerdict, type Verdict, verdictOf } from './compare.ts';
 import { TEST_POOLS } from './devices.ts';
 import type { Round } from './rounds.ts';
-import { cpusOf, devicesOf, type Snapshot, snapshotOf } from './snapshot.ts';
+import { cpusOf, devicesOf, memoryOf, type Snapshot, snapshotOf } from './snapshot.ts';
 
 /** The model's kubelet, kept in step with a real one. Its CPUs are carried forward by the model alone. */
 export interface Follower {
@@ -36,12 +38,14 @@ export interface Restarted {
 export interface Followed {
   readonly version: string;
   readonly host: HostDescription;
+  readonly memory?: HostMemory;
   readonly round: Round;
 }
 
 /** @throws Error if the model says that such a kubelet cannot be predicted */
 export function createFollower(followed: Followed): Follower {
   const kubelet = kubeletOf(followed);
+  if ('unpredictable' in kubelet) throw new Error(`round ${followed.round.name}: ${kubelet.unpredictable}`);
   let state = kubelet.initialState(TEST_POOLS);
   /** Which of several like devices it was cannot be foretold, so those are taken over; CPUs only after a mismatch. */
   const settle = (expected: KubeletState, actual: Snapshot, found: readonly string[]) => {
@@ -49,7 +53,8 @@ export function createFollower(followed: Followed): Follower {
       found.length === 0
         ? expected
         : { ...expected, defaultSet: CpuSet.parse(actual.defaultSet), assignments: cpusOf(actual) };
-    state = { ...cpus, devices: devicesOf(actual) };
+    const memory = found.includes('memory') ? memoryOf(actual, expected) : expected.memory;
+    state = { ...cpus, devices: devicesOf(actual), memory };
   };
   return {
     get state() {
@@ -90,14 +95,19 @@ export function createFollower(followed: Followed): Follower {
   };
 }
 
-function kubeletOf({ version, host, round }: Followed): Kubelet {
-  const kubelet = createKubelet({
+/** The model's kubelet under a round's configuration. */
+export function kubeletOf({ version, host, memory, round }: Followed): Kubelet | Unpredictable {
+  return createKubelet({
     version,
     host: createHost(host),
     cpuManager: { policy: 'static', options: round.cpuOptions },
-    topologyManager: { policy: round.topologyPolicy, scope: round.scope },
+    topologyManager: { policy: round.topologyPolicy, scope: round.scope, options: round.topologyOptions },
+    memoryManager: round.reservedMemory && { policy: 'Static', cells: memoryCells(memory, round.reservedMemory) },
     reserved: CpuSet.parse(round.reserved),
+    distances: memory?.distances,
   });
-  if ('unpredictable' in kubelet) throw new Error(`round ${round.name}: ${kubelet.unpredictable}`);
-  return kubelet;
+}
+
+function memoryCells(memory: HostMemory | undefined, reserved: readonly number[]): readonly CellMemory[] | undefined {
+  return memory?.cells.map((cell) => ({ ...cell, reserved: { memory: (reserved[cell.id] ?? 0) * 2 ** 20 } }));
 }

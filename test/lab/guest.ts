@@ -1,34 +1,57 @@
 import { parse, stringify } from 'yaml';
 import * as z from 'zod';
-import { CpuSet } from '../../model/cpu-set.ts';
+import type { HostMemory } from '../../hardware/memory.ts';
 import type { HostDescription } from '../../model/host.ts';
 import { monotonicSeconds, sleep } from '../../runtime/time.ts';
 import { TEST_RESOURCES } from './devices.ts';
+import { readGuestHardware } from './guest-hardware.ts';
+import type { KubeletProgram } from './kubelets.ts';
 import type { Lab } from './lab.ts';
+import { gatesForOptions } from './option-gates.ts';
 import type { Round } from './rounds.ts';
-import { CPU_CHECKPOINT, DEVICE_CHECKPOINT, readCheckpoints, registeredDevices, type Snapshot } from './snapshot.ts';
+import {
+  type Checkpoints,
+  CPU_CHECKPOINT,
+  DEVICE_CHECKPOINT,
+  MEMORY_CHECKPOINT,
+  readCheckpoints,
+  registeredDevices,
+  type Snapshot,
+} from './snapshot.ts';
 
 /** The kubelet's root directory. */
 export const KUBELET_ROOT = '/var/lib/kubelet';
 const KUBELET_CONFIG = '/etc/lab/kubelet.yaml';
+const KUBELET_PROGRAM = '/opt/lab/bin/kubelet';
+const OTHER_KUBELET = '/opt/plumbline-lab/kubelet';
+/** MiB of memory that a kubelet keeps for eviction by default. */
+const EVICTION = 100;
 const PLUGIN_UNIT = 'plumbline-lab-devices';
 const PLUGIN_FILE = '/opt/plumbline-lab/device-plugin.cjs';
+/** Seconds in which a kubelet comes up, with the device plugin's devices. */
+const COMES_UP = 180;
 /** Parts of one command's output. */
 const CUT = '\n=====\n';
 
 /** The node as its own files show it. Every wait ends by its deadline or the signal. */
 export interface Guest {
-  host(): Promise<HostDescription>;
-  /** Copies the bundled device plugin into the guest. */
-  installPlugin(bundle: string): Promise<void>;
+  hardware(): Promise<{ readonly host: HostDescription; readonly memory: HostMemory }>;
   /**
-   * Starts the kubelet and the device plugin afresh under another configuration. No pod with CPUs of its own may be
-   * there.
+   * Puts another program in the place of the kubelet's, which is stopped. The node must run no pod.
+   * @throws Error if the guest cannot run it
    */
-  configure(round: Round): Promise<void>;
-  /** Starts the kubelet and the device plugin again as they are, under the pods that run. */
+  replaceKubelet(program: KubeletProgram): Promise<void>;
+  /** Runs the bundled device plugin in the guest; it offers its devices to every kubelet that comes up. */
+  startPlugin(bundle: string): Promise<void>;
+  /**
+   * Starts the kubelet afresh under another configuration. No pod with CPUs of its own may be
+   * there.
+   * @param version of the kubelet that is to take it
+   */
+  configure(round: Round, version: string): Promise<void>;
+  /** Starts the kubelet again as it is, under the pods that run. */
   restart(): Promise<void>;
-  /** Stops the device plugin and gives the kubelet back the configuration that it had before the first round. */
+  /** Stops the device plugin, and puts the kubelet and its configuration back that were there before the first round. */
   restore(): Promise<void>;
   /** Reads the kubelet's checkpoints until `expected` holds; the last ones read if it does not within `seconds`. */
   settled(
@@ -41,11 +64,12 @@ export interface Guest {
 export function createGuest(lab: Lab, signal: AbortSignal): Guest {
   /** The kubelet's configuration as it was found. */
   let original: string | undefined;
-  const checkpoints = async () => {
-    const files = [CPU_CHECKPOINT, DEVICE_CHECKPOINT].map((file) => `${KUBELET_ROOT}/${file}`);
-    const output = await lab.run(`cat ${files[0]}; printf '${CUT.replaceAll('\n', '\\n')}'; cat ${files[1]}`);
-    const [cpuText = '', deviceText = ''] = output.split(CUT);
-    return { cpuText, deviceText };
+  const checkpoints = async (): Promise<Checkpoints> => {
+    const files = [CPU_CHECKPOINT, DEVICE_CHECKPOINT, MEMORY_CHECKPOINT];
+    const commands = files.map((file) => `cat ${KUBELET_ROOT}/${file}`);
+    const output = await lab.run(commands.join(`; printf '${CUT.replaceAll('\n', '\\n')}'; `));
+    const [cpu = '', device = '', memory = ''] = output.split(CUT);
+    return { cpu, device, memory };
   };
   const until = async (holds: () => Promise<boolean>, seconds: number) => {
     const end = monotonicSeconds() + seconds;
@@ -55,44 +79,56 @@ export function createGuest(lab: Lab, signal: AbortSignal): Guest {
       await sleep(0.2, signal);
     }
   };
-  const stopKubelet = [
-    `(systemctl stop ${PLUGIN_UNIT} 2>/dev/null || true)`,
-    'systemctl stop kubelet',
-    `find ${KUBELET_ROOT}/device-plugins -type s -delete`,
-  ];
-  const reconfigure = [
-    `cat >${KUBELET_CONFIG}`,
-    `rm -f ${KUBELET_ROOT}/${CPU_CHECKPOINT} ${KUBELET_ROOT}/${DEVICE_CHECKPOINT}`,
-  ];
-  /** The plugin comes last: what it registers with a kubelet that is about to go, the next one would half remember. */
+  /** Without the sockets the device plugin waits for those of the next kubelet. */
+  const stopKubelet = ['systemctl stop kubelet', `find ${KUBELET_ROOT}/device-plugins -type s -delete`];
+  const stopPlugin = `(systemctl stop ${PLUGIN_UNIT} 2>/dev/null || true)`;
+  /** Everything that a kubelet remembers of pods: another version may not read it. */
+  const forget = `find ${KUBELET_ROOT} -maxdepth 1 -type f -name '*_state' -delete; rm -f ${KUBELET_ROOT}/${DEVICE_CHECKPOINT}`;
+  const reconfigure = [`cat >${KUBELET_CONFIG}`, forget];
+  const backToOwn = `(umount ${KUBELET_PROGRAM} 2>/dev/null || true)`;
   const startKubelet = async (what: string, between: readonly string[], input?: string) => {
-    const startPlugin = `systemd-run --quiet --collect --unit=${PLUGIN_UNIT} -p Restart=always node ${PLUGIN_FILE}`;
-    await lab.run([...stopKubelet, ...between, 'systemctl start kubelet', startPlugin].join(' && '), input);
+    await lab.run([...stopKubelet, ...between, 'systemctl start kubelet'].join(' && '), input);
     const ready = await until(async () => {
-      const { cpuText, deviceText } = await checkpoints();
-      const { defaultSet } = readCheckpoints(cpuText, deviceText, new Map());
-      const registered = registeredDevices(deviceText);
+      const texts = await checkpoints();
+      const { defaultSet } = readCheckpoints(texts, new Map());
+      const registered = registeredDevices(texts.device);
       return defaultSet !== '' && TEST_RESOURCES.every(({ name, devices }) => registered.get(name) === devices.length);
-    }, 60);
-    if (!ready) throw new Error(`${what}: the kubelet or its device plugin did not come up in 60 s`);
+    }, COMES_UP);
+    if (ready) return;
+    const units = [PLUGIN_UNIT, 'kubelet'].map((unit) => `journalctl --no-pager --output=cat -n 12 -u ${unit}`);
+    const last = await lab.run(units.join('; '));
+    throw new Error(`${what}: the kubelet or its device plugin did not come up in ${COMES_UP} s\n${last}`);
   };
   return {
-    host: async () => hostOf(await lab.run('lscpu -p=CPU,CORE,SOCKET,NODE')),
-    installPlugin: (bundle) => lab.copy(bundle, PLUGIN_FILE),
-    async configure(round) {
+    hardware: () => readGuestHardware(lab),
+    async replaceKubelet({ path, version }) {
+      await lab.run([...stopKubelet, backToOwn].join(' && '));
+      await lab.copy(path, OTHER_KUBELET);
+      await lab.run(`mount --bind ${OTHER_KUBELET} ${KUBELET_PROGRAM}`);
+      const found = (await lab.run(`${KUBELET_PROGRAM} --version`)).trim();
+      if (!found.endsWith(version)) throw new Error(`the guest's kubelet is ${found}, not ${version}`);
+    },
+    async startPlugin(bundle) {
+      await lab.run(stopPlugin);
+      await lab.copy(bundle, PLUGIN_FILE);
+      await lab.run(`systemd-run --quiet --collect --unit=${PLUGIN_UNIT} -p Restart=always node ${PLUGIN_FILE}`);
+    },
+    async configure(round, version) {
       original ??= await lab.run(`cat ${KUBELET_CONFIG}`);
-      await startKubelet(`round ${round.name}`, reconfigure, configured(original, round));
+      await startKubelet(`round ${round.name}`, reconfigure, configured(original, round, version));
     },
     restart: () => startKubelet('restart', [`rm -f ${KUBELET_ROOT}/${DEVICE_CHECKPOINT}`]),
     async restore() {
       if (original === undefined) return;
-      await lab.run([...stopKubelet, ...reconfigure, 'systemctl start kubelet'].join(' && '), original);
+      await lab.run(
+        [stopPlugin, ...stopKubelet, backToOwn, ...reconfigure, 'systemctl start kubelet'].join(' && '),
+        original,
+      );
     },
     async settled(names, expected, seconds) {
       let last: Snapshot | undefined;
       await until(async () => {
-        const { cpuText, deviceText } = await checkpoints();
-        last = readCheckpoints(cpuText, deviceText, names);
+        last = readCheckpoints(await checkpoints(), names);
         return expected(last);
       }, seconds);
       if (!last) throw new Error(`the kubelet's checkpoints could not be read for ${seconds} s`);
@@ -103,32 +139,27 @@ export function createGuest(lab: Lab, signal: AbortSignal): Guest {
 
 const kubeletConfig = z.looseObject({ kind: z.literal('KubeletConfiguration') });
 
-function configured(text: string, round: Round): string {
+function configured(text: string, round: Round, version: string): string {
+  const { reservedMemory } = round;
+  const reserved = reservedMemory?.reduce((sum, amount) => sum + amount, 0) ?? 0;
   return stringify({
     ...kubeletConfig.parse(parse(text)),
+    featureGates: gatesForOptions(round.cpuOptions, version),
     cpuManagerPolicy: 'static',
     cpuManagerPolicyOptions: round.cpuOptions,
     reservedSystemCPUs: round.reserved,
     topologyManagerPolicy: round.topologyPolicy,
     topologyManagerScope: round.scope,
+    topologyManagerPolicyOptions: round.topologyOptions ?? {},
+    ...(reservedMemory && {
+      memoryManagerPolicy: 'Static',
+      kubeReserved: { memory: `${reserved - EVICTION}Mi` },
+      reservedMemory: reservedMemory.flatMap((amount, numaNode) =>
+        amount > 0 ? [{ numaNode, limits: { memory: `${amount}Mi` } }] : [],
+      ),
+    }),
     // Not for what is decided, only for how soon it can be seen.
     cpuManagerReconcilePeriod: '1s',
     nodeStatusUpdateFrequency: '1s',
   });
-}
-
-/** Reads `lscpu -p=CPU,CORE,SOCKET,NODE`: one CPU a line. */
-function hostOf(text: string): HostDescription {
-  const rows = text
-    .split('\n')
-    .filter((line) => /^\d/.test(line))
-    .map((line) => line.split(',').map(Number));
-  const groups = (column: number) => {
-    const ids = [...new Set(rows.map((row) => row[column] ?? 0))].sort((a, b) => a - b);
-    return ids.map((id) => ({
-      id,
-      cpus: `${CpuSet.of(rows.filter((row) => row[column] === id).map((row) => row[0] ?? 0))}`,
-    }));
-  };
-  return { cells: groups(3), cores: groups(1).map(({ cpus }) => cpus), sockets: groups(2) };
 }

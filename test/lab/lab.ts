@@ -2,6 +2,7 @@ import { readFile, stat } from 'node:fs/promises';
 import { monotonicSeconds } from '../../runtime/time.ts';
 import { startProgram } from '../real/processes.ts';
 import { execute } from './machine/commands.ts';
+import type { LayoutName } from './machine/layouts.ts';
 import { findMachine, type Machine, startMachine } from './machine/machine.ts';
 import { whatIsMissing } from './machine/missing.ts';
 import type { Layer } from './machine/oci-archive.ts';
@@ -12,8 +13,14 @@ import type { MakeDisks } from './machine/qemu.ts';
 export interface Lab {
   /** The cluster's administrator. Known once `up` has returned, as is the rest. */
   kubeconfig(): string;
-  /** Boots it, unless another run keeps one. @returns whether it is that other run's */
-  up(signal: AbortSignal, disks?: MakeDisks): Promise<boolean>;
+  /**
+   * Boots it, unless another run keeps one.
+   * @returns whether it is that other run's
+   * @throws Error also where that one has another layout
+   */
+  up(signal: AbortSignal, layout: LayoutName, disks?: MakeDisks): Promise<boolean>;
+  /** Lets other runs find what `up` started. */
+  keep(): Promise<void>;
   /** Ends what `up` started. */
   down(): Promise<void>;
   /** Runs a shell command line in the guest as root; returns what it wrote. */
@@ -43,15 +50,19 @@ export async function findLab(env: NodeJS.ProcessEnv): Promise<Lab | { readonly 
   };
   return {
     kubeconfig: () => up().kubeconfig,
-    async up(signal, makeDisks = async () => ({})) {
+    async up(signal, layout, makeDisks = async () => ({})) {
       machine = await findMachine(places);
+      if (machine !== undefined && machine.layout !== layout) {
+        throw new Error(`the machine that another run keeps has the layout ${machine.layout}, not ${layout}`);
+      }
       if (machine !== undefined) return true;
       const began = monotonicSeconds();
       const say = (what: string) =>
         console.error(`lab ${(monotonicSeconds() - began).toFixed(0).padStart(4)} s  ${what}`);
-      machine = await startMachine(places, makeDisks, say, signal);
+      machine = await startMachine(places, layout, makeDisks, say, signal);
       return false;
     },
+    keep: () => up().keep(),
     async down() {
       await machine?.stop();
       machine = undefined;

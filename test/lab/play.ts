@@ -1,10 +1,10 @@
 import type { Admission } from '../../model/kubelet/admission.ts';
-import type { Cluster } from './cluster.ts';
-import { sameCpus, type Verdict, verdictOf } from './compare.ts';
+import type { Cluster, LabNode } from './cluster.ts';
+import { sameCpus, sameMemory, type Verdict, verdictOf } from './compare.ts';
 import { TEST_COUNTS } from './devices.ts';
 import { createFollower, type Followed, type Follower } from './follower.ts';
 import type { Guest } from './guest.ts';
-import { type DrawnPod, drawPod, manifestOf, schedulable } from './pods.ts';
+import { type Draw, type DrawnPod, drawPod, manifestOf, schedulable } from './pods.ts';
 import type { Random } from './random.ts';
 import { type Snapshot, snapshotOf } from './snapshot.ts';
 
@@ -39,7 +39,7 @@ export interface Outcome {
 
 export interface Play {
   readonly followed: Followed;
-  readonly node: { readonly name: string; readonly cpus: number };
+  readonly node: LabNode;
   readonly cluster: Cluster;
   readonly guest: Guest;
   readonly random: Random;
@@ -58,7 +58,12 @@ const SETTLED = 15;
  */
 export async function* play(game: Play): AsyncGenerator<Outcome> {
   const { followed, node, random } = game;
-  const unit = followed.round.cpuOptions['full-pcpus-only'] === 'true' ? 'cores' : 'threads';
+  const { round } = followed;
+  const draw: Draw = {
+    unit: round.cpuOptions['full-pcpus-only'] === 'true' ? 'cores' : 'threads',
+    devices: !round.restarts,
+    memory: round.reservedMemory !== undefined,
+  };
   const follower = createFollower(followed);
   const held = new Map<string, DrawnPod>();
   const most = Math.ceil(node.cpus / 2);
@@ -71,7 +76,7 @@ export async function* play(game: Play): AsyncGenerator<Outcome> {
       yield await remove(game, follower, names, name);
       continue;
     }
-    if (followed.round.restarts && held.size > 0 && random.chance(0.5)) {
+    if (round.restarts && held.size > 0 && random.chance(0.5)) {
       const outcome = await restart(game, follower, names, held);
       if (outcome.step.action === 'restart') {
         for (const [name, { admitted }] of Object.entries(outcome.step.verdicts)) {
@@ -83,10 +88,10 @@ export async function* play(game: Play): AsyncGenerator<Outcome> {
       }
       yield outcome;
     }
-    const pod = drawPod(random, unit, !followed.round.restarts);
-    const name = `${followed.round.name}-${created + 1}`;
+    const pod = drawPod(random, draw);
+    const name = `${round.name}-${created + 1}`;
     const predicted = follower.predict(name, pod);
-    if (predicted.admitted && !schedulable(pod, held.values(), node.cpus)) continue;
+    if (predicted.admitted && !schedulable(pod, held.values(), node.allocatable)) continue;
     created++;
     const outcome = await create(game, follower, names, name, pod, predicted);
     if (outcome.step.action === 'create' && outcome.step.verdict.admitted) held.set(name, pod);
@@ -97,7 +102,7 @@ export async function* play(game: Play): AsyncGenerator<Outcome> {
 }
 
 async function create(
-  { cluster, guest, node }: Play,
+  { followed, cluster, guest, node }: Play,
   follower: Follower,
   names: Map<string, string>,
   name: string,
@@ -106,10 +111,11 @@ async function create(
 ): Promise<Outcome> {
   const before = snapshotOf(follower.state);
   const state = snapshotOf(predicted.state);
-  const uid = await cluster.create(manifestOf(pod, name, node.name));
+  const uid = await cluster.create(manifestOf(pod, name, node.name, followed.round.restarts === true));
   const verdict = await cluster.verdict(name, VERDICT);
   if (verdict.admitted) names.set(uid, name);
-  const actual = await guest.settled(names, (found) => sameCpus(found, state), SETTLED);
+  const expected = (found: Snapshot) => sameCpus(found, state) && (!verdict.admitted || sameMemory(found, state));
+  const actual = await guest.settled(names, expected, SETTLED);
   return {
     step: { action: 'create', name, pod, verdict, actual },
     before,

@@ -20,20 +20,42 @@ const TOGETHER = {
 
 const KINDS = ['alone', 'alone', 'alone', 'two', 'two', 'init', 'init', 'sidecar', 'init, sidecar', 'helper'] as const;
 
-/** A random Guaranteed pod of 1 to 6 CPUs a container, with or without devices; or without in any case. */
-export function drawPod(random: Random, unit: 'cores' | 'threads', devices = true): DrawnPod {
+/** Without the static memory manager nothing depends on how much it is. */
+const LITTLE = { memory: '16Mi' };
+/** A NUMA node of the lab has 2 GiB, or 1 GiB where there are four: most fit in one, few need two. */
+const MEMORY = ['16Mi', '64Mi', '200Mi', '350Mi', '500Mi', '700Mi', '900Mi', '1300Mi', '1800Mi', '2300Mi'] as const;
+/** Of 64 MiB a NUMA node, or 32. */
+const HUGE_PAGES = ['8Mi', '16Mi', '32Mi', '48Mi', '64Mi', '80Mi'] as const;
+
+/** What pods are drawn from. */
+export interface Draw {
+  /** Whether counts are mostly whole cores. */
+  readonly unit: 'cores' | 'threads';
+  /** Whether some ask for devices. */
+  readonly devices: boolean;
+  /** Whether they ask for so much memory that it matters where it is, and for huge pages. */
+  readonly memory: boolean;
+}
+
+/** A random Guaranteed pod of 1 to 6 CPUs a container. */
+export function drawPod(random: Random, { unit, devices, memory }: Draw): DrawnPod {
   const kind = random.oneOf(KINDS);
   const cpus = kind === 'alone' || kind === 'helper' ? ALONE[unit] : TOGETHER[unit];
+  const amounts = (): Record<string, string> => {
+    if (!memory) return LITTLE;
+    const pages = random.chance(0.35) ? { 'hugepages-2Mi': random.oneOf(HUGE_PAGES) } : {};
+    return { memory: random.oneOf(MEMORY), ...pages };
+  };
   const container = (name: string, share: number): PodContainer => {
     const cpu = `${random.oneOf(cpus)}`;
     const wishes = devices && random.chance(share) ? random.oneOf(DEVICE_WISHES) : {};
-    return { name, resources: { limits: { cpu, memory: '16Mi', ...wishes } } };
+    return { name, resources: { limits: { cpu, ...amounts(), ...wishes } } };
   };
   const main = container('main', 0.65);
   const second = () => container('second', 0.3);
   const init = () => container('init', 0.3);
   const sidecar = (): PodContainer => ({ ...container('sidecar', 0.3), restartPolicy: 'Always' });
-  const small: PodContainer = { name: 'helper', resources: { limits: { cpu: '100m', memory: '16Mi' } } };
+  const small: PodContainer = { name: 'helper', resources: { limits: { cpu: '100m', ...LITTLE } } };
   switch (kind) {
     case 'alone':
       return pod([main]);
@@ -55,49 +77,69 @@ function pod(containers: readonly PodContainer[], initContainers: readonly PodCo
 }
 
 /**
- * Whether the scheduler's plain count has room: it sends no pod that asks for more CPU than is left, so neither does
- * this runner. What the CPU manager admits can exceed it only beside helpers on the shared pool.
- * @param cpus allocatable CPUs of the node
+ * Whether the scheduler's plain count has room: it sends no pod that asks for more CPU, memory or huge pages than is left, so
+ * neither does this runner. What the CPU manager admits can exceed it only beside helpers on the shared pool.
+ * @param allocatable amounts of the node, as the kubelet writes them
  */
-export function schedulable(pod: DrawnPod, held: Iterable<DrawnPod>, cpus: number): boolean {
-  let asked = milliCpus(pod);
-  for (const other of held) asked += milliCpus(other);
-  return asked <= cpus * 1000;
+export function schedulable(
+  pod: DrawnPod,
+  held: Iterable<DrawnPod>,
+  allocatable: Readonly<Record<string, string>>,
+): boolean {
+  const pods = [pod, ...held];
+  return COUNTED.every((resource) => {
+    const asked = pods.reduce((sum, one) => sum + peakOf(one, resource), 0);
+    return asked <= milliValue(parseQuantity(allocatable[resource] ?? '0'));
+  });
 }
 
-function milliCpus({ spec }: DrawnPod): number {
+const COUNTED = ['cpu', 'memory', 'hugepages-2Mi'] as const;
+
+function peakOf({ spec }: DrawnPod, resource: string): number {
+  const amount = ({ resources }: PodContainer) => milliValue(parseQuantity(resources?.limits?.[resource] ?? '0'));
   let sidecars = 0;
   let peak = 0;
   for (const container of spec.initContainers) {
-    if (container.restartPolicy === 'Always') sidecars += milli(container);
-    peak = Math.max(peak, sidecars + (container.restartPolicy === 'Always' ? 0 : milli(container)));
+    if (container.restartPolicy === 'Always') sidecars += amount(container);
+    peak = Math.max(peak, sidecars + (container.restartPolicy === 'Always' ? 0 : amount(container)));
   }
   return Math.max(
     peak,
-    spec.containers.reduce((sum, container) => sum + milli(container), sidecars),
+    spec.containers.reduce((sum, container) => sum + amount(container), sidecars),
   );
 }
 
-function milli({ resources }: PodContainer): number {
-  return milliValue(parseQuantity(resources?.limits?.['cpu'] ?? '0'));
-}
-
-/** `2` CPUs and so on in a line: `init 2, sidecar 2, main 4 (node0)`. */
+/** CPUs and so on in a line: `init 2, sidecar 2 700Mi, main 4 (1 node0)`. */
 export function describePod({ spec }: DrawnPod): string {
   return [...spec.initContainers, ...spec.containers]
     .map(({ name, resources }) => {
-      const { cpu, memory: _, ...devices } = resources?.limits ?? {};
+      const { cpu, memory = '', 'hugepages-2Mi': pages, ...devices } = resources?.limits ?? {};
+      const bytes = memory === LITTLE.memory && !pages ? '' : ` ${memory}${pages ? ` + ${pages} huge` : ''}`;
       const wishes = Object.entries(devices).map(([resource, count]) => `${count} ${resource.split('/')[1]}`);
-      return `${name} ${cpu}${wishes.length > 0 ? ` (${wishes.join(', ')})` : ''}`;
+      return `${name} ${cpu}${bytes}${wishes.length > 0 ? ` (${wishes.join(', ')})` : ''}`;
     })
     .join(', ');
 }
 
-/** The pod as it is created: bound to the node by name, from images that the lab has. */
-export function manifestOf(pod: DrawnPod, name: string, node: string) {
-  const started = (container: PodContainer) => ({ ...container, image: 'lab/pause:1', imagePullPolicy: 'Never' });
+/** What the kubelet waits for in vain. */
+const NEVER_THERE = 'never-there';
+
+/**
+ * The pod as it is created: bound to the node by name, from images that the lab has.
+ * @param starts whether its containers are to run. A pod that waits for a volume has been admitted all the same, and holds what
+ *   it was given; emulated hardware takes ten seconds and more to start and stop a container.
+ */
+export function manifestOf(pod: DrawnPod, name: string, node: string, starts = true) {
+  const held = starts ? {} : { volumeMounts: [{ name: NEVER_THERE, mountPath: '/never' }] };
+  const lasting = (container: PodContainer) => ({
+    ...container,
+    ...held,
+    image: 'lab/pause:1',
+    imagePullPolicy: 'Never',
+  });
   const ending = (container: PodContainer) => ({
     ...container,
+    ...held,
     image: 'lab/busybox:1',
     command: ['true'],
     imagePullPolicy: 'Never',
@@ -110,12 +152,13 @@ export function manifestOf(pod: DrawnPod, name: string, node: string) {
       nodeName: node,
       automountServiceAccountToken: false,
       enableServiceLinks: false,
+      ...(!starts && { volumes: [{ name: NEVER_THERE, configMap: { name: NEVER_THERE } }] }),
       // With 0 the API server would forget the pod before the kubelet has cleared it away.
       terminationGracePeriodSeconds: 1,
       initContainers: pod.spec.initContainers.map((one) =>
-        one.restartPolicy === 'Always' ? started(one) : ending(one),
+        one.restartPolicy === 'Always' ? lasting(one) : ending(one),
       ),
-      containers: pod.spec.containers.map(started),
+      containers: pod.spec.containers.map(lasting),
     },
   };
 }

@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { createFollower, type Followed, type Follower } from './follower.ts';
+import { createFollower, type Follower } from './follower.ts';
 import type { Step } from './play.ts';
 import type { DrawnPod } from './pods.ts';
+import { readRecording } from './recording.ts';
 
 /**
  * What a real kubelet answered, step by step, as `npm run test:lab -- --record FILE` wrote it down: held against the
@@ -13,7 +14,7 @@ const FOLDER = join(import.meta.dirname, 'recorded');
 
 describe('what a real kubelet once did', () => {
   for (const file of readdirSync(FOLDER).sort()) {
-    for (const { followed, steps } of roundsIn(join(FOLDER, file))) {
+    for (const { followed, steps } of readRecording(readFileSync(join(FOLDER, file), 'utf8'))) {
       it(`${file}, ${followed.round.name}, kubelet ${followed.version}: ${steps.length} steps`, () => {
         const follower = createFollower(followed);
         const held: Held = new Map();
@@ -41,14 +42,4 @@ function repeat(follower: Follower, held: Held, step: Step): string[] {
       return found;
     }
   }
-}
-
-function roundsIn(file: string): { readonly followed: Followed; readonly steps: Step[] }[] {
-  const rounds: { followed: Followed; steps: Step[] }[] = [];
-  for (const line of readFileSync(file, 'utf8').trim().split('\n')) {
-    const entry = JSON.parse(line) as Followed | Step;
-    if ('round' in entry) rounds.push({ followed: entry, steps: [] });
-    else rounds.at(-1)?.steps.push(entry);
-  }
-  return rounds;
 }

@@ -1,4 +1,5 @@
 import type { TopologyPolicy } from '../../model/kubelet/merge.ts';
+import type { LayoutName } from './machine/layouts.ts';
 
 /** One configuration of the kubelet under which pods are drawn. */
 export interface Round {
@@ -6,8 +7,13 @@ export interface Round {
   readonly topologyPolicy: TopologyPolicy;
   readonly scope: 'container' | 'pod';
   readonly cpuOptions: Readonly<Record<string, string>>;
-  /** Reserved CPUs as a list; the lab has CPUs 0-7, siblings 0-1, 2-3 | 4-5, 6-7. */
+  /** Reserved CPUs as a list; siblings are 0-1, 2-3 and so on. */
   readonly reserved: string;
+  readonly topologyOptions?: Readonly<Record<string, string>>;
+  /** Under the static memory manager: MiB of each NUMA node that are reserved. Absent: without it. */
+  readonly reservedMemory?: readonly number[];
+  /** The machine that it is played on. Absent: two NUMA nodes. */
+  readonly layout?: LayoutName;
   /**
    * The kubelet is also started again under running pods, which it then judges anew. Such a round has no devices: until
    * the plugins have registered again, what becomes of their pods depends on which containers happen to run.
@@ -16,8 +22,16 @@ export interface Round {
 }
 
 const FULL = { 'full-pcpus-only': 'true' };
+const DISTRIBUTED = { 'distribute-cpus-across-numa': 'true' };
+const STRICT = { 'strict-cpu-reservation': 'true' };
+const UNCORE = { 'prefer-align-cpus-by-uncorecache': 'true' };
+const SOCKET = { 'align-by-socket': 'true' };
+const CLOSEST = { 'prefer-closest-numa-nodes': 'true' };
 
-/** All four policies under both scopes with whole cores, then without, then what only single options do, then restarts. */
+/**
+ * All four policies under both scopes with whole cores, then without, then what only single options do, then restarts, then
+ * the static memory manager, then what takes another machine.
+ */
 export const ROUNDS: readonly Round[] = [
   round('none', 'none', 'container', FULL),
   round('best-effort', 'best-effort', 'container', FULL),
@@ -29,11 +43,35 @@ export const ROUNDS: readonly Round[] = [
   round('best-effort-threads', 'best-effort', 'container', {}),
   round('restricted-threads', 'restricted', 'container', {}),
   round('single-numa-node-threads', 'single-numa-node', 'pod', {}),
-  round('distributed', 'best-effort', 'container', { 'distribute-cpus-across-numa': 'true' }),
-  round('strict-split-reserve', 'restricted', 'container', { ...FULL, 'strict-cpu-reservation': 'true' }, '0,5'),
+  round('distributed', 'best-effort', 'container', DISTRIBUTED),
+  round('strict-split-reserve', 'restricted', 'container', { ...FULL, ...STRICT }, '0,5'),
+  round('spread-cores', 'best-effort', 'container', { 'distribute-cpus-across-cores': 'true' }),
   { ...round('restarts', 'best-effort', 'container', FULL), restarts: true },
   { ...round('restarts-pod', 'single-numa-node', 'pod', {}), restarts: true },
+  { ...round('memory-none', 'none', 'container', {}), reservedMemory: [200, 100] },
+  { ...round('memory', 'best-effort', 'container', FULL), reservedMemory: [100, 300] },
+  { ...round('memory-restricted', 'restricted', 'container', {}), reservedMemory: [300, 0] },
+  { ...round('memory-single-numa-node-pod', 'single-numa-node', 'pod', FULL), reservedMemory: [150, 150] },
+  { ...round('memory-best-effort-pod', 'best-effort', 'pod', {}), reservedMemory: [100, 0] },
+  on('uncores', round('uncore', 'best-effort', 'container', UNCORE)),
+  on('uncores', round('uncore-cores', 'restricted', 'container', { ...UNCORE, ...FULL })),
+  on('uncores', round('uncore-strict-pod', 'single-numa-node', 'pod', { ...UNCORE, ...STRICT }, '0,13')),
+  on('uncores', round('uncore-none', 'none', 'container', UNCORE, '6')),
+  on('four-nodes', round('sockets', 'best-effort', 'container', SOCKET)),
+  on('four-nodes', round('sockets-pod', 'restricted', 'pod', { ...SOCKET, ...FULL })),
+  on('four-nodes', { ...round('closest', 'best-effort', 'container', FULL), topologyOptions: CLOSEST }),
+  on('four-nodes', { ...round('closest-pod', 'restricted', 'pod', {}), topologyOptions: CLOSEST }),
+  on('four-nodes', round('distributed-cores', 'restricted', 'container', { ...DISTRIBUTED, ...FULL })),
+  on('four-nodes', {
+    ...round('memory-four-nodes', 'restricted', 'pod', {}),
+    topologyOptions: CLOSEST,
+    reservedMemory: [100, 100, 0, 0],
+  }),
 ];
+
+function on(layout: LayoutName, played: Round): Round {
+  return { ...played, layout };
+}
 
 function round(
   name: string,

@@ -1,13 +1,28 @@
 import * as z from 'zod';
 import { CpuSet } from '../../model/cpu-set.ts';
 import type { DeviceAllocations } from '../../model/kubelet/devices.ts';
+import type { MemoryState, MemoryTable } from '../../model/kubelet/memory-state.ts';
 import type { CpuAssignments, KubeletState } from '../../model/kubelet/state.ts';
+
+const memorySnapshot = z.object({
+  /** By NUMA node; how many blocks touch it, the NUMA nodes grouped with it, and bytes that are free by kind. */
+  cells: z.record(
+    z.string(),
+    z.object({ blocks: z.number(), group: z.string(), free: z.record(z.string(), z.number()) }),
+  ),
+  /** By pod, container and kind: the NUMA nodes and the bytes. */
+  blocks: z.record(z.string(), z.record(z.string(), z.record(z.string(), z.string()))),
+});
+
+export type MemorySnapshot = z.infer<typeof memorySnapshot>;
 
 /** What a kubelet has given away, as plain data: pod, container, and CPUs as a list or device ids by resource. */
 export const snapshot = z.object({
   defaultSet: z.string(),
   cpus: z.record(z.string(), z.record(z.string(), z.string())),
   devices: z.record(z.string(), z.record(z.string(), z.record(z.string(), z.array(z.string())))),
+  /** Under the static memory manager. */
+  memory: memorySnapshot.optional(),
 });
 
 export type Snapshot = z.infer<typeof snapshot>;
@@ -34,23 +49,54 @@ const deviceCheckpoint = z.object({
   }),
 });
 
+const memoryCheckpoint = z.object({
+  policyName: z.string(),
+  machineState: z
+    .record(
+      z.string(),
+      z.object({
+        numberOfAssignments: z.number(),
+        memoryMap: z.record(z.string(), z.object({ free: z.number(), total: z.number() })),
+        cells: z.array(z.number()),
+      }),
+    )
+    .nullish(),
+  entries: z
+    .record(
+      z.string(),
+      z.record(
+        z.string(),
+        z.array(z.object({ numaAffinity: z.array(z.number()), type: z.string(), size: z.number() })),
+      ),
+    )
+    .nullish(),
+});
+
 /** The files below the kubelet's root directory that `readCheckpoints` reads. */
 export const CPU_CHECKPOINT = 'cpu_manager_state';
 export const DEVICE_CHECKPOINT = 'device-plugins/kubelet_internal_checkpoint';
+export const MEMORY_CHECKPOINT = 'memory_manager_state';
+
+/** The checkpoints' texts. */
+export interface Checkpoints {
+  readonly cpu: string;
+  readonly device: string;
+  readonly memory: string;
+}
 
 /**
- * The kubelet's own two checkpoints as a snapshot.
+ * The kubelet's own checkpoints as a snapshot.
  *
  * Devices of pods that are gone stay in their file until it is next written, so only those of known pods count.
  *
  * @param names names of the pods that exist, by uid; a CPU entry of any other pod keeps its uid
  * @throws ZodError, SyntaxError
  */
-export function readCheckpoints(cpuText: string, deviceText: string, names: ReadonlyMap<string, string>): Snapshot {
-  const { defaultCpuSet, entries } = cpuCheckpoint.parse(JSON.parse(cpuText));
+export function readCheckpoints(texts: Checkpoints, names: ReadonlyMap<string, string>): Snapshot {
+  const { defaultCpuSet, entries } = cpuCheckpoint.parse(JSON.parse(texts.cpu));
   const cpus = Object.fromEntries(Object.entries(entries ?? {}).map(([uid, all]) => [names.get(uid) ?? uid, all]));
   const devices: Snapshot['devices'] = {};
-  for (const entry of deviceCheckpoint.parse(JSON.parse(deviceText)).Data.PodDeviceEntries ?? []) {
+  for (const entry of deviceCheckpoint.parse(JSON.parse(texts.device)).Data.PodDeviceEntries ?? []) {
     const pod = names.get(entry.PodUID);
     if (pod === undefined) continue;
     devices[pod] ??= {};
@@ -58,7 +104,30 @@ export function readCheckpoints(cpuText: string, deviceText: string, names: Read
     // A device near two NUMA nodes stands under both.
     devices[pod][entry.ContainerName]![entry.ResourceName] = [...new Set(Object.values(entry.DeviceIDs).flat())].sort();
   }
-  return sorted({ defaultSet: defaultCpuSet, cpus, devices });
+  const memory = memoryIn(texts.memory, names);
+  return sorted({ defaultSet: defaultCpuSet, cpus, devices, ...(memory && { memory }) });
+}
+
+/** Kinds that a NUMA node has none of are left out. */
+function memoryIn(text: string, names: ReadonlyMap<string, string>): MemorySnapshot | undefined {
+  const { policyName, machineState, entries } = memoryCheckpoint.parse(JSON.parse(text));
+  if (policyName !== 'Static') return undefined;
+  const cells: MemorySnapshot['cells'] = {};
+  for (const [node, { numberOfAssignments, memoryMap, cells: group }] of Object.entries(machineState ?? {})) {
+    const present = Object.entries(memoryMap).filter(([, { total }]) => total > 0);
+    const free = Object.fromEntries(present.map(([kind, table]) => [kind, table.free]));
+    cells[node] = { blocks: numberOfAssignments, group: `${CpuSet.of(group)}`, free };
+  }
+  const blocks: MemorySnapshot['blocks'] = {};
+  for (const [uid, containers] of Object.entries(entries ?? {})) {
+    blocks[names.get(uid) ?? uid] = Object.fromEntries(
+      Object.entries(containers).map(([container, held]) => [
+        container,
+        Object.fromEntries(held.map((one) => [one.type, `${CpuSet.of(one.numaAffinity)}: ${one.size}`])),
+      ]),
+    );
+  }
+  return { cells, blocks };
 }
 
 /** How many devices of each resource the kubelet has from its plugins. */
@@ -73,7 +142,26 @@ export function snapshotOf(state: KubeletState): Snapshot {
   const devices = fromMap(state.devices, (containers) =>
     fromMap(containers, (resources) => fromMap(resources, (ids) => [...ids].sort())),
   );
-  return sorted({ defaultSet: `${state.defaultSet}`, cpus, devices });
+  const memory = state.memory && {
+    cells: Object.fromEntries(
+      state.memory.cells.map((cell, bit) => {
+        return [`${bit}`, { blocks: cell.blocks, group: nodesUnder(cell.group), free: fromMap(cell.tables, freeOf) }];
+      }),
+    ),
+    blocks: fromMap(state.memory.blocks, (containers) =>
+      fromMap(containers, (held) =>
+        Object.fromEntries(held.map(({ mask, type, size }) => [type, `${nodesUnder(mask)}: ${size}`])),
+      ),
+    ),
+  };
+  return sorted({ defaultSet: `${state.defaultSet}`, cpus, devices, ...(memory && { memory }) });
+}
+
+const freeOf = ({ free }: MemoryTable): number => free;
+
+/** The lab numbers its NUMA nodes as the kubelet's masks do. */
+function nodesUnder(mask: number): string {
+  return `${CpuSet.of([...mask.toString(2)].reverse().flatMap((digit, bit) => (digit === '1' ? [bit] : [])))}`;
 }
 
 export function cpusOf({ cpus }: Snapshot): CpuAssignments {
@@ -84,8 +172,33 @@ export function devicesOf({ devices }: Snapshot): DeviceAllocations {
   return toMap(devices, (containers) => toMap(containers, (resources) => toMap(resources, (ids) => new Set(ids))));
 }
 
-function sorted({ defaultSet, cpus, devices }: Snapshot): Snapshot {
-  return { defaultSet, cpus: ordered(cpus), devices: ordered(devices) };
+/** A snapshot's memory; what there is of it in all is taken from another state. */
+export function memoryOf({ memory }: Snapshot, { memory: known }: KubeletState): MemoryState | undefined {
+  if (!memory || !known) return known;
+  const cells = known.cells.map((cell, bit) => {
+    const found = memory.cells[`${bit}`];
+    if (!found) return cell;
+    const tables = [...cell.tables].map(([kind, table]) => [kind, { ...table, free: found.free[kind] ?? 0 }] as const);
+    return { blocks: found.blocks, group: maskOf(found.group), tables: new Map(tables) };
+  });
+  const held = (text: string, type: string) => {
+    const [nodes = '', size = '0'] = text.split(': ');
+    return { mask: maskOf(nodes), type, size: Number(size) };
+  };
+  const blocks = toMap(memory.blocks, (containers) =>
+    toMap(containers, (kinds) => Object.entries(kinds).map(([type, text]) => held(text, type))),
+  );
+  return { cells, blocks };
+}
+
+function maskOf(nodes: string): number {
+  return CpuSet.parse(nodes)
+    .toArray()
+    .reduce((mask, bit) => mask | (1 << bit), 0);
+}
+
+function sorted({ defaultSet, cpus, devices, memory }: Snapshot): Snapshot {
+  return { defaultSet, cpus: ordered(cpus), devices: ordered(devices), ...(memory && { memory: ordered(memory) }) };
 }
 
 /** Keys in order at every level, so that equal snapshots are equal text. */

@@ -8,6 +8,8 @@ export interface Program {
   readonly name: string;
   readonly pid: number;
   readonly logFile: string;
+  /** The exit status or signal with which it ended; undefined while it runs. */
+  readonly ended: string | undefined;
   /** Throws with the end of the log if the program has ended. */
   assertAlive(): void;
   signal(signal: NodeJS.Signals): void;
@@ -26,15 +28,19 @@ export function startProgram(name: string, path: string, args: readonly string[]
     child.once('exit', () => resolve());
     child.once('error', () => resolve());
   });
-  const running = () => child.exitCode === null && child.signalCode === null;
+  const how = () => child.exitCode ?? child.signalCode;
+  const running = () => how() === null;
   return {
     name,
     pid: child.pid ?? 0,
     logFile,
+    get ended() {
+      return how()?.toString();
+    },
     assertAlive() {
       if (running()) return;
       const last = readFileSync(logFile, 'utf8').trimEnd().split('\n').slice(-5).join('\n');
-      throw new Error(`${name} ended with ${child.exitCode ?? child.signalCode}:\n${last}`);
+      throw new Error(`${name} ended with ${how()}:\n${last}`);
     },
     signal: (signal) => void child.kill(signal),
     async stop(signal = 'SIGTERM') {

@@ -10,7 +10,18 @@ export interface CommandOptions {
   readonly signal?: AbortSignal;
 }
 
-/** Runs a command to its end. @returns what it wrote @throws Error with its last words when it fails */
+/** A command that failed. */
+export class CommandError extends Error {
+  /** Its exit status, or the signal that ended it. */
+  readonly status: number | string;
+
+  constructor(command: string, status: number | string, last: string) {
+    super(`${command} ended with ${status}: ${last}`);
+    this.status = status;
+  }
+}
+
+/** Runs a command to its end. @returns what it wrote @throws CommandError with its last words when it fails */
 export function execute(file: string, args: readonly string[], options: CommandOptions = {}): Promise<string> {
   const { input, env, cwd, signal } = options;
   return new Promise((resolve, reject) => {
@@ -29,7 +40,7 @@ export function execute(file: string, args: readonly string[], options: CommandO
     child.stdin.end(input);
     child.on('close', (status, killed) => {
       if (status === 0) resolve(output);
-      else reject(new Error(`${file} ${args.at(-1)} ended with ${status ?? killed}: ${lastWords(errors || output)}`));
+      else reject(new CommandError(`${file} ${args.at(-1)}`, status ?? killed ?? '', lastWords(errors || output)));
     });
   });
 }

@@ -1,4 +1,6 @@
 import { readFile } from 'node:fs/promises';
+import type { Program } from '../../real/processes.ts';
+import { CommandError } from './commands.ts';
 import type { Shell } from './ssh.ts';
 
 const LOOK = [
@@ -8,12 +10,42 @@ const LOOK = [
   'for unit in $(systemctl --failed --no-legend --plain | cut -d" " -f1) kubelet; do journalctl --no-pager -n 8 -u "$unit"; done',
   'cat /proc/loadavg',
 ].join('; ');
-const SERIAL_LINES = 12;
+const SERIAL_LINES = 25;
+const QEMU_LINES = 15;
+/** How ssh ends that does not reach the guest, or loses it. */
+const NO_CONNECTION = 255;
+
+/** What the machine printed, and the QEMU that emulates it. */
+export interface Traces {
+  readonly qemu: Pick<Program, 'ended' | 'logFile'>;
+  readonly serialLog: string;
+}
 
 /** What a guest that does not become ready was doing: its units, or without ssh what it printed last. */
-export async function whyNotReady(shell: Shell, serialLog: string): Promise<string> {
-  return shell.run(`(${LOOK}) 2>&1; true`).catch(async () => {
-    const printed = await readFile(serialLog, 'utf8').catch(() => '');
-    return `the end of ${serialLog}:\n${printed.trimEnd().split('\n').slice(-SERIAL_LINES).join('\n')}`;
-  });
+export async function whyNotReady(shell: Shell, traces: Traces): Promise<string> {
+  return shell.run(`(${LOOK}) 2>&1; true`).catch(() => lastWords(traces));
+}
+
+/** Whether QEMU still runs or how it ended, the end of what it wrote, and the end of what the guest printed. */
+export async function lastWords({ qemu, serialLog }: Traces): Promise<string> {
+  const state = qemu.ended === undefined ? 'QEMU runs' : `QEMU ended with ${qemu.ended}`;
+  return [state, await endOf(qemu.logFile, QEMU_LINES), await endOf(serialLog, SERIAL_LINES)].join('\n');
+}
+
+/** The same shell, which says the machine's last words where it does not reach the guest. */
+export function explaining(shell: Shell, traces: Traces): Shell {
+  return {
+    ...shell,
+    run: (line, input) =>
+      shell.run(line, input).catch(async (error: Error) => {
+        if (!(error instanceof CommandError) || error.status !== NO_CONNECTION) throw error;
+        throw new Error(`${error.message}\n${await lastWords(traces)}`, { cause: error });
+      }),
+  };
+}
+
+async function endOf(file: string, lines: number): Promise<string> {
+  const text = (await readFile(file, 'utf8').catch(() => '')).trimEnd();
+  if (text === '') return `${file} is empty`;
+  return `the end of ${file}:\n${text.split('\n').slice(-lines).join('\n')}`;
 }

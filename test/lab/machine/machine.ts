@@ -1,17 +1,19 @@
 import { randomBytes } from 'node:crypto';
-import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdir, rm } from 'node:fs/promises';
 import { monotonicSeconds, sleep } from '../../../runtime/time.ts';
 import { aggregation } from '../../real/aggregation.ts';
 import { binary, type ControlPlane, startControlPlane } from '../../real/control-plane.ts';
 import { freePort, type Program, startProgram } from '../../real/processes.ts';
 import { makeBase } from './base.ts';
-import { whyNotReady } from './diagnosis.ts';
+import { explaining, lastWords, type Traces, whyNotReady } from './diagnosis.ts';
+import { LAYOUTS, type Layout, type LayoutName } from './layouts.ts';
 import { debianMirror } from './missing.ts';
 import { NODE, nodeFiles, nodeToken } from './node-files.ts';
 import type { Layer } from './oci-archive.ts';
 import { makeParts } from './parts.ts';
 import type { Places } from './places.ts';
 import { type Disks, type MakeDisks, qemuArguments } from './qemu.ts';
+import { commandLineOf, readRunning, writeRunning } from './running.ts';
 import { createShell, type Shell } from './ssh.ts';
 
 /** Seconds that emulation may take for each: about thirty times what it takes on two free cores. */
@@ -21,15 +23,18 @@ const READY_WITHIN = 600;
 
 /** QEMU's emulation of several CPUs at once crashes now and then while a kernel starts; nothing is lost but the start. */
 const ATTEMPTS = 3;
-const CRASHED = /^qemu ended with SIG(SEGV|ABRT|BUS|ILL)/;
+const CRASHED = /^QEMU ended with SIG(SEGV|ABRT|BUS|ILL)/;
 
 /** A machine that runs, with the cluster whose only node it is. */
 export interface Machine {
+  readonly layout: LayoutName;
   readonly kubeconfig: string;
   readonly sshPort: number;
   readonly shell: Shell;
   /** The layer of the guest's image with Node.js. */
   readonly nodeLayer: Layer;
+  /** Lets other runs find it. */
+  keep(): Promise<void>;
   /** Ends everything; nothing of the guest is kept but its last words. */
   stop(): Promise<void>;
 }
@@ -42,6 +47,7 @@ export interface Machine {
  */
 export async function startMachine(
   places: Places,
+  layout: LayoutName,
   makeDisks: MakeDisks,
   say: (what: string) => void,
   signal: AbortSignal,
@@ -50,6 +56,7 @@ export async function startMachine(
   const disks = await makeDisks(places, say);
   await rm(places.run, { recursive: true, force: true });
   await mkdir(places.run, { recursive: true });
+  await writeRunning(places);
   const token = randomBytes(16).toString('hex');
   say('control plane');
   const plane = await startControlPlane({
@@ -71,17 +78,18 @@ export async function startMachine(
     const nodeLayer = await makeParts(places, binary('kubelet'), nodeFiles({ ca: plane.ca, port, token }));
     const sshPort = await freePort();
     const shell = createShell(places, sshPort);
+    let traces: Traces;
     for (let attempt = 1; ; attempt++) {
       say('booting');
-      guest = startGuest(places, sshPort, disks);
-      const failure = await booted(guest, shell, plane, places, say, signal).catch((error: Error) => error);
+      guest = startGuest(places, LAYOUTS[layout], sshPort, disks);
+      traces = { qemu: guest, serialLog: places.serialLog };
+      const failure = await booted(guest, shell, plane, traces, say, signal).catch((error: Error) => error);
       if (failure === undefined) break;
       if (attempt === ATTEMPTS || !CRASHED.test(failure.message)) throw failure;
-      say(failure.message.split(':')[0] ?? '');
+      say(failure.message);
     }
-    const running = { pid: process.pid, sshPort, kubeconfig: plane.adminKubeconfig, nodeLayer };
-    await writeFile(places.running, JSON.stringify(running));
-    return { kubeconfig: plane.adminKubeconfig, sshPort, shell, nodeLayer, stop };
+    const running = { layout, qemu: guest.pid, sshPort, kubeconfig: plane.adminKubeconfig, nodeLayer };
+    return { ...running, shell: explaining(shell, traces), keep: () => writeRunning(places, running), stop };
   } catch (error) {
     await stop();
     throw error;
@@ -90,29 +98,25 @@ export async function startMachine(
 
 /** The machine that another run keeps, if there is one. It is ended by that run alone. */
 export async function findMachine(places: Places): Promise<Machine | undefined> {
-  const text = await readFile(places.running, 'utf8').catch(() => undefined);
-  if (text === undefined) return undefined;
-  const { pid, sshPort, kubeconfig, nodeLayer } = JSON.parse(text) as Running;
-  const lives = await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '');
-  if (!lives.includes('test/lab')) return undefined;
-  return { kubeconfig, sshPort, shell: createShell(places, sshPort), nodeLayer, stop: async () => {} };
+  const running = await readRunning(places);
+  if (running === undefined) return undefined;
+  const { layout, qemu, sshPort, kubeconfig, nodeLayer } = running;
+  const ended = (await commandLineOf(qemu)) === '' ? 'no status that this run knows: it is not its own' : undefined;
+  const traces = { qemu: { ended, logFile: qemuLog(places) }, serialLog: places.serialLog };
+  const shell = explaining(createShell(places, sshPort), traces);
+  return { layout, kubeconfig, sshPort, shell, nodeLayer, keep: async () => {}, stop: async () => {} };
 }
 
-interface Running {
-  readonly pid: number;
-  readonly sshPort: number;
-  readonly kubeconfig: string;
-  readonly nodeLayer: Layer;
-}
+const qemuLog = ({ run }: Places): string => `${run}/qemu.log`;
 
 /** It ends with this process, however that ends. */
-function startGuest(places: Places, sshPort: number, disks: Disks): Program {
+function startGuest(places: Places, layout: Layout, sshPort: number, disks: Disks): Program {
   const command = ['--pdeathsig', 'KILL', 'nice', '-n', '10', 'env', `TMPDIR=${places.run}`, 'qemu-system-x86_64'];
   return startProgram(
     'qemu',
     '/usr/bin/setpriv',
-    [...command, ...qemuArguments(places, sshPort, disks)],
-    `${places.run}/qemu.log`,
+    [...command, ...qemuArguments(places, layout, sshPort, disks)],
+    qemuLog(places),
   );
 }
 
@@ -123,7 +127,7 @@ async function booted(
   guest: Program,
   shell: Shell,
   plane: ControlPlane,
-  places: Places,
+  traces: Traces,
   say: (what: string) => void,
   signal: AbortSignal,
 ): Promise<void> {
@@ -135,10 +139,10 @@ async function booted(
         return false;
       });
     for (let held = await check(); held !== true; held = await check()) {
-      guest.assertAlive();
+      if (guest.ended !== undefined) throw new Error(await lastWords(traces));
       const why = held instanceof Hopeless ? held.message : `not within ${seconds} s`;
       if (held instanceof Hopeless || monotonicSeconds() > end) {
-        throw new Error(`${what}: ${why}\n${await whyNotReady(shell, places.serialLog)}`);
+        throw new Error(`${what}: ${why}\n${await whyNotReady(shell, traces)}`);
       }
       await sleep(1, signal);
     }

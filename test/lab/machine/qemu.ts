@@ -1,23 +1,20 @@
 import { MASKED } from './debian.ts';
+import { cpuCount, type Layout, THREADS } from './layouts.ts';
 import type { Places } from './places.ts';
 
-/** Two NUMA nodes, each a socket of two cores of two threads: CPUs 0-3 and 4-7, siblings 0-1, 2-3, 4-5, 6-7. */
-const NODES = 2;
-const CORES = 2;
-const THREADS = 2;
-const CPUS = CORES * THREADS;
-/** MiB a NUMA node. */
-const MEMORY = 2048;
-/** Bus numbers of each node's PCI root. */
+/** The first NUMA nodes, which have a NIC. */
+const NICS = 2;
+/** Bus numbers of each such node's PCI root. */
 const BUSES = 32;
 
-const kernelParameters = [
+const kernelParameters = ({ nodes, hugePages }: Layout) => [
   ...['console=ttyS0', 'quiet', 'loglevel=4', 'panic=-1', 'mitigations=off', 'audit=0', 'apparmor=0', 'selinux=0'],
   // What is emulated is no longer watched for being slow.
   ...['nowatchdog', 'rcupdate.rcu_cpu_stall_suppress=1', 'systemd.show_status=1'],
   ...['systemd.unit=multi-user.target', 'systemd.wants=lab.target'],
   // On a busy machine a device or Open vSwitch takes longer than systemd would wait.
   ...['systemd.default_device_timeout_sec=900', 'systemd.default_timeout_start_sec=900'],
+  ...['hugepagesz=2M', `hugepages=${numbers(nodes).map((node) => `${node}:${hugePages}`)}`],
   ...MASKED.map((unit) => `systemd.mask=${unit}`),
 ];
 
@@ -27,37 +24,40 @@ export type Disks = Readonly<Record<string, string>>;
 export type MakeDisks = (places: Places, say: (what: string) => void) => Promise<Disks>;
 
 /**
- * QEMU's arguments. Each NUMA node has a PCI root of its own with a NIC on it, `phys0` and `phys1`, which nothing is
- * connected to; `mgmt0` leads to this machine and is on no node. Nothing is written to the disk.
+ * QEMU's arguments. The first two NUMA nodes have a PCI root of their own with a NIC on it, `phys0` and `phys1`, which
+ * nothing is connected to; `mgmt0` leads to this machine and is on no node. Nothing is written to the disk.
  * @param sshPort of this machine's loopback, leads to the guest's ssh
  */
-export function qemuArguments(places: Places, sshPort: number, disks: Disks): readonly string[] {
+export function qemuArguments(places: Places, layout: Layout, sshPort: number, disks: Disks): readonly string[] {
+  const { nodes, sockets, dies, cores, memory } = layout;
   const drive = (id: string, file: string, rest: string) => [
     ...['-drive', `if=none,id=${id},format=raw,file=${file},${rest}`],
     ...['-device', `virtio-blk-pci,bus=pcie.0,drive=${id},serial=${id}`],
   ];
-  const nodes = Array.from({ length: NODES }, (_, node) => node);
   return [
     ...['-name', 'plumbline-lab', '-display', 'none', '-no-reboot', '-nodefaults', '-no-user-config'],
     ...['-machine', 'q35,smm=off', '-accel', 'tcg,thread=multi,tb-size=1024', '-cpu', 'Nehalem'],
-    ...['-smp', `${NODES * CPUS},sockets=${NODES},cores=${CORES},threads=${THREADS}`, '-m', String(NODES * MEMORY)],
-    ...nodes.flatMap(numaNode),
-    ...['-kernel', places.kernel, '-initrd', places.initramfs, '-append', kernelParameters.join(' ')],
+    ...['-smp', `${cpuCount(layout)},sockets=${sockets},dies=${dies},cores=${cores},threads=${THREADS}`],
+    ...['-m', String(nodes * memory)],
+    ...numbers(nodes).flatMap((node) => numaNode(layout, node)),
+    ...['-kernel', places.kernel, '-initrd', places.initramfs, '-append', kernelParameters(layout).join(' ')],
     ...drive('disk', places.disk, 'snapshot=on,cache=unsafe'),
     ...drive('parts', places.parts, 'readonly=on'),
     ...Object.entries(disks).flatMap(([id, file]) => drive(id, file, 'readonly=on')),
     ...['-netdev', `user,id=mgmt,ipv6=off,hostfwd=tcp:127.0.0.1:${sshPort}-10.0.2.15:22`],
     ...['-device', `virtio-net-pci,bus=pcie.0,netdev=mgmt,mac=${mac(0)}`, '-device', 'virtio-rng-pci,bus=pcie.0'],
-    ...nodes.flatMap(nic),
+    ...numbers(NICS).flatMap(nic),
     ...['-serial', `file:${places.serialLog}`],
   ];
 }
 
-function numaNode(node: number): string[] {
-  const first = node * CPUS;
+function numaNode(layout: Layout, node: number): string[] {
+  const cpus = cpuCount(layout) / layout.nodes;
+  const distances = layout.distances?.[node] ?? [];
   return [
-    ...['-object', `memory-backend-ram,id=memory${node},size=${MEMORY}M`],
-    ...['-numa', `node,nodeid=${node},cpus=${first}-${first + CPUS - 1},memdev=memory${node}`],
+    ...['-object', `memory-backend-ram,id=memory${node},size=${layout.memory}M`],
+    ...['-numa', `node,nodeid=${node},cpus=${node * cpus}-${(node + 1) * cpus - 1},memdev=memory${node}`],
+    ...distances.flatMap((distance, other) => ['-numa', `dist,src=${node},dst=${other},val=${distance}`]),
   ];
 }
 
@@ -73,4 +73,5 @@ function nic(node: number): string[] {
   ];
 }
 
+const numbers = (count: number): number[] => Array.from({ length: count }, (_, number) => number);
 const mac = (last: number): string => `52:54:00:6c:61:0${last}`;

@@ -1,0 +1,71 @@
+import { parseQuantity } from '../quantity.ts';
+import { type AdmissionRules, admitPod } from './admission.ts';
+import { podRequestOf } from './pod-request.ts';
+import type { Pod, PodContainer } from './pod-shape.ts';
+import { isGuaranteed } from './qos.ts';
+import type { KubeletState } from './state.ts';
+
+/**
+ * What a kubelet makes of new amounts for a running pod. The CPUs and the memory that its containers own stay what they are
+ * in any case.
+ */
+export type Resize =
+  /** The kubelet does not look at it. */
+  | { readonly outcome: 'ignored' }
+  /** The new amounts are allocated. */
+  | { readonly outcome: 'allocated' }
+  /** The pod goes on as it is; its condition PodResizePending has this reason and message. */
+  | { readonly outcome: 'pending'; readonly reason: string; readonly message: string };
+
+/**
+ * An in-place resize of a Guaranteed pod's containers beside the static managers: with the feature gates
+ * InPlacePodVerticalScalingExclusiveCPUs and InPlacePodVerticalScalingExclusiveMemory off, as in every release, what a static
+ * manager gave out is not changed. Where something else is changed, the pod is judged once more with what it has.
+ *
+ * Whether the node has room for the new amounts at all is the scheduler's count, and not predicted here; nor are amounts of
+ * init containers that end.
+ *
+ * @param before the pod with the amounts that are allocated
+ * @param after the pod with the amounts that are wanted
+ * @throws ParseError if an amount is no quantity
+ * Source: pkg/kubelet/kubelet.go canResizePod (1.33), pkg/kubelet/allocation/allocation_manager.go (1.34, 1.35),
+ * pkg/kubelet/allocation/handlers.go (1.36).
+ */
+export function resizePod(rules: AdmissionRules, state: KubeletState, before: Pod, after: Pod, uid?: string): Resize {
+  const { resize, resizeDeferral } = rules.behaviour;
+  if (resize === 'ignored') return { outcome: 'ignored' };
+  const changesCpu = changes(before, after, 'cpu');
+  const changesMemory = changes(before, after, 'memory');
+  if (!changesCpu && !changesMemory) return { outcome: 'allocated' };
+  if (isGuaranteed(after)) {
+    const all = resize === 'refused-whole';
+    const beside = (manager: string, policy: string) =>
+      infeasible(all ? `${manager} static policy` : `${manager} policy "${policy}"`);
+    if (rules.cpu && (all || changesCpu)) return beside('CPU Manager', 'static');
+    if (state.memory && (all || changesMemory)) return beside('Memory Manager', 'Static');
+  }
+  const admission = admitPod(rules, state, podRequestOf(after, uid));
+  if (admission.admitted) return { outcome: 'allocated' };
+  const reason = resizeDeferral === 'own-reason' ? admission.reason : 'Deferred';
+  return { outcome: 'pending', reason, message: admission.message };
+}
+
+function infeasible(beside: string): Resize {
+  const message = `Resize is infeasible for Guaranteed Pods alongside ${beside}`;
+  return { outcome: 'pending', reason: 'Infeasible', message };
+}
+
+/** Whether a container that lasts asks for another amount. */
+function changes(before: Pod, after: Pod, resource: string): boolean {
+  const known = new Map(lasting(before).map((container) => [container.name, amountOf(container, resource)]));
+  return lasting(after).some((container) => amountOf(container, resource) !== known.get(container.name));
+}
+
+function lasting({ spec }: Pod): readonly PodContainer[] {
+  const sidecars = (spec?.initContainers ?? []).filter(({ restartPolicy }) => restartPolicy === 'Always');
+  return [...sidecars, ...(spec?.containers ?? [])];
+}
+
+function amountOf({ resources }: PodContainer, resource: string): bigint {
+  return parseQuantity(resources?.requests?.[resource] ?? resources?.limits?.[resource] ?? '0').nano;
+}

@@ -1,0 +1,40 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type HostMemory, readMemory } from '../../hardware/memory.ts';
+import { readHost } from '../../hardware/sysfs.ts';
+import type { HostDescription } from '../../model/host.ts';
+import type { Lab } from './lab.ts';
+import { execute } from './machine/commands.ts';
+
+/** What the agent reads of a node, below /sys/devices/system. */
+const FILES = [
+  'cpu/online',
+  'cpu/cpu[0-9]*/topology',
+  'cpu/cpu[0-9]*/cache',
+  ...['cpulist', 'distance', 'hugepages', 'meminfo'].map((name) => `node/node[0-9]*/${name}`),
+  'node/online',
+];
+
+/** The guest's hardware, as this source tree's agent reads it from a copy of the guest's sysfs. */
+export async function readGuestHardware(
+  lab: Lab,
+): Promise<{ readonly host: HostDescription; readonly memory: HostMemory }> {
+  const root = await mkdtemp(join(tmpdir(), 'plumbline-lab-sysfs-'));
+  try {
+    // Files of sysfs say that they are 4096 bytes long: an archive needs a copy that is as long as it says.
+    const copied = `cp -r --parents ${FILES.map((file) => `devices/system/${file}`).join(' ')} "$copy" 2>/dev/null || true`;
+    const line = `copy=$(mktemp -d) && cd /sys && (${copied}) && tar -C "$copy" -cz . | base64 && rm -r "$copy"`;
+    await execute('tar', ['-C', root, '-xz'], { input: Buffer.from(await lab.run(line), 'base64') });
+    const host = await readHost(root);
+    return {
+      host,
+      memory: await readMemory(
+        root,
+        host.cells.map(({ id }) => id),
+      ),
+    };
+  } finally {
+    await rm(root, { recursive: true, force: true });
+  }
+}

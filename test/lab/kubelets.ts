@@ -1,0 +1,37 @@
+import { existsSync } from 'node:fs';
+import { delimiter, join } from 'node:path';
+import { execute } from './machine/commands.ts';
+
+/** A kubelet's program on this machine. */
+export interface KubeletProgram {
+  readonly path: string;
+  /** As the program itself says it: `v1.36.2`. */
+  readonly version: string;
+}
+
+/** The folders that `--kubelet` names, else those in the environment variable KUBELETS, separated as in PATH. */
+export function kubeletFolders(flags: readonly string[] | undefined, env: NodeJS.ProcessEnv): readonly string[] {
+  return flags ?? (env['KUBELETS'] ?? '').split(delimiter).filter((folder) => folder !== '');
+}
+
+/**
+ * The kubelets in folders, in their order.
+ * @throws Error naming the folder that has none, or the program that does not say its version
+ */
+export async function readKubelets(folders: readonly string[]): Promise<readonly KubeletProgram[]> {
+  const programs: KubeletProgram[] = [];
+  for (const folder of folders) {
+    const path = join(folder, 'kubelet');
+    if (!existsSync(path)) throw new Error(`there is no program "kubelet" in ${folder}`);
+    programs.push({ path, version: versionIn(await execute(path, ['--version']), path) });
+  }
+  return programs;
+}
+
+/** Reads `Kubernetes v1.36.2`. */
+function versionIn(text: string, path: string): string {
+  const version = /^Kubernetes (v\d+\.\d+\.\d+\S*)\s*$/.exec(text)?.[1];
+  if (version === undefined)
+    throw new Error(`${path} --version says ${JSON.stringify(text.trim())}, which is no version`);
+  return version;
+}

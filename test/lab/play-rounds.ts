@@ -1,0 +1,123 @@
+import { rmSync } from 'node:fs';
+import { mkdtemp } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { build } from 'esbuild';
+import { monotonicSeconds } from '../../runtime/time.ts';
+import { createCluster } from './cluster.ts';
+import { TEST_COUNTS } from './devices.ts';
+import { type Followed, kubeletOf } from './follower.ts';
+import { createGuest } from './guest.ts';
+import type { KubeletProgram } from './kubelets.ts';
+import type { Lab } from './lab.ts';
+import { type Outcome, play, type Step } from './play.ts';
+import { lineOf, mismatchOf } from './print.ts';
+import { createRandom } from './random.ts';
+import type { RecordedRound } from './recording.ts';
+import { ROUNDS, type Round } from './rounds.ts';
+import type { Tally } from './tally.ts';
+
+/** What is played on the machine that is up. */
+export interface RoundsToPlay {
+  readonly rounds: readonly Round[];
+  /** Empty: the machine's own. */
+  readonly kubelets: readonly KubeletProgram[];
+  readonly pods: number;
+  readonly seed: number;
+}
+
+/** Seconds: most come up in ten; one in fourteen was seen not to have come up in 60. */
+const NODE_READY = 180;
+
+/** Plays rounds on each kubelet, and adds what came of them to the tally and to what is recorded. */
+export async function playRounds(
+  lab: Lab,
+  { rounds, kubelets, pods, seed }: RoundsToPlay,
+  tally: Tally,
+  recorded: RecordedRound[],
+  signal: AbortSignal,
+): Promise<void> {
+  const guest = createGuest(lab, signal);
+  const cluster = createCluster(lab.kubeconfig(), signal);
+  const clock = createClock();
+  /** The machine's own kubelet is asked by the node that it reports. */
+  const versionOf = async (kubelet: KubeletProgram | undefined) =>
+    kubelet?.version ?? (await cluster.readyNode(NODE_READY, new Map())).version;
+  try {
+    await cluster.prepare();
+    await guest.startPlugin(await bundlePlugin());
+    const hardware = await guest.hardware();
+    for (const kubelet of kubelets.length > 0 ? kubelets : [undefined]) {
+      if (kubelet) {
+        await guest.replaceKubelet(kubelet);
+        await cluster.forgetNode();
+        console.log(`## kubelet ${kubelet.version}, ${kubelet.path}, in its place in ${clock()} s`);
+      }
+      const version = await versionOf(kubelet);
+      for (const round of rounds) {
+        const followed: Followed = { round, version, ...hardware };
+        const predicted = kubeletOf(followed);
+        if ('unpredictable' in predicted) {
+          console.log(`skipped: round ${round.name}: ${predicted.unpredictable}`);
+          tally.skip(version);
+          continue;
+        }
+        await guest.configure(round, version);
+        const node = await cluster.readyNode(NODE_READY, TEST_COUNTS, version);
+        console.log(`${headingOf(round)}, kubelet ${node.version}, configured in ${clock()} s`);
+        const steps: Step[] = [];
+        recorded.push({ followed, steps });
+        // A round has its own numbers, so that it draws the same pods whichever others are played.
+        const random = createRandom(seed + 1_000_003 * ROUNDS.indexOf(round));
+        for await (const outcome of play({ followed, node, cluster, guest, random, pods })) {
+          print(outcome, Number(clock()));
+          tally.count(version, outcome);
+          steps.push(outcome.step);
+        }
+      }
+    }
+  } finally {
+    await cluster.prepare().catch(() => undefined);
+    await guest.restore();
+    await cluster.close();
+  }
+}
+
+function print(outcome: Outcome, seconds: number): void {
+  console.log(lineOf(outcome, seconds));
+  if (outcome.differences.length > 0) console.log(mismatchOf(outcome));
+}
+
+function headingOf({ name, topologyPolicy, scope, cpuOptions, topologyOptions = {}, reserved, reservedMemory }: Round) {
+  const options = Object.keys({ ...cpuOptions, ...topologyOptions }).join(', ') || 'no option';
+  const memory = reservedMemory ? `, ${reservedMemory.join(' + ')} MiB of memory` : '';
+  return `# ${name}: ${topologyPolicy}, ${scope} scope, ${options}, ${reserved}${memory} reserved`;
+}
+
+/** The seconds since it was asked last. */
+function createClock(): () => string {
+  let last = monotonicSeconds();
+  return () => {
+    const now = monotonicSeconds();
+    const seconds = now - last;
+    last = now;
+    return seconds.toFixed(1);
+  };
+}
+
+/** The program for the guest as one file. */
+async function bundlePlugin(): Promise<string> {
+  const directory = await mkdtemp(join(tmpdir(), 'plumbline-lab-'));
+  process.once('exit', () => rmSync(directory, { recursive: true, force: true }));
+  const outfile = join(directory, 'device-plugin.cjs');
+  await build({
+    entryPoints: [join(import.meta.dirname, 'device-plugin.ts')],
+    outfile,
+    bundle: true,
+    platform: 'node',
+    target: 'node20',
+    format: 'cjs',
+    logLevel: 'warning',
+  });
+  return outfile;
+}

@@ -1,0 +1,65 @@
+import type { Outcome } from './play.ts';
+
+interface Row {
+  pods: number;
+  steps: number;
+  mispredictions: number;
+  skipped: number;
+}
+
+/** What came of the rounds, by version of the kubelet. */
+export interface Tally {
+  count(version: string, outcome: Pick<Outcome, 'differences'> & { readonly step: { readonly action: string } }): void;
+  /** One round that is not predicted for this version. */
+  skip(version: string): void;
+  readonly passed: number;
+  readonly failed: number;
+  /** Rows for people; empty where no round was played. */
+  table(): readonly string[];
+}
+
+export function createTally(): Tally {
+  const rows = new Map<string, Row>();
+  const rowOf = (version: string): Row => {
+    const row = rows.get(version) ?? { pods: 0, steps: 0, mispredictions: 0, skipped: 0 };
+    rows.set(version, row);
+    return row;
+  };
+  const sum = (of: (row: Row) => number) => [...rows.values()].reduce((total, row) => total + of(row), 0);
+  let passed = 0;
+  return {
+    count(version, { step, differences }) {
+      const row = rowOf(version);
+      row.steps++;
+      if (step.action === 'create') row.pods++;
+      if (differences.length > 0) row.mispredictions++;
+      else if (step.action === 'create') passed++;
+    },
+    skip(version) {
+      rowOf(version).skipped++;
+    },
+    get passed() {
+      return passed;
+    },
+    get failed() {
+      return sum((row) => row.mispredictions);
+    },
+    table: () => {
+      if (rows.size === 0) return [];
+      const lines = [...rows].map(([version, { pods, steps, mispredictions, skipped }]) =>
+        [version, pods, steps, mispredictions, skipped].map(String),
+      );
+      return columns([['kubelet', 'pods', 'steps', 'mispredictions', 'rounds skipped'], ...lines]);
+    },
+  };
+}
+
+function columns(lines: readonly (readonly string[])[]): string[] {
+  const widths = (lines[0] ?? []).map((_, column) => Math.max(...lines.map((line) => line[column]!.length)));
+  return lines.map((line) =>
+    line
+      .map((cell, column) => cell.padEnd(widths[column]!))
+      .join('  ')
+      .trimEnd(),
+  );
+}
