@@ -32,7 +32,7 @@ export type Resize =
  * pkg/kubelet/allocation/handlers.go (1.36).
  */
 export function resizePod(rules: AdmissionRules, state: KubeletState, before: Pod, after: Pod, uid?: string): Resize {
-  const { resize, resizeDeferral } = rules.behaviour;
+  const { resize } = rules.behaviour;
   if (resize === 'ignored') return { outcome: 'ignored' };
   const changesCpu = changes(before, after, 'cpu');
   const changesMemory = changes(before, after, 'memory');
@@ -46,8 +46,7 @@ export function resizePod(rules: AdmissionRules, state: KubeletState, before: Po
   }
   const admission = admitPod(rules, state, podRequestOf(after, uid));
   if (admission.admitted) return { outcome: 'allocated' };
-  const reason = resizeDeferral === 'own-reason' ? admission.reason : 'Deferred';
-  return { outcome: 'pending', reason, message: admission.message };
+  return { outcome: 'pending', reason: 'Deferred', message: admission.message };
 }
 
 function infeasible(beside: string): Resize {

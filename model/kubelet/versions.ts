@@ -15,8 +15,6 @@ export interface Behaviour {
    * before 1.33; in 1.33 it is refused whatever it changes; since 1.34 if it changes what that manager gave out.
    */
   readonly resize: 'ignored' | 'refused-whole' | 'refused-by-resource';
-  /** The reason of a resize that waits for room: `Deferred`, or since 1.36 the one of the admission that failed. */
-  readonly resizeDeferral: 'deferred' | 'own-reason';
 }
 
 /**
@@ -28,15 +26,14 @@ export interface Behaviour {
  * is known, the configuration overrides the row.
  */
 const BEHAVIOUR: Readonly<Record<number, Behaviour>> = {
-  32: { deviceHints: 'all-nodes', uncoreRoundsUp: false, resize: 'ignored', resizeDeferral: 'deferred' },
-  33: { deviceHints: 'all-nodes', uncoreRoundsUp: true, resize: 'refused-whole', resizeDeferral: 'deferred' },
-  34: { deviceHints: 'all-nodes', uncoreRoundsUp: true, resize: 'refused-by-resource', resizeDeferral: 'deferred' },
-  35: { deviceHints: 'all-nodes', uncoreRoundsUp: true, resize: 'refused-by-resource', resizeDeferral: 'deferred' },
+  32: { deviceHints: 'all-nodes', uncoreRoundsUp: false, resize: 'ignored' },
+  33: { deviceHints: 'all-nodes', uncoreRoundsUp: true, resize: 'refused-whole' },
+  34: { deviceHints: 'all-nodes', uncoreRoundsUp: true, resize: 'refused-by-resource' },
+  35: { deviceHints: 'all-nodes', uncoreRoundsUp: true, resize: 'refused-by-resource' },
   36: {
     deviceHints: 'device-nodes',
     uncoreRoundsUp: true,
     resize: 'refused-by-resource',
-    resizeDeferral: 'own-reason',
   },
 };
 

@@ -2,6 +2,7 @@ import * as z from 'zod';
 import { kubeconfigAccess } from '../../kube/api-access.ts';
 import { createKubeClient, type KubeClient } from '../../kube/client.ts';
 import { isAlreadyExists, isNotFound } from '../../kube/errors.ts';
+import type { Resize } from '../../model/kubelet/resize.ts';
 import { monotonicSeconds, sleep } from '../../runtime/time.ts';
 import type { Verdict } from './compare.ts';
 
@@ -27,15 +28,29 @@ const nodeList = z.object({
 const created = z.looseObject({ metadata: z.object({ name: z.string(), uid: z.string() }) });
 const podList = z.object({ items: z.array(created) });
 
+const condition = z.object({
+  type: z.string(),
+  status: z.string(),
+  reason: z.string().default(''),
+  message: z.string().default(''),
+});
+const containerStatus = z.object({
+  name: z.string(),
+  allocatedResources: z.record(z.string(), z.string()).optional(),
+});
+
 const observed = z.object({
   status: z.object({
+    conditions: z.array(condition).default([]),
     phase: z.string(),
     reason: z.string().default(''),
     message: z.string().default(''),
-    containerStatuses: z.array(z.unknown()).default([]),
-    initContainerStatuses: z.array(z.unknown()).default([]),
+    containerStatuses: z.array(containerStatus).default([]),
+    initContainerStatuses: z.array(containerStatus).default([]),
   }),
 });
+
+type Observed = z.infer<typeof observed>['status'];
 
 export interface LabNode {
   readonly name: string;
@@ -46,6 +61,12 @@ export interface LabNode {
   readonly cpus: number;
   /** Allocatable amounts, as the kubelet writes them. */
   readonly allocatable: Readonly<Record<string, string>>;
+}
+
+/** New amounts for a container. */
+export interface Asked {
+  readonly container: string;
+  readonly amounts: Readonly<Record<string, string>>;
 }
 
 /** The lab's cluster, as far as one node's kubelet is concerned. */
@@ -68,6 +89,12 @@ export interface Cluster {
   create(manifest: object): Promise<string>;
   /** What the kubelet made of a pod. */
   verdict(name: string, seconds: number): Promise<Verdict>;
+  /** Waits until the pod's containers run. */
+  running(name: string, seconds: number): Promise<void>;
+  /** Asks for other amounts for a container of a running pod. */
+  resize(name: string, container: string, amounts: Readonly<Record<string, string>>): Promise<void>;
+  /** What the kubelet made of that, once it is `expected`; else what it is after so many seconds. */
+  resized(name: string, asked: Asked, expected: (found: Resize) => boolean, seconds: number): Promise<Resize>;
   /** Deletes a pod and waits until the kubelet has cleared it away. */
   remove(name: string, seconds: number): Promise<void>;
   close(): Promise<void>;
@@ -132,9 +159,36 @@ export function createCluster(kubeconfig: string, signal: AbortSignal): Cluster 
         const started = status.containerStatuses.length > 0 || status.initContainerStatuses.length > 0;
         return started ? { admitted: true } : undefined;
       }),
+    running: (name, seconds) =>
+      waitFor(`pod ${name} runs`, seconds, async () => {
+        const { status } = observed.parse(await client.get(`${PODS}/${name}`));
+        return status.phase === 'Running' || status.phase === 'Failed' ? true : undefined;
+      }).then(() => undefined),
+    async resize(name, container, amounts) {
+      const resources = { requests: amounts, limits: amounts };
+      const patch = { spec: { containers: [{ name: container, resources }] } };
+      await client.patch(`${PODS}/${name}/resize`, 'application/strategic-merge-patch+json', patch);
+    },
+    async resized(name, asked, expected, seconds) {
+      const end = monotonicSeconds() + seconds;
+      for (;;) {
+        const found = resizeIn(observed.parse(await client.get(`${PODS}/${name}`)).status, asked);
+        if (expected(found) || monotonicSeconds() > end) return found;
+        await sleep(LOOK, signal);
+      }
+    },
     remove,
     close: () => client.close(),
   };
+}
+
+/** A kubelet that does not look at it leaves the pod's status as it was. */
+function resizeIn({ conditions, containerStatuses }: Observed, { container, amounts }: Asked): Resize {
+  const pending = conditions.find(({ type, status }) => type === 'PodResizePending' && status === 'True');
+  if (pending) return { outcome: 'pending', reason: pending.reason, message: pending.message };
+  const { allocatedResources = {} } = containerStatuses.find(({ name }) => name === container) ?? {};
+  const allocated = Object.entries(amounts).every(([resource, amount]) => allocatedResources[resource] === amount);
+  return { outcome: allocated ? 'allocated' : 'ignored' };
 }
 
 function unlessNotFound(error: unknown): undefined {

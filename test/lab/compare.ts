@@ -31,6 +31,12 @@ export function sameMemory(a: Snapshot, b: Snapshot): boolean {
   return JSON.stringify(a.memory) === JSON.stringify(b.memory);
 }
 
+/** What the pods hold of memory is the same; of pods that are gone the kubelet may know yet. */
+export function sameBlocks(expected: Snapshot, actual: Snapshot): boolean {
+  const held = Object.entries(expected.memory?.blocks ?? {});
+  return held.every(([pod, blocks]) => JSON.stringify(blocks) === JSON.stringify(actual.memory?.blocks[pod]));
+}
+
 /** In what a prediction differs from what the kubelet did; empty if in nothing. */
 export function differences(
   pod: string,

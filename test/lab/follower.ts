@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import type { HostMemory } from '../../hardware/memory.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { createHost, type HostDescription } from '../../model/host.ts';
@@ -6,8 +7,10 @@ import { createKubelet, type Kubelet, type Unpredictable } from '../../model/kub
 import type { CellMemory } from '../../model/kubelet/memory-state.ts';
 import { podRequestOf } from '../../model/kubelet/pod-request.ts';
 import type { Pod } from '../../model/kubelet/pod-shape.ts';
+import type { Resize } from '../../model/kubelet/resize.ts';
 import type { KubeletState } from '../../model/kubelet/state.ts';
-import { differences, sameCpus, sameVerdict, type Verdict, verdictOf } from './compare.ts';
+import type { Behaviour } from '../../model/kubelet/versions.ts';
+import { differences, sameBlocks, sameCpus, sameVerdict, type Verdict, verdictOf } from './compare.ts';
 import { TEST_POOLS } from './devices.ts';
 import type { Round } from './rounds.ts';
 import { cpusOf, devicesOf, memoryOf, type Snapshot, snapshotOf } from './snapshot.ts';
@@ -22,6 +25,10 @@ export interface Follower {
   without(name: string): KubeletState;
   /** Takes that step; returns in what the real kubelet differs. */
   remove(name: string, actual: Snapshot): string[];
+  /** What becomes of other amounts for a pod that runs. */
+  predictResize(name: string, before: Pod, after: Pod): Resize;
+  /** Takes that step, which changes no CPUs and no memory blocks; returns in what the real kubelet differs. */
+  resize(predicted: Resize, answer: Resize, actual: Snapshot): string[];
   /** What a kubelet that starts again will make of the pods that it finds. */
   predictRestart(pods: ReadonlyMap<string, Pod>): Restarted;
   /** Takes that step; returns in what the real kubelet differs. */
@@ -39,6 +46,7 @@ export interface Followed {
   readonly version: string;
   readonly host: HostDescription;
   readonly memory?: HostMemory;
+  readonly behaviour?: Partial<Behaviour>;
   readonly round: Round;
 }
 
@@ -73,6 +81,15 @@ export function createFollower(followed: Followed): Follower {
       settle(expected, actual, found);
       return found;
     },
+    predictResize: (name, before, after) => kubelet.resize(state, before, after, name),
+    resize(predicted, answer, actual) {
+      const found = isDeepStrictEqual(predicted, answer) ? [] : ['answer'];
+      const expected = snapshotOf(state);
+      if (!sameCpus(expected, actual)) found.push('cpus');
+      if (!sameBlocks(expected, actual)) found.push('memory');
+      settle(state, actual, found);
+      return found;
+    },
     predictRestart(pods) {
       const verdicts: Record<string, Verdict> = {};
       let left = state;
@@ -96,7 +113,7 @@ export function createFollower(followed: Followed): Follower {
 }
 
 /** The model's kubelet under a round's configuration. */
-export function kubeletOf({ version, host, memory, round }: Followed): Kubelet | Unpredictable {
+export function kubeletOf({ version, host, memory, behaviour, round }: Followed): Kubelet | Unpredictable {
   return createKubelet({
     version,
     host: createHost(host),
@@ -105,6 +122,7 @@ export function kubeletOf({ version, host, memory, round }: Followed): Kubelet |
     memoryManager: round.reservedMemory && { policy: 'Static', cells: memoryCells(memory, round.reservedMemory) },
     reserved: CpuSet.parse(round.reserved),
     distances: memory?.distances,
+    behaviour,
   });
 }
 

@@ -27,6 +27,15 @@ describe('rounds on several kubelets', () => {
     assert.deepEqual(versions, ['v1.32.13', 'v1.35.6+k3s1']);
   });
 
+  it('reads what is known to differ from others of its version', async () => {
+    const carrying = folder('carrying', 'Kubernetes v1.35.6');
+    writeFileSync(join(carrying, 'behaviour.json'), '{"deviceHints":"device-nodes"}');
+    const [program] = await readKubelets([carrying]);
+    assert.deepEqual(program?.behaviour, { deviceHints: 'device-nodes' });
+    writeFileSync(join(carrying, 'behaviour.json'), '{"deviceHint":"device-nodes"}');
+    await assert.rejects(readKubelets([carrying]), /deviceHint/);
+  });
+
   it('refuses a folder without a kubelet, and a program that says no version', async () => {
     await assert.rejects(readKubelets([directory]), /there is no program "kubelet" in /);
     await assert.rejects(readKubelets([folder('other', 'hello')]), /says "hello", which is no version/);

@@ -55,7 +55,8 @@ export async function playRounds(
       }
       const version = await versionOf(kubelet);
       for (const round of rounds) {
-        const followed: Followed = { round, version, ...hardware };
+        const behaviour = kubelet?.behaviour;
+        const followed: Followed = { round, version, ...hardware, ...(behaviour && { behaviour }) };
         const predicted = kubeletOf(followed);
         if ('unpredictable' in predicted) {
           console.log(`skipped: round ${round.name}: ${predicted.unpredictable}`);

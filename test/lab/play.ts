@@ -1,11 +1,14 @@
+import { isDeepStrictEqual } from 'node:util';
 import type { Admission } from '../../model/kubelet/admission.ts';
+import type { Resize } from '../../model/kubelet/resize.ts';
 import type { Cluster, LabNode } from './cluster.ts';
 import { sameCpus, sameMemory, type Verdict, verdictOf } from './compare.ts';
 import { TEST_COUNTS } from './devices.ts';
 import { createFollower, type Followed, type Follower } from './follower.ts';
 import type { Guest } from './guest.ts';
-import { type Draw, type DrawnPod, drawPod, manifestOf, schedulable } from './pods.ts';
+import { type Draw, type DrawnPod, drawAmounts, drawPod, manifestOf, schedulable, withAmounts } from './pods.ts';
 import type { Random } from './random.ts';
+import { startsPods } from './rounds.ts';
 import { type Snapshot, snapshotOf } from './snapshot.ts';
 
 /** One thing that was done to the real kubelet, and what became of it. */
@@ -19,6 +22,14 @@ export type Step =
     }
   | { readonly action: 'delete'; readonly name: string; readonly actual: Snapshot }
   | {
+      readonly action: 'resize';
+      readonly name: string;
+      /** What is asked for the container `main`. */
+      readonly amounts: Readonly<Record<string, string>>;
+      readonly answer: Resize;
+      readonly actual: Snapshot;
+    }
+  | {
       readonly action: 'restart';
       readonly verdicts: Readonly<Record<string, Verdict>>;
       readonly actual: Snapshot;
@@ -30,6 +41,7 @@ export interface Outcome {
   readonly before: Snapshot;
   readonly predicted: {
     readonly verdict?: Verdict;
+    readonly answer?: Resize;
     readonly verdicts?: Readonly<Record<string, Verdict>>;
     readonly state: Snapshot;
   };
@@ -51,6 +63,10 @@ export interface Play {
 const VERDICT = 60;
 const CLEARED = 120;
 const SETTLED = 15;
+const STARTED = 300;
+const RESIZED = 60;
+/** How long a kubelet that does not look at resizes is given to do so. */
+const IGNORED = 8;
 
 /**
  * Creates and deletes random pods under one configuration of the kubelet, one step at a time, and holds each step
@@ -61,7 +77,7 @@ export async function* play(game: Play): AsyncGenerator<Outcome> {
   const { round } = followed;
   const draw: Draw = {
     unit: round.cpuOptions['full-pcpus-only'] === 'true' ? 'cores' : 'threads',
-    devices: !round.restarts,
+    devices: !startsPods(round),
     memory: round.reservedMemory !== undefined,
   };
   const follower = createFollower(followed);
@@ -69,7 +85,10 @@ export async function* play(game: Play): AsyncGenerator<Outcome> {
   const most = Math.ceil(node.cpus / 2);
   /** Held pods by uid. */
   const names = new Map<string, string>();
-  for (let created = 0; created < game.pods; ) {
+  /** A pod is resized once: what a second resize would change is not told apart from the first. */
+  const resized = new Set<string>();
+  const pods = startsPods(round) ? Math.ceil(game.pods / 3) : game.pods;
+  for (let created = 0; created < pods; ) {
     if (held.size === most || (held.size > 0 && random.chance(0.35))) {
       const name = random.oneOf([...held.keys()]);
       held.delete(name);
@@ -87,6 +106,12 @@ export async function* play(game: Play): AsyncGenerator<Outcome> {
         }
       }
       yield outcome;
+    }
+    const resizable = round.resizes ? [...held.keys()].filter((name) => !resized.has(name)) : [];
+    if (resizable.length > 0 && random.chance(0.8)) {
+      const name = random.oneOf(resizable);
+      resized.add(name);
+      yield await resize(game, follower, names, name, held);
     }
     const pod = drawPod(random, draw);
     const name = `${round.name}-${created + 1}`;
@@ -111,7 +136,7 @@ async function create(
 ): Promise<Outcome> {
   const before = snapshotOf(follower.state);
   const state = snapshotOf(predicted.state);
-  const uid = await cluster.create(manifestOf(pod, name, node.name, followed.round.restarts === true));
+  const uid = await cluster.create(manifestOf(pod, name, node.name, startsPods(followed.round)));
   const verdict = await cluster.verdict(name, VERDICT);
   if (verdict.admitted) names.set(uid, name);
   const expected = (found: Snapshot) => sameCpus(found, state) && (!verdict.admitted || sameMemory(found, state));
@@ -143,6 +168,34 @@ async function remove(
   };
 }
 
+async function resize(
+  { cluster, guest, random }: Play,
+  follower: Follower,
+  names: ReadonlyMap<string, string>,
+  name: string,
+  held: Map<string, DrawnPod>,
+): Promise<Outcome> {
+  const pod = held.get(name);
+  if (!pod) throw new Error(`pod ${name} is not there`);
+  const amounts = drawAmounts(random, pod);
+  const after = withAmounts(pod, amounts);
+  const before = snapshotOf(follower.state);
+  const predicted = follower.predictResize(name, pod, after);
+  await cluster.running(name, STARTED);
+  await cluster.resize(name, 'main', amounts);
+  const asked = { container: 'main', amounts };
+  const expected = (found: Resize) => predicted.outcome !== 'ignored' && isDeepStrictEqual(found, predicted);
+  const answer = await cluster.resized(name, asked, expected, predicted.outcome === 'ignored' ? IGNORED : RESIZED);
+  if (answer.outcome === 'allocated') held.set(name, after);
+  const actual = await guest.settled(names, (found) => sameCpus(found, before), SETTLED);
+  return {
+    step: { action: 'resize', name, amounts, answer, actual },
+    before,
+    predicted: { answer: predicted, state: before },
+    differences: follower.resize(predicted, answer, actual),
+  };
+}
+
 async function restart(
   { cluster, guest }: Play,
   follower: Follower,
@@ -152,6 +205,8 @@ async function restart(
   const before = snapshotOf(follower.state);
   const predicted = follower.predictRestart(held);
   const state = snapshotOf(predicted.state);
+  // Of a container that has not started yet some versions do not know what it asks for.
+  for (const name of held.keys()) await cluster.running(name, STARTED);
   await guest.restart();
   await cluster.readyNode(VERDICT, TEST_COUNTS);
   const actual = await guest.settled(names, (found) => sameCpus(found, state), CLEARED);

@@ -9,13 +9,15 @@ import { readRunning } from './running.ts';
 
 describe('a second run of the lab', () => {
   const directory = mkdtempSync(join(tmpdir(), 'plumbline-running-'));
-  after(() => rmSync(directory, { recursive: true }));
   const places = placesOf({ XDG_CACHE_HOME: directory });
   mkdirSync(places.run, { recursive: true });
   /** A process that looks like a run of the lab to others. */
   const run = spawn(process.execPath, ['-e', 'setTimeout(() => {}, 60_000)', 'test/lab/run.ts'], { stdio: 'ignore' });
   endsWithUs(run);
-  after(() => run.kill());
+  after(() => {
+    run.kill();
+    rmSync(directory, { recursive: true });
+  });
   const kept = { layout: 'two-nodes', qemu: 1, sshPort: 2, kubeconfig: 'k', nodeLayer: {} };
 
   it('finds no machine where no run has one, or where the run that had one is gone', async () => {

@@ -23,6 +23,16 @@ describe('model/kubelet: what is not predicted is said with its reason', () => {
       /not predicted for kubelet v1\.32\.3$/,
     ],
     ['no version', { version: 'unknown' }, /kubelet unknown is not predicted/],
+    [
+      'resizes of exclusive CPUs',
+      { featureGates: { InPlacePodVerticalScalingExclusiveCPUs: true } },
+      /^the feature gate InPlacePodVerticalScalingExclusiveCPUs is on; resizes of exclusive CPUs are not predicted$/,
+    ],
+    [
+      'resizes of static memory',
+      { featureGates: { InPlacePodVerticalScalingExclusiveMemory: true } },
+      /InPlacePodVerticalScalingExclusiveMemory is on/,
+    ],
     ['pod-level managers', { featureGates: { PodLevelResourceManagers: true } }, /PodLevelResourceManagers/],
     [
       'distribution over more than four nodes',

@@ -1,0 +1,52 @@
+import assert from 'node:assert/strict';
+import type { Step } from './play.ts';
+import { type RecordedRound, readRecording, writeRecording } from './recording.ts';
+import { ROUNDS } from './rounds.ts';
+
+describe('a recording of the lab', () => {
+  const [round] = ROUNDS;
+  assert.ok(round);
+  const host = { cells: [{ id: 0, cpus: '0-1' }], cores: ['0-1'] };
+  const cells = { '0': { blocks: 1, group: '0', free: { memory: 5 } } };
+  const pod = { spec: { containers: [{ name: 'main' }], initContainers: [] } };
+  const created = (name: string, actual: Step['actual']): Step => ({
+    action: 'create',
+    name,
+    pod,
+    verdict: { admitted: true },
+    actual,
+  });
+  const steps: Step[] = [
+    created('b', { defaultSet: '0', cpus: { b: { main: '1' } }, devices: {} }),
+    created('a', {
+      defaultSet: '',
+      cpus: { a: { main: '0' }, b: { main: '1' } },
+      devices: { a: { main: { r: ['r-1'] } } },
+      memory: { cells, blocks: { a: { main: { memory: '0: 5' } } } },
+    }),
+    {
+      action: 'delete',
+      name: 'b',
+      actual: {
+        defaultSet: '1',
+        cpus: { a: { main: '0' } },
+        devices: { a: { main: { r: ['r-1'] } } },
+        memory: { cells, blocks: { a: { main: { memory: '0: 5' } } } },
+      },
+    },
+  ];
+  const rounds: RecordedRound[] = [
+    { followed: { round, version: 'v1.36.2', host }, steps },
+    { followed: { round, version: 'v1.32.13', host }, steps: steps.slice(0, 1) },
+  ];
+
+  it('gives back what was written', () => {
+    assert.deepEqual(readRecording(writeRecording(rounds)), rounds);
+  });
+
+  it('writes of each step what it changed', () => {
+    const lines = writeRecording(rounds).trim().split('\n');
+    assert.equal(lines.length, 6);
+    assert.deepEqual(JSON.parse(lines[3] ?? '').changed, { defaultSet: '1', cpus: { b: null } });
+  });
+});
