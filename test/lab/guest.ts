@@ -5,7 +5,7 @@ import type { HostDescription } from '../../model/host.ts';
 import { monotonicSeconds, sleep } from '../../runtime/time.ts';
 import { TEST_RESOURCES } from './devices.ts';
 import { readGuestHardware } from './guest-hardware.ts';
-import type { KubeletProgram } from './kubelets.ts';
+import { type KubeletProgram, versionIn } from './kubelets.ts';
 import type { Lab } from './lab.ts';
 import { gatesForOptions } from './option-gates.ts';
 import type { Round } from './rounds.ts';
@@ -36,6 +36,8 @@ const CUT = '\n=====\n';
 /** The node as its own files show it. Every wait ends by its deadline or the signal. */
 export interface Guest {
   hardware(): Promise<{ readonly host: HostDescription; readonly memory: HostMemory }>;
+  /** What the kubelet's program says of itself. */
+  kubeletVersion(): Promise<string>;
   /**
    * Puts another program in the place of the kubelet's, which is stopped. The node must run no pod.
    * @throws Error if the guest cannot run it
@@ -101,12 +103,13 @@ export function createGuest(lab: Lab, signal: AbortSignal): Guest {
   };
   return {
     hardware: () => readGuestHardware(lab),
+    kubeletVersion: async () => versionIn(await lab.run(`${KUBELET_PROGRAM} --version`), KUBELET_PROGRAM),
     async replaceKubelet({ path, version }) {
       await lab.run([...stopKubelet, backToOwn].join(' && '));
       await lab.copy(path, OTHER_KUBELET);
       await lab.run(`mount --bind ${OTHER_KUBELET} ${KUBELET_PROGRAM}`);
-      const found = (await lab.run(`${KUBELET_PROGRAM} --version`)).trim();
-      if (!found.endsWith(version)) throw new Error(`the guest's kubelet is ${found}, not ${version}`);
+      const found = versionIn(await lab.run(`${KUBELET_PROGRAM} --version`), KUBELET_PROGRAM);
+      if (found !== version) throw new Error(`the guest's kubelet is ${found}, not ${version}`);
     },
     async startPlugin(bundle) {
       await lab.run(stopPlugin);

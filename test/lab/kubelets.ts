@@ -45,8 +45,8 @@ export async function readKubelets(folders: readonly string[]): Promise<readonly
   return programs;
 }
 
-/** Reads `Kubernetes v1.36.2`. */
-function versionIn(text: string, path: string): string {
+/** Reads `Kubernetes v1.36.2`, as the program at `path` says it. @throws Error if that is no version */
+export function versionIn(text: string, path: string): string {
   const version = /^Kubernetes (v\d+\.\d+\.\d+\S*)\s*$/.exec(text)?.[1];
   if (version === undefined)
     throw new Error(`${path} --version says ${JSON.stringify(text.trim())}, which is no version`);

@@ -40,9 +40,6 @@ export async function playRounds(
   const guest = createGuest(lab, signal);
   const cluster = createCluster(lab.kubeconfig(), signal);
   const clock = createClock();
-  /** The machine's own kubelet is asked by the node that it reports. */
-  const versionOf = async (kubelet: KubeletProgram | undefined) =>
-    kubelet?.version ?? (await cluster.readyNode(NODE_READY, new Map())).version;
   try {
     await cluster.prepare();
     await guest.startPlugin(await bundlePlugin());
@@ -53,7 +50,7 @@ export async function playRounds(
         await cluster.forgetNode();
         console.log(`## kubelet ${kubelet.version}, ${kubelet.path}, in its place in ${clock()} s`);
       }
-      const version = await versionOf(kubelet);
+      const version = kubelet?.version ?? (await guest.kubeletVersion());
       for (const round of rounds) {
         const behaviour = kubelet?.behaviour;
         const followed: Followed = { round, version, ...hardware, ...(behaviour && { behaviour }) };
@@ -79,6 +76,7 @@ export async function playRounds(
     }
   } finally {
     await cluster.prepare().catch(() => undefined);
+    if (kubelets.length > 0) await cluster.forgetNode().catch(() => undefined);
     await guest.restore();
     await cluster.close();
   }

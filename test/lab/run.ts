@@ -133,8 +133,8 @@ function chosen<Item extends { readonly name: string }>(
   all: readonly Item[],
   wanted: readonly string[] | undefined,
 ): readonly Item[] | undefined {
-  if (wanted?.includes('all')) return all;
-  const unknown = wanted?.find((name) => !all.some((item) => item.name === name));
+  const unknown = wanted?.find((name) => name !== 'all' && !all.some((item) => item.name === name));
   if (unknown !== undefined) refuse(`${flag} ${unknown}: there is no such one`);
+  if (wanted?.includes('all')) return all;
   return wanted && all.filter(({ name }) => wanted.includes(name));
 }

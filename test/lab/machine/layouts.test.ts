@@ -1,0 +1,42 @@
+import assert from 'node:assert/strict';
+import { cpuCount, LAYOUTS } from './layouts.ts';
+import { placesOf } from './places.ts';
+import { qemuArguments } from './qemu.ts';
+
+describe('the layouts of the emulated machine', () => {
+  const places = placesOf({ XDG_CACHE_HOME: '/cache' });
+
+  for (const layout of Object.values(LAYOUTS)) {
+    const words = qemuArguments(places, layout, 2222, {});
+    const numa = words.filter((_, at) => words[at - 1] === '-numa');
+
+    it(`${layout.name}: every CPU is in one NUMA node, in order`, () => {
+      const ranges = numa.flatMap((text) => [...text.matchAll(/^node,.*cpus=(\d+)-(\d+)/g)]);
+      let next = 0;
+      for (const [, first, last] of ranges) {
+        assert.equal(Number(first), next);
+        next = Number(last) + 1;
+      }
+      assert.equal(ranges.length, layout.nodes);
+      assert.equal(next, cpuCount(layout));
+    });
+
+    it(`${layout.name}: huge pages in every NUMA node`, () => {
+      const kernel = words.find((_, at) => words[at - 1] === '-append') ?? '';
+      const pages = Array.from({ length: layout.nodes }, (_, node) => `${node}:${layout.hugePages}`);
+      assert.ok(kernel.split(' ').includes(`hugepages=${pages.join(',')}`), kernel);
+    });
+
+    if (layout.distances) it(`${layout.name}: distances are the same both ways, and 10 to itself`, () => {
+      const { distances = [] } = layout;
+      for (const [from, row] of distances.entries()) {
+        assert.equal(row.length, layout.nodes);
+        for (const [to, distance] of row.entries()) {
+          assert.equal(distance, distances[to]?.[from]);
+          assert.equal(distance === 10, from === to);
+          assert.ok(numa.includes(`dist,src=${from},dst=${to},val=${distance}`));
+        }
+      }
+    });
+  }
+});
