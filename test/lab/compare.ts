@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import type { Admission, ContainerPlacement } from '../../model/kubelet/admission.ts';
 import type { DevicePools } from '../../model/kubelet/devices.ts';
 import { type Snapshot, snapshotOf } from './snapshot.ts';
@@ -28,13 +29,13 @@ export function sameCpus(a: Snapshot, b: Snapshot): boolean {
 
 /** What every container holds of each NUMA node's memory is as predicted, and so is what is left. */
 export function sameMemory(a: Snapshot, b: Snapshot): boolean {
-  return JSON.stringify(a.memory) === JSON.stringify(b.memory);
+  return isDeepStrictEqual(a.memory, b.memory);
 }
 
 /** What the pods hold of memory is the same; of pods that are gone the kubelet may know yet. */
 export function sameBlocks(expected: Snapshot, actual: Snapshot): boolean {
   const held = Object.entries(expected.memory?.blocks ?? {});
-  return held.every(([pod, blocks]) => JSON.stringify(blocks) === JSON.stringify(actual.memory?.blocks[pod]));
+  return held.every(([pod, blocks]) => isDeepStrictEqual(blocks, actual.memory?.blocks[pod]));
 }
 
 /** In what a prediction differs from what the kubelet did; empty if in nothing. */
