@@ -7,24 +7,41 @@ import { root } from '../support/bundles.ts';
 /** A copy of the project's files, with the same packages, in which sources are changed. */
 export interface Copy {
   readonly directory: string;
+  /** For the temporary files of what runs in the copy. */
+  readonly temporary: string;
   read(file: string): string;
   write(file: string, text: string): void;
   remove(): void;
 }
 
-/** Copies what git knows of and what it does not ignore, as it is now. */
+/** Copies what git tracks and what it does not ignore, as it is now. */
 export function createCopy(): Copy {
   const directory = mkdtempSync(join(tmpdir(), 'plumbline-mutate-'));
-  const listed = execFileSync('git', ['ls-files', '-z', '--cached', '--others', '--exclude-standard'], { cwd: root });
+  const listed = execFileSync(
+    'git',
+    ['ls-files', '-z', '--cached', '--others', '--exclude-standard', '--deduplicate'],
+    {
+      cwd: root,
+    },
+  );
+  const deleted = execFileSync('git', ['ls-files', '-z', '--deleted'], { cwd: root }).toString().split('\0');
   for (const file of listed.toString().split('\0').filter(Boolean)) {
+    if (deleted.includes(file)) continue;
     mkdirSync(dirname(join(directory, file)), { recursive: true });
     cpSync(join(root, file), join(directory, file), { verbatimSymlinks: true });
   }
   symlinkSync(join(root, 'node_modules'), join(directory, 'node_modules'));
+  // Sockets are made below it, whose paths have 107 bytes at most.
+  const temporary = join(directory, 't');
+  mkdirSync(temporary);
   return {
     directory,
+    temporary,
     read: (file) => readFileSync(join(directory, file), 'utf8'),
-    write: (file, text) => writeFileSync(join(directory, file), text),
+    write: (file, text) => {
+      mkdirSync(dirname(join(directory, file)), { recursive: true });
+      writeFileSync(join(directory, file), text);
+    },
     remove: () => rmSync(directory, { recursive: true, force: true }),
   };
 }

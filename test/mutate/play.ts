@@ -1,33 +1,51 @@
-import { writeFileSync } from 'node:fs';
-import { join, relative } from 'node:path';
+import { join } from 'node:path';
 import Mocha from 'mocha';
+import type { Answer, Asked } from './player.ts';
+import { NONE } from './switches.ts';
 
 /**
- * Run as a process of its own, in the copy: the tests in these files, until one fails. With PLUMBLINE_PROBES it goes on to the end
- * instead, and writes to that file which probes each test file reaches, as JSON: `[[file, [numbers]], ...]`. What is reached while
- * files are loaded goes under the empty name.
+ * Run by `player.ts` as a process of its own, in the copy. Plays one test file after the other, as its parent asks, each as often as
+ * it asks; files are loaded once.
  */
-const target = process.env['PLUMBLINE_PROBES'];
-const test = join(import.meta.dirname, '..');
-const reached = new Map<string, Set<number>>();
-let file = '';
+const loaded = new Map<string, Mocha>();
+let active = NONE;
+let reached = new Set<number>();
 
-declare global {
-  var plumblineProbe: ((id: number) => void) | undefined;
-}
-
-globalThis.plumblineProbe = (id) => {
-  const probes = reached.get(file) ?? new Set();
-  reached.set(file, probes.add(id));
+globalThis.plumblineMutant = (id) => {
+  reached.add(id);
+  return id === active;
 };
 
-const mocha = new Mocha({ timeout: 120_000, bail: target === undefined, reporter: 'min' });
-for (const name of process.argv.slice(2)) mocha.addFile(join(test, name));
-await mocha.loadFilesAsync();
-const runner = mocha.run((failures) => {
-  if (target !== undefined) writeFileSync(target, JSON.stringify([...reached].map(([name, ids]) => [name, [...ids]])));
-  process.exit(failures > 0 ? 1 : 0);
-});
-runner.on('suite', (suite) => {
-  if (suite.file !== undefined) file = relative(test, suite.file);
+async function play({ file, mutant, all }: Asked): Promise<Answer> {
+  active = mutant;
+  reached = new Set();
+  const mocha = loaded.get(file) ?? new Mocha({ timeout: 120_000, reporter: 'min', forbidOnly: true });
+  let atLoad: number[] = [];
+  if (!loaded.has(file)) {
+    loaded.set(file, mocha);
+    mocha.cleanReferencesAfterRun(false);
+    mocha.addFile(join(import.meta.dirname, '..', file));
+    await mocha.loadFilesAsync();
+    atLoad = [...reached];
+    reached = new Set();
+  }
+  mocha.suite.bail(!all);
+  let failed: string | undefined;
+  return new Promise((resolve) => {
+    const runner = mocha.run((failures) => {
+      active = NONE;
+      resolve({ passed: failures === 0, reached: [...reached], atLoad, ...(failed === undefined ? {} : { failed }) });
+    });
+    runner.on('fail', (one) => {
+      failed ??= one.fullTitle();
+    });
+  });
+}
+
+process.on('message', (asked: Asked) => {
+  play(asked).then(
+    (answer) => process.send?.(answer),
+    (error: Error) =>
+      process.send?.({ passed: false, reached: [], atLoad: [], failed: error.message }, () => process.exit(1)),
+  );
 });

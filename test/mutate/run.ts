@@ -1,26 +1,31 @@
-import { spawn } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { createRandom, type Random } from '../lab/random.ts';
 import { root } from '../support/bundles.ts';
 import { commandLine, exitOnSignals, newSeed } from '../support/command-line.ts';
 import { type Copy, createCopy } from './copy.ts';
-import { type Mutant, mutantsOf, mutated, probed } from './mutants.ts';
+import { reasonOf } from './equivalents.ts';
+import { asEquivalent, type Judged, judge, scoreOf } from './judge.ts';
+import { nameOf, type Placed, placedMutants, shuffled } from './mutants.ts';
+import { createPlayer } from './player.ts';
+import { createProgress } from './progress.ts';
+import { FailingTests, findReach } from './reach.ts';
 
 const USAGE = `npm run mutate -- <folder or file> ... [options]
 
-Changes the sources below these folders in one place at a time, and runs the tests that reach the place: at least one should
-fail. Prints the changes that no test noticed.
+Changes the sources below these folders (TypeScript, and the C of native/cni) in one place at a time, in a copy, and runs the
+tests that reach the place until one fails. Prints the changes that no test notices, and the share of those that one does.
 
   --sample <number>  changes to try of each folder that is named (default 100; 0: all)
-  --seed <number>    of the sample
-  --tests <folder>   of test/, may be repeated: where tests are looked for (default: the folder of the same name)
+  --seed <number>    of the sample: the same seed draws the same changes
+  --tests <path>     of test/, may be repeated: where tests are looked for (default: the folder of the same name)
   --least <number>   percent of the changes that must be noticed; below that it ends with 1
-  --result <file>    write the changes and what became of them, as JSON
+  --result <file>    write the changes and what became of them, as JSON, after each
+  --again <file>     try those that survived in this result of another run, in the place of a sample
   --help
 
-Ends with 0; with 1 if fewer were noticed than --least, or the tests fail without any change; with 2 on wrong options.`;
+Changes that are listed in test/mutate/equivalents.json, with the reason, change nothing and do not count.
+Ends with 0; with 1 if fewer were noticed than --least, or if tests fail without any change; with 2 on wrong options.`;
 
 const { positionals, values, refuse, wholeNumber } = commandLine(
   USAGE,
@@ -30,142 +35,120 @@ const { positionals, values, refuse, wholeNumber } = commandLine(
     tests: { type: 'string', multiple: true },
     least: { type: 'string' },
     result: { type: 'string' },
+    again: { type: 'string' },
   },
   true,
 );
 if (positionals.length === 0) refuse('name a folder with sources, or a file');
-const sample = wholeNumber('sample', 0) ?? 100;
+const sample = (wholeNumber('sample', 0) ?? 100) || Number.POSITIVE_INFINITY;
 const seed = wholeNumber('seed', 0) ?? newSeed();
 const least = wholeNumber('least', 0) ?? 0;
-
-/** Seconds for tests that a change has made endless. */
-const LONGEST = 600;
-
-/** A mutant of a file, with a number of its own. */
-type Placed = Mutant & { readonly id: number; readonly file: string };
-
-interface Judged extends Placed {
-  readonly outcome: 'noticed' | 'survived' | 'not reached';
+const again = values.again === undefined ? undefined : survivorsIn(values.again);
+const plans: { folder: string; sources: string[]; tests: string[] }[] = [];
+for (const folder of positionals) {
+  const sources = await sourcesOf(folder);
+  if (sources.length === 0) refuse(`${folder}: there is no source in it`);
+  plans.push({ folder, sources, tests: await testsOf(values.tests ?? [folder.split('/')[0] ?? '']) });
 }
 
 exitOnSignals();
-const copy = createCopy();
-process.once('exit', () => copy.remove());
+const progress = createProgress(process.stdout);
+process.once('exit', () => progress.end());
 const judged: Judged[] = [];
-console.log(`seed ${seed}`);
-for (const folder of positionals) judged.push(...(await judgeFolder(folder)));
-if (values.result !== undefined) await writeFile(values.result, JSON.stringify(judged, undefined, 2));
+progress.line(`seed ${seed}`);
+try {
+  for (const plan of plans) {
+    const copy = createCopy();
+    const remove = () => copy.remove();
+    process.once('exit', remove);
+    await judgeFolder(plan, copy);
+    process.removeListener('exit', remove);
+    remove();
+  }
+} catch (error) {
+  if (!(error instanceof FailingTests)) throw error;
+  console.error(error.message);
+  process.exit(1);
+}
+progress.end();
 const all = scoreOf(judged);
-console.log(`${all.noticed} of ${judged.length} changes noticed, ${all.percent.toFixed(1)} %`);
+if (plans.length > 1) console.log(`${all.noticed} of ${all.counted} changes noticed, ${all.percent.toFixed(1)} %`);
 process.exit(all.percent < least ? 1 : 0);
 
-async function judgeFolder(folder: string): Promise<Judged[]> {
-  const placed = drawn(await sourcesOf(folder), createRandom(seed));
-  const tests = await testsOf(values.tests ?? [folder.split('/')[0] ?? '']);
-  console.log(`${folder}: ${placed.length} changes, ${tests.length} test files`);
-  const reached = await probe(placed, tests);
+async function judgeFolder({ folder, sources, tests }: (typeof plans)[number], copy: Copy): Promise<void> {
+  const player = createPlayer(copy);
+  const every = sources.flatMap((file) => placedMutants(file, copy.read(file)));
+  const drawn = shuffled(every, seed).filter((one) => again === undefined || again.has(nameOf(one)));
+  // C that does not compile is made up for: the compiler is asked when it is its turn.
+  const candidates = again === undefined ? drawn.slice(0, 2 * sample) : drawn;
+  progress.line(
+    `${folder}: ${every.length} changes, ${Math.min(sample, drawn.length)} of them, ${tests.length} test files`,
+  );
+  const onFile = (name: string) => progress.status(`${folder}: what ${name} reaches`);
+  const reached = await findReach(copy, player, candidates, tests, onFile);
   const found: Judged[] = [];
-  for (const one of placed) {
-    const outcome = await judge(one, reached.get(one.id) ?? []);
-    found.push({ ...one, outcome });
-    if (outcome !== 'noticed') console.log(`${outcome}: ${describe(one)}`);
+  for (const one of reached) {
+    if (found.filter(({ outcome }) => outcome !== 'invalid').length >= sample) break;
+    const reason = reasonOf(one);
+    const done = reason === undefined ? await judge(copy, player, one) : asEquivalent(one);
+    found.push(done);
+    judged.push(done);
+    if (values.result !== undefined) await writeFile(values.result, JSON.stringify(judged, undefined, 2));
+    if (done.outcome === 'survived' || done.outcome === 'not reached')
+      progress.line(`${done.outcome}: ${describe(done)}`);
+    if (reason !== undefined) progress.line(`equivalent: ${describe(done)} (${reason})`);
+    progress.status(
+      `${folder}: ${found.length} of ${Math.min(sample, drawn.length)} tried, ${scoreOf(found).noticed} noticed`,
+    );
   }
-  const { noticed, percent } = scoreOf(found);
-  console.log(`${folder}: ${noticed} of ${found.length} noticed, ${percent.toFixed(1)} %`);
-  return found;
+  player.end();
+  progress.end();
+  const { noticed, counted, percent } = scoreOf(found);
+  const late = found.filter(({ outcome }) => outcome === 'late').length;
+  const equivalent = found.filter(({ outcome }) => outcome === 'equivalent').length;
+  progress.line(
+    `${folder}: ${noticed} of ${counted} noticed, ${percent.toFixed(1)} % (${late} by tests that did not end; ${equivalent} more change nothing)`,
+  );
 }
 
-function scoreOf(list: readonly Judged[]) {
-  const noticed = list.filter(({ outcome }) => outcome === 'noticed').length;
-  return { noticed, percent: list.length === 0 ? 100 : (100 * noticed) / list.length };
+function describe({ file, line, operator, was }: Placed): string {
+  const text = was.replaceAll(/\s+/g, ' ');
+  return `${file}:${line} ${operator}: ${text.length > 100 ? `${text.slice(0, 100)}…` : text}`;
 }
 
-function describe({ file, line, operator, start, end }: Placed): string {
-  const was = readFileSync(join(root, file), 'utf8').slice(start, end).replaceAll(/\s+/g, ' ');
-  return `${file}:${line} ${operator}: ${was.length > 100 ? `${was.slice(0, 100)}…` : was}`;
+/** The names of what survived in the result of a run. */
+function survivorsIn(file: string): ReadonlySet<string> {
+  const read = (): Judged[] => {
+    try {
+      return JSON.parse(readFileSync(file, 'utf8')) as Judged[];
+    } catch (error) {
+      return refuse(`--again ${file}: ${(error as Error).message}`);
+    }
+  };
+  const survived = read().filter(({ outcome }) => outcome === 'survived' || outcome === 'not reached');
+  return new Set(survived.map(nameOf));
 }
 
 async function sourcesOf(folder: string): Promise<string[]> {
-  const path = join(root, folder);
-  if (!existsSync(path)) refuse(`${folder}: there is no such folder or file`);
-  if (folder.endsWith('.ts')) return [folder];
-  const names = await readdir(path, { recursive: true });
-  return names.filter((name) => name.endsWith('.ts') && !/(^|\/)gen\//.test(name)).map((name) => join(folder, name));
+  if (!existsSync(join(root, folder))) refuse(`${folder}: there is no such folder or file`);
+  if (/\.(ts|c)$/.test(folder)) return [folder];
+  const names = await readdir(join(root, folder), { recursive: true });
+  // Generated code, and the driver of the fuzzing, are not shipped as they stand here.
+  const isSource = (name: string) => /\.(ts|c)$/.test(name) && !/(^|\/)(gen\/|fuzz\.c$)/.test(name);
+  return names.filter(isSource).map((name) => join(folder, name));
 }
 
-async function testsOf(folders: readonly string[]): Promise<string[]> {
+async function testsOf(paths: readonly string[]): Promise<string[]> {
   const found: string[] = [];
-  for (const folder of folders) {
-    const path = join(root, 'test', folder);
-    if (!existsSync(path)) refuse(`--tests ${folder}: there is no such folder in test/`);
-    for (const name of await readdir(path, { recursive: true }))
-      if (name.endsWith('.test.ts')) found.push(join(folder, name));
-  }
-  return found.sort();
-}
-
-/** A sample of all mutants of the files, in the order of the files. */
-function drawn(files: readonly string[], random: Random): Placed[] {
-  const every = files.flatMap((file) => mutantsOf(copy.read(file)).map((one) => ({ ...one, file })));
-  const placed = every.map((one, id) => ({ ...one, id }));
-  if (sample === 0 || placed.length <= sample) return placed;
-  const keys = new Map(placed.map(({ id }) => [id, random.below(2 ** 30)]));
-  const chosen = placed.toSorted((a, b) => (keys.get(a.id) ?? 0) - (keys.get(b.id) ?? 0)).slice(0, sample);
-  return chosen.sort((a, b) => a.id - b.id);
-}
-
-/** Runs all tests once on sources with probes. @returns the test files that reach each mutant, by its number */
-async function probe(placed: readonly Placed[], tests: readonly string[]): Promise<Map<number, string[]>> {
-  const files = [...new Set(placed.map(({ file }) => file))];
-  const before = new Map(files.map((file) => [file, copy.read(file)]));
-  const target = join(copy.directory, 'probes.json');
-  try {
-    for (const [file, text] of before) {
-      copy.write(
-        file,
-        probed(
-          text,
-          placed.filter((one) => one.file === file),
-        ),
-      );
+  for (const path of paths) {
+    if (!existsSync(join(root, 'test', path))) refuse(`test/${path}: there are no tests; name where with --tests`);
+    if (path.endsWith('.test.ts')) {
+      found.push(path);
+      continue;
     }
-    const status = await play(copy, tests, { PLUMBLINE_PROBES: target });
-    if (status !== 0) {
-      console.error('the tests fail without any change');
-      process.exit(1);
+    for (const name of await readdir(join(root, 'test', path), { recursive: true })) {
+      if (name.endsWith('.test.ts')) found.push(join(path, name));
     }
-  } finally {
-    for (const [file, text] of before) copy.write(file, text);
   }
-  const reached = new Map<number, string[]>();
-  const entries = JSON.parse(readFileSync(target, 'utf8')) as [string, number[]][];
-  for (const [file, ids] of entries) {
-    // What is reached while files are loaded is reached by every test.
-    for (const id of ids) reached.set(id, file === '' ? [...tests] : [...(reached.get(id) ?? []), file]);
-  }
-  return reached;
-}
-
-async function judge(one: Placed, tests: readonly string[]): Promise<Judged['outcome']> {
-  if (tests.length === 0) return 'not reached';
-  const text = copy.read(one.file);
-  copy.write(one.file, mutated(text, one));
-  try {
-    return (await play(copy, tests)) === 0 ? 'survived' : 'noticed';
-  } finally {
-    copy.write(one.file, text);
-  }
-}
-
-/** Runs test files in the copy. @returns the exit status; 1 for tests that did not end */
-function play({ directory }: Copy, tests: readonly string[], env: NodeJS.ProcessEnv = {}): Promise<number> {
-  const args = ['--import', 'tsx', join(directory, 'test/mutate/play.ts'), ...tests];
-  const child = spawn(process.execPath, args, {
-    cwd: directory,
-    env: { ...process.env, ...env },
-    stdio: ['ignore', 'ignore', env['PLUMBLINE_PROBES'] === undefined ? 'ignore' : 'inherit'],
-    timeout: LONGEST * 1000,
-    killSignal: 'SIGKILL',
-  });
-  return new Promise((resolve) => child.once('close', (status) => resolve(status ?? 1)));
+  return [...new Set(found)].sort();
 }

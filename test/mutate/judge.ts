@@ -1,0 +1,82 @@
+import { spawnSync } from 'node:child_process';
+import { join } from 'node:path';
+import type { Copy } from './copy.ts';
+import { mutated, type Placed } from './mutants.ts';
+import type { Played, Player, TimedFile } from './player.ts';
+import { isC, type Reached, withTexts } from './reach.ts';
+import { NONE } from './switches.ts';
+
+/**
+ * `late`: noticed, as a test did not end. `not reached`: no test comes to the place, which is as bad as survived. `invalid`: it
+ * does not compile. `equivalent`: on the list of changes that change nothing.
+ */
+export type Outcome = 'noticed' | 'late' | 'survived' | 'not reached' | 'invalid' | 'equivalent';
+
+export interface Judged extends Placed {
+  readonly outcome: Outcome;
+  /** The test that noticed it. */
+  readonly by?: string;
+}
+
+/**
+ * Plays the tests that reach a mutant with it, the fastest file first, until one fails.
+ *
+ * Processes are used again, so a file that fails is played once more without the mutant, and a mutant that survives once more in a
+ * new process: what modules keep must neither fail the tests nor hide the change.
+ */
+export async function judge(copy: Copy, player: Player, one: Reached): Promise<Judged> {
+  const { tests, id, atLoad, ...placed } = one;
+  if (tests.length === 0) return { ...placed, outcome: 'not reached' };
+  if (isC(one.file) && !(await withMutant(copy, one, async () => compiles(copy)))) {
+    return { ...placed, outcome: 'invalid' };
+  }
+  let played = atLoad ? undefined : await playUntilFailure(copy, player, one);
+  if (played === undefined || !(await isFailureOfMutant(player, played))) {
+    player.end();
+    played = await playUntilFailure(copy, player, one);
+    // What was loaded with the mutant keeps it.
+    player.end();
+  }
+  if (played.passed) return { ...placed, outcome: 'survived' };
+  const by = played.failed === undefined ? {} : { by: played.failed };
+  return { ...placed, outcome: played.late ? 'late' : 'noticed', ...by };
+}
+
+async function playUntilFailure(copy: Copy, player: Player, one: Reached): Promise<Played & { file: TimedFile }> {
+  return withMutant(copy, one, async () => {
+    for (const file of one.tests) {
+      const played = await player.play(file, isC(one.file) ? NONE : one.id);
+      if (!played.passed) return { ...played, file };
+    }
+    const last = one.tests.at(-1) ?? { name: '', seconds: 0 };
+    return { passed: true, late: false, crashed: false, reached: [], atLoad: [], seconds: 0, file: last };
+  });
+}
+
+async function isFailureOfMutant(player: Player, played: Played & { file: TimedFile }): Promise<boolean> {
+  if (played.passed || played.crashed) return false;
+  return played.late || (await player.play(played.file, NONE)).passed;
+}
+
+/** The mutants of C are in no switches. */
+const withMutant = <T>(copy: Copy, one: Placed, work: () => Promise<T>): Promise<T> =>
+  withTexts(copy, new Map(isC(one.file) ? [[one.file, mutated(copy.read(one.file), one)]] : []), work);
+
+/** Whether the plugin can be built, as it is for each release. */
+function compiles({ directory, temporary }: Copy): boolean {
+  const args = ['-s', '-B', '-C', join(directory, 'native/cni'), `OUT=${join(temporary, 'compiled')}`];
+  return spawnSync('make', args, { stdio: 'ignore' }).status === 0;
+}
+
+/** What is on the list is not played. */
+export const asEquivalent = ({ tests: _tests, id: _id, atLoad: _atLoad, ...placed }: Reached): Judged => ({
+  ...placed,
+  outcome: 'equivalent',
+});
+
+/** Noticed ones among those that count. */
+export function scoreOf(judged: readonly Judged[]) {
+  const counted = judged.filter(({ outcome }) => outcome !== 'invalid' && outcome !== 'equivalent').length;
+  const noticed = judged.filter(({ outcome }) => outcome === 'noticed' || outcome === 'late').length;
+  return { noticed, counted, percent: counted === 0 ? 100 : (100 * noticed) / counted };
+}

@@ -1,0 +1,108 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { join } from 'node:path';
+import type { Copy } from './copy.ts';
+
+/** What `play.ts` is asked for. */
+export interface Asked {
+  readonly file: string;
+  /** The number of the active mutant, or NONE. */
+  readonly mutant: number;
+  /** Goes on after a failure. */
+  readonly all: boolean;
+}
+
+/** What it answers. */
+export interface Answer {
+  readonly passed: boolean;
+  /** The first test that failed, or why the file could not be loaded. */
+  readonly failed?: string;
+  /** Mutants whose place was reached while the tests ran, and while files were loaded. */
+  readonly reached: readonly number[];
+  readonly atLoad: readonly number[];
+}
+
+/** A test file, and the seconds that it takes. */
+export interface TimedFile {
+  readonly name: string;
+  readonly seconds: number;
+}
+
+export interface Played extends Answer {
+  /** It took much longer than it does without a change. */
+  readonly late: boolean;
+  /** Its process ended. */
+  readonly crashed: boolean;
+  readonly seconds: number;
+}
+
+/** Plays test files in a process of their own. */
+export interface Player {
+  /** @param all goes on after a failure */
+  play(file: TimedFile, mutant: number, all?: boolean): Promise<Played>;
+  /** Ends the process with all that it has started; the next file is played by a new one. */
+  end(): void;
+}
+
+/** Seconds for starting Node.js and loading a file, on a machine that does other things too. */
+const START = 60;
+/** A file gets this many seconds, and so many times what it takes by itself. */
+const LEAST = 20;
+const TIMES = 6;
+
+export function createPlayer(copy: Copy): Player {
+  let child: ChildProcess | undefined;
+  const known = new Set<string>();
+
+  function start(): ChildProcess {
+    known.clear();
+    return spawn(process.execPath, ['--import', 'tsx', join(copy.directory, 'test/mutate/play.ts')], {
+      cwd: copy.directory,
+      env: { ...process.env, TMPDIR: copy.temporary },
+      stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
+      // With a process group of its own, which ends with it.
+      detached: true,
+    });
+  }
+
+  function end(): void {
+    const ending = child;
+    child = undefined;
+    try {
+      if (ending?.pid !== undefined) process.kill(-ending.pid, 'SIGKILL');
+    } catch {
+      // All of them have ended.
+    }
+  }
+  process.once('exit', end);
+
+  return {
+    end,
+    play({ name, seconds }, mutant, all = false) {
+      if (child?.connected === false) end();
+      child ??= start();
+      const one = child;
+      const limit = LEAST + TIMES * seconds + (known.has(name) ? 0 : START);
+      known.add(name);
+      const begun = performance.now();
+      return new Promise((resolve) => {
+        const conclude = (answer: Answer, how: 'answered' | 'late' | 'crashed') => {
+          clearTimeout(timer);
+          one.removeAllListeners();
+          // Between two files nobody else listens.
+          one.on('error', () => undefined);
+          const seconds = (performance.now() - begun) / 1000;
+          resolve({ ...answer, late: how === 'late', crashed: how === 'crashed', seconds });
+        };
+        const lose = (how: 'late' | 'crashed') => {
+          end();
+          conclude({ passed: false, reached: [], atLoad: [] }, how);
+        };
+        const timer = setTimeout(() => lose('late'), limit * 1000);
+        one.once('exit', () => lose('crashed'));
+        one.once('error', () => lose('crashed'));
+        one.once('message', (answer: Answer) => conclude(answer, 'answered'));
+        one.send({ file: name, mutant, all } satisfies Asked);
+      });
+    },
+  };
+}

@@ -1,0 +1,40 @@
+/** Shows how far a long run is: one line that is written over on a terminal, now and then a line elsewhere. */
+export interface Progress {
+  /** Prints a line of its own. */
+  line(text: string): void;
+  /** Replaces the last status. */
+  status(text: string): void;
+  /** Takes the status away. */
+  end(): void;
+}
+
+/** What of a stream is used: standard output. */
+export interface Terminal {
+  readonly isTTY?: boolean;
+  readonly columns?: number;
+  write(text: string): unknown;
+}
+
+const CLEAR = '\r\u001b[K';
+
+/** @param every elsewhere than on a terminal, one of so many statuses is printed */
+export function createProgress(out: Terminal, every = 20): Progress {
+  let last = '';
+  let count = 0;
+  const show = () => out.write(CLEAR + last.slice(0, (out.columns ?? 80) - 1));
+  return {
+    line(text) {
+      out.write(out.isTTY ? `${CLEAR}${text}\n` : `${text}\n`);
+      if (out.isTTY && last !== '') show();
+    },
+    status(text) {
+      last = text;
+      if (out.isTTY) show();
+      else if (++count % every === 0) out.write(`${text}\n`);
+    },
+    end() {
+      if (out.isTTY && last !== '') out.write(CLEAR);
+      last = '';
+    },
+  };
+}
