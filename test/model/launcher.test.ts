@@ -8,7 +8,7 @@ import {
   type VirtualMachineInstance,
   virtualMachineInstance,
 } from '../../kube/resources.ts';
-import { integralContainers, qosObstacles } from '../../model/launcher/containers.ts';
+import { hasExclusiveCpus, integralContainers, qosObstacles } from '../../model/launcher/containers.ts';
 import { EVEN_PARITY_ANNOTATION, launcherCpus, launcherNeeds } from '../../model/launcher/cpus.ts';
 import { type AlignmentRequest, decideAlignment } from '../../model/launcher/decide.ts';
 import { askedMultiples, type NodeKind } from '../../model/launcher/node-kind.ts';
@@ -311,4 +311,21 @@ describe('exclusive CPUs of a pod', () => {
       { container: 'c', why: 'it has no memory limit' },
     ]);
   });
+});
+
+describe('whether the kubelet gives a pod CPUs of its own', () => {
+  const cases: readonly [what: string, pod: PodShape, expected: boolean][] = [
+    ['a whole number, requests that equal limits', launcherPod({ cpu: '4' }), true],
+    ['fewer requested than allowed', launcherPod({ cpu: '4', limit: '5' }), false],
+    ['a fraction', launcherPod({ cpu: '4500m' }), false],
+    [
+      'a fraction, and a whole number in another container',
+      launcherPod({ cpu: '500m', after: [container('b', '1')] }),
+      true,
+    ],
+    ['a whole number, and another container without limits', launcherPod({ cpu: '4', after: [{ name: 'b' }] }), false],
+    ['resources of the pod', launcherPod({ cpu: '4', podLevel: { cpu: '4' } }), false],
+  ];
+  for (const [what, pod, expected] of cases)
+    it(`${what}: ${expected}`, () => assert.equal(hasExclusiveCpus(pod), expected));
 });

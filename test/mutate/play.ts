@@ -19,13 +19,14 @@ globalThis.plumblineMutant = (id) => {
 async function play({ file, mutant, all }: Asked): Promise<Answer> {
   active = mutant;
   reached = new Set();
-  const mocha = loaded.get(file) ?? new Mocha({ timeout: 120_000, reporter: 'min', forbidOnly: true });
+  const mocha = loaded.get(file) ?? new Mocha({ timeout: 0, reporter: 'min', forbidOnly: true });
   let atLoad: number[] = [];
   if (!loaded.has(file)) {
     loaded.set(file, mocha);
     mocha.cleanReferencesAfterRun(false);
     mocha.addFile(join(import.meta.dirname, '..', file));
     await mocha.loadFilesAsync();
+    withoutTimeouts(mocha.suite);
     atLoad = [...reached];
     reached = new Set();
   }
@@ -40,6 +41,11 @@ async function play({ file, mutant, all }: Asked): Promise<Answer> {
       failed ??= one.fullTitle();
     });
   });
+}
+
+/** The parent knows how long a file takes on this machine, as busy as it is. */
+function withoutTimeouts(suite: Mocha.Suite): void {
+  suite.eachTest((test: Mocha.Test) => test.timeout(0));
 }
 
 process.on('message', (asked: Asked) => {

@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { join } from 'node:path';
 import type { Copy } from './copy.ts';
+import { NONE } from './switches.ts';
 
 /** What `play.ts` is asked for. */
 export interface Asked {
@@ -37,8 +38,10 @@ export interface Played extends Answer {
 
 /** Plays test files in a process of their own. */
 export interface Player {
-  /** @param all goes on after a failure */
-  play(file: TimedFile, mutant: number, all?: boolean): Promise<Played>;
+  /** Runs a file until a test of it fails. */
+  play(file: TimedFile, mutant: number): Promise<Played>;
+  /** Runs all of a file without a mutant. @param limit in seconds */
+  time(name: string, limit: number): Promise<Played>;
   /** Ends the process with all that it has started; the next file is played by a new one. */
   end(): void;
 }
@@ -75,34 +78,37 @@ export function createPlayer(copy: Copy): Player {
   }
   process.once('exit', end);
 
+  function ask(asked: Asked, seconds: number): Promise<Played> {
+    if (child?.connected === false) end();
+    child ??= start();
+    const one = child;
+    const limit = seconds + (known.has(asked.file) ? 0 : START);
+    known.add(asked.file);
+    const begun = performance.now();
+    return new Promise((resolve) => {
+      const conclude = (answer: Answer, how: 'answered' | 'late' | 'crashed') => {
+        clearTimeout(timer);
+        one.removeAllListeners();
+        // Between two files nobody else listens.
+        one.on('error', () => undefined);
+        const seconds = (performance.now() - begun) / 1000;
+        resolve({ ...answer, late: how === 'late', crashed: how === 'crashed', seconds });
+      };
+      const lose = (how: 'late' | 'crashed') => {
+        end();
+        conclude({ passed: false, reached: [], atLoad: [] }, how);
+      };
+      const timer = setTimeout(() => lose('late'), limit * 1000);
+      one.once('exit', () => lose('crashed'));
+      one.once('error', () => lose('crashed'));
+      one.once('message', (answer: Answer) => conclude(answer, 'answered'));
+      one.send(asked);
+    });
+  }
+
   return {
     end,
-    play({ name, seconds }, mutant, all = false) {
-      if (child?.connected === false) end();
-      child ??= start();
-      const one = child;
-      const limit = LEAST + TIMES * seconds + (known.has(name) ? 0 : START);
-      known.add(name);
-      const begun = performance.now();
-      return new Promise((resolve) => {
-        const conclude = (answer: Answer, how: 'answered' | 'late' | 'crashed') => {
-          clearTimeout(timer);
-          one.removeAllListeners();
-          // Between two files nobody else listens.
-          one.on('error', () => undefined);
-          const seconds = (performance.now() - begun) / 1000;
-          resolve({ ...answer, late: how === 'late', crashed: how === 'crashed', seconds });
-        };
-        const lose = (how: 'late' | 'crashed') => {
-          end();
-          conclude({ passed: false, reached: [], atLoad: [] }, how);
-        };
-        const timer = setTimeout(() => lose('late'), limit * 1000);
-        one.once('exit', () => lose('crashed'));
-        one.once('error', () => lose('crashed'));
-        one.once('message', (answer: Answer) => conclude(answer, 'answered'));
-        one.send({ file: name, mutant, all } satisfies Asked);
-      });
-    },
+    play: ({ name, seconds }, mutant) => ask({ file: name, mutant, all: false }, LEAST + TIMES * seconds),
+    time: (name, limit) => ask({ file: name, mutant: NONE, all: true }, limit),
   };
 }

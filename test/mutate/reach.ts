@@ -18,6 +18,9 @@ export interface Reached extends Placed {
 /** Tests that fail without any change show nothing. */
 export class FailingTests extends Error {}
 
+/** Seconds for a test file of which nothing is known yet. */
+export const LONGEST = 900;
+
 /** A C source that no compiler accepts: what builds it fails. */
 const NO_C = '#error "changed"\n';
 
@@ -26,7 +29,8 @@ const NO_C = '#error "changed"\n';
  * come to which mutant. What is reached while files are loaded is reached by every test that imports its file. C is reached by the
  * tests that fail where it does not compile.
  *
- * @param onFile is called before each file
+ * @param within the seconds that a test file may take; what takes longer is left out
+ * @param onFile is called before each file, and with the problem after one that is left out
  * @throws FailingTests
  */
 export async function findReach(
@@ -34,7 +38,8 @@ export async function findReach(
   player: Player,
   mutants: readonly Placed[],
   tests: readonly string[],
-  onFile: (name: string) => void = () => undefined,
+  within = LONGEST,
+  onFile: (name: string, problem?: string) => void = () => undefined,
 ): Promise<Reached[]> {
   const numbered = mutants.map((one, id) => ({ ...one, id }));
   for (const [file, list] of grouped(numbered)) if (!isC(file)) copy.write(file, switched(copy.read(file), list));
@@ -44,8 +49,11 @@ export async function findReach(
     [];
   for (const name of tests) {
     onFile(name);
-    // At its first run nothing is known of how long it takes.
-    const answer = await player.play({ name, seconds: 100 }, NONE, true);
+    const answer = await player.time(name, within);
+    if (answer.late && within < LONGEST) {
+      onFile(name, `takes longer than ${within} s`);
+      continue;
+    }
     if (!answer.passed)
       throw new FailingTests(`${name} fails without any change: ${answer.failed ?? 'it does not end'}`);
     for (const id of answer.atLoad) atLoad.add(id);

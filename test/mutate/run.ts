@@ -19,6 +19,7 @@ tests that reach the place until one fails. Prints the changes that no test noti
   --sample <number>  changes to try of each folder that is named (default 100; 0: all)
   --seed <number>    of the sample: the same seed draws the same changes
   --tests <path>     of test/, may be repeated: where tests are looked for (default: the folder of the same name)
+  --within <number>  seconds: test files that take longer are left out, so that less is noticed
   --least <number>   percent of the changes that must be noticed; below that it ends with 1
   --result <file>    write the changes and what became of them, as JSON, after each
   --again <file>     try those that survived in this result of another run, in the place of a sample
@@ -33,6 +34,7 @@ const { positionals, values, refuse, wholeNumber } = commandLine(
     sample: { type: 'string' },
     seed: { type: 'string' },
     tests: { type: 'string', multiple: true },
+    within: { type: 'string' },
     least: { type: 'string' },
     result: { type: 'string' },
     again: { type: 'string' },
@@ -42,6 +44,7 @@ const { positionals, values, refuse, wholeNumber } = commandLine(
 if (positionals.length === 0) refuse('name a folder with sources, or a file');
 const sample = (wholeNumber('sample', 0) ?? 100) || Number.POSITIVE_INFINITY;
 const seed = wholeNumber('seed', 0) ?? newSeed();
+const within = wholeNumber('within', 1);
 const least = wholeNumber('least', 0) ?? 0;
 const again = values.again === undefined ? undefined : survivorsIn(values.again);
 const plans: { folder: string; sources: string[]; tests: string[] }[] = [];
@@ -84,8 +87,10 @@ async function judgeFolder({ folder, sources, tests }: (typeof plans)[number], c
   progress.line(
     `${folder}: ${every.length} changes, ${Math.min(sample, drawn.length)} of them, ${tests.length} test files`,
   );
-  const onFile = (name: string) => progress.status(`${folder}: what ${name} reaches`);
-  const reached = await findReach(copy, player, candidates, tests, onFile);
+  const reached = await findReach(copy, player, candidates, tests, within, (name, problem) => {
+    if (problem === undefined) progress.status(`${folder}: what ${name} reaches`);
+    else progress.line(`left out: ${name} ${problem}`);
+  });
   const found: Judged[] = [];
   for (const one of reached) {
     if (found.filter(({ outcome }) => outcome !== 'invalid').length >= sample) break;

@@ -57,6 +57,7 @@ export const newSeed = (): number => Date.now() % 2 ** 31;
 /** Has SIGINT and SIGTERM end this process as an exit, so that what is tidied away at the end of it is. */
 export function exitOnSignals(): void {
   for (const [signal, status] of [['SIGINT', 130] as const, ['SIGTERM', 143] as const]) {
-    process.once(signal, () => process.exit(status));
+    // Not once: a second signal must not break off what is tidied away.
+    process.on(signal, () => process.exit(status));
   }
 }

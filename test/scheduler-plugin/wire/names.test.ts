@@ -63,6 +63,25 @@ describe('names in a request', () => {
     );
   });
 
+  it('leave their numbers to others when they go: as many numbers as there were names at once', () => {
+    const index = indexOf(['a', 'b', 'c']);
+    const number = index.find('b');
+    index.remove('b');
+    assert.deepEqual([index.find('b'), index.nameOf(number), index.count, index.size], [UNKNOWN, undefined, 2, 3]);
+    assert.equal(index.add('d'), number);
+    assert.deepEqual([index.nameOf(number), index.count, index.size], ['d', 3, 3]);
+    assert.deepEqual(
+      scan('["a","b","c","d"] ', index).ids,
+      ['a', 'b', 'c', 'd'].map((name) => index.find(name)),
+    );
+    for (let i = 0; i < 1000; i++) {
+      const id = index.add(`node-${i}`);
+      assert.ok(id <= 3, `${id}`);
+      index.remove(`node-${i}`);
+    }
+    assert.equal(index.size, 4);
+  });
+
   it('are told apart where they differ in a digit or two', () => {
     const index = new NameIndex();
     const patterns = [

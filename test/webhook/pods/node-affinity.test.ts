@@ -81,8 +81,14 @@ describe('the node affinity that follows from a decision', () => {
       operator: fc.constantFrom('In', 'NotIn', 'Exists'),
       values: fc.constant(['a']),
     });
+    const field = fc.record({
+      key: fc.constant('metadata.name'),
+      operator: fc.constantFrom('In', 'NotIn'),
+      values: fc.constantFrom(['n'], ['m']),
+    });
+    const list = <T>(one: fc.Arbitrary<T>) => fc.option(fc.array(one, { maxLength: 2 }), { nil: undefined });
     const terms = fc.option(
-      fc.array(fc.record({ matchExpressions: fc.array(requirement, { maxLength: 2 }) }), { maxLength: 3 }),
+      fc.array(fc.record({ matchExpressions: list(requirement), matchFields: list(field) }), { maxLength: 3 }),
       { nil: undefined },
     );
     const labels = fc.record(
@@ -110,8 +116,47 @@ describe('the node affinity that follows from a decision', () => {
           withAlternatives(withAlternatives(before, alternatives), alternatives),
           withAlternatives(before, alternatives),
         );
+        const fieldsOf = (all: readonly NodeTerm[] = []) =>
+          new Set(all.map(({ matchFields }) => JSON.stringify(matchFields ?? [])));
+        assert.deepEqual(
+          fieldsOf(withAlternatives(before, alternatives)),
+          fieldsOf(before ?? alternatives.map(() => ({}))),
+        );
       }),
     );
+  });
+
+  it('leaves a user’s requirements on fields as they are, with and without requirements on labels', () => {
+    const matchFields = [{ key: 'metadata.name', operator: 'In', values: ['n'] }];
+    const zone = { key: 'zone', operator: 'In', values: ['a'] };
+    const [threads, full] = [
+      { key: THREADS_PER_CORE_LABEL, operator: 'NotIn', values: ['4'] },
+      { key: FULL_PCPUS_LABEL, operator: 'NotIn', values: ['true'] },
+    ];
+    const after = withAlternatives([{ matchFields }, { matchExpressions: [zone], matchFields }], [threads, full]);
+    assert.deepEqual(after, [
+      { matchExpressions: [threads], matchFields },
+      { matchExpressions: [full], matchFields },
+      { matchExpressions: [zone, threads], matchFields },
+      { matchExpressions: [zone, full], matchFields },
+    ]);
+    const before = beforeSmtAffinity(required([...after]));
+    for (const [name, expected] of [
+      ['n', true],
+      ['m', false],
+    ] as const) {
+      assert.equal(selectsNode(before, node({ zone: 'a' }, name)), expected, name);
+      assert.equal(selectsNode(required([...after]), node({ zone: 'a' }, name)), expected, name);
+    }
+  });
+
+  it('goes by pairs of terms: terms that differ in a field are no pair', () => {
+    const on = (name: string) => [{ key: 'metadata.name', operator: 'In', values: [name] }];
+    const own = required([
+      { matchExpressions: [{ key: THREADS_PER_CORE_LABEL, operator: 'NotIn', values: ['4'] }], matchFields: on('n') },
+      { matchExpressions: [{ key: FULL_PCPUS_LABEL, operator: 'NotIn', values: ['true'] }], matchFields: on('m') },
+    ]);
+    assert.equal(beforeSmtAffinity(own), own);
   });
 
   it('differs from a user’s own requirement on the same labels, which stays', () => {
