@@ -13,6 +13,7 @@ import {
   podVector,
   recordedEvents,
   requestFor,
+  setCpu,
   viewOf,
   vmiVector,
 } from '../launcher-fixture.ts';
@@ -30,6 +31,15 @@ describe('review of a launcher pod: networks', () => {
     assert.equal(requests['physnet.plumbline.dev/physnet1'], '1');
     assert.equal(limits['physnet.plumbline.dev/physnet1'], '1');
     assert.match(after.metadata.annotations[DECISION_ANNOTATION] ?? '', /"on":"physnet physnet1"/);
+  });
+
+  it('asks for none where the launcher has no whole number of CPUs, so gets none of its own', async () => {
+    const pod = podVector();
+    const { resources } = pod.spec.containers[0]!;
+    setCpu(pod, '2500m');
+    const view = viewOf(here, { findNad: () => localnet('physnet1') });
+    const after = patched(pod, await mutationOf({ view })(requestFor(pod)));
+    assert.deepEqual(after.spec.containers[0]!.resources, resources);
   });
 
   const fetches: {
