@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import type { Copy } from './copy.ts';
 import { mutated, type Placed } from './mutants.ts';
-import type { Played, Player, TimedFile } from './player.ts';
+import { createPlayer, type Played, type Player, type TimedFile } from './player.ts';
 import { isC, type Reached, withTexts } from './reach.ts';
 import { NONE } from './switches.ts';
 
@@ -23,23 +23,29 @@ export interface Judged extends Placed {
  *
  * Processes are used again, so a file that fails is played once more without the mutant, and a mutant that survives once more in a
  * new process: what modules keep must neither fail the tests nor hide the change.
+ *
+ * @param quick takes the first word of a mutant that survives
  */
-export async function judge(copy: Copy, player: Player, one: Reached): Promise<Judged> {
-  const { tests, id, atLoad, ...placed } = one;
+export async function judge(copy: Copy, player: Player, one: Reached, quick = false): Promise<Judged> {
+  const { tests, id: _, atLoad, ...placed } = one;
   if (tests.length === 0) return { ...placed, outcome: 'not reached' };
   if (isC(one.file) && !(await withMutant(copy, one, async () => compiles(copy)))) {
     return { ...placed, outcome: 'invalid' };
   }
-  let played = atLoad ? undefined : await playUntilFailure(copy, player, one);
-  if (played === undefined || !(await isFailureOfMutant(player, played))) {
-    player.end();
-    played = await playUntilFailure(copy, player, one);
-    // What was loaded with the mutant keeps it.
+  const first = atLoad ? undefined : await playUntilFailure(copy, player, one);
+  const isLastWord = first !== undefined && ((quick && first.passed) || (await isFailureOfMutant(player, first)));
+  const { passed, late, failed } = isLastWord ? first : await playInNewProcess(copy, one);
+  if (passed) return { ...placed, outcome: 'survived' };
+  return { ...placed, outcome: late ? 'late' : 'noticed', ...(failed === undefined ? {} : { by: failed }) };
+}
+
+async function playInNewProcess(copy: Copy, one: Reached): Promise<Played> {
+  const player = createPlayer(copy);
+  try {
+    return await playUntilFailure(copy, player, one);
+  } finally {
     player.end();
   }
-  if (played.passed) return { ...placed, outcome: 'survived' };
-  const by = played.failed === undefined ? {} : { by: played.failed };
-  return { ...placed, outcome: played.late ? 'late' : 'noticed', ...by };
 }
 
 async function playUntilFailure(copy: Copy, player: Player, one: Reached): Promise<Played & { file: TimedFile }> {

@@ -70,13 +70,13 @@ export function createPlayer(copy: Copy): Player {
   function end(): void {
     const ending = child;
     child = undefined;
+    process.removeListener('exit', end);
     try {
       if (ending?.pid !== undefined) process.kill(-ending.pid, 'SIGKILL');
     } catch {
       // All of them have ended.
     }
   }
-  process.once('exit', end);
 
   function ask(asked: Asked, seconds: number): Promise<Played> {
     if (child?.connected === false) end();

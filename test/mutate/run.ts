@@ -20,6 +20,7 @@ tests that reach the place until one fails. Prints the changes that no test noti
   --seed <number>    of the sample: the same seed draws the same changes
   --tests <path>     of test/, may be repeated: where tests are looked for (default: the folder of the same name)
   --within <number>  seconds: test files that take longer are left out, so that less is noticed
+  --quick            do not try a change that survives again in a new process, where nothing is kept from before
   --least <number>   percent of the changes that must be noticed; below that it ends with 1
   --result <file>    write the changes and what became of them, as JSON, after each
   --again <file>     try those that survived in this result of another run, in the place of a sample
@@ -35,6 +36,7 @@ const { positionals, values, refuse, wholeNumber } = commandLine(
     seed: { type: 'string' },
     tests: { type: 'string', multiple: true },
     within: { type: 'string' },
+    quick: { type: 'boolean', default: false },
     least: { type: 'string' },
     result: { type: 'string' },
     again: { type: 'string' },
@@ -95,7 +97,7 @@ async function judgeFolder({ folder, sources, tests }: (typeof plans)[number], c
   for (const one of reached) {
     if (found.filter(({ outcome }) => outcome !== 'invalid').length >= sample) break;
     const reason = reasonOf(one);
-    const done = reason === undefined ? await judge(copy, player, one) : asEquivalent(one);
+    const done = reason === undefined ? await judge(copy, player, one, values.quick) : asEquivalent(one);
     found.push(done);
     judged.push(done);
     if (values.result !== undefined) await writeFile(values.result, JSON.stringify(judged, undefined, 2));

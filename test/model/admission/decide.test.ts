@@ -333,4 +333,17 @@ describe('the decision about a pod', () => {
     const { type, reason } = eventOf({ severity: 'error', code: 'reserved', message: 'a' });
     assert.equal(`${type} ${reason}`, 'Warning LauncherRefused');
   });
+
+  it('gives the devices of an ordinary pod to its first container that runs on, not to an init container', () => {
+    const pod = { annotations: { ...ALIGNED, ...EAST }, initContainers: [container('setup', '2')] };
+    const decision = decide(ordinary({ ...pod, containers: [container('log', '100m'), container('a', '2')] }));
+    assert.ok(decision.outcome === 'changed');
+    assert.deepEqual(
+      decision.changes.containers.map(({ list, index, resources }) => [list, index, resources]),
+      [
+        ['initContainers', 0, []],
+        ['containers', 1, [PLACED, PHYSNET]],
+      ],
+    );
+  });
 });

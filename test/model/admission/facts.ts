@@ -44,6 +44,7 @@ export function container(name: string, cpu: string, limit = cpu, more: Record<s
 interface Podlike {
   readonly annotations?: Readonly<Record<string, string>>;
   readonly containers?: readonly ContainerShape[];
+  readonly initContainers?: readonly ContainerShape[];
   readonly schedulerName?: string;
 }
 
@@ -81,10 +82,10 @@ export function launcher(pod: Podlike = {}, more: Partial<LauncherFacts> = {}): 
 }
 
 export function ordinary(pod: Podlike = {}, more: Partial<OrdinaryFacts> = {}): OrdinaryFacts {
-  const { annotations = ALIGNED, containers = [container('dpdk', '3')], schedulerName } = pod;
+  const { annotations = ALIGNED, containers = [container('dpdk', '3')], initContainers, schedulerName } = pod;
   return {
     kind: 'ordinary',
-    pod: { metadata: { annotations }, spec: { containers, schedulerName } },
+    pod: { metadata: { annotations }, spec: { containers, ...(initContainers && { initContainers }), schedulerName } },
     namespace: 'ns',
     cluster: cluster(),
     settings: SETTINGS,

@@ -1,6 +1,9 @@
 import assert from 'node:assert/strict';
 import { CpuSet } from '../../../model/cpu-set.ts';
 import { createKubelet, type KubeletConfig } from '../../../model/kubelet/kubelet.ts';
+import { readCpuOptions } from '../../../model/kubelet/options.ts';
+import { deriveReserved } from '../../../model/kubelet/static-policy.ts';
+import { topologyOfHost } from '../../../model/kubelet/topology.ts';
 import { behaviourOf } from '../../../model/kubelet/versions.ts';
 import { simpleHost } from './fixture.ts';
 
@@ -102,6 +105,25 @@ describe('model/kubelet: what is not predicted is said with its reason', () => {
       assert.match(kubelet.unpredictable, expected);
     });
   }
+
+  for (const [distances, isPredicted] of [
+    [{ 0: [10, 21], 1: [21, 10] }, true],
+    [{ 0: [10, 21], 1: [21] }, false],
+    [{ 0: [10, 21] }, false],
+  ] as const) {
+    it(`closest nodes with distances ${JSON.stringify(distances)}: ${isPredicted ? '' : 'not '}predicted`, () => {
+      const topologyManager = { policy: 'best-effort', options: { 'prefer-closest-numa-nodes': 'true' } };
+      const kubelet = createKubelet({ ...base, topologyManager, distances });
+      assert.equal(!('unpredictable' in kubelet), isPredicted);
+    });
+  }
+
+  it('as many reserved CPUs as a host has are found, and no more', () => {
+    const topology = topologyOfHost(base.host);
+    const options = readCpuOptions();
+    assert.equal(`${deriveReserved(topology, options, 8)}`, '0-7');
+    assert.throws(() => deriveReserved(topology, options, 9), /^RangeError: 9 reserved CPUs: the host has 8$/);
+  });
 
   it('a mere nine nodes without a topology policy are predicted', () => {
     assert.ok(!('unpredictable' in createKubelet({ ...base, host: simpleHost(9, 2) })));
