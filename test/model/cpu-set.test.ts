@@ -34,6 +34,18 @@ describe('CpuSet', () => {
     );
   });
 
+  it('equals another of the same CPUs, and none that has one more, one less or another', () => {
+    fc.assert(
+      fc.property(ids, fc.nat(1023), fc.nat(1023), (members, one, other) => {
+        const set = CpuSet.of(members);
+        assert.ok(set.equals(CpuSet.of([...members].reverse())));
+        const toggled = (id: number) => CpuSet.of(set.has(id) ? members.filter((it) => it !== id) : [...members, id]);
+        assert.ok(!set.equals(toggled(one)) && !toggled(one).equals(set));
+        assert.equal(toggled(one).equals(toggled(other)), one === other);
+      }),
+    );
+  });
+
   it('comes back from its list, its mask, its words and its JSON', () => {
     fc.assert(
       fc.property(ids, (members) => {
