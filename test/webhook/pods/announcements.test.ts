@@ -85,6 +85,19 @@ describe('what is said about a decision to a caller that is not known', () => {
     });
   }
 
+  it('is looked for again after a later review, where the first looks found nothing', async () => {
+    const launchers: Launcher[] = [];
+    const { announcements, said, asked } = stage(launchers);
+    announcements.decided(vmi(), 'ten', [padded]);
+    await eventually(() => asked.length === 6, 'three looks, for the launcher and for its failure');
+    await delay(20);
+    launchers.push({ decision: 'ten' });
+    announcements.decided(vmi(), 'ten', [padded]);
+    await eventually(() => said.length > 0, 'it is said');
+    announcements.stop();
+    assert.deepEqual(said, ['PaddedToWholeCores']);
+  });
+
   it('500 reviews of VMIs that do not exist write nothing and keep a bounded number of questions', async () => {
     const { announcements, said, asked } = stage([]);
     for (let i = 0; i < 500; i++) {
@@ -94,9 +107,19 @@ describe('what is said about a decision to a caller that is not known', () => {
     announcements.decided(vmi('a,b!=c'), 'ten', [padded]);
     await delay(120);
     assert.deepEqual(said, []);
-    assert.ok(asked.length <= 256 * 3 * 2, `${asked.length} questions`);
+    assert.ok(asked.length > 0 && asked.length <= 256 * 3 * 2, `${asked.length} questions`);
     assert.ok(!asked.some((one) => JSON.stringify(one).includes('!=')), 'no text of a caller’s in a selector');
     announcements.stop();
+  });
+
+  it('asks nothing about a VMI without a uid', async () => {
+    const { announcements, asked } = stage([]);
+    const { uid: _, ...nameless } = vmi();
+    announcements.decided(nameless, 'ten', [padded]);
+    announcements.refused(nameless, padded);
+    await delay(30);
+    announcements.stop();
+    assert.deepEqual(asked, []);
   });
 
   it('where KubeVirt says that the launcher could not be created: its padding, and the refusal that it quotes', async () => {
