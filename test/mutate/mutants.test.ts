@@ -33,6 +33,7 @@ const TYPESCRIPT: readonly [string, readonly string[]][] = [
   ["log.warn({ a: b < 1 }, 'c'); deps.log.info(!a);", []],
   ['class A { #log; f(a) { this.#log.info(!a); } }', []],
   ['f = a.toString(1 < b);', ['number plus 1: f = a.toString((1 + 1) < b);', '< to <=: f = a.toString(((1) <= (b)));']],
+  ['f({ buckets: [0.1, 1], a: 1 });', ['call left out: ;', 'number plus 1: f({ buckets: [0.1, 1], a: (1 + 1) });']],
   ['const MOST = 500; const LONG = 60 * 5;', ['* to /: const MOST = 500; const LONG = ((60) / (5));']],
   ['const NEAR = 0.8;', ['number plus 1: const NEAR = (0.8 + 1);']],
   ['const most = 500;', ['number plus 1: const most = (500 + 1);']],

@@ -156,6 +156,16 @@ describe('the judgement of a pod after all other webhooks', () => {
     });
   }
 
+  it('refuses a resize of what is no Pod, and says which of the two it is', async () => {
+    const resize = { operation: 'UPDATE', subResource: 'resize' } as const;
+    const [pod, broken] = [podVector(), { spec: 'nonsense' }];
+    const after = denialOf(await validationOf()(requestFor(broken, { ...resize, oldObject: pod })));
+    const before = denialOf(await validationOf()(requestFor(pod, { ...resize, oldObject: broken })));
+    assert.deepEqual([after.code, before.code], [400, 400]);
+    assert.match(after.message, /^plumbline: this is no Pod: /);
+    assert.match(before.message, /^plumbline: the old object is no Pod: /);
+  });
+
   it('admits a resize of a launcher that did not ask, unless all are aligned', async () => {
     const before = podVector();
     before.metadata.annotations = {};

@@ -77,6 +77,13 @@ describe('the scheduler of a launcher', () => {
     }
   });
 
+  it('routing is of pods that are created, not of changes and of other kinds', async () => {
+    const { route } = routing(WORKING);
+    assert.deepEqual(await route(requestFor(launcher(), { operation: 'UPDATE' })), { allowed: true });
+    const kind = { group: 'kubevirt.io', version: 'v1', kind: 'VirtualMachineInstance' };
+    assert.deepEqual(await route(requestFor(launcher(), { kind })), { allowed: true });
+  });
+
   it('a pod that opts in is routed too, one that does not is not', async () => {
     const pod = (annotations: Record<string, string>) => ({
       metadata: { name: 'dpdk', annotations },

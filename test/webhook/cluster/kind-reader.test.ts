@@ -1,0 +1,34 @@
+import assert from 'node:assert/strict';
+import { createKindReader } from '../../../webhook/cluster/kind-reader.ts';
+import { REPORT } from '../../model/placement/fixture.ts';
+
+describe('the kind of a node', () => {
+  it('is read from its report, once for nodes of one make', () => {
+    const reader = createKindReader();
+    const read = reader.readRaw(REPORT);
+    assert.ok('kind' in read);
+    assert.deepEqual([read.kind?.threadsPerCore, read.kind?.fullPcpusOnly], [2, true]);
+    assert.equal(reader.readRaw({ ...REPORT, assignments: [{ podUID: 'x', container: 'c', cpus: '2-3' }] }), read);
+    assert.notEqual(reader.readRaw({ ...REPORT, reserved: '0' }), read);
+  });
+
+  for (const [what, status] of [
+    ['what is no report', { ...REPORT, cells: 'many' }],
+    ['no report', undefined],
+    [
+      'a report that has a CPU on two NUMA nodes',
+      {
+        ...REPORT,
+        cells: [
+          { id: 0, cpus: '0-8' },
+          { id: 1, cpus: '8-15' },
+        ],
+      },
+    ],
+  ] as const) {
+    it(`is none of ${what}: the fault is said`, () => {
+      const read = createKindReader().readRaw(status);
+      assert.ok(!('kind' in read) && read.message.length > 0, JSON.stringify(read));
+    });
+  }
+});
