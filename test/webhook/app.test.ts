@@ -23,10 +23,15 @@ interface Answer {
 describe('the webhook over HTTP', () => {
   let server: HttpServer;
   let decide: () => Promise<AdmissionAnswer> = async () => ({ allowed: true });
+  const metrics = createWebhookMetrics(createRegistry());
+  /** How many reviews have come out so. */
+  const counted = async (outcome: string) =>
+    (await metrics.reviews.get()).values
+      .filter(({ labels }) => labels['outcome'] === outcome)
+      .reduce((sum, { value }) => sum + value, 0);
 
   before(async () => {
     const review = () => decide();
-    const metrics = createWebhookMetrics(createRegistry());
     const handler = createWebhookApp({
       reviews: {
         mutatePods: review,
@@ -75,9 +80,11 @@ describe('the webhook over HTTP', () => {
     decide = async () => {
       throw new Error('a secret detail');
     };
+    const before = [await counted('failed'), await counted('malformed')];
     const { status, review } = await post(reviewOf({}));
     assert.equal(status, 500);
     assert.equal(review.response.allowed, false);
+    assert.deepEqual([await counted('failed'), await counted('malformed')], [before[0]! + 1, before[1]]);
     assert.doesNotMatch(JSON.stringify(review), /secret/);
   });
 
@@ -102,8 +109,10 @@ describe('the webhook over HTTP', () => {
   for (const { name, body, status, message } of malformed) {
     it(`refuses ${name} in the form of an AdmissionReview`, async () => {
       decide = async () => ({ allowed: true });
+      const before = [await counted('failed'), await counted('malformed')];
       const answer = await post(body);
       assert.equal(answer.status, status);
+      assert.deepEqual([await counted('failed'), await counted('malformed')], [before[0], before[1]! + 1]);
       assert.equal(answer.review.kind, 'AdmissionReview');
       assert.equal(answer.review.response.allowed, false);
       assert.match(answer.review.response.status?.message ?? '', message);

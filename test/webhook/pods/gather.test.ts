@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { ALIGN_ANNOTATION } from '../../../model/names.ts';
 import type { ClusterView } from '../../../webhook/cluster/cluster-view.ts';
-import { type GatherOptions, gather } from '../../../webhook/pods/gather.ts';
+import { type GatherOptions, gather, readPod } from '../../../webhook/pods/gather.ts';
 import { localnet, optionsOf, podVector, requestFor, viewOf } from '../launcher-fixture.ts';
 
 /** Options that count what is read, by name. */
@@ -84,4 +84,20 @@ describe('what is read for a decision about a pod', () => {
     assert.ok(facts.kind === 'ordinary');
     assert.deepEqual([...facts.cluster.networks.definitions.keys()], ['telco-east/known']);
   });
+});
+
+describe('the namespace of a pod under review', () => {
+  for (const [what, request, own, expected] of [
+    ['the request’s', 'telco-east', 'other', 'telco-east'],
+    ['its own, where the request names none', undefined, 'other', 'other'],
+    ['default, where neither does', undefined, undefined, 'default'],
+  ] as const) {
+    it(`is ${what}`, () => {
+      const pod = podVector();
+      pod.metadata['namespace'] = own;
+      const read = readPod({ ...requestFor(pod), namespace: request });
+      assert.ok(read.kind === 'launcher');
+      assert.equal(read.namespace, expected);
+    });
+  }
 });
