@@ -42,6 +42,6 @@ export function createCopy(): Copy {
       mkdirSync(dirname(join(directory, file)), { recursive: true });
       writeFileSync(join(directory, file), text);
     },
-    remove: () => rmSync(directory, { recursive: true, force: true }),
+    remove: () => rmSync(directory, { recursive: true, force: true, maxRetries: 10, retryDelay: 50 }),
   };
 }

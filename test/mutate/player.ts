@@ -80,7 +80,11 @@ export function createPlayer(copy: Copy): Player {
 
   function ask(asked: Asked, seconds: number): Promise<Played> {
     if (child?.connected === false) end();
-    child ??= start();
+    if (child === undefined) {
+      child = start();
+      // Before the copy is removed, into which it writes.
+      process.prependOnceListener('exit', end);
+    }
     const one = child;
     const limit = seconds + (known.has(asked.file) ? 0 : START);
     known.add(asked.file);
