@@ -1,8 +1,8 @@
-{{- /* The name of an image: (list $ .Values.webhook.image) */ -}}
+{{- /* The name of an image: (list $ .Values.webhook.image). Without a tag it is the chart's version of Plumbline. */ -}}
 {{- define "plumbline.image" -}}
 {{- $root := index . 0 -}}
 {{- $image := index . 1 -}}
-{{- with $root.Values.images.registry }}{{ trimSuffix "/" . }}/{{ end }}{{ $image.repository }}:{{ $image.tag }}
+{{- with $root.Values.images.registry }}{{ trimSuffix "/" . }}/{{ end }}{{ $image.repository }}:{{ $image.tag | default $root.Chart.AppVersion }}
 {{- end -}}
 
 {{- /* kube-scheduler in the version of the cluster: v1.33.4-gke.100 is v1.33.4 upstream. */ -}}
