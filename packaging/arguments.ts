@@ -1,0 +1,35 @@
+import { type ParseArgsConfig, parseArgs } from 'node:util';
+
+type Options = NonNullable<ParseArgsConfig['options']>;
+
+/** Input that a script cannot work with; its message says what to do. */
+export class UsageError extends Error {}
+
+/** The flags and words that a script was called with. @throws UsageError for flags that it does not have */
+export function readArguments<const T extends Options>(args: readonly string[], options: T) {
+  try {
+    return parseArgs({ args: [...args], allowPositionals: true, options });
+  } catch (error) {
+    throw new UsageError((error as Error).message);
+  }
+}
+
+/** A flag that must be given. @throws UsageError */
+export function required(value: string | undefined, flag: string): string {
+  if (value === undefined || value === '') throw new UsageError(`--${flag} is missing`);
+  return value;
+}
+
+/**
+ * Runs a script to its end: 0, 1 with one line of what went wrong, or 2 with the usage for wrong arguments.
+ * @param usage one line for each form of the call
+ */
+export async function runScript(usage: string, main: (args: readonly string[]) => unknown): Promise<void> {
+  try {
+    await main(process.argv.slice(2));
+  } catch (error) {
+    const isUsage = error instanceof UsageError;
+    console.error(isUsage ? `${error.message}\nusage: ${usage}` : (error as Error).message);
+    process.exitCode = isUsage ? 2 : 1;
+  }
+}

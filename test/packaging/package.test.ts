@@ -1,0 +1,147 @@
+import assert from 'node:assert/strict';
+import { execFileSync, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createEmbeddedCluster } from '../../cli/demo/cluster.ts';
+import { DAEMONS } from '../../cli/demo/daemons.ts';
+import { root } from '../support/bundles.ts';
+import { needs } from '../support/parts.ts';
+import { type Registry, startRegistry } from './registry-stand-in.ts';
+
+interface Manifest {
+  readonly name: string;
+  readonly version: string;
+  readonly private?: boolean;
+  readonly bin: Readonly<Record<string, string>>;
+  readonly dependencies: Readonly<Record<string, string>>;
+}
+
+const readManifest = (path: string) => JSON.parse(readFileSync(path, 'utf8')) as Manifest;
+const own = readManifest(join(root, 'package.json'));
+const NATIVE = `@koromix/koffi-${process.platform}-${process.arch}`;
+
+describe('the npm package', function () {
+  needs('linux');
+  this.timeout(600_000);
+  const directory = mkdtempSync(join(tmpdir(), 'plumbline-package-'));
+  const out = join(directory, 'out');
+  const prefix = join(directory, 'prefix');
+  const inPackage = (path: string) => join(out, path);
+  /** Nothing of this machine: no cache, no settings of npm, no folder of modules. */
+  const env = { PATH: process.env['PATH'], HOME: directory, TMPDIR: directory };
+  const npm = async (...args: readonly string[]) => {
+    const child = spawn('npm', args, { cwd: directory, env, stdio: ['ignore', 'pipe', 'pipe'] });
+    const text = { stdout: '', stderr: '' };
+    for (const stream of ['stdout', 'stderr'] as const)
+      child[stream].on('data', (chunk: Buffer) => {
+        text[stream] += chunk.toString();
+      });
+    const [status] = (await once(child, 'close')) as [number | null];
+    assert.equal(status, 0, text.stderr);
+    return text.stdout;
+  };
+  let packed: { readonly filename: string; readonly files: readonly { readonly path: string; readonly mode: number }[] };
+  let registry: Registry | undefined;
+
+  before(async () => {
+    const build = { ...process.env, PLUMBLINE_DIST: join(directory, 'dist') };
+    execFileSync('npm', ['run', '--silent', 'build:package', '--', '--out', out], { cwd: root, env: build, stdio: 'pipe' });
+    [packed] = JSON.parse(await npm('pack', out, '--json', '--pack-destination', directory)) as [typeof packed];
+  });
+  after(async () => {
+    await registry?.close();
+    rmSync(directory, { recursive: true, force: true });
+  });
+
+  it('is what runs, and nothing else', () => {
+    const files = packed.files.map(({ path }) => path);
+    const page = ['console.css', 'console.js', 'icon.svg', 'index.html'].map((file) => `dist/console/${file}`);
+    assert.deepEqual(files.sort(), [
+      'LICENSE',
+      'README.md',
+      'THIRD-PARTY-LICENSES',
+      ...page,
+      'dist/device-plugin-worker.cjs',
+      'dist/node-agent.cjs',
+      'dist/ovs-stand-in.cjs',
+      'dist/plumbline.cjs',
+      'dist/qemu-stand-in.cjs',
+      'dist/scheduler-plugin.cjs',
+      'dist/webhook.cjs',
+      'manifests/base/scheduler/config.yaml',
+      'manifests/base/webhook/mutating-webhook.yaml',
+      'manifests/base/webhook/validating-webhook.yaml',
+      'package.json',
+    ]);
+    const command = packed.files.find(({ path }) => path === 'dist/plumbline.cjs');
+    assert.equal((command?.mode ?? 0) & 0o111, 0o111);
+  });
+
+  it('depends on what its bundles require, at the repository’s versions; the repository itself cannot be published', () => {
+    const bundles = readdirSync(inPackage('dist')).filter((file) => file.endsWith('.cjs'));
+    const required = bundles.flatMap((file) =>
+      [...readFileSync(inPackage(`dist/${file}`), 'utf8').matchAll(/\brequire\("([^"./][^"]*)"\)/g)].map(
+        ([, name = '']) => name,
+      ),
+    );
+    // ws tries two packages more, which the repository does not have either.
+    const { packages } = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8')) as { packages: object };
+    const isInstalled = (name: string) => `node_modules/${name}` in packages;
+    const manifest = readManifest(inPackage('package.json'));
+    assert.deepEqual(Object.keys(manifest.dependencies), [...new Set(required.filter(isInstalled))]);
+    for (const [name, version] of Object.entries(manifest.dependencies)) assert.equal(version, own.dependencies[name]);
+    assert.deepEqual([manifest.version, manifest.bin, manifest.private], [own.version, own.bin, undefined]);
+    assert.notEqual(manifest.name, 'plumbline', 'another project has that name');
+    assert.equal(own.private, true);
+  });
+
+  it('installed into an empty prefix it gives the commands, and asks the registry for koffi alone', async () => {
+    mkdirSync(prefix);
+    registry = await startRegistry(['koffi', NATIVE], directory);
+    const flags = ['--prefix', prefix, '--registry', registry.url, '--no-audit', '--no-fund', '--ignore-scripts'];
+    await npm('install', '-g', ...flags, join(directory, packed.filename));
+    const others = registry.asked.filter((name) => name !== 'koffi' && !name.startsWith('@koromix/koffi-'));
+    assert.deepEqual(others, []);
+    assert.deepEqual(readdirSync(join(prefix, 'bin')).sort(), Object.keys(own.bin).sort());
+    const run = (name: string, ...args: readonly string[]) =>
+      spawnSync(join(prefix, 'bin', name), args, { cwd: directory, env, encoding: 'utf8' });
+    assert.equal(run('plumbline', '--version').stdout, `${own.version}\n`);
+    assert.match(run('kubectl-plumbline', '--help').stdout, /^Usage: kubectl plumbline <command>/);
+    assert.match(run('kubectl_complete-plumbline', 'expl').stdout, /^explain\t/m);
+    // This one loads the native module.
+    const qemu = run('plumbline', 'qemu', 'pin', '--qmp', join(directory, 'none'), '--mask', '0=1');
+    assert.doesNotMatch(qemu.stderr, /koffi|Cannot find/);
+  });
+
+  it('has what the demo starts and reads', async function () {
+    if (registry === undefined) this.skip();
+    const home = join(prefix, 'lib/node_modules', readManifest(inPackage('package.json')).name);
+    for (const daemon of DAEMONS) {
+      const args = [join(home, `dist/${daemon}.cjs`), '--help'];
+      const { status, stdout } = spawnSync(process.execPath, args, { cwd: directory, env, encoding: 'utf8' });
+      assert.equal(status, 0, daemon);
+      assert.match(stdout, /--kubeconfig|--probe-port/);
+    }
+    const cluster = createEmbeddedCluster({ directory, nodes: [], packageRoot: home, onFault: assert.fail });
+    try {
+      await cluster.start();
+      await cluster.prepare();
+      await cluster.wire({ webhook: 1, extender: 1 });
+    } finally {
+      await cluster.stop();
+    }
+  });
+
+  it('no folder, or a flag that there is not: the usage, exit status 2', () => {
+    for (const args of [[], ['--output', 'x']]) {
+      const { status, stderr } = spawnSync(process.execPath, ['--import', 'tsx', 'packaging/package.ts', ...args], {
+        cwd: root,
+        encoding: 'utf8',
+      });
+      assert.equal(status, 2, stderr);
+      assert.match(stderr, /usage: npm run build:package -- --out DIRECTORY/);
+    }
+  });
+});
