@@ -1,5 +1,3 @@
-import { realpathSync } from 'node:fs';
-import { dirname, join } from 'node:path';
 import { Command, InvalidArgumentError } from 'commander';
 import { createConsole } from '../../console/server/console.ts';
 import type { AskExtender } from '../../console/server/routes.ts';
@@ -7,6 +5,7 @@ import { askInCluster } from '../extender/ask.ts';
 import { askAddress, explainUrl } from '../extender/ask-address.ts';
 import { type ClusterAccess, type ClusterFlags, usingCluster, withCluster } from '../support/cluster.ts';
 import { usageError } from '../support/exit-status.ts';
+import { withPage } from '../support/program-files.ts';
 import { createTerminalLog } from './log.ts';
 import { unreadableKinds } from './permissions.ts';
 
@@ -41,11 +40,13 @@ export function consoleCommand(): Command {
     )
     .option('--extender-ca <file>', 'check the extender’s certificate with this CA; default: it is not checked')
     .addHelpText('after', EXAMPLES)
-    .action((flags: ConsoleFlags) => usingCluster(flags, (cluster) => serve(cluster, flags)));
+    .action((flags: ConsoleFlags) =>
+      usingCluster(flags, (cluster) => withPage((assets) => serve(cluster, flags, assets))),
+    );
   return withCluster(command);
 }
 
-async function serve(cluster: ClusterAccess, flags: ConsoleFlags): Promise<void> {
+async function serve(cluster: ClusterAccess, flags: ConsoleFlags, assets: string): Promise<void> {
   const { client } = cluster;
   const ask = askerOf(cluster, flags);
   const stopping = new AbortController();
@@ -55,7 +56,7 @@ async function serve(cluster: ClusterAccess, flags: ConsoleFlags): Promise<void>
     const page = createConsole({
       client,
       address: { host: HOST, port: flags.port },
-      assets: join(dirname(realpathSync(process.argv[1] ?? '.')), 'console'),
+      assets,
       ask,
       without: await unreadableKinds(client),
       log: createTerminalLog(process.stderr),

@@ -1,6 +1,7 @@
-import { realpathSync } from 'node:fs';
-import { dirname, resolve } from 'node:path';
+import { resolve } from 'node:path';
 import { Command, InvalidArgumentError } from 'commander';
+import { usageError } from '../support/exit-status.ts';
+import { bundleDirectory, isExecutable } from '../support/program-files.ts';
 import { DAEMONS, type DaemonName } from './daemons.ts';
 import { runDemo } from './demo.ts';
 import { createPrinter } from './printer.ts';
@@ -24,7 +25,10 @@ export function demoCommand(): Command {
     .option('--console', 'the same, with VMs to look at in the web console; prints its address')
     .option('--daemon <name=program>', 'run another JavaScript program in place of a daemon', daemonReplacement, {})
     .action(async ({ json, keep, console: page, daemon }: DemoFlags) => {
-      const dist = dirname(realpathSync(process.argv[1] ?? '.'));
+      if (isExecutable()) {
+        throw usageError('the demo starts the daemons, which are not in this executable: use the npm package of plumbline');
+      }
+      const dist = bundleDirectory();
       const printer = createPrinter({ json: json === true, color: process.stdout.hasColors?.() ?? false });
       const held = await runDemo({
         dist,

@@ -11,11 +11,18 @@ export interface ConsoleProcess {
   end(signal: NodeJS.Signals): Promise<number | null>;
 }
 
-/** @throws Error with what it printed if it ends before it serves */
-export function startConsole(kubeconfig: string, args: readonly string[] = []): Promise<ConsoleProcess> {
+/**
+ * @param command what is run: by default the bundle
+ * @throws Error with what it printed if it ends before it serves
+ */
+export function startConsole(
+  kubeconfig: string,
+  args: readonly string[] = [],
+  command: readonly [string, ...string[]] = [process.execPath, PROGRAM],
+): Promise<ConsoleProcess> {
   const { KUBERNETES_SERVICE_HOST: _, ...rest } = process.env;
   const env = { ...rest, HOME: '/nonexistent', KUBECONFIG: kubeconfig };
-  const child = spawn(process.execPath, [PROGRAM, 'console', ...args], { env, stdio: ['ignore', 'pipe', 'pipe'] });
+  const child = spawn(command[0], [...command.slice(1), 'console', ...args], { env, stdio: ['ignore', 'pipe', 'pipe'] });
   const ended = new Promise<number | null>((resolve) => child.once('exit', resolve));
   let stdout = '';
   let stderr = '';

@@ -110,9 +110,10 @@ describe('the npm package', function () {
     assert.equal(run('plumbline', '--version').stdout, `${own.version}\n`);
     assert.match(run('kubectl-plumbline', '--help').stdout, /^Usage: kubectl plumbline <command>/);
     assert.match(run('kubectl_complete-plumbline', 'expl').stdout, /^explain\t/m);
-    // This one loads the native module.
-    const qemu = run('plumbline', 'qemu', 'pin', '--qmp', join(directory, 'none'), '--mask', '0=1');
-    assert.doesNotMatch(qemu.stderr, /koffi|Cannot find/);
+    // This one loads the native module before it looks for QEMU.
+    const { status, stderr } = run('plumbline', 'qemu', '--qmp', '/nonexistent/qmp', '--mask', '0');
+    assert.equal(status, 3, stderr);
+    assert.match(stderr, /^plumbline: \/nonexistent\/qmp: connect ENOENT/);
   });
 
   it('has what the demo starts and reads', async function () {

@@ -1,0 +1,19 @@
+import { UsageError } from '../arguments.ts';
+
+/** What Node.js calls the architectures that koffi and the images are made for, by e_machine. Source: elf(5). */
+const ARCHITECTURES: Readonly<Record<number, string>> = { 62: 'x64', 183: 'arm64' };
+const E_MACHINE = 18;
+const ELF_MAGIC = '\x7fELF';
+
+/**
+ * The architecture that a program or a native module is for.
+ * @throws UsageError for a file that is not ELF, or of another architecture
+ */
+export function architectureOf(file: string, bytes: Buffer): string {
+  const isElf = bytes.length > E_MACHINE + 1 && bytes.toString('latin1', 0, 4) === ELF_MAGIC;
+  if (!isElf) throw new UsageError(`${file} is no ELF file: executables are made for Linux`);
+  const machine = bytes.readUInt16LE(E_MACHINE);
+  const found = ARCHITECTURES[machine];
+  if (found === undefined) throw new UsageError(`${file} is for machine ${machine} of ELF: expected x86-64 or arm64`);
+  return found;
+}
