@@ -1,0 +1,14 @@
+#!/usr/bin/env bash
+# Whether this checkout can be released under a tag: packaging/release-check.sh v1.2.3
+# The tag must be the version of package.json (test/manifests/version.test.ts holds chart and manifests to that), and the
+# changelog must have a section for it that is no longer marked as unreleased.
+set -euo pipefail
+[ $# -eq 1 ] || { echo "usage: packaging/release-check.sh vVERSION" >&2; exit 2; }
+cd "$(dirname "$0")/.."
+version=$(node -p 'require("./package.json").version')
+[ "$1" = "v$version" ] || { echo "the tag is $1, and package.json says $version: set both to the same" >&2; exit 1; }
+npm run --silent release:notes -- "$version" >/dev/null
+if grep -q "^## $version (unreleased)" CHANGELOG.md; then
+  echo "CHANGELOG.md still says that $version is unreleased: put the date there" >&2
+  exit 1
+fi

@@ -1,0 +1,25 @@
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { readArguments, runScript, UsageError } from './arguments.ts';
+
+/** Prints the section of CHANGELOG.md of one version, without its heading. */
+async function main(args: readonly string[]): Promise<void> {
+  const { positionals, values } = readArguments(args, {
+    file: { type: 'string', default: join(import.meta.dirname, '../CHANGELOG.md') },
+  });
+  const [given, ...more] = positionals;
+  if (given === undefined || more.length > 0) throw new UsageError('name one version');
+  const version = given.replace(/^v/, '');
+  const sections = (await readFile(values.file, 'utf8')).split(/^## /m).slice(1);
+  const [heading = '', ...lines] = sections.find((one) => one.split(/\s/)[0] === version)?.split('\n') ?? [];
+  if (heading === '') {
+    const known = sections.map((one) => one.split(/\s/)[0]).join(', ');
+    throw new UsageError(`CHANGELOG.md has no section ${version} (it has ${known})`);
+  }
+  if (heading.includes('unreleased')) console.error(`warning: section ${version} is still marked as unreleased`);
+  const notes = lines.join('\n').trim();
+  if (notes === '') throw new Error(`section ${version} of CHANGELOG.md is empty`);
+  console.log(notes);
+}
+
+await runScript('npm run release:notes -- VERSION [--file CHANGELOG.md]', main);
