@@ -42,7 +42,7 @@ export const COMMANDS: readonly CommandEntry[] = [
   },
   {
     name: 'ovs',
-    summary: 'Open vSwitch on this node',
+    summary: 'Open vSwitch on a node',
     load: async () => (await import('./ovs/command.ts')).ovsCommand(),
   },
   {
@@ -62,7 +62,7 @@ export const COMMANDS: readonly CommandEntry[] = [
   },
   {
     name: 'vm',
-    summary: 'the threads of the VMs on this node, and the CPUs they should be on',
+    summary: 'the threads of the VMs on a node, and the CPUs they should be on',
     load: async () => (await import('./vm/command.ts')).vmCommand(),
   },
   {

@@ -71,7 +71,7 @@ async function operandsOf(
   const named = async (kind: Parameters<Names>[0]) => {
     return (await names(kind, namespace)).map((word) => ({ word, about: '' }));
   };
-  if (argument?.name() === 'nodes') return named('node');
+  if (argument?.name() === 'nodes' || argument?.name() === 'node') return named('node');
   if (argument?.name() === 'name') return named(operands[0] === 'pod' ? 'pod' : 'vm');
   return [];
 }

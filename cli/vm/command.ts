@@ -1,21 +1,20 @@
 import { Command } from 'commander';
+import { type AgentFlags, usingAgent, withAgent } from '../agent/flags.ts';
 import { EXIT } from '../support/exit-status.ts';
 import { type OutputFormat, print, withOutput } from '../support/output.ts';
 import { statusLines } from './lines.ts';
 import { fetchVmStatus, isInOrder } from './status.ts';
 
-const AGENT = 'http://127.0.0.1:8082';
-
 const EXAMPLES = `
 Examples:
+  plumbline vm status worker-1       # through the API server
   plumbline vm status                # on the node itself
   plumbline vm status -o wide        # a line for each thread
 
 Ends with 0 if every thread is where it should be and no VMs share CPUs, with 1 if not, with 3 if the agent cannot be
-asked.`;
+asked, with 4 if no agent runs on the node.`;
 
-interface StatusFlags {
-  readonly agent: string;
+interface StatusFlags extends AgentFlags {
   readonly output?: OutputFormat;
 }
 
@@ -23,17 +22,16 @@ interface StatusFlags {
 export function vmCommand(): Command {
   const status = new Command('status')
     .description(
-      'Shows the threads of the VMs on this node that have a CPU mask or dedicated CPUs: vCPUs, IO threads and the ' +
-        'emulator’s, the CPUs each should be on and those it may run on. Asks the node’s agent, which answers on the ' +
-        'node itself.',
+      'Shows the threads of the VMs on a node that have a CPU mask or dedicated CPUs: vCPUs, IO threads and the ' +
+        'emulator’s, the CPUs each should be on and those it may run on. Asks the node’s agent: from elsewhere by a ' +
+        'port-forward, on the node itself directly.',
     )
-    .option('--agent <url>', 'where the agent answers its probes (its --probe-host and --probe-port)', AGENT)
     .addHelpText('after', EXAMPLES)
-    .action(async ({ agent, output }: StatusFlags) => {
-      const found = await fetchVmStatus(agent);
+    .action(async (node: string | undefined, { output, ...flags }: StatusFlags) => {
+      const found = await usingAgent(node, flags, fetchVmStatus);
       await print(output, found, { text: () => statusLines(found), wide: () => statusLines(found, true) });
       process.exitCode = isInOrder(found) ? EXIT.ok : EXIT.findings;
     });
-  withOutput(status, ['json', 'yaml', 'wide']);
-  return new Command('vm').description('virtual machines on this node').addCommand(status);
+  withOutput(withAgent(status), ['json', 'yaml', 'wide']);
+  return new Command('vm').description('virtual machines on a node').addCommand(status);
 }

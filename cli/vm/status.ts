@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { CliError, EXIT } from '../support/exit-status.ts';
+import { type AskAgent, readPage } from '../agent/ask.ts';
 
 /** What an agent answers at /vms. Fields that a later agent may add are passed over. */
 export const vmStatus = z.object({
@@ -38,27 +38,9 @@ export const vmStatus = z.object({
 export type VmStatus = z.infer<typeof vmStatus>;
 export type OneVm = VmStatus['vms'][number];
 
-/** Seconds. */
-const DEADLINE = 5;
-
-/** @throws CliError if the agent cannot be asked */
-export async function fetchVmStatus(agent: string): Promise<VmStatus> {
-  const url = `${agent.replace(/\/$/, '')}/vms`;
-  const unreachable = (why: string, cause?: unknown) => new CliError(EXIT.unreachable, why, { cause });
-  let response: Response;
-  try {
-    response = await fetch(url, { signal: AbortSignal.timeout(DEADLINE * 1000) });
-  } catch (error) {
-    const cause = (error as Error).cause instanceof Error ? ((error as Error).cause as Error) : (error as Error);
-    throw unreachable(`${url}: ${cause.message}; run this on the node, or name the agent with --agent`, error);
-  }
-  if (response.status === 404) {
-    throw unreachable(`${url}: this agent looks after no VMs (--vm-pinning off, --mode dpu, or it is too old)`);
-  }
-  if (!response.ok) throw unreachable(`${url} answers ${response.status}`);
-  const result = vmStatus.safeParse(await response.json().catch(() => undefined));
-  if (!result.success) throw unreachable(`${url} is no answer of an agent: ${result.error.issues[0]?.message}`);
-  return result.data;
+/** @throws CliError if the agent cannot be asked, or looks after no VMs */
+export function fetchVmStatus(ask: AskAgent): Promise<VmStatus> {
+  return readPage(ask, '/vms', vmStatus, 'this agent looks after no VMs (--vm-pinning off, --mode dpu, or it is too old)');
 }
 
 /** Whether every thread is where it should be, every mask is kept and no two VMs share CPUs. */

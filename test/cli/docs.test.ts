@@ -24,7 +24,7 @@ const OURS = /^(?:npx )?(?:kubectl )?plumbline\b(?!-)/;
 const NPM = /^npm /;
 /** A comment before a block says why it is not run here. */
 const NOT_RUN = /^<!-- not run[^:]*: .{10,} -->$/;
-/** These ask the agent of the node or a QEMU that they run on. */
+/** These ask an agent, or a QEMU of the machine that they run on. */
 const ON_A_NODE = /^plumbline (?:ovs status|vm status|qemu)\b/;
 
 const guides = [

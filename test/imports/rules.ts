@@ -56,7 +56,7 @@ export const RULES: readonly ImportRule[] = [
     floors: [
       'support',
       'extender',
-      'explain',
+      'agent explain',
       'completion console cpu-mask demo doctor import ovs qemu simulate top topology verify vm',
       '.',
     ],

@@ -125,7 +125,7 @@ describe('the npm package', function () {
       assert.equal(status, 0, daemon);
       assert.match(stdout, /--kubeconfig|--probe-port/);
     }
-    const cluster = createEmbeddedCluster({ directory, nodes: [], packageRoot: home, onFault: assert.fail });
+    const cluster = createEmbeddedCluster({ directory, nodes: [], packageRoot: home, onFault: (error) => assert.fail(String(error)) });
     try {
       await cluster.start();
       await cluster.prepare();

@@ -4,6 +4,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { fetchOvsStatus } from '../../../cli/ovs/fetch.ts';
+import { agentAt } from '../../../cli/agent/ask.ts';
 import { statusLines } from '../../../cli/ovs/lines.ts';
 import { isInOrder, type OvsStatus, ovsStatus } from '../../../cli/ovs/status.ts';
 import { createOvsAffinity } from '../../../node-agent/ovs-affinity/ovs-affinity.ts';
@@ -107,7 +108,7 @@ describe('plumbline ovs status', () => {
       });
       await server.start();
       try {
-        const status = await fetchOvsStatus(`http://127.0.0.1:${server.port}/`);
+        const status = await fetchOvsStatus(agentAt(`http://127.0.0.1:${server.port}/`));
         assert.equal(status.wanted, first());
         assert.deepEqual(status.why, [`${rest()}: owned by containers`]);
         assert.match(status.problems.join(), /ovsdb-server is not managed/);
@@ -133,13 +134,13 @@ describe('plumbline ovs status', () => {
         const server = createServer((_request, response) => void response.writeHead(status).end(body));
         await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
         const { port } = server.address() as AddressInfo;
-        await assert.rejects(fetchOvsStatus(`http://127.0.0.1:${port}`), expected);
+        await assert.rejects(fetchOvsStatus(agentAt(`http://127.0.0.1:${port}`)), expected);
         server.close();
       });
     }
 
     it('nobody there: said, with what to do', async () => {
-      await assert.rejects(fetchOvsStatus('http://127.0.0.1:1'), /run this on the node, or name the agent/);
+      await assert.rejects(fetchOvsStatus(agentAt('http://127.0.0.1:1')), /run this on the node, or name the agent/);
     });
   });
 });

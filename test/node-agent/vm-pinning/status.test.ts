@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { agentAt } from '../../../cli/agent/ask.ts';
 import { statusLines } from '../../../cli/vm/lines.ts';
 import { fetchVmStatus, isInOrder } from '../../../cli/vm/status.ts';
 import { eventually, tempDirectories } from '../support.ts';
@@ -30,7 +31,7 @@ describe('plumbline vm status', () => {
   });
 
   it('without any VM that is looked after it says so, and all is in order', async () => {
-    const status = await fetchVmStatus(agent);
+    const status = await fetchVmStatus(agentAt(agent));
     assert.deepEqual(statusLines(status), ['no VM on this node has a CPU mask or dedicated CPUs']);
     assert.ok(isInOrder(status));
   });
@@ -40,7 +41,7 @@ describe('plumbline vm status', () => {
     const b = { name: 'b', vcpus: 2, cpuset: '8-9,24-25', pins: [8, 24], housekeeping: '9' };
     scene.addVm(b);
     await eventually(() => vms.status().vms.filter(({ threads }) => threads.length > 0).length === 2, 'looked at');
-    const status = await fetchVmStatus(agent);
+    const status = await fetchVmStatus(agentAt(agent));
     const lines = statusLines(status).map((line) => line.replace(/^ {2}\d{4} +/, '  TID ').replaceAll(/ {2,}/g, '  '));
     assert.deepEqual(lines, [
       `team-a/a: pid ${a.pid}, container CPUs 0-7`,
@@ -62,7 +63,7 @@ describe('plumbline vm status', () => {
   });
 
   it('a thread out of its place, a refused mask and an overlap are not in order', async () => {
-    const status = await fetchVmStatus(agent);
+    const status = await fetchVmStatus(agentAt(agent));
     const [one] = status.vms;
     const moved = one!.threads.map((thread) => ({ ...thread, allowed: '0-7' }));
     assert.ok(!isInOrder({ ...status, vms: [{ ...one!, threads: moved }] }));
@@ -73,9 +74,9 @@ describe('plumbline vm status', () => {
   });
 
   it('an agent that looks after no VMs, that answers something else, that is not there', async () => {
-    await assert.rejects(fetchVmStatus(`${agent}/elsewhere`), /looks after no VMs \(--vm-pinning off/);
+    await assert.rejects(fetchVmStatus(agentAt(`${agent}/elsewhere`)), /looks after no VMs \(--vm-pinning off/);
     body = () => ({ vms: 1 });
-    await assert.rejects(fetchVmStatus(agent), /is no answer of an agent/);
-    await assert.rejects(fetchVmStatus('http://127.0.0.1:1'), /run this on the node, or name the agent with --agent/);
+    await assert.rejects(fetchVmStatus(agentAt(agent)), /is no answer of an agent/);
+    await assert.rejects(fetchVmStatus(agentAt('http://127.0.0.1:1')), /run this on the node, or name the agent with --agent/);
   });
 });

@@ -1,0 +1,112 @@
+import type { Duplex } from 'node:stream';
+import type * as z from 'zod';
+import { KubeError } from '../../kube/errors.ts';
+import { pod as podSchema } from '../../kube/resources.ts';
+import { NAMESPACE } from '../../model/names.ts';
+import type { PodPort } from '../extender/port-forward.ts';
+import type { ClusterAccess } from '../support/cluster.ts';
+import { CliError, EXIT, notFound } from '../support/exit-status.ts';
+import { readAll } from '../support/lists.ts';
+
+/** What an agent answered to a GET of one of its pages. */
+export interface AgentAnswer {
+  /** For messages: whom was asked for what. */
+  readonly where: string;
+  readonly status: number;
+  readonly text: string;
+}
+
+/** Asks one agent for a page. @throws CliError if it cannot be asked */
+export type AskAgent = (path: string) => Promise<AgentAnswer>;
+
+/** Seconds. */
+const DEADLINE = 5;
+/** The agents of hosts, whose pods are in Plumbline's namespace. One on a DPU answers there. */
+const AGENTS = 'app.kubernetes.io/name in (plumbline-node-agent,plumbline-node-agent-dpu-host)';
+
+const unreachable = (why: string, cause?: unknown) => new CliError(EXIT.unreachable, why, { cause });
+
+/** The agent that answers at an address, as on the node itself. */
+export function agentAt(url: string): AskAgent {
+  return async (path) => {
+    const where = `${url.replace(/\/$/, '')}${path}`;
+    try {
+      const response = await fetch(where, { signal: AbortSignal.timeout(DEADLINE * 1000) });
+      return { where, status: response.status, text: await response.text() };
+    } catch (error) {
+      const cause = (error as Error).cause instanceof Error ? ((error as Error).cause as Error) : (error as Error);
+      const advice = 'run this on the node, or name the agent with --agent, or the node to go through the API server';
+      throw unreachable(`${where}: ${cause.message}; ${advice}`, error);
+    }
+  };
+}
+
+/** Opens a connection to a port of a pod. */
+export type OpenPort = (target: PodPort, signal: AbortSignal) => Promise<Duplex>;
+
+/**
+ * The agent of a node, over the API server: by a port-forward to its pod, since it listens on the node's loopback.
+ * @param port where it answers on the node
+ */
+export function agentOf(
+  { client, config }: Pick<ClusterAccess, 'client' | 'config'>,
+  node: string,
+  port: number,
+  open: OpenPort = async (target, signal) => {
+    const { openPortForward } = await import('../extender/port-forward.ts');
+    return openPortForward(config, target, signal);
+  },
+): AskAgent {
+  return async (path) => {
+    const query = { labelSelector: AGENTS, fieldSelector: `spec.nodeName=${node}` };
+    const pods = await readAll(client, `/api/v1/namespaces/${NAMESPACE}/pods`, podSchema, query);
+    const pod = pods.find(({ status }) => status?.phase === 'Running')?.metadata.name;
+    if (pod === undefined) {
+      throw notFound(`no agent runs on node ${node} (kubectl -n ${NAMESPACE} get pods -o wide shows where agents run)`);
+    }
+    const where = `${pod}:${port}${path}`;
+    const signal = AbortSignal.timeout(DEADLINE * 1000);
+    const { getOver } = await import('../extender/http-over.ts');
+    try {
+      const stream = await open({ namespace: NAMESPACE, pod, port }, signal);
+      try {
+        return { where, ...(await getOver(stream, path)) };
+      } finally {
+        stream.destroy();
+      }
+    } catch (error) {
+      throw notForwarded(error, where, signal);
+    }
+  };
+}
+
+function notForwarded(error: unknown, where: string, signal: AbortSignal): CliError {
+  const status = error instanceof KubeError ? error.status : 0;
+  if (status === 403) {
+    return unreachable(`${where}: you may not reach the agent (pods/portforward in ${NAMESPACE}); run this on the node`, error);
+  }
+  if (status >= 500) return unreachable(`${where}: ${status}: is the kubelet of its node reachable?`, error);
+  return unreachable(`${where}: ${signal.aborted ? 'no answer in time' : (error as Error).message}`, error);
+}
+
+/**
+ * An agent's page as data.
+ * @param absent what it means that the agent has no such page
+ * @throws CliError if the agent cannot be asked or answers something else
+ */
+export async function readPage<T>(ask: AskAgent, path: string, schema: z.ZodType<T>, absent: string): Promise<T> {
+  const { where, status, text } = await ask(path);
+  if (status === 404) throw unreachable(`${where}: ${absent}`);
+  if (status !== 200) throw unreachable(`${where} answers ${status}`);
+  const result = schema.safeParse(jsonOf(text));
+  if (!result.success) throw unreachable(`${where} is no answer of an agent: ${result.error.issues[0]?.message}`);
+  return result.data;
+}
+
+function jsonOf(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,107 @@
+import assert from 'node:assert/strict';
+import { connect } from 'node:net';
+import { type AskAgent, agentOf, type OpenPort } from '../../cli/agent/ask.ts';
+import { fetchOvsStatus } from '../../cli/ovs/fetch.ts';
+import { usingCluster } from '../../cli/support/cluster.ts';
+import { EXIT } from '../../cli/support/exit-status.ts';
+import { fetchVmStatus } from '../../cli/vm/status.ts';
+import { KubeError } from '../../kube/errors.ts';
+import { Registry } from '../../runtime/metrics.ts';
+import { createProbeServer } from '../../runtime/probes.ts';
+import { createLogger } from '../../runtime/log.ts';
+import { NAMESPACES } from '../../sandbox/api-server/built-in-types.ts';
+import { createFixtureCluster, type FixtureCluster } from './cluster-fixture.ts';
+import { buildCli, plumbline } from './run.ts';
+
+const OVS = { enabled: true, enablerFile: '/etc/x', wanted: '0-3', why: [], problems: [], sources: [], processes: [] };
+const VMS = { vms: [], overlaps: [] };
+const ENDING = { phase: 'Succeeded' };
+const RUNNING = { phase: 'Running' };
+
+describe('the agent of a node, asked through the API server', function () {
+  this.timeout(120_000);
+  let cluster: FixtureCluster;
+  let server: ReturnType<typeof createProbeServer>;
+  const agent = (name: string, node: string, status: Readonly<Record<string, unknown>>) =>
+    cluster.pod(name, {
+      namespace: 'plumbline-system',
+      node,
+      labels: { 'app.kubernetes.io/name': 'plumbline-node-agent' },
+      status,
+    });
+  before(async () => {
+    cluster = await createFixtureCluster();
+    const namespace = { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'plumbline-system' } };
+    await cluster.sandbox.client.create(NAMESPACES, namespace);
+    await agent('agent-old', 'worker-1', ENDING);
+    await agent('agent-1', 'worker-1', RUNNING);
+    await agent('agent-2', 'worker-2', RUNNING);
+    await cluster.pod('other', { namespace: 'plumbline-system', node: 'worker-3', status: RUNNING });
+    server = createProbeServer({
+      host: '127.0.0.1',
+      port: 0,
+      notReady: () => undefined,
+      registry: new Registry(),
+      pages: { '/ovs': () => OVS, '/vms': () => VMS },
+      log: createLogger('test', 'silent'),
+    });
+    await server.start();
+  });
+  after(async () => {
+    await server?.stop(0);
+    await cluster?.stop();
+  });
+
+  /** In the place of the API server and the kubelet, which the tests of the port-forward have. */
+  const forwarded: OpenPort = (target, signal) => {
+    assert.equal(signal.aborted, false);
+    targets.push(`${target.namespace}/${target.pod}:${target.port}`);
+    return Promise.resolve(connect(server.port, '127.0.0.1'));
+  };
+  const targets: string[] = [];
+  const ask =
+    (node: string, open: OpenPort = forwarded): AskAgent =>
+    (path) =>
+      usingCluster({ kubeconfig: cluster.kubeconfig }, (access) => agentOf(access, node, 8082, open)(path));
+
+  it('is the running one on that node, and answers as it does there', async () => {
+    assert.deepEqual(await fetchOvsStatus(ask('worker-1')), OVS);
+    assert.deepEqual(await fetchVmStatus(ask('worker-2')), VMS);
+    assert.deepEqual(targets, ['plumbline-system/agent-1:8082', 'plumbline-system/agent-2:8082']);
+  });
+
+  it('a node without one, and a node that there is not', async () => {
+    for (const node of ['worker-3', 'none']) {
+      await assert.rejects(fetchOvsStatus(ask(node)), (error: { message: string; status: number }) => {
+        assert.match(error.message, new RegExp(`^no agent runs on node ${node} `));
+        return error.status === EXIT.notFound;
+      });
+    }
+  });
+
+  for (const [what, error, message] of [
+    ['no permission', new KubeError(403, 'Forbidden', 'no'), /you may not reach the agent \(pods\/portforward in plumbline-system\)/],
+    ['a kubelet that is away', new KubeError(502, 'BadGateway', 'no'), /^agent-1:8082\/ovs: 502: is the kubelet of its node reachable\?/],
+    ['a lost connection', new Error('the connection was closed'), /^agent-1:8082\/ovs: the connection was closed$/],
+  ] as const) {
+    it(`${what}: one line, status 3`, async () => {
+      const refused = fetchOvsStatus(ask('worker-1', () => Promise.reject(error)));
+      await assert.rejects(refused, (found: { message: string; status: number }) => {
+        assert.match(found.message, message);
+        return found.status === EXIT.unreachable;
+      });
+    });
+  }
+
+  it('as a command: the node’s name is taken and completed, a wrong address of the agent is refused', async () => {
+    buildCli();
+    const none = await plumbline(['ovs', 'status', 'worker-3'], cluster);
+    assert.deepEqual([none.status, none.stdout], [4, '']);
+    assert.match(none.stderr, /^plumbline: no agent runs on node worker-3 /);
+    await cluster.node('worker-1');
+    const completed = await plumbline(['__complete', 'vm', 'status', 'work'], cluster);
+    assert.equal(completed.stdout, 'worker-1\n');
+    const wrong = await plumbline(['vm', 'status', '--agent', 'here'], cluster);
+    assert.deepEqual([wrong.status, wrong.stderr], [2, 'plumbline: --agent here: expected a URL, as http://127.0.0.1:8082\n']);
+  });
+});
