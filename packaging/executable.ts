@@ -39,10 +39,14 @@ async function checkNode(file: string): Promise<string> {
   const bytes = await readGiven(file);
   const architecture = architectureOf(file, bytes);
   if (!bytes.includes(FUSE)) {
-    throw new UsageError(`${file} cannot carry a program: take Node.js of nodejs.org, not one that is linked with libnode`);
+    throw new UsageError(
+      `${file} cannot carry a program: take Node.js of nodejs.org, not one that is linked with libnode`,
+    );
   }
   if (!bytes.includes(process.version)) {
-    throw new UsageError(`${file} is not Node.js ${process.version}, which runs this script: both must be the same version`);
+    throw new UsageError(
+      `${file} is not Node.js ${process.version}, which runs this script: both must be the same version`,
+    );
   }
   return architecture;
 }
@@ -58,7 +62,8 @@ async function nativeModule(architecture: string, given: string | undefined): Pr
     );
   });
   const found = architectureOf(file, bytes);
-  if (found !== architecture) throw new UsageError(`${file} is for ${found}, and the Node.js given for ${architecture}`);
+  if (found !== architecture)
+    throw new UsageError(`${file} is for ${found}, and the Node.js given for ${architecture}`);
   return file;
 }
 

@@ -16,7 +16,8 @@ const VERSION = /^\d+\.\d+\.\d+(?:-[0-9A-Za-z.-]+)?$/;
 /** Where krew finds an archive, and what of it it installs. */
 async function platform(file: string, baseUrl: string): Promise<object> {
   const arch = ARCHITECTURES.find((one) => file.endsWith(`-linux-${one}.tar.gz`));
-  if (arch === undefined) throw new UsageError(`${file}: expected a name that ends in -linux-amd64.tar.gz or -linux-arm64.tar.gz`);
+  if (arch === undefined)
+    throw new UsageError(`${file}: expected a name that ends in -linux-amd64.tar.gz or -linux-arm64.tar.gz`);
   const bytes = await readFile(file).catch((error: Error) => {
     throw new UsageError(`${file} cannot be read: ${error.message}`);
   });
@@ -34,7 +35,8 @@ async function main(args: readonly string[]): Promise<void> {
   const version = required(values.version, 'version');
   const baseUrl = required(values['base-url'], 'base-url');
   if (!VERSION.test(version)) throw new UsageError(`--version ${version}: expected one as 1.2.3, without a v`);
-  if (!/^https:\/\//.test(baseUrl)) throw new UsageError(`--base-url ${baseUrl}: expected one that begins with https://`);
+  if (!/^https:\/\//.test(baseUrl))
+    throw new UsageError(`--base-url ${baseUrl}: expected one that begins with https://`);
   if (positionals.length === 0) throw new UsageError('name at least one archive');
   const manifest = {
     apiVersion: 'krew.googlecontainertools.github.com/v1alpha2',

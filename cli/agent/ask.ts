@@ -83,7 +83,10 @@ export function agentOf(
 function notForwarded(error: unknown, where: string, signal: AbortSignal): CliError {
   const status = error instanceof KubeError ? error.status : 0;
   if (status === 403) {
-    return unreachable(`${where}: you may not reach the agent (pods/portforward in ${NAMESPACE}); run this on the node`, error);
+    return unreachable(
+      `${where}: you may not reach the agent (pods/portforward in ${NAMESPACE}); run this on the node`,
+      error,
+    );
   }
   if (status >= 500) return unreachable(`${where}: ${status}: is the kubelet of its node reachable?`, error);
   return unreachable(`${where}: ${signal.aborted ? 'no answer in time' : (error as Error).message}`, error);

@@ -14,7 +14,11 @@ export interface AgentFlags extends ClusterFlags {
 export function withAgent(command: Command): Command {
   command
     .argument('[node]', 'the node whose agent is asked, through the API server; default: the one on this machine')
-    .option('--agent <url>', 'where the agent answers its probes (its --probe-host and --probe-port); of a node, the port', AGENT);
+    .option(
+      '--agent <url>',
+      'where the agent answers its probes (its --probe-host and --probe-port); of a node, the port',
+      AGENT,
+    );
   return withCluster(command);
 }
 

@@ -26,7 +26,9 @@ export function demoCommand(): Command {
     .option('--daemon <name=program>', 'run another JavaScript program in place of a daemon', daemonReplacement, {})
     .action(async ({ json, keep, console: page, daemon }: DemoFlags) => {
       if (isExecutable()) {
-        throw usageError('the demo starts the daemons, which are not in this executable: use the npm package of plumbline');
+        throw usageError(
+          'the demo starts the daemons, which are not in this executable: use the npm package of plumbline',
+        );
       }
       const dist = bundleDirectory();
       const printer = createPrinter({ json: json === true, color: process.stdout.hasColors?.() ?? false });

@@ -40,7 +40,12 @@ export type OneVm = VmStatus['vms'][number];
 
 /** @throws CliError if the agent cannot be asked, or looks after no VMs */
 export function fetchVmStatus(ask: AskAgent): Promise<VmStatus> {
-  return readPage(ask, '/vms', vmStatus, 'this agent looks after no VMs (--vm-pinning off, --mode dpu, or it is too old)');
+  return readPage(
+    ask,
+    '/vms',
+    vmStatus,
+    'this agent looks after no VMs (--vm-pinning off, --mode dpu, or it is too old)',
+  );
 }
 
 /** Whether every thread is where it should be, every mask is kept and no two VMs share CPUs. */

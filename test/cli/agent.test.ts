@@ -6,9 +6,9 @@ import { usingCluster } from '../../cli/support/cluster.ts';
 import { EXIT } from '../../cli/support/exit-status.ts';
 import { fetchVmStatus } from '../../cli/vm/status.ts';
 import { KubeError } from '../../kube/errors.ts';
+import { createLogger } from '../../runtime/log.ts';
 import { Registry } from '../../runtime/metrics.ts';
 import { createProbeServer } from '../../runtime/probes.ts';
-import { createLogger } from '../../runtime/log.ts';
 import { NAMESPACES } from '../../sandbox/api-server/built-in-types.ts';
 import { createFixtureCluster, type FixtureCluster } from './cluster-fixture.ts';
 import { buildCli, plumbline } from './run.ts';
@@ -80,8 +80,16 @@ describe('the agent of a node, asked through the API server', function () {
   });
 
   for (const [what, error, message] of [
-    ['no permission', new KubeError(403, 'Forbidden', 'no'), /you may not reach the agent \(pods\/portforward in plumbline-system\)/],
-    ['a kubelet that is away', new KubeError(502, 'BadGateway', 'no'), /^agent-1:8082\/ovs: 502: is the kubelet of its node reachable\?/],
+    [
+      'no permission',
+      new KubeError(403, 'Forbidden', 'no'),
+      /you may not reach the agent \(pods\/portforward in plumbline-system\)/,
+    ],
+    [
+      'a kubelet that is away',
+      new KubeError(502, 'BadGateway', 'no'),
+      /^agent-1:8082\/ovs: 502: is the kubelet of its node reachable\?/,
+    ],
     ['a lost connection', new Error('the connection was closed'), /^agent-1:8082\/ovs: the connection was closed$/],
   ] as const) {
     it(`${what}: one line, status 3`, async () => {
@@ -102,6 +110,9 @@ describe('the agent of a node, asked through the API server', function () {
     const completed = await plumbline(['__complete', 'vm', 'status', 'work'], cluster);
     assert.equal(completed.stdout, 'worker-1\n');
     const wrong = await plumbline(['vm', 'status', '--agent', 'here'], cluster);
-    assert.deepEqual([wrong.status, wrong.stderr], [2, 'plumbline: --agent here: expected a URL, as http://127.0.0.1:8082\n']);
+    assert.deepEqual(
+      [wrong.status, wrong.stderr],
+      [2, 'plumbline: --agent here: expected a URL, as http://127.0.0.1:8082\n'],
+    );
   });
 });

@@ -22,7 +22,10 @@ export function startConsole(
 ): Promise<ConsoleProcess> {
   const { KUBERNETES_SERVICE_HOST: _, ...rest } = process.env;
   const env = { ...rest, HOME: '/nonexistent', KUBECONFIG: kubeconfig };
-  const child = spawn(command[0], [...command.slice(1), 'console', ...args], { env, stdio: ['ignore', 'pipe', 'pipe'] });
+  const child = spawn(command[0], [...command.slice(1), 'console', ...args], {
+    env,
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
   const ended = new Promise<number | null>((resolve) => child.once('exit', resolve));
   let stdout = '';
   let stderr = '';

@@ -1,6 +1,15 @@
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
-import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import packageJson from '../../package.json' with { type: 'json' };
@@ -44,19 +53,25 @@ describe('the single executable', function () {
     const plugin = run(['--help'], { command: join(directory, 'kubectl-plumbline') });
     assert.match(plugin.stdout, /^Usage: kubectl plumbline <command>/);
     const completion = run(['expl'], { command: join(directory, 'kubectl_complete-plumbline') });
-    assert.match(completion.stdout, /^explain\t[^]*^:4$/m);
+    assert.match(completion.stdout, /^explain\t[\s\S]*^:4$/m);
   });
 
   it('makes system calls with the native module that it carries, and leaves no file of it', () => {
     const { status, stderr } = run(['qemu', '--qmp', '/nonexistent/qmp', '--mask', '0']);
-    assert.deepEqual([status, stderr.split(',')[0]], [3, 'plumbline: /nonexistent/qmp: connect ENOENT /nonexistent/qmp\n']);
+    assert.deepEqual(
+      [status, stderr.split(',')[0]],
+      [3, 'plumbline: /nonexistent/qmp: connect ENOENT /nonexistent/qmp\n'],
+    );
     assert.deepEqual(readdirSync(temporary), []);
   });
 
   it('where nothing can be written: names the folder and TMPDIR, and what needs no native module works', () => {
     const { status, stderr } = run(['qemu', '--qmp', '/nonexistent/qmp', '--mask', '0'], { tmp: '/nonexistent/tmp' });
     assert.equal(status, 1);
-    assert.match(stderr, /^plumbline: system calls need a folder for a native module, and \/nonexistent\/tmp does not do: .*TMPDIR/);
+    assert.match(
+      stderr,
+      /^plumbline: system calls need a folder for a native module, and \/nonexistent\/tmp does not do: .*TMPDIR/,
+    );
     assert.equal(run(['completion', 'bash'], { tmp: '/nonexistent/tmp' }).status, 0);
   });
 

@@ -42,12 +42,19 @@ describe('the npm package', function () {
     assert.equal(status, 0, text.stderr);
     return text.stdout;
   };
-  let packed: { readonly filename: string; readonly files: readonly { readonly path: string; readonly mode: number }[] };
+  let packed: {
+    readonly filename: string;
+    readonly files: readonly { readonly path: string; readonly mode: number }[];
+  };
   let registry: Registry | undefined;
 
   before(async () => {
     const build = { ...process.env, PLUMBLINE_DIST: join(directory, 'dist') };
-    execFileSync('npm', ['run', '--silent', 'build:package', '--', '--out', out], { cwd: root, env: build, stdio: 'pipe' });
+    execFileSync('npm', ['run', '--silent', 'build:package', '--', '--out', out], {
+      cwd: root,
+      env: build,
+      stdio: 'pipe',
+    });
     [packed] = JSON.parse(await npm('pack', out, '--json', '--pack-destination', directory)) as [typeof packed];
   });
   after(async () => {
@@ -125,7 +132,12 @@ describe('the npm package', function () {
       assert.equal(status, 0, daemon);
       assert.match(stdout, /--kubeconfig|--probe-port/);
     }
-    const cluster = createEmbeddedCluster({ directory, nodes: [], packageRoot: home, onFault: (error) => assert.fail(String(error)) });
+    const cluster = createEmbeddedCluster({
+      directory,
+      nodes: [],
+      packageRoot: home,
+      onFault: (error) => assert.fail(String(error)),
+    });
     try {
       await cluster.start();
       await cluster.prepare();

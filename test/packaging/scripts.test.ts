@@ -56,7 +56,10 @@ describe('the scripts of packaging', function () {
   });
 
   it('release notes: the section of a version, with or without its v', () => {
-    const changelog = file('CHANGELOG.md', '# Changelog\n\n## 1.1.0 (unreleased)\n\n- New.\n\n## 1.0.0\n\n- Old.\n- Older.\n\n## 0.9.0\n');
+    const changelog = file(
+      'CHANGELOG.md',
+      '# Changelog\n\n## 1.1.0 (unreleased)\n\n- New.\n\n## 1.0.0\n\n- Old.\n- Older.\n\n## 0.9.0\n',
+    );
     const notes = (version: string) => run('release-notes', version, '--file', changelog);
     assert.equal(notes('v1.0.0').stdout, '- Old.\n- Older.\n');
     const unreleased = notes('1.1.0');

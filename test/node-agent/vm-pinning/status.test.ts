@@ -77,6 +77,9 @@ describe('plumbline vm status', () => {
     await assert.rejects(fetchVmStatus(agentAt(`${agent}/elsewhere`)), /looks after no VMs \(--vm-pinning off/);
     body = () => ({ vms: 1 });
     await assert.rejects(fetchVmStatus(agentAt(agent)), /is no answer of an agent/);
-    await assert.rejects(fetchVmStatus(agentAt('http://127.0.0.1:1')), /run this on the node, or name the agent with --agent/);
+    await assert.rejects(
+      fetchVmStatus(agentAt('http://127.0.0.1:1')),
+      /run this on the node, or name the agent with --agent/,
+    );
   });
 });
