@@ -5,7 +5,7 @@ import { dirname, join, resolve } from 'node:path';
 import { build, type Plugin } from 'esbuild';
 import { inject } from 'postject';
 import { readArguments, required, runScript, UsageError } from './arguments.ts';
-import { architectureOf } from './executable/elf.ts';
+import { architectureOf } from './elf.ts';
 import { thirdPartyLicenses } from './third-party-licenses.ts';
 
 /**
@@ -22,7 +22,7 @@ const nativeFromAsset: Plugin = {
   setup(builder) {
     builder.onResolve({ filter: /^koffi$/ }, () => ({ path: 'koffi', namespace: 'asset' }));
     builder.onLoad({ filter: /^/, namespace: 'asset' }, () => ({
-      contents: "module.exports = require('./executable/load-native.ts').loadNative();",
+      contents: "module.exports = require('./load-native.ts').loadNative();",
       resolveDir: import.meta.dirname,
     }));
   },

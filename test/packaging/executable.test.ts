@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { execFileSync, spawnSync } from 'node:child_process';
+import { spawnSync } from 'node:child_process';
 import {
   chmodSync,
   mkdirSync,
@@ -15,7 +15,7 @@ import { join } from 'node:path';
 import packageJson from '../../package.json' with { type: 'json' };
 import { createFixtureCluster } from '../cli/cluster-fixture.ts';
 import { startConsole } from '../cli/console-process.ts';
-import { root } from '../support/bundles.ts';
+import { buildOnce, dist, root } from '../support/bundles.ts';
 import { needs } from '../support/parts.ts';
 
 const ELF_HEADER = 64;
@@ -32,15 +32,14 @@ describe('the single executable', function () {
   const build = (...args: readonly string[]) =>
     spawnSync(process.execPath, ['--import', 'tsx', 'packaging/executable.ts', ...args], {
       cwd: root,
-      env: { ...process.env, PLUMBLINE_DIST: join(directory, 'dist') },
       encoding: 'utf8',
     });
 
   before(() => {
     mkdirSync(temporary);
-    const env = { ...process.env, PLUMBLINE_DIST: join(directory, 'dist') };
-    const args = ['run', '--silent', 'build:executable', '--', '--out', program];
-    execFileSync('npm', args, { cwd: root, env, stdio: 'pipe' });
+    buildOnce();
+    const { status, stderr } = build('--out', program);
+    assert.equal(status, 0, stderr);
   });
   after(() => rmSync(directory, { recursive: true, force: true }));
 
@@ -82,7 +81,7 @@ describe('the single executable', function () {
       for (const file of ['', 'console.js', 'console.css', 'icon.svg']) {
         const response = await fetch(`${url}${file}`);
         const bytes = Buffer.from(await response.arrayBuffer());
-        const original = readFileSync(join(directory, 'dist/console', file === '' ? 'index.html' : file));
+        const original = readFileSync(join(dist, 'console', file === '' ? 'index.html' : file));
         assert.ok(bytes.equals(original), file);
       }
       assert.equal(await end('SIGTERM'), 0);

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createEmbeddedCluster } from '../../cli/demo/cluster.ts';
 import { DAEMONS } from '../../cli/demo/daemons.ts';
-import { root } from '../support/bundles.ts';
+import { buildOnce, root } from '../support/bundles.ts';
 import { needs } from '../support/parts.ts';
 import { type Registry, startRegistry } from './registry-stand-in.ts';
 
@@ -49,10 +49,9 @@ describe('the npm package', function () {
   let registry: Registry | undefined;
 
   before(async () => {
-    const build = { ...process.env, PLUMBLINE_DIST: join(directory, 'dist') };
-    execFileSync('npm', ['run', '--silent', 'build:package', '--', '--out', out], {
+    buildOnce();
+    execFileSync(process.execPath, ['--import', 'tsx', 'packaging/package.ts', '--out', out], {
       cwd: root,
-      env: build,
       stdio: 'pipe',
     });
     [packed] = JSON.parse(await npm('pack', out, '--json', '--pack-destination', directory)) as [typeof packed];

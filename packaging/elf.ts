@@ -1,4 +1,4 @@
-import { UsageError } from '../arguments.ts';
+import { UsageError } from './arguments.ts';
 
 /** What Node.js calls the architectures that koffi and the images are made for, by e_machine. Source: elf(5). */
 const ARCHITECTURES: Readonly<Record<number, string>> = { 62: 'x64', 183: 'arm64' };
