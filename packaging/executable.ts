@@ -118,15 +118,16 @@ async function main(args: readonly string[]): Promise<void> {
     await bundle(dist, file('main.cjs'));
     await writeFile(file('console'), await page(join(dist, 'console')));
     const config = {
-      main: file('main.cjs'),
-      output: file('blob'),
+      // These names are in the blob: with their folder no two builds would be the same.
+      main: 'main.cjs',
+      output: 'blob',
       disableExperimentalSEAWarning: true,
       // A cache of code would be of this machine's processor.
       useCodeCache: false,
       assets: { 'koffi.node': native, console: file('console') },
     };
     await writeFile(file('config.json'), JSON.stringify(config));
-    execFileSync(process.execPath, ['--experimental-sea-config', file('config.json')], { stdio: 'pipe' });
+    execFileSync(process.execPath, ['--experimental-sea-config', 'config.json'], { cwd: directory, stdio: 'pipe' });
     await mkdir(dirname(out), { recursive: true });
     await rm(out, { force: true });
     await copyFile(node, out);

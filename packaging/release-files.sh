@@ -16,7 +16,7 @@ npm run --silent build:package -- --out "$work/package"
 npm pack --silent "$work/package" --pack-destination "$out"
 packaging/executables.sh "$version" "$out" "$archives/x64/bin/node" "$archives/arm64/bin/node"
 npm run --silent build:krew -- --version "$version" --base-url "$url" "$out"/plumbline-"$version"-linux-*.tar.gz >"$out/plumbline.yaml"
-npm sbom --package-lock-only --sbom-format cyclonedx --omit dev >"$out/plumbline-$version.cdx.json"
+npm run --silent build:sbom >"$out/plumbline-$version.cdx.json"
 cd "$out"
 sha256sum -- * >"$work/sums"
 mv "$work/sums" SHA256SUMS

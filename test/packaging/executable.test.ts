@@ -90,6 +90,13 @@ describe('the single executable', function () {
     }
   });
 
+  it('is the same file when it is built again', () => {
+    const again = join(directory, 'again');
+    const { status, stderr } = build('--out', again);
+    assert.equal(status, 0, stderr);
+    assert.ok(readFileSync(program).equals(readFileSync(again)));
+  });
+
   it('the demo needs the npm package, and says so', () => {
     const { status, stderr } = run(['demo']);
     assert.equal(status, 2);

@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parse } from 'yaml';
 import packageJson from '../../package.json' with { type: 'json' };
+import { billOfMaterials } from '../../packaging/bill-of-materials.ts';
 import { root } from '../support/bundles.ts';
 
 const run = (script: string, ...args: readonly string[]) =>
@@ -67,6 +68,51 @@ describe('the scripts of packaging', function () {
     assert.match(unreleased.stderr, /still marked as unreleased/);
     assert.deepEqual([notes('1.0').status, notes('0.9.0').status], [2, 1]);
     assert.match(notes('1.0').stderr, /has no section 1\.0 \(it has 1\.1\.0, 1\.0\.0, 0\.9\.0\)/);
+  });
+
+  it('SBOM: every package that may be bundled, with its version; the same text each time', () => {
+    const { status, stdout, stderr } = run('sbom');
+    assert.equal(status, 0, stderr);
+    const bom = JSON.parse(stdout) as { bomFormat: string; components: { name: string; version: string }[] };
+    assert.equal(bom.bomFormat, 'CycloneDX');
+    const versions = Object.fromEntries(bom.components.map(({ name, version }) => [name, version]));
+    for (const [name, version] of Object.entries(packageJson.dependencies)) assert.equal(versions[name], version, name);
+    for (const name of ['mocha', 'typescript', 'esbuild', 'postject']) assert.equal(versions[name], undefined, name);
+    assert.equal(run('sbom').stdout, stdout);
+  });
+
+  it('SBOM: a component has its digest, licence and address; one that is there twice is listed once', () => {
+    const one = { version: '1.0.0', license: 'MIT', integrity: 'sha512-AAEC' };
+    const { components } = billOfMaterials({
+      version: '0.1.0',
+      packages: {
+        '': {},
+        'node_modules/@a/b': one,
+        'node_modules/c/node_modules/@a/b': one,
+        'node_modules/c/node_modules/d': { version: '2.0.0', optional: true },
+        'node_modules/e': { version: '3.0.0', dev: true },
+      },
+    }) as { components: unknown };
+    assert.deepEqual(components, [
+      {
+        'bom-ref': '@a/b@1.0.0',
+        type: 'library',
+        name: '@a/b',
+        version: '1.0.0',
+        scope: 'required',
+        purl: 'pkg:npm/%40a/b@1.0.0',
+        hashes: [{ alg: 'SHA-512', content: '000102' }],
+        licenses: [{ expression: 'MIT' }],
+      },
+      {
+        'bom-ref': 'd@2.0.0',
+        type: 'library',
+        name: 'd',
+        version: '2.0.0',
+        scope: 'optional',
+        purl: 'pkg:npm/d@2.0.0',
+      },
+    ]);
   });
 
   it('the version that comes next has notes', () => {

@@ -1,0 +1,61 @@
+/** A package in package-lock.json, by its path below node_modules. */
+export interface LockedPackage {
+  readonly version?: string;
+  readonly integrity?: string;
+  readonly license?: string;
+  readonly dev?: boolean;
+  readonly optional?: boolean;
+  readonly devOptional?: boolean;
+}
+export interface Lock {
+  readonly version: string;
+  readonly packages: Readonly<Record<string, LockedPackage>>;
+}
+
+/**
+ * What is shipped, as an SBOM: every package of the lock file that is not for development alone. The same lock file gives
+ * the same document, so it has no serial number and no time. (`npm sbom --omit dev` leaves out packages that development
+ * uses as well.)
+ * Source: CycloneDX 1.5, https://cyclonedx.org/docs/1.5/json/
+ */
+export function billOfMaterials({ version, packages }: Lock): object {
+  const components = Object.entries(packages)
+    .filter(([path, { dev, devOptional }]) => path !== '' && !dev && !devOptional)
+    .map(([path, locked]) =>
+      componentOf(path.slice(path.lastIndexOf('node_modules/') + 'node_modules/'.length), locked),
+    );
+  // A package may be there twice, below two others.
+  const unique = new Map(components.map((one) => [one['bom-ref'], one]));
+  return {
+    $schema: 'http://cyclonedx.org/schema/bom-1.5.schema.json',
+    bomFormat: 'CycloneDX',
+    specVersion: '1.5',
+    version: 1,
+    metadata: {
+      component: {
+        'bom-ref': `plumbline@${version}`,
+        type: 'application',
+        name: 'plumbline',
+        version,
+        licenses: [{ license: { id: 'Apache-2.0' } }],
+      },
+    },
+    components: [...unique.values()],
+  };
+}
+
+function componentOf(name: string, { version = '', integrity = '', license, optional }: LockedPackage) {
+  const digest = /^sha512-(.+)$/.exec(integrity)?.[1];
+  return {
+    'bom-ref': `${name}@${version}`,
+    type: 'library',
+    name,
+    version,
+    scope: optional ? 'optional' : 'required',
+    purl: `pkg:npm/${name.replace('@', '%40')}@${version}`,
+    ...(digest !== undefined && {
+      hashes: [{ alg: 'SHA-512', content: Buffer.from(digest, 'base64').toString('hex') }],
+    }),
+    ...(license !== undefined && { licenses: [{ expression: license }] }),
+  };
+}

@@ -1,0 +1,12 @@
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { runScript } from './arguments.ts';
+import { billOfMaterials, type Lock } from './bill-of-materials.ts';
+
+/** Prints the SBOM of what is shipped, by the lock file. */
+async function main(): Promise<void> {
+  const lock = JSON.parse(await readFile(join(import.meta.dirname, '../package-lock.json'), 'utf8')) as Lock;
+  process.stdout.write(`${JSON.stringify(billOfMaterials(lock), undefined, 2)}\n`);
+}
+
+await runScript('npm run build:sbom', main);
