@@ -12,18 +12,26 @@ export interface Lock {
   readonly packages: Readonly<Record<string, LockedPackage>>;
 }
 
-/**
- * What is shipped, as an SBOM: every package of the lock file that is not for development alone. The same lock file gives
- * the same document, so it has no serial number and no time. (`npm sbom --omit dev` leaves out packages that development
- * uses as well.)
- * Source: CycloneDX 1.5, https://cyclonedx.org/docs/1.5/json/
- */
+/** What is shipped: every package of the lock file that is not for development alone. */
 export function billOfMaterials({ version, packages }: Lock): object {
-  const components = Object.entries(packages)
-    .filter(([path, { dev, devOptional }]) => path !== '' && !dev && !devOptional)
-    .map(([path, locked]) =>
-      componentOf(path.slice(path.lastIndexOf('node_modules/') + 'node_modules/'.length), locked),
-    );
+  const shipped = Object.entries(packages).filter(
+    ([path, { dev, devOptional }]) => path !== '' && !dev && !devOptional,
+  );
+  return billOf('plumbline', version, shipped);
+}
+
+/**
+ * An SBOM of some packages of the lock file. The same lock file gives the same document, so it has no serial number and no
+ * time. (`npm sbom --omit dev` leaves out packages that development uses as well.)
+ * Source: CycloneDX 1.5, https://cyclonedx.org/docs/1.5/json/
+ * @param name of what contains them
+ */
+export function billOf(
+  name: string,
+  version: string,
+  packages: readonly (readonly [path: string, locked: LockedPackage])[],
+): object {
+  const components = packages.map(([path, locked]) => componentOf(packageName(path), locked));
   // A package may be there twice, below two others.
   const unique = new Map(components.map((one) => [one['bom-ref'], one]));
   return {
@@ -33,15 +41,20 @@ export function billOfMaterials({ version, packages }: Lock): object {
     version: 1,
     metadata: {
       component: {
-        'bom-ref': `plumbline@${version}`,
+        'bom-ref': `${name}@${version}`,
         type: 'application',
-        name: 'plumbline',
+        name,
         version,
         licenses: [{ license: { id: 'Apache-2.0' } }],
       },
     },
     components: [...unique.values()],
   };
+}
+
+/** `node_modules/a/node_modules/@b/c` is `@b/c`. */
+function packageName(path: string): string {
+  return path.slice(path.lastIndexOf('node_modules/') + 'node_modules/'.length);
 }
 
 function componentOf(name: string, { version = '', integrity = '', license, optional }: LockedPackage) {

@@ -6,20 +6,38 @@ interface LockFile {
 }
 
 /**
- * The terms of every package that may be in a bundle, each text once, under the names of the packages that have it.
+ * The terms of every package that may be in a bundle.
  * @param root the repository's, with node_modules installed
  */
 export async function thirdPartyLicenses(root: string): Promise<string> {
   const { packages } = JSON.parse(await readFile(join(root, 'package-lock.json'), 'utf8')) as LockFile;
+  const shipped = Object.entries(packages).filter(
+    ([path, { dev, devOptional }]) => path !== '' && !dev && !devOptional,
+  );
+  return licensesOf(
+    shipped.map(([path]) => path),
+    [root],
+  );
+}
+
+/**
+ * The terms of some packages, each text once, under the names of the packages that have it: they ask to be handed on.
+ * @param paths of the packages, from `node_modules/` on
+ * @param roots folders with a node_modules each; the first that has a package counts
+ */
+export async function licensesOf(paths: readonly string[], roots: readonly string[]): Promise<string> {
   const names = new Map<string, string[]>();
-  for (const [path, { dev, devOptional }] of Object.entries(packages)) {
-    if (path === '' || dev || devOptional) continue;
+  for (const path of paths) {
+    const texts = await Promise.all(roots.map((root) => licenseIn(join(root, path))));
+    const text = texts.find((one) => one !== undefined);
     // A module for another platform is not installed.
-    const entries = await readdir(join(root, path)).catch(() => [] as string[]);
-    const file = entries.find((name) => /^(licen[cs]e|copying)/i.test(name));
-    if (file === undefined) continue;
-    const text = (await readFile(join(root, path, file), 'utf8')).trim();
-    names.set(text, [...(names.get(text) ?? []), relative('node_modules', path)]);
+    if (text !== undefined) names.set(text, [...(names.get(text) ?? []), relative('node_modules', path)]);
   }
   return [...names].map(([text, of]) => `${of.join(', ')}\n\n${text}\n`).join(`\n${'-'.repeat(80)}\n\n`);
+}
+
+async function licenseIn(folder: string): Promise<string | undefined> {
+  const entries = await readdir(folder).catch(() => [] as string[]);
+  const file = entries.find((name) => /^(licen[cs]e|copying)/i.test(name));
+  return file === undefined ? undefined : (await readFile(join(folder, file), 'utf8')).trim();
 }

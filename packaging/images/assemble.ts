@@ -1,9 +1,10 @@
 import { execFileSync } from 'node:child_process';
 import { cp, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
-import { billOfMaterials } from './bill-of-materials.ts';
+import { dirname, join } from 'node:path';
+import { billOf } from '../bill-of-materials.ts';
+import { licensesOf } from '../third-party-licenses.ts';
 import type { Architecture, Contents } from './contents.ts';
-import { koffiPackages, type Package, packagesOf } from './packages.ts';
+import { koffiPackages, packagesOf } from './packages.ts';
 
 export interface Sources {
   /** The repository. */
@@ -21,7 +22,7 @@ export interface Sources {
  * @throws Error with the code ENOENT if a bundle, koffi or the gate's compiler is missing
  */
 export async function assemble(name: string, contents: Contents, out: string, sources: Sources): Promise<void> {
-  const { root, dist, architecture } = sources;
+  const { root, dist } = sources;
   await rm(out, { recursive: true, force: true });
   const home = join(out, 'plumbline');
   await mkdir(home, { recursive: true });
@@ -30,9 +31,11 @@ export async function assemble(name: string, contents: Contents, out: string, so
   if (contents.native) await addKoffi(join(home, 'node_modules'), sources);
   const packages = await packagesOf(contents, sources);
   await cp(join(root, 'LICENSE'), join(home, 'LICENSE'));
-  await writeFile(join(home, 'THIRD-PARTY-LICENSES'), await licenses(packages, sources));
+  const paths = packages.map(([path]) => path);
+  // A module for another architecture is in a folder of its own.
+  await writeFile(join(home, 'THIRD-PARTY-LICENSES'), await licensesOf(paths, [root, dirname(sources.modules)]));
   const { version } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8')) as { version: string };
-  const bill = billOfMaterials(name, version, architecture, packages);
+  const bill = `${JSON.stringify(billOf(`plumbline-${name}`, version, packages), undefined, 2)}\n`;
   await writeFile(join(home, 'sbom.cdx.json'), bill);
   await writeFile(`${out}.cdx.json`, bill);
 }
@@ -65,23 +68,4 @@ async function addKoffi(target: string, { modules, architecture }: Sources): Pro
     const files = (await readdir(source, { recursive: true })).filter(isWanted);
     for (const file of files) await cp(join(source, file), join(target, name, file));
   }
-}
-
-/** The terms of everything that is in the image: they ask to be handed on. */
-async function licenses(packages: readonly Package[], { root, modules }: Sources): Promise<string> {
-  const names = new Map<string, string[]>();
-  for (const { path, name } of packages) {
-    // A module for another architecture is in the folder of its own.
-    const folders = [join(root, path), join(modules, name)];
-    const texts = await Promise.all(folders.map(licenseIn));
-    const text = texts.find((one) => one !== undefined);
-    if (text !== undefined) names.set(text, [...(names.get(text) ?? []), name]);
-  }
-  return [...names].map(([text, of]) => `${of.join(', ')}\n\n${text}\n`).join(`\n${'-'.repeat(80)}\n\n`);
-}
-
-async function licenseIn(folder: string): Promise<string | undefined> {
-  const entries = await readdir(folder).catch(() => [] as string[]);
-  const file = entries.find((name) => /^(licen[cs]e|copying)/i.test(name));
-  return file === undefined ? undefined : (await readFile(join(folder, file), 'utf8')).trim();
 }
