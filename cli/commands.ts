@@ -76,6 +76,11 @@ export const COMMANDS: readonly CommandEntry[] = [
     load: async () => (await import('./demo/command.ts')).demoCommand(),
   },
   {
+    name: 'version',
+    summary: 'the version of this command',
+    load: async () => (await import('./version/command.ts')).versionCommand(),
+  },
+  {
     name: 'completion',
     summary: 'completion for bash, zsh or fish',
     load: async () => (await import('./completion/command.ts')).completionCommand(),

@@ -1,4 +1,5 @@
 import type { Command, Option } from 'commander';
+import { KIND_WORDS } from '../explain/reference.ts';
 
 /** A word that may stand where the cursor is, and what it means. */
 export interface Candidate {
@@ -72,6 +73,7 @@ async function operandsOf(
     return (await names(kind, namespace)).map((word) => ({ word, about: '' }));
   };
   if (argument?.name() === 'nodes' || argument?.name() === 'node') return named('node');
+  if (argument?.name() === 'kind') return KIND_WORDS.map((word) => ({ word, about: '' }));
   if (argument?.name() === 'name') return named(operands[0] === 'pod' ? 'pod' : 'vm');
   return [];
 }

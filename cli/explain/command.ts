@@ -1,11 +1,12 @@
-import { Argument, Command } from 'commander';
+import { Command } from 'commander';
 import { type ClusterFlags, usingCluster, withCluster, withNamespace } from '../support/cluster.ts';
 import { type OutputFormat, print, withOutput } from '../support/output.ts';
 import { terminalOf } from '../support/terminal.ts';
 import type { ExtenderChoice } from './ask-extender.ts';
 import { explain } from './explain.ts';
 import { explanationLines } from './lines.ts';
-import { readPodSubject, readVmSubject } from './subject.ts';
+import { parseReference } from './reference.ts';
+import { readSubject } from './subject.ts';
 
 interface ExplainFlags extends ClusterFlags, ExtenderChoice {
   readonly output?: OutputFormat;
@@ -14,6 +15,8 @@ interface ExplainFlags extends ClusterFlags, ExtenderChoice {
 const EXAMPLES = `
 Examples:
   plumbline explain vm firewall             # why does this VM not start, and what would help?
+  plumbline explain vm/firewall -n tenants
+  plumbline explain tenants/firewall        # a VM of that name, else a pod
   plumbline explain pod virt-launcher-firewall-x7k2p -n tenants
   plumbline explain vm firewall -o wide     # every node by name
   plumbline explain vm firewall -o json     # for scripts
@@ -26,26 +29,26 @@ export function explainCommand(): Command {
     .description(
       'Says why a VM or pod does not run, node by node, and what would help; or where it runs, and how straight.',
     )
-    .addArgument(new Argument('<kind>', 'what it is').choices(['vm', 'vmi', 'pod']))
-    .argument('<name>', 'its name')
+    .argument('<kind>', 'vm, vmi or pod, before its name; or both as KIND/NAME or NAMESPACE/NAME')
+    .argument('[name]', 'its name, or NAMESPACE/NAME')
     .option(
       '--extender <url>',
       'ask the extender at this address, as of a port-forward; default: through the API server',
     )
     .option('--extender-ca <file>', 'check the extender’s certificate with this CA; default: it is not checked')
     .addHelpText('after', EXAMPLES)
-    .action((kind: string, name: string, flags: ExplainFlags) =>
-      usingCluster(flags, async (cluster) => {
-        const { client, namespace } = cluster;
-        const read = kind === 'pod' ? readPodSubject : readVmSubject;
-        const explanation = await explain(cluster, await read(client, namespace, name), flags, Date.now());
+    .action((kind: string, name: string | undefined, flags: ExplainFlags) => {
+      const reference = parseReference(kind, name, flags.namespace);
+      return usingCluster(flags, async (cluster) => {
+        const subject = await readSubject(cluster.client, reference, cluster.namespace);
+        const explanation = await explain(cluster, subject, flags, Date.now());
         const terminal = terminalOf(process.stdout);
         await print(flags.output, explanation, {
           text: () => explanationLines(explanation, terminal),
           wide: () => explanationLines(explanation, { ...terminal, width: Number.POSITIVE_INFINITY }, true),
           name: () => (explanation.pod === undefined ? [] : [`pod/${explanation.pod}`]),
         });
-      }),
-    );
+      });
+    });
   return withOutput(withNamespace(withCluster(command)), ['json', 'yaml', 'wide', 'name']);
 }

@@ -1,5 +1,5 @@
 import type { KubeClient } from '../../kube/client.ts';
-import { notFound } from '../support/exit-status.ts';
+import { CliError, EXIT, notFound } from '../support/exit-status.ts';
 import { readAll, readIfAllowed, readOne } from '../support/lists.ts';
 import {
   type ExplainedPod,
@@ -12,6 +12,7 @@ import {
   occurrence,
   timeOf,
 } from './objects.ts';
+import type { Reference } from './reference.ts';
 import { readRejections } from './rejections.ts';
 
 /** Everything about the VM or pod that is asked about, and nothing about nodes. */
@@ -32,6 +33,25 @@ export interface Subject {
 const CORE = '/api/v1/namespaces';
 const KUBEVIRT = '/apis/kubevirt.io/v1/namespaces';
 const LAUNCHED_BY = 'kubevirt.io/created-by';
+
+/**
+ * @param namespace where the reference names none
+ * @throws CliError if there is none of that name; KubeError
+ */
+export async function readSubject(client: KubeClient, reference: Reference, namespace: string): Promise<Subject> {
+  const { kind, name } = reference;
+  const where = reference.namespace ?? namespace;
+  if (kind === 'pod') return readPodSubject(client, where, name);
+  try {
+    return await readVmSubject(client, where, name);
+  } catch (error) {
+    if (kind === 'vm' || !(error instanceof CliError) || error.status !== EXIT.notFound) throw error;
+    // What is said of a name that neither has is of VMs.
+    return await readPodSubject(client, where, name).catch((other: unknown) => {
+      throw other instanceof CliError && other.status === EXIT.notFound ? error : other;
+    });
+  }
+}
 
 /** @throws CliError if there is none of that name; KubeError */
 export async function readPodSubject(client: KubeClient, namespace: string, name: string): Promise<Subject> {

@@ -14,6 +14,8 @@ import packageJson from '../../package.json' with { type: 'json' };
 export interface ClusterFlags {
   readonly kubeconfig?: string;
   readonly context?: string;
+  /** The user to impersonate. */
+  readonly as?: string;
   /** Seconds. */
   readonly requestTimeout?: number;
   readonly namespace?: string;
@@ -32,12 +34,19 @@ export function withCluster(command: Command): Command {
   return command
     .option('--kubeconfig <path>', 'kubeconfig file; default: KUBECONFIG, else ~/.kube/config')
     .option('--context <name>', 'context of the kubeconfig; default: its current one')
+    .option('--as <user>', 'ask as this user, whom you may impersonate', userName)
     .option('--request-timeout <seconds>', 'how long to wait for each answer of the cluster; default: 10', seconds);
 }
 
 /** kubectl's -n. */
 export function withNamespace(command: Command): Command {
   return command.option('-n, --namespace <name>', 'namespace; default: that of the context');
+}
+
+/** It becomes a header. */
+function userName(text: string): string {
+  if (!/^[\x21-\x7e]+$/.test(text)) throw new InvalidArgumentError('expected the name of a user, without spaces');
+  return text;
 }
 
 /** Seconds, also as kubectl writes them: 10s, 2m. */

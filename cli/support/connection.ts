@@ -14,8 +14,23 @@ export interface Found {
   readonly namespace: string | undefined;
 }
 
+export interface ClusterChoice extends KubeconfigChoice {
+  /** --as */
+  readonly as?: string | undefined;
+}
+
 /** Of flags and environment. @throws CliError */
-export function findCluster(flags: KubeconfigChoice): Found {
+export function findCluster({ as, ...flags }: ClusterChoice): Found {
+  const found = chosenCluster(flags);
+  if (as !== undefined) {
+    const { config } = found;
+    const current = config.getCurrentUser()?.name;
+    config.users = config.users.map((one) => (one.name === current ? { ...one, impersonateUser: as } : one));
+  }
+  return found;
+}
+
+function chosenCluster(flags: KubeconfigChoice): Found {
   const chosen = chooseContext(flags);
   if (chosen) return { ...chosen, name: `context ${chosen.name}` };
   if (process.env.KUBERNETES_SERVICE_HOST === undefined) {

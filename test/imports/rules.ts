@@ -57,7 +57,7 @@ export const RULES: readonly ImportRule[] = [
       'support',
       'extender',
       'agent explain',
-      'completion console cpu-mask demo doctor import ovs qemu simulate top topology verify vm',
+      'completion console cpu-mask demo doctor import ovs qemu simulate top topology verify version vm',
       '.',
     ],
   },

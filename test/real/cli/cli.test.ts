@@ -133,6 +133,12 @@ describe('the command on a real API server', function () {
       });
     });
 
+    it('--as: what that user may not is refused, though the administrator may', async () => {
+      const { status, stderr } = await run(admin, 'top', '--as', 'jane@example.com');
+      assert.equal(status, 3);
+      assert.match(stderr, /not allowed: .*"jane@example\.com" cannot list/);
+    });
+
     it('a pod that is not there: status 4, with those that are', async () => {
       const { status, stderr } = await run(admin, 'explain', 'pod', 'wait');
       assert.equal(status, 4);

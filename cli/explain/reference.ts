@@ -1,0 +1,66 @@
+import { usageError } from '../support/exit-status.ts';
+
+/** What `plumbline explain` is asked about. */
+export interface Reference {
+  /** Undefined: a VM of that name, else a pod. */
+  readonly kind: 'vm' | 'pod' | undefined;
+  /** Undefined: that of -n, else of the context. */
+  readonly namespace: string | undefined;
+  readonly name: string;
+}
+
+/** As kubectl names them too; a VMI is explained as its VM. */
+const KINDS: Readonly<Record<string, 'vm' | 'pod'>> = {
+  vm: 'vm',
+  vms: 'vm',
+  virtualmachine: 'vm',
+  virtualmachines: 'vm',
+  vmi: 'vm',
+  vmis: 'vm',
+  virtualmachineinstance: 'vm',
+  virtualmachineinstances: 'vm',
+  pod: 'pod',
+  pods: 'pod',
+  po: 'pod',
+};
+
+/** The kinds as they are offered. */
+export const KIND_WORDS: readonly string[] = ['vm', 'vmi', 'pod'];
+
+const FORMS = 'vm NAME, pod NAME, vm/NAME, pod/NAME or NAMESPACE/NAME';
+
+/**
+ * Reads `vm NAME`, `vm/NAME`, `vm NAMESPACE/NAME`, `NAMESPACE/NAME` and `NAME`. What stands before a slash is a kind where
+ * there is one of that word, else a namespace.
+ * @param first the first word @param second the second, if there is one @param flag what -n says
+ * @throws CliError if the words name nothing, or two namespaces
+ */
+export function parseReference(first: string, second: string | undefined, flag: string | undefined): Reference {
+  const { kind, rest } = splitKind(first, second);
+  const [namespace, name, ...more] = rest.includes('/') ? rest.split('/') : [undefined, rest];
+  if (!name || namespace === '' || more.length > 0) {
+    throw usageError(`${[first, second].filter(Boolean).join(' ')} names nothing: expected ${FORMS}`);
+  }
+  if (namespace !== undefined && flag !== undefined && namespace !== flag) {
+    throw usageError(`two namespaces are given: ${namespace} in ${rest}, and -n ${flag}`);
+  }
+  return { kind, namespace: namespace ?? flag, name };
+}
+
+function splitKind(first: string, second: string | undefined): { kind: Reference['kind']; rest: string } {
+  if (second !== undefined) {
+    const kind = kindOf(first);
+    if (kind !== undefined) return { kind, rest: second };
+    throw usageError(`argument '${first}' is invalid. Allowed choices are ${KIND_WORDS.join(', ')}`);
+  }
+  if (kindOf(first) !== undefined) throw usageError(`missing required argument 'name': expected ${FORMS}`);
+  const slash = first.indexOf('/');
+  const kind = slash < 0 ? undefined : kindOf(first.slice(0, slash));
+  return kind === undefined ? { kind, rest: first } : { kind, rest: first.slice(slash + 1) };
+}
+
+/** Also `virtualmachine.kubevirt.io`, as `-o name` of kubectl has it. */
+function kindOf(word: string): Reference['kind'] {
+  const bare = word.toLowerCase().replace(/\.kubevirt\.io$/, '');
+  return Object.hasOwn(KINDS, bare) ? KINDS[bare] : undefined;
+}

@@ -1,0 +1,119 @@
+import assert from 'node:assert/strict';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { parseReference } from '../../cli/explain/reference.ts';
+import { CliError, EXIT } from '../../cli/support/exit-status.ts';
+import { NAMESPACES } from '../../sandbox/api-server/built-in-types.ts';
+import { createFixtureCluster, type FixtureCluster } from './cluster-fixture.ts';
+import { buildCli, plumbline } from './run.ts';
+
+const kubeconfigOf = (server: string) =>
+  JSON.stringify({
+    'current-context': 'here',
+    contexts: [{ name: 'here', context: { cluster: 'one', user: 'me' } }],
+    clusters: [{ name: 'one', cluster: { server } }],
+    users: [{ name: 'me', user: { token: 'abc' } }],
+  });
+
+describe('what plumbline explain is asked about', function () {
+  this.timeout(120_000);
+  before(buildCli);
+  const cases: readonly [readonly [string, string?], string | undefined, unknown][] = [
+    [['vm', 'firewall'], undefined, ['vm', undefined, 'firewall']],
+    [['vmi', 'firewall'], 'tenants', ['vm', 'tenants', 'firewall']],
+    [['vm/firewall'], 'tenants', ['vm', 'tenants', 'firewall']],
+    [['virtualmachine.kubevirt.io/firewall'], undefined, ['vm', undefined, 'firewall']],
+    [['pod/launcher'], undefined, ['pod', undefined, 'launcher']],
+    [['pod', 'demo/launcher'], undefined, ['pod', 'demo', 'launcher']],
+    [['pod/demo/launcher'], undefined, ['pod', 'demo', 'launcher']],
+    [['tenants/firewall'], undefined, [undefined, 'tenants', 'firewall']],
+    [['tenants/firewall'], 'tenants', [undefined, 'tenants', 'firewall']],
+    [['firewall'], 'tenants', [undefined, 'tenants', 'firewall']],
+    // A namespace that is called as a kind is reached with the kind before it.
+    [['vm', 'vm/firewall'], undefined, ['vm', 'vm', 'firewall']],
+  ];
+  for (const [words, flag, expected] of cases) {
+    it(`${words.join(' ')}${flag === undefined ? '' : ` -n ${flag}`}`, () => {
+      const { kind, namespace, name } = parseReference(words[0], words[1], flag);
+      assert.deepEqual([kind, namespace, name], expected);
+    });
+  }
+
+  const faults: readonly [readonly [string, string?], string | undefined, RegExp][] = [
+    [['vm'], undefined, /missing required argument 'name'/],
+    [['node', 'x'], undefined, /'node' is invalid.*vm, vmi, pod/],
+    [['a/b/c'], undefined, /a\/b\/c names nothing: expected vm NAME/],
+    [['vm/'], undefined, /names nothing/],
+    [['/x'], undefined, /names nothing/],
+    [['a/x'], 'b', /two namespaces are given: a in a\/x, and -n b/],
+  ];
+  for (const [words, flag, message] of faults) {
+    it(`${words.join(' ')}${flag === undefined ? '' : ` -n ${flag}`}: refused`, () => {
+      assert.throws(
+        () => parseReference(words[0], words[1], flag),
+        (error) => error instanceof CliError && error.status === EXIT.usage && message.test(error.message),
+      );
+    });
+  }
+
+  describe('in a cluster', () => {
+    let cluster: FixtureCluster;
+    before(async () => {
+      cluster = await createFixtureCluster();
+      await cluster.sandbox.client.create(NAMESPACES, {
+        apiVersion: 'v1',
+        kind: 'Namespace',
+        metadata: { name: 'demo' },
+      });
+      await cluster.pod('launcher', { namespace: 'demo' });
+    });
+    after(() => cluster.stop());
+
+    const run = (...args: string[]) => plumbline(args, { kubeconfig: cluster.kubeconfig });
+
+    it('a pod by its namespace and name, as the console names it; also where no kind is given', async () => {
+      for (const words of [['pod', 'demo/launcher'], ['pod/launcher', '-n', 'demo'], ['demo/launcher']]) {
+        const { status, stdout, stderr } = await run('explain', ...words, '-o', 'name');
+        assert.deepEqual([status, stdout, stderr], [0, 'pod/launcher\n', ''], words.join(' '));
+      }
+    });
+
+    it('neither a VM nor a pod: status 4', async () => {
+      const { status, stderr } = await run('explain', 'demo/nothing');
+      assert.equal(status, 4);
+      assert.match(stderr, /there is no VM nothing in namespace demo/);
+    });
+
+    it('--as: every request is one as that user', async () => {
+      const asked: (string | undefined)[] = [];
+      const server = createServer((request, response) => {
+        asked.push(request.headers['impersonate-user'] as string | undefined);
+        response.writeHead(404, { 'content-type': 'application/json' }).end('{"kind":"Status","code":404}');
+      });
+      await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+      const directory = await mkdtemp(join(tmpdir(), 'plumbline-as-'));
+      try {
+        const kubeconfig = join(directory, 'config');
+        await writeFile(kubeconfig, kubeconfigOf(`http://127.0.0.1:${(server.address() as AddressInfo).port}`));
+        const { status } = await plumbline(['explain', 'pod', 'x', '--as', 'jane@example.com'], { kubeconfig });
+        assert.equal(status, 4);
+        assert.deepEqual([...new Set(asked)], ['jane@example.com']);
+        const wrong = await plumbline(['explain', 'pod', 'x', '--as', 'jane doe'], { kubeconfig });
+        assert.equal(wrong.status, 2);
+      } finally {
+        server.close();
+        await rm(directory, { recursive: true });
+      }
+    });
+  });
+
+  it('version: of the command, as text and as data', async () => {
+    const { stdout } = await plumbline(['version']);
+    assert.match(stdout, /^plumbline \d+\.\d+\.\d+\S*, Node\.js v\d+\.\d+\.\d+\n$/);
+    const { stdout: json } = await plumbline(['version', '-o', 'json']);
+    assert.deepEqual(Object.keys(JSON.parse(json)), ['version', 'node']);
+  });
+});
