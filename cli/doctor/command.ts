@@ -8,6 +8,7 @@ import { EXIT } from '../support/exit-status.ts';
 import { type OutputFormat, print, withOutput } from '../support/output.ts';
 import { createProgress } from '../support/progress.ts';
 import { terminalOf } from '../support/terminal.ts';
+import { byCause } from './causes.ts';
 import { checkAgents } from './checks/agents.ts';
 import { checkCertificates } from './checks/certificates.ts';
 import { checkDpus } from './checks/dpu.ts';
@@ -80,10 +81,10 @@ async function run(cluster: ClusterAccess, areas: readonly Area[], flags: Doctor
   const reports = facts ? AREAS.filter(wanted).flatMap((area) => (area === 'dpu' ? [] : [CHECKS[area](facts)])) : [];
   const dpus = wanted('dpu') ? await lookAtLeases(cluster.client, facts, flags) : undefined;
   if (wanted('dpu')) reports.push(checkDpus(dpus, flags.watch));
-  const findings = reports.flatMap((report) => report.findings);
+  const findings = byCause(reports.flatMap((report) => report.findings));
   const data = { ok: findings.length === 0, findings, areas: reports.map(({ findings: _, ...rest }) => rest), dpus };
   await print(flags.json ? 'json' : flags.output, data, {
-    text: () => doctorLines(reports, terminalOf(process.stdout)),
+    text: () => doctorLines(reports, findings, terminalOf(process.stdout)),
     name: () => [...new Set(findings.flatMap(({ objects }) => objects ?? []))],
   });
   process.exitCode = findings.length === 0 ? EXIT.ok : EXIT.findings;

@@ -3,19 +3,25 @@ import type { AreaReport, Finding } from './checks/finding.ts';
 
 const MARKS = { error: { mark: '✘', style: 'red' }, warning: { mark: '!', style: 'yellow' } } as const;
 
-/** The diagnosis for people: what is wrong first, worst first, then a line for each area that is in order. */
-export function doctorLines(reports: readonly AreaReport[], { paint, width }: Terminal): string[] {
+/**
+ * The diagnosis for people: what is wrong, then a line for each area that is in order.
+ * @param findings one for each cause, what hurts most first
+ */
+export function doctorLines(
+  reports: readonly AreaReport[],
+  findings: readonly Finding[],
+  { paint, width }: Terminal,
+): string[] {
   const columns = Math.max(40, Math.min(width, 120));
-  const findings = reports.flatMap((report) => report.findings);
-  const worst = [...findings].sort((a, b) => rank(a) - rank(b));
-  const lines = worst.flatMap((finding) => {
+  const lines = findings.flatMap((finding) => {
     const { mark, style } = MARKS[finding.severity];
     const [first = '', ...more] = wrap(`${finding.area}: ${finding.what}`, columns - 2, '');
     return [
       `${paint(style, mark)} ${first}`,
       ...more.map((line) => `  ${line}`),
-      ...wrap(`so: ${finding.why}`, columns, '    '),
-      ...wrap(`do: ${finding.do}`, columns, '    '),
+      ...wrap(`impact: ${finding.impact}`, columns, '    '),
+      ...(finding.consequences ?? []).flatMap((one) => wrap(`so also: ${one}`, columns, '    ')),
+      ...wrap(`fix: ${finding.fix}`, columns, '    '),
       '',
     ];
   });
@@ -34,5 +40,3 @@ export function doctorLines(reports: readonly AreaReport[], { paint, width }: Te
     findings.length === 0 ? 'nothing wrong was found' : `${errors} wrong, ${findings.length - errors} to look after`;
   return [...lines, '', summary];
 }
-
-const rank = ({ severity }: Finding) => (severity === 'error' ? 0 : 1);

@@ -1,18 +1,20 @@
 import type { KubeClient } from '../../kube/client.ts';
-import { isNotFound } from '../../kube/errors.ts';
+import { KubeError } from '../../kube/errors.ts';
 import { type NodeTopology, nodeTopology } from '../../kube/node-topology.ts';
+import type { NodeStateFacts, VmFacts } from '../../model/vm-state/facts.ts';
+import { vmState } from '../../model/vm-state/state.ts';
+import { readAgentLeases } from '../support/agents.ts';
 import type { ClusterAccess } from '../support/cluster.ts';
+import { hostsOf } from '../support/hosts.ts';
 import { NODE_TOPOLOGIES_PATH, readOne } from '../support/lists.ts';
 import type { ExtenderChoice } from './ask-extender.ts';
-import { asksOf, bypassesOf } from './asks.ts';
-import type { Explanation, Finding } from './explanation.ts';
+import { asksOf } from './asks.ts';
+import type { Explanation } from './explanation.ts';
 import { type ExplainedPod, explainedNode, timeOf } from './objects.ts';
-import { pausedVm } from './paused.ts';
-import { runningPod } from './running.ts';
-import { NOT_SEEN, readScheduler, type SchedulerSeen } from './scheduler.ts';
-import { beforeScheduling, endedPod, startingPod, withoutPod } from './stages.ts';
+import { readScheduler } from './scheduler.ts';
+import { type Search, searchNodes } from './search.ts';
 import type { Subject } from './subject.ts';
-import { unscheduledPod } from './unscheduled.ts';
+import { eventFacts, instanceFacts, kindOf, machineFacts, nodeFacts, rejectionFacts } from './vm-facts.ts';
 
 /** Events shown: what is older than an hour, or the same again, tells nothing of now. */
 const EVENTS = 4;
@@ -30,62 +32,73 @@ export async function explain(
   now: number,
 ): Promise<Explanation> {
   const { kind, namespace, name, pod } = subject;
-  const scheduler = pod === undefined ? NOT_SEEN : await readScheduler(cluster.client, now);
-  const finding =
-    pod === undefined ? withoutPod(subject, now) : await ofPod(cluster, subject, pod, choice, scheduler, now);
-  const bypasses = pod === undefined || finding.stage === 'succeeded' ? [] : bypassesOf(pod, scheduler.leads);
-  const { help = [], causes = [], nodes = [], notes = [] } = finding;
+  const scheduler = pod === undefined ? undefined : await readScheduler(cluster.client, now);
+  const own: VmFacts = { ...factsOf(subject, now), scheduler };
+  const search = isWaiting(own) && pod !== undefined ? await searchNodes(cluster, pod, choice, now) : undefined;
+  const at = pod?.spec.nodeName ?? '';
+  const node = pod === undefined || at === '' ? undefined : await readNode(cluster.client, pod, at, now);
+  const state = vmState({ ...own, search, node });
+  const scheduled = pod?.status?.conditions.find(({ type }) => type === 'PodScheduled');
   return {
+    ...state,
     kind,
     namespace,
     name,
-    stage: finding.stage,
-    why: finding.why,
     pod: pod?.metadata.name,
-    node: pod?.spec.nodeName,
+    node: at === '' ? undefined : at,
     asks: pod === undefined ? [] : asksOf(pod),
-    help: [...new Set([...bypasses.map((one) => one.help), ...help])],
-    causes: [...bypasses.map(({ cause }) => cause), ...causes],
-    scheduler: finding.scheduler,
-    source: finding.source,
-    nodes,
-    notes,
+    scheduler: search !== undefined && scheduled?.status === 'False' ? scheduled.message : undefined,
+    ...searchShown(search),
     events: recentEvents(subject, now),
   };
 }
 
-async function ofPod(
-  cluster: ClusterAccess,
-  { vmi, events }: Subject,
-  pod: ExplainedPod,
-  choice: ExtenderChoice,
-  scheduler: SchedulerSeen,
-  now: number,
-): Promise<Finding> {
-  const { client } = cluster;
-  const { phase = 'Pending' } = pod.status ?? {};
-  const node = pod.spec.nodeName ?? '';
-  if (phase === 'Failed' || phase === 'Succeeded') return endedPod(pod, events);
-  if (pod.metadata.deletionTimestamp !== undefined) {
-    return { stage: 'deleting', why: `it is being deleted${node === '' ? '' : ` on ${node}`}` };
-  }
-  if (node === '') return beforeScheduling(pod) ?? unscheduledPod(cluster, pod, choice, scheduler, now);
-  if (phase === 'Running') {
-    const topology = await topologyOf(client, node);
-    return pausedVm(vmi, pod, topology) ?? runningPod(pod, topology);
-  }
-  const path = `/api/v1/nodes/${encodeURIComponent(node)}`;
-  return startingPod(pod, await readOne(client, path, explainedNode).catch(() => undefined), events);
+const searchShown = (search: Search | undefined): Pick<Explanation, 'source' | 'nodes' | 'notes'> => ({
+  source: search?.source,
+  nodes: search?.groups ?? [],
+  notes: search?.notes ?? [],
+});
+
+/** What the objects say that the subject has; nothing of nodes and schedulers. */
+export function factsOf(subject: Subject, now: number): VmFacts {
+  const { kind, namespace, name, vm, vmi, pod, events, rejections } = subject;
+  const isPod = kind === 'pod' && vmi === undefined;
+  return {
+    namespace,
+    name: vmi?.metadata.name ?? name,
+    kind: isPod ? 'pod' : kindOf(vmi, vm),
+    machine: vm && machineFacts(vm, now),
+    instance: vmi && instanceFacts(vmi, events),
+    rejection: rejectionFacts(rejections, now),
+    annotations: vmi?.metadata.annotations ?? vm?.spec.template?.metadata?.annotations,
+    pod,
+    events: eventFacts(events, pod?.metadata.uid),
+  };
+}
+
+/** Whether it waits for a node, and nothing is known yet of which. */
+function isWaiting(facts: VmFacts): boolean {
+  return vmState(facts).state === 'unscheduled';
+}
+
+async function readNode(client: KubeClient, pod: ExplainedPod, at: string, now: number): Promise<NodeStateFacts> {
+  const [node, topology, agents] = await Promise.all([
+    readOne(client, `/api/v1/nodes/${encodeURIComponent(at)}`, explainedNode).catch(unlessForbidden),
+    topologyOf(client, at),
+    readAgentLeases(client, now),
+  ]);
+  const reported = topology && hostsOf([topology]).hosts[0];
+  return nodeFacts(pod, node, reported, agents?.silent.has(at) === true);
 }
 
 /** Undefined where the node, or the whole cluster, does not report. */
-async function topologyOf(client: KubeClient, node: string): Promise<NodeTopology | undefined> {
-  try {
-    return await readOne(client, `${NODE_TOPOLOGIES_PATH}/${encodeURIComponent(node)}`, nodeTopology);
-  } catch (error) {
-    if (isNotFound(error)) return undefined;
-    throw error;
-  }
+function topologyOf(client: KubeClient, node: string): Promise<NodeTopology | undefined> {
+  return readOne(client, `${NODE_TOPOLOGIES_PATH}/${encodeURIComponent(node)}`, nodeTopology);
+}
+
+function unlessForbidden(error: unknown): undefined {
+  if (error instanceof KubeError && error.status === 403) return undefined;
+  throw error;
 }
 
 function recentEvents({ events }: Subject, now: number): Explanation['events'] {

@@ -1,17 +1,5 @@
-import type { NodeOpinion, RefusedOpinion } from './opinion.ts';
-
-/** Nodes of which the same is true. */
-export interface NodeGroup {
-  /** 'fits', or why not. */
-  readonly kind: 'fits' | RefusedOpinion['kind'];
-  readonly text: string;
-  readonly count: number;
-  /** All of them; the one that needs least comes first. */
-  readonly nodes: readonly string[];
-  /** Of the first of them, with its numbers. */
-  readonly detail: string;
-  readonly missing?: number | undefined;
-}
+import type { NodeGroup } from '../../model/vm-state/node-groups.ts';
+import type { NodeOpinion } from './opinion.ts';
 
 /**
  * What is closest to being mended comes first: then nodes that are full, then those that are broken, and last those that
@@ -33,6 +21,7 @@ const ORDER: readonly NodeGroup['kind'][] = [
   'cannot-split',
   'may-not-span',
   'larger-than-cells',
+  'too-large',
   'cpu-mask',
   'dpu',
   'polled-cpus',

@@ -1,6 +1,8 @@
+import type { NodeGroup } from '../../model/vm-state/node-groups.ts';
+import type { Stage } from '../../model/vm-state/reasons.ts';
+import { remedyText } from '../../model/vm-state/remedy.ts';
 import { cut, type Style, type Terminal, wrap } from '../support/terminal.ts';
-import type { Explanation, Stage } from './explanation.ts';
-import type { NodeGroup } from './groups.ts';
+import type { Explanation } from './explanation.ts';
 
 /** What fits on one screen: the rest is counted. */
 const GROUPS = 8;
@@ -25,16 +27,23 @@ const STAGES: Readonly<Record<Stage, { readonly text: string; readonly style: St
  * @param wide every node's name, and the numbers of each reason's first node
  */
 export function explanationLines(explanation: Explanation, { paint, width }: Terminal, wide = false): string[] {
-  const { kind, namespace, name, stage, why, pod, asks, help, causes, scheduler, notes, events } = explanation;
+  const { kind, namespace, name, state, verdict, text: why, pod, asks, causes, scheduler, notes, events } = explanation;
+  const help = explanation.remedies.map(remedyText);
   const columns = Math.min(width, 120);
-  const { text, style } = STAGES[stage];
+  const { text, style } = STAGES[state];
+  const seen =
+    state === 'running' && verdict === 'broken'
+      ? 'red'
+      : state === 'running' && verdict === 'degraded'
+        ? 'yellow'
+        : style;
   const para = (mark: string, body: string) => wrap(body, Math.max(40, columns), mark);
   const what = `${kind === 'vm' ? 'VM' : 'pod'} ${namespace}/${name}`;
   const lines = wrap(`${what} ${text}: ${why}`, Math.max(40, columns), '', '  ');
-  lines[0] = (lines[0] ?? '').replace(` ${text}:`, ` ${paint(style, text)}:`);
+  lines[0] = (lines[0] ?? '').replace(` ${text}:`, ` ${paint(seen, text)}:`);
   if (pod !== undefined && kind === 'vm') lines.push(...para('  ', `its launcher is ${pod}`));
-  if (asks.length > 0 && stage !== 'succeeded') lines.push(...para('  ', `it asks for ${asks.join('; ')}`));
-  for (const cause of causes) lines.push(...para('  ', cause));
+  if (asks.length > 0 && state !== 'succeeded') lines.push(...para('  ', `it asks for ${asks.join('; ')}`));
+  for (const cause of causes) lines.push(...para('  ', cause.text));
   if (help.length > 0) {
     lines.push('', paint('bold', 'What would help'), ...help.flatMap((one) => para('  - ', one)));
   }
@@ -42,7 +51,7 @@ export function explanationLines(explanation: Explanation, { paint, width }: Ter
   if (scheduler !== undefined) {
     lines.push('', paint('bold', 'kube-scheduler says'), ...para('  ', scheduler));
   }
-  if (events.length > 0 && stage !== 'running') {
+  if (events.length > 0 && state !== 'running') {
     const told = events.flatMap(({ reason, message, ago }) => para('  ', `${age(ago)} ago  ${reason}: ${message}`));
     lines.push('', paint('bold', 'Events'), ...told);
   }

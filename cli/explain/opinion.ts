@@ -1,7 +1,5 @@
 import type { RefusalKind } from '../../model/placement/verdict.ts';
-
-/** Why kube-scheduler itself passes a node over, whatever Plumbline says of it. */
-export type SchedulerRefusal = 'cordoned' | 'cordoned-and-more' | 'tainted' | 'not-ready' | 'not-selected' | 'short-of';
+import type { SchedulerRefusal } from '../../model/vm-state/node-groups.ts';
 
 /** What would become of the pod on one node. */
 export type NodeOpinion =

@@ -1,9 +1,7 @@
 import type { KubeClient } from '../../kube/client.ts';
+import { REJECTIONS } from '../../model/vm-state/rejected.ts';
 import { readIfAllowed } from '../support/lists.ts';
 import { type Occurrence, occurrence, timeOf } from './objects.ts';
-
-/** How kubelets refuse a pod for good. Each has an Event of that reason. */
-export const REJECTIONS: readonly string[] = ['SMTAlignmentError', 'TopologyAffinityError', 'UnexpectedAdmissionError'];
 
 /** The API server cuts names that it generates from to this length, and adds five characters. */
 const LONGEST_PREFIX = 58;

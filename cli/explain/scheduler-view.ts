@@ -66,11 +66,21 @@ export function shortOf(
     const there = milli(allocatable[resource] ?? '0');
     const used = others.reduce((sum, other) => sum + (requestsOf(other).get(resource) ?? 0), 0);
     if (used + wanted <= there) continue;
+    const size = tooLarge(resource, wanted, there);
+    if (size !== undefined) return { node: node.metadata.name ?? '', fits: false, kind: 'too-large', ...size };
     const text = `too little ${resource}`;
     const detail = `${resource}: ${amount(wanted)} requested, ${amount(Math.max(0, there - used))} of ${amount(there)} free`;
     return { node: node.metadata.name ?? '', fits: false, kind: 'short-of', text, detail };
   }
   return undefined;
+}
+
+/** More than the whole node has. Of a device that it has none of, another node may have some. */
+function tooLarge(resource: string, wanted: number, there: number): { text: string; detail: string } | undefined {
+  const isSize = resource === 'cpu' || resource === 'memory' || resource.startsWith('hugepages-');
+  if (!isSize || wanted <= there) return undefined;
+  const detail = `${resource}: ${amount(wanted)} requested, and the node has ${amount(there)} for pods`;
+  return { text: `more ${resource} requested than the node has`, detail };
 }
 
 /** Thousandths by resource: sums over containers, or the largest init container. */

@@ -100,7 +100,17 @@ function compactLines(node: NodeView, { paint, width }: Terminal, wide: boolean)
     head.startsWith(name) ? paint('bold', name) + head.slice(name.length) : head,
     ...rows,
     ...legendRows(names, width, paint),
+    ...problemLines(node, paint, width),
   ];
+}
+
+/** VMs that are not as they were promised, each with what is wrong. */
+function problemLines({ owners }: NodeView, paint: Terminal['paint'], width: number): string[] {
+  return owners.flatMap(({ name, state }) => {
+    if (state?.verdict !== 'degraded' && state?.verdict !== 'broken') return [];
+    const mark = paint(state.verdict === 'broken' ? 'red' : 'yellow', '!');
+    return [`  ${mark} ${cut(`${name}: ${state.text}`, Math.max(20, width - 4))}`];
+  });
 }
 
 /** Names side by side in as many rows as they need. */
@@ -143,6 +153,7 @@ export function nodeLines(node: NodeView, { color, width, paint }: Terminal): st
     cut(`${free.size} of ${host.online.size} CPUs free, ${freeCores} whole cores`, width),
     '',
     ...drawCpuMap({ host, owners, cellLabels, color, width }),
+    ...problemLines(node, paint, width),
   ];
 }
 

@@ -3,6 +3,7 @@ import { PlumblineError } from '../../model/errors.ts';
 import type { Host } from '../../model/host.ts';
 import { launcherPinRequest, launcherPins } from '../../model/launcher/pins.ts';
 import type { VmiShape } from '../../model/launcher/shapes.ts';
+import type { VmState } from '../../model/vm-state/state.ts';
 import type { ReportedHost } from '../support/hosts.ts';
 
 /** Somebody who owns CPUs of a node. */
@@ -12,6 +13,8 @@ export interface Owner {
   readonly cpus: CpuSet;
   /** CPUs of these that no thread of the guest is pinned to: they fill whole cores, and serve the emulator. */
   readonly padding: CpuSet;
+  /** Of a VM: how it is, as `plumbline explain` has it. */
+  readonly state?: VmState | undefined;
 }
 
 /** A node as it is drawn. */
@@ -37,6 +40,7 @@ export interface Launched {
   readonly vmi: VmiShape | undefined;
   /** `namespace/name` of the VM. */
   readonly name: string;
+  readonly state?: VmState | undefined;
 }
 
 /** @param launched by the uid of the launcher */
@@ -88,7 +92,7 @@ function ownersOf(
     const pod = first?.podName === undefined ? uid : `${first.namespace}/${first.podName}`;
     const compute = list.find(({ container }) => container === 'compute');
     const padding = known?.vmi && compute ? paddingOf(known.vmi, CpuSet.parse(compute.cpus), host) : CpuSet.EMPTY;
-    return { name: known?.name ?? pod, cpus, padding };
+    return { name: known?.name ?? pod, cpus, padding, state: known?.state };
   });
   return owners.sort((a, b) => (a.cpus.first ?? 0) - (b.cpus.first ?? 0));
 }

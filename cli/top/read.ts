@@ -1,6 +1,7 @@
 import type { KubeClient } from '../../kube/client.ts';
-import { pod as podSchema, virtualMachineInstance } from '../../kube/resources.ts';
-import { explainedNode, isDpuDead } from '../explain/objects.ts';
+import { type VmState, vmState } from '../../model/vm-state/state.ts';
+import { explainedNode, explainedPod, explainedVmi, isDpuDead } from '../explain/objects.ts';
+import { instanceFacts, kindOf, nodeFacts } from '../explain/vm-facts.ts';
 import { readAgentLeases } from '../support/agents.ts';
 import { notFound } from '../support/exit-status.ts';
 import { hostsOf } from '../support/hosts.ts';
@@ -23,8 +24,8 @@ export async function readTop(client: KubeClient, wanted: readonly string[], now
   const [topologies, nodes, pods, vmis, agents] = await Promise.all([
     readTopologies(client),
     readIfAllowed(client, '/api/v1/nodes', explainedNode),
-    readIfAllowed(client, '/api/v1/pods', podSchema, { labelSelector: 'kubevirt.io=virt-launcher' }),
-    readIfAllowed(client, '/apis/kubevirt.io/v1/virtualmachineinstances', virtualMachineInstance),
+    readIfAllowed(client, '/api/v1/pods', explainedPod, { labelSelector: 'kubevirt.io=virt-launcher' }),
+    readIfAllowed(client, '/apis/kubevirt.io/v1/virtualmachineinstances', explainedVmi),
     readAgentLeases(client, now),
   ]);
   assertReported(topologies);
@@ -37,13 +38,21 @@ export async function readTop(client: KubeClient, wanted: readonly string[], now
     wanted.length === 0 ? topologies : topologies.filter(({ metadata }) => wanted.includes(metadata.name ?? ''));
   const { hosts, unusable } = hostsOf(chosen);
   const instances = new Map((vmis ?? []).map((vmi) => [vmi.metadata.uid ?? '', vmi]));
+  const known = new Map((nodes ?? []).map((node) => [node.metadata.name ?? '', node]));
+  const reported = new Map(hosts.map((host) => [host.name, host]));
   const launched = new Map<string, Launched>();
-  for (const { metadata } of pods ?? []) {
+  for (const pod of pods ?? []) {
+    const { metadata, spec } = pod;
     const owner = metadata.ownerReferences?.find(({ controller }) => controller === true);
     if (owner?.kind !== 'VirtualMachineInstance') continue;
-    launched.set(metadata.uid ?? '', { name: `${metadata.namespace}/${owner.name}`, vmi: instances.get(owner.uid) });
+    const vmi = instances.get(owner.uid);
+    const { namespace = '' } = metadata;
+    const at = spec.nodeName ?? '';
+    const node = nodeFacts(pod, known.get(at), reported.get(at), agents?.silent.has(at) === true);
+    const own = { namespace, name: owner.name, kind: kindOf(vmi), instance: vmi && instanceFacts(vmi, []) };
+    const state: VmState = vmState({ ...own, pod, node });
+    launched.set(metadata.uid ?? '', { name: `${namespace}/${owner.name}`, vmi, state });
   }
-  const known = new Map((nodes ?? []).map((node) => [node.metadata.name ?? '', node]));
   const remarksOf = (name: string) => [
     ...(nodes && !known.has(name) ? ['gone'] : []),
     ...(known.get(name)?.spec?.unschedulable ? ['cordoned'] : []),

@@ -5,6 +5,8 @@ import { objectMeta } from '../../kube/resources.ts';
 import { startedInstance, virtualMachine } from '../../kube/virtual-machines.ts';
 import { CPU_MASK_ANNOTATION } from '../../model/names.ts';
 import { type MaskedVm, maskedVmOf } from '../../model/placement/mask-survey.ts';
+import type { InstanceFacts } from '../../model/vm-state/facts.ts';
+import { instanceFacts } from '../explain/vm-facts.ts';
 import { readAgentLeases } from '../support/agents.ts';
 import { hostsOf, type ReportedHost } from '../support/hosts.ts';
 import { assertReported, readAll, readTopologies } from '../support/lists.ts';
@@ -18,7 +20,13 @@ export interface FoundVm {
   /** The annotation as it is. */
   readonly text: string;
   /** Node by uid of its launchers. */
-  readonly running: { readonly node: string; readonly pods: Readonly<Record<string, string>> } | undefined;
+  readonly running:
+    | {
+        readonly node: string;
+        readonly pods: Readonly<Record<string, string>>;
+        readonly pause: InstanceFacts['pause'];
+      }
+    | undefined;
 }
 
 export interface VerifyFacts {
@@ -51,7 +59,7 @@ export async function readVerifyFacts(
   ]);
   assertReported(topologies);
   const { hosts } = hostsOf(topologies);
-  const running = new Map(instances.map(({ metadata, status }) => [keyOf(metadata), runningOf(status)]));
+  const running = new Map(instances.map(({ metadata, status }) => [keyOf(metadata), runningOf({ metadata, status })]));
   const found = [
     ...machines.map(({ metadata, spec: { template, instancetype } }) => ({
       kind: 'VirtualMachine' as const,
@@ -101,7 +109,8 @@ async function readIfInstalled<Item>(...args: Parameters<typeof readAll<Item>>):
 const keyOf = ({ namespace = '', name = '' }: { namespace?: string | undefined; name?: string | undefined }) =>
   `${namespace}/${name}`;
 
-function runningOf(status: z.infer<typeof startedInstance>['status']): FoundVm['running'] {
-  const { nodeName, activePods } = status ?? {};
-  return nodeName === undefined || status?.phase !== 'Running' ? undefined : { node: nodeName, pods: activePods ?? {} };
+function runningOf(vmi: Pick<z.infer<typeof startedInstance>, 'metadata' | 'status'>): FoundVm['running'] {
+  const { nodeName, activePods, phase } = vmi.status ?? {};
+  if (nodeName === undefined || phase !== 'Running') return undefined;
+  return { node: nodeName, pods: activePods ?? {}, pause: instanceFacts(vmi, []).pause };
 }

@@ -41,13 +41,8 @@ function details({ refused, fallBack, running }: VmFinding, most: number): strin
     ...groups.slice(0, most),
     ...(others > 0 ? [`nor ${others} more nodes, for reasons like these (-o wide names them)`] : []),
     ...(fallBack.length > 0 ? [`"all" would be taken for the mask on ${named(fallBack, most)}`] : []),
-    ...(running && running.pinning !== 'pinned' ? [runningText(running)] : []),
+    ...(running && running.reason !== 'MaskApplied' ? [running.text] : []),
   ];
-}
-
-function runningText({ node, pinning, message }: NonNullable<VmFinding['running']>): string {
-  if (pinning === '') return `it runs on ${node}, whose agent says nothing of its vCPUs`;
-  return `it runs on ${node}: ${pinning}${message === '' ? '' : `: ${message}`}`;
 }
 
 function named(nodes: readonly string[], most: number): string {

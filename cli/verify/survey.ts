@@ -1,6 +1,9 @@
 import { formatMask } from '../../model/cpu-mask/mask.ts';
 import { maskHostOf } from '../../model/placement/mask-fit.ts';
 import { type MaskVerdict, type SurveyedNode, surveyMask } from '../../model/placement/mask-survey.ts';
+import type { Cause } from '../../model/vm-state/facts.ts';
+import { REASONS, type Verdict } from '../../model/vm-state/reasons.ts';
+import { maskedVm, pausedVm } from '../../model/vm-state/running.ts';
 import type { ReportedHost } from '../support/hosts.ts';
 import type { FoundVm, VerifyFacts } from './facts.ts';
 
@@ -16,8 +19,8 @@ export interface VmFinding {
   readonly fallBack: readonly string[];
   /** Nodes that it may go to and that could not keep its mask. */
   readonly refused: readonly { readonly node: string; readonly reason: string; readonly message: string }[];
-  /** Where it runs, and what the agent there says of its vCPUs; '' while it says nothing. */
-  readonly running?: { readonly node: string; readonly pinning: string; readonly message: string } | undefined;
+  /** Where it runs, and what has become of its mask there, as `plumbline explain` says it. */
+  readonly running?: (Cause & { readonly node: string; readonly verdict: Verdict }) | undefined;
 }
 
 export interface Verification {
@@ -65,10 +68,19 @@ function findingOf(vm: FoundVm, nodes: readonly SurveyedNode[], hosts: ReadonlyM
 
 const hasFallenBack = (verdict: MaskVerdict): boolean => verdict.fits && verdict.fellBack;
 
-function runningOf({ running }: FoundVm, hosts: ReadonlyMap<string, ReportedHost>): VmFinding['running'] {
+function runningOf(
+  { running, namespace, name, kind }: FoundVm,
+  hosts: ReadonlyMap<string, ReportedHost>,
+): VmFinding['running'] {
   if (running === undefined) return undefined;
   const { node, pods } = running;
   const said = hosts.get(node)?.status.pinning?.find(({ podUID }) => pods[podUID] === node);
-  const { state = '', reason = '', message = '' } = said ?? {};
-  return { node, pinning: reason === '' ? state : `${state} (${reason})`, message };
+  const facts = {
+    namespace,
+    name,
+    kind: kind === 'VirtualMachine' ? ('vm' as const) : ('vmi' as const),
+    node: { silent: false, assigned: [], pinning: said },
+  };
+  const cause = running.pause === undefined ? maskedVm(facts, node) : pausedVm(facts, node, running.pause);
+  return { node, verdict: REASONS[cause.reason].verdict, ...cause };
 }

@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { REASONS, type Reason } from '../../model/vm-state/reasons.ts';
 import { type AskAgent, readPage } from '../agent/ask.ts';
 
 /** What an agent answers at /vms. Fields that a later agent may add are passed over. */
@@ -48,10 +49,16 @@ export function fetchVmStatus(ask: AskAgent): Promise<VmStatus> {
   );
 }
 
+/** What has become of a VM's mask, by the agent's word for it; the reason that `plumbline explain` gives. */
+export function maskReason(state: string): Reason {
+  if (state === 'pinned') return 'MaskApplied';
+  return state === 'refused' ? 'PinningRefused' : 'MaskNotApplied';
+}
+
 /** Whether every thread is where it should be, every mask is kept and no two VMs share CPUs. */
 export function isInOrder({ vms, overlaps }: VmStatus): boolean {
   const isKept = ({ state, problems, threads }: OneVm) =>
-    (state === null || state === 'pinned') &&
+    (state === null || REASONS[maskReason(state)].verdict === 'ok') &&
     problems.length === 0 &&
     threads.every(({ allowed, wanted }) => wanted === null || allowed === wanted);
   return overlaps.length === 0 && vms.every(isKept);

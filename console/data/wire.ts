@@ -38,6 +38,11 @@ export interface PodContent {
   readonly unscheduled?: string;
   readonly rejected?: string;
   readonly refusedOnHost?: string;
+  /** How it is, as every output of Plumbline says it. */
+  readonly verdict?: 'ok' | 'stopped' | 'waiting' | 'degraded' | 'broken';
+  /** One word for it, stable. */
+  readonly reason?: string;
+  readonly text?: string;
   readonly cpus: number;
   readonly wholeCores: boolean;
   readonly networks: readonly (readonly [network: string, affinity: string])[];

@@ -59,11 +59,7 @@ export function wantsOf({ cpus, wholeCores, networks }: PodItem): string {
   ].join(' ');
 }
 
-/** The shortest true reason; the detail has all of them. */
-export function whyOf({ rejected, refusedOnHost, node, nominated, unscheduled }: PodItem): string {
-  if (rejected !== undefined) return `${rejected} on ${node ?? 'its node'}`;
-  if (refusedOnHost !== undefined) return `refused by the agent on ${node}: ${refusedOnHost}`;
-  if (nominated !== undefined) return `nominated to ${nominated}: waits for room there`;
-  if (unscheduled === undefined) return 'the scheduler has not tried it yet';
-  return unscheduled === '' ? 'the scheduler found no node and gave no reason' : unscheduled;
+/** As `plumbline explain` says it. */
+export function whyOf({ text }: PodItem): string {
+  return text ?? '';
 }

@@ -4,15 +4,20 @@ import { lastingCpus, reducedRequest } from '../../model/kubelet/pod-request.ts'
 import { DECISION_ANNOTATION, MANAGED_RESOURCES } from '../../model/names.ts';
 import type { PlacementNeeds } from '../../model/placement/needs.ts';
 import { isExclusive, placementNeedsOf } from '../../model/placement/pod-needs.ts';
+import type { StatePod } from '../../model/vm-state/facts.ts';
+import { REJECTIONS } from '../../model/vm-state/rejected.ts';
+import { type VmState, vmState } from '../../model/vm-state/state.ts';
 
 /** A pod with how far it is. Of its containers' statuses nothing is read: their prose can be a tenant's. */
 export const watchedPod = podSchema.extend({
   metadata: objectMeta.extend({ creationTimestamp: z.string().optional() }),
+  spec: podSchema.shape.spec.extend({ schedulingGates: z.array(z.object({ name: z.string() })).nullish() }),
   status: z
     .object({
       phase: z.string().optional(),
       qosClass: z.string().optional(),
       reason: z.string().optional(),
+      message: z.string().optional(),
       nominatedNodeName: z.string().optional(),
       conditions: z.array(z.object({ type: z.string(), status: z.string(), message: z.string().optional() })).nullish(),
     })
@@ -44,12 +49,15 @@ export interface ShownPod {
   readonly cpus: number;
   readonly wholeCores: boolean;
   readonly networks: readonly (readonly [network: string, affinity: string])[];
+  /** Of one that waits or was rejected: how it is, in the words of `plumbline explain`; undefined for one that runs. */
+  readonly state: ShownState | undefined;
   /** To predict its CPUs with, while it is on its way to a node. */
   readonly needs: PlacementNeeds | undefined;
 }
 
+export type ShownState = Pick<VmState, 'verdict' | 'reason' | 'text'>;
+
 const ENDED = new Set(['Succeeded', 'Failed']);
-const ADMISSION = new Set(['SMTAlignmentError', 'TopologyAffinityError', 'UnexpectedAdmissionError']);
 /** Characters of the scheduler's message: it names reasons, not nodes. */
 const LONGEST_MESSAGE = 1024;
 
@@ -83,8 +91,16 @@ export function shownPod(pod: WatchedPod): ShownPod | undefined {
     cpus: lastingCpus(needs.request),
     wholeCores: needs.wholeCores === true,
     networks: needs.networks.map(({ kind, physnet, affinity }) => [physnet ?? kind, affinity]),
+    state: pending || rejected !== undefined ? stateOf(pod, vm) : undefined,
     needs: pending ? needs : undefined,
   };
+}
+
+/** By the pod alone: whether a VM made its instance is not read here, nor what is true of its node. */
+function stateOf(pod: WatchedPod, vm: string | undefined): ShownState {
+  const { namespace = '', name = '' } = pod.metadata;
+  const { verdict, reason, text } = vmState({ namespace, name: vm ?? name, kind: undefined, pod: pod as StatePod });
+  return { verdict, reason, text: text.slice(0, LONGEST_MESSAGE) };
 }
 
 /**
@@ -103,7 +119,7 @@ export function labelOf({ namespace, name, vm }: ShownPod): string {
 
 function rejectionOf({ status }: WatchedPod): string | undefined {
   const { phase, reason = '' } = status ?? {};
-  return phase === 'Failed' && ADMISSION.has(reason) ? reason : undefined;
+  return phase === 'Failed' && REJECTIONS.includes(reason) ? reason : undefined;
 }
 
 function schedulerMessage({ status }: WatchedPod): string | undefined {

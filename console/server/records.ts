@@ -1,7 +1,9 @@
 import { checkReport } from '../../model/report/check.ts';
+import { REASONS } from '../../model/vm-state/reasons.ts';
+import { allocationRefused } from '../../model/vm-state/starting.ts';
 import type { Cluster } from './cluster.ts';
 import { type InFlight, inFlightOn } from './in-flight.ts';
-import { labelOf, type ShownPod } from './pods.ts';
+import { labelOf, type ShownPod, type ShownState } from './pods.ts';
 
 /**
  * What goes out to the page, as JSON arrays that begin with their kind. Nodes of one make share a record of what they are
@@ -90,7 +92,14 @@ export function nodeEnd(id: number): string {
 export function podRecord(pod: ShownPod, refusal: string | undefined): string {
   const { namespace, name, vm, since, node, nominated, unscheduled, rejected, cpus, wholeCores, networks } = pod;
   const shown = { namespace, name, vm, since, node, nominated, unscheduled, rejected, cpus, wholeCores, networks };
-  return JSON.stringify(['p', pod.uid, { ...shown, refusedOnHost: refusal }]);
+  return JSON.stringify(['p', pod.uid, { ...shown, refusedOnHost: refusal, ...stateOf(pod, refusal) }]);
+}
+
+/** @param refusal of the agent of its node, which the pod's own objects do not show */
+function stateOf({ state, node = '' }: ShownPod, refusal: string | undefined): Partial<ShownState> {
+  if (refusal === undefined) return state ?? {};
+  const { reason, text } = allocationRefused(node, refusal);
+  return { verdict: REASONS[reason].verdict, reason, text };
 }
 
 export function podEnd(uid: string): string {

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { byCause } from '../../cli/doctor/causes.ts';
 import { checkAgents } from '../../cli/doctor/checks/agents.ts';
 import { checkCertificates } from '../../cli/doctor/checks/certificates.ts';
 import { checkDpus } from '../../cli/doctor/checks/dpu.ts';
@@ -135,6 +136,7 @@ const GOOD: Facts = {
   kubevirts: { value: [] },
   nads: { value: [nad(localnet('physnet0'))] },
   launchers: { value: [launcher('fine', { metadata: { annotations: {} } })] },
+  instances: { value: [] },
   cannotEvict: { value: [] },
   rejections: { value: [] },
 };
@@ -596,7 +598,7 @@ const CASES: readonly Case[] = [
     title: 'a launcher that the webhook missed',
     check: checkPods,
     facts: { launchers: { value: [launcher('odd', { cpu: '9', metadata: { annotations: ANNOTATIONS } })] } },
-    what: /did not see 1 launcher: default\/odd/,
+    what: /1 launcher not seen by the webhook: default\/odd/,
     severity: 'error',
   },
   {
@@ -623,7 +625,7 @@ const CASES: readonly Case[] = [
       launchers: { value: [launcher('stuck', { status: { phase: 'Pending' } })] },
       cannotEvict: { value: [cannotEvict('stuck', 'Cannot evict pod: disruption budget'), cannotEvict('gone', 'x')] },
     },
-    what: /1 launcher that cannot start and cannot be evicted: default\/stuck/,
+    what: /1 launcher unable to start, and not to be evicted: default\/stuck/,
     severity: 'error',
   },
   {
@@ -633,7 +635,7 @@ const CASES: readonly Case[] = [
       ...report({ assignments: [{ podUID: 'half', container: 'compute', cpus: '1-2' }] }),
       launchers: { value: [launcher('half', { cpu: '2', status: { phase: 'Running' } })] },
     },
-    what: /1 launcher on shared cores or away from a network: default\/half/,
+    what: /1 launcher sharing cores with others: default\/half/,
   },
   {
     title: 'a cordoned node',
@@ -660,7 +662,7 @@ describe('plumbline doctor', () => {
         [],
       );
       assert.equal(
-        doctorLines(reports, terminalOf({ isTTY: false, columns: 80 } as never, {})).at(-1),
+        doctorLines(reports, [], terminalOf({ isTTY: false, columns: 80 } as never, {})).at(-1),
         'nothing wrong was found',
       );
     });
@@ -672,8 +674,8 @@ describe('plumbline doctor', () => {
       const found = findings.find((one) => what.test(one.what));
       assert.ok(found, JSON.stringify(findings));
       if (severity) assert.equal(found.severity, severity);
-      if (why) assert.match(found.why, why);
-      assert.ok(found.why.length > 0 && found.do.length > 0);
+      if (why) assert.match(found.impact, why);
+      assert.ok(found.impact.length > 0 && found.fix.length > 0);
       assert.equal(
         ALL.flatMap((one) => one({ ...among, ...facts }).findings).filter(
           (one) => one.severity === 'error' && severity !== 'error',
@@ -682,6 +684,66 @@ describe('plumbline doctor', () => {
       );
     });
   }
+
+  it('one missing certificate is one finding, whatever it shows in', () => {
+    const facts: Facts = {
+      ...GOOD,
+      ...mutating({ clientConfig: {} }),
+      validating: { value: [configuration('plumbline-webhook', { ...FINAL, clientConfig: {} })] },
+      webhookSecret: { missing: 'absent' },
+      endpoints: { value: [slice('plumbline-webhook', false)] },
+    };
+    const all = ALL.flatMap((check) => check(facts).findings);
+    assert.ok(all.length >= 4, `${all.length} signs`);
+    const found = byCause(all);
+    assert.deepEqual(
+      found.map(({ what }) => what),
+      ['there is no secret plumbline-webhook-tls in plumbline-system'],
+    );
+    assert.match(found[0]?.consequences?.join() ?? '', /launcher.plumbline.dev has no CA bundle.*no replica of/);
+  });
+
+  it('a webhook that is away for another reason is a finding of its own', () => {
+    const facts: Facts = { ...GOOD, endpoints: { value: [slice('plumbline-webhook', false)] } };
+    const found = byCause(ALL.flatMap((check) => check(facts).findings));
+    assert.deepEqual(
+      found.map(({ what }) => what),
+      ['no replica of plumbline-webhook is ready'],
+    );
+  });
+
+  it('VMs on nodes with a silent agent are told with it, those elsewhere are not', () => {
+    const running = (name: string, nodeName: string) => {
+      const made = launcher(name, { status: { phase: 'Running' } });
+      return { ...made, spec: { ...made.spec, nodeName } };
+    };
+    const facts: Facts = {
+      ...GOOD,
+      nodes: [node('worker-1'), node('worker-2')],
+      topologies: { value: [topology('worker-1'), topology('worker-2')] },
+      agents: { value: { ages: new Map([['worker-1', 500]]), silent: new Set(['worker-1']) } },
+      launchers: { value: [running('a', 'worker-1')] },
+    };
+    const check = (more: Partial<Facts> = {}) =>
+      byCause(ALL.flatMap((one) => one({ ...facts, ...more }).findings)).map(({ area }) => area);
+    assert.deepEqual(check(), ['agents']);
+    assert.deepEqual(check({ launchers: { value: [running('b', 'worker-2')] } }), ['agents', 'pods']);
+  });
+
+  it('what hurts most comes first', () => {
+    const facts: Facts = {
+      ...GOOD,
+      nodes: [node('worker-1', { spec: { unschedulable: true } })],
+      endpoints: { value: [slice('plumbline-webhook', false)] },
+      topologies: { value: [topology('worker-1', { reserved: '0' })] },
+      deployments: { value: [scheduler(undefined, 0)] },
+    };
+    const found = byCause(ALL.flatMap((check) => check(facts).findings));
+    assert.deepEqual(
+      found.map(({ area, severity }) => `${area} ${severity}`),
+      ['webhook error', 'extender error', 'kubelet error', 'pods warning'],
+    );
+  });
 
   it('claims nothing of what it may not read', () => {
     const forbidden = Object.fromEntries(Object.keys(GOOD).map((key) => [key, { missing: 'forbidden' }]));
@@ -749,7 +811,7 @@ describe('plumbline doctor', () => {
       assert.equal(status, 1);
       assert.match(
         stdout,
-        /^✘ installed: there is no MutatingWebhookConfiguration plumbline-webhook\n {4}so: .+\n {4}do: kubectl apply/,
+        /^✘ installed: there is no MutatingWebhookConfiguration plumbline-webhook\n {4}impact: .+\n {4}so also: .+\n/,
       );
       assert.match(stdout, /\d+ wrong, \d+ to look after\n$/);
     });

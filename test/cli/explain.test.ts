@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import type { Explanation } from '../../cli/explain/explanation.ts';
+import { factsOf } from '../../cli/explain/explain.ts';
 import { explainedVm, occurrence } from '../../cli/explain/objects.ts';
-import { withoutPod } from '../../cli/explain/stages.ts';
+import { vmState } from '../../model/vm-state/state.ts';
 import {
   EVENTS,
   LEASES,
@@ -16,6 +16,7 @@ import type { KubeObject } from '../../sandbox/objects.ts';
 import { eventually } from '../support/eventually.ts';
 import { createFixtureCluster, type FixtureCluster, type PodOptions, REPORT } from './cluster-fixture.ts';
 import { buildCli, plumbline } from './run.ts';
+import { type Spoken, spoken } from './spoken.ts';
 
 const ANNOTATED = { 'kubevirt.io/CPUManagerPolicyBetaOptions': 'full-pcpus-only' };
 const DECIDED = { ...ANNOTATED, 'plumbline.dev/decision': '{"cpus":{"compute":10},"padding":1,"threadsPerCore":2}' };
@@ -54,16 +55,16 @@ const CASES: readonly Case[] = [
     title: 'the webhook did not see it',
     pod: { cpus: 9, labels: LAUNCHER, annotations: ANNOTATED, ownerReferences: OWNED, status: UNSCHEDULABLE },
     stage: 'unscheduled',
-    why: /none of|all/,
-    causes: /the webhook did not see this launcher: compute asks for 9 CPUs/,
-    help: /start the VM anew once the webhook works/,
+    why: /the webhook did not see this launcher: compute asks for 9 CPUs/,
+    causes: /none of|all/,
+    help: /start the VM again once the webhook works/,
   },
   {
     title: 'the extender is not asked about it',
     pod: { cpus: 4, status: UNSCHEDULABLE, spec: { containers: [plain('4')] } },
     stage: 'unscheduled',
-    why: /would take it/,
-    causes: /does not ask Plumbline about this pod/,
+    why: /does not ask Plumbline about this pod/,
+    causes: /would take it/,
     help: /plumbline\.dev\/placed: 1/,
   },
   {
@@ -135,11 +136,11 @@ describe('plumbline explain', function () {
   this.timeout(300_000);
   let cluster: FixtureCluster;
 
-  const explained = async (...args: string[]): Promise<Explanation> => {
+  const explained = async (...args: string[]): Promise<Spoken> => {
     const ran = await plumbline(['explain', ...args, '-o', 'json'], { kubeconfig: cluster.kubeconfig });
     assert.equal(ran.stderr, '');
     assert.equal(ran.status, 0);
-    return JSON.parse(ran.stdout) as Explanation;
+    return spoken(ran.stdout);
   };
 
   before(async () => {
@@ -174,7 +175,7 @@ describe('plumbline explain', function () {
     const { stage, why, help, causes } = await explained('pod', 'stranded');
     assert.equal(stage, 'unscheduled');
     assert.equal(why, 'no scheduler looks at it: no replica of plumbline-scheduler leads');
-    assert.match(help.join(), /bring plumbline-scheduler back \(plumbline doctor extender; kubectl /);
+    assert.match(help.join(), /bring plumbline-scheduler back: plumbline doctor extender; kubectl /);
     assert.deepEqual(causes, []);
   });
 
@@ -292,8 +293,9 @@ describe('plumbline explain', function () {
     const assignments = [{ podUID: uid, container: 'compute', cpus: '8-9,24-25' }];
     await cluster.node('runner', { report: { assignments } });
     const crooked = await explained('pod', 'runs');
-    assert.match(crooked.why, /runs on runner, on CPUs 8-9,24-25 of NUMA node 1/);
-    assert.match(crooked.causes.join(), /^physnet physnet0 is on NUMA node 0, its CPUs are on 1/);
+    assert.deepEqual([crooked.verdict, crooked.reason], ['degraded', 'NetworkElsewhere']);
+    assert.match(crooked.why, /^physnet physnet0 is on NUMA node 0, its CPUs are on 1/);
+    assert.match(crooked.causes.join(), /runs on runner, on CPUs 8-9,24-25 of NUMA node 1/);
     assert.match(crooked.help.join(), /migrate or restart/);
     const away = await cluster.pod('runs-away', {
       cpus: 4,
@@ -305,7 +307,7 @@ describe('plumbline explain', function () {
     const there = [{ podUID: away.metadata.uid ?? '', container: 'compute', cpus: '8-9,24-25' }];
     await cluster.node('runner-gone', { report: { assignments: there, physnets: [] } });
     const gone = await explained('pod', 'runs-away');
-    assert.deepEqual(gone.causes, ['interface dpdk-east (physnet physnet0) is not on the node']);
+    assert.equal(gone.why, 'interface dpdk-east (physnet physnet0) is not on the node');
   });
 
   describe('a VM', () => {
@@ -334,7 +336,7 @@ describe('plumbline explain', function () {
       await vm('off', { runStrategy: 'Halted' });
       const { stage, help } = await explained('vm', 'off');
       assert.equal(stage, 'stopped');
-      assert.deepEqual(help, ['virtctl start off']);
+      assert.deepEqual(help, ['switch it on: virtctl start off -n default']);
     });
 
     it('whose launcher the webhook denied', async () => {
@@ -400,9 +402,9 @@ describe('plumbline explain', function () {
         vm: explainedVm.parse({ metadata: { name: 'again' }, spec: { runStrategy: 'Always' }, status }),
         rejections: [rejection],
       } as const;
-      assert.match(withoutPod(subject, now).why, /deleted it \(3 times in a row\), and starts another in 90 s$/);
+      assert.match(vmState(factsOf(subject, now)).text, /deleted it \(3 times in a row\), and starts another in 90 s$/);
       // An hour later it says nothing of why there is no VMI now.
-      assert.doesNotMatch(withoutPod(subject, now + 3_600_000).why, /rejected/);
+      assert.doesNotMatch(vmState(factsOf(subject, now + 3_600_000)).text, /rejected/);
     });
 
     it('that runs through the sandbox’s own KubeVirt', async () => {
@@ -488,7 +490,7 @@ describe('plumbline explain', function () {
     const name = await plumbline(['explain', 'pod', 'big', '-o', 'name'], { kubeconfig: cluster.kubeconfig });
     assert.equal(name.stdout, 'pod/big\n');
     const yaml = await plumbline(['explain', 'pod', 'big', '-o', 'yaml'], { kubeconfig: cluster.kubeconfig });
-    assert.match(yaml.stdout, /^stage: unscheduled$/m);
+    assert.match(yaml.stdout, /^state: unscheduled$/m);
   });
 
   it('without reports it says so; it does not claim anything', async () => {

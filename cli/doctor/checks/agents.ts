@@ -39,7 +39,7 @@ export function checkAgents({ nodes, topologies, agents }: Facts): AreaReport {
       `${count(mute.length, 'node')} of KubeVirt without a report: ${some(mute)}`,
       'VMs are placed there by count alone, on the lowest score',
       `is an agent there? ${LOGS}`,
-      mute.map((name) => `node/${name}`),
+      { objects: mute.map((name) => `node/${name}`), cause: 'agent-away' },
     );
   }
   const silent = [...(leases?.silent ?? [])].filter((name) => reporting.has(name));
@@ -48,7 +48,7 @@ export function checkAgents({ nodes, topologies, agents }: Facts): AreaReport {
       `${count(silent.length, 'agent')} fallen silent: ${some(silent)}`,
       'their reports are old: what they say of free CPUs may be wrong',
       LOGS,
-      silent.map((name) => `node/${name}`),
+      { objects: silent.map((name) => `node/${name}`), cause: 'agent-away' },
     );
   } else if (leases && leases.ages.size > 0) notes.seen(`${count(leases.ages.size, 'agent')} heard of lately`);
   const orphans = reports ? [...reporting].filter((name) => !nodes.some(({ metadata }) => metadata.name === name)) : [];
@@ -57,7 +57,7 @@ export function checkAgents({ nodes, topologies, agents }: Facts): AreaReport {
       `reports of nodes that are gone: ${some(orphans)}`,
       'they are passed over',
       `kubectl delete nodetopology ${orphans.slice(0, 3).join(' ')}`,
-      orphans.map((name) => `nodetopology/${name}`),
+      { objects: orphans.map((name) => `nodetopology/${name}`) },
     );
   }
   noteQuarantined(notes, nodes, read);
@@ -67,7 +67,9 @@ export function checkAgents({ nodes, topologies, agents }: Facts): AreaReport {
       if (is !== 'False') continue;
       const why = CONDITIONS[type] ?? 'see docs/node-agent.md';
       const what = `${metadata.name}: ${type} is False (${reason}): ${message}`;
-      notes.warning(what, why, 'docs/node-agent.md says what to do about each', [`node/${metadata.name}`]);
+      notes.warning(what, why, 'docs/node-agent.md says what to do about each', {
+        objects: [`node/${metadata.name}`],
+      });
     }
   }
   return notes.report;
@@ -92,7 +94,7 @@ function noteQuarantined(notes: Notebook, nodes: Facts['nodes'], reports: readon
       `the report of node ${name} is quarantined: ${fault}`,
       'the node counts as one that does not report, and decides nothing about VMs elsewhere',
       `look at ${name} and at its agent's log: the agent is broken, or the node is compromised`,
-      [`node/${name}`],
+      { objects: [`node/${name}`], cause: 'bad-report' },
     );
   }
 }

@@ -31,6 +31,7 @@ export function checkCertificates(facts: Facts): AreaReport {
         `the CA bundle of ${name} is no certificate`,
         'every call of the webhook fails',
         RENEW('plumbline-webhook'),
+        CERTIFICATE,
       );
     } else if (cert && !cas.some((ca) => isIssuedBy(cert, ca))) {
       const why = 'the API server refuses the webhook’s certificate, so launchers cannot be created';
@@ -38,6 +39,7 @@ export function checkCertificates(facts: Facts): AreaReport {
         `the CA bundle of ${name} is not the one of the webhook’s certificate`,
         why,
         RENEW('plumbline-webhook'),
+        CERTIFICATE,
       );
     }
   }
@@ -45,6 +47,10 @@ export function checkCertificates(facts: Facts): AreaReport {
   if (wayOf(facts) === 'own') checkSecret(notes, extenderSecret, SERVICE, now);
   return notes.report;
 }
+
+const CERTIFICATE = { cause: 'certificate' } as const;
+/** Of the webhook's alone there are other signs. */
+const of = (service: string) => (service === 'plumbline-webhook' ? CERTIFICATE : {});
 
 const RENEW = (name: string) =>
   `kubectl -n ${NAMESPACE} describe certificate ${name}; is cert-manager with its cainjector running?`;
@@ -60,6 +66,7 @@ function checkSecret(
       `there is no secret ${service}-tls in ${NAMESPACE}`,
       `${service} cannot start without a certificate`,
       RENEW(service),
+      of(service),
     );
     return undefined;
   }
@@ -67,14 +74,14 @@ function checkSecret(
   if (secret === undefined) return undefined;
   const [cert] = certificatesOf(secret.data['tls.crt'] ?? '');
   if (cert === undefined) {
-    notes.error(`secret ${service}-tls has no certificate`, `${service} cannot start`, RENEW(service));
+    notes.error(`secret ${service}-tls has no certificate`, `${service} cannot start`, RENEW(service), of(service));
     return undefined;
   }
   const left = (Date.parse(cert.validTo) - now) / 1000;
   const host = `${service}.${NAMESPACE}.svc`;
   if (left <= 0) {
     const what = `the certificate of ${service} has expired (${cert.validTo})`;
-    notes.error(what, 'nobody can call it any more', RENEW(service));
+    notes.error(what, 'nobody can call it any more', RENEW(service), of(service));
   } else if (left < SOON) {
     const what = `the certificate of ${service} expires in ${Math.round(left / 3600)} hours`;
     notes.warning(what, 'it should have been renewed long before', RENEW(service));
@@ -85,7 +92,12 @@ function checkSecret(
       'set the clocks right',
     );
   } else if (cert.checkHost(host) === undefined) {
-    notes.error(`the certificate of ${service} is not for ${host}`, 'its callers refuse it', RENEW(service));
+    notes.error(
+      `the certificate of ${service} is not for ${host}`,
+      'its callers refuse it',
+      RENEW(service),
+      of(service),
+    );
   } else notes.seen(`${service}: valid for ${Math.floor(left / DAY)} more days`);
   checkAuthority(notes, secret, service, now);
   return cert;

@@ -18,7 +18,10 @@ export function checkDpus(found: readonly DpuDiagnosis[] | undefined, seconds: n
     for (const problem of problems) {
       const [what = '', ...rest] = problem.split('; ');
       const why = `its lease was renewed ${times} in ${seconds} s${by}${remark}`;
-      notes.error(`${node}: ${what}`, why, rest.join('; ') || 'see docs/dpu.md', [`node/${node}`]);
+      notes.error(`${node}: ${what}`, why, rest.join('; ') || 'see docs/dpu.md', {
+        objects: [`node/${node}`],
+        cause: 'dpu-dead',
+      });
     }
     if (problems.length === 0)
       notes.seen(`${node}: its DPU’s lease was renewed ${times} in ${seconds} s${by}${remark}`);

@@ -17,6 +17,7 @@ export function checkExtender(facts: Facts): AreaReport {
       'neither the Deployment plumbline-scheduler nor the Service plumbline-scheduler-plugin is installed',
       'no scheduler checks VMs against kubelets, networks and DPUs',
       'kubectl apply -k manifests/base',
+      { cause: 'not-installed' },
     );
   }
   if (way === 'unknown') notes.value({ missing: 'forbidden' }, 'Deployments and Leases of plumbline-system');

@@ -1,3 +1,6 @@
+import type { Reason } from '../../../model/vm-state/reasons.ts';
+import type { Remedy } from '../../../model/vm-state/remedy.ts';
+
 /** What is looked at; each can be asked for by its name. */
 export const AREAS = [
   'installed',
@@ -22,12 +25,42 @@ export interface Finding {
   /** What is wrong, naming the object. */
   readonly what: string;
   /** What comes of it. */
-  readonly why: string;
+  readonly impact: string;
   /** What to do about it. */
-  readonly do: string;
+  readonly fix: string;
   /** The objects it is true of, if there are several: `node/worker-1`. */
   readonly objects?: readonly string[] | undefined;
+  /** What it comes from, where several findings may come from the same; they are told as one. */
+  readonly cause?: Cause | undefined;
+  /** Of VMs: what is true of them, and what would help, as every output says it. */
+  readonly state?: StateFound | undefined;
+  /** What else was found that comes from the same, in words. */
+  readonly consequences?: readonly string[] | undefined;
 }
+
+/**
+ * Causes that show in several places. `webhook-away` is a consequence of `certificate` where both are found; the last two are
+ * causes on nodes: what VMs suffer there is a consequence.
+ */
+export type Cause =
+  | 'not-installed'
+  | 'certificate'
+  | 'webhook-away'
+  | 'scheduler-away'
+  | 'not-routed'
+  | 'bad-report'
+  | 'agent-away'
+  | 'dpu-dead';
+
+export interface StateFound {
+  readonly reason: Reason;
+  readonly remedies: readonly Remedy[];
+  /** Where the VMs are: `node/worker-1`. */
+  readonly nodes: readonly string[];
+}
+
+/** What more there is to a finding. */
+export type FindingDetails = Pick<Finding, 'objects' | 'cause' | 'state'>;
 
 /** What a look at one area came to. */
 export interface AreaReport {

@@ -12,6 +12,7 @@ export function checkInstalled({ topologies, mutating, validating, nodes }: Fact
       'the cluster knows no NodeTopology',
       'without the definition no agent can report, and every node counts as unknown',
       APPLY,
+      { cause: 'not-installed' },
     );
   } else {
     const found = notes.value(topologies, 'NodeTopologies');
@@ -35,7 +36,7 @@ export function checkInstalled({ topologies, mutating, validating, nodes }: Fact
         kind[0] === 'M'
           ? 'launchers are created unpadded, and full-pcpus-only nodes reject them'
           : 'users are warned of nothing when they create a VM, and launchers that others changed are not caught';
-      notes.error(`there is no ${kind} ${name}`, why, APPLY);
+      notes.error(`there is no ${kind} ${name}`, why, APPLY, { cause: 'not-installed' });
     }
   }
   return notes.report;

@@ -79,12 +79,9 @@ export function checkKubelets({ topologies, nodes }: Facts): AreaReport {
       if (text !== undefined) groups.set(text, [...(groups.get(text) ?? []), host.name]);
     }
     for (const [text, names] of groups) {
-      notes[severity](
-        `${text} on ${count(names.length, 'node')}: ${some(names)}`,
-        why,
-        todo,
-        names.map((name) => `node/${name}`),
-      );
+      notes[severity](`${text} on ${count(names.length, 'node')}: ${some(names)}`, why, todo, {
+        objects: names.map((name) => `node/${name}`),
+      });
     }
   }
   for (const [name, why] of unusable) {
@@ -92,7 +89,7 @@ export function checkKubelets({ topologies, nodes }: Facts): AreaReport {
       `the report of ${name} contradicts itself: ${why}`,
       'the node counts as one that does not report',
       'see the log of its agent',
-      [`node/${name}`],
+      { objects: [`node/${name}`], cause: 'bad-report' },
     );
   }
   const versions = [...new Set(relevant.map(({ status }) => status.kubeletVersion ?? 'unknown'))].sort();

@@ -27,7 +27,7 @@ export function checkNetworks({ nads, topologies }: Facts): AreaReport {
         `no node has physnet ${physnet}, which ${some(names)} ${names.length === 1 ? 'leads' : 'lead'} to`,
         'VMs on it are held to no NUMA node, as nobody knows where it is',
         'check ovn-bridge-mappings on the nodes, the network map of the agents, and the name in the definition',
-        names.map((name) => `network-attachment-definition/${name}`),
+        { objects: names.map((name) => `network-attachment-definition/${name}`) },
       );
     }
   }
@@ -36,7 +36,7 @@ export function checkNetworks({ nads, topologies }: Facts): AreaReport {
       `the configuration of ${some(unreadable)} is no JSON`,
       'pods on it do not start',
       'correct spec.config',
-      unreadable.map((name) => `network-attachment-definition/${name}`),
+      { objects: unreadable.map((name) => `network-attachment-definition/${name}`) },
     );
   }
   if (all) notes.seen(`${count(all.length, 'definition')}, physnets ${[...reported].sort().join(', ') || 'none'}`);

@@ -1,10 +1,12 @@
 import type { Read } from '../facts/facts.ts';
-import type { Area, AreaReport, Finding } from './finding.ts';
+import type { Area, AreaReport, Finding, FindingDetails } from './finding.ts';
+
+type Note = (what: string, impact: string, fix: string, more?: FindingDetails) => void;
 
 /** Collects what one area's checks find. */
 export interface Notebook {
-  error(what: string, why: string, todo: string, objects?: readonly string[]): void;
-  warning(what: string, why: string, todo: string, objects?: readonly string[]): void;
+  readonly error: Note;
+  readonly warning: Note;
   /** Something that is in order. */
   seen(text: string): void;
   /** What was read, or undefined after a note that it could not be. */
@@ -17,9 +19,9 @@ export function createNotebook(area: Area): Notebook {
   const seen: string[] = [];
   const unseen: string[] = [];
   const add =
-    (severity: Finding['severity']): Notebook['error'] =>
-    (what, why, todo, objects) => {
-      findings.push({ area, severity, what, why, do: todo, ...(objects !== undefined && { objects }) });
+    (severity: Finding['severity']): Note =>
+    (what, impact, fix, more = {}) => {
+      findings.push({ area, severity, what, impact, fix, ...more });
     };
   return {
     error: add('error'),

@@ -2,45 +2,24 @@ import { ParseError } from '../../../model/errors.ts';
 import { type MaskRequest, maskRequestOf } from '../../../model/launcher/mask-request.ts';
 import { startsRunning } from '../../../model/launcher/paused-start.ts';
 import { CPU_MASK_START_ANNOTATION } from '../../../model/names.ts';
-import { bypassesOf } from '../../explain/asks.ts';
-import { type ExplainedPod, type Occurrence, timeOf } from '../../explain/objects.ts';
-import { REJECTIONS } from '../../explain/rejections.ts';
-import { runningPod } from '../../explain/running.ts';
+import { REASONS, type Reason } from '../../../model/vm-state/reasons.ts';
+import { REJECTIONS } from '../../../model/vm-state/rejected.ts';
+import { remedyText } from '../../../model/vm-state/remedy.ts';
+import type { VmState } from '../../../model/vm-state/state.ts';
+import type { ExplainedPod, Occurrence } from '../../explain/objects.ts';
 import type { Facts } from '../facts/facts.ts';
+import { launcherStates } from '../facts/launcher-states.ts';
 import { type AreaReport, count, some } from './finding.ts';
 import { createNotebook, type Notebook } from './notebook.ts';
 
-/** Launchers that Plumbline never saw, that a kubelet rejected, or that run crooked; and nodes that take none. */
+/** Launchers that are not as they were promised, by what is true of them; and nodes that take none. */
 export function checkPods(facts: Facts): AreaReport {
-  const { launchers, topologies, nodes, cannotEvict, rejections } = facts;
+  const { launchers, nodes, rejections } = facts;
   const notes = createNotebook('pods');
   const all = notes.value(launchers, 'launchers') ?? [];
   const live = all.filter(({ status }) => !['Failed', 'Succeeded'].includes(status?.phase ?? ''));
-  const bypassed = live.filter((pod) => bypassesOf(pod).some(({ cause }) => cause.startsWith('the webhook')));
-  if (bypassed.length > 0) {
-    notes.error(
-      `the webhook did not see ${count(bypassed.length, 'launcher')}: ${some(named(bypassed))}`,
-      'they are unpadded: full-pcpus-only nodes reject them',
-      'once the webhook works, start these VMs anew',
-      objects(bypassed),
-    );
-  }
+  noteStates(notes, launcherStates(facts, live));
   noteRejected(notes, all, rejections.value ?? []);
-  noteStuck(notes, live, cannotEvict.value ?? []);
-  const reports = new Map((topologies.value ?? []).map((one) => [one.metadata.name ?? '', one]));
-  const crooked = live.filter((pod) => {
-    const { help = [], causes = [] } =
-      pod.status?.phase === 'Running' ? runningPod(pod, reports.get(pod.spec.nodeName ?? '')) : {};
-    return help.length > 0 && causes.length > 0;
-  });
-  if (crooked.length > 0) {
-    notes.warning(
-      `${count(crooked.length, 'launcher')} on shared cores or away from a network: ${some(named(crooked))}`,
-      'they are slower than they were promised to be',
-      'migrate or restart these VMs; plumbline explain pod says what is crooked',
-      objects(crooked),
-    );
-  }
   notes.seen(count(live.length, 'launcher'));
   noteLateMasks(notes, live);
   const cordoned = nodes.filter(({ spec }) => spec?.unschedulable === true).map(({ metadata }) => metadata.name ?? '');
@@ -49,10 +28,45 @@ export function checkPods(facts: Facts): AreaReport {
       `${count(cordoned.length, 'node')} cordoned off: ${some(cordoned)}`,
       'no new VM goes there',
       `kubectl uncordon ${cordoned.slice(0, 3).join(' ')}, once they may`,
-      cordoned.map((name) => `node/${name}`),
+      { objects: cordoned.map((name) => `node/${name}`) },
     );
   }
   return notes.report;
+}
+
+/** Why a state of VMs matters, where the words for it do not say so. */
+const IMPACT: Partial<Readonly<Record<Reason, string>>> = {
+  WebhookMissed: 'they are unpadded: full-pcpus-only nodes reject them',
+  ExtenderNotAsked: 'they may come to a node that cannot run them',
+  CannotEvict: 'they hold their places and never start',
+  DPUNotReady: 'their network is dead',
+  SplitCores: 'they are slower than they were promised to be',
+  NetworkElsewhere: 'they are slower than they were promised to be',
+  NetworkGone: 'they have lost a network that they were placed for',
+  PinningNotReported: 'their guests do not run',
+  PinningRefused: 'their guests do not run',
+  MaskNotApplied: 'they run where their mask forbids it',
+  TooLarge: 'they wait for ever',
+};
+
+/** One finding for each state that is not in order, with the remedies of the first VM in it. */
+function noteStates(notes: Notebook, states: ReadonlyMap<ExplainedPod, VmState>): void {
+  const byReason = new Map<Reason, [ExplainedPod, VmState][]>();
+  for (const [pod, state] of states) {
+    if (state.verdict !== 'broken' && state.verdict !== 'degraded') continue;
+    byReason.set(state.reason, [...(byReason.get(state.reason) ?? []), [pod, state]]);
+  }
+  for (const [reason, list] of byReason) {
+    const pods = list.map(([pod]) => pod);
+    const { verdict, about } = REASONS[reason];
+    const [first] = list.map(([, state]) => state);
+    notes[verdict === 'broken' ? 'error' : 'warning'](
+      `${count(pods.length, 'launcher')} ${about}: ${some(named(pods))}`,
+      `${IMPACT[reason] ?? 'they are not as they were promised'}; the first: ${first?.text}`,
+      first?.remedies.map(remedyText).join('; or ') || 'plumbline explain says more of each',
+      { objects: objects(pods), state: { reason, remedies: first?.remedies ?? [], nodes: nodesOf(pods) } },
+    );
+  }
 }
 
 /** Launchers that failed at their kubelet, and those of which KubeVirt has left an Event alone. */
@@ -68,7 +82,7 @@ function noteRejected(notes: Notebook, all: readonly ExplainedPod[], events: rea
     `kubelets have rejected ${count(pods.length, 'launcher')} (${reasons.join(', ')}): ${some(pods)}`,
     'they were placed where their kubelet could not take them; KubeVirt deletes them and starts others, each after a longer pause',
     'plumbline explain vm says why for each; does kube-scheduler ask the extender?',
-    pods.map((name) => `pod/${name}`),
+    { objects: pods.map((name) => `pod/${name}`) },
   );
 }
 
@@ -93,19 +107,8 @@ function readMask(metadata: ExplainedPod['metadata']): MaskRequest | undefined {
   }
 }
 
-/** Launchers that cannot start where they are bound, and that the API server does not let the extender remove. */
-function noteStuck(notes: Notebook, live: readonly ExplainedPod[], events: readonly Occurrence[]): void {
-  const latest = new Map([...events].sort((a, b) => timeOf(a) - timeOf(b)).map((one) => [one.involvedObject.uid, one]));
-  const stuck = live.filter(({ metadata, status }) => status?.phase !== 'Running' && latest.has(metadata.uid));
-  if (stuck.length === 0) return;
-  const said = latest.get(stuck[0]?.metadata.uid)?.message ?? '';
-  notes.error(
-    `${count(stuck.length, 'launcher')} that cannot start and cannot be evicted: ${some(named(stuck))}`,
-    `they hold their places; the first: ${said}`,
-    'remove what the Event CannotEvict names (a disruption budget, an admission webhook), or delete these pods',
-    objects(stuck),
-  );
-}
-
 const named = (pods: readonly ExplainedPod[]) => pods.map(({ metadata }) => `${metadata.namespace}/${metadata.name}`);
+const nodesOf = (pods: readonly ExplainedPod[]) => [
+  ...new Set(pods.flatMap(({ spec }) => (spec.nodeName ? [`node/${spec.nodeName}`] : []))),
+];
 const objects = (pods: readonly ExplainedPod[]) => named(pods).map((name) => `pod/${name}`);

@@ -29,7 +29,7 @@ export function checkRouting(notes: Notebook, { mutating, launchers }: Facts, wa
       `${count(stranded.length, 'pending launcher')} for ${SCHEDULER}, which is not installed: ${some(named(stranded))}`,
       'they wait for a scheduler that does not run',
       'start these VMs again, once the webhook has --scheduler-name "" (components/own-scheduler)',
-      objects(stranded),
+      { objects: objects(stranded) },
     );
   }
   if (routes === true) {
@@ -51,6 +51,7 @@ function checkRouted(
       `the MutatingWebhookConfiguration ${CONFIGURATION} has no webhook ${SCHEDULER_WEBHOOK}`,
       'launchers stay with the default scheduler, which does not ask the extender',
       'kubectl apply -k manifests/base',
+      { cause: 'not-routed' },
     );
   } else if (routes) notes.seen(`launchers are given to ${SCHEDULER}`);
   const missed = naming((scheduler) => scheduler === DEFAULT_SCHEDULER);
@@ -59,7 +60,7 @@ function checkRouted(
       `${count(missed.length, 'pending launcher')} for ${DEFAULT_SCHEDULER}: ${some(named(missed))}`,
       'that scheduler does not ask the extender, so they may come to a node that cannot run them',
       'start these VMs again once the webhook works (plumbline doctor webhook)',
-      objects(missed),
+      { objects: objects(missed), cause: 'not-routed' },
     );
   }
   const others = naming((scheduler) => scheduler !== DEFAULT_SCHEDULER && scheduler !== SCHEDULER);

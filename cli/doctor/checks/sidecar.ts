@@ -7,6 +7,7 @@ import { checkSchedulerVersion } from './scheduler-version.ts';
 
 const PODS = `kubectl -n ${NAMESPACE} get pods -l app.kubernetes.io/name=${SCHEDULER}`;
 const LOGS = `${PODS}; kubectl -n ${NAMESPACE} logs deploy/${SCHEDULER} --all-containers`;
+const AWAY = { cause: 'scheduler-away' } as const;
 const WAITS = `VMs that are started wait; pods that do not name ${SCHEDULER} are scheduled as always`;
 
 /** The Deployment whose pods are a kube-scheduler and, next to it, the extender. */
@@ -16,7 +17,8 @@ export function checkSidecar(notes: Notebook, facts: Facts): void {
     .value(deployments, `Deployments of ${NAMESPACE}`)
     ?.find(({ metadata }) => metadata.name === SCHEDULER);
   const ready = deployment?.status?.readyReplicas ?? 0;
-  if (deployment && ready === 0) notes.error(`no replica of ${SCHEDULER} is ready`, WAITS, `${PODS} -o wide; ${LOGS}`);
+  if (deployment && ready === 0)
+    notes.error(`no replica of ${SCHEDULER} is ready`, WAITS, `${PODS} -o wide; ${LOGS}`, AWAY);
   else if (deployment) notes.seen(`${count(ready, 'replica')} of ${SCHEDULER} ready`);
 
   const leader = checkLeader(notes, schedulerElection);
@@ -42,7 +44,7 @@ function checkLeader(notes: Notebook, read: Facts['schedulerElection']): string 
   const why = leaderless(SCHEDULER, read.value);
   const leader = read.value?.leader;
   if (why !== undefined) {
-    notes.error(leader === undefined ? why : `${why} by pod ${leader}`, WAITS, LOGS);
+    notes.error(leader === undefined ? why : `${why} by pod ${leader}`, WAITS, LOGS, AWAY);
     return undefined;
   }
   notes.seen(`pod ${leader} leads`);

@@ -28,6 +28,7 @@ export function checkWebhook(facts: Facts): AreaReport {
       `no replica of ${OURS} is ready`,
       'launchers cannot be created: the API server has nobody to ask',
       `kubectl -n ${NAMESPACE} get pods; kubectl -n ${NAMESPACE} logs deploy/${OURS}`,
+      { cause: 'webhook-away' },
     );
   } else if (ready.length > 0) notes.seen(`${count(ready.length, 'replica')} ready`);
   checkAlignCpus(notes, facts);
@@ -42,6 +43,7 @@ function checkOne(notes: Notebook, { name, clientConfig, failurePolicy }: Webhoo
       `webhook ${name} has no CA bundle`,
       'the API server cannot check the webhook’s certificate, so every call fails',
       'is cert-manager with its cainjector running? kubectl -n cert-manager get pods',
+      { cause: 'certificate' },
     );
   }
   if (name === LAUNCHER_WEBHOOK && failurePolicy === 'Ignore') {

@@ -3,15 +3,17 @@ import { KubeError } from '../../../kube/errors.ts';
 import { type NodeTopology, nodeTopology } from '../../../kube/node-topology.ts';
 import { type NetworkAttachmentDefinition, networkAttachmentDefinition } from '../../../kube/resources.ts';
 import { NAMESPACE, SCHEDULER, SERVICE } from '../../../model/names.ts';
+import { REJECTIONS } from '../../../model/vm-state/rejected.ts';
 import {
   type ExplainedNode,
   type ExplainedPod,
+  type ExplainedVmi,
   explainedNode,
   explainedPod,
+  explainedVmi,
   type Occurrence,
   occurrence,
 } from '../../explain/objects.ts';
-import { REJECTIONS } from '../../explain/rejections.ts';
 import { askInCluster } from '../../extender/ask.ts';
 import { type Election, readElection } from '../../extender/election.ts';
 import { type AgentLeases, readAgentLeases } from '../../support/agents.ts';
@@ -70,6 +72,7 @@ export interface Facts {
   readonly kubevirts: Read<readonly KubeVirt[]>;
   readonly nads: Read<readonly NetworkAttachmentDefinition[]>;
   readonly launchers: Read<readonly ExplainedPod[]>;
+  readonly instances: Read<readonly ExplainedVmi[]>;
   /** Events of pods that the extender cannot evict, of the last hour. */
   readonly cannotEvict: Read<readonly Occurrence[]>;
   /** Events of pods that kubelets rejected, of the last hour. */
@@ -105,6 +108,7 @@ export async function readFacts(cluster: ClusterAccess, now: number): Promise<Fa
     kubevirts: list('/apis/kubevirt.io/v1/kubevirts', kubevirt),
     nads: list('/apis/k8s.cni.cncf.io/v1/network-attachment-definitions', networkAttachmentDefinition),
     launchers: list('/api/v1/pods', explainedPod, { labelSelector: 'kubevirt.io=virt-launcher' }),
+    instances: list('/apis/kubevirt.io/v1/virtualmachineinstances', explainedVmi),
     cannotEvict: list('/api/v1/events', occurrence, { fieldSelector: 'reason=CannotEvict' }),
     rejections: tolerant(readAllRejections(client)),
   };

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { setTimeout as delay } from 'node:timers/promises';
 import { until } from '../../../cli/demo/until.ts';
-import type { Explanation } from '../../../cli/explain/explanation.ts';
 import { plumbline } from '../../cli/run.ts';
+import { spoken } from '../../cli/spoken.ts';
 import { cpusOf, machine } from '../machines.ts';
 import { PATIENCE } from '../patience.ts';
 import type { Cases } from './case.ts';
@@ -34,7 +34,7 @@ export const refusalCases: Cases = (stage) => {
       assert.match(text, /requested: limits\.cpu=6015m, used: limits\.cpu=0, limited: limits\.cpu=6/);
       const args = ['explain', 'vm', 'wide', '-n', 'narrow', '-o', 'json'];
       const { stdout } = await plumbline(args, { kubeconfig: cluster.plane.adminKubeconfig });
-      const { why, help } = JSON.parse(stdout) as Explanation;
+      const { why, help } = spoken(stdout);
       assert.match(why, /6015m/);
       assert.match(help.join(), /side containers/);
       await remove(vm);

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { request } from 'node:https';
 import { until } from '../../../cli/demo/until.ts';
-import type { Explanation } from '../../../cli/explain/explanation.ts';
 import { EVENTS, PODS, VIRTUAL_MACHINES } from '../../../sandbox/api-server/built-in-types.ts';
 import { at } from '../../../sandbox/objects.ts';
 import { plumbline } from '../../cli/run.ts';
+import { type Spoken, spoken } from '../../cli/spoken.ts';
 import { machine } from '../machines.ts';
 import { PATIENCE } from '../patience.ts';
 import type { KubeVirtStage } from '../stage.ts';
@@ -12,11 +12,11 @@ import type { Cases } from './case.ts';
 
 /** A kube-scheduler without an extender, as where Plumbline is not installed. */
 const PLAIN = 'plain-scheduler';
-async function explained({ cluster }: KubeVirtStage, vm: string): Promise<Explanation> {
+async function explained({ cluster }: KubeVirtStage, vm: string): Promise<Spoken> {
   const args = ['explain', 'vm', vm, '-n', 'vms', '-o', 'json'];
   const { stdout, stderr } = await plumbline(args, { kubeconfig: cluster.plane.adminKubeconfig });
   assert.notEqual(stdout, '', stderr);
-  return JSON.parse(stdout) as Explanation;
+  return spoken(stdout);
 }
 
 /** How VMs start, and what becomes of those that cannot. */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import type { Explanation } from '../../../cli/explain/explanation.ts';
 import { buildCli, plumbline } from '../../cli/run.ts';
+import { type Spoken, spoken } from '../../cli/spoken.ts';
 import { needs, skipFor } from '../../support/parts.ts';
 import type { KubernetesObject } from '../control-plane.ts';
 import { type Stage, startStage, topologyOf, until } from '../scheduler/stage.ts';
@@ -76,11 +76,11 @@ describe('explain and the extender, through a real API server', function () {
     await stage?.stop();
   });
 
-  const explained = async (kubeconfig: string): Promise<Explanation> => {
+  const explained = async (kubeconfig: string): Promise<Spoken> => {
     const { status, stdout, stderr } = await plumbline(['explain', 'pod', 'waits', '-o', 'json'], { kubeconfig });
     assert.equal(stderr, '');
     assert.equal(status, 0);
-    return JSON.parse(stdout) as Explanation;
+    return spoken(stdout);
   };
 
   for (const [who, kubeconfig] of [

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import type { Explanation } from '../../../cli/explain/explanation.ts';
 import { buildCli, plumbline } from '../../cli/run.ts';
+import { type Spoken, spoken } from '../../cli/spoken.ts';
 import { needs } from '../../support/parts.ts';
 import type { KubernetesObject } from '../control-plane.ts';
 import { freePort } from '../processes.ts';
@@ -56,11 +56,11 @@ describe('explain, doctor and the extender in kube-scheduler’s pod, through a 
     await until('the role to take effect', async () => (await plumbline(['top'], { kubeconfig })).status === 0);
     return kubeconfig;
   };
-  const explained = async (kubeconfig = stage.plane.adminKubeconfig, pod = 'waits'): Promise<Explanation> => {
+  const explained = async (kubeconfig = stage.plane.adminKubeconfig, pod = 'waits'): Promise<Spoken> => {
     const { status, stdout, stderr } = await plumbline(['explain', 'pod', pod, '-o', 'json'], { kubeconfig });
     assert.equal(stderr, '');
     assert.equal(status, 0);
-    return JSON.parse(stdout) as Explanation;
+    return spoken(stdout);
   };
   const doctor = () => plumbline(['doctor', 'extender'], { kubeconfig: stage.plane.adminKubeconfig });
 
@@ -143,6 +143,6 @@ describe('explain, doctor and the extender in kube-scheduler’s pod, through a 
     assert.equal(why, 'no scheduler looks at it: no replica of plumbline-scheduler leads');
     assert.match(help.join(), /bring plumbline-scheduler back/);
     assert.match(notes[0] ?? '', /since no replica of plumbline-scheduler leads$/);
-    assert.match((await doctor()).stdout, /✘ extender: no replica of plumbline-scheduler leads\n {4}so: VMs/);
+    assert.match((await doctor()).stdout, /✘ extender: no replica of plumbline-scheduler leads\n {4}impact: VMs/);
   });
 });

@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parse } from 'yaml';
-import type { Explanation } from '../../../cli/explain/explanation.ts';
 import { REPORT } from '../../cli/cluster-fixture.ts';
 import { buildCli, plumbline } from '../../cli/run.ts';
+import { spoken } from '../../cli/spoken.ts';
 import { root } from '../../support/bundles.ts';
 import { needs } from '../../support/parts.ts';
 import { type ControlPlane, type KubernetesObject, startControlPlane } from '../control-plane.ts';
@@ -103,7 +103,7 @@ describe('the command on a real API server', function () {
       it('explain: node by node', async () => {
         const { status, stdout, stderr } = await run(user, 'explain', 'pod', 'waits', '-o', 'json');
         assert.equal(status, 0, stderr);
-        const { stage, nodes, notes } = JSON.parse(stdout) as Explanation;
+        const { stage, nodes, notes } = spoken(stdout);
         assert.equal(stage, 'unscheduled');
         const kinds = Object.fromEntries(nodes.flatMap(({ kind, nodes: names }) => names.map((name) => [name, kind])));
         assert.deepEqual(kinds, { 'worker-1': 'network-elsewhere', 'worker-2': 'cordoned', 'worker-3': 'not-ready' });

@@ -1,29 +1,35 @@
 import type { KubeClient } from '../../kube/client.ts';
+import { nodeTopology } from '../../kube/node-topology.ts';
 import { isExclusive, placementNeedsOf } from '../../model/placement/pod-needs.ts';
+import type { SearchFacts } from '../../model/vm-state/facts.ts';
+import { FOR_ROOM, tooLargeFor } from '../../model/vm-state/too-large.ts';
 import { readAgentLeases } from '../support/agents.ts';
 import type { ClusterAccess } from '../support/cluster.ts';
-import { readAll, readIfAllowed, readTopologies } from '../support/lists.ts';
+import { hostsOf } from '../support/hosts.ts';
+import { NODE_TOPOLOGIES_PATH, readAll, readIfAllowed, readTopologies } from '../support/lists.ts';
 import { askExtender, type ExtenderChoice } from './ask-extender.ts';
-import type { Finding } from './explanation.ts';
-import { groupNodes, type NodeGroup } from './groups.ts';
+import { groupNodes } from './groups.ts';
 import { type ExplainedNode, type ExplainedPod, explainedNode, explainedPod } from './objects.ts';
 import type { NodeOpinion, Opinions, RefusedOpinion } from './opinion.ts';
 import { predictOpinions } from './predict.ts';
-import { remediesOf } from './remedies.ts';
-import { type SchedulerSeen, schedulerAway, schedulerOf } from './scheduler.ts';
 import { schedulerRefusal, shortOf } from './scheduler-view.ts';
 
 /** Of nodes that nothing else rules out, so many have the requests of their pods summed up: that is a list for each. */
 const SUMMED = 8;
 
-/** A pod that waits for a node: node by node, why. @throws CliError, KubeError */
-export async function unscheduledPod(
+/** What was found of the nodes for a pod that waits for one. */
+export interface Search extends SearchFacts {
+  readonly source: Opinions['source'];
+  readonly notes: readonly string[];
+}
+
+/** Node by node what would become of a pod. @throws CliError, KubeError */
+export async function searchNodes(
   cluster: ClusterAccess,
   pod: ExplainedPod,
   choice: ExtenderChoice,
-  scheduler: SchedulerSeen,
   now: number,
-): Promise<Finding> {
+): Promise<Search> {
   const { client } = cluster;
   const name = `${pod.metadata.namespace ?? ''}/${pod.metadata.name ?? ''}`;
   const [nodes, asked] = await Promise.all([
@@ -31,20 +37,39 @@ export async function unscheduledPod(
     askExtender(cluster, name, choice),
   ]);
   const opinions = 'opinions' in asked ? asked.opinions : await ownOpinions(client, pod, nodes, asked.whyNot, now);
-  const all = await withScheduler(client, pod, nodes, opinions.nodes);
-  const groups = groupNodes(all);
-  const away = schedulerAway(pod, scheduler);
-  const scheduled = pod.status?.conditions.find(({ type }) => type === 'PodScheduled');
-  return {
-    stage: 'unscheduled',
-    why: away?.why ?? whyOf(groups, all.length),
-    help: away === undefined ? helpOf(pod, groups, scheduled !== undefined) : [away.help],
-    scheduler: scheduled?.status === 'False' ? scheduled.message : undefined,
-    source: opinions.source,
-    nodes: groups,
-    notes: opinions.notes,
-  };
+  const sized = await withSizes(client, pod, opinions.nodes);
+  const all = await withScheduler(client, pod, nodes, sized);
+  return { groups: groupNodes(all), nodes: all.length, source: opinions.source, notes: opinions.notes };
 }
+
+/** Nodes that could not hold the pod if they were empty say so: no VM that ends would make room there. */
+async function withSizes(
+  client: KubeClient,
+  pod: ExplainedPod,
+  opinions: readonly NodeOpinion[],
+): Promise<readonly NodeOpinion[]> {
+  const needs = placementNeedsOf(pod);
+  if (!isExclusive(needs) || !opinions.some(isFull)) return opinions;
+  const reports = await readIfAllowed(client, NODE_TOPOLOGIES_PATH, nodeTopology);
+  const byName = new Map(hostsOf(reports ?? []).hosts.map(({ name, host }) => [name, host]));
+  return opinions.map((one) => {
+    const host = byName.get(one.node);
+    const refused = isFull(one) && host !== undefined ? tooLargeFor(needs, host) : undefined;
+    if (refused === undefined) return one;
+    const { kind, detail, missing } = refused;
+    const what = kind === 'no-common-node' ? 'one of its NUMA nodes' : 'the node';
+    return {
+      node: one.node,
+      fits: false,
+      kind: 'too-large',
+      text: `larger than ${what}, were it empty`,
+      detail,
+      missing,
+    };
+  });
+}
+
+const isFull = (one: NodeOpinion) => !one.fits && (FOR_ROOM as readonly string[]).includes(one.kind);
 
 /** The same from the nodes' reports, where the extender cannot be asked. */
 async function ownOpinions(
@@ -111,23 +136,4 @@ function together(refused: RefusedOpinion, own: NodeOpinion): RefusedOpinion {
     text: `cordoned, and ${own.text}`,
     detail: `cordoned, and ${own.detail}`,
   };
-}
-
-function whyOf(groups: readonly NodeGroup[], total: number): string {
-  if (total === 0) return 'the cluster has no nodes';
-  const fits = groups.filter(({ kind }) => kind === 'fits').reduce((sum, { count }) => sum + count, 0);
-  if (fits > 0) return `it waits although ${fits} of ${total} nodes would take it`;
-  const [first] = groups;
-  if (groups.length === 1) return `${total === 1 ? 'the only node' : `all ${total} nodes`}: ${first?.text}`;
-  return `none of ${total} nodes can take it; nearest to it: ${first?.text}`;
-}
-
-function helpOf(pod: ExplainedPod, groups: readonly NodeGroup[], tried: boolean): string[] {
-  if (!tried) return [`check the scheduler: ${schedulerOf(pod)} has not looked at it yet`];
-  const fits = groups.find(({ kind }) => kind === 'fits');
-  if (!fits) return remediesOf(groups);
-  return [
-    'wait: kube-scheduler tries again at the next change of a node or pod, and every 5 minutes',
-    'see what kube-scheduler says below: volumes, spread and other rules of its own are not looked at here',
-  ];
 }

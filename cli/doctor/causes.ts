@@ -1,0 +1,79 @@
+import type { Reason } from '../../model/vm-state/reasons.ts';
+import type { Area, Cause, Finding } from './checks/finding.ts';
+
+/** The area whose faults hurt most comes first: what stops every VM, then what stops those of a node, then the rest. */
+const ORDER: readonly Area[] = [
+  'installed',
+  'certificates',
+  'webhook',
+  'extender',
+  'dpu',
+  'agents',
+  'pods',
+  'kubelet',
+  'networks',
+];
+
+/** A cause that another one has, if that is found as well. */
+const FOLLOWS: Partial<Readonly<Record<Cause, Cause>>> = { 'webhook-away': 'certificate' };
+
+/** What VMs suffer from a cause. */
+const STATE_OF: Partial<Readonly<Record<Reason, Cause>>> = {
+  SchedulerAway: 'scheduler-away',
+  ExtenderNotAsked: 'not-routed',
+  DPUNotReady: 'dpu-dead',
+  AgentSilent: 'agent-away',
+  NotReported: 'agent-away',
+  MaskNotReported: 'agent-away',
+  PinningNotReported: 'agent-away',
+};
+
+/** Causes of what happens on the nodes that they name, and nowhere else. */
+const ON_NODES: readonly Cause[] = ['agent-away', 'dpu-dead', 'bad-report'];
+
+/**
+ * One finding for each cause, what hurts most first: a certificate that is missing is one fault, however many webhooks, and
+ * a dead DPU is one, however many VMs are on its node. What follows from a cause is told with it.
+ */
+export function byCause(findings: readonly Finding[]): Finding[] {
+  const ordered = [...findings].sort((a, b) => rank(a) - rank(b));
+  const kept: Finding[] = [];
+  for (const one of ordered) {
+    const at = kept.findIndex((root) => explains(root, one, ordered));
+    if (at < 0) kept.push(one);
+    else kept[at] = joined(kept[at]!, one);
+  }
+  return kept.sort((a, b) => rank(a) - rank(b));
+}
+
+function rank({ severity, area, objects }: Finding): number {
+  const many = Math.min(objects?.length ?? 1, 99) / 100;
+  return (severity === 'error' ? 0 : ORDER.length) + ORDER.indexOf(area) - many;
+}
+
+function explains(root: Finding, one: Finding, all: readonly Finding[]): boolean {
+  if (root.cause === undefined) return false;
+  const cause = causeOf(one, all);
+  if (cause !== root.cause) return false;
+  if (!ON_NODES.includes(cause)) return true;
+  const nodes = one.state?.nodes ?? one.objects ?? [];
+  return nodes.length > 0 && nodes.every((node) => root.objects?.includes(node));
+}
+
+function causeOf({ cause, state }: Finding, all: readonly Finding[]): Cause | undefined {
+  if (cause === undefined) return state && STATE_OF[state.reason];
+  const before = FOLLOWS[cause];
+  return before !== undefined && all.some((one) => one.cause === before) ? before : cause;
+}
+
+function joined(root: Finding, one: Finding): Finding {
+  const { severity, what, consequences = [], objects, ...rest } = root;
+  const all = [...new Set([...(objects ?? []), ...(one.state === undefined ? (one.objects ?? []) : [])])];
+  return {
+    ...rest,
+    what,
+    severity: one.severity === 'error' ? 'error' : severity,
+    consequences: [...consequences, one.what],
+    ...(all.length > 0 && { objects: all }),
+  };
+}

@@ -1,0 +1,122 @@
+import { isPausedAtStart, parsePausedStart } from '../../model/launcher/paused-start.ts';
+import { DPU_READY_CONDITION, PAUSED_START_ANNOTATION } from '../../model/names.ts';
+import type {
+  InstanceFacts,
+  MachineFacts,
+  NodeStateFacts,
+  RejectionFacts,
+  VmFacts,
+} from '../../model/vm-state/facts.ts';
+import type { ReportedHost } from '../support/hosts.ts';
+import {
+  type ExplainedNode,
+  type ExplainedPod,
+  type ExplainedVm,
+  type ExplainedVmi,
+  type Occurrence,
+  timeOf,
+} from './objects.ts';
+
+/** What the state of a VM is judged by (model/vm-state), of objects of the API server. */
+
+/** Seconds after which a rejection says nothing of now: more than KubeVirt's longest pause between two starts. */
+const LONGEST_PAUSE = 600;
+
+/** What a VM is in commands: a VMI that no VM made has none to restart. */
+export function kindOf(vmi: ExplainedVmi | undefined, vm?: ExplainedVm): VmFacts['kind'] {
+  if (vm !== undefined) return 'vm';
+  if (vmi === undefined) return undefined;
+  return vmi.metadata.ownerReferences?.some(({ kind }) => kind === 'VirtualMachine') ? 'vm' : 'vmi';
+}
+
+/** @param now milliseconds since 1970 */
+export function machineFacts({ spec, status }: ExplainedVm, now: number): MachineFacts {
+  const { running, runStrategy } = spec;
+  const failure = status?.conditions.find((one) => one.type === 'Failure' && one.status === 'True');
+  const { consecutiveFailCount, retryAfterTimestamp } = status?.startFailure ?? {};
+  return {
+    wanted: running === true || (runStrategy != null && !['Halted', 'Manual'].includes(runStrategy)),
+    says: status?.printableStatus ?? '',
+    failure: failure?.message,
+    failures: consecutiveFailCount ?? 0,
+    retryIn: Math.max(0, (Date.parse(retryAfterTimestamp ?? '') - now) / 1000) || 0,
+  };
+}
+
+/** What is read of a VMI. */
+interface Instance {
+  readonly metadata: { readonly annotations?: Readonly<Record<string, string>> | undefined };
+  readonly status?:
+    | {
+        readonly phase?: string | null | undefined;
+        readonly reason?: string | null | undefined;
+        readonly conditions?: readonly InstanceCondition[] | null | undefined;
+      }
+    | null
+    | undefined;
+}
+
+interface InstanceCondition {
+  readonly type: string;
+  readonly status: string;
+  readonly reason?: string | null | undefined;
+  readonly message?: string | undefined;
+  readonly lastTransitionTime?: string | null | undefined;
+}
+
+export function instanceFacts({ metadata, status }: Instance, events: readonly Occurrence[]): InstanceFacts {
+  const conditions = status?.conditions ?? [];
+  const synchronized = conditions.find(({ type }) => type === 'Synchronized');
+  const failed = events.find(({ reason }) => reason === 'FailedCreate');
+  const refusal = (synchronized?.status === 'False' ? synchronized.message : undefined) ?? failed?.message ?? '';
+  const pause = conditions.find((one) => one.type === 'Paused' && one.status === 'True');
+  const record = parsePausedStart(metadata.annotations?.[PAUSED_START_ANNOTATION]);
+  const { message } = pause ?? {};
+  const [reason, since] = [pause?.reason ?? '', pause?.lastTransitionTime ?? ''];
+  return {
+    phase: status?.phase ?? 'Pending',
+    reason: status?.reason ?? undefined,
+    refusal: refusal === '' ? undefined : refusal,
+    pause: pause && { atStart: isPausedAtStart(record, { reason, since }), text: message ?? reason },
+  };
+}
+
+/** @param now milliseconds since 1970 */
+export function rejectionFacts(rejections: readonly Occurrence[], now: number): RejectionFacts | undefined {
+  const [last] = rejections;
+  if (last === undefined || now - timeOf(last) > LONGEST_PAUSE * 1000) return undefined;
+  return { node: last.source?.host ?? undefined, reason: last.reason ?? '', message: last.message ?? '' };
+}
+
+/** Of the node that a pod is bound to. @param silent whether its agent has been silent for too long */
+export function nodeFacts(
+  pod: ExplainedPod,
+  node: ExplainedNode | undefined,
+  reported: ReportedHost | undefined,
+  silent: boolean,
+): NodeStateFacts {
+  const { uid, namespace, name } = pod.metadata;
+  const dpu = node?.status?.conditions.find(({ type }) => type === DPU_READY_CONDITION);
+  const { assignments = [], pinning = [], refusals = [] } = reported?.status ?? {};
+  return {
+    deadDpu: dpu?.status === 'False' ? (dpu.message ?? 'its lease has run out') : undefined,
+    silent,
+    host: reported?.host,
+    assigned: assignments.filter(({ podUID }) => podUID === uid).map(({ cpus }) => cpus),
+    pinning: pinning.find(({ podUID }) => podUID === uid),
+    refusedStart: refusals.find((one) =>
+      one.podUID === undefined ? one.namespace === namespace && one.podName === name : one.podUID === uid,
+    )?.message,
+  };
+}
+
+/** Of Events, the newest first. */
+export function eventFacts(events: readonly Occurrence[], uid: string | undefined): VmFacts['events'] {
+  const latest = (wanted: string) => events.find(({ reason }) => reason === wanted);
+  const stuck = latest('CannotEvict');
+  return {
+    sandbox: latest('FailedCreatePodSandBox')?.message ?? undefined,
+    evicted: latest('EvictedBeforeStart')?.message ?? undefined,
+    cannotEvict: stuck?.involvedObject.uid === uid ? (stuck?.message ?? undefined) : undefined,
+  };
+}

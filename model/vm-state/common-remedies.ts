@@ -1,0 +1,102 @@
+import {
+  CPU_MASK_ANNOTATION,
+  DPU_LEASE_NAMESPACE,
+  DPU_LEASE_PREFIX,
+  FULL_PCPUS_ANNOTATION,
+  FULL_PCPUS_ONLY,
+  NAMESPACE,
+  SCHEDULER,
+} from '../names.ts';
+import type { VmFacts } from './facts.ts';
+import { type Command, kubectl, plumbline, type Remedy, remedy, virtctl } from './remedy.ts';
+
+/** What commands about a VM name. */
+export type Named = Pick<VmFacts, 'namespace' | 'name' | 'kind'>;
+
+const NODE_AGENT = 'app.kubernetes.io/name=plumbline-node-agent';
+
+export function checkAgent(node: string, text = `check the agent on ${node}`): Remedy {
+  const where = `spec.nodeName=${node}`;
+  return remedy(
+    'check-agent',
+    text,
+    plumbline('doctor', 'agents'),
+    kubectl('-n', NAMESPACE, 'get', 'pods', '-o', 'wide', '-l', NODE_AGENT, '--field-selector', where),
+  );
+}
+
+export function bringDpuBack(node: string): Remedy {
+  return remedy(
+    'bring-dpu-back',
+    `bring the DPU of ${node} back (its power, its Open vSwitch, the agent on it); new pods go elsewhere meanwhile`,
+    plumbline('doctor', 'dpu'),
+    kubectl('-n', DPU_LEASE_NAMESPACE, 'get', 'lease', DPU_LEASE_PREFIX + node, '-o', 'yaml'),
+  );
+}
+
+export const bringWebhookBack = (): Remedy =>
+  remedy(
+    'bring-webhook-back',
+    'bring the webhook back',
+    kubectl('-n', NAMESPACE, 'get', 'pods'),
+    plumbline('doctor', 'webhook', 'certificates'),
+  );
+
+export const bringSchedulerBack = (): Remedy =>
+  remedy(
+    'bring-scheduler-back',
+    `bring ${SCHEDULER} back`,
+    plumbline('doctor', 'extender'),
+    kubectl('-n', NAMESPACE, 'get', 'pods', '-l', `app.kubernetes.io/name=${SCHEDULER}`),
+  );
+
+export const checkVirtController = (): Remedy =>
+  remedy(
+    'check-virt-controller',
+    'check virt-controller',
+    kubectl('-n', 'kubevirt', 'get', 'pods', '-l', 'kubevirt.io=virt-controller'),
+  );
+
+export const readEvents = ({ namespace }: Named, name: string, text: string): Remedy =>
+  remedy(
+    'read-events',
+    text,
+    kubectl('-n', namespace, 'get', 'events', '--field-selector', `involvedObject.name=${name}`),
+  );
+
+/** Of a VM alone: what no VM made is not started by a command, and of a pod its owner makes another. */
+export function startAgain(named: Named, text: string): Remedy {
+  return remedy('start-again', text, ...ofVm(named, virtctl('restart', named.name, '-n', named.namespace)));
+}
+
+export const placeAgain = (named: Named): Remedy =>
+  remedy(
+    'place-again',
+    'migrate or restart it, so that it is placed again',
+    ...ofVm(named, virtctl('migrate', named.name, '-n', named.namespace)),
+  );
+
+export function addAnnotation(text: string, named: Named): Remedy {
+  const { namespace, name } = named;
+  const annotations = { [FULL_PCPUS_ANNOTATION]: FULL_PCPUS_ONLY };
+  const patch = JSON.stringify({ spec: { template: { metadata: { annotations } } } });
+  return remedy(
+    'add-annotation',
+    `${text}: annotate the VM’s template with ${FULL_PCPUS_ANNOTATION}: ${FULL_PCPUS_ONLY} and start it again`,
+    ...ofVm(
+      named,
+      kubectl('-n', namespace, 'patch', 'vm', name, '--type', 'merge', '-p', patch),
+      virtctl('restart', name, '-n', namespace),
+    ),
+  );
+}
+
+export const verifyMask = (namespace: string, text: string): Remedy =>
+  remedy('correct-mask', text, plumbline('verify', '-n', namespace));
+
+export const correctMask = ({ namespace }: Named): Remedy =>
+  verifyMask(namespace, `correct ${CPU_MASK_ANNOTATION} on the VM’s template and restart the VM`);
+
+function ofVm({ kind }: Named, ...commands: readonly Command[]): readonly Command[] {
+  return kind === 'vm' ? commands : [];
+}

@@ -1,0 +1,122 @@
+import { wantsWholeCores } from '../launcher/annotation.ts';
+import { NUMA_AFFINITY_ANNOTATION } from '../names.ts';
+import { addAnnotation, bringDpuBack, checkAgent, type Named, verifyMask } from './common-remedies.ts';
+import type { VmFacts } from './facts.ts';
+import type { NodeGroup } from './node-groups.ts';
+import { kubectl, plumbline, type Remedy, remedy } from './remedy.ts';
+
+type Waiting = Named & Pick<VmFacts, 'pod'>;
+type NodeRemedy = (node: string, group: NodeGroup, facts: Waiting) => Remedy | undefined;
+
+const shortOf = (node: string, { missing }: NodeGroup) =>
+  missing === undefined ? `on a node such as ${node}` : `on ${node}, which is short of ${missing}`;
+const describe = (node: string) => kubectl('describe', 'node', node);
+const top = (node: string) => plumbline('top', node);
+const PREFER = `make all but one of its networks "preferred" (${NUMA_AFFINITY_ANNOTATION})`;
+
+/** What somebody could do so that nodes of a group take the pod. What is not listed has no remedy of its own. */
+const REMEDIES: Partial<Readonly<Record<NodeGroup['kind'], NodeRemedy>>> = {
+  'in-flight': () =>
+    remedy('wait', 'wait: pods on their way to these nodes are about to start, or their promises run out'),
+  'owner-backoff': (_, __, { namespace }) =>
+    remedy(
+      'read-events',
+      'find out why kubelets refused its last pods; it is tried again by itself',
+      kubectl('-n', namespace, 'get', 'events'),
+    ),
+  'refused-on-host': (node, _, { namespace }) =>
+    remedy(
+      'read-events',
+      `see why the agent on ${node} refused its last pod; it is tried again after the next report`,
+      kubectl('-n', namespace, 'get', 'events'),
+    ),
+  'short-of': (node, { detail }) => remedy('free-resources', `free ${detail.split(':')[0]} on ${node}`, describe(node)),
+  'too-few-whole-cores': (node, group) =>
+    remedy('free-whole-cores', `free whole cores ${shortOf(node, group)}: stop or migrate a VM there`, top(node)),
+  'too-few-cpus': (node, group) =>
+    remedy('free-whole-cores', `free CPUs ${shortOf(node, group)}: stop or migrate a VM there`, top(node)),
+  'network-elsewhere': (node, group) =>
+    remedy(
+      'free-whole-cores',
+      `free cores near the network ${shortOf(node, group)}, or let the VM be farther away ` +
+        `(${NUMA_AFFINITY_ANNOTATION}: '{"<interface>":"preferred"}')`,
+      top(node),
+    ),
+  'no-common-node': (node, group) =>
+    remedy(
+      'free-whole-cores',
+      `free CPUs and memory of one NUMA node ${shortOf(node, group)}: stop or migrate a VM there`,
+      top(node),
+    ),
+  'too-large': (node, { missing, text }) => {
+    const less = missing === undefined ? `less than ${node} has` : `${missing} CPUs less (on ${node})`;
+    const laxer = text.includes('NUMA') ? ', use nodes with a laxer topologyManagerPolicy' : '';
+    const why = 'no VM that ends would make room enough';
+    return remedy('ask-for-less', `give the VM ${less}${laxer}, or add a larger node: ${why}`, top(node));
+  },
+  resources: (node) =>
+    remedy('free-resources', `free what is short on ${node} (memory, huge pages or devices)`, describe(node)),
+  // One that asks for them already was missed by the webhook, which is said apart.
+  misaligned: (_, __, facts) =>
+    facts.pod && wantsWholeCores(facts.pod.metadata)
+      ? undefined
+      : addAnnotation('have the launcher ask for whole cores', facts),
+  'cannot-split': () => remedy('relax-networks', PREFER),
+  'may-not-span': () => remedy('relax-networks', `${PREFER}, or give the guest more CPUs than fit on one NUMA node`),
+  'larger-than-cells': (node, { missing }) =>
+    remedy(
+      'ask-for-less',
+      `give the VM ${missing} CPUs less (on ${node}), NUMA nodes of its own (guestMappingPassthrough), or make its networks "preferred" (${NUMA_AFFINITY_ANNOTATION})`,
+    ),
+  dpu: (node) => bringDpuBack(node),
+  'polled-cpus': (node) =>
+    remedy('reserve-cpus', `put the CPUs of pmd-cpu-mask into reservedSystemCPUs of the kubelet on ${node}`, top(node)),
+  'hints-unserved': (node) =>
+    checkAgent(node, `start the agent on ${node} again: its kubelet has no near.plumbline.dev device left`),
+  'stale-report': (node) => checkAgent(node, `start the agent on ${node} again: it has stopped reporting`),
+  'no-report': (node) => checkAgent(node, `run the agent on ${node}: it does not report`),
+  quarantined: (node) => checkAgent(node, `find out why the report of ${node} contradicts its Node`),
+  unpredictable: (node) =>
+    remedy(
+      'set-kubelet',
+      `use a kubelet version and options that are predicted on ${node}`,
+      plumbline('doctor', 'kubelet'),
+    ),
+  'cpu-mask': (_, __, { namespace }) =>
+    verifyMask(
+      namespace,
+      'change the VM’s plumbline.dev/cpu-mask: it names CPUs that the node does not have or keeps for itself',
+    ),
+  cordoned: (node) => remedy('uncordon', `let pods go to ${node} again`, kubectl('uncordon', node)),
+  'not-ready': (node) => remedy('bring-node-back', `bring ${node} back`, describe(node)),
+  'no-whole-cores': (node) => remedy('reserve-cpus', `reserve whole cores (reservedSystemCPUs) on ${node}`, top(node)),
+  'no-exclusive-cpus': (node) =>
+    remedy('set-cpu-manager', `set cpuManagerPolicy: static on ${node}`, plumbline('doctor', 'kubelet')),
+  'dra-cpu': (node) => remedy('remove-dra-driver', `remove dra-driver-cpu from ${node}, or keep such pods off it`),
+  tainted: (node) => remedy('tolerate', `tolerate the taint of ${node}, or remove it`, describe(node)),
+};
+
+/** At most so many pieces of advice: who gets a page of them reads none. */
+const MOST = 3;
+
+/** What would help, the likeliest first. Where all nodes were never meant for the pod, that is said. */
+export function nodeRemedies(groups: readonly NodeGroup[], facts: Waiting): Remedy[] {
+  const found = groups.flatMap((group) => REMEDIES[group.kind]?.(group.nodes[0] ?? '', group, facts) ?? []);
+  if (found.length > 0) {
+    const texts = new Map(found.map((one) => [one.text, one]));
+    return [...texts.values()].slice(0, MOST);
+  }
+  if (groups.some(({ kind }) => kind === 'fits')) return [];
+  const [network, unselected] = ['no-such-network', 'not-selected'].map((kind) =>
+    groups.find((one) => one.kind === kind),
+  );
+  if (network) {
+    const where = network.text.replace(' on the node', ' on any node that the pod may go to');
+    return [remedy('check-network-name', `check the network’s name: ${where}`, plumbline('doctor', 'networks'))];
+  }
+  if (unselected) {
+    const text = `change the pod’s selector, or label a node: ${unselected.text}`;
+    return [remedy('select-nodes', text, kubectl('get', 'nodes', '--show-labels'))];
+  }
+  return [];
+}

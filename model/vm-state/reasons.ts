@@ -1,0 +1,106 @@
+/** How far a VM or pod has come. */
+export type Stage =
+  | 'stopped'
+  | 'no-launcher'
+  | 'gated'
+  | 'unscheduled'
+  | 'starting'
+  | 'rejected'
+  | 'failed'
+  | 'deleting'
+  | 'succeeded'
+  | 'paused'
+  | 'running';
+
+/**
+ * How it is: `ok` as it was promised; `stopped` it does not run and is not meant to; `waiting` it goes on by itself, or once
+ * there is room; `degraded` it runs, not as it was promised, or may be placed badly; `broken` it does not run, or runs without
+ * what it needs, until somebody does something.
+ */
+export type Verdict = 'ok' | 'stopped' | 'waiting' | 'degraded' | 'broken';
+
+interface Row {
+  readonly verdict: Verdict;
+  /** What is true of one VM or of many, to follow their names. */
+  readonly about: string;
+}
+
+const row = (verdict: Verdict, about: string): Row => ({ verdict, about });
+
+/** The table of states: every reason that any output of Plumbline gives for how a VM or pod is. */
+export const REASONS = {
+  // It is not meant to run, or has ended.
+  SwitchedOff: row('stopped', 'switched off'),
+  Ended: row('stopped', 'ended by itself'),
+  Deleting: row('stopped', 'being deleted'),
+
+  // It has no launcher.
+  NoInstance: row('broken', 'without an instance of KubeVirt'),
+  NoLauncher: row('broken', 'without a launcher of KubeVirt'),
+  WebhookUnavailable: row('broken', 'without a launcher: the webhook does not answer'),
+  WebhookDenied: row('broken', 'without a launcher: the webhook denies it'),
+  QuotaExceeded: row('broken', 'without a launcher: the quota of the namespace is used up'),
+  LimitRangeExceeded: row('broken', 'without a launcher: larger than the LimitRange of the namespace allows'),
+  LauncherDenied: row('broken', 'without a launcher: it was denied'),
+
+  // A kubelet, or the extender, sent its launcher away.
+  UnalignedRejected: row('broken', 'rejected by the kubelet: no whole cores, and none asked for'),
+  UnpaddedRejected: row('broken', 'rejected by the kubelet: asks for whole cores, and was not padded'),
+  CoresTaken: row('waiting', 'rejected by the kubelet: the cores went to another pod first'),
+  TopologyRejected: row('broken', 'rejected by the kubelet: no NUMA nodes held all that was asked for'),
+  AdmissionRejected: row('waiting', 'rejected by the kubelet: something went to another pod first'),
+  EvictedBeforeStart: row('waiting', 'evicted before the start'),
+  Failed: row('broken', 'failed'),
+
+  // It waits for a node.
+  Gated: row('waiting', 'held back by scheduling gates'),
+  SchedulerAway: row('broken', 'waiting for plumbline-scheduler, of which no replica leads'),
+  NotTried: row('waiting', 'not looked at by the scheduler yet'),
+  NoNodeFits: row('waiting', 'waiting for a node that can take it'),
+  RetryPending: row('waiting', 'waiting for the next try of the scheduler'),
+  TooLarge: row('broken', 'larger than any node, were it empty'),
+  Nominated: row('waiting', 'waiting for room on the node it is nominated to'),
+  WebhookMissed: row('broken', 'not seen by the webhook'),
+  ExtenderNotAsked: row('degraded', 'with a scheduler that does not ask the extender'),
+  OtherScheduler: row('waiting', 'with a scheduler of its own'),
+  SharedCpus: row('ok', 'without CPUs of its own'),
+
+  // It is on a node and has not started.
+  Starting: row('waiting', 'starting'),
+  ContainerWaiting: row('broken', 'on a node where a container does not start'),
+  AllocationRefused: row('waiting', 'refused by the agent of the node'),
+  CannotEvict: row('broken', 'unable to start, and not to be evicted'),
+
+  // Its guest is paused.
+  PinningNotReported: row('broken', 'paused until the agent of the node reports'),
+  PinningRefused: row('broken', 'paused: the agent of the node cannot apply the CPU mask'),
+  AboutToResume: row('waiting', 'pinned and about to be resumed'),
+  Paused: row('stopped', 'paused'),
+
+  // On a node, running or not.
+  DPUNotReady: row('broken', 'on a node whose DPU is not ready'),
+
+  // It runs.
+  Running: row('ok', 'running'),
+  Aligned: row('ok', 'on CPUs of its own, as promised'),
+  MaskApplied: row('ok', 'pinned by the CPU mask'),
+  MaskFellBack: row('ok', 'pinned, not quite as the CPU mask says'),
+  MaskNotApplied: row('degraded', 'running without the CPU mask'),
+  MaskNotReported: row('degraded', 'running with a CPU mask of which no agent reports'),
+  SplitCores: row('degraded', 'sharing cores with others'),
+  NetworkElsewhere: row('degraded', 'away from a network'),
+  NetworkGone: row('degraded', 'on a node that has lost a network'),
+  NetworkUnplaced: row('degraded', 'with a network whose NUMA node is not known'),
+  AgentSilent: row('degraded', 'on a node whose agent is silent'),
+  NotReported: row('degraded', 'running on CPUs that no agent reports'),
+} as const satisfies Readonly<Record<string, Row>>;
+
+export type Reason = keyof typeof REASONS;
+
+const BADNESS: readonly Verdict[] = ['ok', 'stopped', 'waiting', 'degraded', 'broken'];
+
+/** The reason by which a VM is judged, of all that are true of it: the worst, of equals the first. */
+export function worst<T extends { readonly reason: Reason }>(found: readonly T[]): T | undefined {
+  const badness = ({ reason }: T) => BADNESS.indexOf(REASONS[reason].verdict);
+  return found.reduce<T | undefined>((a, b) => (a === undefined || badness(b) > badness(a) ? b : a), undefined);
+}

@@ -1,0 +1,89 @@
+import { wantsWholeCores } from '../launcher/annotation.ts';
+import { addAnnotation, readEvents, startAgain } from './common-remedies.ts';
+import type { Cause, RejectionFacts, StatePod, VmFacts } from './facts.ts';
+import { plumbline, remedy } from './remedy.ts';
+
+/** How kubelets refuse a pod for good. Each has an Event of that reason. */
+export const REJECTIONS: readonly string[] = ['SMTAlignmentError', 'TopologyAffinityError', 'UnexpectedAdmissionError'];
+
+const IF_AGAIN =
+  'its place went to another pod first: it is tried again; if it happens again, look for a second scheduler';
+
+type Judged = Omit<Cause, 'text'>;
+
+/** What a kubelet's rejection comes from; undefined for a reason that is none. */
+function judge(
+  { reason, message }: Pick<RejectionFacts, 'reason' | 'message'>,
+  annotations: VmFacts['annotations'],
+  facts: VmFacts,
+): Judged | undefined {
+  const taken = (of: 'CoresTaken' | 'AdmissionRejected'): Judged => ({
+    reason: of,
+    remedies: [remedy('wait', IF_AGAIN, plumbline('doctor', 'extender'))],
+  });
+  switch (reason) {
+    case 'SMTAlignmentError':
+      if (message.includes('not enough free physical CPUs')) return taken('CoresTaken');
+      if (!wantsWholeCores({ annotations }))
+        return { reason: 'UnalignedRejected', remedies: [addAnnotation('have it ask for whole cores', facts)] };
+      return {
+        reason: 'UnpaddedRejected',
+        remedies: [startAgain(facts, 'start the VM again once the webhook works (plumbline doctor webhook)')],
+      };
+    case 'TopologyAffinityError':
+      return {
+        reason: 'TopologyRejected',
+        remedies: [
+          remedy(
+            'check-extender',
+            'no NUMA nodes held all that it asks for: see where room is, and check that its scheduler asks the extender',
+            plumbline('top'),
+            plumbline('doctor', 'extender'),
+          ),
+        ],
+      };
+    case 'UnexpectedAdmissionError':
+      return taken('AdmissionRejected');
+    default:
+      return undefined;
+  }
+}
+
+/** KubeVirt deletes a rejected VMI with its launcher, waits, and starts another; its Event is all that is left. */
+export function rejectedBefore(facts: VmFacts): Cause | undefined {
+  const { rejection, machine, annotations } = facts;
+  const judged = rejection && judge(rejection, annotations, facts);
+  if (rejection === undefined || judged === undefined) return undefined;
+  const { failures = 0, retryIn = 0 } = machine ?? {};
+  const next = retryIn > 0 ? `, and starts another in ${Math.ceil(retryIn)} s` : ', and starts another';
+  const times = failures > 1 ? ` (${failures} times in a row)` : '';
+  const { reason, message } = rejection;
+  const why = `the kubelet${of(rejection.node)} rejected its launcher (${reason}): ${message}`;
+  return { ...judged, text: `${why}; KubeVirt has deleted it${times}${next}` };
+}
+
+/** A pod in phase Failed. */
+export function failedPod(facts: VmFacts, pod: StatePod): Cause {
+  const { reason = '', message = '' } = pod.status ?? {};
+  const where = of(pod.spec.nodeName);
+  const judged = judge({ reason, message }, pod.metadata.annotations, facts);
+  if (judged) return { ...judged, text: `the kubelet${where} rejected it (${reason}): ${message}` };
+  const name = pod.metadata.name ?? facts.name;
+  const evicted = facts.events?.evicted;
+  if (evicted !== undefined) {
+    const text = 'its owner makes another one, which goes elsewhere: look at that one';
+    return {
+      reason: 'EvictedBeforeStart',
+      text: `it was evicted before it started: ${evicted}`,
+      remedies: [remedy('look-at-successor', text)],
+    };
+  }
+  const said = [reason, message].filter(Boolean).join(': ') || 'no reason is given';
+  return {
+    reason: 'Failed',
+    text: `it has failed${where}: ${said}`,
+    remedies: [readEvents(facts, name, 'see its Events')],
+  };
+}
+
+const of = (node: string | undefined) => (node ? ` of ${node}` : '');

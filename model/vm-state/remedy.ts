@@ -1,0 +1,75 @@
+/** A command that a user can run as it stands. `virtctl` is KubeVirt's. */
+export interface Command {
+  readonly program: 'kubectl' | 'plumbline' | 'virtctl';
+  readonly args: readonly string[];
+}
+
+/** What to do about a state. */
+export interface Remedy {
+  /** Stable, one for each kind of advice. */
+  readonly id: RemedyId;
+  /** For people; without the commands. */
+  readonly text: string;
+  /** What shows or does it, in the order to run them; empty where no command can. */
+  readonly commands: readonly Command[];
+}
+
+export type RemedyId =
+  | 'add-annotation'
+  | 'ask-for-less'
+  | 'ask-the-gate-keeper'
+  | 'bring-dpu-back'
+  | 'bring-node-back'
+  | 'bring-scheduler-back'
+  | 'bring-webhook-back'
+  | 'check-agent'
+  | 'check-extender'
+  | 'check-network-name'
+  | 'check-other-scheduler'
+  | 'check-virt-controller'
+  | 'correct-mask'
+  | 'correct-vm'
+  | 'dedicate-cpus'
+  | 'free-resources'
+  | 'free-whole-cores'
+  | 'look-at-successor'
+  | 'look-at-volumes'
+  | 'name-scheduler'
+  | 'opt-in'
+  | 'place-again'
+  | 'raise-limit-range'
+  | 'raise-quota'
+  | 'read-events'
+  | 'relax-networks'
+  | 'remove-what-denies-eviction'
+  | 'remove-dra-driver'
+  | 'reserve-cpus'
+  | 'select-nodes'
+  | 'set-cpu-manager'
+  | 'set-kubelet'
+  | 'start'
+  | 'start-again'
+  | 'tolerate'
+  | 'uncordon'
+  | 'unpause'
+  | 'wait';
+
+export const remedy = (id: RemedyId, text: string, ...commands: readonly Command[]): Remedy => ({ id, text, commands });
+
+export const kubectl = (...args: readonly string[]): Command => ({ program: 'kubectl', args });
+export const plumbline = (...args: readonly string[]): Command => ({ program: 'plumbline', args });
+export const virtctl = (...args: readonly string[]): Command => ({ program: 'virtctl', args });
+
+const PLAIN = /^[-\w./:=@,+%]+$/;
+
+/** The command as a user types it into a shell. */
+export function commandText({ program, args }: Command): string {
+  const quoted = args.map((arg) => (PLAIN.test(arg) ? arg : `'${arg.replaceAll("'", String.raw`'\''`)}'`));
+  return [program, ...quoted].join(' ');
+}
+
+/** The whole of it in a line. */
+export function remedyText({ text, commands }: Remedy): string {
+  if (commands.length === 0) return text;
+  return `${text}: ${commands.map(commandText).join('; ')}`;
+}

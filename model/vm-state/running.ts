@@ -1,0 +1,133 @@
+import { CpuSet, unionOf } from '../cpu-set.ts';
+import { isWholeCores } from '../host-cores.ts';
+import {
+  cellsOfNetwork,
+  type NetworkNeed,
+  networkText,
+  type PlacementHost,
+  type PlacementNeeds,
+} from '../placement/needs.ts';
+import { cellsTouched } from '../placement/networks.ts';
+import { isExclusive } from '../placement/pod-needs.ts';
+import { bringDpuBack, checkAgent, correctMask, type Named, placeAgain } from './common-remedies.ts';
+import type { Cause, InstanceFacts, NodeStateFacts, VmFacts } from './facts.ts';
+import { plumbline, type Remedy, remedy, virtctl } from './remedy.ts';
+
+/** Where a pod runs, whether it is as it was promised, and whether its network lives; what is in order comes last. */
+export function runningPod(facts: VmFacts, at: string, needs: PlacementNeeds): Cause[] {
+  const { node } = facts;
+  const dead = node?.deadDpu;
+  const found = placed(facts, at, needs);
+  if (dead === undefined) return found;
+  const text = `it runs on ${at}, whose DPU is not ready: ${dead}; its network is dead until the DPU is back`;
+  return [{ reason: 'DPUNotReady', text, remedies: [bringDpuBack(at), placeAgain(facts)] }, ...found];
+}
+
+function placed(facts: VmFacts, at: string, needs: PlacementNeeds): Cause[] {
+  const { node } = facts;
+  if (node === undefined) return [{ reason: 'Running', text: `it runs on ${at}`, remedies: [] }];
+  if (needs.mask !== undefined) return [maskedVm(facts, at)];
+  if (!isExclusive(needs))
+    return [{ reason: 'SharedCpus', text: `it runs on ${at}, on CPUs that it shares`, remedies: [] }];
+  const { host, assigned } = node;
+  if (host === undefined || assigned.length === 0) {
+    const text = `it runs on ${at}; which CPUs it has is not reported`;
+    return [{ reason: 'NotReported', text, remedies: [checkAgent(at)] }];
+  }
+  return [...(node.silent ? [silent(at)] : []), ...aligned(facts, at, needs, host, assigned)];
+}
+
+const silent = (at: string): Cause => ({
+  reason: 'AgentSilent',
+  text: `the agent on ${at} is silent, so what is said of its CPUs may be old`,
+  remedies: [checkAgent(at)],
+});
+
+function aligned(
+  facts: VmFacts,
+  at: string,
+  needs: PlacementNeeds,
+  { host, networks }: PlacementHost,
+  assigned: readonly string[],
+): Cause[] {
+  const cpus = unionOf(assigned.map((list) => CpuSet.parse(list)));
+  const cells = cellsTouched(host, cpus);
+  const remedies = [placeAgain(facts)];
+  const split: Cause[] = isWholeCores(host, cpus)
+    ? []
+    : [{ reason: 'SplitCores', text: `its CPUs ${cpus} are no whole cores: it shares cores with others`, remedies }];
+  const apart = needs.networks.flatMap((need) => farFrom(need, networks, CpuSet.of(cells), needs, at, remedies));
+  const where = `it runs on ${at}, on CPUs ${cpus} of NUMA node ${cells.join(',')}`;
+  const found: Cause[] = [...split, ...apart, { reason: 'Aligned', text: where, remedies: [] }];
+  if (found.length > 1) return found;
+  const near = needs.networks.length === 0 ? '' : ', near its networks';
+  return [...found, { reason: 'Aligned', text: `whole cores${near}`, remedies: [] }];
+}
+
+/** Why a network is not near the CPUs. */
+function farFrom(
+  need: NetworkNeed,
+  networks: PlacementHost['networks'],
+  touched: CpuSet,
+  { spansCells }: PlacementNeeds,
+  at: string,
+  remedies: readonly Remedy[],
+): Cause[] {
+  const there = cellsOfNetwork(networks, need);
+  const what = networkText(need);
+  if (there === undefined) return [{ reason: 'NetworkGone', text: `${what} is not on the node`, remedies }];
+  if (there.isEmpty) {
+    const say = remedy(
+      'check-network-name',
+      `say in the network map on which NUMA node of ${at} it is`,
+      plumbline('doctor', 'networks'),
+    );
+    return [{ reason: 'NetworkUnplaced', text: `${what}: its NUMA node is not known`, remedies: [say] }];
+  }
+  if (spansCells ? touched.intersects(there) : touched.isSubsetOf(there)) return [];
+  return [
+    { reason: 'NetworkElsewhere', text: `${what} is on NUMA node ${there}, its CPUs are on ${touched}`, remedies },
+  ];
+}
+
+/** A VM on shared CPUs with a mask: whether its agent has put its vCPUs there. */
+export function maskedVm(facts: Named & Pick<VmFacts, 'node'>, at: string): Cause {
+  const { pinning } = facts.node ?? {};
+  const about = pinning?.message === undefined ? '' : `: ${pinning.message}`;
+  if (pinning?.state === 'pinned') {
+    const text = `it runs on ${at}, its vCPUs pinned by its CPU mask`;
+    if (about === '') return { reason: 'MaskApplied', text, remedies: [] };
+    return { reason: 'MaskFellBack', text: `${text}, not quite as asked for${about}`, remedies: [] };
+  }
+  const text = `it runs on ${at}, and its CPU mask is not applied${about}`;
+  if (pinning !== undefined) return { reason: 'MaskNotApplied', text, remedies: [correctMask(facts)] };
+  return { reason: 'MaskNotReported', text: `${text}: its agent has not reported`, remedies: [checkAgent(at)] };
+}
+
+/** A VM whose launcher runs and whose guest is paused, and what ends that. */
+export function pausedVm(
+  facts: Named & Pick<VmFacts, 'node'>,
+  at: string,
+  pause: NonNullable<InstanceFacts['pause']>,
+): Cause {
+  if (pause.atStart && facts.node !== undefined) return beforePinning(facts, at, facts.node.pinning);
+  const text = `it is on ${at} and does not run${pause.text === '' ? '' : `: ${pause.text}`}`;
+  const { name, namespace } = facts;
+  const unpause = virtctl('unpause', 'vmi', name, '-n', namespace);
+  return { reason: 'Paused', text, remedies: [remedy('unpause', 'resume it, unless its pause is wanted', unpause)] };
+}
+
+function beforePinning(facts: Named, at: string, pinning: NodeStateFacts['pinning']): Cause {
+  const waits = `it is on ${at} and does not run until its vCPUs are pinned`;
+  if (pinning === undefined) {
+    const text = `${waits}, of which its agent has not reported`;
+    return { reason: 'PinningNotReported', text, remedies: [checkAgent(at)] };
+  }
+  if (pinning.state === 'pinned') {
+    const wait = remedy('wait', 'wait: the extender resumes it; if it stays, see why', plumbline('doctor', 'extender'));
+    return { reason: 'AboutToResume', text: `it is on ${at}, pinned, and about to be resumed`, remedies: [wait] };
+  }
+  const { reason = '', message = '' } = pinning;
+  const text = `${waits}, which its agent refuses (${reason}): ${message}`;
+  return { reason: 'PinningRefused', text, remedies: [correctMask(facts)] };
+}

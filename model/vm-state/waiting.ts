@@ -1,0 +1,77 @@
+import { SCHEDULER } from '../names.ts';
+import { schedulerOf } from './bypasses.ts';
+import { bringSchedulerBack } from './common-remedies.ts';
+import type { Cause, SearchFacts, StatePod, VmFacts } from './facts.ts';
+import type { NodeGroup } from './node-groups.ts';
+import { nodeRemedies } from './node-remedies.ts';
+import { kubectl, type Remedy, remedy } from './remedy.ts';
+
+/** A pod that waits for a node: why. */
+export function waitingPod(facts: VmFacts, pod: StatePod): Cause {
+  const gates = (pod.spec.schedulingGates ?? []).map(({ name }) => name);
+  if (gates.length > 0) {
+    const help = remedy('ask-the-gate-keeper', 'whoever put the gates there has to remove them');
+    return { reason: 'Gated', text: `it is held back by scheduling gates: ${gates.join(', ')}`, remedies: [help] };
+  }
+  const scheduler = schedulerOf(pod);
+  const away = scheduler === SCHEDULER ? facts.scheduler?.away : undefined;
+  if (away !== undefined) {
+    return { reason: 'SchedulerAway', text: `no scheduler looks at it: ${away}`, remedies: [bringSchedulerBack()] };
+  }
+  const nominated = pod.status?.nominatedNodeName;
+  const { search } = facts;
+  if (search === undefined && nominated) {
+    return { reason: 'Nominated', text: `nominated to ${nominated}: it waits for room there`, remedies: [] };
+  }
+  const said = pod.status?.conditions?.find(({ type, status }) => type === 'PodScheduled' && status === 'False');
+  if (said === undefined && pod.status?.conditions?.some(({ type }) => type === 'PodScheduled') !== true) {
+    const text = search === undefined ? 'the scheduler has not tried it yet' : searchText(search);
+    return { reason: 'NotTried', text, remedies: [notTried(scheduler)] };
+  }
+  if (search === undefined) {
+    const text = said?.message || 'the scheduler found no node and gave no reason';
+    return { reason: 'NoNodeFits', text, remedies: [] };
+  }
+  return searched(facts, search);
+}
+
+function searched(facts: VmFacts, search: SearchFacts): Cause {
+  const text = searchText(search);
+  const { groups } = search;
+  if (groups.some(({ kind }) => kind === 'fits')) return { reason: 'RetryPending', text, remedies: RETRY };
+  const remedies = nodeRemedies(groups, facts);
+  return { reason: isTooLarge(groups) ? 'TooLarge' : 'NoNodeFits', text, remedies };
+}
+
+/** Nodes that were never meant for the pod do not make it any smaller. */
+const NEVER_MEANT: readonly NodeGroup['kind'][] = ['not-selected', 'no-such-network', 'tainted'];
+const TOO_LARGE: readonly NodeGroup['kind'][] = ['too-large', 'larger-than-cells'];
+
+/** Whether no VM that ends, and nothing that is repaired, would give it a node. */
+function isTooLarge(groups: readonly NodeGroup[]): boolean {
+  const meant = groups.filter(({ kind }) => !NEVER_MEANT.includes(kind));
+  return meant.length > 0 && meant.every(({ kind }) => TOO_LARGE.includes(kind));
+}
+
+const RETRY: readonly Remedy[] = [
+  remedy('wait', 'wait: kube-scheduler tries again at the next change of a node or pod, and every 5 minutes'),
+  remedy(
+    'look-at-volumes',
+    'see what kube-scheduler itself says: volumes, spread and other rules of its own are not looked at here',
+  ),
+];
+
+function notTried(scheduler: string): Remedy {
+  const text = `check the scheduler: ${scheduler} has not looked at it yet`;
+  const events = kubectl('-n', 'kube-system', 'get', 'pods');
+  return scheduler === SCHEDULER ? bringSchedulerBack() : remedy('check-other-scheduler', text, events);
+}
+
+function searchText({ groups, nodes }: SearchFacts): string {
+  if (nodes === 0) return 'the cluster has no nodes';
+  const fits = groups.filter(({ kind }) => kind === 'fits').reduce((sum, { count }) => sum + count, 0);
+  if (fits > 0) return `it waits although ${fits} of ${nodes} nodes would take it`;
+  const [first] = groups;
+  if (groups.length === 1) return `${nodes === 1 ? 'the only node' : `all ${nodes} nodes`}: ${first?.text}`;
+  return `none of ${nodes} nodes can take it; nearest to it: ${first?.text}`;
+}

@@ -1,0 +1,88 @@
+import assert from 'node:assert/strict';
+import { type Command, commandText } from '../../model/vm-state/remedy.ts';
+import { LEASES, NAMESPACES, VIRTUAL_MACHINES } from '../../sandbox/api-server/built-in-types.ts';
+import { needs } from '../support/parts.ts';
+import { createFixtureCluster, type FixtureCluster } from './cluster-fixture.ts';
+import { commandsOfTable, shell } from './remedy-commands.ts';
+import { buildCli, plumbline } from './run.ts';
+import { NODE } from './state-table.ts';
+
+/** KubeVirt's command is not here: what of it is used, as its own help has it. */
+const VIRTCTL: readonly RegExp[] = [
+  /^virtctl (?:start|stop|restart|migrate) [-\w.]+ -n [-\w]+$/,
+  /^virtctl unpause (?:vm|vmi) [-\w.]+ -n [-\w]+$/,
+];
+
+/** The sandbox enforces none of these, so it does not have them; test/real/cli/remedies.test.ts runs them. */
+const NOT_IN_SANDBOX = /resourcequota|limitrange|poddisruptionbudget/;
+
+describe('every command that a remedy suggests', function () {
+  this.timeout(300_000);
+  let cluster: FixtureCluster;
+  let commands: readonly Command[];
+
+  before(async () => {
+    buildCli();
+    commands = await commandsOfTable();
+    cluster = await createFixtureCluster();
+    const { client } = cluster.sandbox;
+    for (const name of ['tenants', 'kubevirt', 'plumbline-system', 'ovn-kubernetes', 'kube-system']) {
+      const namespace = { apiVersion: 'v1', kind: 'Namespace', metadata: { name } };
+      await client.create(NAMESPACES, namespace).catch(() => undefined);
+    }
+    await cluster.node(NODE, { unschedulable: true });
+    await client.create(VIRTUAL_MACHINES, {
+      apiVersion: 'kubevirt.io/v1',
+      kind: 'VirtualMachine',
+      metadata: { name: 'fw', namespace: 'tenants' },
+      spec: { runStrategy: 'Halted', template: { spec: { domain: {} } } },
+    } as never);
+    await client.create(LEASES, {
+      apiVersion: 'coordination.k8s.io/v1',
+      kind: 'Lease',
+      metadata: { name: `ovn-dpu-${NODE}`, namespace: 'ovn-kubernetes' },
+      spec: { holderIdentity: 'x', leaseDurationSeconds: 40 },
+    } as never);
+  });
+  after(() => cluster.stop());
+
+  const of = (program: Command['program']) => commands.filter((one) => one.program === program);
+
+  it('plumbline: each runs, and finds what it names', async () => {
+    const own = of('plumbline');
+    assert.ok(own.length >= 5);
+    for (const { args } of own) {
+      // The leases of DPUs are looked at for 25 s, if nothing else is said.
+      const quick = args.includes('dpu') ? [...args, '--watch', '1'] : args;
+      const { status, stderr } = await plumbline(quick, { kubeconfig: cluster.kubeconfig });
+      assert.ok(status <= 1, `plumbline ${args.join(' ')}: ${status} ${stderr}`);
+      assert.equal(stderr, '');
+    }
+  });
+
+  it('virtctl: each is one of its forms', () => {
+    const texts = of('virtctl').map(commandText);
+    assert.ok(texts.length >= 3);
+    assert.deepEqual(
+      texts.filter((text) => !VIRTCTL.some((form) => form.test(text))),
+      [],
+    );
+  });
+
+  describe('kubectl', () => {
+    needs('kubectl');
+
+    it('each runs, as it stands in a shell', async () => {
+      const texts = of('kubectl')
+        .map(commandText)
+        .filter((text) => !NOT_IN_SANDBOX.test(text));
+      assert.ok(texts.length >= 5);
+      const failed: string[] = [];
+      for (const text of texts) {
+        const { status, output } = await shell(text, cluster.kubeconfig);
+        if (status !== 0) failed.push(`${text}: ${output}`);
+      }
+      assert.deepEqual(failed, []);
+    });
+  });
+});

@@ -1,0 +1,22 @@
+import type { Explanation } from '../../cli/explain/explanation.ts';
+import { remedyText } from '../../model/vm-state/remedy.ts';
+
+/** An explanation with its parts as the text output has them. */
+export interface Spoken extends Omit<Explanation, 'causes'> {
+  readonly stage: Explanation['state'];
+  readonly why: string;
+  readonly help: readonly string[];
+  readonly causes: readonly string[];
+}
+
+/** Of what `plumbline explain -o json` prints. */
+export function spoken(json: string): Spoken {
+  const found = JSON.parse(json) as Explanation;
+  return {
+    ...found,
+    stage: found.state,
+    why: found.text,
+    help: found.remedies.map(remedyText),
+    causes: found.causes.map(({ text }) => text),
+  };
+}

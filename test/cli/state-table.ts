@@ -1,0 +1,525 @@
+import type { NodeTopologyStatus } from '../../kube/node-topology.ts';
+import type { Reason, Stage, Verdict } from '../../model/vm-state/reasons.ts';
+import type { RemedyId } from '../../model/vm-state/remedy.ts';
+import { REPORT } from './cluster-fixture.ts';
+import type { ApiObject, Objects } from './objects-api.ts';
+
+/** When all of it is. */
+export const NOW = Date.parse('2026-11-01T10:00:00Z');
+const SECONDS_AGO = (seconds: number) => new Date(NOW - seconds * 1000).toISOString();
+export const NODE = 'n1';
+const VM = 'fw';
+const LAUNCHER = 'virt-launcher-fw-abcde';
+
+/** A VM in some state, and what every output has to say of it. */
+export interface StateCase {
+  readonly title: string;
+  readonly objects: Objects;
+  readonly subject: readonly ['vm' | 'pod', string];
+  readonly state: Stage;
+  readonly verdict: Verdict;
+  readonly reason: Reason;
+  readonly remedies: readonly RemedyId[];
+  /** What outputs say that do not look at every node for each pod; default: the same. */
+  readonly coarse?: Reason;
+}
+
+type Metadata = Readonly<Record<string, unknown>>;
+
+interface Parts {
+  /** null: there is none. */
+  readonly vm?: { readonly spec?: object; readonly status?: object } | null;
+  readonly vmi?: { readonly metadata?: Metadata; readonly status?: object } | null;
+  readonly pod?: {
+    readonly cpus?: string;
+    readonly metadata?: Metadata;
+    readonly spec?: object;
+    readonly status?: object;
+    readonly resources?: Readonly<Record<string, string>>;
+  } | null;
+  readonly node?: { readonly conditions?: readonly object[]; readonly spec?: object; readonly labels?: object };
+  /** null: it does not report. */
+  readonly report?: Partial<NodeTopologyStatus> | null;
+  readonly agentAge?: number;
+  readonly schedulerAge?: number | null;
+  readonly events?: readonly { readonly name: string; readonly reason: string; readonly message: string }[];
+}
+
+const ANNOTATED = { 'kubevirt.io/CPUManagerPolicyBetaOptions': 'full-pcpus-only' };
+const DECIDED = { ...ANNOTATED, 'plumbline.dev/decision': '{"cpus":{"compute":4},"padding":1,"threadsPerCore":2}' };
+const MASK = { 'plumbline.dev/cpu-mask': '1:2' };
+const PHYSNET0 = { 'physnet.plumbline.dev/physnet0': '1' };
+const DEAD_DPU = [{ type: 'plumbline.dev/DPUReady', status: 'False', message: 'last renewal 61 s ago' }];
+const SINCE = SECONDS_AGO(20);
+
+/** A cluster of one node with one VM. */
+function cluster(parts: Parts): Objects {
+  const { vm = {}, vmi = {}, pod = {}, node = {}, report = {}, agentAge = 5, schedulerAge = 2, events = [] } = parts;
+  const namespace = 'tenants';
+  const owner = (kind: string, name: string, uid: string) => [
+    { apiVersion: 'kubevirt.io/v1', kind, name, uid, controller: true },
+  ];
+  const amounts = { cpu: pod?.cpus ?? '4', memory: '1Gi', 'devices.kubevirt.io/kvm': '1', ...pod?.resources };
+  const lease = (name: string, age: number, holderIdentity = name): ApiObject => ({
+    metadata: { name, namespace: 'plumbline-system' },
+    spec: { holderIdentity, leaseDurationSeconds: 40, renewTime: SECONDS_AGO(age).replace('Z', '000Z') },
+  });
+  return {
+    '/api/v1/nodes': [
+      {
+        metadata: { name: NODE, labels: { 'kubevirt.io/schedulable': 'true', ...node.labels } },
+        spec: node.spec ?? {},
+        status: {
+          allocatable: {
+            cpu: '30',
+            memory: '64Gi',
+            'devices.kubevirt.io/kvm': '1k',
+            'physnet.plumbline.dev/physnet0': '110',
+          },
+          conditions: [{ type: 'Ready', status: 'True' }, ...(node.conditions ?? [])],
+        },
+      },
+    ],
+    '/api/v1/pods':
+      pod === null
+        ? []
+        : [
+            {
+              metadata: {
+                name: LAUNCHER,
+                namespace,
+                uid: 'pod-uid',
+                labels: { 'kubevirt.io': 'virt-launcher', 'kubevirt.io/created-by': 'vmi-uid' },
+                ownerReferences: owner('VirtualMachineInstance', VM, 'vmi-uid'),
+                annotations: DECIDED,
+                creationTimestamp: SECONDS_AGO(60),
+                ...pod.metadata,
+              },
+              spec: {
+                schedulerName: 'plumbline-scheduler',
+                containers: [{ name: 'compute', resources: { requests: amounts, limits: amounts } }],
+                ...pod.spec,
+              },
+              status: { phase: 'Pending', ...pod.status },
+            },
+          ],
+    '/api/v1/events': events.map(({ name, reason, message }, i) => ({
+      metadata: { name: `event-${i}`, namespace },
+      involvedObject: { kind: 'Pod', namespace, name, uid: name === LAUNCHER ? 'pod-uid' : 'gone' },
+      source: { component: 'kubelet', host: NODE },
+      type: 'Warning',
+      reason,
+      message,
+      lastTimestamp: SECONDS_AGO(10),
+    })),
+    '/apis/kubevirt.io/v1/virtualmachines':
+      vm === null
+        ? []
+        : [
+            {
+              metadata: { name: VM, namespace },
+              spec: {
+                runStrategy: 'Always',
+                template: { metadata: { annotations: ANNOTATED }, spec: { domain: {} } },
+                ...vm.spec,
+              },
+              status: vm.status ?? {},
+            },
+          ],
+    '/apis/kubevirt.io/v1/virtualmachineinstances':
+      vmi === null
+        ? []
+        : [
+            {
+              metadata: {
+                name: VM,
+                namespace,
+                uid: 'vmi-uid',
+                annotations: {},
+                ...(vm !== null && { ownerReferences: owner('VirtualMachine', VM, 'vm-uid') }),
+                ...vmi.metadata,
+              },
+              spec: { domain: {} },
+              status: { phase: 'Scheduling', ...vmi.status },
+            },
+          ],
+    '/apis/plumbline.dev/v1alpha1/nodetopologies':
+      report === null
+        ? []
+        : [
+            {
+              apiVersion: 'plumbline.dev/v1alpha1',
+              kind: 'NodeTopology',
+              metadata: { name: NODE },
+              status: { ...REPORT, ...report },
+            },
+          ],
+    '/apis/coordination.k8s.io/v1/leases': [
+      lease(`plumbline-agent-${NODE}`, agentAge),
+      ...(schedulerAge === null ? [] : [lease('plumbline-scheduler', schedulerAge, 'plumbline-scheduler-1_x')]),
+    ],
+  };
+}
+
+const one = (
+  title: string,
+  [state, verdict, reason]: readonly [Stage, Verdict, Reason],
+  remedies: readonly RemedyId[],
+  parts: Parts,
+  more: Partial<StateCase> = {},
+): StateCase => ({ title, state, verdict, reason, remedies, objects: cluster(parts), subject: ['vm', VM], ...more });
+
+const REFUSED = { conditions: [{ type: 'PodScheduled', status: 'False', message: '0/1 nodes are available' }] };
+const ON_NODE = { nodeName: NODE, schedulerName: 'plumbline-scheduler' };
+const RUNNING = { spec: ON_NODE, status: { phase: 'Running' } };
+const denied = (message: string) => ({
+  pod: null,
+  vmi: { status: { phase: 'Pending', conditions: [{ type: 'Synchronized', status: 'False', message }] } },
+});
+const owns = (cpus: string, more: Partial<NodeTopologyStatus> = {}): Partial<NodeTopologyStatus> => ({
+  assignments: [{ podUID: 'pod-uid', namespace: 'tenants', podName: LAUNCHER, container: 'compute', cpus }],
+  ...more,
+});
+/** Others own all but so many cores of the first NUMA node, and all of the second. */
+const busy = (cpus: string): Partial<NodeTopologyStatus> => ({
+  assignments: [{ podUID: 'other', container: 'compute', cpus }],
+});
+const rejected = (reason: string, message: string) => ({ spec: ON_NODE, status: { phase: 'Failed', reason, message } });
+const masked = (more: object = {}) => ({
+  metadata: { annotations: MASK },
+  spec: {
+    ...ON_NODE,
+    containers: [
+      { name: 'compute', resources: { requests: { cpu: '200m' }, limits: { 'devices.kubevirt.io/kvm': '1' } } },
+    ],
+    ...more,
+  },
+  status: { phase: 'Running' },
+});
+const pinning = (state: 'pinned' | 'unpinned' | 'refused', more: object = {}): Partial<NodeTopologyStatus> => ({
+  pinning: [{ podUID: 'pod-uid', namespace: 'tenants', podName: LAUNCHER, state, vcpus: 2, ...more }],
+});
+const pausedVmi = (record: string, since = SINCE) => ({
+  metadata: { annotations: { ...MASK, 'plumbline.dev/paused-start': record } },
+  status: {
+    phase: 'Running',
+    nodeName: NODE,
+    activePods: { 'pod-uid': NODE },
+    conditions: [
+      {
+        type: 'Paused',
+        status: 'True',
+        reason: 'PausedByUser',
+        message: 'VMI was paused by user',
+        lastTransitionTime: since,
+      },
+    ],
+  },
+});
+const runningVmi = {
+  metadata: { annotations: MASK },
+  status: { phase: 'Running', nodeName: NODE, activePods: { 'pod-uid': NODE } },
+};
+const maskedVm = { spec: { template: { metadata: { annotations: MASK }, spec: { domain: { cpu: { cores: 2 } } } } } };
+const SMT = 'SMT Alignment Error: requested 3 cpus not multiple cpus per core = 2';
+
+/** The table of states: what is true of a VM, and what all of Plumbline's outputs say of it. */
+export const STATE_TABLE: readonly StateCase[] = [
+  one('switched off', ['stopped', 'stopped', 'SwitchedOff'], ['start'], {
+    vm: { spec: { runStrategy: 'Halted' } },
+    vmi: null,
+    pod: null,
+  }),
+  one('KubeVirt makes no instance', ['no-launcher', 'broken', 'NoInstance'], ['check-virt-controller'], {
+    vmi: null,
+    pod: null,
+  }),
+  one('KubeVirt makes no launcher', ['no-launcher', 'broken', 'NoLauncher'], ['check-virt-controller'], {
+    pod: null,
+    vmi: { status: { phase: 'Pending' } },
+  }),
+  one(
+    'the webhook does not answer',
+    ['no-launcher', 'broken', 'WebhookUnavailable'],
+    ['bring-webhook-back'],
+    denied('failed calling webhook "launcher.plumbline.dev": connection refused'),
+  ),
+  one(
+    'the webhook denies the launcher',
+    ['no-launcher', 'broken', 'WebhookDenied'],
+    ['correct-vm'],
+    denied('admission webhook "launcher.plumbline.dev" denied the request: plumbline: the CPU mask'),
+  ),
+  one(
+    'over the quota, counting padding and side containers',
+    ['no-launcher', 'broken', 'QuotaExceeded'],
+    ['raise-quota'],
+    denied('exceeded quota: cpus, requested: limits.cpu=6015m'),
+  ),
+  one(
+    'over the LimitRange',
+    ['no-launcher', 'broken', 'LimitRangeExceeded'],
+    ['raise-limit-range'],
+    denied('maximum cpu usage per Container is 4'),
+  ),
+  one(
+    'denied by somebody else',
+    ['no-launcher', 'broken', 'LauncherDenied'],
+    ['correct-vm'],
+    denied('admission webhook "policy.example.com" denied the request'),
+  ),
+
+  one('rejected: not annotated, no whole cores', ['rejected', 'broken', 'UnalignedRejected'], ['add-annotation'], {
+    pod: { ...rejected('SMTAlignmentError', SMT), cpus: '3', metadata: { annotations: {} } },
+  }),
+  one('rejected: annotated, and the webhook was away', ['rejected', 'broken', 'UnpaddedRejected'], ['start-again'], {
+    pod: { ...rejected('SMTAlignmentError', SMT), cpus: '3', metadata: { annotations: ANNOTATED } },
+  }),
+  one('rejected: its cores went to another', ['rejected', 'waiting', 'CoresTaken'], ['wait'], {
+    pod: rejected(
+      'SMTAlignmentError',
+      'SMT Alignment Error: not enough free physical CPUs: available physical CPUs = 2',
+    ),
+  }),
+  one('rejected: no NUMA node held it', ['rejected', 'broken', 'TopologyRejected'], ['check-extender'], {
+    pod: rejected('TopologyAffinityError', 'Resources cannot be allocated with Topology locality'),
+  }),
+  one('rejected: a device went to another', ['rejected', 'waiting', 'AdmissionRejected'], ['wait'], {
+    pod: rejected('UnexpectedAdmissionError', 'Allocate failed'),
+  }),
+  one(
+    'a loop of rejections, of which KubeVirt has left Events alone',
+    ['rejected', 'broken', 'UnalignedRejected'],
+    ['add-annotation'],
+    {
+      vm: {
+        spec: { template: { metadata: { annotations: {} }, spec: { domain: {} } } },
+        status: { startFailure: { consecutiveFailCount: 3, retryAfterTimestamp: SECONDS_AGO(-40) } },
+      },
+      vmi: null,
+      pod: null,
+      events: [{ name: 'virt-launcher-fw-zzzzz', reason: 'SMTAlignmentError', message: SMT }],
+    },
+  ),
+  one('evicted before it started', ['failed', 'waiting', 'EvictedBeforeStart'], ['look-at-successor'], {
+    pod: { spec: ON_NODE, status: { phase: 'Failed', reason: 'Evicted' } },
+    events: [{ name: LAUNCHER, reason: 'EvictedBeforeStart', message: 'the DPU has died' }],
+  }),
+  one('failed otherwise', ['failed', 'broken', 'Failed'], ['read-events'], {
+    pod: { spec: ON_NODE, status: { phase: 'Failed', reason: 'OutOfcpu' } },
+  }),
+  one('ended', ['succeeded', 'stopped', 'Ended'], [], { pod: { spec: ON_NODE, status: { phase: 'Succeeded' } } }),
+  one('being deleted', ['deleting', 'stopped', 'Deleting'], [], {
+    pod: { ...RUNNING, metadata: { deletionTimestamp: SECONDS_AGO(3) } },
+  }),
+
+  one('behind a scheduling gate', ['gated', 'waiting', 'Gated'], ['ask-the-gate-keeper'], {
+    pod: { spec: { schedulerName: 'plumbline-scheduler', schedulingGates: [{ name: 'example.com/wait' }] } },
+  }),
+  one(
+    'Plumbline’s scheduler does not run',
+    ['unscheduled', 'broken', 'SchedulerAway'],
+    ['bring-scheduler-back'],
+    { schedulerAge: null },
+    { coarse: 'SchedulerAway' },
+  ),
+  one('Plumbline’s scheduler has fallen silent', ['unscheduled', 'broken', 'SchedulerAway'], ['bring-scheduler-back'], {
+    schedulerAge: 300,
+  }),
+  one('no scheduler has looked at it yet', ['unscheduled', 'waiting', 'NotTried'], ['bring-scheduler-back'], {}),
+  one('the node is full', ['unscheduled', 'waiting', 'NoNodeFits'], ['free-whole-cores'], {
+    pod: { status: REFUSED },
+    report: busy('1-15,17-31'),
+  }),
+  one('the network’s NUMA node is full', ['unscheduled', 'waiting', 'NoNodeFits'], ['free-whole-cores'], {
+    pod: { status: REFUSED, resources: PHYSNET0 },
+    report: busy('1-7,17-23'),
+  }),
+  one(
+    'larger than any node, were it empty',
+    ['unscheduled', 'broken', 'TooLarge'],
+    ['ask-for-less'],
+    { pod: { cpus: '64', status: REFUSED } },
+    { coarse: 'NoNodeFits' },
+  ),
+  one(
+    'larger than the NUMA node of its network',
+    ['unscheduled', 'broken', 'TooLarge'],
+    ['ask-for-less'],
+    { pod: { cpus: '16', status: REFUSED, resources: PHYSNET0 } },
+    { coarse: 'NoNodeFits' },
+  ),
+  one('the only node is cordoned', ['unscheduled', 'waiting', 'NoNodeFits'], ['uncordon'], {
+    pod: { status: REFUSED },
+    node: { spec: { unschedulable: true } },
+  }),
+  one('the only node’s DPU is dead', ['unscheduled', 'waiting', 'NoNodeFits'], ['bring-dpu-back'], {
+    pod: { status: REFUSED },
+    node: { conditions: DEAD_DPU, labels: { 'k8s.ovn.org/dpu-host': '' } },
+  }),
+  one('a physnet that no node has', ['unscheduled', 'waiting', 'NoNodeFits'], ['check-network-name'], {
+    pod: { status: REFUSED, resources: { 'physnet.plumbline.dev/typo': '1' } },
+  }),
+  one(
+    'a node would take it',
+    ['unscheduled', 'waiting', 'RetryPending'],
+    ['wait', 'look-at-volumes'],
+    { pod: { status: REFUSED } },
+    { coarse: 'NoNodeFits' },
+  ),
+  one('the webhook did not see it', ['unscheduled', 'broken', 'WebhookMissed'], ['start-again'], {
+    pod: { cpus: '3', metadata: { annotations: ANNOTATED }, status: REFUSED },
+  }),
+  one('the webhook saw it, and there was nothing to pad', ['running', 'ok', 'Aligned'], [], {
+    pod: {
+      ...RUNNING,
+      metadata: {
+        annotations: {
+          ...ANNOTATED,
+          'plumbline.dev/decision': '{"cpus":{"compute":4},"padding":0,"threadsPerCore":2}',
+        },
+      },
+    },
+    report: owns('1-2,17-18'),
+  }),
+  one(
+    'the default scheduler has it',
+    ['unscheduled', 'degraded', 'ExtenderNotAsked'],
+    ['start-again', 'wait', 'look-at-volumes'],
+    {
+      pod: { spec: { schedulerName: 'default-scheduler' }, status: REFUSED },
+    },
+  ),
+  one('a scheduler of its own has it', ['unscheduled', 'waiting', 'NoNodeFits'], ['uncordon', 'start-again'], {
+    pod: { spec: { schedulerName: 'tenant-scheduler' }, status: REFUSED },
+    node: { spec: { unschedulable: true } },
+  }),
+
+  one('starting', ['starting', 'waiting', 'Starting'], [], { pod: { spec: ON_NODE } }),
+  one('the agent refuses its CPUs', ['starting', 'waiting', 'AllocationRefused'], ['wait'], {
+    pod: { spec: ON_NODE },
+    report: {
+      refusals: [
+        {
+          podUID: 'pod-uid',
+          namespace: 'tenants',
+          podName: LAUNCHER,
+          container: 'compute',
+          message: 'CPUs 1-2 are no whole cores',
+        },
+      ],
+    },
+  }),
+  one('it cannot start and cannot be evicted', ['starting', 'broken', 'CannotEvict'], ['remove-what-denies-eviction'], {
+    pod: { spec: ON_NODE },
+    events: [{ name: LAUNCHER, reason: 'CannotEvict', message: 'the API server denies it (429)' }],
+  }),
+  one('the DPU died before it started', ['starting', 'broken', 'DPUNotReady'], ['bring-dpu-back'], {
+    pod: { spec: ON_NODE },
+    node: { conditions: DEAD_DPU, labels: { 'k8s.ovn.org/dpu-host': '' } },
+  }),
+
+  one('runs as promised', ['running', 'ok', 'Aligned'], [], {
+    pod: { ...RUNNING, resources: PHYSNET0 },
+    report: owns('1-2,17-18'),
+  }),
+  one('runs on a node whose DPU is dead', ['running', 'broken', 'DPUNotReady'], ['bring-dpu-back', 'place-again'], {
+    pod: { ...RUNNING, resources: PHYSNET0 },
+    report: owns('1-2,17-18'),
+    node: { conditions: DEAD_DPU, labels: { 'k8s.ovn.org/dpu-host': '' } },
+  }),
+  one('shares cores with others', ['running', 'degraded', 'SplitCores'], ['place-again'], {
+    pod: RUNNING,
+    report: owns('1-4'),
+  }),
+  one('is away from its network', ['running', 'degraded', 'NetworkElsewhere'], ['place-again'], {
+    pod: { ...RUNNING, resources: PHYSNET0 },
+    report: owns('8-9,24-25'),
+  }),
+  one('its network has left the node', ['running', 'degraded', 'NetworkGone'], ['place-again'], {
+    pod: { ...RUNNING, resources: PHYSNET0 },
+    report: owns('1-2,17-18', { physnets: [] }),
+  }),
+  one('its network’s NUMA node is not known', ['running', 'degraded', 'NetworkUnplaced'], ['check-network-name'], {
+    pod: { ...RUNNING, resources: PHYSNET0 },
+    report: owns('1-2,17-18', { physnets: [{ name: 'physnet0', cells: '' }] }),
+  }),
+  one('no agent reports its CPUs', ['running', 'degraded', 'NotReported'], ['check-agent'], { pod: RUNNING }),
+  one('its node’s agent is silent', ['running', 'degraded', 'AgentSilent'], ['check-agent'], {
+    pod: RUNNING,
+    report: owns('1-2,17-18'),
+    agentAge: 600,
+  }),
+  one('without CPUs of its own', ['running', 'ok', 'SharedCpus'], ['dedicate-cpus'], {
+    pod: {
+      metadata: { annotations: {} },
+      spec: { ...ON_NODE, containers: [{ name: 'compute', resources: { requests: { cpu: '200m' } } }] },
+      status: { phase: 'Running' },
+    },
+  }),
+
+  one('paused until its agent reports', ['paused', 'broken', 'PinningNotReported'], ['check-agent'], {
+    vm: maskedVm,
+    vmi: pausedVmi(`paused ${SINCE}`),
+    pod: masked(),
+  }),
+  one('paused, and its agent refuses the mask', ['paused', 'broken', 'PinningRefused'], ['correct-mask'], {
+    vm: maskedVm,
+    vmi: pausedVmi(`paused ${SINCE}`),
+    pod: masked(),
+    report: pinning('refused', { reason: 'Empty', message: 'it leaves vCPU 0 no CPU' }),
+  }),
+  one('pinned and about to be resumed', ['paused', 'waiting', 'AboutToResume'], ['wait'], {
+    vm: maskedVm,
+    vmi: pausedVmi(`paused ${SINCE}`),
+    pod: masked(),
+    report: pinning('pinned'),
+  }),
+  one('paused by its user', ['paused', 'stopped', 'Paused'], ['unpause'], {
+    vm: maskedVm,
+    vmi: pausedVmi('resumed'),
+    pod: masked(),
+    report: pinning('pinned'),
+  }),
+  one('pinned by its mask', ['running', 'ok', 'MaskApplied'], [], {
+    vm: maskedVm,
+    vmi: runningVmi,
+    pod: masked(),
+    report: pinning('pinned'),
+  }),
+  one('its mask could not be kept, and all was taken', ['running', 'ok', 'MaskFellBack'], [], {
+    vm: maskedVm,
+    vmi: runningVmi,
+    pod: masked(),
+    report: pinning('pinned', { reason: 'FellBack', message: '"all" was taken for it' }),
+  }),
+  one('its mask is no longer kept', ['running', 'degraded', 'MaskNotApplied'], ['correct-mask'], {
+    vm: maskedVm,
+    vmi: runningVmi,
+    pod: masked(),
+    report: pinning('unpinned', { reason: 'Threads', message: 'found those of 0' }),
+  }),
+  one('no agent reports of its mask', ['running', 'degraded', 'MaskNotReported'], ['check-agent'], {
+    vm: maskedVm,
+    vmi: runningVmi,
+    pod: masked(),
+  }),
+  one(
+    'an instance that no VM made: no command of a VM is advised',
+    ['running', 'degraded', 'SplitCores'],
+    ['place-again'],
+    {
+      vm: null,
+      pod: RUNNING,
+      report: owns('1-4'),
+    },
+  ),
+  {
+    ...one('asked about by its launcher', ['running', 'broken', 'DPUNotReady'], ['bring-dpu-back', 'place-again'], {
+      pod: RUNNING,
+      report: owns('1-2,17-18'),
+      node: { conditions: DEAD_DPU, labels: { 'k8s.ovn.org/dpu-host': '' } },
+    }),
+    subject: ['pod', LAUNCHER],
+  },
+];

@@ -1,0 +1,142 @@
+import assert from 'node:assert/strict';
+import { checkPods } from '../../cli/doctor/checks/pods.ts';
+import { readFacts } from '../../cli/doctor/facts/facts.ts';
+import { explain } from '../../cli/explain/explain.ts';
+import type { Explanation } from '../../cli/explain/explanation.ts';
+import { readSubject } from '../../cli/explain/subject.ts';
+import type { ClusterAccess } from '../../cli/support/cluster.ts';
+import { readTop } from '../../cli/top/read.ts';
+import { readVerifyFacts } from '../../cli/verify/facts.ts';
+import { verifyMasks } from '../../cli/verify/survey.ts';
+import { maskReason } from '../../cli/vm/status.ts';
+import { shownPod, waits, watchedPod } from '../../console/server/pods.ts';
+import { podRecord } from '../../console/server/records.ts';
+import { nodeTopologyStatus } from '../../kube/node-topology.ts';
+import { REASONS, type Reason } from '../../model/vm-state/reasons.ts';
+import { commandText, type Remedy } from '../../model/vm-state/remedy.ts';
+import { createObjectsApi } from './objects-api.ts';
+import { NOW, STATE_TABLE, type StateCase } from './state-table.ts';
+
+const TOPOLOGIES = '/apis/plumbline.dev/v1alpha1/nodetopologies';
+
+/** The command's way to a case's cluster. Nothing can be forwarded to there. */
+const accessTo = ({ objects }: StateCase) =>
+  ({ client: createObjectsApi(objects), namespace: 'tenants' }) as unknown as ClusterAccess;
+
+async function explained(one: StateCase): Promise<Explanation> {
+  const access = accessTo(one);
+  const [kind, name] = one.subject;
+  const subject = await readSubject(access.client, { kind, namespace: 'tenants', name }, 'default');
+  return explain(access, subject, {}, NOW);
+}
+
+const ids = (remedies: readonly Remedy[]) => remedies.map(({ id }) => id);
+const isWrong = (reason: Reason) => ['broken', 'degraded'].includes(REASONS[reason].verdict);
+const podOf = ({ objects }: StateCase) => objects['/api/v1/pods']?.[0];
+const statusOf = ({ objects }: StateCase) => {
+  const [topology] = objects[TOPOLOGIES] ?? [];
+  return topology && nodeTopologyStatus.parse(topology['status']);
+};
+const isMasked = (one: StateCase) =>
+  JSON.stringify(podOf(one)?.metadata['annotations'] ?? {}).includes('plumbline.dev/cpu-mask');
+
+describe('the states of a VM, to every output', () => {
+  it('there are thirty and more, and each reason of the table has one or says why not', () => {
+    assert.ok(STATE_TABLE.length >= 30);
+    const seen = new Set(STATE_TABLE.flatMap(({ reason, coarse }) => [reason, ...(coarse ? [coarse] : [])]));
+    // Of these the tests below have no cluster: a node to wait on, an image that does not come, no report that may be read.
+    const elsewhere: Reason[] = ['Nominated', 'ContainerWaiting', 'OtherScheduler', 'Running'];
+    const missing = (Object.keys(REASONS) as Reason[]).filter((one) => !seen.has(one) && !elsewhere.includes(one));
+    assert.deepEqual(missing, []);
+  });
+
+  for (const one of STATE_TABLE) {
+    const coarse = one.coarse ?? one.reason;
+    describe(one.title, () => {
+      it('explain', async () => {
+        const { state, verdict, reason, remedies } = await explained(one);
+        assert.deepEqual(
+          { state, verdict, reason, remedies: ids(remedies) },
+          { state: one.state, verdict: one.verdict, reason: one.reason, remedies: one.remedies },
+        );
+      });
+
+      it('doctor', async () => {
+        const { findings } = checkPods(await readFacts(accessTo(one), NOW));
+        const found = findings.flatMap(({ state }) => (state === undefined ? [] : [state]));
+        const phase = (podOf(one)?.['status'] as { phase?: string } | undefined)?.phase;
+        const looks = podOf(one) !== undefined && phase !== 'Failed' && phase !== 'Succeeded';
+        assert.deepEqual(
+          found.map(({ reason }) => reason),
+          looks && isWrong(coarse) ? [coarse] : [],
+        );
+        if (found[0] === undefined) return;
+        const { remedies } = await explained(one);
+        const said = found[0].remedies.map(({ text }) => text);
+        // explain looks at every node as well.
+        assert.deepEqual(
+          said,
+          remedies.slice(0, said.length).map(({ text }) => text),
+        );
+      });
+
+      it('top', async () => {
+        if (statusOf(one) === undefined) return;
+        const { nodes } = await readTop(accessTo(one).client, [], NOW);
+        const owner = nodes[0]?.owners.find(({ name }) => name === 'tenants/fw');
+        const owns = statusOf(one)?.assignments.some(({ podUID }) => podUID === 'pod-uid') === true;
+        assert.equal(owner !== undefined, owns);
+        if (owns) assert.equal(owner?.state?.reason, one.reason);
+      });
+
+      if (isMasked(one)) {
+        it('verify', async () => {
+          const { vms } = verifyMasks(await readVerifyFacts(accessTo(one).client, undefined, NOW));
+          const { reason, text, verdict } = await explained(one);
+          assert.equal(vms.length, 1);
+          assert.deepEqual(
+            [vms[0]?.running?.reason, vms[0]?.running?.text, vms[0]?.running?.verdict],
+            [reason, text.replace('VMI was paused by user', 'PausedByUser'), verdict],
+          );
+        });
+
+        it('vm status, of what the agent says', () => {
+          const [said] = statusOf(one)?.pinning ?? [];
+          if (said === undefined || one.state === 'paused') return;
+          const { verdict } = REASONS[maskReason(said.state)];
+          assert.equal(verdict, one.verdict);
+        });
+      }
+
+      it('the console', async () => {
+        const pod = podOf(one);
+        const shown = pod && shownPod(watchedPod.parse(pod));
+        const refusal = statusOf(one)?.refusals?.[0]?.message;
+        if (shown === undefined || !waits(shown, refusal)) {
+          assert.ok(!['unscheduled', 'gated'].includes(one.state));
+          return;
+        }
+        const [, , record] = JSON.parse(podRecord(shown, refusal)) as [
+          string,
+          string,
+          { reason: Reason; text: string },
+        ];
+        // The page says apart, at its top, that no scheduler leads; the list knows of a pod what the pod says.
+        const byPod: Partial<Record<Reason, Reason>> = { SchedulerAway: 'NotTried', ExtenderNotAsked: 'NoNodeFits' };
+        assert.equal(record.reason, byPod[coarse] ?? coarse);
+        const { reason, text, state } = await explained(one);
+        if (state !== 'unscheduled' && reason === record.reason) assert.equal(record.text, text);
+      });
+    });
+  }
+
+  it('no remedy names a VM where none made the instance', async () => {
+    const bare = STATE_TABLE.find(({ title }) => title.startsWith('an instance that no VM made'))!;
+    const { remedies } = await explained(bare);
+    const commands = remedies.flatMap((one) => one.commands).map(commandText);
+    assert.deepEqual(
+      commands.filter((text) => /virtctl (restart|start|migrate)| patch vm /.test(text)),
+      [],
+    );
+  });
+});
