@@ -13,7 +13,7 @@ import { checkAgents } from './checks/agents.ts';
 import { checkCertificates } from './checks/certificates.ts';
 import { checkDpus } from './checks/dpu.ts';
 import { checkExtender } from './checks/extender.ts';
-import { AREAS, type Area, type AreaReport } from './checks/finding.ts';
+import { AREAS, type Area, type AreaReport, type Finding } from './checks/finding.ts';
 import { checkInstalled } from './checks/installed.ts';
 import { checkKubelets } from './checks/kubelet.ts';
 import { checkNetworks } from './checks/networks.ts';
@@ -82,12 +82,20 @@ async function run(cluster: ClusterAccess, areas: readonly Area[], flags: Doctor
   const dpus = wanted('dpu') ? await lookAtLeases(cluster.client, facts, flags) : undefined;
   if (wanted('dpu')) reports.push(checkDpus(dpus, flags.watch));
   const findings = byCause(reports.flatMap((report) => report.findings));
-  const data = { ok: findings.length === 0, findings, areas: reports.map(({ findings: _, ...rest }) => rest), dpus };
-  await print(flags.json ? 'json' : flags.output, data, {
+  await print(flags.json ? 'json' : flags.output, doctorData(reports, findings, dpus), {
     text: () => doctorLines(reports, findings, terminalOf(process.stdout)),
     name: () => [...new Set(findings.flatMap(({ objects }) => objects ?? []))],
   });
   process.exitCode = findings.length === 0 ? EXIT.ok : EXIT.findings;
+}
+
+/** As docs/schemas/doctor.json describes it. */
+export function doctorData(
+  reports: readonly AreaReport[],
+  findings: readonly Finding[],
+  dpus: readonly DpuDiagnosis[] | undefined,
+) {
+  return { ok: findings.length === 0, findings, areas: reports.map(({ findings: _, ...rest }) => rest), dpus };
 }
 
 /** Looks only as long as there is something to look at. Undefined where the leases may not be read. */

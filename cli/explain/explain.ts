@@ -1,6 +1,9 @@
 import type { KubeClient } from '../../kube/client.ts';
 import { KubeError } from '../../kube/errors.ts';
 import { type NodeTopology, nodeTopology } from '../../kube/node-topology.ts';
+import { CpuSet, unionOf } from '../../model/cpu-set.ts';
+import { isWholeCores } from '../../model/host-cores.ts';
+import { cellsTouched } from '../../model/placement/networks.ts';
 import type { NodeStateFacts, VmFacts } from '../../model/vm-state/facts.ts';
 import { vmState } from '../../model/vm-state/state.ts';
 import { readAgentLeases } from '../support/agents.ts';
@@ -9,7 +12,7 @@ import { hostsOf } from '../support/hosts.ts';
 import { NODE_TOPOLOGIES_PATH, readOne } from '../support/lists.ts';
 import type { ExtenderChoice } from './ask-extender.ts';
 import { asksOf } from './asks.ts';
-import type { Explanation } from './explanation.ts';
+import type { Explanation, Placement } from './explanation.ts';
 import { type ExplainedPod, explainedNode, timeOf } from './objects.ts';
 import { readScheduler } from './scheduler.ts';
 import { type Search, searchNodes } from './search.ts';
@@ -46,10 +49,22 @@ export async function explain(
     name,
     pod: pod?.metadata.name,
     node: at === '' ? undefined : at,
-    asks: pod === undefined ? [] : asksOf(pod),
+    placement: node && placementOf(node),
+    asks: pod && asksOf(pod),
     scheduler: search !== undefined && scheduled?.status === 'False' ? scheduled.message : undefined,
     ...searchShown(search),
     events: recentEvents(subject, now),
+  };
+}
+
+function placementOf({ host, assigned }: NodeStateFacts): Placement | undefined {
+  if (host === undefined || assigned.length === 0) return undefined;
+  const cpus = unionOf(assigned.map((list) => CpuSet.parse(list)));
+  const { host: hardware } = host;
+  return {
+    cpus: cpus.toArray(),
+    numaNodes: [...cellsTouched(hardware, cpus)],
+    wholeCores: isWholeCores(hardware, cpus),
   };
 }
 

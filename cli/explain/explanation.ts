@@ -1,5 +1,12 @@
 import type { NodeGroup } from '../../model/vm-state/node-groups.ts';
 import type { VmState } from '../../model/vm-state/state.ts';
+import type { Asks } from './asks.ts';
+
+export interface Placement {
+  readonly cpus: readonly number[];
+  readonly numaNodes: readonly number[];
+  readonly wholeCores: boolean;
+}
 
 /** The whole answer. */
 export interface Explanation extends VmState {
@@ -9,8 +16,9 @@ export interface Explanation extends VmState {
   /** The pod that this is about: of a VM its launcher. */
   readonly pod?: string | undefined;
   readonly node?: string | undefined;
-  /** What it asks for, in words. */
-  readonly asks: readonly string[];
+  /** CPUs of its own that it has, as its node reports. */
+  readonly placement?: Placement | undefined;
+  readonly asks?: Asks | undefined;
   /** What kube-scheduler itself said last. */
   readonly scheduler?: string | undefined;
   /** Where the node by node answer is from; absent where no node was looked at. */

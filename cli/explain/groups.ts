@@ -1,3 +1,4 @@
+import { CpuSet } from '../../model/cpu-set.ts';
 import type { NodeGroup } from '../../model/vm-state/node-groups.ts';
 import type { NodeOpinion } from './opinion.ts';
 
@@ -64,10 +65,11 @@ function groupOf(list: readonly NodeOpinion[]): NodeGroup {
   const nodes = sorted.map(({ node }) => node);
   if (first.fits) {
     const numa = first.numaNodes.join(',');
-    const where = first.cpus === '' ? 'not foretold where' : `it would get CPUs ${first.cpus} on NUMA node ${numa}`;
+    const where = first.cpus === '' ? 'not predicted where' : `it would get CPUs ${first.cpus} on NUMA node ${numa}`;
     const detail = first.warnings.length === 0 ? where : first.warnings.join('; ');
     const text = first.warnings.length === 0 ? 'would take it' : 'would take it, not quite as asked for';
-    return { kind: 'fits', text, count: list.length, nodes, detail };
+    const place = first.cpus === '' ? {} : { cpus: CpuSet.parse(first.cpus).toArray(), numaNodes: first.numaNodes };
+    return { kind: 'fits', text, count: list.length, nodes, detail, ...place };
   }
   const { kind, text, detail, missing } = first;
   return { kind, text, count: list.length, nodes, detail, missing };

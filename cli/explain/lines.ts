@@ -42,7 +42,7 @@ export function explanationLines(explanation: Explanation, { paint, width }: Ter
   const lines = wrap(`${what} ${text}: ${why}`, Math.max(40, columns), '', '  ');
   lines[0] = (lines[0] ?? '').replace(` ${text}:`, ` ${paint(seen, text)}:`);
   if (pod !== undefined && kind === 'vm') lines.push(...para('  ', `its launcher is ${pod}`));
-  if (asks.length > 0 && state !== 'succeeded') lines.push(...para('  ', `it asks for ${asks.join('; ')}`));
+  if (asks !== undefined && state !== 'succeeded') lines.push(...para('  ', `it asks for ${asks.text.join('; ')}`));
   for (const cause of causes) lines.push(...para('  ', cause.text));
   if (help.length > 0) {
     lines.push('', paint('bold', 'What would help'), ...help.flatMap((one) => para('  - ', one)));

@@ -67,7 +67,7 @@ export function topLines({ nodes, notes }: TopView, terminal: Terminal, wide = f
 function compactLines(node: NodeView, { paint, width }: Terminal, wide: boolean): string[] {
   const { name, host, cells, free, freeCores, kubelet, remarks } = node;
   const owners = ownersOf(node);
-  const remark = remarks.length === 0 ? '' : `  (${remarks.join(', ')})`;
+  const remark = remarks.length === 0 ? '' : `  (${remarks.map(({ text }) => text).join(', ')})`;
   const counts = `${free.size} of ${host.online.size} CPUs free, ${freeCores} whole cores`;
   const head = cut(`${name}  ${counts}${remark}${wide ? `  ${kubelet}` : ''}`, width);
   const labels = cells.map(
@@ -147,7 +147,7 @@ export function nodeLines(node: NodeView, { color, width, paint }: Terminal): st
     cells.filter(({ networks }) => networks.length > 0).map(({ id, networks }) => [id, networks.join(', ')]),
   );
   const owners = ownersOf(node).map((owner) => (owner.label === '' ? { ...owner, label: 'fills a core' } : owner));
-  const head = [name, kubelet, ...remarks].join('  ');
+  const head = [name, kubelet, ...remarks.map(({ text }) => text)].join('  ');
   return [
     paint('bold', cut(head, width)),
     cut(`${free.size} of ${host.online.size} CPUs free, ${freeCores} whole cores`, width),

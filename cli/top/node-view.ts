@@ -1,10 +1,13 @@
+import type * as z from 'zod';
 import { CpuSet, unionOf } from '../../model/cpu-set.ts';
 import { PlumblineError } from '../../model/errors.ts';
 import type { Host } from '../../model/host.ts';
 import { launcherPinRequest, launcherPins } from '../../model/launcher/pins.ts';
 import type { VmiShape } from '../../model/launcher/shapes.ts';
+import { cellsTouched } from '../../model/placement/networks.ts';
 import type { VmState } from '../../model/vm-state/state.ts';
 import type { ReportedHost } from '../support/hosts.ts';
+import type { topOutput } from './output.ts';
 
 /** Somebody who owns CPUs of a node. */
 export interface Owner {
@@ -15,6 +18,12 @@ export interface Owner {
   readonly padding: CpuSet;
   /** Of a VM: how it is, as `plumbline explain` has it. */
   readonly state?: VmState | undefined;
+}
+
+/** Something about a node that somebody should look at. */
+export interface Remark {
+  readonly reason: 'NodeGone' | 'Cordoned' | 'AgentSilent' | 'DPUNotReady';
+  readonly text: string;
 }
 
 /** A node as it is drawn. */
@@ -31,8 +40,8 @@ export interface NodeView {
   /** Cores all of whose threads are free. */
   readonly freeCores: number;
   readonly kubelet: string;
-  /** `cordoned`, `silent`: what a person should know of it. */
-  readonly remarks: readonly string[];
+  /** What a person should know of it. */
+  readonly remarks: readonly Remark[];
 }
 
 /** Whose a launcher is. */
@@ -47,7 +56,7 @@ export interface Launched {
 export function viewOf(
   { name, status, host: placement }: ReportedHost,
   launched: ReadonlyMap<string, Launched>,
-  remarks: readonly string[],
+  remarks: readonly Remark[],
 ): NodeView {
   const { host, reserved, owned, polled, networks } = placement;
   const owners = ownersOf(status.assignments, launched, host);
@@ -114,23 +123,31 @@ function paddingOf(vmi: VmiShape, cpus: CpuSet, host: Host): CpuSet {
 }
 
 /** The view as data. */
-export function viewData(view: NodeView) {
+export function viewData(view: NodeView): z.infer<typeof topOutput>['nodes'][number] {
   const { name, host, cells, reserved, polled, owners, free, freeCores, kubelet, remarks } = view;
   return {
     node: name,
     kubelet,
-    remarks,
-    cpus: host.online.size,
-    cores: host.cores.map(String),
+    remarks: [...remarks],
+    cpus: host.online.toArray(),
+    cores: host.cores.map((core) => core.toArray()),
     cells: cells.map(({ id, networks }) => ({
       id,
-      cpus: String(host.cells.find((cell) => cell.id === id)?.cpus ?? ''),
-      networks,
+      cpus: host.cells.find((cell) => cell.id === id)?.cpus.toArray() ?? [],
+      networks: [...networks],
     })),
-    reserved: String(reserved),
-    polled: String(polled),
-    owners: owners.map((owner) => ({ name: owner.name, cpus: String(owner.cpus), padding: String(owner.padding) })),
-    free: String(free),
+    reserved: reserved.toArray(),
+    polled: polled.toArray(),
+    owners: owners.map((owner) => ({
+      name: owner.name,
+      cpus: owner.cpus.toArray(),
+      numaNodes: [...cellsTouched(host, owner.cpus)],
+      padding: owner.padding.toArray(),
+      ...(owner.state && { state: shown(owner.state) }),
+    })),
+    free: free.toArray(),
     freeCores,
   };
 }
+
+const shown = ({ verdict, reason, text }: VmState) => ({ verdict, reason, text });

@@ -6,7 +6,7 @@ import { readAgentLeases } from '../support/agents.ts';
 import { notFound } from '../support/exit-status.ts';
 import { hostsOf } from '../support/hosts.ts';
 import { assertReported, readIfAllowed, readTopologies } from '../support/lists.ts';
-import { type Launched, type NodeView, viewOf } from './node-view.ts';
+import { type Launched, type NodeView, type Remark, viewOf } from './node-view.ts';
 
 /** What is drawn, and what could not be. */
 export interface TopView {
@@ -53,11 +53,11 @@ export async function readTop(client: KubeClient, wanted: readonly string[], now
     const state: VmState = vmState({ ...own, pod, node });
     launched.set(metadata.uid ?? '', { name: `${namespace}/${owner.name}`, vmi, state });
   }
-  const remarksOf = (name: string) => [
-    ...(nodes && !known.has(name) ? ['gone'] : []),
-    ...(known.get(name)?.spec?.unschedulable ? ['cordoned'] : []),
-    ...(agents?.silent.has(name) ? ['its agent is silent'] : []),
-    ...(isDpuDead(known.get(name)) ? ['DPU not ready'] : []),
+  const remarksOf = (name: string): Remark[] => [
+    ...remarkIf(nodes !== undefined && !known.has(name), 'NodeGone', 'gone'),
+    ...remarkIf(known.get(name)?.spec?.unschedulable === true, 'Cordoned', 'cordoned'),
+    ...remarkIf(agents?.silent.has(name) === true, 'AgentSilent', 'its agent is silent'),
+    ...remarkIf(isDpuDead(known.get(name)), 'DPUNotReady', 'DPU not ready'),
   ];
   return {
     nodes: hosts
@@ -69,5 +69,8 @@ export async function readTop(client: KubeClient, wanted: readonly string[], now
     ],
   };
 }
+
+const remarkIf = (isTrue: boolean, reason: Remark['reason'], text: string): Remark[] =>
+  isTrue ? [{ reason, text }] : [];
 
 const collator = new Intl.Collator('en', { numeric: true });

@@ -3,6 +3,7 @@ import { type AgentFlags, usingAgent, withAgent } from '../agent/flags.ts';
 import { EXIT } from '../support/exit-status.ts';
 import { type OutputFormat, print, withOutput } from '../support/output.ts';
 import { statusLines } from './lines.ts';
+import { vmStatusData } from './output.ts';
 import { fetchVmStatus, isInOrder } from './status.ts';
 
 const EXAMPLES = `
@@ -29,7 +30,10 @@ export function vmCommand(): Command {
     .addHelpText('after', EXAMPLES)
     .action(async (node: string | undefined, { output, ...flags }: StatusFlags) => {
       const found = await usingAgent(node, flags, fetchVmStatus);
-      await print(output, found, { text: () => statusLines(found), wide: () => statusLines(found, true) });
+      await print(output, vmStatusData(found), {
+        text: () => statusLines(found),
+        wide: () => statusLines(found, true),
+      });
       process.exitCode = isInOrder(found) ? EXIT.ok : EXIT.findings;
     });
   withOutput(withAgent(status), ['json', 'yaml', 'wide']);

@@ -24,4 +24,7 @@ export interface NodeGroup {
   /** Of the first of them, with its numbers. */
   readonly detail: string;
   readonly missing?: number | undefined;
+  /** Of those that fit: CPUs that the first of them would give, and their NUMA nodes; absent where that is not predicted. */
+  readonly cpus?: readonly number[] | undefined;
+  readonly numaNodes?: readonly number[] | undefined;
 }

@@ -2,11 +2,12 @@ import type { Explanation } from '../../cli/explain/explanation.ts';
 import { remedyText } from '../../model/vm-state/remedy.ts';
 
 /** An explanation with its parts as the text output has them. */
-export interface Spoken extends Omit<Explanation, 'causes'> {
+export interface Spoken extends Omit<Explanation, 'causes' | 'asks'> {
   readonly stage: Explanation['state'];
   readonly why: string;
   readonly help: readonly string[];
   readonly causes: readonly string[];
+  readonly asks: readonly string[];
 }
 
 /** Of what `plumbline explain -o json` prints. */
@@ -17,6 +18,7 @@ export function spoken(json: string): Spoken {
     stage: found.state,
     why: found.text,
     help: found.remedies.map(remedyText),
+    asks: found.asks?.text ?? [],
     causes: found.causes.map(({ text }) => text),
   };
 }

@@ -6,6 +6,7 @@ import { viewData, viewOf } from '../../cli/top/node-view.ts';
 import { watch } from '../../cli/top/watch.ts';
 import { KubeError } from '../../kube/errors.ts';
 import type { NodeTopologyStatus } from '../../kube/node-topology.ts';
+import { CpuSet } from '../../model/cpu-set.ts';
 import { createFixtureCluster, type FixtureCluster, REPORT } from './cluster-fixture.ts';
 import { buildCli, plumbline } from './run.ts';
 
@@ -37,7 +38,7 @@ function view(report: Partial<NodeTopologyStatus> = {}) {
     status,
   };
   const { hosts } = hostsOf([topology as never]);
-  return viewOf(hosts[0]!, new Map([['fw', FIREWALL]]), ['cordoned']);
+  return viewOf(hosts[0]!, new Map([['fw', FIREWALL]]), [{ reason: 'Cordoned', text: 'cordoned' }]);
 }
 
 describe('plumbline top', () => {
@@ -87,8 +88,9 @@ describe('plumbline top', () => {
 
     it('as data says the same', () => {
       const { owners, free, freeCores } = viewData(view({ pmdCPUs: '' }));
-      assert.deepEqual(owners, [{ name: 'default/firewall', cpus: '1-5,17-21', padding: '21' }]);
-      assert.equal(free, '6-15,22-31');
+      const cpus = CpuSet.parse('1-5,17-21').toArray();
+      assert.deepEqual(owners, [{ name: 'default/firewall', cpus, numaNodes: [0], padding: [21] }]);
+      assert.deepEqual(free, CpuSet.parse('6-15,22-31').toArray());
       assert.equal(freeCores, 10);
     });
   });
@@ -179,9 +181,13 @@ describe('plumbline top', () => {
 
     it('-o json, -o name', async () => {
       const { nodes } = JSON.parse((await top('-o', 'json')).stdout) as {
-        nodes: { node: string; remarks: string[] }[];
+        nodes: { node: string; remarks: object[] }[];
       };
-      assert.deepEqual(nodes[1], { ...nodes[1], node: 'worker-2', remarks: ['cordoned'] });
+      assert.deepEqual(nodes[1], {
+        ...nodes[1],
+        node: 'worker-2',
+        remarks: [{ reason: 'Cordoned', text: 'cordoned' }],
+      });
       assert.equal((await top('worker-2', '-o', 'name')).stdout, 'node/worker-2\n');
     });
 

@@ -167,10 +167,12 @@ describe('plumbline verify', function () {
     await client.edit(NODE_TOPOLOGIES, report, says, 'status');
     const { status, of } = await verify();
     assert.equal(status, 0);
+    const { kind, running } = of('lone');
     assert.deepEqual(
-      [of('lone').kind, of('lone').running],
-      ['VirtualMachineInstance', { node: 'runs', pinning: 'refused (Threads)', message: 'expected 2' }],
+      [kind, running?.node, running?.verdict, running?.reason],
+      ['VirtualMachineInstance', 'runs', 'degraded', 'MaskNotApplied'],
     );
+    assert.equal(running?.text, 'it runs on runs, and its CPU mask is not applied: expected 2');
   });
 
   it('ends with 3 where the cluster cannot be asked', async () => {

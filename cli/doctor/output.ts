@@ -1,0 +1,29 @@
+import * as z from 'zod';
+import { reason, remedy } from '../support/output-schema.ts';
+import { AREAS } from './checks/finding.ts';
+
+const area = z.enum(AREAS);
+
+/** What `plumbline doctor -o json` prints. */
+export const doctorOutput = z
+  .strictObject({
+    ok: z.boolean(),
+    findings: z
+      .array(
+        z.strictObject({
+          area,
+          severity: z.enum(['error', 'warning']),
+          what: z.string(),
+          impact: z.string(),
+          fix: z.string(),
+          objects: z.array(z.string()).optional(),
+          cause: z.string().optional(),
+          state: z.strictObject({ reason, remedies: z.array(remedy), nodes: z.array(z.string()) }).optional(),
+          consequences: z.array(z.string()).optional(),
+        }),
+      )
+      .meta({ description: 'one for each cause, what hurts most first' }),
+    areas: z.array(z.strictObject({ area, seen: z.array(z.string()), unseen: z.array(z.string()) })),
+    dpus: z.array(z.looseObject({ node: z.string() })).optional(),
+  })
+  .meta({ title: 'plumbline doctor -o json' });

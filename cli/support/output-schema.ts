@@ -1,0 +1,30 @@
+import * as z from 'zod';
+import { REASONS, type Reason } from '../../model/vm-state/reasons.ts';
+
+/** Parts that the data of several commands has: what `-o json` prints is described by these, and by docs/schemas. */
+
+export const cpus = z.array(z.number().int().nonnegative()).meta({ description: 'CPUs by number, ascending' });
+export const numaNodes = z.array(z.number().int().nonnegative()).meta({ description: 'NUMA nodes by number' });
+export const verdict = z.enum(['ok', 'stopped', 'waiting', 'degraded', 'broken']);
+export const reason = z.enum(Object.keys(REASONS) as [Reason, ...Reason[]]);
+export const stage = z.enum([
+  'stopped',
+  'no-launcher',
+  'gated',
+  'unscheduled',
+  'starting',
+  'rejected',
+  'failed',
+  'deleting',
+  'succeeded',
+  'paused',
+  'running',
+]);
+export const remedy = z.strictObject({
+  id: z.string().meta({ description: 'the kind of advice, stable' }),
+  text: z.string(),
+  commands: z.array(
+    z.strictObject({ program: z.enum(['kubectl', 'plumbline', 'virtctl']), args: z.array(z.string()) }),
+  ),
+});
+export const cause = z.strictObject({ reason, text: z.string(), remedies: z.array(remedy) });

@@ -1,0 +1,25 @@
+import * as z from 'zod';
+import { reason, remedy, verdict } from '../support/output-schema.ts';
+
+/** What `plumbline verify -o json` prints. */
+export const verifyOutput = z
+  .strictObject({
+    vms: z.array(
+      z.strictObject({
+        namespace: z.string(),
+        name: z.string(),
+        kind: z.enum(['VirtualMachine', 'VirtualMachineInstance']),
+        mask: z.string(),
+        nodes: z.array(z.string()),
+        fallBack: z.array(z.string()),
+        refused: z.array(z.strictObject({ node: z.string(), reason: z.string(), message: z.string() })),
+        running: z
+          .strictObject({ node: z.string(), verdict, reason, text: z.string(), remedies: z.array(remedy) })
+          .optional(),
+      }),
+    ),
+    withoutNode: z.number().int(),
+    nodes: z.number().int(),
+    reporting: z.number().int(),
+  })
+  .meta({ title: 'plumbline verify -o json' });

@@ -1,0 +1,30 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import * as z from 'zod';
+import { doctorOutput } from '../cli/doctor/output.ts';
+import { explainOutput } from '../cli/explain/output.ts';
+import { topOutput } from '../cli/top/output.ts';
+import { verifyOutput } from '../cli/verify/output.ts';
+import { vmStatusOutput } from '../cli/vm/output.ts';
+
+const DIRECTORY = join(import.meta.dirname, 'schemas');
+
+/** What each command prints with `-o json`, by the name of its file in docs/schemas. */
+export const OUTPUTS = {
+  explain: explainOutput,
+  doctor: doctorOutput,
+  top: topOutput,
+  verify: verifyOutput,
+  'vm-status': vmStatusOutput,
+} as const;
+
+/** The JSON schema (draft 2020-12) of a command's output, as its file has it. */
+export function schemaText(name: keyof typeof OUTPUTS): string {
+  return `${JSON.stringify(z.toJSONSchema(OUTPUTS[name]), null, 2)}\n`;
+}
+
+if (process.argv[1] === import.meta.filename) {
+  for (const name of Object.keys(OUTPUTS) as (keyof typeof OUTPUTS)[]) {
+    writeFileSync(join(DIRECTORY, `${name}.json`), schemaText(name));
+  }
+}

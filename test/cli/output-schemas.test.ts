@@ -1,0 +1,78 @@
+import assert from 'node:assert/strict';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { byCause } from '../../cli/doctor/causes.ts';
+import { checkPods } from '../../cli/doctor/checks/pods.ts';
+import { doctorData } from '../../cli/doctor/command.ts';
+import { readFacts } from '../../cli/doctor/facts/facts.ts';
+import { explain } from '../../cli/explain/explain.ts';
+import { readSubject } from '../../cli/explain/subject.ts';
+import type { ClusterAccess } from '../../cli/support/cluster.ts';
+import { viewData } from '../../cli/top/node-view.ts';
+import { readTop } from '../../cli/top/read.ts';
+import { readVerifyFacts } from '../../cli/verify/facts.ts';
+import { verifyMasks } from '../../cli/verify/survey.ts';
+import { vmStatusData } from '../../cli/vm/output.ts';
+import { OUTPUTS, schemaText } from '../../docs/generate-schemas.ts';
+import { root } from '../support/bundles.ts';
+import { createObjectsApi } from './objects-api.ts';
+import { NOW, STATE_TABLE } from './state-table.ts';
+
+const SCHEMAS = join(root, 'docs/schemas');
+const names = Object.keys(OUTPUTS) as (keyof typeof OUTPUTS)[];
+
+/** As it is printed, so that what is undefined is not there. */
+const printed = (data: unknown): unknown => JSON.parse(JSON.stringify(data));
+const accept = (name: keyof typeof OUTPUTS, data: unknown) => {
+  const result = OUTPUTS[name].safeParse(printed(data));
+  assert.ok(result.success, `${name}: ${result.error?.message}`);
+};
+
+describe('the schemas of -o json', () => {
+  it('docs/schemas has one for each command, as npm run docs:schemas writes it', () => {
+    assert.deepEqual(readdirSync(SCHEMAS).sort(), names.map((name) => `${name}.json`).sort());
+    for (const name of names) assert.equal(readFileSync(join(SCHEMAS, `${name}.json`), 'utf8'), schemaText(name));
+  });
+
+  it('no field that they do not know is accepted', () => {
+    for (const name of names) assert.equal(OUTPUTS[name].safeParse({ unknown: 1 }).success, false);
+  });
+
+  for (const { title, objects, subject } of STATE_TABLE) {
+    it(`hold for a VM that: ${title}`, async () => {
+      const access = { client: createObjectsApi(objects), namespace: 'tenants' } as unknown as ClusterAccess;
+      const [kind, name] = subject;
+      const read = await readSubject(access.client, { kind, namespace: 'tenants', name }, 'default');
+      accept('explain', await explain(access, read, {}, NOW));
+      const report = checkPods(await readFacts(access, NOW));
+      accept('doctor', doctorData([report], byCause(report.findings), undefined));
+      if (objects['/apis/plumbline.dev/v1alpha1/nodetopologies']?.length === 0) return;
+      const { nodes, notes } = await readTop(access.client, [], NOW);
+      accept('top', { nodes: nodes.map(viewData), notes });
+      accept('verify', verifyMasks(await readVerifyFacts(access.client, undefined, NOW)));
+    });
+  }
+
+  it('hold for the threads of a VM: CPUs are numbers, and what became of the mask is a word', () => {
+    const thread = { tid: 7, name: 'CPU 0/KVM', role: 'vcpu', allowed: '2-3', wanted: '2' };
+    const vm = {
+      namespace: 'tenants',
+      vmi: 'fw',
+      podName: 'virt-launcher-fw',
+      podUID: 'uid',
+      pid: 6,
+      container: '0-3',
+      mask: '2',
+      state: 'unpinned',
+      message: 'found those of 0',
+      housekeeping: null,
+      problems: [],
+      threads: [thread],
+    };
+    const data = vmStatusData({ vms: [vm], overlaps: [{ vms: ['a', 'b'], cpus: '4,6' }] });
+    accept('vm-status', data);
+    assert.deepEqual(data.vms[0]?.threads[0]?.allowed, [2, 3]);
+    assert.deepEqual([data.vms[0]?.verdict, data.vms[0]?.reason], ['degraded', 'MaskNotApplied']);
+    assert.deepEqual(data.overlaps[0]?.cpus, [4, 6]);
+  });
+});
