@@ -2,7 +2,12 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { parse } from 'yaml';
 import { FINAL_WEBHOOK, NAMESPACE, SCHEDULER_WEBHOOK, SERVICE } from '../../model/names.ts';
-import { MUTATING_WEBHOOKS, NAMESPACES, VALIDATING_WEBHOOKS } from '../../sandbox/api-server/built-in-types.ts';
+import {
+  MUTATING_WEBHOOKS,
+  NAMESPACES,
+  SECRETS,
+  VALIDATING_WEBHOOKS,
+} from '../../sandbox/api-server/built-in-types.ts';
 import type { CertificateAuthority } from '../../sandbox/certificates.ts';
 import type { LocalClient } from '../../sandbox/clients/local-client.ts';
 import { createSandbox } from '../../sandbox/cluster/cluster.ts';
@@ -23,6 +28,8 @@ export interface DemoCluster {
   start(): Promise<void>;
   /** Puts there what the daemons need: definitions, accounts, permissions. */
   prepare(): Promise<void>;
+  /** Puts a certificate where cert-manager would: a Secret of the name that the manifests give it. */
+  keepCertificate?(service: string, pair: { readonly cert: string; readonly key: string }): Promise<void>;
   /** Writes a kubeconfig file and returns its path. */
   kubeconfig(identity: Identity): Promise<string>;
   /** Has the API server call the webhook and a kube-scheduler ask the extender, as the shipped manifests say. */
@@ -57,6 +64,17 @@ export function createEmbeddedCluster({ packageRoot, scheduler = 'sidecar', ...o
     async prepare() {
       const metadata = { name: NAMESPACE };
       await sandbox.client.create(NAMESPACES, { apiVersion: 'v1', kind: 'Namespace', metadata });
+    },
+    async keepCertificate(service, { cert, key }) {
+      const base64 = (text: string) => Buffer.from(text).toString('base64');
+      await sandbox.client.create(SECRETS, {
+        apiVersion: 'v1',
+        kind: 'Secret',
+        metadata: { name: `${service}-tls`, namespace: NAMESPACE },
+        type: 'kubernetes.io/tls',
+        // Without the CA, which is made for this cluster and lasts no longer than it needs to.
+        data: { 'tls.crt': base64(cert), 'tls.key': base64(key) },
+      });
     },
     kubeconfig: (identity) => sandbox.kubeconfig(identity),
     async wire({ webhook, extender }) {

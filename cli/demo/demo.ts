@@ -36,7 +36,8 @@ export async function runDemo(options: DemoOptions): Promise<boolean> {
   const began = performance.now();
   const directory = await mkdtemp(join(tmpdir(), 'plumbline-'));
   const interrupted = interruption();
-  const ovs = await openVswitch(dist, directory);
+  const physnets = DEMO_NODES.find(({ name }) => name === OVS_NODE)?.physnets ?? {};
+  const ovs = await openVswitch(dist, directory, { physnets });
   const cluster = createCluster({
     directory,
     nodes: DEMO_NODES.map((node) =>

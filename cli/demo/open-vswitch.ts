@@ -24,11 +24,15 @@ export interface OpenVswitch {
  * This machine's own Open vSwitch where it runs, else two processes with several threads each: real threads with real
  * affinity either way.
  * @param standIns whether the stand-ins are wanted in any case
+ * @param physnets what the stand-in's configuration has: NUMA nodes of each physnet
  */
 export async function openVswitch(
   dist: string,
   directory: string,
-  { standIns = false }: { readonly standIns?: boolean } = {},
+  {
+    standIns = false,
+    physnets = {},
+  }: { readonly standIns?: boolean; readonly physnets?: Readonly<Record<string, readonly number[]>> } = {},
 ): Promise<OpenVswitch> {
   const enabler = join(directory, 'enable_dynamic_cpu_affinity');
   await writeFile(enabler, '1\n');
@@ -46,8 +50,9 @@ export async function openVswitch(
   const rundir = join(directory, 'ovs');
   await mkdir(rundir, { recursive: true });
   const program = join(dist, 'ovs-stand-in.cjs');
+  const networks = Object.entries(physnets).flatMap(([name, cells]) => ['--physnet', `${name}=${cells[0] ?? 0}`]);
   const children = DAEMON_NAMES.map((name) =>
-    spawn(process.execPath, [program, '--name', name, '--rundir', rundir, '--threads', String(THREADS)], {
+    spawn(process.execPath, [program, '--name', name, '--rundir', rundir, '--threads', String(THREADS), ...networks], {
       stdio: 'ignore',
     }),
   );

@@ -54,6 +54,7 @@ export async function install(options: InstallOptions): Promise<Installed> {
     startDaemon({ name, program: replacements[daemon] ?? join(dist, `${daemon}.cjs`), args, directory });
   const serve = async (name: string, service: string) => {
     const { cert, key } = cluster.authority.issue([`${service}.${NAMESPACE}.svc`, 'localhost', '127.0.0.1']);
+    await cluster.keepCertificate?.(service, { cert, key });
     const folder = join(directory, `${name}-tls`);
     await mkdir(folder, { recursive: true });
     await writeFile(join(folder, 'tls.crt'), cert);

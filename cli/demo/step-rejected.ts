@@ -1,5 +1,6 @@
-import { EVENTS } from '../../sandbox/api-server/built-in-types.ts';
+import { EVENTS, VIRTUAL_MACHINES } from '../../sandbox/api-server/built-in-types.ts';
 import type { DemoContext } from './context.ts';
+import { DEMO_NAMESPACE } from './objects.ts';
 import { computeOf, createVm } from './pods.ts';
 import { expect, until } from './until.ts';
 
@@ -15,6 +16,9 @@ export async function rejectedByKubelet({ cluster, printer }: DemoContext) {
   const event = await until('the kubelet to reject the launcher', 10, () =>
     cluster.client.list(EVENTS).find(({ reason }) => reason === 'SMTAlignmentError'),
   );
+  // KubeVirt would start it again and again.
+  const vm = cluster.client.get(VIRTUAL_MACHINES, DEMO_NAMESPACE, 'plain');
+  if (vm !== undefined) await cluster.client.delete(VIRTUAL_MACHINES, vm);
   const { reason, message } = event as unknown as { reason: string; message: string };
   printer.lines([`kubelet: ${reason}: ${message}`]);
   expect(reason === 'SMTAlignmentError', `expected SMTAlignmentError, saw ${reason}`);

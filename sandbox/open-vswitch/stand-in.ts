@@ -6,14 +6,16 @@ import { Worker } from 'node:worker_threads';
 
 /**
  * A process that looks like an Open vSwitch daemon to whoever manages its threads or asks whether it is alive: the
- * name, the pidfile, several threads, a socket that answers. It switches no packets, and its database has no rows. For
- * machines without Open vSwitch.
+ * name, the pidfile, several threads, a socket that answers. It switches no packets, and its database has no rows but those
+ * of the physnets that are named. For machines without Open vSwitch.
  */
 const { values } = parseArgs({
   options: {
     name: { type: 'string', default: 'ovs-vswitchd' },
     rundir: { type: 'string', default: '.' },
     threads: { type: 'string', default: '6' },
+    /** `name=NUMA node`: a bridge with one uplink there. */
+    physnet: { type: 'string', multiple: true, default: [] },
   },
 });
 
@@ -39,7 +41,7 @@ function listen(name: string): void {
           params?: unknown;
         };
         if (method === undefined) return;
-        const result = method === 'list_dbs' ? ['Open_vSwitch'] : method === 'echo' ? params : {};
+        const result = method === 'list_dbs' ? ['Open_vSwitch'] : method === 'echo' ? params : tablesFor(method);
         socket.write(JSON.stringify({ id, result, error: null }));
       } catch {
         socket.destroy();
@@ -48,4 +50,26 @@ function listen(name: string): void {
   });
   server.on('error', (error) => process.stderr.write(`${path}: ${error.message}\n`));
   server.listen(path);
+}
+
+/** The whole configuration, for whoever asks to monitor it. */
+function tablesFor(method: string): object {
+  if (method !== 'monitor' || values.physnet.length === 0) return {};
+  const networks = values.physnet.map((text) => text.split('=', 2) as [string, string]);
+  const map = (entries: readonly (readonly [string, string])[]) => ['map', entries];
+  const rows = (kind: string, make: (name: string, cell: string) => object) =>
+    Object.fromEntries(networks.map(([name, cell]) => [`${kind}-${name}`, { new: make(name, cell) }]));
+  const mappings = networks.map(([name]) => `${name}:br-${name}`).join(',');
+  return {
+    Open_vSwitch: { root: { new: { external_ids: map([['ovn-bridge-mappings', mappings]]), other_config: map([]) } } },
+    Bridge: rows('bridge', (name) => ({ name: `br-${name}`, ports: ['uuid', `port-${name}`], datapath_type: '' })),
+    Port: rows('port', (name) => ({ name: `up-${name}`, interfaces: ['uuid', `interface-${name}`] })),
+    Interface: rows('interface', (name, cell) => ({
+      name: `up-${name}`,
+      type: 'dpdk',
+      options: map([]),
+      status: map([['numa_id', cell]]),
+      link_state: 'up',
+    })),
+  };
 }

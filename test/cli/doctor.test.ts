@@ -20,7 +20,7 @@ import {
   webhookConfiguration,
 } from '../../cli/doctor/facts/objects.ts';
 import { doctorLines } from '../../cli/doctor/lines.ts';
-import { explainedNode, explainedPod, occurrence } from '../../cli/explain/objects.ts';
+import { explainedNode, explainedPod, explainedVm, occurrence } from '../../cli/explain/objects.ts';
 import { terminalOf } from '../../cli/support/terminal.ts';
 import { type NodeTopologyStatus, nodeTopology } from '../../kube/node-topology.ts';
 import { networkAttachmentDefinition } from '../../kube/resources.ts';
@@ -136,6 +136,7 @@ const GOOD: Facts = {
   kubevirts: { value: [] },
   nads: { value: [nad(localnet('physnet0'))] },
   launchers: { value: [launcher('fine', { metadata: { annotations: {} } })] },
+  machines: { value: [] },
   instances: { value: [] },
   cannotEvict: { value: [] },
   rejections: { value: [] },
@@ -612,6 +613,7 @@ const CASES: readonly Case[] = [
     check: checkPods,
     facts: {
       launchers: { value: [] },
+      machines: { value: [explainedVm.parse({ metadata: { namespace: 'vms', name: 'vm' }, spec: {} })] },
       rejections: {
         value: [rejection('SMTAlignmentError', 'virt-launcher-vm-abcde'), rejection('SMTAlignmentError', 'batch-job')],
       },
@@ -684,6 +686,13 @@ describe('plumbline doctor', () => {
       );
     });
   }
+
+  it('says nothing of rejected launchers of a VM that is gone', () => {
+    const rejections = { value: [rejection('SMTAlignmentError', 'virt-launcher-vm-abcde')] };
+    assert.deepEqual(checkPods({ ...GOOD, rejections }).findings, []);
+    const forbidden = checkPods({ ...GOOD, rejections, machines: { missing: 'forbidden' } });
+    assert.equal(forbidden.findings.length, 1);
+  });
 
   it('one missing certificate is one finding, whatever it shows in', () => {
     const facts: Facts = {

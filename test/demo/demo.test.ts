@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { execFile } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { DAEMONS } from '../../cli/demo/daemons.ts';
@@ -87,6 +87,38 @@ describe('the demo', function () {
     assert.deepEqual([pinned, node, vcpus.map(({ cpus }) => cpus).join(':')], [true, 'smt-off', mask]);
     assert.match(String(steps[5]?.data['reason']), /DPU not ready: dead, last renewal \d+ s ago/);
     assert.deepEqual(leftovers(), []);
+  });
+
+  it('--keep: ends with nothing that doctor finds wrong', async () => {
+    const program = join(root, 'dist/plumbline.cjs');
+    const child = spawn(process.execPath, [program, 'demo', '--keep'], { stdio: ['ignore', 'pipe', 'inherit'] });
+    const ended = new Promise((resolve) => child.once('exit', resolve));
+    try {
+      const kubeconfig = await new Promise<string>((resolve, reject) => {
+        let text = '';
+        child.stdout.on('data', (chunk: Buffer) => {
+          text += chunk.toString();
+          const [, path] = /^\s*export KUBECONFIG=(\S+)[^]*Ctrl-C ends it/m.exec(text) ?? [];
+          if (path !== undefined) resolve(path);
+        });
+        child.once('exit', () => reject(new Error(`it ended: ${text}`)));
+      });
+      const env = { ...process.env, KUBECONFIG: kubeconfig };
+      const { status, output } = await new Promise<{ status: number; output: string }>((resolve) => {
+        execFile(process.execPath, [program, 'doctor', '--watch', '5'], { env }, (error, stdout, stderr) => {
+          resolve({ status: typeof error?.code === 'number' ? error.code : 0, output: stdout + stderr });
+        });
+      });
+      // A machine's own Open vSwitch knows none of the demo's networks, and says so.
+      const expected = existsSync('/var/run/openvswitch/ovs-vswitchd.pid')
+        ? /NetworkMapAgrees/
+        : /nothing wrong was found\n$/;
+      assert.match(output, expected);
+      if (expected.source.startsWith('nothing')) assert.equal(status, 0);
+    } finally {
+      child.kill('SIGTERM');
+      await ended;
+    }
   });
 
   it('pins real threads on a machine with a single CPU, too', async () => {

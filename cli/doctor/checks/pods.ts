@@ -19,7 +19,7 @@ export function checkPods(facts: Facts): AreaReport {
   const all = notes.value(launchers, 'launchers') ?? [];
   const live = all.filter(({ status }) => !['Failed', 'Succeeded'].includes(status?.phase ?? ''));
   noteStates(notes, launcherStates(facts, live));
-  noteRejected(notes, all, rejections.value ?? []);
+  noteRejected(notes, all, (rejections.value ?? []).filter(isOwned(facts)));
   notes.seen(count(live.length, 'launcher'));
   noteLateMasks(notes, live);
   const cordoned = nodes.filter(({ spec }) => spec?.unschedulable === true).map(({ metadata }) => metadata.name ?? '');
@@ -68,6 +68,24 @@ function noteStates(notes: Notebook, states: ReadonlyMap<ExplainedPod, VmState>)
     );
   }
 }
+
+/**
+ * Whether a launcher's VM, or one that the same replica set or pool made, is still there: nothing is wrong with one that its
+ * user has deleted. All are kept where VMs may not be read.
+ */
+function isOwned({ machines, instances }: Facts): (event: Occurrence) => boolean {
+  if (machines.missing === 'forbidden' || instances.missing === 'forbidden') return () => true;
+  const owners = [...(machines.value ?? []), ...(instances.value ?? [])].flatMap(({ metadata }) => {
+    const { namespace, name, generateName } = metadata;
+    return [name, generateName].flatMap((one) =>
+      one ? [`${namespace}${LAUNCHER}${one}`.slice(0, longest(namespace))] : [],
+    );
+  });
+  return ({ involvedObject: { namespace, name } }) => owners.some((owner) => `${namespace}/${name}`.startsWith(owner));
+}
+
+/** The API server cuts names that it generates from to 58 characters. */
+const longest = (namespace = '') => namespace.length + 1 + 58;
 
 /** Launchers that failed at their kubelet, and those of which KubeVirt has left an Event alone. */
 function noteRejected(notes: Notebook, all: readonly ExplainedPod[], events: readonly Occurrence[]): void {

@@ -7,9 +7,11 @@ import { REJECTIONS } from '../../../model/vm-state/rejected.ts';
 import {
   type ExplainedNode,
   type ExplainedPod,
+  type ExplainedVm,
   type ExplainedVmi,
   explainedNode,
   explainedPod,
+  explainedVm,
   explainedVmi,
   type Occurrence,
   occurrence,
@@ -72,6 +74,7 @@ export interface Facts {
   readonly kubevirts: Read<readonly KubeVirt[]>;
   readonly nads: Read<readonly NetworkAttachmentDefinition[]>;
   readonly launchers: Read<readonly ExplainedPod[]>;
+  readonly machines: Read<readonly ExplainedVm[]>;
   readonly instances: Read<readonly ExplainedVmi[]>;
   /** Events of pods that the extender cannot evict, of the last hour. */
   readonly cannotEvict: Read<readonly Occurrence[]>;
@@ -108,6 +111,7 @@ export async function readFacts(cluster: ClusterAccess, now: number): Promise<Fa
     kubevirts: list('/apis/kubevirt.io/v1/kubevirts', kubevirt),
     nads: list('/apis/k8s.cni.cncf.io/v1/network-attachment-definitions', networkAttachmentDefinition),
     launchers: list('/api/v1/pods', explainedPod, { labelSelector: 'kubevirt.io=virt-launcher' }),
+    machines: list('/apis/kubevirt.io/v1/virtualmachines', explainedVm),
     instances: list('/apis/kubevirt.io/v1/virtualmachineinstances', explainedVmi),
     cannotEvict: list('/api/v1/events', occurrence, { fieldSelector: 'reason=CannotEvict' }),
     rejections: tolerant(readAllRejections(client)),
