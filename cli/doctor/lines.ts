@@ -1,3 +1,4 @@
+import { remedyText } from '../../model/vm-state/remedy.ts';
 import { type Terminal, wrap } from '../support/terminal.ts';
 import type { AreaReport, Finding } from './checks/finding.ts';
 
@@ -21,7 +22,7 @@ export function doctorLines(
       ...more.map((line) => `  ${line}`),
       ...wrap(`impact: ${finding.impact}`, columns, '    '),
       ...(finding.consequences ?? []).flatMap((one) => wrap(`so also: ${one}`, columns, '    ')),
-      ...wrap(`fix: ${finding.fix}`, columns, '    '),
+      ...wrap(`fix: ${remedyText(finding.fix)}`, columns, '    '),
       '',
     ];
   });

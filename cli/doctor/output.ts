@@ -15,7 +15,7 @@ export const doctorOutput = z
           severity: z.enum(['error', 'warning']),
           what: z.string(),
           impact: z.string(),
-          fix: z.string(),
+          fix: remedy.omit({ id: true }),
           objects: z.array(z.string()).optional(),
           cause: z.string().optional(),
           state: z.strictObject({ reason, remedies: z.array(remedy), nodes: z.array(z.string()) }).optional(),

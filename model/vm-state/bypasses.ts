@@ -5,7 +5,7 @@ import type { PlacementNeeds } from '../placement/needs.ts';
 import { isExclusive } from '../placement/pod-needs.ts';
 import { type Named, startAgain } from './common-remedies.ts';
 import type { Cause, StatePod, VmFacts } from './facts.ts';
-import { remedy } from './remedy.ts';
+import { plumbline, remedy } from './remedy.ts';
 
 const DEFAULT_SCHEDULER = 'default-scheduler';
 
@@ -46,7 +46,7 @@ function unseen(named: Named, pod: StatePod, needs: PlacementNeeds): Cause[] {
     {
       reason: 'WebhookMissed',
       text: `the webhook did not see this launcher: ${what}`,
-      remedies: [startAgain(named, 'start the VM again once the webhook works (plumbline doctor webhook)')],
+      remedies: [startAgain(named, 'start the VM again once the webhook works', plumbline('doctor', 'webhook'))],
     },
   ];
 }

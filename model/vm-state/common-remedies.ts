@@ -65,8 +65,8 @@ export const readEvents = ({ namespace }: Named, name: string, text: string): Re
   );
 
 /** Of a VM alone: what no VM made is not started by a command, and of a pod its owner makes another. */
-export function startAgain(named: Named, text: string): Remedy {
-  return remedy('start-again', text, ...ofVm(named, virtctl('restart', named.name, '-n', named.namespace)));
+export function startAgain(named: Named, text: string, ...first: readonly Command[]): Remedy {
+  return remedy('start-again', text, ...first, ...ofVm(named, virtctl('restart', named.name, '-n', named.namespace)));
 }
 
 export const placeAgain = (named: Named): Remedy =>
@@ -85,7 +85,7 @@ export function addAnnotation(text: string, named: Named): Remedy {
     `${text}: annotate the VM’s template with ${FULL_PCPUS_ANNOTATION}: ${FULL_PCPUS_ONLY} and start it again`,
     ...ofVm(
       named,
-      kubectl('-n', namespace, 'patch', 'vm', name, '--type', 'merge', '-p', patch),
+      kubectl('-n', namespace, 'patch', 'virtualmachine', name, '--type', 'merge', '-p', patch),
       virtctl('restart', name, '-n', namespace),
     ),
   );

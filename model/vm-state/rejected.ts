@@ -28,7 +28,7 @@ function judge(
         return { reason: 'UnalignedRejected', remedies: [addAnnotation('have it ask for whole cores', facts)] };
       return {
         reason: 'UnpaddedRejected',
-        remedies: [startAgain(facts, 'start the VM again once the webhook works (plumbline doctor webhook)')],
+        remedies: [startAgain(facts, 'start the VM again once the webhook works', plumbline('doctor', 'webhook'))],
       };
     case 'TopologyAffinityError':
       return {

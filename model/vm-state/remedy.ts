@@ -69,7 +69,7 @@ export function commandText({ program, args }: Command): string {
 }
 
 /** The whole of it in a line. */
-export function remedyText({ text, commands }: Remedy): string {
+export function remedyText({ text, commands }: Pick<Remedy, 'text' | 'commands'>): string {
   if (commands.length === 0) return text;
   return `${text}: ${commands.map(commandText).join('; ')}`;
 }

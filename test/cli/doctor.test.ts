@@ -4,7 +4,7 @@ import { checkAgents } from '../../cli/doctor/checks/agents.ts';
 import { checkCertificates } from '../../cli/doctor/checks/certificates.ts';
 import { checkDpus } from '../../cli/doctor/checks/dpu.ts';
 import { checkExtender } from '../../cli/doctor/checks/extender.ts';
-import type { AreaReport } from '../../cli/doctor/checks/finding.ts';
+import { AREAS, type AreaReport } from '../../cli/doctor/checks/finding.ts';
 import { checkInstalled } from '../../cli/doctor/checks/installed.ts';
 import { checkKubelets } from '../../cli/doctor/checks/kubelet.ts';
 import { checkNetworks } from '../../cli/doctor/checks/networks.ts';
@@ -647,6 +647,18 @@ const CASES: readonly Case[] = [
   },
 ];
 
+/** kubectl's verbs that only show, and those that mend; areas of this command. */
+const VERBS = ['get', 'describe', 'logs', 'rollout', 'apply', 'uncordon', 'delete'];
+
+function isKnown(program: string, args: readonly string[]): boolean {
+  const [first = '', second = '', third = '', ...rest] = args;
+  if (program === 'kubectl') return VERBS.includes(first === '-n' ? third : first);
+  if (program === 'virtctl') return ['restart', 'migrate', 'start', 'unpause'].includes(first);
+  if (first === 'doctor')
+    return [second, third, ...rest].every((area) => area === '' || AREAS.some((one) => one === area));
+  return ['explain', 'top', 'verify'].includes(first);
+}
+
 describe('plumbline doctor', () => {
   for (const [way, facts] of [
     ['sidecar', GOOD],
@@ -677,7 +689,10 @@ describe('plumbline doctor', () => {
       assert.ok(found, JSON.stringify(findings));
       if (severity) assert.equal(found.severity, severity);
       if (why) assert.match(found.impact, why);
-      assert.ok(found.impact.length > 0 && found.fix.length > 0);
+      assert.ok(found.impact.length > 0 && found.fix.text.length > 0);
+      // A command is in the list, where a test and a script find it.
+      assert.doesNotMatch(found.fix.text, /\bkubectl \w|\bplumbline (?:doctor|explain) \w/);
+      for (const { program, args } of found.fix.commands) assert.ok(isKnown(program, args), args.join(' '));
       assert.equal(
         ALL.flatMap((one) => one({ ...among, ...facts }).findings).filter(
           (one) => one.severity === 'error' && severity !== 'error',

@@ -135,7 +135,7 @@ describe('the states of a VM, to every output', () => {
     const { remedies } = await explained(bare);
     const commands = remedies.flatMap((one) => one.commands).map(commandText);
     assert.deepEqual(
-      commands.filter((text) => /virtctl (restart|start|migrate)| patch vm /.test(text)),
+      commands.filter((text) => /virtctl (restart|start|migrate)| patch virtualmachine /.test(text)),
       [],
     );
   });

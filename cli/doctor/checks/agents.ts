@@ -3,12 +3,18 @@ import type { NodeTopology, NodeTopologyStatus } from '../../../kube/node-topolo
 import { SCHEDULABLE_LABEL } from '../../../model/names.ts';
 import { preparedHost } from '../../../model/placement/needs.ts';
 import { checkReport, faultOfError } from '../../../model/report/check.ts';
+import { kubectl } from '../../../model/vm-state/remedy.ts';
 import type { Facts } from '../facts/facts.ts';
 import { type AreaReport, count, some } from './finding.ts';
+import { fix, inSystem } from './fix.ts';
 import { createNotebook, type Notebook } from './notebook.ts';
 
-const LOGS =
-  'kubectl -n plumbline-system get pods -o wide -l app.kubernetes.io/name=plumbline-node-agent, then its log';
+const LABEL = 'app.kubernetes.io/name=plumbline-node-agent';
+const LOGS = fix(
+  'see whether an agent runs there, and its log',
+  inSystem('get', 'pods', '-o', 'wide', '-l', LABEL),
+  inSystem('logs', '-l', LABEL, '--tail=20'),
+);
 
 /** What the conditions of a NodeTopology say when they are False, and what comes of it. */
 const CONDITIONS: Readonly<Record<string, string>> = {
@@ -38,7 +44,7 @@ export function checkAgents({ nodes, topologies, agents }: Facts): AreaReport {
     notes.error(
       `${count(mute.length, 'node')} of KubeVirt without a report: ${some(mute)}`,
       'VMs are placed there by count alone, on the lowest score',
-      `is an agent there? ${LOGS}`,
+      LOGS,
       { objects: mute.map((name) => `node/${name}`), cause: 'agent-away' },
     );
   }
@@ -56,7 +62,7 @@ export function checkAgents({ nodes, topologies, agents }: Facts): AreaReport {
     notes.warning(
       `reports of nodes that are gone: ${some(orphans)}`,
       'they are passed over',
-      `kubectl delete nodetopology ${orphans.slice(0, 3).join(' ')}`,
+      fix('delete them', kubectl('delete', 'nodetopology', ...orphans.slice(0, 3))),
       { objects: orphans.map((name) => `nodetopology/${name}`) },
     );
   }

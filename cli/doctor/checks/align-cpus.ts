@@ -2,6 +2,7 @@ import { EVEN_PARITY_ANNOTATION } from '../../../model/launcher/cpus.ts';
 import { FINAL_WEBHOOK, LAUNCHER_WEBHOOK } from '../../../model/names.ts';
 import type { Facts } from '../facts/facts.ts';
 import type { KubeVirt, WebhookConfiguration } from '../facts/objects.ts';
+import { APPLY } from './fix.ts';
 import type { Notebook } from './notebook.ts';
 
 const GATE = 'AlignCPUs';
@@ -47,7 +48,7 @@ function checkSent(notes: Notebook, configurations: readonly WebhookConfiguratio
   notes.error(
     `${blind.map(({ name }) => name).join(' and ')} passes over launchers with ${EVEN_PARITY_ANNOTATION}`,
     `KubeVirt’s ${GATE} is on, so they ask for whole cores, and nothing pads them beyond an even number`,
-    'apply the webhook configurations again: kubectl apply --server-side -k manifests/base',
+    APPLY,
   );
 }
 

@@ -4,6 +4,7 @@ import type { Facts, Read } from '../facts/facts.ts';
 import type { TlsSecret } from '../facts/objects.ts';
 import { wayOf } from '../facts/way.ts';
 import type { AreaReport } from './finding.ts';
+import { fix, inSystem } from './fix.ts';
 import { createNotebook, type Notebook } from './notebook.ts';
 
 const DAY = 86_400;
@@ -53,7 +54,7 @@ const CERTIFICATE = { cause: 'certificate' } as const;
 const of = (service: string) => (service === 'plumbline-webhook' ? CERTIFICATE : {});
 
 const RENEW = (name: string) =>
-  `kubectl -n ${NAMESPACE} describe certificate ${name}; is cert-manager with its cainjector running?`;
+  fix('see why it is not renewed, and whether cert-manager runs', inSystem('describe', 'certificate', name));
 
 function checkSecret(
   notes: Notebook,

@@ -1,6 +1,7 @@
 import type { Facts } from '../facts/facts.ts';
 import { wayOf } from '../facts/way.ts';
 import type { AreaReport } from './finding.ts';
+import { APPLY } from './fix.ts';
 import { createNotebook } from './notebook.ts';
 import { checkOwnScheduler } from './own-scheduler.ts';
 import { checkRouting } from './routing.ts';
@@ -16,7 +17,7 @@ export function checkExtender(facts: Facts): AreaReport {
     notes.error(
       'neither the Deployment plumbline-scheduler nor the Service plumbline-scheduler-plugin is installed',
       'no scheduler checks VMs against kubelets, networks and DPUs',
-      'kubectl apply -k manifests/base',
+      APPLY,
       { cause: 'not-installed' },
     );
   }

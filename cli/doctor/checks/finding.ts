@@ -1,5 +1,6 @@
 import type { Reason } from '../../../model/vm-state/reasons.ts';
 import type { Remedy } from '../../../model/vm-state/remedy.ts';
+import type { Fix } from './fix.ts';
 
 /** What is looked at; each can be asked for by its name. */
 export const AREAS = [
@@ -27,7 +28,7 @@ export interface Finding {
   /** What comes of it. */
   readonly impact: string;
   /** What to do about it. */
-  readonly fix: string;
+  readonly fix: Fix;
   /** The objects it is true of, if there are several: `node/worker-1`. */
   readonly objects?: readonly string[] | undefined;
   /** What it comes from, where several findings may come from the same; they are told as one. */

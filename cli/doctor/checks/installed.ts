@@ -1,8 +1,7 @@
 import type { Facts } from '../facts/facts.ts';
 import { type AreaReport, count } from './finding.ts';
+import { APPLY, fix, inSystem } from './fix.ts';
 import { createNotebook } from './notebook.ts';
-
-const APPLY = 'kubectl apply -k manifests/base';
 
 /** Whether the parts are there at all. */
 export function checkInstalled({ topologies, mutating, validating, nodes }: Facts): AreaReport {
@@ -20,7 +19,7 @@ export function checkInstalled({ topologies, mutating, validating, nodes }: Fact
       notes.error(
         'no node reports its topology',
         'the extender can foretell nothing',
-        'run the agents: kubectl -n plumbline-system rollout status daemonset/plumbline-node-agent',
+        fix('run the agents', inSystem('rollout', 'status', 'daemonset/plumbline-node-agent', '--timeout=1s')),
       );
     } else if (found) notes.seen(`${count(found.length, 'report')} of ${count(nodes.length, 'node')}`);
   }

@@ -1,7 +1,8 @@
 import type { Read } from '../facts/facts.ts';
 import type { Area, AreaReport, Finding, FindingDetails } from './finding.ts';
+import { type Fix, fix } from './fix.ts';
 
-type Note = (what: string, impact: string, fix: string, more?: FindingDetails) => void;
+type Note = (what: string, impact: string, fix: Fix | string, more?: FindingDetails) => void;
 
 /** Collects what one area's checks find. */
 export interface Notebook {
@@ -20,8 +21,8 @@ export function createNotebook(area: Area): Notebook {
   const unseen: string[] = [];
   const add =
     (severity: Finding['severity']): Note =>
-    (what, impact, fix, more = {}) => {
-      findings.push({ area, severity, what, impact, fix, ...more });
+    (what, impact, todo, more = {}) => {
+      findings.push({ area, severity, what, impact, fix: typeof todo === 'string' ? fix(todo) : todo, ...more });
     };
   return {
     error: add('error'),

@@ -2,9 +2,10 @@ import { NAMESPACE, SERVICE } from '../../../model/names.ts';
 import { leaderless } from '../../extender/election.ts';
 import type { Facts } from '../facts/facts.ts';
 import { some } from './finding.ts';
+import { fix, inSystem } from './fix.ts';
 import type { Notebook } from './notebook.ts';
 
-const LOGS = `kubectl -n ${NAMESPACE} get pods; kubectl -n ${NAMESPACE} logs deploy/${SERVICE}`;
+const LOGS = fix('see why', inSystem('get', 'pods'), inSystem('logs', `deploy/${SERVICE}`));
 const WAITS = 'pods that ask for KVM or TUN wait: kube-scheduler gets no answer about them';
 const CONFIGURE = 'give kube-scheduler --config with the extender: manifests/scheduler/kube-scheduler-config.yaml';
 

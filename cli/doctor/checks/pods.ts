@@ -4,12 +4,13 @@ import { startsRunning } from '../../../model/launcher/paused-start.ts';
 import { CPU_MASK_START_ANNOTATION } from '../../../model/names.ts';
 import { REASONS, type Reason } from '../../../model/vm-state/reasons.ts';
 import { REJECTIONS } from '../../../model/vm-state/rejected.ts';
-import { remedyText } from '../../../model/vm-state/remedy.ts';
+import { kubectl, plumbline } from '../../../model/vm-state/remedy.ts';
 import type { VmState } from '../../../model/vm-state/state.ts';
 import type { ExplainedPod, Occurrence } from '../../explain/objects.ts';
 import type { Facts } from '../facts/facts.ts';
 import { launcherStates } from '../facts/launcher-states.ts';
 import { type AreaReport, count, some } from './finding.ts';
+import { fix } from './fix.ts';
 import { createNotebook, type Notebook } from './notebook.ts';
 
 /** Launchers that are not as they were promised, by what is true of them; and nodes that take none. */
@@ -27,7 +28,7 @@ export function checkPods(facts: Facts): AreaReport {
     notes.warning(
       `${count(cordoned.length, 'node')} cordoned off: ${some(cordoned)}`,
       'no new VM goes there',
-      `kubectl uncordon ${cordoned.slice(0, 3).join(' ')}, once they may`,
+      fix('let pods go there again, once they may', kubectl('uncordon', ...cordoned.slice(0, 3))),
       { objects: cordoned.map((name) => `node/${name}`) },
     );
   }
@@ -63,7 +64,10 @@ function noteStates(notes: Notebook, states: ReadonlyMap<ExplainedPod, VmState>)
     notes[verdict === 'broken' ? 'error' : 'warning'](
       `${count(pods.length, 'launcher')} ${about}: ${some(named(pods))}`,
       `${IMPACT[reason] ?? 'they are not as they were promised'}; the first: ${first?.text}`,
-      first?.remedies.map(remedyText).join('; or ') || 'plumbline explain says more of each',
+      fix(
+        first?.remedies.map(({ text }) => text).join('; or ') || 'see more of each',
+        ...(first?.remedies.flatMap(({ commands }) => commands) ?? []),
+      ),
       { objects: objects(pods), state: { reason, remedies: first?.remedies ?? [], nodes: nodesOf(pods) } },
     );
   }
@@ -99,7 +103,11 @@ function noteRejected(notes: Notebook, all: readonly ExplainedPod[], events: rea
   notes.warning(
     `kubelets have rejected ${count(pods.length, 'launcher')} (${reasons.join(', ')}): ${some(pods)}`,
     'they were placed where their kubelet could not take them; KubeVirt deletes them and starts others, each after a longer pause',
-    'plumbline explain vm says why for each; does kube-scheduler ask the extender?',
+    fix(
+      'see why of each, and whether kube-scheduler asks the extender',
+      ...pods.slice(0, 1).map((pod) => plumbline('explain', ...vmOf(pod))),
+      plumbline('doctor', 'extender'),
+    ),
     { objects: pods.map((name) => `pod/${name}`) },
   );
 }
@@ -123,6 +131,12 @@ function readMask(metadata: ExplainedPod['metadata']): MaskRequest | undefined {
     if (error instanceof ParseError) return undefined;
     throw error;
   }
+}
+
+/** `vm NAMESPACE/NAME`, of the name of a launcher, whose last part is generated. */
+function vmOf(launcher: string): string[] {
+  const [namespace = '', name = ''] = launcher.split('/', 2);
+  return ['vm', `${namespace}/${name.replace(/^virt-launcher-/, '').replace(/-[a-z0-9]{5}$/, '')}`];
 }
 
 const named = (pods: readonly ExplainedPod[]) => pods.map(({ metadata }) => `${metadata.namespace}/${metadata.name}`);

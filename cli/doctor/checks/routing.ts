@@ -1,8 +1,10 @@
 import { SCHEDULER, SCHEDULER_WEBHOOK } from '../../../model/names.ts';
+import { plumbline } from '../../../model/vm-state/remedy.ts';
 import type { ExplainedPod } from '../../explain/objects.ts';
 import type { Facts } from '../facts/facts.ts';
 import type { Way } from '../facts/way.ts';
 import { count, some } from './finding.ts';
+import { APPLY, fix } from './fix.ts';
 import type { Notebook } from './notebook.ts';
 
 const CONFIGURATION = 'plumbline-webhook';
@@ -36,7 +38,7 @@ export function checkRouting(notes: Notebook, { mutating, launchers }: Facts, wa
     notes.error(
       `the webhook ${SCHEDULER_WEBHOOK} gives launchers to ${SCHEDULER}, which is not installed`,
       'VMs that are started wait for a scheduler that does not run',
-      'kubectl apply -k manifests/base, or take the component own-scheduler, which removes this webhook',
+      fix(`${APPLY.text}, or take the component own-scheduler, which removes this webhook`, ...APPLY.commands),
     );
   }
 }
@@ -50,7 +52,7 @@ function checkRouted(
     notes.error(
       `the MutatingWebhookConfiguration ${CONFIGURATION} has no webhook ${SCHEDULER_WEBHOOK}`,
       'launchers stay with the default scheduler, which does not ask the extender',
-      'kubectl apply -k manifests/base',
+      APPLY,
       { cause: 'not-routed' },
     );
   } else if (routes) notes.seen(`launchers are given to ${SCHEDULER}`);
@@ -59,7 +61,7 @@ function checkRouted(
     notes.warning(
       `${count(missed.length, 'pending launcher')} for ${DEFAULT_SCHEDULER}: ${some(named(missed))}`,
       'that scheduler does not ask the extender, so they may come to a node that cannot run them',
-      'start these VMs again once the webhook works (plumbline doctor webhook)',
+      fix('start these VMs again once the webhook works', plumbline('doctor', 'webhook')),
       { objects: objects(missed), cause: 'not-routed' },
     );
   }

@@ -2,11 +2,15 @@ import { NAMESPACE, SCHEDULER } from '../../../model/names.ts';
 import { leaderless } from '../../extender/election.ts';
 import type { Facts } from '../facts/facts.ts';
 import { count } from './finding.ts';
+import { fix, inSystem } from './fix.ts';
 import type { Notebook } from './notebook.ts';
 import { checkSchedulerVersion } from './scheduler-version.ts';
 
-const PODS = `kubectl -n ${NAMESPACE} get pods -l app.kubernetes.io/name=${SCHEDULER}`;
-const LOGS = `${PODS}; kubectl -n ${NAMESPACE} logs deploy/${SCHEDULER} --all-containers`;
+const LOGS = fix(
+  'see why',
+  inSystem('get', 'pods', '-o', 'wide', '-l', `app.kubernetes.io/name=${SCHEDULER}`),
+  inSystem('logs', `deploy/${SCHEDULER}`, '--all-containers'),
+);
 const AWAY = { cause: 'scheduler-away' } as const;
 const WAITS = `VMs that are started wait; pods that do not name ${SCHEDULER} are scheduled as always`;
 
@@ -17,14 +21,13 @@ export function checkSidecar(notes: Notebook, facts: Facts): void {
     .value(deployments, `Deployments of ${NAMESPACE}`)
     ?.find(({ metadata }) => metadata.name === SCHEDULER);
   const ready = deployment?.status?.readyReplicas ?? 0;
-  if (deployment && ready === 0)
-    notes.error(`no replica of ${SCHEDULER} is ready`, WAITS, `${PODS} -o wide; ${LOGS}`, AWAY);
+  if (deployment && ready === 0) notes.error(`no replica of ${SCHEDULER} is ready`, WAITS, LOGS, AWAY);
   else if (deployment) notes.seen(`${count(ready, 'replica')} of ${SCHEDULER} ready`);
 
   const leader = checkLeader(notes, schedulerElection);
   if (leader !== undefined && extender.missing === 'silent') {
     const what = `the extender in pod ${leader} does not answer: ${extender.why}`;
-    notes.error(what, WAITS, `kubectl -n ${NAMESPACE} logs ${leader} -c extender`);
+    notes.error(what, WAITS, fix('see its log', inSystem('logs', leader, '-c', 'extender')));
   } else if (leader !== undefined && extender.missing === 'forbidden') {
     notes.value(extender, `the extender’s answer (pods/portforward in ${NAMESPACE})`);
   } else if (leader !== undefined && extender.value?.active === false) {

@@ -1,8 +1,10 @@
 import { FINAL_WEBHOOK, LAUNCHER_WEBHOOK, NAMESPACE } from '../../../model/names.ts';
+import { kubectl } from '../../../model/vm-state/remedy.ts';
 import type { Facts } from '../facts/facts.ts';
 import type { WebhookConfiguration } from '../facts/objects.ts';
 import { checkAlignCpus } from './align-cpus.ts';
 import { type AreaReport, count, some } from './finding.ts';
+import { APPLY, fix, inSystem } from './fix.ts';
 import { createNotebook, type Notebook } from './notebook.ts';
 
 const OURS = 'plumbline-webhook';
@@ -27,7 +29,7 @@ export function checkWebhook(facts: Facts): AreaReport {
     notes.error(
       `no replica of ${OURS} is ready`,
       'launchers cannot be created: the API server has nobody to ask',
-      `kubectl -n ${NAMESPACE} get pods; kubectl -n ${NAMESPACE} logs deploy/${OURS}`,
+      fix('see why', inSystem('get', 'pods'), inSystem('logs', `deploy/${OURS}`)),
       { cause: 'webhook-away' },
     );
   } else if (ready.length > 0) notes.seen(`${count(ready.length, 'replica')} ready`);
@@ -42,7 +44,7 @@ function checkOne(notes: Notebook, { name, clientConfig, failurePolicy }: Webhoo
     notes.error(
       `webhook ${name} has no CA bundle`,
       'the API server cannot check the webhook’s certificate, so every call fails',
-      'is cert-manager with its cainjector running? kubectl -n cert-manager get pods',
+      fix('see whether cert-manager runs, with its cainjector', kubectl('-n', 'cert-manager', 'get', 'pods')),
       { cause: 'certificate' },
     );
   }
@@ -81,7 +83,7 @@ function checkOrder(
     notes.warning(
       `${some(names)} change pods after ${OURS}, and final.plumbline.dev is missing`,
       'what they spoil is found only by the kubelet',
-      'kubectl apply -k manifests/base',
+      APPLY,
     );
   } else notes.seen(`${some(names)} change pods later; the outcome is checked`);
 }
