@@ -33,7 +33,7 @@ const ON_NODES: readonly Cause[] = ['agent-away', 'dpu-dead', 'bad-report'];
 
 /**
  * One finding for each cause, what hurts most first: a certificate that is missing is one fault, however many webhooks, and
- * a dead DPU is one, however many VMs are on its node. What follows from a cause is told with it.
+ * a dead DPU is one, however many VMs are on its node. What follows from a cause is reported with it.
  */
 export function byCause(findings: readonly Finding[]): Finding[] {
   const ordered = [...findings].sort((a, b) => rank(a) - rank(b));

@@ -1,5 +1,6 @@
 import type { KubeClient } from '../../kube/client.ts';
 import type { EventRecorder } from '../../kube/events.ts';
+import type { Reason } from '../../model/vm-state/reasons.ts';
 import type { Logger } from '../../runtime/log.ts';
 import type { PodView } from '../cluster/pod-view.ts';
 import { type Removal, type RemovalOutcome, removePod } from './removal.ts';
@@ -7,9 +8,9 @@ import { createRetries } from './retries.ts';
 
 export type EvictionPolicy = 'evict' | 'hold';
 
-/** Why a pod that has not started cannot start where it is. */
+/** Why a pod that has not started cannot start where it is; in the words of the table of states, where it has one. */
 export interface EvictionReason {
-  readonly reason: 'DPUNotReady' | 'AllocationRefused' | 'PlaceLost';
+  readonly reason: Extract<Reason, 'DPUNotReady' | 'AllocationRefused'> | 'PlaceLost';
   readonly text: string;
 }
 

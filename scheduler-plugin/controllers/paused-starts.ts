@@ -1,6 +1,7 @@
 import { isConflict, isNotFound } from '../../kube/errors.ts';
 import type { EventRecorder, EventText } from '../../kube/events.ts';
 import { nextStep } from '../../model/launcher/paused-start.ts';
+import type { Reason } from '../../model/vm-state/reasons.ts';
 import type { Logger } from '../../runtime/log.ts';
 import type { MaskedInstance } from '../cluster/masked-vms.ts';
 import { createKeyedWork } from './keyed-work.ts';
@@ -86,7 +87,7 @@ export function createPausedStarts(options: PausedStartsOptions): PausedStarts {
       return;
     }
     const message = `the VM stays paused: the agent of node ${vmi.node} has not said in ${silence} s whether its vCPUs are pinned. Is it running, and does it pin?`;
-    tell(vmi, { type: 'Warning', reason: 'PinningNotReported', message });
+    tell(vmi, { type: 'Warning', reason: 'PinningNotReported' satisfies Reason, message });
   };
 
   const step = async (key: string, vmi: MaskedInstance): Promise<void> => {
@@ -100,7 +101,7 @@ export function createPausedStarts(options: PausedStartsOptions): PausedStarts {
         return wait(key, vmi);
       case 'tell': {
         const why = `the VM stays paused: its vCPUs are not pinned on node ${vmi.node} (${found.reason}): ${found.message}`;
-        return tell(vmi, { type: 'Warning', reason: 'PinningRefused', message: why });
+        return tell(vmi, { type: 'Warning', reason: 'PinningRefused' satisfies Reason, message: why });
       }
       case 'nothing':
     }

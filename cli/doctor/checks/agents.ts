@@ -19,7 +19,7 @@ const LOGS = fix(
 /** What the conditions of a NodeTopology say when they are False, and what comes of it. */
 const CONDITIONS: Readonly<Record<string, string>> = {
   AssignmentsKnown: 'who owns which CPU is not known there; what was known is kept',
-  KubeletConfigKnown: 'the kubelet there cannot be foretold exactly',
+  KubeletConfigKnown: 'the kubelet there cannot be predicted exactly',
   NetworksKnown: 'VMs that need a network there cannot be placed',
   NetworkMapValid: 'what the map corrects on that node is not up to date',
   NetworkMapAgrees: 'the network map wins over what is found; one of them is wrong',

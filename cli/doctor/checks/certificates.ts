@@ -82,14 +82,14 @@ function checkSecret(
   const host = `${service}.${NAMESPACE}.svc`;
   if (left <= 0) {
     const what = `the certificate of ${service} has expired (${cert.validTo})`;
-    notes.error(what, 'nobody can call it any more', RENEW(service), of(service));
+    notes.error(what, 'no caller accepts it any more', RENEW(service), of(service));
   } else if (left < SOON) {
     const what = `the certificate of ${service} expires in ${Math.round(left / 3600)} hours`;
     notes.warning(what, 'it should have been renewed long before', RENEW(service));
   } else if (Date.parse(cert.validFrom) > now) {
     notes.error(
       `the certificate of ${service} is not valid yet (${cert.validFrom})`,
-      'nobody can call it',
+      'no caller accepts it',
       'set the clocks right',
     );
   } else if (cert.checkHost(host) === undefined) {

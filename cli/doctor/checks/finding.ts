@@ -31,7 +31,7 @@ export interface Finding {
   readonly fix: Fix;
   /** The objects it is true of, if there are several: `node/worker-1`. */
   readonly objects?: readonly string[] | undefined;
-  /** What it comes from, where several findings may come from the same; they are told as one. */
+  /** What it comes from, where several findings may come from the same; they are reported as one. */
   readonly cause?: Cause | undefined;
   /** Of VMs: what is true of them, and what would help, as every output says it. */
   readonly state?: StateFound | undefined;

@@ -18,7 +18,7 @@ export function checkInstalled({ topologies, mutating, validating, nodes }: Fact
     if (found?.length === 0) {
       notes.error(
         'no node reports its topology',
-        'the extender can foretell nothing',
+        'the extender can predict nothing',
         fix('run the agents', inSystem('rollout', 'status', 'daemonset/plumbline-node-agent', '--timeout=1s')),
       );
     } else if (found) notes.seen(`${count(found.length, 'report')} of ${count(nodes.length, 'node')}`);

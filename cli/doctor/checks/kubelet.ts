@@ -20,8 +20,8 @@ const RULES: readonly Rule[] = [
   {
     applies: ({ host: { kubelet } }) => ('unpredictable' in kubelet ? kubelet.unpredictable : undefined),
     severity: 'warning',
-    why: 'where the kubelet cannot be foretold, VMs are placed by count alone, and may be rejected',
-    todo: 'use a version and options that are foretold (docs/node-agent.md)',
+    why: 'where the kubelet cannot be predicted, VMs are placed by count alone, and may be rejected',
+    todo: 'use a version and options that are predicted (docs/node-agent.md)',
   },
   {
     applies: ({ status }) => (status.cpuManager.policy === 'static' ? undefined : 'CPU manager policy none'),

@@ -25,7 +25,7 @@ export function checkNetworks({ nads, topologies }: Facts): AreaReport {
     for (const [physnet, names] of unknown) {
       notes.warning(
         `no node has physnet ${physnet}, which ${some(names)} ${names.length === 1 ? 'leads' : 'lead'} to`,
-        'VMs on it are held to no NUMA node, as nobody knows where it is',
+        'VMs on it are held to no NUMA node, as it is not known where it is',
         'check ovn-bridge-mappings on the nodes, the network map of the agents, and the name in the definition',
         { objects: names.map((name) => `network-attachment-definition/${name}`) },
       );

@@ -28,7 +28,7 @@ export function checkWebhook(facts: Facts): AreaReport {
   if (own && serving.length > 0 && ready.length === 0) {
     notes.error(
       `no replica of ${OURS} is ready`,
-      'launchers cannot be created: the API server has nobody to ask',
+      'launchers cannot be created: the API server gets no answer',
       fix('see why', inSystem('get', 'pods'), inSystem('logs', `deploy/${OURS}`)),
       { cause: 'webhook-away' },
     );
