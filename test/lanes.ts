@@ -28,8 +28,21 @@ export const LANES: readonly (readonly string[])[] = [
     'lint.test.ts',
     'manifests',
     'model',
+    'mutate',
   ],
-  ['native', 'node-agent', 'real', 'runtime', 'sandbox', 'scheduler-plugin', 'soak', 'support', 'vectors', 'webhook'],
+  [
+    'native',
+    'node-agent',
+    'packaging',
+    'real',
+    'runtime',
+    'sandbox',
+    'scheduler-plugin',
+    'soak',
+    'support',
+    'vectors',
+    'webhook',
+  ],
 ];
 
 /** What a run of tests comes to. */

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -12,8 +12,11 @@ describe('a second run of the lab', () => {
   const places = placesOf({ XDG_CACHE_HOME: directory });
   mkdirSync(places.run, { recursive: true });
   /** A process that looks like a run of the lab to others. */
-  const run = spawn(process.execPath, ['-e', 'setTimeout(() => {}, 60_000)', 'test/lab/run.ts'], { stdio: 'ignore' });
-  endsWithUs(run);
+  let run: ChildProcess;
+  before(() => {
+    run = spawn(process.execPath, ['-e', 'setInterval(() => {}, 1000)', 'test/lab/run.ts'], { stdio: 'ignore' });
+    endsWithUs(run);
+  });
   after(() => {
     run.kill();
     rmSync(directory, { recursive: true });
