@@ -95,7 +95,7 @@ async function page(directory: string): Promise<string> {
 
 async function licenses(node: string): Promise<string> {
   const own = await readFile(join(ROOT, 'LICENSE'), 'utf8');
-  // In the archives of nodejs.org it is beside bin/.
+  // In the archives of nodejs.org it is next to bin/.
   const nodes = await readFile(join(dirname(node), '../LICENSE'), 'utf8').catch(
     () => 'Node.js: https://github.com/nodejs/node/blob/main/LICENSE\n',
   );

@@ -1,10 +1,9 @@
 import type { NodeTopology } from '../../kube/node-topology.ts';
-import { PlumblineError } from '../../model/errors.ts';
 import { DPU_HOST_LABEL, DPU_READY_CONDITION } from '../../model/names.ts';
 import { maskHostOf } from '../../model/placement/mask-fit.ts';
 import { judgeMask, maskUnheard } from '../../model/placement/mask-verdict.ts';
 import type { PlacementNeeds } from '../../model/placement/needs.ts';
-import { isExclusive, placementNeedsOf } from '../../model/placement/pod-needs.ts';
+import { isExclusive, placementNeedsOf, readableNeedsOf } from '../../model/placement/pod-needs.ts';
 import { judgeHost, NO_REPORT, type NodeVerdict, STALE_REPORT } from '../../model/placement/verdict.ts';
 import { hostsOf } from '../support/hosts.ts';
 import type { ExplainedNode, ExplainedPod } from './objects.ts';
@@ -96,19 +95,10 @@ function assumedByNode(pending: readonly ExplainedPod[], own: ExplainedPod): Map
   for (const pod of pending) {
     const node = pod.spec.nodeName || pod.status?.nominatedNodeName;
     if (!node || pod.metadata.uid === own.metadata.uid) continue;
-    const needs = readNeeds(pod);
+    const needs = readableNeedsOf(pod);
     if (needs && isExclusive(needs)) assumed.set(node, [...(assumed.get(node) ?? []), needs]);
   }
   return assumed;
-}
-
-function readNeeds(pod: ExplainedPod): PlacementNeeds | undefined {
-  try {
-    return placementNeedsOf(pod);
-  } catch (error) {
-    if (error instanceof PlumblineError) return undefined;
-    throw error;
-  }
 }
 
 /** The extender writes what it thinks of a DPU to the node's condition. */

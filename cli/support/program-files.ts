@@ -11,7 +11,7 @@ export const isExecutable = (): boolean => isSea();
 export const bundleDirectory = (): string => dirname(realpathSync(process.argv[1] ?? '.'));
 
 /**
- * Calls `use` with the folder of the web page's files: the one beside the bundle, or for the single executable a private
+ * Calls `use` with the folder of the web page's files: the one next to the bundle, or for the single executable a private
  * one, which is removed afterwards.
  */
 export async function withPage<T>(use: (directory: string) => Promise<T>): Promise<T> {

@@ -20,7 +20,7 @@ export interface Owner {
   readonly state?: VmState | undefined;
 }
 
-/** Something about a node that somebody should look at. */
+/** A problem of a node that an operator should look at. */
 export interface Remark {
   readonly reason: 'NodeGone' | 'Cordoned' | 'AgentSilent' | 'DPUNotReady';
   readonly text: string;

@@ -7,7 +7,7 @@ export const Paint = { free: 0, reserved: 1, polled: 2, inFlight: 3, owner: 4 } 
 /** Owners that are told apart by number; beyond that the last one stands for the rest. */
 const MOST_OWNERS = 250;
 
-/** Something about a node that somebody should look at. */
+/** A problem of a node that an operator should look at. */
 export type Problem = 'dpu-dead' | 'silent' | 'quarantined' | 'no-report' | 'dra-cpu' | 'no-node';
 
 export interface NodeItem {

@@ -68,7 +68,7 @@ export interface Unpredictable {
 class UnpredictableError extends Error {}
 
 const POLICIES: readonly string[] = ['none', 'best-effort', 'restricted', 'single-numa-node'];
-/** Feature gates that change what is predicted, and what is not. All are alpha, and off unless somebody sets them. */
+/** Feature gates that change what is predicted, and what is not. All are alpha, and off by default. */
 const UNPREDICTED_GATES: Readonly<Record<string, string>> = {
   PodLevelResourceManagers: 'pod-level managers are',
   InPlacePodVerticalScalingExclusiveCPUs: 'resizes of exclusive CPUs are',

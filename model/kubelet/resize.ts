@@ -18,7 +18,7 @@ export type Resize =
   | { readonly outcome: 'pending'; readonly reason: string; readonly message: string };
 
 /**
- * An in-place resize of a Guaranteed pod's containers beside the static managers: with the feature gates
+ * An in-place resize of a Guaranteed pod's containers under the static managers: with the feature gates
  * InPlacePodVerticalScalingExclusiveCPUs and InPlacePodVerticalScalingExclusiveMemory off, as in every release, what a static
  * manager gave out is not changed. Where something else is changed, the pod is judged once more with what it has.
  *
@@ -39,18 +39,18 @@ export function resizePod(rules: AdmissionRules, state: KubeletState, before: Po
   if (!changesCpu && !changesMemory) return { outcome: 'allocated' };
   if (isGuaranteed(after)) {
     const all = resize === 'refused-whole';
-    const beside = (manager: string, policy: string) =>
+    const refusal = (manager: string, policy: string) =>
       infeasible(all ? `${manager} static policy` : `${manager} policy "${policy}"`);
-    if (rules.cpu && (all || changesCpu)) return beside('CPU Manager', 'static');
-    if (state.memory && (all || changesMemory)) return beside('Memory Manager', 'Static');
+    if (rules.cpu && (all || changesCpu)) return refusal('CPU Manager', 'static');
+    if (state.memory && (all || changesMemory)) return refusal('Memory Manager', 'Static');
   }
   const admission = admitPod(rules, state, podRequestOf(after, uid));
   if (admission.admitted) return { outcome: 'allocated' };
   return { outcome: 'pending', reason: 'Deferred', message: admission.message };
 }
 
-function infeasible(beside: string): Resize {
-  const message = `Resize is infeasible for Guaranteed Pods alongside ${beside}`;
+function infeasible(manager: string): Resize {
+  const message = `Resize is infeasible for Guaranteed Pods alongside ${manager}`;
   return { outcome: 'pending', reason: 'Infeasible', message };
 }
 

@@ -1,4 +1,5 @@
 import { ANNOTATED_THREADS_PER_CORE, isAligned } from '../alignment.ts';
+import { PlumblineError } from '../errors.ts';
 import { type PodRequest, podRequestOf } from '../kubelet/pod-request.ts';
 import type { Pod as KubeletPod } from '../kubelet/pod-shape.ts';
 import { wantsWholeCores } from '../launcher/annotation.ts';
@@ -41,6 +42,16 @@ export function placementNeedsOf(pod: NeedyPod): PlacementNeeds {
     wholeCores: wantsWholeCores(pod.metadata) && isPadded(request),
     mayShare: !shared && !asks,
   };
+}
+
+/** The same; undefined for a pod with an amount or mask that cannot be read: nothing that depends on them is judged then. */
+export function readableNeedsOf(pod: NeedyPod): PlacementNeeds | undefined {
+  try {
+    return placementNeedsOf(pod);
+  } catch (error) {
+    if (error instanceof PlumblineError) return undefined;
+    throw error;
+  }
 }
 
 /**

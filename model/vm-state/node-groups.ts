@@ -1,7 +1,7 @@
 import type { RefusalKind } from '../placement/verdict.ts';
 
 /**
- * Why a node is passed over whatever Plumbline's own verdict is: by kube-scheduler, or, `too-large`, since the node could
+ * Why a node is rejected whatever Plumbline's own verdict is: by kube-scheduler, or, `too-large`, since the node could
  * not hold the pod if it were empty.
  */
 export type SchedulerRefusal =

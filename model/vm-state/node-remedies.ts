@@ -14,7 +14,7 @@ const describe = (node: string) => kubectl('describe', 'node', node);
 const top = (node: string) => plumbline('top', node);
 const PREFER = `make all but one of its networks "preferred" (${NUMA_AFFINITY_ANNOTATION})`;
 
-/** What somebody could do so that nodes of a group take the pod. What is not listed has no remedy of its own. */
+/** What a user or operator can do so that nodes of a group take the pod. What is not listed has no remedy of its own. */
 const REMEDIES: Partial<Readonly<Record<NodeGroup['kind'], NodeRemedy>>> = {
   'in-flight': () =>
     remedy('wait', 'wait: pods on their way to these nodes are about to start, or their promises run out'),

@@ -15,7 +15,7 @@ export type Stage =
 /**
  * How it is: `ok` as it was promised; `stopped` it does not run and is not meant to; `waiting` it goes on by itself, or once
  * there is room; `degraded` it runs, not as it was promised, or may be placed badly; `broken` it does not run, or runs without
- * what it needs, until somebody does something.
+ * what it needs, until a user or operator acts.
  */
 export type Verdict = 'ok' | 'stopped' | 'waiting' | 'degraded' | 'broken';
 

@@ -1,8 +1,6 @@
-import { ParseError } from '../errors.ts';
-import type { PlacementNeeds } from '../placement/needs.ts';
-import { placementNeedsOf } from '../placement/pod-needs.ts';
+import { readableNeedsOf } from '../placement/pod-needs.ts';
 import { bypassesOf } from './bypasses.ts';
-import type { Cause, StatePod, VmFacts } from './facts.ts';
+import type { Cause, VmFacts } from './facts.ts';
 import { withoutLauncher } from './launching.ts';
 import { REASONS, type Reason, type Stage, type Verdict, worst } from './reasons.ts';
 import { failedPod } from './rejected.ts';
@@ -40,7 +38,7 @@ export function vmState(facts: VmFacts): VmState {
     const text = `it is being deleted${at === '' ? '' : ` on ${at}`}`;
     return concluded('deleting', [{ reason: 'Deleting', text, remedies: [] }]);
   }
-  const needs = readNeeds(pod);
+  const needs = readableNeedsOf(pod);
   const bypasses = needs === undefined ? [] : bypassesOf(facts, pod, needs);
   if (at === '') {
     const waits = waitingPod(facts, pod);
@@ -70,16 +68,6 @@ function stageWithout(facts: VmFacts): Stage {
   if (reason === 'SwitchedOff') return 'stopped';
   if (reason === 'Failed') return 'failed';
   return reason === 'Ended' ? 'succeeded' : 'no-launcher';
-}
-
-/** Of a pod whose amounts or mask cannot be read nothing is judged that depends on them. */
-function readNeeds(pod: StatePod): PlacementNeeds | undefined {
-  try {
-    return placementNeedsOf(pod);
-  } catch (error) {
-    if (error instanceof ParseError) return undefined;
-    throw error;
-  }
 }
 
 function concluded(state: Stage, found: readonly [Cause, ...Cause[]] | readonly Cause[]): VmState {

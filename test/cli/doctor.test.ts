@@ -736,7 +736,7 @@ describe('plumbline doctor', () => {
     );
   });
 
-  it('VMs on nodes with a silent agent are told with it, those elsewhere are not', () => {
+  it('VMs on nodes with a silent agent are part of its finding, those elsewhere are not', () => {
     const running = (name: string, nodeName: string) => {
       const made = launcher(name, { status: { phase: 'Running' } });
       return { ...made, spec: { ...made.spec, nodeName } };

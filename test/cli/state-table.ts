@@ -263,7 +263,7 @@ export const STATE_TABLE: readonly StateCase[] = [
     denied('maximum cpu usage per Container is 4'),
   ),
   one(
-    'denied by somebody else',
+    'denied by another webhook',
     ['no-launcher', 'broken', 'LauncherDenied'],
     ['correct-vm'],
     denied('admission webhook "policy.example.com" denied the request'),

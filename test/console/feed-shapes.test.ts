@@ -79,7 +79,7 @@ describe('shapes in what the console sends', () => {
     assert.deepEqual(sent(feed), ['s0', 'n2 b of 0', 'n1', 'n3 a of 0']);
   });
 
-  it('do not pile up: a thousand more than there are nodes, and all is written anew under another epoch', () => {
+  it('do not pile up: a thousand more than there are nodes, and all is rewritten under another epoch', () => {
     const { feed, report } = feedOf();
     report('a', statusOf());
     report('b', statusOf());

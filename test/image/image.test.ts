@@ -16,6 +16,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { parseAllDocuments } from 'yaml';
 import { createHost } from '../../model/host.ts';
+import { ignoreFile } from '../../packaging/images/context.ts';
 import { writeSysfs } from '../../sandbox/kubelet/sysfs.ts';
 import { root } from '../support/bundles.ts';
 import { eventually } from '../support/eventually.ts';
@@ -106,6 +107,10 @@ describe('the images’ files', function () {
     }
     const users = [...text.matchAll(/^USER (\S+)$/gm)].map(([, user]) => user);
     assert.deepEqual(users, ['65532:65532', '65532:65532', '65532:65532', '0:0']);
+  });
+
+  it('are built from what an engine is sent: .dockerignore follows from what the bundles are made of', async () => {
+    assert.equal(readFileSync(join(root, '.dockerignore'), 'utf8'), await ignoreFile(join(directory, 'dist')));
   });
 
   it('run as the user that the manifests give them', () => {

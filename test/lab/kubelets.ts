@@ -14,7 +14,7 @@ export interface KubeletProgram {
   readonly behaviour?: Partial<Behaviour>;
 }
 
-/** The file beside a kubelet that says so. */
+/** The file next to a kubelet that says so. */
 const BEHAVIOUR_FILE = 'behaviour.json';
 const behaviourFile = z.strictObject({
   deviceHints: z.enum(['all-nodes', 'device-nodes']).exactOptional(),

@@ -101,7 +101,7 @@ function mainOf({ containers }: DrawnPod['spec']): PodContainer {
 
 /**
  * Whether the scheduler's plain count has room: it sends no pod that asks for more CPU, memory or huge pages than is left, so
- * neither does this runner. What the CPU manager admits can exceed it only beside helpers on the shared pool.
+ * neither does this runner. What the CPU manager admits can exceed it only where helpers run on the shared pool.
  * @param allocatable amounts of the node, as the kubelet writes them
  */
 export function schedulable(

@@ -93,7 +93,7 @@ export function createPlayer(copy: Copy): Player {
       const conclude = (answer: Answer, how: 'answered' | 'late' | 'crashed') => {
         clearTimeout(timer);
         one.removeAllListeners();
-        // Between two files nobody else listens.
+        // Between two files there is no other listener.
         one.on('error', () => undefined);
         const seconds = (performance.now() - begun) / 1000;
         resolve({ ...answer, late: how === 'late', crashed: how === 'crashed', seconds });

@@ -103,7 +103,7 @@ describe('the single executable', function () {
     assert.match(stderr, /^plumbline: the demo starts the daemons, .*npm package/);
   });
 
-  it('has the terms of what is in it beside it', () => {
+  it('comes with the terms of what is in it', () => {
     const text = readFileSync(`${program}.licenses`, 'utf8');
     for (const part of ['Apache License', 'Node.js', 'koffi', 'commander']) assert.ok(text.includes(part), part);
   });

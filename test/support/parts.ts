@@ -27,13 +27,6 @@ const PARTS = {
   gcc: { name: 'a C compiler', found: () => which('gcc'), install: setup, packaged: true },
   musl: { name: 'musl-gcc', found: () => which('musl-gcc'), install: setup, packaged: true },
   make: { name: 'make', found: () => which('make'), install: setup, packaged: true },
-  buildah: {
-    name: 'buildah, with mmdebstrap, the compiler and the emulator for arm64',
-    found: () =>
-      ['mmdebstrap', 'qemu-aarch64-static'].every((name) => which(name) !== undefined) ? which('buildah') : undefined,
-    install: setup,
-    packaged: true,
-  },
   cniPlugins: {
     name: 'the CNI reference plugins',
     found: () => which('host-local', ['/usr/lib/cni', '/opt/cni/bin']),

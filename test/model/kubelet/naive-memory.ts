@@ -1,5 +1,5 @@
 /**
- * The static memory manager in the most straightforward way: every set of NUMA nodes is tried, sums are made anew wherever
+ * The static memory manager in the most straightforward way: every set of NUMA nodes is tried, sums are recomputed wherever
  * one is asked for, and what is given away is changed in place. Nothing of model/ is used, so it is an oracle.
  */
 

@@ -23,10 +23,10 @@ function resized(config: Partial<KubeletConfig>, after: Pod, others: readonly Po
 describe('model/kubelet: an in-place resize', () => {
   const moreCpu = pod('a', [container('c', 4)]);
   const moreMemory = pod('a', [container('c', 2, { memory: '2Gi' })]);
-  const infeasible = (beside: string) => ({
+  const infeasible = (manager: string) => ({
     outcome: 'pending',
     reason: 'Infeasible',
-    message: `Resize is infeasible for Guaranteed Pods alongside ${beside}`,
+    message: `Resize is infeasible for Guaranteed Pods alongside ${manager}`,
   });
 
   it('is not looked at before 1.33', () => {

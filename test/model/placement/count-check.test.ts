@@ -34,7 +34,7 @@ describe('model/placement: the count of free CPUs', () => {
     ],
     ['CPUs that the switch polls are not free', countCheck(needs('a', 12), host({ pmdCPUs: '2-5' })), tooFew(12, 10)],
     ['pods in flight are counted off', countCheck(needs('a', 8), host(), [needs('b', 4), needs('c', 4)]), tooFew(8, 6)],
-    ['just enough beside them', countCheck(needs('a', 6), host(), [needs('b', 4), needs('c', 4)]), undefined],
+    ['just enough next to them', countCheck(needs('a', 6), host(), [needs('b', 4), needs('c', 4)]), undefined],
     ['not the pod itself', countCheck(needs('a', 8), host(), [needs('a', 8)]), undefined],
     ['never fewer than none', countCheck(needs('a', 2), host(), [needs('b', 16)]), tooFew(2, 0)],
     ['near its network: too few', countCheck(needs('a', 8, [physnet('east')]), host()), elsewhere(EAST, 0, 8, 6)],

@@ -37,7 +37,7 @@ const CASES: readonly Case[] = [
   ['one that is wanted by none in particular', ['a', 4, [physnet('west', 'none')]], {}, '2-5', 0.4 + 0.6 * 0.25],
   ['a required network is its own', ['a', 4, [physnet('west')]], { tunnel: undefined }, '8-11', 0.4 + 0.6 * 0.75],
   [
-    'a network on every NUMA node keeps nobody away',
+    'a network on every NUMA node keeps no pod away',
     ['a', 4],
     { physnets: [{ name: 'bond', cells: '0-1' }], tunnel: undefined },
     '2-5',
