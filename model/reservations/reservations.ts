@@ -45,8 +45,7 @@ export class Reservations<P> {
   #firstEnd = Number.POSITIVE_INFINITY;
   /** By node, oldest first. */
   readonly #assumed = new Map<string, readonly Reservation<P>[]>();
-  /** Bound pods by node. */
-  readonly #bound = new Map<string, Set<string>>();
+  /** By bound pod. */
   readonly #nodeOf = new Map<string, string>();
   /** Bound pods that a report has shown. */
   readonly #settled = new Set<string>();
@@ -143,7 +142,7 @@ export class Reservations<P> {
 
   #sawBound({ uid, pod, version }: ObservedPod<P>, node: string): void {
     const before = this.#reservations.get(uid);
-    this.#bind(uid, node);
+    this.#nodeOf.set(uid, node);
     if (this.#settled.has(uid) || this.#options.isShown(node, uid, pod)) {
       this.#settled.add(uid);
       if (before) this.#end(before, 'shown');
@@ -180,22 +179,8 @@ export class Reservations<P> {
   #gone(uid: string, end: ReservationEnd): void {
     const reservation = this.#reservations.get(uid);
     if (reservation) this.#end(reservation, end);
-    const node = this.#nodeOf.get(uid);
-    if (node !== undefined) {
-      const there = this.#bound.get(node);
-      there?.delete(uid);
-      if (there?.size === 0) this.#bound.delete(node);
-    }
     this.#nodeOf.delete(uid);
     this.#settled.delete(uid);
-  }
-
-  #bind(uid: string, node: string): void {
-    if (this.#nodeOf.get(uid) === node) return;
-    this.#nodeOf.set(uid, node);
-    const there = this.#bound.get(node);
-    if (there) there.add(uid);
-    else this.#bound.set(node, new Set([uid]));
   }
 
   #open(reservation: Omit<Reservation<P>, 'id'>): void {

@@ -82,7 +82,8 @@ export class Filter {
   readonly #maskVerdictOn: ReturnType<typeof createMaskVerdicts>;
   readonly #order: CandidateOrder = createCandidateOrder();
   readonly #refusals = new RejectedNodeList();
-  #seen = new Uint32Array(1024);
+  /** By the node's number: the last call that offered it. */
+  #seen = new Float64Array(1024);
   #call = 0;
 
   constructor(fleet: Fleet, knowledge: NodeKnowledge, policy: UnpredictablePolicy) {
@@ -261,16 +262,11 @@ export class Filter {
     return id === UNKNOWN || this.#fleet.has(id, NodeFlag.quarantined) ? undefined : this.#fleet.shape(id);
   }
 
-  /** Marks of calls before are older than this one's. */
+  /** The number of the call that begins; marks of earlier ones are lower. */
   #beginCall(): number {
     const ids = this.#fleet.names.size;
-    if (ids > this.#seen.length) this.#seen = new Uint32Array(ids * 2);
-    this.#call = (this.#call + 1) >>> 0;
-    if (this.#call === 0) {
-      this.#seen.fill(0);
-      this.#call = 1;
-    }
-    return this.#call;
+    if (ids > this.#seen.length) this.#seen = new Float64Array(ids * 2);
+    return ++this.#call;
   }
 }
 

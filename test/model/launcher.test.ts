@@ -9,7 +9,7 @@ import {
   virtualMachineInstance,
 } from '../../kube/resources.ts';
 import { hasExclusiveCpus, integralContainers, qosObstacles } from '../../model/launcher/containers.ts';
-import { EVEN_PARITY_ANNOTATION, launcherCpus, launcherNeeds } from '../../model/launcher/cpus.ts';
+import { EVEN_PARITY_ANNOTATION, guestTopology, launcherCpus, launcherNeeds } from '../../model/launcher/cpus.ts';
 import { type AlignmentRequest, decideAlignment } from '../../model/launcher/decide.ts';
 import { askedMultiples, type NodeKind } from '../../model/launcher/node-kind.ts';
 import { recognizeLauncher } from '../../model/launcher/recognize.ts';
@@ -98,6 +98,19 @@ describe('what a launcher requests', () => {
     const outcome = runCpuCases(fixture('kubevirt-cpu-cases'), () => undefined);
     assert.deepEqual(outcome.failures, []);
     assert.ok(outcome.ran >= 82);
+  });
+
+  it('counts sockets by the CPU limit, else the request, where the VMI has no domain.cpu or one without a topology', () => {
+    const total = (resources?: object, cpu?: object) =>
+      guestTopology({ metadata: {}, spec: { domain: { ...(cpu && { cpu }), ...(resources && { resources }) } } });
+    const sockets = (number: number) => ({ sockets: number, cores: 1, threads: 1 });
+    assert.deepEqual(total(), sockets(1));
+    assert.deepEqual(total({ requests: { cpu: '3' } }), sockets(3));
+    assert.deepEqual(total({ requests: { cpu: '3' }, limits: { cpu: '4500m' } }), sockets(5));
+    assert.deepEqual(total({ requests: { cpu: '100m' } }), sockets(1));
+    assert.deepEqual(total({ limits: { cpu: '4' } }, { dedicatedCpuPlacement: true }), sockets(4));
+    assert.deepEqual(total({ limits: { cpu: '4' } }, { cores: 2 }), { sockets: 1, cores: 2, threads: 1 });
+    assert.deepEqual(total({ limits: { cpu: '4' } }, { threads: 2, sockets: 3 }), { sockets: 3, cores: 1, threads: 2 });
   });
 
   it('can always be made whole cores that hold everything it pins', () => {

@@ -161,6 +161,17 @@ describe('classification of networks', () => {
     assert.deepEqual(classOf(localnet, { 'plumbline.dev/physnet': long }), { kind: 'physnet', physnet: 'blue' });
   });
 
+  it('a localnet network is on the physnet of its own name, and on none without a name', () => {
+    const classOf = (more: object) => {
+      const config = { type: 'ovn-k8s-cni-overlay', topology: 'localnet', ...more };
+      return classifyNad({ metadata: {}, spec: { config: JSON.stringify(config) } }, EMPTY_CONTEXT);
+    };
+    assert.deepEqual(classOf({ name: 'blue' }), { kind: 'physnet', physnet: 'blue' });
+    for (const more of [{}, { name: '' }, { name: '', physicalNetworkName: '' }]) {
+      assert.deepEqual(classOf(more), { kind: 'none', warning: 'no-config' });
+    }
+  });
+
   it('reads bridge mappings forwards and backwards', () => {
     const mappings = parseBridgeMappings('physnet0:br-ex, tenant-a:br-data,shared:br-data,physnet0:br-2,:x,y:,z');
     assert.deepEqual(

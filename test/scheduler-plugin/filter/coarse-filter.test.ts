@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
+import { createCoarseFilters, LOOK_CLOSER } from '../../../scheduler-plugin/filter/coarse-filter.ts';
+import { RejectedNodeList } from '../../../scheduler-plugin/filter/rejected-nodes.ts';
 import { extenderOf, type FilterReply, podOf, statusOf, withUid } from '../extender-fixture.ts';
 
 const PHYSNET1 = 'physnet.plumbline.dev/physnet1';
@@ -64,5 +66,23 @@ describe('what is kept between calls', () => {
       }),
       { numRuns: 100 },
     );
+  });
+
+  it('refuses full nodes without a prediction, with the reason', () => {
+    const { state, extender } = extenderOf({ nodes: { full: STATUSES[2], free: statusOf() } });
+    const coarse = createCoarseFilters(state.fleet, 'refuse')(extender.needsOf(PODS[0]!));
+    const [full, free] = ['full', 'free'].map((name) => coarse.codes[state.fleet.names.find(name)]!);
+    assert.ok(free! >= 0, `a candidate: ${free}`);
+    assert.ok(full! < LOOK_CLOSER, `refused: ${full}`);
+    assert.equal(coarse.refusalOf(full!).text, 'too few free whole cores');
+  });
+
+  it('keeps the room for many names from one call to the next', () => {
+    const list = new RejectedNodeList();
+    const { positions } = list;
+    list.begin(positions.length);
+    assert.equal(list.positions, positions);
+    list.begin(positions.length + 1);
+    assert.ok(list.positions.length > positions.length && list.texts.length === list.positions.length);
   });
 });

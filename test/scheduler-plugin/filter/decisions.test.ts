@@ -25,6 +25,28 @@ describe('the decisions that are kept', () => {
     );
   });
 
+  it('are those of one pod, oldest first, where one is asked for', () => {
+    const { filter, decisions } = extenderOf({ nodes: { n1: statusOf() } });
+    for (const [uid, cpu] of [
+      ['a', '4'],
+      ['b', '2'],
+      ['a', '40'],
+    ] as const)
+      filter(withUid(podOf(cpu), uid));
+    const passed = (pod?: string) => decisions.list(pod).map(({ uid, passed }) => [uid, passed]);
+    assert.deepEqual(passed('default/a'), [
+      ['a', 1],
+      ['a', 0],
+    ]);
+    assert.deepEqual(passed('default/c'), []);
+    assert.deepEqual(passed(), [
+      ['a', 1],
+      ['b', 1],
+      ['a', 0],
+    ]);
+    assert.deepEqual(Object.values(decisions.list('default/a')[1]?.refused ?? {}), [1]);
+  });
+
   it('take no more memory for a pod that any node may have', () => {
     const { filter, decisions } = cluster();
     const ask = (from: number, to: number) => {

@@ -277,6 +277,30 @@ describe('filter', () => {
     });
   }
 
+  it('answers a node once that is offered twice, in this call and in the next', () => {
+    const { filter } = extenderOf({ nodes: { n1: statusOf(), n2: statusOf() } });
+    for (const uid of ['a', 'b']) {
+      assert.deepEqual(filter(withUid(podOf('500m'), uid), ['n1', 'n2', 'n1']).NodeNames, ['n1', 'n2']);
+    }
+    assert.deepEqual(filter(withUid(podOf('12'), 'c'), ['n1', 'n1']).NodeNames, ['n1']);
+  });
+
+  it('counts CPUs where a node’s report is old and --unpredictable count-check: its NUMA nodes may have room by now', () => {
+    const { filter, state } = extenderOf({
+      nodes: {
+        n1: statusOf({
+          assignments: owner('4,12'),
+          topologyManager: { policy: 'single-numa-node', scope: 'container' },
+        }),
+      },
+      flags: { n1: 'stale' },
+      policy: 'count-check',
+    });
+    assert.deepEqual(filter(podOf('8')).NodeNames, ['n1']);
+    state.setFlag('n1', 'stale', false);
+    assert.deepEqual(filter(podOf('8')).NodeNames, []);
+  });
+
   it('puts each rejected node of many into exactly one place, with at most 8 texts', () => {
     const nodes = Object.fromEntries(
       Array.from({ length: 1000 }, (_, i) => [

@@ -1,5 +1,8 @@
 import assert from 'node:assert/strict';
 import type { Pod } from '../../../kube/resources.ts';
+import { maskRequestOf } from '../../../model/launcher/mask-request.ts';
+import { NodeFlag } from '../../../scheduler-plugin/cluster/fleet.ts';
+import { createMaskVerdicts } from '../../../scheduler-plugin/filter/mask-verdicts.ts';
 import { extenderOf, statusOf, withUid } from '../extender-fixture.ts';
 
 const MASK = 'plumbline.dev/cpu-mask';
@@ -154,6 +157,52 @@ describe('CPU masks at scheduling', () => {
       n3: lacks,
       n4: 'CPU mask cannot be applied: node’s agent has stopped reporting',
     });
+  });
+
+  it('are not kept where the node’s report cannot be true', () => {
+    const { filter, state } = extenderOf({ nodes: { n1: four } });
+    state.fleet.set('n1', NodeFlag.quarantined, true);
+    assert.deepEqual(filter(launcherOf('1')).FailedAndUnresolvableNodes, {
+      n1: 'CPU mask cannot be applied: node’s report contradicts its Node object',
+    });
+    state.fleet.set('n1', NodeFlag.quarantined, false);
+    assert.deepEqual(filter(launcherOf('1')).NodeNames, ['n1']);
+  });
+
+  for (const [others, found] of [
+    [31, true],
+    [32, false],
+  ] as const) {
+    it(`wait for a node that was not offered: ${found ? 'found' : 'not looked for'} behind ${others} without the CPUs`, () => {
+      const lacking = Object.fromEntries(Array.from({ length: others }, (_, i) => [`n${i}`, four]));
+      const { filter, told } = extenderOf({ nodes: { offered: four, ...lacking, large: statusOf() } });
+      filter(launcherOf('9'), ['offered']);
+      assert.deepEqual(
+        told.filter((line) => line.startsWith('neverOffered')),
+        found ? ['neverOffered masked large'] : [],
+      );
+    });
+  }
+
+  it('are judged once for nodes of one make and load, and again once either changes', () => {
+    const { state } = extenderOf({ nodes: { n1: four, n2: four, n3: owned } });
+    const { fleet } = state;
+    const judged: number[] = [];
+    const assigned = fleet.assigned.bind(fleet);
+    fleet.assigned = (id) => {
+      judged.push(id);
+      return assigned(id);
+    };
+    const verdictOn = createMaskVerdicts(fleet);
+    const ask = (mask: string) =>
+      [...fleet.ids()].map((id) => verdictOn(maskRequestOf({ annotations: { [MASK]: mask } })!, id).fits);
+    assert.deepEqual(ask('1'), [true, true, false]);
+    assert.deepEqual(ask('1'), [true, true, false]);
+    assert.equal(judged.length, 2);
+    assert.deepEqual(ask('3'), [true, true, true]);
+    assert.equal(judged.length, 4);
+    state.reportChanged('n2', owned);
+    assert.deepEqual(ask('1'), [true, false, false]);
   });
 
   it('are an error where they cannot be read, and nothing on what is no launcher', () => {

@@ -1,0 +1,62 @@
+import assert from 'node:assert/strict';
+import { createSpread } from '../../../scheduler-plugin/filter/spread.ts';
+
+/** By the node's number: its domain; 0 is a node without the label. */
+const domains = (...ofNode: number[]) => ({
+  ofNode: Uint32Array.from(ofNode),
+  count: new Set(ofNode.filter(Boolean)).size,
+});
+
+describe('what a soft constraint still wants', () => {
+  it('nothing of a node without the label, or one that is not known yet', () => {
+    const spread = createSpread([domains(0, 1, 2)]);
+    assert.deepEqual(
+      [0, 1, 2, 3].map((id) => spread.wants(id)),
+      [false, true, true, false],
+    );
+    spread.tried(0, true);
+    spread.tried(3, true);
+    assert.equal(spread.complete, false, 'those settle no domain');
+  });
+
+  it('one node that fits of each domain', () => {
+    const spread = createSpread([domains(1, 1, 2)]);
+    spread.tried(0, true);
+    assert.deepEqual([spread.wants(1), spread.wants(2), spread.complete], [false, true, false]);
+    spread.tried(2, true);
+    assert.deepEqual([spread.wants(1), spread.wants(2), spread.complete], [false, false, true]);
+  });
+
+  it('no more of a domain after eight nodes that do not fit: it is settled, once', () => {
+    const spread = createSpread([domains(1, 2)]);
+    for (let i = 0; i < 7; i++) spread.tried(0, false);
+    assert.deepEqual([spread.wants(0), spread.complete], [true, false]);
+    spread.tried(0, false);
+    assert.deepEqual([spread.wants(0), spread.complete], [false, false]);
+    spread.tried(0, false);
+    assert.equal(spread.complete, false, 'the other domain is open');
+    spread.tried(1, true);
+    assert.equal(spread.complete, true);
+  });
+
+  it('four nodes, or 32 tries, where each node may be a domain of its own', () => {
+    const found = createSpread([undefined]);
+    for (let i = 0; i < 3; i++) found.tried(i, true);
+    assert.deepEqual([found.wants(9), found.complete], [true, false]);
+    found.tried(3, true);
+    assert.deepEqual([found.wants(9), found.complete], [false, true]);
+    const vain = createSpread([undefined]);
+    for (let i = 0; i < 31; i++) vain.tried(i, false);
+    assert.deepEqual([vain.wants(99), vain.complete], [true, false]);
+    vain.tried(31, false);
+    assert.deepEqual([vain.wants(99), vain.complete], [false, true]);
+  });
+
+  it('is what any of several constraints wants, until all have it', () => {
+    const spread = createSpread([domains(1, 1), domains(1, 2)]);
+    spread.tried(0, true);
+    assert.deepEqual([spread.wants(0), spread.wants(1), spread.complete], [false, true, false]);
+    spread.tried(1, true);
+    assert.equal(spread.complete, true);
+  });
+});

@@ -1,0 +1,33 @@
+import assert from 'node:assert/strict';
+import { MOST_TEXTS, Texts } from '../../../scheduler-plugin/filter/texts.ts';
+
+describe('the texts of one answer', () => {
+  it('hold each text once, with the number of its nodes', () => {
+    const texts = new Texts();
+    const numbers = ['few', 'few', 'many', 'few'].map((text) => texts.give('too-few-cpus', text));
+    assert.deepEqual(numbers, [1, 1, 2, 1]);
+    assert.equal(texts.again(2), 2);
+    assert.deepEqual(
+      texts.list.map(({ text, nodes, json }) => [text, nodes, json]),
+      [
+        ['few', 3, '"few"'],
+        ['many', 2, '"many"'],
+      ],
+    );
+  });
+
+  it('are eight at the most: two places are kept for DPUs and for all the rest, and no node is lost', () => {
+    const texts = new Texts();
+    for (let i = 0; i < 20; i++) texts.give('too-few-cpus', `${i} CPUs`);
+    for (let i = 0; i < 20; i++) texts.give('dpu', `silent for ${i} s`);
+    for (let i = 0; i < 20; i++) texts.give('cpu-mask', `mask ${i}`);
+    assert.deepEqual(
+      texts.list.map(({ text, nodes }) => [text, nodes]),
+      [
+        ...Array.from({ length: MOST_TEXTS - 2 }, (_, i) => [`${i} CPUs`, 1]),
+        ['refused for another reason, which /explain tells', 34],
+        ['DPU not ready for too long', 20],
+      ],
+    );
+  });
+});
