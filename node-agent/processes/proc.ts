@@ -1,8 +1,8 @@
 import { readdirSync, statSync } from 'node:fs';
-import { readHead } from '../files/bounded-file.ts';
+import { readHead, readRecord } from '../files/bounded-file.ts';
 
-/** Bytes of a file that are read; a command line is as long as a process likes. */
-const MOST = 2048;
+/** Bytes of a command line that are read: it is as long as a process likes. */
+const LONGEST_COMMAND_LINE = 2048;
 
 /** What /proc says of whole processes. Everything here is undefined for a process that is gone. */
 
@@ -18,13 +18,15 @@ export function threadNameOf(pid: number, tid: number): string | undefined {
 
 /** The kernel ends a name with one line end, and what is before that is the name's own. */
 function nameIn(file: string): string | undefined {
-  const text = read(file);
+  const text = unlessGone(() => readRecord(file));
   return text?.endsWith('\n') === true ? text.slice(0, -1) : text;
 }
 
 /** The beginning of the command line, as the process shows it now, its arguments separated by blanks. */
 export function commandLineOf(pid: number): string | undefined {
-  return read(`/proc/${pid}/cmdline`)?.replaceAll('\0', ' ').trim();
+  return unlessGone(() => readHead(`/proc/${pid}/cmdline`, LONGEST_COMMAND_LINE))
+    ?.replaceAll('\0', ' ')
+    .trim();
 }
 
 /**
@@ -56,16 +58,16 @@ export function processIds(): number[] {
 
 /** The fields from the third (the state) on. */
 function statFields(file: string): readonly number[] | undefined {
-  const text = read(file);
+  const text = unlessGone(() => readRecord(file));
   return text
     ?.slice(text.lastIndexOf(')') + 2)
     .split(' ')
     .map(Number);
 }
 
-function read(file: string): string | undefined {
+function unlessGone(read: () => string): string | undefined {
   try {
-    return readHead(file, MOST);
+    return read();
   } catch {
     return undefined;
   }

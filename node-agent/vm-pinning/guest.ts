@@ -41,8 +41,11 @@ export interface Guest {
   /** When it was started; with its id it names one process for ever. */
   readonly start: number;
   isAlive(): boolean;
-  /** Changes the affinity of its own threads only: an id may have gone to another process since it was listed. */
-  readonly affinity: Affinity;
+  /**
+   * What changes the affinity of its own threads only: an id may have gone to another process since it was listed. For use at
+   * once: whether the process is still this guest is looked up here, whether a thread is the process's before each move.
+   */
+  affinity(): Affinity;
   /** Whether it had vCPU threads at the last look. */
   isReady(): boolean;
   /** Its threads now, by id. */
@@ -93,12 +96,15 @@ function createGuest(pid: number, { affinity, threads, processes, now }: GuestPa
   return {
     pid,
     start,
-    affinity: {
-      get: affinity.get,
-      set(tid, words) {
-        if (!isAlive() || !threads.has(pid, tid)) throw new SyscallError('sched_setaffinity', tid, ESRCH);
-        affinity.set(tid, words);
-      },
+    affinity() {
+      const alive = isAlive();
+      return {
+        get: affinity.get,
+        set(tid, words) {
+          if (!alive || !threads.has(pid, tid)) throw new SyscallError('sched_setaffinity', tid, ESRCH);
+          affinity.set(tid, words);
+        },
+      };
     },
     isReady: () => isReady,
     isAlive,

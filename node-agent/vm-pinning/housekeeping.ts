@@ -20,7 +20,7 @@ export interface HousekeepingOutcome {
 }
 
 export interface HousekeepingParts {
-  readonly affinity: Affinity;
+  readonly affinity: () => Affinity;
   readonly tree: Pick<CgroupTree, 'housekeeping' | 'setHousekeeping'>;
 }
 
@@ -98,7 +98,8 @@ export function createHousekeeping({ affinity, tree }: HousekeepingParts) {
     const emulator = threads.filter(({ role }) => role.kind === 'emulator');
     const wanted = new Map([...emulator.map(({ tid }) => [tid, goal.emulator] as const), ...ioPins]);
     const moves = threads.filter(({ tid, allowed }) => wanted.get(tid)?.equals(allowed) === false);
-    const held = moves.filter(({ tid }) => !moveTo(affinity, tid, wanted.get(tid) ?? goal.emulator));
+    const own = affinity();
+    const held = moves.filter(({ tid }) => !moveTo(own, tid, wanted.get(tid) ?? goal.emulator));
     const [first] = held;
     const heldText =
       first && `${held.length} threads are kept from their CPUs, as ${first.tid} from ${wanted.get(first.tid)?.brief}`;

@@ -1,7 +1,7 @@
 import { type HostPins, hostPins, type VmOnHost } from '../../model/cpu-mask/host-pins.ts';
 import type { VcpuPin } from '../../model/cpu-mask/plan.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
-import { EVERY_CPU } from '../../native/affinity.ts';
+import { type Affinity, EVERY_CPU } from '../../native/affinity.ts';
 import { moveThreads, PinError, pinThreads } from '../../native/pin-threads.ts';
 import { SyscallError } from '../../native/syscall-error.ts';
 import type { GuestThread } from './guest.ts';
@@ -25,7 +25,9 @@ const SETTLE = 2000;
 /** What the kernel takes is made of longs; whole ones need no copy on the way. */
 const WORDS_PER_LONG = 2;
 
-export interface MaskPinningParts extends WholeVmParts {
+export interface MaskPinningParts extends Pick<WholeVmParts, 'tree'> {
+  /** Of the guest's own threads, at this moment. */
+  readonly affinity: () => Affinity;
   /** Monotonic milliseconds. */
   readonly now: () => number;
   /** The cgroup of the container. */
@@ -65,7 +67,7 @@ export function createMaskPinning({ affinity, tree, path, now, heldBefore, remem
     const moves = threads.filter((thread) => isHeld(thread) && (isEach || !thread.allowed.equals(container)));
     isReleased = true;
     const tids = moves.map(({ tid }) => tid);
-    return moveThreads(affinity, tids, EVERY_CPU).there.length;
+    return moveThreads(affinity(), tids, EVERY_CPU).there.length;
   };
 
   const notPinned = (
@@ -102,11 +104,14 @@ export function createMaskPinning({ affinity, tree, path, now, heldBefore, remem
       return cpus === undefined ? [] : [{ thread, cpus }];
     });
     const moves = places.filter(({ thread, cpus }) => !thread.allowed.equals(cpus));
+    const wordsOf = createWords();
     pinThreads(
-      affinity,
-      moves.map(({ thread: { tid, allowed }, cpus }) => {
-        return { tid, words: cpus.toWords(WORDS_PER_LONG), before: allowed.toWords(WORDS_PER_LONG) };
-      }),
+      affinity(),
+      moves.map(({ thread: { tid, allowed }, cpus }) => ({
+        tid,
+        words: wordsOf(cpus),
+        before: () => wordsOf(allowed),
+      })),
     );
     return { moved: moves.length, wanted: new Map(places.map(({ thread, cpus }) => [thread.tid, cpus])) };
   };
@@ -120,7 +125,7 @@ export function createMaskPinning({ affinity, tree, path, now, heldBefore, remem
     const { moved, wanted } = pinVcpus(threads.filter(isVcpu), pins);
     hasPinned = true;
     if (whole === undefined) return { state: 'pinned', ...remarkOn(plan), wanted, pins, moved };
-    const rest = keepOthers({ affinity, tree }, path, others, whole);
+    const rest = keepOthers({ affinity: affinity(), tree }, path, others, whole);
     const left = new Set(rest.left);
     for (const thread of others) if (!left.has(thread)) wanted.set(thread.tid, whole);
     const message = leftText(rest.left);
@@ -165,6 +170,16 @@ export function createMaskPinning({ affinity, tree, path, now, heldBefore, remem
       remember(undefined);
       return moved;
     },
+  };
+}
+
+/** What the kernel takes, made once for each set: many threads share few. */
+function createWords(): (cpus: CpuSet) => Uint32Array {
+  const known = new Map<CpuSet, Uint32Array>();
+  return (cpus) => {
+    const words = known.get(cpus) ?? cpus.toWords(WORDS_PER_LONG);
+    known.set(cpus, words);
+    return words;
   };
 }
 

@@ -28,17 +28,17 @@ describe('a guest that has taken over its QEMU, or its launcher', () => {
     const guest = findGuest([vm.pid], scene.deps);
     assert.ok(guest !== undefined);
     const tid = vm.threads.get('CPU 0/KVM') ?? 0;
-    guest.affinity.set(tid, CpuSet.parse('3').toWords());
+    guest.affinity().set(tid, CpuSet.parse('3').toWords());
     assert.equal(vm.allowed('CPU 0/KVM'), '3');
     // It has ended, and the id is the kubelet's.
     scene.processes.get(vm.pid)?.threads.delete(tid);
     scene.affinity.masks.set(tid, CpuSet.parse('0-63'));
     const isGone = (error: unknown) => error instanceof SyscallError && error.code === 'ESRCH';
-    assert.throws(() => guest.affinity.set(tid, CpuSet.parse('0').toWords()), isGone);
+    assert.throws(() => guest.affinity().set(tid, CpuSet.parse('0').toWords()), isGone);
     assert.equal(String(scene.affinity.masks.get(tid)), '0-63');
     // The same of a process that is another one by now.
     scene.processes.set(vm.pid, { name: 'kubelet', start: 1, threads: new Map([[tid, 'kubelet']]) });
-    assert.throws(() => guest.affinity.set(tid, CpuSet.parse('0').toWords()), isGone);
+    assert.throws(() => guest.affinity().set(tid, CpuSet.parse('0').toWords()), isGone);
   });
 
   it('between the look and the move: the others are pinned as a whole or not at all, and the foreign one stays', async () => {
