@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { mock } from 'node:test';
 import type { EventText } from '../../../kube/events.ts';
 import type { Pod } from '../../../kube/resources.ts';
 import { createOwnerRejections } from '../../../scheduler-plugin/cluster/owner-rejections.ts';
@@ -18,12 +19,13 @@ describe('owners whose pods kubelets refuse in a burst', () => {
   const setUp = () => {
     const under = extenderOf();
     const events: [string, EventText][] = [];
+    const freed: number[] = [];
     const heldOwners = createOwnerRejections({
       ownerBackoff: under.state.ownerBackoff,
       owners: under.state.owners,
       events: { record: ({ name }, event) => void events.push([name, event]) },
       active: () => true,
-      onFree: () => undefined,
+      onFree: () => void freed.push(under.clock.now),
       log: silent,
       now: () => under.clock.now,
     });
@@ -32,7 +34,7 @@ describe('owners whose pods kubelets refuse in a burst', () => {
       const status = { phase: 'Failed', reason: 'SMTAlignmentError' };
       heldOwners.rejected(podViewOf(observedPod.parse({ ...pod, status }), createNeedsReader('all'))!);
     };
-    return { ...under, events, reject };
+    return { ...under, events, reject, freed };
   };
 
   it('have their next pods held back within a few failures, which an Event says', () => {
@@ -54,6 +56,20 @@ describe('owners whose pods kubelets refuse in a burst', () => {
     assert.match(events[0]![1].message, /SMTAlignmentError.*no more are placed for 30 s/);
     clock.now += 31;
     assert.deepEqual(filter(owned('e')).NodeNames, ['n1']);
+  });
+
+  it('have their waiting pods looked at again a moment after the hold ends, not before', () => {
+    mock.timers.enable({ apis: ['setTimeout'] });
+    try {
+      const { reject, freed } = setUp();
+      for (const uid of ['a', 'b', 'c']) reject(uid);
+      mock.timers.tick(30_000);
+      assert.equal(freed.length, 0);
+      mock.timers.tick(100);
+      assert.equal(freed.length, 1);
+    } finally {
+      mock.timers.reset();
+    }
   });
 
   it('do not stand in the way of others', () => {

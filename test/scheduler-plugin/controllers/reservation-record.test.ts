@@ -49,6 +49,41 @@ describe('promises that one replica hands on to the next', () => {
     assert.equal(second.state.reservations.of('a'), undefined);
   });
 
+  const entry = (...fields: unknown[]) => JSON.stringify([fields]);
+  const names = (count: number, length = 2) => Array.from({ length: count }, (_, i) => `${i}`.padEnd(length, 'n'));
+  for (const [text, read] of [
+    [entry('a', '10', 9, ['n1']), true],
+    [entry('a', 'v'.repeat(32), 9, ['n1']), true],
+    [entry('a', 'v'.repeat(33), 9, ['n1']), false],
+    [entry('a', '10', 0, ['n1']), true],
+    [entry('a', '10', 9, ['']), false],
+    [entry('a', '10', 9, [...names(1, 253)]), true],
+    [entry('a', '10', 9, [...names(1, 254)]), false],
+    [entry('a', '10', 9, names(1000, 5)), true],
+    [entry('a', '10', 9, names(1001, 5)), false],
+  ] as const) {
+    it(`${text.slice(0, 40)} of ${text.length} characters is ${read ? 'read' : 'no record'}`, () => {
+      const { record, state } = replica();
+      record.read(text);
+      record.restore(viewOf('a'));
+      assert.equal(state.reservations.size, read ? 1 : 0);
+    });
+  }
+
+  it('is for the pod of just this uid, of 64 characters at the most', () => {
+    for (const [length, read] of [
+      [64, 1],
+      [65, 0],
+    ] as const) {
+      const { record, state } = replica();
+      const uid = 'u'.repeat(length);
+      record.read(entry(uid, '10', 9, ['n1']));
+      record.restore(viewOf('a'));
+      record.restore(viewOf(uid));
+      assert.equal(state.reservations.size, read);
+    }
+  });
+
   const TEXTS = [undefined, '', '{', '[]', '[["a"]]', '[["a","1",-1,["n1"]]]', '[["a","1",9,[]]]', 'x'.repeat(300_000)];
   it('are none where the text cannot be read', () => {
     for (const text of TEXTS) {

@@ -20,6 +20,19 @@ describe('the extender’s settings', () => {
     });
   }
 
+  for (const [flag, least] of [
+    ['--port', 0],
+    ['--probe-port', 0],
+    ['--api-port', 1],
+  ] as const) {
+    it(`${flag} is a whole number from ${least} to 65535`, () => {
+      for (const port of [least, 65_535]) assert.doesNotThrow(() => parseSchedulerPluginConfig([flag, `${port}`]));
+      for (const port of [least - 1, 65_536, 1.5, 'x']) {
+        assert.throws(() => parseSchedulerPluginConfig([flag, `${port}`]), new RegExp(flag));
+      }
+    });
+  }
+
   for (const lease of ['plumbline-scheduler', '/x', 'a/b/c', 'Plumbline/x', 'a/']) {
     it(`--scheduler-lease ${lease}: refused with what is expected`, () => {
       assert.throws(() => parseSchedulerPluginConfig(['--scheduler-lease', lease]), /expected <namespace>\/<name>/);

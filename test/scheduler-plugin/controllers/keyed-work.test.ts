@@ -1,0 +1,60 @@
+import assert from 'node:assert/strict';
+import { mock } from 'node:test';
+import { setImmediate } from 'node:timers/promises';
+import { createKeyedWork } from '../../../scheduler-plugin/controllers/keyed-work.ts';
+
+describe('work by key', () => {
+  beforeEach(() => mock.timers.enable({ apis: ['setTimeout'] }));
+  afterEach(() => mock.timers.reset());
+
+  const setUp = (atATime: number) => {
+    const begun: string[] = [];
+    const open = new Map<string, () => void>();
+    const work = createKeyedWork((key) => {
+      begun.push(key);
+      return new Promise((resolve) => open.set(key, resolve));
+    }, atATime);
+    const end = async (key: string) => {
+      open.get(key)?.();
+      await setImmediate();
+    };
+    return { work, begun, end };
+  };
+
+  it('is done for so many keys at a time, and once more for what came up meanwhile', async () => {
+    const { work, begun, end } = setUp(2);
+    for (const key of ['a', 'b', 'c', 'a', 'a']) work.take(key);
+    assert.deepEqual(begun, ['a', 'b']);
+    await end('b');
+    assert.deepEqual(begun, ['a', 'b', 'c']);
+    await end('a');
+    assert.deepEqual(begun, ['a', 'b', 'c', 'a']);
+    await end('a');
+    await end('c');
+    assert.deepEqual(begun.length, 4, 'nothing is left');
+  });
+
+  it('that waits is begun once, after the wait that was asked for last', () => {
+    const { work, begun } = setUp(2);
+    work.takeLater('a', 100);
+    work.takeLater('a', 300);
+    mock.timers.tick(299);
+    assert.deepEqual(begun, []);
+    mock.timers.tick(1);
+    assert.deepEqual(begun, ['a']);
+    mock.timers.tick(1000);
+    assert.deepEqual(begun, ['a']);
+  });
+
+  it('stops: what waits or is queued is not begun', async () => {
+    const { work, begun, end } = setUp(1);
+    work.take('a');
+    work.take('b');
+    work.takeLater('c', 100);
+    work.stop();
+    work.takeLater('d', 100);
+    mock.timers.tick(1000);
+    await end('a');
+    assert.deepEqual(begun, ['a']);
+  });
+});
