@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { rm, writeFile } from 'node:fs/promises';
+import { cp, rm, writeFile } from 'node:fs/promises';
 import { join, relative, resolve } from 'node:path';
 import { build, type Plugin } from 'esbuild';
 import { buildConsole } from './build-console.ts';
@@ -59,6 +59,8 @@ const { metafile } = await build({
   metafile: true,
   logLevel: 'warning',
 });
+// A file of its own, since the demo alone reads it.
+await cp('sandbox/api-server/openapi/gen/components.json', join(OUT, 'api-schemas.json'));
 const outputs = { ...metafile.outputs, ...(await buildConsole(join(OUT, 'console'))) };
 // By bundle, the files in it: the images' context, their licences and their bills of materials are made of this.
 const inputs = Object.entries(outputs).map(([file, output]) => [

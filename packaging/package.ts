@@ -22,6 +22,7 @@ const BUNDLES = [
   'device-plugin-worker.cjs',
   'ovs-stand-in.cjs',
   'qemu-stand-in.cjs',
+  'api-schemas.json',
 ];
 
 /** What the demo reads out of manifests/. */

@@ -8,6 +8,7 @@ import {
   SECRETS,
   VALIDATING_WEBHOOKS,
 } from '../../sandbox/api-server/built-in-types.ts';
+import type { Components } from '../../sandbox/api-server/openapi/openapi.ts';
 import type { CertificateAuthority } from '../../sandbox/certificates.ts';
 import type { LocalClient } from '../../sandbox/clients/local-client.ts';
 import { createSandbox } from '../../sandbox/cluster/cluster.ts';
@@ -48,6 +49,8 @@ export interface ClusterOptions {
    * cluster's kube-scheduler asks it over TLS. Default: sidecar.
    */
   readonly scheduler?: 'sidecar' | 'own';
+  /** Schemas of the types that the API server serves; the embedded one takes any field without them. */
+  readonly components?: Components;
   /** Told of errors that no answer of the API carries. */
   readonly onFault: (error: unknown) => void;
 }

@@ -10,6 +10,7 @@ interface DemoFlags {
   readonly json?: true;
   readonly keep?: true;
   readonly console?: true;
+  readonly kubeconfig?: string;
   readonly daemon: Partial<Record<DaemonName, string>>;
 }
 
@@ -23,8 +24,9 @@ export function demoCommand(): Command {
     .option('--json', 'print the steps as one JSON document')
     .option('--keep', 'leave everything running afterwards and print how to reach it; Ctrl-C ends it')
     .option('--console', 'the same, with VMs to look at in the web console; prints its address')
+    .option('--kubeconfig <file>', 'with --keep or --console: write the kubeconfig there, once everything is up')
     .option('--daemon <name=program>', 'run another JavaScript program in place of a daemon', daemonReplacement, {})
-    .action(async ({ json, keep, console: page, daemon }: DemoFlags) => {
+    .action(async ({ json, keep, console: page, kubeconfig, daemon }: DemoFlags) => {
       if (isExecutable()) {
         throw usageError(
           'the demo starts the daemons, which are not in this executable: use the npm package of plumbline',
@@ -38,6 +40,7 @@ export function demoCommand(): Command {
         printer,
         keep: keep === true || page === true,
         console: page === true,
+        kubeconfig: kubeconfig && resolve(kubeconfig),
         replacements: daemon,
       });
       process.exitCode = held ? 0 : 1;

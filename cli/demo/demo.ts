@@ -1,8 +1,9 @@
-import { mkdtemp, rm } from 'node:fs/promises';
+import { copyFile, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DPU_LEASE_NAMESPACE } from '../../model/names.ts';
 import { NAMESPACES } from '../../sandbox/api-server/built-in-types.ts';
+import { readComponents } from '../../sandbox/api-server/openapi/openapi.ts';
 import { type ClusterOptions, createEmbeddedCluster, type DemoCluster } from './cluster.ts';
 import { createSceneForConsole, startConsole } from './console-scene.ts';
 import { type DemoContext, OVS_NODE } from './context.ts';
@@ -24,6 +25,8 @@ export interface DemoOptions {
   readonly keep: boolean;
   /** Have VMs to look at afterwards, and say where the web console is. */
   readonly console?: boolean;
+  /** A file to put the administrator's kubeconfig in. */
+  readonly kubeconfig?: string | undefined;
   /** Programs to run in place of daemons. */
   readonly replacements: Partial<Record<DaemonName, string>>;
   /** Default: the embedded cluster. */
@@ -44,6 +47,7 @@ export async function runDemo(options: DemoOptions): Promise<boolean> {
       node.name === MASK_NODE ? { ...node, guestProgram: join(dist, 'qemu-stand-in.cjs') } : node,
     ),
     packageRoot,
+    components: await readComponents(join(dist, 'api-schemas.json')),
     onFault: (error) => printer.progress(`cluster: ${String(error)}`),
   });
   let installed: Installed | undefined;
@@ -65,7 +69,8 @@ export async function runDemo(options: DemoOptions): Promise<boolean> {
   try {
     held = await Promise.race([runSteps(context), interrupted.then(() => false)]);
     printer.end(held, seconds(began), held ? undefined : directory);
-    if (keep) await waitUntilInterrupted(context, options.console === true && held ? dist : undefined, interrupted);
+    if (keep)
+      await waitUntilInterrupted(context, { ...options, console: options.console === true && held }, interrupted);
   } finally {
     await installed?.stop();
     await cluster.stop();
@@ -97,24 +102,28 @@ async function runSteps(context: DemoContext): Promise<boolean> {
   return true;
 }
 
-/** @param console where the bundles are, if the web console is to be shown */
-async function waitUntilInterrupted(context: DemoContext, console: string | undefined, interrupted: Promise<void>) {
+type Kept = Pick<DemoOptions, 'dist' | 'console' | 'kubeconfig'>;
+
+async function waitUntilInterrupted(context: DemoContext, options: Kept, interrupted: Promise<void>) {
   const { cluster, printer, directory } = context;
   const kubeconfig = await cluster.kubeconfig({ kind: 'admin' });
-  if (console !== undefined) await createSceneForConsole(context);
-  const page = console === undefined ? undefined : await startConsole(context, console, kubeconfig);
+  if (options.console) await createSceneForConsole(context);
+  const page = options.console ? await startConsole(context, options.dist, kubeconfig) : undefined;
+  // Written last: whoever waits for the file finds everything there.
+  if (options.kubeconfig !== undefined) await copyFile(kubeconfig, options.kubeconfig);
   printer.title('Everything is still running');
   printer.lines([
     ...(page === undefined ? [] : [`console: ${page.url}`, '']),
-    `export KUBECONFIG=${kubeconfig}`,
-    'kubectl get nodes,nodetopologies,vmis -A',
-    'kubectl get pods -A -o wide',
+    `export KUBECONFIG=${options.kubeconfig ?? kubeconfig}`,
+    'npx plumbline top',
+    'kubectl get nodes,ntopo,vms,vmis -A',
     'kubectl describe pod -n demo',
     `logs: ${directory}/*.log`,
     'Ctrl-C ends it.',
   ]);
   await interrupted;
   await page?.stop();
+  if (options.kubeconfig !== undefined) await rm(options.kubeconfig, { force: true });
 }
 
 /** Resolves at SIGINT or SIGTERM, which then no longer end the process by themselves: what was started is stopped. */

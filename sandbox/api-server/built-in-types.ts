@@ -187,6 +187,7 @@ export const NODE_TOPOLOGIES = define({
   version: NODE_TOPOLOGY_API.version,
   kind: NODE_TOPOLOGY_API.kind,
   plural: NODE_TOPOLOGY_API.plural,
+  shortNames: ['ntopo'],
   namespaced: false,
   hasStatus: true,
   custom: true,

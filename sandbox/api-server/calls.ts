@@ -1,5 +1,9 @@
 import type { JsonObject } from '../objects.ts';
 
+/** As of the query parameter: refused, warned of, or accepted. */
+export const FIELD_VALIDATIONS = ['Strict', 'Warn', 'Ignore'] as const;
+export type FieldValidation = (typeof FIELD_VALIDATIONS)[number];
+
 /** Who asks: what a bearer token stands for, and what webhooks are told. */
 export interface User {
   readonly username: string;
@@ -14,6 +18,8 @@ export interface Call {
   readonly dryRun: boolean;
   /** What the client calls itself; needed for server-side apply. */
   readonly fieldManager?: string;
+  /** What becomes of fields that the type does not have; undefined: they are not looked for, which is faster. */
+  readonly fieldValidation?: FieldValidation;
   /** Adds a Warning header to the answer. */
   warn(text: string): void;
 }

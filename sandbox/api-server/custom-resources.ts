@@ -6,7 +6,7 @@ import type { Store } from './store.ts';
 
 /**
  * Serves what CustomResourceDefinitions define, for as long as they are there: names, scope, the status subresource
- * and printer columns of the storage version. Schemas are not enforced and nothing is pruned.
+ * and printer columns of the storage version. Of schemas only the fields are checked, where a client asks for it; nothing is pruned.
  */
 export function registerCustomResources(store: Store, catalogue: ResourceCatalogue, definitions: ResourceType): void {
   const collection = collectionOf(definitions);
@@ -27,6 +27,7 @@ function typeOf(definition: KubeObject): ResourceType | undefined {
   const version = spec.versions.find((item) => isObject(item) && item.storage === true);
   if (!isObject(version)) return undefined;
   const { names } = spec;
+  const schema = at(version, 'schema', 'openAPIV3Schema');
   const namespaced = spec.scope === 'Namespaced';
   const printed = Array.isArray(version.additionalPrinterColumns)
     ? version.additionalPrinterColumns.filter(isObject)
@@ -51,6 +52,7 @@ function typeOf(definition: KubeObject): ResourceType | undefined {
       ...(namespaced && { 'metadata.namespace': field('metadata', 'namespace') }),
     },
     columns: printed.length === 0 ? ANY : [NAME, ...printed.map(printerColumn)],
+    ...(isObject(schema) && { schema }),
   };
 }
 

@@ -92,6 +92,12 @@ export const forbidden = (type: Named, name: string, why: string) =>
 export const badRequest = (message: string, options?: ErrorOptions) =>
   new ApiError(400, 'BadRequest', message, undefined, options);
 
+/** @param faults such as `unknown field "spec.cpus"` */
+export const strictDecoding = (type: Named & { readonly version: string }, faults: readonly string[]) =>
+  badRequest(
+    `${type.kind} in version "${type.version}" cannot be handled as a ${type.kind}: strict decoding error: ${faults.join(', ')}`,
+  );
+
 export const internal = (message: string, options?: ErrorOptions) =>
   new ApiError(500, 'InternalError', `Internal error occurred: ${message}`, undefined, options);
 

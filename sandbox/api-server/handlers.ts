@@ -4,7 +4,7 @@ import type { Call } from './calls.ts';
 import { handleCollection } from './collection-handler.ts';
 import { sendJson, warningHeader } from './http.ts';
 import { type Answer, handleObject } from './object-handler.ts';
-import { type Exchange, type HandlerDeps, includeOf, readDryRun } from './request-options.ts';
+import { type Exchange, type HandlerDeps, includeOf, readDryRun, readFieldValidation } from './request-options.ts';
 import { tableOf, wantsTable } from './table.ts';
 
 /**
@@ -15,10 +15,12 @@ export async function handleResource(deps: HandlerDeps, exchange: Exchange): Pro
   const { request, response, route, user, query } = exchange;
   const warnings: string[] = [];
   const fieldManager = query.get('fieldManager');
+  const fieldValidation = readFieldValidation(query);
   const call: Call = {
     user,
     dryRun: readDryRun(query),
     ...(fieldManager && { fieldManager }),
+    ...(fieldValidation && { fieldValidation }),
     warn: (text) => void warnings.push(text),
   };
   try {

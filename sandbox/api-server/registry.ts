@@ -3,7 +3,8 @@ import type { Admission, Operation } from './admission.ts';
 import { NAMESPACES } from './built-in-types.ts';
 import type { Call, DeleteOptions } from './calls.ts';
 import { type Deletion, deletionOf, isFinished } from './deletion.ts';
-import { alreadyExists, badRequest, conflict, forbidden, MODIFIED, notFound } from './errors.ts';
+import { alreadyExists, badRequest, conflict, forbidden, MODIFIED, notFound, strictDecoding } from './errors.ts';
+import type { OpenApi } from './openapi/openapi.ts';
 import { APPLY_PATCH, applyPatch } from './patch.ts';
 import { applyDefaults, prepareCreate, prepareUpdate } from './preparation.ts';
 import { apiVersionOf, collectionOf, type ResourceType } from './resource-types.ts';
@@ -38,6 +39,7 @@ export interface Registry {
 export interface RegistryDeps {
   readonly store: Store;
   readonly admission: Admission;
+  readonly openApi: Pick<OpenApi, 'unknownFields'>;
   /** Milliseconds since 1970. */
   readonly now: () => number;
 }
@@ -48,7 +50,7 @@ const ATTEMPTS = 5;
 export const keyOf = (namespace: string | undefined, name: string) =>
   namespace === undefined ? name : `${namespace}/${name}`;
 
-export function createRegistry({ store, admission, now }: RegistryDeps): Registry {
+export function createRegistry({ store, admission, openApi, now }: RegistryDeps): Registry {
   const find = ({ type, namespace, name }: Target) => store.get(collectionOf(type), keyOf(namespace, name));
   const get = (target: Target) => {
     const object = find(target);
@@ -59,6 +61,15 @@ export function createRegistry({ store, admission, now }: RegistryDeps): Registr
   const admit = (target: Target, operation: Operation, object?: KubeObject, oldObject?: KubeObject, call?: Call) => {
     const { type, namespace, name, subresource = '' } = target;
     return admission.admit({ operation, type, namespace, name, subresource, object, oldObject, call: call! });
+  };
+
+  /** @throws ApiError 400 on fields that the type does not have, if the client asked for that */
+  const checkFields = (type: ResourceType, object: KubeObject, { fieldValidation, warn }: Call): KubeObject => {
+    if (fieldValidation === undefined || fieldValidation === 'Ignore') return object;
+    const unknown = openApi.unknownFields(type, object).map((path) => `unknown field "${path}"`);
+    if (unknown.length > 0 && fieldValidation === 'Strict') throw strictDecoding(type, unknown);
+    for (const text of unknown) warn(text);
+    return object;
   };
 
   const change: Registry['change'] = async (target, call, edit) => {
@@ -83,7 +94,7 @@ export function createRegistry({ store, admission, now }: RegistryDeps): Registr
   };
 
   const create: Registry['create'] = async (type, namespace, body, call) => {
-    const sent = checkForm(type, apiVersionOf(type), body);
+    const sent = checkFields(type, checkForm(type, apiVersionOf(type), body), call);
     if (namespace !== undefined) {
       if (sent.metadata.namespace && sent.metadata.namespace !== namespace) {
         throw badRequest('the namespace of the provided object does not match the namespace sent on the request');
@@ -113,7 +124,7 @@ export function createRegistry({ store, admission, now }: RegistryDeps): Registr
     change,
     create,
     update(target, body, call) {
-      const sent = checkForm(target.type, apiVersionOf(target.type), body);
+      const sent = checkFields(target.type, checkForm(target.type, apiVersionOf(target.type), body), call);
       if (target.namespace !== undefined && sent.metadata.namespace === undefined) {
         sent.metadata.namespace = target.namespace;
       }
@@ -134,12 +145,10 @@ export function createRegistry({ store, admission, now }: RegistryDeps): Registr
           );
         }
       }
-      return change(target, call, (current) =>
-        applyDefaults(
-          type,
-          structuredClone(checkForm(type, apiVersionOf(type), applyPatch(type, current, format, body))),
-        ),
-      );
+      return change(target, call, (current) => {
+        const patched = checkForm(type, apiVersionOf(type), applyPatch(type, current, format, body));
+        return applyDefaults(type, structuredClone(checkFields(type, patched, call)));
+      });
     },
     async delete(target, options, call) {
       const { type, name } = target;

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { isObject } from '../objects.ts';
-import type { DeleteOptions, User } from './calls.ts';
+import { type DeleteOptions, FIELD_VALIDATIONS, type FieldValidation, type User } from './calls.ts';
 import { badRequest } from './errors.ts';
 import { readBody } from './http.ts';
 import type { Registry } from './registry.ts';
@@ -37,6 +37,17 @@ export function readDryRun(query: URLSearchParams): boolean {
     throw badRequest(`dryRun: Unsupported value: ${JSON.stringify(wrong)}: supported values: "All"`);
   }
   return values.length > 0;
+}
+
+/** @throws ApiError 400 on a value that there is not */
+export function readFieldValidation(query: URLSearchParams): FieldValidation | undefined {
+  const value = query.get('fieldValidation') ?? '';
+  const known = FIELD_VALIDATIONS.find((one) => one === value);
+  if (value !== '' && known === undefined) {
+    const values = FIELD_VALIDATIONS.map((one) => JSON.stringify(one)).join(', ');
+    throw badRequest(`fieldValidation: Unsupported value: ${JSON.stringify(value)}: supported values: ${values}`);
+  }
+  return known;
 }
 
 /** Label and field selector as one. @throws ApiError 400 on a selector that is none */

@@ -1,4 +1,4 @@
-import type { Json, KubeObject } from '../objects.ts';
+import type { Json, JsonObject, KubeObject } from '../objects.ts';
 import { BUILT_IN_TYPES } from './built-in-types.ts';
 
 /** A column of `kubectl get`. `priority` 1 shows with `-o wide` only. */
@@ -27,6 +27,8 @@ export interface ResourceType<T extends KubeObject = KubeObject> {
   /** What field selectors may ask for. */
   readonly fields: Readonly<Record<string, (object: KubeObject) => string>>;
   readonly columns: readonly Column[];
+  /** Of the CustomResourceDefinition in the cluster that makes it. */
+  readonly schema?: JsonObject;
   /** Never there; carries the view's type. */
   readonly view?: T;
 }

@@ -12,6 +12,7 @@ import { ApiError, internal, noSuchPath, unauthorized } from './errors.ts';
 import { collectGarbage } from './garbage-collection.ts';
 import { handleResource } from './handlers.ts';
 import { sendJson } from './http.ts';
+import { type Components, createOpenApi } from './openapi/openapi.ts';
 import { createRegistry, type Registry } from './registry.ts';
 import type { HandlerDeps } from './request-options.ts';
 import { createResourceCatalogue, type ResourceCatalogue } from './resource-types.ts';
@@ -30,6 +31,8 @@ export interface ApiServerOptions {
   readonly history?: number;
   /** Time between watch bookmarks. Default 10 s, minimum above 0. */
   readonly bookmarkSeconds?: number;
+  /** Schemas that OpenAPI clients get, and by which unknown fields are refused. Default: none, and any field goes. */
+  readonly components?: Components;
   /** The current time in ms since 1970. */
   readonly now?: () => number;
   /** Told of every error that is the server's own fault. */
@@ -62,7 +65,8 @@ export function createApiServer(options: ApiServerOptions = {}): ApiServer {
   const catalogue = createResourceCatalogue();
   const webhooks = createWebhookClient(options.resolveService ?? (() => undefined));
   const admission: Admission = createAdmission(store, webhooks);
-  const registry = createRegistry({ store, admission, now });
+  const openApi = createOpenApi(catalogue, options.components ?? {});
+  const registry = createRegistry({ store, admission, openApi, now });
   const tokens = new Map(Object.entries(options.tokens ?? {}));
   const authority = createCertificateAuthority('plumbline-sandbox-ca');
   const serving = authority.issue(NAMES);
@@ -78,7 +82,9 @@ export function createApiServer(options: ApiServerOptions = {}): ApiServer {
     const user = tokens.get(BEARER.exec(request.headers.authorization ?? '')?.[1] ?? '');
     if (!user) throw unauthorized();
     const discovered =
-      request.method === 'GET' ? discover(catalogue, pathname, url.slice('https://'.length)) : undefined;
+      request.method === 'GET'
+        ? (discover(catalogue, pathname, url.slice('https://'.length)) ?? openApi.document(pathname))
+        : undefined;
     if (discovered) return sendJson(response, 200, discovered);
     const route = findRoute(catalogue, pathname);
     if (!route) throw noSuchPath();

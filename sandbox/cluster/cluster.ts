@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { kubeconfig } from '../api-server/kubeconfig.ts';
+import type { Components } from '../api-server/openapi/openapi.ts';
 import { type ApiServer, createApiServer } from '../api-server/server.ts';
 import type { Endpoint } from '../api-server/webhook-client.ts';
 import { type CertificateAuthority, createCertificateAuthority } from '../certificates.ts';
@@ -20,6 +21,8 @@ export interface SandboxOptions {
   readonly port?: number;
   /** A KubeSchedulerConfiguration to begin with, YAML or object. Default: one without extenders. */
   readonly schedulerConfiguration?: unknown;
+  /** Schemas of the API server's types: see ApiServerOptions. */
+  readonly components?: Components;
   /** Told of errors that no answer of the API carries. */
   readonly onFault?: (error: unknown) => void;
 }
@@ -61,6 +64,7 @@ export function createSandbox(options: SandboxOptions): Sandbox {
     resolveService,
     onFault,
     ...(options.port !== undefined && { port: options.port }),
+    ...(options.components !== undefined && { components: options.components }),
   });
   const clientOf = (username: string) => createLocalClient(server, { username, groups: ['system:authenticated'] });
   const nodes = options.nodes.map((description) =>

@@ -24,6 +24,8 @@ const OURS = /^(?:npx )?(?:kubectl )?plumbline\b(?!-)/;
 const NPM = /^npm /;
 /** A comment before a block says why it is not run here. */
 const NOT_RUN = /^<!-- not run[^:]*: .{10,} -->$/;
+/** A test of its own runs all of it, in order, on the demo's cluster: test/demo/quickstart.test.ts. */
+const QUICKSTART = 'docs/quickstart.md';
 /** These ask an agent, or a QEMU of the machine that they run on: here there is neither. */
 const ON_A_NODE = /^plumbline (?:ovs status|vm status|qemu)\b/;
 
@@ -32,7 +34,7 @@ const guides = [
   ...readdirSync(join(root, 'docs'))
     .filter((name) => name.endsWith('.md'))
     .map((name) => `docs/${name}`),
-];
+].filter((name) => name !== QUICKSTART);
 
 /** Commands of fenced `console`, `sh` and `bash` blocks, and of indented ones; and blocks that are neither run nor marked. */
 function readGuide(file: string): { commands: DocCommand[]; unmarked: string[] } {

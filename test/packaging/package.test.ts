@@ -68,6 +68,7 @@ describe('the npm package', function () {
       'LICENSE',
       'README.md',
       'THIRD-PARTY-LICENSES',
+      'dist/api-schemas.json',
       ...page,
       'dist/device-plugin-worker.cjs',
       'dist/node-agent.cjs',

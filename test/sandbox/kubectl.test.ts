@@ -28,7 +28,7 @@ describe('kubectl against the sandbox', () => {
   const apply = async (text: string) => {
     const file = join(directory.path, 'manifest.yaml');
     await writeFile(file, text);
-    return kubectl('apply', '--validate=false', '-f', file);
+    return kubectl('apply', '-f', file);
   };
 
   before(async () => {

@@ -1,0 +1,116 @@
+import { createHash } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
+import { isObject, type JsonObject, type KubeObject } from '../../objects.ts';
+import { apiVersionOf, type ResourceCatalogue, type ResourceType } from '../resource-types.ts';
+import { pathsOf } from './paths.ts';
+import { referenceOf, referenceTo, unknownFields } from './unknown-fields.ts';
+
+/** Schemas by the names that they have in a real API server's documents. */
+export type Components = Readonly<Record<string, JsonObject>>;
+
+/** The types that are served, as OpenAPI v3 describes them. */
+export interface OpenApi {
+  /** The index at /openapi/v3, or the document of one group and version below it; undefined for any other path. */
+  document(path: string): JsonObject | undefined;
+  /** Paths of the fields of an object that its type does not have. */
+  unknownFields(type: ResourceType, object: KubeObject): string[];
+}
+
+const META = 'io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta';
+const ROOT = '/openapi/v3';
+
+/**
+ * Reads the components that test/sandbox/openapi/generate.ts took from a real API server.
+ * @throws Error if the file is not there: `npm run build` copies it
+ */
+export async function readComponents(path: string): Promise<Components> {
+  return JSON.parse(await readFile(path, 'utf8')) as Components;
+}
+
+/**
+ * @param published schemas of built-in types and of those of KubeVirt and Plumbline; a type without one takes any fields,
+ * unless its CustomResourceDefinition has a schema
+ */
+export function createOpenApi(catalogue: ResourceCatalogue, published: Components): OpenApi {
+  const kinds = new Map<string, string>();
+  for (const [name, schema] of Object.entries(published)) {
+    const own = schema['x-kubernetes-group-version-kind'];
+    for (const one of Array.isArray(own) ? own.filter(isObject) : []) {
+      kinds.set(`${one.group}/${one.version}/${one.kind}`, name);
+    }
+  }
+
+  const componentOf = ({ group, version, kind }: ResourceType) =>
+    kinds.get(`${group}/${version}/${kind}`) ?? [...group.split('.').reverse(), version, kind].join('.');
+  const schemaOf = (type: ResourceType): JsonObject => published[componentOf(type)] ?? ownSchema(type);
+
+  /** The schemas of types, with all that they refer to. */
+  const withReferences = (types: readonly ResourceType[]): JsonObject => {
+    const found: JsonObject = {};
+    const add = (name: string, schema: JsonObject | undefined): void => {
+      if (schema === undefined || found[name] !== undefined) return;
+      found[name] = schema;
+      for (const reference of referencesIn(schema)) add(reference, published[reference]);
+    };
+    for (const type of types) add(componentOf(type), schemaOf(type));
+    return found;
+  };
+
+  const documentOf = (apiVersion: string): JsonObject | undefined => {
+    const types = catalogue.all().filter((type) => apiVersionOf(type) === apiVersion);
+    if (types.length === 0) return undefined;
+    return {
+      openapi: '3.0.0',
+      info: { title: 'Kubernetes', version: 'sandbox' },
+      paths: Object.assign({}, ...types.map((type) => pathsOf(type, componentOf(type)))) as JsonObject,
+      components: { schemas: withReferences(types) },
+    };
+  };
+
+  const index = (): JsonObject => {
+    const paths = new Set(catalogue.all().map((type) => `${type.group === '' ? 'api' : 'apis'}/${apiVersionOf(type)}`));
+    const entries = [...paths].map((path) => {
+      const hash = createHash('sha256')
+        .update(JSON.stringify(documentOf(apiVersionAt(path))))
+        .digest('hex');
+      return [path, { serverRelativeURL: `${ROOT}/${path}?hash=${hash.toUpperCase()}` }] as const;
+    });
+    return { paths: Object.fromEntries(entries) };
+  };
+
+  return {
+    document(path) {
+      if (path === ROOT) return index();
+      return path.startsWith(`${ROOT}/`) ? documentOf(apiVersionAt(path.slice(ROOT.length + 1))) : undefined;
+    },
+    unknownFields: (type, object) => unknownFields(object, schemaOf(type), published),
+  };
+}
+
+/** Of `api/v1` or `apis/kubevirt.io/v1`. */
+const apiVersionAt = (path: string) => path.slice(path.indexOf('/') + 1);
+
+/** Of a type that a CustomResourceDefinition in the cluster makes, or that nothing is published of. */
+function ownSchema({ schema, group, version, kind }: ResourceType): JsonObject {
+  const properties = isObject(schema?.properties) ? schema.properties : {};
+  return {
+    type: 'object',
+    ...(schema ?? { 'x-kubernetes-preserve-unknown-fields': true }),
+    properties: {
+      ...properties,
+      apiVersion: { type: 'string' },
+      kind: { type: 'string' },
+      metadata: referenceTo(META),
+    },
+    'x-kubernetes-group-version-kind': [{ group, version, kind }],
+  };
+}
+
+function referencesIn(schema: JsonObject): string[] {
+  const own = referenceOf(schema);
+  const inside = Object.values(schema).flatMap((value) => {
+    if (Array.isArray(value)) return value.filter(isObject).flatMap(referencesIn);
+    return isObject(value) ? referencesIn(value) : [];
+  });
+  return own === undefined ? inside : [own, ...inside];
+}

@@ -1,0 +1,152 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { until } from '../../../cli/demo/until.ts';
+import { BUILT_IN_TYPES } from '../../../sandbox/api-server/built-in-types.ts';
+import { referenceOf } from '../../../sandbox/api-server/openapi/unknown-fields.ts';
+import { apiVersionOf, type ResourceType } from '../../../sandbox/api-server/resource-types.ts';
+import { isObject, type Json, type JsonObject } from '../../../sandbox/objects.ts';
+import { installStrategy, KUBEVIRT } from '../../kubevirt/install-strategy.ts';
+import { type ControlPlane, type KubernetesObject, startControlPlane } from '../../real/control-plane.ts';
+import { objectsOf } from '../../real/install/rendered.ts';
+import { root } from '../../support/bundles.ts';
+
+/** Where the sandbox reads them. */
+export const COMPONENTS = join(root, 'sandbox/api-server/openapi/gen/components.json');
+
+/** Source: network-attachment-definition-client, artifacts/networks-crd.yaml */
+const NETWORK_ATTACHMENT_DEFINITIONS: KubernetesObject = {
+  apiVersion: 'apiextensions.k8s.io/v1',
+  kind: 'CustomResourceDefinition',
+  metadata: { name: 'network-attachment-definitions.k8s.cni.cncf.io' },
+  spec: {
+    group: 'k8s.cni.cncf.io',
+    scope: 'Namespaced',
+    names: {
+      plural: 'network-attachment-definitions',
+      singular: 'network-attachment-definition',
+      kind: 'NetworkAttachmentDefinition',
+      shortNames: ['net-attach-def'],
+    },
+    versions: [
+      {
+        name: 'v1',
+        served: true,
+        storage: true,
+        schema: {
+          openAPIV3Schema: {
+            description: 'NetworkAttachmentDefinition is a CRD schema specified by the Network Plumbing Working Group.',
+            type: 'object',
+            properties: {
+              apiVersion: { type: 'string' },
+              kind: { type: 'string' },
+              metadata: { type: 'object' },
+              spec: {
+                description: 'NetworkAttachmentDefinition spec defines the desired state of a network attachment',
+                type: 'object',
+                properties: { config: { description: 'NetworkAttachmentDefinition config', type: 'string' } },
+              },
+            },
+          },
+        },
+      },
+    ],
+  },
+};
+
+/** What kubectl and the check of unknown fields look at. */
+const KEPT = new Set([
+  ...['type', 'format', '$ref', 'allOf', 'oneOf', 'anyOf', 'items', 'required', 'enum', 'additionalProperties'],
+  ...['x-kubernetes-group-version-kind', 'x-kubernetes-patch-merge-key', 'x-kubernetes-patch-strategy'],
+  ...['x-kubernetes-list-type', 'x-kubernetes-list-map-keys', 'x-kubernetes-map-type'],
+  ...['x-kubernetes-preserve-unknown-fields', 'x-kubernetes-int-or-string', 'x-kubernetes-embedded-resource'],
+]);
+
+/** The schemas of the sandbox's types and all that they refer to, from a real API server with KubeVirt's definitions. */
+export async function realComponents(): Promise<Record<string, JsonObject>> {
+  const plane = await startControlPlane();
+  try {
+    const ours = objectsOf(readFileSync(join(root, 'manifests/base/crd/nodetopologies.yaml'), 'utf8'));
+    await plane.create(...ours, NETWORK_ATTACHMENT_DEFINITIONS, ...(await kubeVirtDefinitions(plane)));
+    const found: Record<string, JsonObject> = {};
+    const groups = new Set(BUILT_IN_TYPES.map(pathOfDocument));
+    for (const path of [...groups].sort()) {
+      const types = BUILT_IN_TYPES.filter((type) => pathOfDocument(type) === path);
+      const schemas = await until(`the document of ${path}`, 120, () => documentOf(plane, path, types));
+      const add = (name: string): void => {
+        const schema = schemas[name];
+        if (schema === undefined || found[name] !== undefined) return;
+        const reduced = reducedSchema(schema);
+        found[name] = reduced;
+        for (const reference of references(reduced)) add(reference);
+      };
+      for (const name of Object.keys(schemas)) if (types.some((type) => isOf(schemas[name], type))) add(name);
+    }
+    return Object.fromEntries(Object.entries(found).sort(([a], [b]) => (a < b ? -1 : 1)));
+  } finally {
+    await plane.stop();
+  }
+}
+
+const pathOfDocument = (type: ResourceType) => `${type.group === '' ? 'api' : 'apis'}/${apiVersionOf(type)}`;
+
+/** Undefined until it has every type: definitions are served some time after they were written. */
+async function documentOf(plane: ControlPlane, path: string, types: readonly ResourceType[]) {
+  try {
+    const document = (await plane.client.get(`/openapi/v3/${path}`)) as {
+      components: { schemas: Record<string, JsonObject> };
+    };
+    const { schemas } = document.components;
+    return types.every((type) => Object.values(schemas).some((schema) => isOf(schema, type))) ? schemas : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** As virt-operator installs them, without the conversion that it answers itself. */
+async function kubeVirtDefinitions({ client, adminKubeconfig, create }: ControlPlane): Promise<KubernetesObject[]> {
+  await create({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: KUBEVIRT } });
+  const installed = await installStrategy({ client, kubeconfig: adminKubeconfig, registry: 'registry.example' });
+  const wanted = ['virtualmachines.kubevirt.io', 'virtualmachineinstances.kubevirt.io'];
+  return installed.filter(
+    ({ kind, metadata }) => kind === 'CustomResourceDefinition' && wanted.includes(metadata.name),
+  );
+}
+
+function isOf(schema: JsonObject | undefined, { group, version, kind }: ResourceType): boolean {
+  const own = schema?.['x-kubernetes-group-version-kind'];
+  return (
+    Array.isArray(own) &&
+    own.some((one) => isObject(one) && one.group === group && one.version === version && one.kind === kind)
+  );
+}
+
+/** Without what nobody here reads, and of a description its first sentence. */
+function reducedSchema(schema: JsonObject): JsonObject {
+  const reduced: JsonObject = {};
+  for (const [key, value] of Object.entries(schema)) {
+    if (key === 'description' && typeof value === 'string') reduced.description = firstSentence(value);
+    else if (key === 'properties' && isObject(value)) {
+      reduced.properties = Object.fromEntries(
+        Object.entries(value).map(([name, one]) => [name, isObject(one) ? reducedSchema(one) : one]),
+      );
+    } else if (KEPT.has(key)) reduced[key] = reducedValue(value);
+  }
+  return reduced;
+}
+
+function reducedValue(value: Json | undefined): Json | undefined {
+  if (Array.isArray(value)) return value.map((one) => (isObject(one) && isSchema(one) ? reducedSchema(one) : one));
+  return isObject(value) ? reducedSchema(value) : value;
+}
+
+const isSchema = (value: JsonObject) => ['type', '$ref', 'properties', 'allOf'].some((key) => key in value);
+
+const firstSentence = (text: string) => /^[\s\S]*?[.](?=\s|$)/.exec(text)?.[0] ?? text;
+
+function references(schema: JsonObject): string[] {
+  const inside = Object.values(schema).flatMap((value) =>
+    (Array.isArray(value) ? value : [value]).filter((one) => isObject(one)).flatMap(references),
+  );
+  const own = referenceOf(schema);
+  return own === undefined ? inside : [own, ...inside];
+}
