@@ -138,7 +138,14 @@ export const node = z.object({
       capacity: resourceList,
       allocatable: resourceList,
       conditions: z
-        .array(z.object({ type: z.string(), status: z.string() }))
+        .array(
+          z.object({
+            type: z.string(),
+            status: z.string(),
+            message: z.string().optional(),
+            lastTransitionTime: z.string().nullish(),
+          }),
+        )
         .nullish()
         .transform(nullToUndefined),
     })

@@ -1,6 +1,10 @@
 import { Command, InvalidArgumentError } from 'commander';
 import { createConsole } from '../../console/server/console.ts';
-import type { AskExtender } from '../../console/server/routes.ts';
+import type { AskExtender } from '../../console/server/questions.ts';
+import type { AskSwitch } from '../../console/server/switch.ts';
+import { agentAt, agentOf } from '../agent/ask.ts';
+import { fetchOvsStatus } from '../agent/fetch-ovs.ts';
+import { switchPicture } from '../agent/ovs-groups.ts';
 import { askInCluster } from '../extender/ask.ts';
 import { askAddress, explainUrl } from '../extender/ask-address.ts';
 import { type ClusterAccess, type ClusterFlags, usingCluster, withCluster } from '../support/cluster.ts';
@@ -13,6 +17,7 @@ interface ConsoleFlags extends ClusterFlags {
   readonly port: number;
   readonly extender?: string;
   readonly extenderCa?: string;
+  readonly agent: Readonly<Record<string, string>>;
 }
 
 const HOST = '127.0.0.1';
@@ -39,6 +44,12 @@ export function consoleCommand(): Command {
       'ask the extender at this address, as of a port-forward; default: through the API server',
     )
     .option('--extender-ca <file>', 'check the extender’s certificate with this CA; default: it is not checked')
+    .option(
+      '--agent <node=url>',
+      'ask the agent of a node at this address; default: through the API server; may be given again',
+      agentAddress,
+      {},
+    )
     .addHelpText('after', EXAMPLES)
     .action((flags: ConsoleFlags) =>
       usingCluster(flags, (cluster) => withPage((assets) => serve(cluster, flags, assets))),
@@ -58,6 +69,7 @@ async function serve(cluster: ClusterAccess, flags: ConsoleFlags, assets: string
       address: { host: HOST, port: flags.port },
       assets,
       ask,
+      askSwitch: switchAskerOf(cluster, flags),
       without: await unreadableKinds(client),
       log: createTerminalLog(process.stderr),
     });
@@ -84,6 +96,28 @@ function askerOf(cluster: ClusterAccess, { extender: url, extenderCa: caFile }: 
       return { why: (error as Error).message };
     }
   };
+}
+
+/** Where an agent answers on its node. */
+const AGENT_PORT = 8082;
+
+function switchAskerOf(cluster: ClusterAccess, { agent }: ConsoleFlags): AskSwitch {
+  return async (node) => {
+    try {
+      const url = agent[node];
+      const ask = url === undefined ? agentOf(cluster, node, AGENT_PORT) : agentAt(url);
+      return { answer: switchPicture(await fetchOvsStatus(ask)) };
+    } catch (error) {
+      return { why: (error as Error).message };
+    }
+  };
+}
+
+function agentAddress(text: string, before: ConsoleFlags['agent']): ConsoleFlags['agent'] {
+  const [node = '', url = ''] = text.split(/=(.*)/s);
+  if (node === '' || !URL.canParse(url))
+    throw new InvalidArgumentError('expected a node and a URL, as worker-1=http://127.0.0.1:8082');
+  return { ...before, [node]: url };
 }
 
 function port(text: string): number {

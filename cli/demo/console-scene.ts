@@ -26,7 +26,7 @@ export async function createSceneForConsole({ cluster, printer }: DemoContext): 
 }
 
 /**
- * The embedded API server forwards no ports, so the console is given the extender's address.
+ * The embedded API server forwards no ports, so the console is given the addresses of the extender and of the agents.
  * @param dist where the bundles are
  * @throws StepFailed if it does not serve
  */
@@ -36,7 +36,11 @@ export async function startConsole(
   kubeconfig: string,
 ): Promise<ConsoleProcess> {
   const extender = `http://127.0.0.1:${await installed().extenderPort()}`;
-  const args = ['console', '--kubeconfig', kubeconfig, '--extender', extender];
+  const agents: string[] = [];
+  for (const [node, agent] of installed().agents) {
+    agents.push('--agent', `${node}=http://127.0.0.1:${(await agent.ports()).probePort}`);
+  }
+  const args = ['console', '--kubeconfig', kubeconfig, '--extender', extender, ...agents];
   const { logFile, stop } = startDaemon({ name: 'console', program: join(dist, 'plumbline.cjs'), args, directory });
   const url = await until(
     `the console to be served (its log: ${logFile})`,

@@ -1,10 +1,10 @@
 import { Command } from 'commander';
+import { fetchOvsStatus } from '../agent/fetch-ovs.ts';
 import { type AgentFlags, usingAgent, withAgent } from '../agent/flags.ts';
+import { isInOrder } from '../agent/ovs-status.ts';
 import { EXIT } from '../support/exit-status.ts';
 import { type OutputFormat, print, withOutput } from '../support/output.ts';
-import { fetchOvsStatus } from './fetch.ts';
 import { statusLines } from './lines.ts';
-import { isInOrder } from './status.ts';
 
 interface StatusFlags extends AgentFlags {
   readonly threads?: true;

@@ -1,9 +1,5 @@
-import { isInPlace, type OvsStatus, type OvsThread } from './status.ts';
-
-const NOTES: Readonly<Record<string, string>> = {
-  pmd: 'poll mode driver, left alone',
-  clipped: 'its cpuset holds it on fewer CPUs',
-};
+import { alike, kindOf, noteOf } from '../agent/ovs-groups.ts';
+import { isInPlace, type OvsStatus, type OvsThread } from '../agent/ovs-status.ts';
 
 /**
  * The status for people: what is wanted and why, then each process with its threads.
@@ -25,24 +21,12 @@ export function statusLines(status: OvsStatus, each = false): string[] {
   return [...lines, ''];
 }
 
-/** Threads of the same kind (a name without its number), allowed CPUs and note, in order. */
-function alike(threads: readonly OvsThread[]): OvsThread[][] {
-  const groups = new Map<string, OvsThread[]>();
-  for (const thread of threads) {
-    const key = JSON.stringify([kindOf(thread), thread.allowed, thread.wanted, thread.note]);
-    groups.set(key, [...(groups.get(key) ?? []), thread]);
-  }
-  return [...groups.values()];
-}
-
-const kindOf = ({ name, note }: OvsThread): string => (note === 'pmd' ? name : name.replace(/\d+$/, ''));
-
 function threadLine(group: readonly OvsThread[]): string {
   const [thread] = group;
   if (thread === undefined) return '';
-  const { allowed, wanted, note } = thread;
+  const { allowed, wanted } = thread;
   const who = group.length === 1 ? `${thread.tid} ${thread.name}` : `${group.length} x ${kindOf(thread)}`;
-  const reason = note === null ? '' : (NOTES[note] ?? `refused by the kernel: ${note}`);
+  const reason = noteOf(thread);
   const verdict =
     wanted === null ? reason : isInPlace(thread) ? 'as wanted' : `wanted ${wanted}: ${reason || 'to be moved'}`;
   return `  ${who.padEnd(28)} ${allowed.padEnd(16)} ${verdict}`.trimEnd();

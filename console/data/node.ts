@@ -1,6 +1,7 @@
 import { parseCpus } from './cpu-list.ts';
+import { marksOf } from './marks.ts';
 import type { Shape } from './shape.ts';
-import { type DpuState, Flag, type InFlightEntry, type OwnerEntry } from './wire.ts';
+import { type DpuSince, type DpuState, Flag, type InFlightEntry, type OwnerEntry } from './wire.ts';
 
 /** Who has a thread. From `Paint.owner` on: the node's first owner, its second, … */
 export const Paint = { free: 0, reserved: 1, polled: 2, inFlight: 3, owner: 4 } as const;
@@ -16,7 +17,10 @@ export interface NodeItem {
   readonly shape: Shape | undefined;
   readonly flags: number;
   readonly dpu: DpuState;
+  readonly dpuSince?: DpuSince | undefined;
   readonly owners: readonly OwnerEntry[];
+  /** By owner: the number of its colour and letter, which it keeps while others come and go. */
+  readonly marks: readonly number[];
   readonly inFlight: readonly InFlightEntry[];
   /** By slot of the shape: who has it. */
   readonly paint: Uint8Array;
@@ -31,15 +35,20 @@ export interface NodeItem {
   readonly change: number;
 }
 
-export type NodeParts = Pick<NodeItem, 'id' | 'name' | 'shape' | 'flags' | 'dpu' | 'owners' | 'inFlight' | 'change'>;
+export type NodeParts = Pick<
+  NodeItem,
+  'id' | 'name' | 'shape' | 'flags' | 'dpu' | 'dpuSince' | 'owners' | 'inFlight' | 'change'
+>;
 
 const NOTHING = new Uint8Array(0);
 
-export function nodeItem(parts: NodeParts): NodeItem {
+/** @param before the same node, as it was */
+export function nodeItem(parts: NodeParts, before?: Pick<NodeItem, 'owners' | 'marks'>): NodeItem {
   const { shape, owners, inFlight } = parts;
+  const marks = marksOf(owners, before);
   const pods = new Set(owners.map(([pod]) => pod)).size;
   const problems = problemsOf(parts);
-  if (shape === undefined) return { ...parts, paint: NOTHING, padding: NOTHING, freeCores: 0, pods, problems };
+  if (shape === undefined) return { ...parts, marks, paint: NOTHING, padding: NOTHING, freeCores: 0, pods, problems };
   const paint = new Uint8Array(shape.slots.length);
   const padding = new Uint8Array(shape.slots.length);
   for (const slot of shape.reserved) paint[slot] = Paint.reserved;
@@ -51,7 +60,7 @@ export function nodeItem(parts: NodeParts): NodeItem {
     // KubeVirt takes whole cores in this order for vCPUs, then for the emulator: what was added is left over at the end.
     if (padded > 0) for (const slot of slots.sort((a, b) => a - b).slice(-padded)) padding[slot] = 1;
   });
-  return { ...parts, paint, padding, freeCores: freeCoresOf(shape, paint), pods, problems };
+  return { ...parts, marks, paint, padding, freeCores: freeCoresOf(shape, paint), pods, problems };
 }
 
 export function slotsOf(shape: Shape, cpus: string): number[] {

@@ -1,6 +1,6 @@
 import { type NodeItem, nodeItem } from './node.ts';
 import { type Shape, shapeOf } from './shape.ts';
-import type { PodContent, Status, WireRecord } from './wire.ts';
+import type { PodContent, RunningEntry, Status, WireRecord } from './wire.ts';
 
 export interface PodItem extends PodContent {
   readonly uid: string;
@@ -15,6 +15,8 @@ export interface PodItem extends PodContent {
 export class Store {
   readonly nodes = new Map<number, NodeItem>();
   readonly pods = new Map<string, PodItem>();
+  /** By uid: pods that run and of which the nodes' records do not say all. */
+  readonly running = new Map<string, RunningEntry>();
   status: Status | undefined;
   readonly #shapes = new Map<number, Shape>();
   readonly #byName = new Map<string, number>();
@@ -53,6 +55,7 @@ export class Store {
   clear(): void {
     this.nodes.clear();
     this.pods.clear();
+    this.running.clear();
     this.#shapes.clear();
     this.#byName.clear();
     this.#changes++;
@@ -71,6 +74,11 @@ export class Store {
           break;
         case 'p':
           this.#takePod(record);
+          break;
+        case 'r':
+          this.#changes++;
+          if (record.length === 2) this.running.delete(record[1]);
+          else this.running.set(record[1], record[2]);
           break;
         case 'c':
           this.status = record[1];
@@ -92,13 +100,14 @@ export class Store {
       this.#namings++;
       return;
     }
-    const [, , name, shape, flags, dpu, owners, inFlight] = record;
+    const [, , name, shape, flags, dpu, owners, inFlight, dpuSince] = record;
     if (before?.name !== name) {
       if (before) this.#byName.delete(before.name);
       this.#byName.set(name, id);
       this.#namings++;
     }
-    this.nodes.set(id, nodeItem({ id, name, shape: this.#shapes.get(shape), flags, dpu, owners, inFlight, change }));
+    const parts = { id, name, shape: this.#shapes.get(shape), flags, dpu, dpuSince, owners, inFlight, change };
+    this.nodes.set(id, nodeItem(parts, before));
   }
 
   #takePod(record: Extract<WireRecord, readonly ['p', ...unknown[]]>): void {

@@ -25,6 +25,19 @@ export interface ShapeContent {
 export type OwnerEntry = readonly [pod: string, container: string, cpus: string, padding: number];
 export type InFlightEntry = readonly [pod: string, kind: InFlightKind, cpus: string];
 export type InFlightKind = 'nominated' | 'bound';
+/** Since when the condition of its DPU has been so, RFC 3339, and what it says. */
+export type DpuSince = readonly [time: string, message: string];
+/** A pod that runs and is not as it was promised, or has a CPU mask. */
+export type RunningEntry = readonly [
+  pod: string,
+  node: string,
+  mask: string,
+  verdict: Verdict,
+  reason: string,
+  text: string,
+];
+/** How a VM or pod is, as every output of Plumbline says it. */
+export type Verdict = 'ok' | 'stopped' | 'waiting' | 'degraded' | 'broken';
 export type DpuState = '' | 'alive' | 'dead' | 'unknown';
 
 export interface PodContent {
@@ -38,8 +51,7 @@ export interface PodContent {
   readonly unscheduled?: string;
   readonly rejected?: string;
   readonly refusedOnHost?: string;
-  /** How it is, as every output of Plumbline says it. */
-  readonly verdict?: 'ok' | 'stopped' | 'waiting' | 'degraded' | 'broken';
+  readonly verdict?: Verdict;
   /** One word for it, stable. */
   readonly reason?: string;
   readonly text?: string;
@@ -72,10 +84,13 @@ export type WireRecord =
       dpu: DpuState,
       owners: readonly OwnerEntry[],
       held: readonly InFlightEntry[],
+      dpuSince?: DpuSince,
     ]
   | readonly ['n', id: number]
   | readonly ['p', uid: string, content: PodContent]
   | readonly ['p', uid: string]
+  | readonly ['r', uid: string, running: RunningEntry]
+  | readonly ['r', uid: string]
   | readonly ['c', status: Status];
 
 export interface Hello {
@@ -98,6 +113,39 @@ export interface Explanation {
     readonly missing?: number;
   }[];
   readonly nodes: readonly (readonly [node: string, group: number, detail: string])[];
+}
+
+/** Where Open vSwitch's threads are on a node, by its agent. */
+export interface SwitchPicture {
+  readonly enabled: boolean;
+  readonly wanted: string | null;
+  readonly problems: readonly string[];
+  readonly threads: readonly {
+    readonly process: string;
+    readonly pid: number;
+    readonly kind: string;
+    readonly threads: number;
+    readonly allowed: string;
+    readonly wanted: string | null;
+    readonly note: string;
+  }[];
+}
+
+/** What the API server has kept of a node or VM. */
+export interface History {
+  readonly entries: readonly HistoryEntry[];
+  readonly notes: readonly string[];
+}
+
+export interface HistoryEntry {
+  readonly time: string;
+  readonly count?: number;
+  readonly since?: string;
+  readonly from: 'event' | 'condition' | 'phase';
+  readonly isWarning: boolean;
+  readonly reason: string;
+  readonly text: string;
+  readonly about?: string;
 }
 
 /** What is true of a node, as bits. */

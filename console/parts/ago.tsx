@@ -1,4 +1,5 @@
 import { signal } from '@preact/signals';
+import { timeText } from '../state/time-zone.ts';
 
 /** Milliseconds since 1970, once in five seconds: ages need not tick faster. */
 const now = signal(Date.now());
@@ -6,11 +7,11 @@ setInterval(() => {
   now.value = Date.now();
 }, 5000);
 
-/** How long ago a time was, by the browser's clock. */
+/** How long ago a time was, by the browser's clock; the time itself where the pointer rests. */
 export function Ago({ time }: { readonly time: string }) {
   const seconds = Math.max(0, Math.round((now.value - Date.parse(time)) / 1000));
   return (
-    <time dateTime={time} title={time}>
+    <time dateTime={time} title={timeText(time)}>
       {inWords(seconds)}
     </time>
   );

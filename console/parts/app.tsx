@@ -1,17 +1,22 @@
-import { route } from '../state/route.ts';
-import { totals, waiting } from '../state/state.ts';
+import { hashOf, route } from '../state/route.ts';
+import { totals, vmsToLookAt, waiting } from '../state/state.ts';
 import { Announcer } from './announcer.tsx';
 import { Banner } from './banner.tsx';
 import { Header } from './header.tsx';
 import { NodeDetail } from './node-detail.tsx';
 import { NodeList } from './node-list.tsx';
 import { PodDetail } from './pod-detail.tsx';
+import { Shortcuts } from './shortcuts.tsx';
 import { Summary } from './summary.tsx';
+import { VmDetail } from './vm-detail.tsx';
+import { VmList } from './vm-list.tsx';
 import { WaitingList } from './waiting-list.tsx';
+
+const LIST_LABELS = { nodes: 'Nodes', vms: 'Running VMs', waiting: 'Waiting VMs and pods' } as const;
 
 export function App() {
   const at = route.value;
-  const chosen = at.list === 'nodes' ? at.node : at.pod;
+  const { list, chosen } = at;
   return (
     <>
       <button type="button" class="skip" onClick={skipToList}>
@@ -23,24 +28,43 @@ export function App() {
         <h1 class="unseen">Plumbline console</h1>
         <Summary />
         <nav class="tabs" aria-label="Lists">
-          <a href="#/nodes" aria-current={at.list === 'nodes' ? 'page' : undefined}>
-            Nodes <span class="count">{totals.value.nodes.toLocaleString('en')}</span>
-          </a>
-          <a href="#/waiting" aria-current={at.list === 'waiting' ? 'page' : undefined}>
-            Waiting{' '}
-            <span class={waiting.value.length > 0 ? 'count is-attention' : 'count'}>
-              {waiting.value.length.toLocaleString('en')}
-            </span>
-          </a>
+          <Tab to="nodes" title="Nodes" count={totals.value.nodes} />
+          <Tab to="vms" title="VMs" count={totals.value.pods} attention={vmsToLookAt.value} />
+          <Tab to="waiting" title="Waiting" count={waiting.value.length} attention={waiting.value.length} />
         </nav>
-        <section class="list" aria-label={at.list === 'nodes' ? 'Nodes' : 'Waiting VMs and pods'}>
-          {at.list === 'nodes' ? <NodeList chosen={at.node} /> : <WaitingList chosen={at.pod} />}
+        <section class="list" aria-label={LIST_LABELS[list]}>
+          {list === 'nodes' && <NodeList chosen={chosen} />}
+          {list === 'vms' && <VmList chosen={chosen} />}
+          {list === 'waiting' && <WaitingList chosen={chosen} />}
         </section>
-        {at.list === 'nodes' && at.node !== undefined && <NodeDetail key={at.node} name={at.node} />}
-        {at.list === 'waiting' && at.pod !== undefined && <PodDetail key={at.pod} name={at.pod} />}
+        {list === 'nodes' && chosen !== undefined && <NodeDetail key={chosen} name={chosen} />}
+        {list === 'vms' && chosen !== undefined && <VmDetail key={chosen} name={chosen} />}
+        {list === 'waiting' && chosen !== undefined && <PodDetail key={chosen} name={chosen} />}
       </main>
       <Announcer />
+      <Shortcuts />
     </>
+  );
+}
+
+interface TabProps {
+  readonly to: keyof typeof LIST_LABELS;
+  readonly title: string;
+  readonly count: number;
+  /** How many of them should be looked at. */
+  readonly attention?: number;
+}
+
+function Tab({ to, title, count, attention = 0 }: TabProps) {
+  const bad = attention === count ? '' : `${attention.toLocaleString('en')} of `;
+  return (
+    <a href={hashOf({ list: to })} aria-current={route.value.list === to ? 'page' : undefined}>
+      {title}{' '}
+      <span class={attention > 0 ? 'count is-attention' : 'count'}>
+        {attention > 0 && bad}
+        {count.toLocaleString('en')}
+      </span>
+    </a>
   );
 }
 

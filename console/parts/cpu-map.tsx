@@ -5,6 +5,12 @@ import { markOf, paintName } from './owners.ts';
 export interface CpuMapProps {
   readonly node: NodeItem;
   readonly shape: Shape;
+  /** Places where ordinary threads of Open vSwitch may run, if that is known. */
+  readonly switched?: ReadonlySet<number> | undefined;
+  /** The NUMA nodes to be drawn; default: all. */
+  readonly only?: ReadonlySet<number>;
+  /** Places that are looked at: the others stand back. */
+  readonly lookedAt?: ReadonlySet<number> | undefined;
 }
 
 /**
@@ -12,17 +18,19 @@ export interface CpuMapProps {
  * letter says what the colour says; the table below the map says all of it in words, so the drawing itself is hidden from
  * screen readers.
  */
-export function CpuMap({ node, shape }: CpuMapProps) {
+export function CpuMap({ node, shape, switched, only, lookedAt }: CpuMapProps) {
   return (
     <div class="cpu-map">
-      {shape.cells.map((cell) => (
-        <Cell key={cell.id} cell={cell} node={node} shape={shape} />
-      ))}
+      {shape.cells
+        .filter(({ id }) => only?.has(id) ?? true)
+        .map((cell) => (
+          <Cell key={cell.id} cell={cell} node={node} shape={shape} switched={switched} lookedAt={lookedAt} />
+        ))}
     </div>
   );
 }
 
-function Cell({ cell, node, shape }: CpuMapProps & { readonly cell: ShapeCell }) {
+function Cell({ cell, node, shape, switched, lookedAt }: CpuMapProps & { readonly cell: ShapeCell }) {
   const cores = Array.from({ length: cell.cores }, (_, k) => cell.firstCore + k);
   const free = cores.filter((core) => isFree(core, node, shape)).length;
   return (
@@ -42,14 +50,14 @@ function Cell({ cell, node, shape }: CpuMapProps & { readonly cell: ShapeCell })
       </header>
       <div class="cores" aria-hidden="true">
         {cores.map((core) => (
-          <Core key={core} core={core} node={node} shape={shape} />
+          <Core key={core} core={core} node={node} shape={shape} switched={switched} lookedAt={lookedAt} />
         ))}
       </div>
     </section>
   );
 }
 
-function Core({ core, node, shape }: CpuMapProps & { readonly core: number }) {
+function Core({ core, node, shape, switched, lookedAt }: CpuMapProps & { readonly core: number }) {
   const { first, threads } = shape.cores[core]!;
   return (
     <div class="core">
@@ -59,10 +67,13 @@ function Core({ core, node, shape }: CpuMapProps & { readonly core: number }) {
         return (
           <span
             key={slot}
-            class={`thread ${paintName(paint)}${padded ? ' is-padding' : ''}`}
-            title={titleOf(node, paint, shape.slots[slot]!.cpu, padded)}
+            class={`thread ${paintName(node, paint)}${padded ? ' is-padding' : ''}${switched?.has(slot) ? ' has-switch' : ''}${lookedAt?.has(slot) === false ? ' is-back' : ''}`}
+            title={
+              titleOf(node, paint, shape.slots[slot]!.cpu, padded) +
+              (switched?.has(slot) ? '; Open vSwitch may run here' : '')
+            }
           >
-            <b>{markOf(paint)}</b>
+            <b>{markOf(node, paint)}</b>
             <i>{shape.slots[slot]!.cpu}</i>
           </span>
         );

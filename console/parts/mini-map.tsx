@@ -10,7 +10,9 @@ const LINE_GAP = 0.35;
 /** Lines of a NUMA node's block: as many as are not too tall. */
 const LINES = [6, 5, 4, 3, 2];
 /** Pixels that a map may take, and that a thread takes at the most. */
-const MOST = { width: 330, height: 42, thread: 8 };
+const MOST = { height: 42, thread: 8, wideThread: 13 };
+/** Pixels that a map may be wide. */
+export const MapWidth = { usual: 330, wide: 820 } as const;
 
 interface Layout {
   readonly width: number;
@@ -22,20 +24,29 @@ interface Layout {
   readonly y: Float32Array;
 }
 
-const layouts = new WeakMap<Shape, Layout>();
+const layouts: Readonly<Record<number, WeakMap<Shape, Layout>>> = {
+  [MapWidth.usual]: new WeakMap(),
+  [MapWidth.wide]: new WeakMap(),
+};
 
-function layoutOf(shape: Shape): Layout {
-  const known = layouts.get(shape);
+function layoutOf(shape: Shape, most: number): Layout {
+  const known = layouts[most]?.get(shape);
   if (known) return known;
   const widest = shape.cells.reduce((most, { cores }) => Math.max(most, cores), 1);
-  const all = LINES.map((lines) => arranged(shape, Math.ceil(widest / lines)));
-  const layout = all.find(({ height, scale }) => height * scale <= MOST.height) ?? arranged(shape, widest);
-  layouts.set(shape, layout);
+  const all = LINES.map((lines) => arranged(shape, Math.ceil(widest / lines), most));
+  const fitting = all.filter(({ height, scale }) => height * scale <= MOST.height);
+  const few = arranged(shape, widest, most);
+  // Where there is room, the largest squares that fit; else as few columns as do.
+  const layout =
+    most === MapWidth.wide
+      ? [...fitting, few].reduce((best, one) => (one.scale > best.scale ? one : best))
+      : (fitting[0] ?? few);
+  layouts[most]?.set(shape, layout);
   return layout;
 }
 
 /** NUMA nodes side by side, their cores in lines, a core's threads one below the other. */
-function arranged(shape: Shape, line: number): Layout {
+function arranged(shape: Shape, line: number, most: number): Layout {
   const x = new Float32Array(shape.slots.length);
   const y = new Float32Array(shape.slots.length);
   const tall = shape.cores.reduce((most, { threads }) => Math.max(most, threads), 1);
@@ -54,15 +65,17 @@ function arranged(shape: Shape, line: number): Layout {
     left += Math.min(cores, line) + CELL_GAP;
   }
   const width = Math.max(1, left - CELL_GAP);
-  return { width, height, scale: Math.min(MOST.thread, MOST.width / width), x, y };
+  // A large map takes the height that there is; a small one is chosen by it.
+  const tallest = most === MapWidth.wide ? Math.min(MOST.wideThread, MOST.height / height) : MOST.thread;
+  return { width, height, scale: Math.min(tallest, most / width), x, y };
 }
 
 /** A node's CPUs in a line: one path for each owner, so that a row costs a handful of elements at any size. */
-export function MiniMap({ node }: { readonly node: NodeItem }) {
+export function MiniMap({ node, width: most }: { readonly node: NodeItem; readonly width: number }) {
   const { shape } = node;
-  const drawn = useMemo(() => (shape ? pathsOf(node, shape) : undefined), [node]);
+  const drawn = useMemo(() => (shape ? pathsOf(node, shape, most) : undefined), [node, most]);
   if (shape === undefined || drawn === undefined) return <span class="no-map">no report</span>;
-  const { width, height, scale } = layoutOf(shape);
+  const { width, height, scale } = layoutOf(shape, most);
   return (
     <svg
       class="mini"
@@ -79,13 +92,14 @@ export function MiniMap({ node }: { readonly node: NodeItem }) {
   );
 }
 
-function pathsOf({ paint, padding }: NodeItem, shape: Shape): [string, string][] {
-  const { x, y } = layoutOf(shape);
+function pathsOf(node: NodeItem, shape: Shape, width: number): [string, string][] {
+  const { paint, padding } = node;
+  const { x, y } = layoutOf(shape, width);
   const paths = new Map<string, string>();
   const add = (name: string, piece: string) => paths.set(name, (paths.get(name) ?? '') + piece);
   for (let slot = 0; slot < paint.length; slot++) {
     const [left, top] = [x[slot]!, y[slot]!];
-    add(paintName(paint[slot]!), `M${fixed(left)} ${fixed(top)}h${SIDE}v${SIDE}h-${SIDE}z`);
+    add(paintName(node, paint[slot]!), `M${fixed(left)} ${fixed(top)}h${SIDE}v${SIDE}h-${SIDE}z`);
     if (padding[slot] === 1) add('hatch', `M${fixed(left)} ${fixed(top + SIDE)}l${SIDE}-${SIDE}`);
   }
   const hatch = paths.get('hatch');

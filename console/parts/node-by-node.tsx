@@ -1,5 +1,6 @@
 import { useEffect, useState } from 'preact/hooks';
 import type { Explanation } from '../data/wire.ts';
+import { type Answer, askServer } from '../state/ask.ts';
 import { hashOf } from '../state/route.ts';
 import { Ago } from './ago.tsx';
 
@@ -15,11 +16,9 @@ export interface NodeByNodeProps {
 const PAUSE = 5000;
 const REFRESH = 30_000;
 
-type Answer = { readonly found: Explanation } | { readonly failed: string } | undefined;
-
 /** What would become of the pod on each node, asked for when it is looked at. */
 export function NodeByNode({ pod, reason, gone }: NodeByNodeProps) {
-  const [answer, setAnswer] = useState<Answer>(undefined);
+  const [answer, setAnswer] = useState<Answer<Explanation>>(undefined);
   const [asked, setAsked] = useState({ at: 0, for: '' });
   const wanted = `${pod} ${reason}`;
   useEffect(() => {
@@ -35,7 +34,7 @@ export function NodeByNode({ pod, reason, gone }: NodeByNodeProps) {
   useEffect(() => {
     if (asked.for === '') return undefined;
     const left = new AbortController();
-    void ask(pod, left.signal).then((found) => {
+    void askServer<Explanation>(`/explain?pod=${encodeURIComponent(pod)}`, left.signal).then((found) => {
       if (!left.signal.aborted) setAnswer(found);
     });
     return () => left.abort();
@@ -51,21 +50,6 @@ export function NodeByNode({ pod, reason, gone }: NodeByNodeProps) {
       {answer !== undefined && 'found' in answer && <Groups found={answer.found} />}
     </section>
   );
-}
-
-const TRIES = 5;
-
-async function ask(pod: string, signal: AbortSignal): Promise<Answer> {
-  try {
-    for (let tries = 1; ; tries++) {
-      const response = await fetch(`/explain?pod=${encodeURIComponent(pod)}`, { signal });
-      if (response.ok) return { found: (await response.json()) as Explanation };
-      if (response.status !== 503 || tries === TRIES) return { failed: await response.text() };
-      await new Promise((resolve) => setTimeout(resolve, 1000));
-    }
-  } catch (error) {
-    return { failed: `The console cannot be asked: ${error instanceof Error ? error.message : String(error)}` };
-  }
 }
 
 function LastCall({ found: { lastCall, reserved: promised } }: { readonly found: Explanation }) {
@@ -126,7 +110,7 @@ function GroupNodes({ found, index }: { readonly found: Explanation; readonly in
       <ul class="group-nodes">
         {matching.slice(0, SHOWN).map(([node, , detail]) => (
           <li key={node}>
-            <a href={hashOf({ list: 'nodes', node })}>{node}</a>
+            <a href={hashOf({ list: 'nodes', chosen: node })}>{node}</a>
             {detail !== '' && <span class="about">{detail}</span>}
           </li>
         ))}

@@ -1,38 +1,93 @@
 import { formatCpus } from '../data/cpu-list.ts';
-import { DPU_TEXT, type NodeItem, PROBLEM_TEXT } from '../data/node.ts';
+import { DPU_TEXT, type NodeItem, Paint, PROBLEM_TEXT, type Problem, slotsOf } from '../data/node.ts';
 import type { Shape } from '../data/shape.ts';
-import { nodeChanges, ready, store } from '../state/state.ts';
+import type { SwitchPicture } from '../data/wire.ts';
+import { type Answer, useAnswer } from '../state/ask.ts';
+import { hashOf } from '../state/route.ts';
+import { nodeChanges, ready, store, vms } from '../state/state.ts';
+import { timeText } from '../state/time-zone.ts';
+import { Ago } from './ago.tsx';
 import { CpuMap } from './cpu-map.tsx';
 import { CpuTable } from './cpu-table.tsx';
 import { Detail } from './detail.tsx';
+import { History } from './history.tsx';
+import { OpenVswitch, SWITCH_REFRESH } from './open-vswitch.tsx';
 import { markOf, ownersOf, paintName } from './owners.ts';
 
 /** All that is known of one node: its CPUs as a map and in words. */
 export function NodeDetail({ name }: { readonly name: string }) {
   nodeChanges.value;
   const node = store.nodeNamed(name);
+  const moved = useAnswer<SwitchPicture>(`/switch?node=${encodeURIComponent(name)}`, SWITCH_REFRESH);
   return (
     <Detail title={name} kind="Node" back={{ list: 'nodes' }}>
       {node === undefined ? (
         <p>{ready.value ? 'There is no such node any more.' : 'Loading …'}</p>
       ) : (
         <>
-          {node.problems.map((problem) => (
+          {node.problems.filter(isSaidHere).map((problem) => (
             <p key={problem} class="problem">
               <strong>{PROBLEM_TEXT[problem].short}.</strong> {PROBLEM_TEXT[problem].long}
             </p>
           ))}
+          {node.dpu !== '' && <Dpu node={node} />}
           {node.shape && (
             <>
-              <CpuMap node={node} shape={node.shape} />
+              <CpuMap node={node} shape={node.shape} switched={switchedOf(node.shape, moved)} />
               <Owners node={node} shape={node.shape} />
               <CpuTable node={node} shape={node.shape} />
             </>
           )}
+          <OpenVswitch answer={moved} />
           <Facts node={node} />
         </>
       )}
+      <History of="node" name={name} />
     </Detail>
+  );
+}
+
+/** A dead DPU has a section of its own, with the VMs that hang on it. */
+const isSaidHere = (problem: Problem) => problem !== 'dpu-dead';
+
+/** Where ordinary threads may run, of a node whose agent keeps them somewhere. */
+function switchedOf(shape: Shape, answer: Answer<SwitchPicture>): ReadonlySet<number> | undefined {
+  if (answer === undefined || 'failed' in answer || !answer.found.enabled) return undefined;
+  const ordinary = answer.found.threads.filter(({ wanted }) => wanted !== null);
+  return new Set(ordinary.flatMap(({ allowed }) => slotsOf(shape, allowed)));
+}
+
+/** How its DPU is, since when, and whom that concerns. */
+function Dpu({ node: { name, dpu, dpuSince } }: { readonly node: NodeItem }) {
+  const there = vms.value.filter((vm) => vm.node === name);
+  const [time, message] = dpuSince ?? [];
+  return (
+    <section class={dpu === 'dead' ? 'dpu problem' : 'dpu'} aria-label="DPU">
+      <p>
+        <strong>DPU {dpu === 'unknown' ? 'not heard of' : dpu}</strong>
+        {time !== undefined && (
+          <>
+            {' '}
+            since {timeText(time)} (<Ago time={time} />)
+          </>
+        )}
+        {message ? `: ${message}` : ''}
+        {dpu === 'dead' && '. Pods that need it go elsewhere.'}
+      </p>
+      {there.length > 0 && (
+        <p>
+          {dpu === 'dead' ? 'Their network is dead' : 'Their network depends on it'}:{' '}
+          {there.map((vm, index) => (
+            <>
+              {index > 0 && ', '}
+              <a key={vm.key} href={hashOf({ list: 'vms', chosen: vm.name })}>
+                {vm.name}
+              </a>
+            </>
+          ))}
+        </p>
+      )}
+    </section>
   );
 }
 
@@ -57,15 +112,16 @@ function Owners({ node, shape }: { readonly node: NodeItem; readonly shape: Shap
           {ownersOf(node, shape).map(({ paint, who, about, slots, padded }, index) => (
             <tr key={`${who}-${index}`}>
               <td>
-                <span class={`swatch ${paintName(paint)}`}>{markOf(paint)}</span>
+                <span class={`swatch ${paintName(node, paint)}`}>{markOf(node, paint)}</span>
               </td>
               <th scope="row">
-                {who}
+                {paint >= Paint.owner ? <a href={hashOf({ list: 'vms', chosen: who })}>{who}</a> : who}
                 {about !== '' && <span class="about">{about}</span>}
                 {padded.length > 0 && (
                   <span class="about">
-                    <span class={`swatch is-small is-padding ${paintName(paint)}`} aria-hidden="true" /> {padded.length}{' '}
-                    added for whole cores: CPU {formatCpus(padded.map((slot) => shape.slots[slot]!.cpu))}
+                    <span class={`swatch is-small is-padding ${paintName(node, paint)}`} aria-hidden="true" />{' '}
+                    {padded.length} added for whole cores: CPU{' '}
+                    {formatCpus(padded.map((slot) => shape.slots[slot]!.cpu))}
                   </span>
                 )}
               </th>

@@ -1,8 +1,11 @@
 import { type NodeItem, PROBLEM_TEXT } from '../data/node.ts';
 import type { NodeFilter, NodeSort } from '../data/node-list.ts';
-import { go } from '../state/route.ts';
-import { nodeChanges, order, query, ready, store, totals } from '../state/state.ts';
-import { MiniMap } from './mini-map.tsx';
+import { nodeQuery } from '../state/queries.ts';
+import { go, route } from '../state/route.ts';
+import { nodeChanges, order, ready, store, totals } from '../state/state.ts';
+import { wide } from '../state/width.ts';
+import { ListControls } from './list-controls.tsx';
+import { MapWidth, MiniMap } from './mini-map.tsx';
 import { type Column, VirtualGrid } from './virtual-grid.tsx';
 
 const FILTERS: Readonly<Record<NodeFilter, string>> = {
@@ -19,63 +22,42 @@ const ROW = 58;
 export function NodeList({ chosen }: { readonly chosen: string | undefined }) {
   nodeChanges.value;
   const ids = order.value;
+  const width = wide.value && route.value.chosen === undefined ? MapWidth.wide : MapWidth.usual;
   const at = (index: number) => store.nodes.get(ids[index] ?? -1);
   return (
     <>
-      <Controls found={ids.length} />
+      <ListControls
+        what="nodes"
+        placeholder="Search by node, VM or network"
+        query={nodeQuery}
+        filters={FILTERS}
+        found={ids.length}
+        all={totals.value.nodes}
+      >
+        <Legend />
+      </ListControls>
       <VirtualGrid
         label="Nodes"
         columns={columns()}
         count={ids.length}
         rowHeight={ROW}
         keyOf={(index) => ids[index] ?? -1}
-        cells={(index) => cellsOf(at(index))}
+        cells={(index) => cellsOf(at(index), width)}
         chosen={chosen === undefined ? -1 : ids.indexOf(store.nodeNamed(chosen)?.id ?? -1)}
-        onChoose={(index) => go({ list: 'nodes', node: at(index)?.name ?? '' })}
+        onChoose={(index) => go({ list: 'nodes', chosen: at(index)?.name ?? '' })}
         busy={!ready.value}
-        empty={ready.value ? 'No node is found by that.' : 'Loading …'}
+        empty={ready.value ? <Empty /> : 'Loading …'}
       />
     </>
   );
 }
 
-function Controls({ found }: { readonly found: number }) {
-  const { text, filter } = query.value;
-  const all = totals.value.nodes;
+function Empty() {
+  if (totals.value.nodes > 0) return <>No node matches. Clear the search or choose “All nodes”.</>;
   return (
-    // biome-ignore lint/a11y/useSemanticElements: the search element is newer than some browsers that are still in use
-    <form class="controls" role="search" onSubmit={(event) => event.preventDefault()}>
-      <label class="search">
-        <span class="unseen">Search nodes</span>
-        <input
-          type="search"
-          placeholder="Search by node, VM or network"
-          value={text}
-          onInput={({ currentTarget }) => {
-            query.value = { ...query.value, text: currentTarget.value };
-          }}
-        />
-      </label>
-      <label class="filter">
-        <span class="unseen">Which nodes</span>
-        <select
-          value={filter}
-          onChange={({ currentTarget }) => {
-            query.value = { ...query.value, filter: currentTarget.value as NodeFilter };
-          }}
-        >
-          {Object.entries(FILTERS).map(([value, name]) => (
-            <option key={value} value={value}>
-              {name}
-            </option>
-          ))}
-        </select>
-      </label>
-      <Legend />
-      <output class="found">
-        {found === all ? '' : `${found.toLocaleString('en')} of ${all.toLocaleString('en')}`}
-      </output>
-    </form>
+    <>
+      No node reports. Is the agent's DaemonSet there? <code>kubectl plumbline doctor</code> says what is missing.
+    </>
   );
 }
 
@@ -108,14 +90,14 @@ function Legend() {
 }
 
 function columns(): readonly Column[] {
-  const { sort, descending } = query.value;
+  const { sort, descending } = nodeQuery.value;
   const sortable = (key: NodeSort, title: string): Column => ({
     key,
     title,
     onSort: () => {
       // A number is looked at for its largest first, a name for its beginning.
       const turned = sort === key ? !descending : key !== 'name';
-      query.value = { ...query.value, sort: key, descending: turned };
+      nodeQuery.value = { ...nodeQuery.value, sort: key, descending: turned };
     },
     ...(sort === key ? { sorted: descending ? ('descending' as const) : ('ascending' as const) } : {}),
   });
@@ -128,7 +110,7 @@ function columns(): readonly Column[] {
   ];
 }
 
-function cellsOf(node: NodeItem | undefined) {
+function cellsOf(node: NodeItem | undefined, width: number) {
   if (node === undefined) return ['…', '', '', '', ''];
   const { name, shape, freeCores, pods, inFlight: held } = node;
   return [
@@ -142,7 +124,7 @@ function cellsOf(node: NodeItem | undefined) {
       )}
       <span class="networks">{networksOf(node)}</span>
     </>,
-    <MiniMap key="map" node={node} />,
+    <MiniMap key="map" node={node} width={width} />,
     shape && (
       <>
         <span class="number">{freeCores}</span> <span class="of">of {shape.cores.length}</span>

@@ -1,23 +1,21 @@
+import { COLOURS } from '../data/marks.ts';
 import { type NodeItem, Paint, slotsOf } from '../data/node.ts';
 import type { Shape } from '../data/shape.ts';
-
-/** Colours for owners; after the last the first comes again, and the letter still tells them apart. */
-const COLOURS = 6;
 
 const FIXED = ['free', 'reserved', 'polled', 'held'] as const;
 
 /** The class that a thread's painting has in the style sheet. */
-export function paintName(paint: number): string {
-  return `p-${FIXED[paint] ?? `vm${(paint - Paint.owner) % COLOURS}`}`;
+export function paintName({ marks }: Pick<NodeItem, 'marks'>, paint: number): string {
+  return `p-${FIXED[paint] ?? `vm${(marks[paint - Paint.owner] ?? 0) % COLOURS}`}`;
 }
 
 /** The letter that stands for an owner besides its colour. */
-export function markOf(paint: number): string {
+export function markOf({ marks }: Pick<NodeItem, 'marks'>, paint: number): string {
   if (paint === Paint.free) return '';
   if (paint === Paint.reserved) return 'R';
   if (paint === Paint.polled) return 'S';
   if (paint === Paint.inFlight) return '→';
-  const index = paint - Paint.owner;
+  const index = marks[paint - Paint.owner] ?? 0;
   return String.fromCharCode((index % 52 < 26 ? 65 : 71) + (index % 52));
 }
 

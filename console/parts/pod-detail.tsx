@@ -2,6 +2,7 @@ import type { PodItem } from '../data/store.ts';
 import { podChanges, ready, store } from '../state/state.ts';
 import { Ago } from './ago.tsx';
 import { Detail } from './detail.tsx';
+import { History } from './history.tsx';
 import { NodeByNode } from './node-by-node.tsx';
 import { wantsOf, whyOf } from './waiting-list.tsx';
 
@@ -23,6 +24,7 @@ export function PodDetail({ name }: { readonly name: string }) {
         </p>
       )}
       <NodeByNode pod={name} reason={pod?.unscheduled} gone={pod === undefined} />
+      {pod?.vm !== undefined && <History of="vm" name={title} />}
     </Detail>
   );
 }

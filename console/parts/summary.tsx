@@ -1,14 +1,21 @@
 import type { ComponentChildren } from 'preact';
+import type { NodeFilter } from '../data/node-list.ts';
+import { nodeQuery, vmQuery } from '../state/queries.ts';
 import { go } from '../state/route.ts';
-import { query, totals, waiting } from '../state/state.ts';
+import { totals, vmsToLookAt, waiting } from '../state/state.ts';
 
 /** The cluster in five numbers, each of which leads to what it counts. */
 export function Summary() {
   const { nodes, withProblems, cores, freeCores, pods, inFlight, dpus, dpusDead } = totals.value;
   const waits = waiting.value.length;
-  const show = (filter: (typeof query.value)['filter']) => () => {
-    query.value = { ...query.value, filter };
+  const show = (filter: NodeFilter) => () => {
+    nodeQuery.value = { ...nodeQuery.value, filter };
     go({ list: 'nodes' });
+  };
+  const toLookAt = vmsToLookAt.value;
+  const showVms = () => {
+    vmQuery.value = { ...vmQuery.value, text: '', filter: toLookAt > 0 ? 'attention' : 'all' };
+    go({ list: 'vms' });
   };
   return (
     <ul class="summary" aria-label="The cluster in numbers">
@@ -21,8 +28,12 @@ export function Summary() {
       <Tile label="Waiting" value={waits} attention={waits > 0} onClick={() => go({ list: 'waiting' })}>
         {waits === 0 ? 'nobody' : 'with the reason'}
       </Tile>
-      <Tile label="Placed" value={pods} onClick={show(inFlight > 0 ? 'in-flight' : 'in-use')}>
-        {inFlight === 0 ? 'none in flight' : `${inFlight.toLocaleString('en')} in flight`}
+      <Tile label="VMs" value={pods} onClick={showVms}>
+        {toLookAt > 0
+          ? `${toLookAt.toLocaleString('en')} need attention`
+          : inFlight === 0
+            ? 'as promised'
+            : `${inFlight.toLocaleString('en')} in flight`}
       </Tile>
       <Tile label="Whole cores free" value={freeCores}>
         <progress class="share" max={Math.max(1, cores)} value={freeCores} aria-hidden="true" /> of{' '}

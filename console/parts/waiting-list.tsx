@@ -25,9 +25,9 @@ export function WaitingList({ chosen }: { readonly chosen: string | undefined })
       keyOf={(index) => pods[index]?.uid ?? ''}
       cells={(index) => cellsOf(pods[index])}
       chosen={pods.findIndex(({ key }) => key === chosen)}
-      onChoose={(index) => go({ list: 'waiting', pod: pods[index]?.key ?? '' })}
+      onChoose={(index) => go({ list: 'waiting', chosen: pods[index]?.key ?? '' })}
       busy={!ready.value}
-      empty={ready.value ? 'Nobody waits.' : 'Loading …'}
+      empty={ready.value ? 'Nothing waits: every VM has a node.' : 'Loading …'}
     />
   );
 }

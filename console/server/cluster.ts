@@ -19,6 +19,9 @@ export interface ShownNode extends NodeFacts {
   readonly dpuHost: boolean;
   /** Status of the condition plumbline.dev/DPUReady, which the extender writes. */
   readonly dpuReady: string | undefined;
+  /** Since when the condition has been so, RFC 3339, and what it says. */
+  readonly dpuSince: string | undefined;
+  readonly dpuMessage: string | undefined;
 }
 
 export interface Listeners {
@@ -90,11 +93,16 @@ export function createCluster({ client, without, listeners, log, now }: ClusterO
   const nodes = createReflector({
     ...shared('nodes'),
     schema: shownNode,
-    project: ({ metadata, status }): ShownNode => ({
-      ...factsOfNode({ metadata, status }),
-      dpuHost: metadata.labels?.[DPU_HOST_LABEL] !== undefined,
-      dpuReady: status?.conditions?.find(({ type }) => type === DPU_READY_CONDITION)?.status,
-    }),
+    project({ metadata, status }): ShownNode {
+      const dpu = status?.conditions?.find(({ type }) => type === DPU_READY_CONDITION);
+      return {
+        ...factsOfNode({ metadata, status }),
+        dpuHost: metadata.labels?.[DPU_HOST_LABEL] !== undefined,
+        dpuReady: dpu?.status,
+        dpuSince: dpu?.lastTransitionTime ?? undefined,
+        dpuMessage: dpu?.message?.slice(0, LONGEST_PROBLEM),
+      };
+    },
     onChange: ({ key }) => listeners.node(key),
   });
   const pods = createReflector({

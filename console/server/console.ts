@@ -6,8 +6,11 @@ import { monotonicSeconds, sleep } from '../../runtime/time.ts';
 import { VERSION } from '../../runtime/version.ts';
 import { type Cluster, createCluster } from './cluster.ts';
 import { createFeed } from './feed.ts';
+import { createHistories } from './history.ts';
 import type { OptionalKind } from './kinds.ts';
-import { type AskExtender, createRoutes } from './routes.ts';
+import type { AskExtender } from './questions.ts';
+import { createRoutes } from './routes.ts';
+import type { AskSwitch } from './switch.ts';
 
 export interface ConsoleOptions {
   /** Only reads. It keeps a watch open for each kind of KINDS. */
@@ -16,6 +19,8 @@ export interface ConsoleOptions {
   /** The folder of the page's files: `console` next to the bundles. */
   readonly assets: string;
   readonly ask: AskExtender;
+  /** Default: says that it cannot be asked. */
+  readonly askSwitch?: AskSwitch;
   /** Kinds that may not be read. Default: none. */
   readonly without?: ReadonlySet<OptionalKind>;
   readonly log: Logger;
@@ -38,9 +43,20 @@ export interface Console {
 const CONNECTIONS = 64;
 const INTERVAL = 0.1;
 
+const noSwitch: AskSwitch = async () => ({ why: 'this console has no way to it' });
+
 /** Wires the page's server to the watches. Nothing is listened on before `server.start`, nothing asked before `run`. */
 export function createConsole(options: ConsoleOptions): Console {
-  const { client, address, assets, ask, without = new Set<OptionalKind>(), log, interval = INTERVAL } = options;
+  const {
+    client,
+    address,
+    assets,
+    ask,
+    askSwitch = noSwitch,
+    without = new Set<OptionalKind>(),
+    log,
+    interval = INTERVAL,
+  } = options;
   const feed = createFeed({
     cluster: () => cluster,
     status() {
@@ -49,7 +65,15 @@ export function createConsole(options: ConsoleOptions): Console {
     },
   });
   const cluster: Cluster = createCluster({ client, without, listeners: feed.listeners, log, now: monotonicSeconds });
-  const routes = createRoutes({ host: address.host, feed, assets, ask, log });
+  const routes = createRoutes({
+    host: address.host,
+    feed,
+    assets,
+    ask,
+    askSwitch,
+    histories: createHistories(client),
+    log,
+  });
   const { handler } = routes;
 
   const look = async (signal: AbortSignal): Promise<void> => {

@@ -10,7 +10,8 @@ import { VERSION } from '../../runtime/version.ts';
 import type { ConsoleConfig } from './config.ts';
 import { createConsole } from './console.ts';
 import { KINDS } from './kinds.ts';
-import type { AskExtender } from './routes.ts';
+import type { AskExtender } from './questions.ts';
+import type { AskSwitch } from './switch.ts';
 
 /** To the API server: each watch holds one, and lists need some more. */
 const CONNECTIONS = Object.keys(KINDS).length + 3;
@@ -25,13 +26,19 @@ const ask: AskExtender = async () => ({
     '`kubectl plumbline explain`, which ask it with your own permissions',
 });
 
+const askSwitch: AskSwitch = async (node) => ({
+  why:
+    'this console runs in the cluster and may only read there. Run `kubectl plumbline console` on your machine, or ' +
+    `\`kubectl plumbline ovs status ${node}\`, which ask it with your own permissions`,
+});
+
 /** The console as a Deployment of its own. @throws ConfigError if there is no usable way to the API server */
 export function createConsoleDaemon(config: ConsoleConfig, log: Logger): Daemon {
   const { kubeconfig, apiHost: serviceHost, apiPort: servicePort, address, probeHost, probePort } = config;
   const access = apiAccess({ kubeconfig, serviceHost, servicePort });
   const client = createKubeClient(access, `plumbline-console/${VERSION}`, CONNECTIONS);
   const assets = join(dirname(realpathSync(process.argv[1] ?? '.')), 'console');
-  const page = createConsole({ client, address, assets, ask, log });
+  const page = createConsole({ client, address, assets, ask, askSwitch, log });
   const daemon = createServingDaemon({
     server: page.server,
     probes: { host: probeHost, port: probePort },

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import type { Cluster, Listeners } from './cluster.ts';
 import { type ShownPod, waits } from './pods.ts';
+import { PodsByNode } from './pods-by-node.ts';
 import { RecordLog } from './record-log.ts';
 import {
   NO_SHAPE,
@@ -9,6 +10,8 @@ import {
   nodeRecord,
   podEnd,
   podRecord,
+  runningEnd,
+  runningRecord,
   type Status,
   shapeRecord,
   statusRecord,
@@ -44,10 +47,11 @@ const SPARE_SHAPES = 1000;
 /** Keeps the newest record of each thing. Changes are collected, and written down by `look`. */
 export function createFeed({ cluster, status }: FeedOptions): Feeding {
   const viewers = new Set<() => void>();
-  /** Pods by uid, by the uid that their node's report has, and by the node that they are on their way to. */
+  /** Pods by uid, by the uid that their node's report has, by the node that they are on their way to, and run on. */
   const pods = new Map<string, ShownPod>();
   const reported = new Map<string, ShownPod>();
-  const coming = new Map<string, Map<string, ShownPod>>();
+  const coming = new PodsByNode();
+  const running = new PodsByNode();
   const dirtyNodes = new Set<string>();
   const dirtyPods = new Set<string>();
   const ids = new Map<string, number>();
@@ -63,8 +67,8 @@ export function createFeed({ cluster, status }: FeedOptions): Feeding {
     dirtyPods.add(pod.uid);
     const node = targetOf(pod);
     if (node === undefined) return;
-    coming.get(node)?.delete(pod.uid);
-    if (coming.get(node)?.size === 0) coming.delete(node);
+    coming.delete(node, pod.uid);
+    running.delete(node, pod.uid);
     dirtyNodes.add(node);
   };
 
@@ -74,7 +78,8 @@ export function createFeed({ cluster, status }: FeedOptions): Feeding {
     dirtyPods.add(pod.uid);
     const node = targetOf(pod);
     if (node === undefined) return;
-    if (pod.pending) coming.set(node, (coming.get(node) ?? new Map<string, ShownPod>()).set(pod.uid, pod));
+    if (pod.pending) coming.put(node, pod);
+    else if (pod.running !== undefined) running.put(node, pod);
     // The node's record names its pods.
     dirtyNodes.add(node);
   };
@@ -90,7 +95,7 @@ export function createFeed({ cluster, status }: FeedOptions): Feeding {
   };
 
   const writeNode = (name: string): void => {
-    const onTheWay = [...(coming.get(name)?.values() ?? [])].sort(byAge);
+    const onTheWay = [...coming.on(name)].sort(byAge);
     const picture = nodePicture(name, cluster(), (uid) => reported.get(uid), onTheWay);
     const id = ids.get(name) ?? ++lastId;
     if (picture === undefined) {
@@ -102,13 +107,7 @@ export function createFeed({ cluster, status }: FeedOptions): Feeding {
     }
     // Its report may say that a pod is kept from starting.
     for (const { uid } of onTheWay) dirtyPods.add(uid);
-  };
-
-  const writePod = (uid: string): void => {
-    const pod = pods.get(uid);
-    const refusal = pod && refusalOf(pod, cluster());
-    if (pod && waits(pod, refusal)) records.put(`p${uid}`, podRecord(pod, refusal));
-    else records.end(`p${uid}`, podEnd(uid));
+    for (const pod of running.on(name)) writeRunning(records, pod, cluster());
   };
 
   const startOver = (): void => {
@@ -152,7 +151,7 @@ export function createFeed({ cluster, status }: FeedOptions): Feeding {
       const now = status();
       for (const name of dirtyNodes) writeNode(name);
       dirtyNodes.clear();
-      for (const uid of dirtyPods) writePod(uid);
+      for (const uid of dirtyPods) writePod(records, uid, pods.get(uid), cluster());
       dirtyPods.clear();
       records.put('c', statusRecord(now));
       complete ||= now.missing === undefined;
@@ -160,6 +159,21 @@ export function createFeed({ cluster, status }: FeedOptions): Feeding {
       for (const viewer of viewers) viewer();
     },
   };
+}
+
+/** @param pod undefined: it is gone */
+function writePod(records: RecordLog, uid: string, pod: ShownPod | undefined, cluster: Cluster): void {
+  const refusal = pod && refusalOf(pod, cluster);
+  if (pod && waits(pod, refusal)) records.put(`p${uid}`, podRecord(pod, refusal));
+  else records.end(`p${uid}`, podEnd(uid));
+  if (pod?.running === undefined) records.end(`r${uid}`, runningEnd(uid));
+}
+
+/** What the record of its node does not say of a pod that runs there. */
+function writeRunning(records: RecordLog, pod: ShownPod, cluster: Cluster): void {
+  const record = runningRecord(pod, cluster);
+  if (record === undefined) records.end(`r${pod.uid}`, runningEnd(pod.uid));
+  else records.put(`r${pod.uid}`, record);
 }
 
 const newEpoch = () => randomBytes(6).toString('hex');

@@ -21,7 +21,7 @@ export function inFlightOn(report: Report | undefined, coming: readonly ShownPod
   const assumed: PlacementNeeds[] = [];
   return coming.flatMap((pod): InFlight[] => {
     const { needs, kubeletUid, node, cpus } = pod;
-    if (needs === undefined || cpus === 0) return [];
+    if (cpus === 0) return [];
     if (host && (host.shown.has(kubeletUid) || sharesOn(needs, host))) return [];
     const kind = node === undefined ? 'nominated' : 'bound';
     if (host === undefined || assumed.length === MOST_PREDICTED) return [[labelOf(pod), kind, '']];

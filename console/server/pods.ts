@@ -4,7 +4,8 @@ import { lastingCpus, reducedRequest } from '../../model/kubelet/pod-request.ts'
 import { DECISION_ANNOTATION, MANAGED_RESOURCES } from '../../model/names.ts';
 import type { PlacementNeeds } from '../../model/placement/needs.ts';
 import { isExclusive, placementNeedsOf } from '../../model/placement/pod-needs.ts';
-import type { StatePod } from '../../model/vm-state/facts.ts';
+import { bypassesOf } from '../../model/vm-state/bypasses.ts';
+import type { Cause, StatePod } from '../../model/vm-state/facts.ts';
 import { REJECTIONS } from '../../model/vm-state/rejected.ts';
 import { type VmState, vmState } from '../../model/vm-state/state.ts';
 
@@ -19,13 +20,14 @@ export const watchedPod = podSchema.extend({
       reason: z.string().optional(),
       message: z.string().optional(),
       nominatedNodeName: z.string().optional(),
+      startTime: z.string().nullish(),
       conditions: z.array(z.object({ type: z.string(), status: z.string(), message: z.string().optional() })).nullish(),
     })
     .nullish(),
 });
 export type WatchedPod = z.infer<typeof watchedPod>;
 
-/** A pod that the page shows: one with CPUs of its own, or one that the scheduler found no node for. */
+/** A pod that the page shows: one with CPUs of its own or a CPU mask, or one that the scheduler found no node for. */
 export interface ShownPod {
   readonly uid: string;
   /** The uid by which the node's report knows it; of a static pod it is not its mirror's. */
@@ -51,8 +53,12 @@ export interface ShownPod {
   readonly networks: readonly (readonly [network: string, affinity: string])[];
   /** Of one that waits or was rejected: how it is, in the words of `plumbline explain`; undefined for one that runs. */
   readonly state: ShownState | undefined;
-  /** To predict its CPUs with, while it is on its way to a node. */
-  readonly needs: PlacementNeeds | undefined;
+  /** To predict its CPUs with while it is on its way to a node, and to judge where it runs. */
+  readonly needs: PlacementNeeds;
+  /** Since when it runs, RFC 3339; undefined where it does not. */
+  readonly running: string | undefined;
+  /** Of one that runs: what shows that a part of Plumbline never saw it. */
+  readonly bypasses: readonly Cause[];
 }
 
 export type ShownState = Pick<VmState, 'verdict' | 'reason' | 'text'>;
@@ -73,7 +79,8 @@ export function shownPod(pod: WatchedPod): ShownPod | undefined {
   const node = spec.nodeName || undefined;
   const unscheduled = node === undefined ? schedulerMessage(pod) : undefined;
   const vm = vmOf(pod);
-  if (!isExclusive(needs) && (unscheduled === undefined || (vm === undefined && !isManaged(pod)))) return undefined;
+  const owns = isExclusive(needs) || needs.mask !== undefined;
+  if (!owns && (unscheduled === undefined || (vm === undefined && !isManaged(pod)))) return undefined;
   const pending = phase === 'Pending' && metadata.deletionTimestamp === undefined;
   return {
     uid: metadata.uid,
@@ -92,8 +99,18 @@ export function shownPod(pod: WatchedPod): ShownPod | undefined {
     wholeCores: needs.wholeCores === true,
     networks: needs.networks.map(({ kind, physnet, affinity }) => [physnet ?? kind, affinity]),
     state: pending || rejected !== undefined ? stateOf(pod, vm) : undefined,
-    needs: pending ? needs : undefined,
+    needs,
+    ...runs(pod, vm, needs),
   };
+}
+
+function runs(pod: WatchedPod, vm: string | undefined, needs: PlacementNeeds): Pick<ShownPod, 'running' | 'bypasses'> {
+  const { metadata, spec, status } = pod;
+  const isRunning = status?.phase === 'Running' && spec.nodeName && metadata.deletionTimestamp === undefined;
+  if (!isRunning) return { running: undefined, bypasses: [] };
+  const { namespace = '', name = '' } = metadata;
+  const bypasses = bypassesOf({ namespace, name: vm ?? name, kind: undefined }, pod as StatePod, needs);
+  return { running: status?.startTime ?? metadata.creationTimestamp ?? '', bypasses };
 }
 
 /** By the pod alone: whether a VM made its instance is not read here, nor what is true of its node. */

@@ -1,16 +1,21 @@
+import { maskRequestKey } from '../../model/launcher/mask-request.ts';
 import { checkReport } from '../../model/report/check.ts';
 import { REASONS } from '../../model/vm-state/reasons.ts';
 import { allocationRefused } from '../../model/vm-state/starting.ts';
 import type { Cluster } from './cluster.ts';
 import { type InFlight, inFlightOn } from './in-flight.ts';
 import { labelOf, type ShownPod, type ShownState } from './pods.ts';
+import { stateWhereItRuns } from './running.ts';
 
 /**
  * What goes out to the page, as JSON arrays that begin with their kind. Nodes of one make share a record of what they are
  * made of, so that a node itself is little more than its name and its pods' CPUs:
  * - `["s", shape, {…}]`: hardware, kubelet and networks; always before the first node that refers to it
- * - `["n", id, name, shape, flags, dpu, owners, inFlight]`, and `["n", id]` when it is gone. owners: `[pod, container,
- *   CPUs, padding]`; inFlight: `[pod, kind, CPUs]` of pods on their way
+ * - `["n", id, name, shape, flags, dpu, owners, inFlight, dpuSince]`, and `["n", id]` when it is gone. owners: `[pod,
+ *   container, CPUs, padding]`; inFlight: `[pod, kind, CPUs]` of pods on their way; dpuSince: `[time, message]` of its DPU's
+ *   condition, left out where there is none
+ * - `["r", uid, [pod, node, CPUs, verdict, reason, text]]`: a pod that runs and of which the nodes' records do not say all:
+ *   it is not as it was promised, or has a CPU mask. `["r", uid]` when that is over
  * - `["p", uid, {…}]`: a pod that waits, and `["p", uid]` when it no longer does
  * - `["c", {…}]`: what is true of the whole picture
  *
@@ -35,6 +40,8 @@ export interface NodePicture {
   readonly shape: string | undefined;
   readonly owners: readonly (readonly [pod: string, container: string, cpus: string, padding: number])[];
   readonly inFlight: readonly InFlight[];
+  /** Since when its DPU has been so, RFC 3339, and what is said of it. */
+  readonly dpuSince: readonly [time: string, message: string] | undefined;
 }
 
 /**
@@ -72,6 +79,8 @@ export function nodePicture(
       return [label, container, cpus, container === 'compute' ? (pod?.padding ?? 0) : 0];
     }),
     inFlight: inFlightOn(report, coming),
+    dpuSince:
+      node?.dpuHost === true && node.dpuSince !== undefined ? [node.dpuSince, node.dpuMessage ?? ''] : undefined,
   };
 }
 
@@ -80,8 +89,9 @@ export function shapeRecord(shape: number, content: string): string {
 }
 
 export function nodeRecord(id: number, name: string, shape: number, picture: NodePicture): string {
-  const { flags, dpu, owners, inFlight } = picture;
-  return JSON.stringify(['n', id, name, shape, flags, dpu, owners, inFlight]);
+  const { flags, dpu, owners, inFlight, dpuSince } = picture;
+  const record = ['n', id, name, shape, flags, dpu, owners, inFlight];
+  return JSON.stringify(dpuSince === undefined ? record : [...record, dpuSince]);
 }
 
 export function nodeEnd(id: number): string {
@@ -100,6 +110,32 @@ function stateOf({ state, node = '' }: ShownPod, refusal: string | undefined): P
   if (refusal === undefined) return state ?? {};
   const { reason, text } = allocationRefused(node, refusal);
   return { verdict: REASONS[reason].verdict, reason, text };
+}
+
+/** Characters: its owner chooses how long it is. */
+const LONGEST_MASK = 120;
+
+/** Undefined for one of which the node's record says all. */
+export function runningRecord(pod: ShownPod, cluster: NodeSource): string | undefined {
+  const { verdict, reason, text } = stateWhereItRuns(pod, cluster);
+  const { mask } = pod.needs;
+  if (verdict === 'ok' && mask === undefined) return undefined;
+  return JSON.stringify([
+    'r',
+    pod.uid,
+    [
+      labelOf(pod),
+      pod.node ?? '',
+      mask === undefined ? '' : maskRequestKey(mask).slice(0, LONGEST_MASK),
+      verdict,
+      reason,
+      text,
+    ],
+  ]);
+}
+
+export function runningEnd(uid: string): string {
+  return JSON.stringify(['r', uid]);
 }
 
 export function podEnd(uid: string): string {

@@ -1,4 +1,9 @@
-import { type NodeTopologyStatus, nodeTopologyStatus, type RefusedStart } from '../../kube/node-topology.ts';
+import {
+  type NodeTopologyStatus,
+  nodeTopologyStatus,
+  type PinningState,
+  type RefusedStart,
+} from '../../kube/node-topology.ts';
 import { assignedCpus } from '../../model/kubelet/report.ts';
 import { type PlacementHost, preparedHost } from '../../model/placement/needs.ts';
 
@@ -25,6 +30,8 @@ export interface Report {
   readonly shape: Shape | undefined;
   readonly assignments: readonly Assignment[];
   readonly refusals: readonly RefusedStart[];
+  /** VMs with a CPU mask. */
+  readonly pinning: readonly PinningState[];
 }
 
 export interface Reports {
@@ -33,7 +40,7 @@ export interface Reports {
   take(node: string, status: unknown): void;
 }
 
-const CONTRADICTS_ITSELF: Report = { shape: undefined, assignments: [], refusals: [] };
+const CONTRADICTS_ITSELF: Report = { shape: undefined, assignments: [], refusals: [], pinning: [] };
 
 /** @param changed called with the node after its report has changed */
 export function createReports(changed: (node: string) => void): Reports {
@@ -72,6 +79,7 @@ export function createReports(changed: (node: string) => void): Reports {
           cpus,
         })),
         refusals: status.refusals ?? [],
+        pinning: status.pinning ?? [],
       };
     } catch {
       // Its node is shown as quarantined; the extender says in an Event what is wrong.

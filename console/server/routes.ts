@@ -3,20 +3,17 @@ import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http
 import { join } from 'node:path';
 import { isOwnHost } from '../../runtime/listen-address.ts';
 import type { Logger } from '../../runtime/log.ts';
-import { explanationOf } from './explanation.ts';
+import { answer, text } from './answers.ts';
 import type { Feed } from './feed.ts';
+import { type Asked, createQuestions } from './questions.ts';
 import { streamEvents } from './stream.ts';
 
-/** The extender's answer to `GET /explain?pod=namespace/name`, or in words why there is none. */
-export type AskExtender = (pod: string) => Promise<{ readonly answer: unknown } | { readonly why: string }>;
-
-export interface RouteOptions {
+export interface RouteOptions extends Asked {
   /** The host that is listened on. */
   readonly host: string;
   readonly feed: Feed;
   /** The folder of the page's files. */
   readonly assets: string;
-  readonly ask: AskExtender;
   readonly log: Logger;
 }
 
@@ -50,32 +47,11 @@ const HEADERS = {
   'cache-control': 'no-store',
 } as const;
 
-const POD = /^[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?\/[a-z0-9](?:[-.a-z0-9]{0,251}[a-z0-9])?$/;
-
-/** The page's files, its stream of records and explanations. Only GET is answered, and nothing changes anything. */
-export function createRoutes({ host, feed, assets, ask, log }: RouteOptions): Routes {
+/** The page's files, its stream of records, and answers about one node or VM. Only GET is answered, and nothing changes anything. */
+export function createRoutes({ host, feed, assets, log, ...asked }: RouteOptions): Routes {
   const streams = new Set<{ close(): void }>();
-  let explaining = false;
+  const questions = createQuestions(asked);
   let closed = false;
-
-  const explain = async (pod: string, response: ServerResponse) => {
-    if (!POD.test(pod)) return text(response, 400, `pod=${pod.slice(0, 80)}: expected namespace/name`);
-    if (explaining) {
-      response.setHeader('retry-after', '1');
-      return text(response, 503, 'another pod is being explained; ask again in a second');
-    }
-    explaining = true;
-    try {
-      const asked = await ask(pod);
-      if ('why' in asked) return text(response, 502, `The extender cannot be asked: ${asked.why}`);
-      const found = explanationOf(pod, asked.answer, Date.now());
-      if (found === undefined)
-        return text(response, 502, 'The extender cannot be asked: the answer is of another kind');
-      answer(response, 200, 'application/json', JSON.stringify(found));
-    } finally {
-      explaining = false;
-    }
-  };
 
   const events = (request: IncomingMessage, response: ServerResponse, after: string | null) => {
     if (closed) return text(response, 503, 'the console is stopping');
@@ -97,10 +73,10 @@ export function createRoutes({ host, feed, assets, ask, log }: RouteOptions): Ro
     const [path = '', search] = (request.url ?? '').split('?', 2);
     const query = new URLSearchParams(search);
     if (path === '/events') return events(request, response, query.get('after'));
-    if (path === '/explain') return explain(query.get('pod') ?? '', response);
+    if (await questions.answer(path, query, response)) return;
     const asset = Object.hasOwn(FILES, path) ? FILES[path] : undefined;
     if (asset) return answer(response, 200, asset.type, await readFile(join(assets, asset.file)));
-    return text(response, 404, 'there are /, /events and /explain?pod=namespace/name');
+    return text(response, 404, `there are /, /events, ${questions.paths.join(', ')}`);
   };
 
   return {
@@ -141,14 +117,4 @@ function problem(error: unknown): readonly [number, string] {
 function headerOf(request: IncomingMessage, name: string): string | undefined {
   const value = request.headers[name];
   return Array.isArray(value) ? value[0] : value;
-}
-
-function text(response: ServerResponse, status: number, message: string): void {
-  if (status === 405) response.setHeader('allow', 'GET');
-  answer(response, status, 'text/plain; charset=utf-8', `${message}\n`);
-}
-
-function answer(response: ServerResponse, status: number, type: string, body: string | Buffer): void {
-  response.writeHead(status, { 'content-type': type, 'content-length': Buffer.byteLength(body) });
-  response.end(body);
 }

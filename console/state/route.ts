@@ -1,15 +1,21 @@
-import { signal } from '@preact/signals';
+import { effect, signal } from '@preact/signals';
+import { type ListName, parametersOf, takeParameters } from './queries.ts';
 
 /** What is looked at: kept in the address, so that a picture can be linked to and the browser's Back works. */
-export type Route =
-  | { readonly list: 'nodes'; readonly node?: string }
-  | { readonly list: 'waiting'; readonly pod?: string };
+export interface Route {
+  readonly list: ListName;
+  /** Name of a node; namespace/name of a VM, or of a pod that waits. */
+  readonly chosen?: string;
+}
+
+const LISTS: readonly ListName[] = ['nodes', 'vms', 'waiting'];
 
 export const route = signal<Route>(parse(location.hash));
 
-export function hashOf(to: Route): string {
-  const chosen = to.list === 'nodes' ? to.node : to.pod;
-  return `#/${to.list}${chosen === undefined ? '' : `/${chosen.split('/').map(encodeURIComponent).join('/')}`}`;
+/** With what the list is searched and sorted by, so that it is the same behind what was chosen. */
+export function hashOf({ list, chosen }: Route): string {
+  const path = chosen === undefined ? '' : `/${chosen.split('/').map(encodeURIComponent).join('/')}`;
+  return `#/${list}${path}${parametersOf(list)}`;
 }
 
 export function go(to: Route): void {
@@ -17,10 +23,12 @@ export function go(to: Route): void {
 }
 
 function parse(hash: string): Route {
-  const [list, ...rest] = hash.replace(/^#\/?/, '').split('/').map(decoded);
+  const [path = '', parameters = ''] = hash.split(/\?(.*)/s);
+  const [name, ...rest] = path.replace(/^#\/?/, '').split('/').map(decoded);
+  const list = LISTS.find((one) => one === name) ?? 'nodes';
+  takeParameters(list, parameters === '' ? '' : `?${parameters}`);
   const chosen = rest.join('/');
-  if (list === 'waiting') return chosen === '' ? { list } : { list, pod: chosen };
-  return chosen === '' ? { list: 'nodes' } : { list: 'nodes', node: chosen };
+  return chosen === '' ? { list } : { list, chosen };
 }
 
 function decoded(text: string): string {
@@ -34,5 +42,12 @@ function decoded(text: string): string {
 export function followAddress(): void {
   addEventListener('hashchange', () => {
     route.value = parse(location.hash);
+  });
+  // A search is part of the address, and no step of the browser's Back.
+  effect(() => {
+    const hash = hashOf(route.value);
+    if (location.hash !== '' || parametersOf(route.value.list) !== '') {
+      if (location.hash !== hash) history.replaceState(null, '', hash);
+    }
   });
 }

@@ -1,9 +1,11 @@
 import { computed, signal } from '@preact/signals';
 import { connect, type LineState } from '../data/connection.ts';
-import { byName, findNodes, type NodeQuery } from '../data/node-list.ts';
+import { byName, findNodes } from '../data/node-list.ts';
 import { type PodItem, Store } from '../data/store.ts';
 import { totalsOf } from '../data/totals.ts';
+import { findVms, needsAttention, vmsOf } from '../data/vm-list.ts';
 import type { Status } from '../data/wire.ts';
+import { nodeQuery, vmQuery } from './queries.ts';
 
 /** The cluster; what follows are the signals by which the page hears of its changes. */
 export const store = new Store();
@@ -21,8 +23,6 @@ export const nodeChanges = signal(0);
 export const nodeChangesSlow = signal(0);
 export const podChanges = signal(0);
 
-export const query = signal<NodeQuery>({ text: '', sort: 'name', descending: false, filter: 'all' });
-
 const names = computed(() => {
   namings.value;
   return byName(store.nodes.values()).map(({ id }) => id);
@@ -33,12 +33,26 @@ const namings = signal(0);
 export const order = computed(() => {
   nodeChangesSlow.value;
   const nodes = names.value.flatMap((id) => store.nodes.get(id) ?? []);
-  return findNodes(nodes, query.value);
+  return findNodes(nodes, nodeQuery.value);
 });
 
 export const totals = computed(() => {
   nodeChangesSlow.value;
   return totalsOf(store.nodes.values());
+});
+
+/** Every VM that runs, and those that the list's query finds. */
+export const vms = computed(() => {
+  nodeChangesSlow.value;
+  return vmsOf(store.nodes.values(), store.running.values());
+});
+export const foundVms = computed(() => findVms(vms.value, vmQuery.value));
+/** VMs that run and are not as they were promised: of these there are records, so that the others need not be looked at. */
+export const vmsToLookAt = computed(() => {
+  nodeChangesSlow.value;
+  let count = 0;
+  for (const [, , , verdict] of store.running.values()) if (needsAttention({ verdict })) count++;
+  return count;
 });
 
 /** Pods that wait, the longest first. */

@@ -64,7 +64,7 @@ function asksForOwnCpus({ metadata, spec }: NeedyPod): boolean {
 }
 
 /** Some container gets CPUs of its own. */
-export function isExclusive({ request }: PlacementNeeds): boolean {
+export function isExclusive({ request }: Pick<PlacementNeeds, 'request'>): boolean {
   return request.containers.some(({ cpus }) => cpus > 0);
 }
 

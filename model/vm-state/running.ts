@@ -13,8 +13,11 @@ import { bringDpuBack, checkAgent, correctMask, type Named, placeAgain } from '.
 import type { Cause, InstanceFacts, NodeStateFacts, VmFacts } from './facts.ts';
 import { plumbline, type Remedy, remedy, virtctl } from './remedy.ts';
 
+/** What of a pod's needs its state depends on while it runs. */
+export type RunningNeeds = Pick<PlacementNeeds, 'request' | 'networks' | 'mask' | 'spansCells'>;
+
 /** Where a pod runs, whether it is as it was promised, and whether its network lives; what is in order comes last. */
-export function runningPod(facts: VmFacts, at: string, needs: PlacementNeeds): Cause[] {
+export function runningPod(facts: VmFacts, at: string, needs: RunningNeeds): Cause[] {
   const { node } = facts;
   const dead = node?.deadDpu;
   const found = placed(facts, at, needs);
@@ -23,7 +26,7 @@ export function runningPod(facts: VmFacts, at: string, needs: PlacementNeeds): C
   return [{ reason: 'DPUNotReady', text, remedies: [bringDpuBack(at), placeAgain(facts)] }, ...found];
 }
 
-function placed(facts: VmFacts, at: string, needs: PlacementNeeds): Cause[] {
+function placed(facts: VmFacts, at: string, needs: RunningNeeds): Cause[] {
   const { node } = facts;
   if (node === undefined) return [{ reason: 'Running', text: `it runs on ${at}`, remedies: [] }];
   if (needs.mask !== undefined) return [maskedVm(facts, at)];
@@ -46,7 +49,7 @@ const silent = (at: string): Cause => ({
 function aligned(
   facts: VmFacts,
   at: string,
-  needs: PlacementNeeds,
+  needs: RunningNeeds,
   { host, networks }: PlacementHost,
   assigned: readonly string[],
 ): Cause[] {
@@ -69,7 +72,7 @@ function farFrom(
   need: NetworkNeed,
   networks: PlacementHost['networks'],
   touched: CpuSet,
-  { spansCells }: PlacementNeeds,
+  { spansCells }: RunningNeeds,
   at: string,
   remedies: readonly Remedy[],
 ): Cause[] {

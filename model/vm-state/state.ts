@@ -5,7 +5,7 @@ import { withoutLauncher } from './launching.ts';
 import { REASONS, type Reason, type Stage, type Verdict, worst } from './reasons.ts';
 import { failedPod } from './rejected.ts';
 import type { Remedy } from './remedy.ts';
-import { pausedVm, runningPod } from './running.ts';
+import { pausedVm, type RunningNeeds, runningPod } from './running.ts';
 import { startingPod } from './starting.ts';
 import { waitingPod } from './waiting.ts';
 
@@ -49,6 +49,19 @@ export function vmState(facts: VmFacts): VmState {
   if (pause !== undefined) return concluded('paused', [pausedVm(facts, at, pause), ...bypasses]);
   if (needs === undefined)
     return concluded('running', [{ reason: 'SharedCpus', text: `it runs on ${at}`, remedies: [] }]);
+  return runningState(facts, at, needs, bypasses);
+}
+
+/**
+ * How a pod is that runs and whose guest is not paused, for whoever keeps of a pod what it needs and no more.
+ * @param bypasses what `bypassesOf` made of the whole pod
+ */
+export function runningState(
+  facts: VmFacts,
+  at: string,
+  needs: RunningNeeds,
+  bypasses: readonly Cause[] = [],
+): VmState {
   return concluded('running', [...runningPod(facts, at, needs), ...bypasses]);
 }
 

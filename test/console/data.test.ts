@@ -3,9 +3,11 @@ import fc from 'fast-check';
 import { formatCpus, parseCpus } from '../../console/data/cpu-list.ts';
 import { type NodeItem, nodeItem, Paint } from '../../console/data/node.ts';
 import { byName, findNodes, type NodeQuery } from '../../console/data/node-list.ts';
+import { parseQuery, queryText } from '../../console/data/query-text.ts';
 import { type Shape, shapeOf } from '../../console/data/shape.ts';
 import { Store } from '../../console/data/store.ts';
 import { totalsOf } from '../../console/data/totals.ts';
+import { cpuCount, findVms, type VmQuery, vmsOf } from '../../console/data/vm-list.ts';
 import type { ShapeContent, WireRecord } from '../../console/data/wire.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 
@@ -142,5 +144,122 @@ describe('the page’s data', () => {
     assert.equal(store.nodeNamed('old'), undefined);
     assert.equal(store.nodeNamed('new')?.id, 1);
     assert.equal(store.nodes.size, 1);
+  });
+});
+
+describe('the marks of owners', () => {
+  const owner = (pod: string, cpus = ''): readonly [string, string, string, number] => [pod, 'compute', cpus, 0];
+  const marksByPod = (item: NodeItem) =>
+    Object.fromEntries(item.owners.map(([pod], index) => [pod, item.marks[index]]));
+
+  it('stay with a VM whoever comes and goes, in whatever order', () => {
+    const names = fc.uniqueArray(fc.stringMatching(/^[a-z]{1,8}$/), { maxLength: 20 });
+    fc.assert(
+      fc.property(fc.array(names, { minLength: 1, maxLength: 8 }), (steps) => {
+        let before: NodeItem | undefined;
+        for (const pods of steps) {
+          const owners = pods.map((pod) => owner(pod));
+          const { shape, ...rest } = node({ owners });
+          const now = nodeItem({ ...rest, shape }, before);
+          const marks = marksByPod(now);
+          assert.equal(new Set(now.marks).size, pods.length, 'each has its own');
+          for (const [pod, mark] of Object.entries(before === undefined ? {} : marksByPod(before))) {
+            if (pod in marks) assert.equal(marks[pod], mark, pod);
+          }
+          before = now;
+        }
+      }),
+    );
+  });
+
+  it('are the same on every page that sees the same VMs, and a pod’s containers share one', () => {
+    const some = ['a/router', 'b/upf', 'c/amf'];
+    const one = marksByPod(node({ owners: some.map((pod) => owner(pod)) }));
+    const other = marksByPod(node({ owners: [...some].reverse().map((pod) => owner(pod)) }));
+    assert.deepEqual(one, other);
+    assert.deepEqual(new Set(node({ owners: [owner('a', '2'), owner('a', '3')] }).marks).size, 1);
+  });
+
+  it('are six colours before one comes again', () => {
+    const owners = Array.from({ length: 6 }, (_, index) => owner(`vm-${index}`));
+    assert.deepEqual([...node({ owners }).marks].sort(), [0, 1, 2, 3, 4, 5]);
+  });
+});
+
+describe('the list of VMs', () => {
+  const store = new Store();
+  const records: WireRecord[] = [
+    ['s', 0, TURNS],
+    [
+      'n',
+      1,
+      'n1',
+      0,
+      1,
+      '',
+      [
+        ['east/upf', 'compute', '2,6', 1],
+        ['east/upf', 'side', '4', 0],
+      ],
+      [],
+    ],
+    ['n', 2, 'n2', 0, 1, '', [['west/du', 'compute', '1,3,5', 0]], []],
+    ['r', 'u1', ['west/du', 'n2', '', 'broken', 'DPUNotReady', 'its DPU is dead']],
+    ['r', 'u2', ['west/masked', 'n2', '0:1', 'ok', 'MaskApplied', 'pinned']],
+  ];
+  const query: VmQuery = { text: '', sort: 'name', descending: false, filter: 'all' };
+  before(() => store.take(records));
+  const list = () => vmsOf(store.nodes.values(), store.running.values());
+
+  it('has every owner once, and those that have no CPUs of their own but a mask', () => {
+    assert.deepEqual(
+      findVms(list(), query).map((vm) => [vm.name, vm.node, cpuCount(vm), vm.verdict, vm.mask]),
+      [
+        ['east/upf', 'n1', 3, 'ok', ''],
+        ['west/du', 'n2', 3, 'broken', ''],
+        ['west/masked', 'n2', 0, 'ok', '0:1'],
+      ],
+    );
+  });
+
+  it('is searched by what a VM is called, where it runs and what is wrong, filtered and sorted', () => {
+    const names = (more: Partial<VmQuery>) => findVms(list(), { ...query, ...more }).map(({ name }) => name);
+    assert.deepEqual(names({ text: 'N2 dpu' }), ['west/du']);
+    assert.deepEqual(names({ filter: 'attention' }), ['west/du']);
+    assert.deepEqual(names({ filter: 'mask' }), ['west/masked']);
+    assert.deepEqual(names({ sort: 'verdict', descending: true }), ['west/du', 'east/upf', 'west/masked']);
+  });
+
+  it('forgets what a record has ended', () => {
+    store.take([['r', 'u2']]);
+    assert.equal(list().length, 2);
+    store.take([['n', 1]]);
+    assert.equal(list().length, 1);
+  });
+});
+
+describe('a list’s query in the address', () => {
+  const usual: VmQuery = { text: '', sort: 'verdict', descending: true, filter: 'all' };
+  const sorts = ['name', 'node', 'cpus', 'verdict'] as const;
+  const filters = ['all', 'attention', 'mask'] as const;
+
+  it('comes back as it was written', () => {
+    fc.assert(
+      fc.property(
+        fc.string({ maxLength: 50 }),
+        fc.constantFrom(...sorts),
+        fc.boolean(),
+        fc.constantFrom(...filters),
+        (text, sort, descending, filter) => {
+          const wanted = { text, sort, descending, filter };
+          assert.deepEqual(parseQuery(queryText(wanted, usual), usual, sorts, filters), wanted);
+        },
+      ),
+    );
+    assert.equal(queryText(usual, usual), '');
+  });
+
+  it('takes what it does not know as usual', () => {
+    assert.deepEqual(parseQuery('?sort=-colour&filter=none', usual, sorts, filters), usual);
   });
 });

@@ -5,7 +5,8 @@ import { join } from 'node:path';
 import { buildConsole } from '../../build-console.ts';
 import { type Console, createConsole } from '../../console/server/console.ts';
 import type { OptionalKind } from '../../console/server/kinds.ts';
-import type { AskExtender } from '../../console/server/routes.ts';
+import type { AskExtender } from '../../console/server/questions.ts';
+import type { AskSwitch } from '../../console/server/switch.ts';
 import type { NodeTopologyStatus } from '../../kube/node-topology.ts';
 import type { Pod } from '../../kube/resources.ts';
 import { DPU_HOST_LABEL, DPU_READY_CONDITION, NAMESPACE } from '../../model/names.ts';
@@ -24,7 +25,7 @@ export interface ConsoleUnderTest extends Pick<ExtenderUnderTest, 'filter' | 'ex
   /** The names of the nodes that it began with. */
   readonly names: readonly string[];
   /** The Node as it is from now on; null: it is gone. `dpu` is the status of its DPUReady condition. */
-  node(name: string, what: { readonly dpu?: string } | null): void;
+  node(name: string, what: { readonly dpu?: string; readonly since?: string; readonly message?: string } | null): void;
   report(name: string, status: NodeTopologyStatus | undefined): void;
   /** Its agent's Lease, renewed at a time; a Lease that does not change is one of a silent agent. */
   lease(name: string, spec: object): void;
@@ -38,6 +39,7 @@ export interface ConsoleFixture extends ExtenderFixture {
   readonly invented?: number;
   readonly port?: number;
   readonly ask?: AskExtender;
+  readonly askSwitch?: AskSwitch;
   readonly without?: ReadonlySet<OptionalKind>;
   /** No scheduler leads. */
   readonly leaderless?: true;
@@ -91,7 +93,10 @@ export async function consoleOf(fixture: ConsoleFixture = {}): Promise<ConsoleUn
 
   const node: ConsoleUnderTest['node'] = (name, what) => {
     const labels = what?.dpu === undefined ? {} : { [DPU_HOST_LABEL]: '' };
-    const conditions = what?.dpu === undefined ? [] : [{ type: DPU_READY_CONDITION, status: what.dpu }];
+    const conditions =
+      what?.dpu === undefined
+        ? []
+        : [{ type: DPU_READY_CONDITION, status: what.dpu, lastTransitionTime: what.since, message: what.message }];
     const object = { metadata: { name, labels }, status: { conditions } };
     if (what === null) api.remove('nodes', object);
     else api.put('nodes', object as { metadata: { name: string } });
@@ -133,6 +138,7 @@ export async function consoleOf(fixture: ConsoleFixture = {}): Promise<ConsoleUn
     // Over the wire it is JSON.
     ask:
       fixture.ask ?? (async (pod) => ({ answer: JSON.parse(JSON.stringify(await explainer.ofPod(pod))) as unknown })),
+    ...(fixture.askSwitch === undefined ? {} : { askSwitch: fixture.askSwitch }),
     ...(fixture.without === undefined ? {} : { without: fixture.without }),
     log: silent,
     interval: 0.02,

@@ -1,6 +1,9 @@
 import { KINDS, type Kind } from '../../console/server/kinds.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import { KubeError } from '../../kube/errors.ts';
+import { EVENTS, NODES, VIRTUAL_MACHINE_INSTANCES } from '../../sandbox/api-server/built-in-types.ts';
+import { fieldSelector } from '../../sandbox/api-server/selectors.ts';
+import type { KubeObject } from '../../sandbox/objects.ts';
 
 interface ApiObject {
   readonly metadata: { readonly name?: string | undefined; readonly namespace?: string | undefined };
@@ -11,6 +14,8 @@ export interface MemoryApi {
   readonly client: KubeClient;
   put(kind: Kind, object: ApiObject): void;
   remove(kind: Kind, object: ApiObject): void;
+  /** Events, which are listed and not watched. */
+  event(event: object): void;
   /** From now on requests for this kind end so, and open watches end; undefined: they are answered again. */
   fail(kind: Kind, error: KubeError | undefined): void;
   /** Watches that are open. */
@@ -30,7 +35,16 @@ export function createMemoryApi(): MemoryApi {
     ]),
   );
   const failures = new Map<string, KubeError>();
+  const events: KubeObject[] = [];
   let version = 1;
+  /** What a question about one node or VM lists. */
+  const chosen = (path: string, query: Readonly<Record<string, unknown>> = {}): readonly object[] => {
+    const selector = String(query['fieldSelector'] ?? '');
+    if (path.endsWith('/events')) return events.filter(fieldSelector(EVENTS, selector));
+    if (path.endsWith('/virtualmachineinstances')) return [].filter(fieldSelector(VIRTUAL_MACHINE_INSTANCES, selector));
+    const objects = [...of(path).objects.values()] as KubeObject[];
+    return selector === '' ? objects : objects.filter(fieldSelector(NODES, selector));
+  };
   const of = (path: string) => {
     const failure = failures.get(path);
     if (failure !== undefined) throw failure;
@@ -49,15 +63,18 @@ export function createMemoryApi(): MemoryApi {
 
   return {
     client: {
-      get: async (path) => ({ metadata: { resourceVersion: String(version) }, items: [...of(path).objects.values()] }),
+      get: async (path, options) => ({
+        metadata: { resourceVersion: String(version) },
+        items: chosen(path, options?.query),
+      }),
       async watch(path, { signal }) {
         const { open } = of(path);
-        const events: object[] = [];
+        const queued: object[] = [];
         let wake = () => {};
         let ended = false;
         const watch: Watch = {
           push(event) {
-            events.push(event);
+            queued.push(event);
             wake();
           },
           end() {
@@ -70,7 +87,7 @@ export function createMemoryApi(): MemoryApi {
         signal?.addEventListener('abort', () => watch.end());
         return (async function* () {
           while (!ended) {
-            for (let event = events.shift(); event; event = events.shift()) {
+            for (let event = queued.shift(); event; event = queued.shift()) {
               yield Buffer.from(`${JSON.stringify(event)}\n`);
             }
             if (ended) return;
@@ -96,6 +113,7 @@ export function createMemoryApi(): MemoryApi {
       kinds.get(KINDS[kind].path)!.objects.delete(keyOf(object));
       tell(kind, 'DELETED', object);
     },
+    event: (event) => void events.push(event as KubeObject),
     fail(kind, error) {
       const { path } = KINDS[kind];
       if (error === undefined) failures.delete(path);

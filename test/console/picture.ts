@@ -1,26 +1,39 @@
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
 import { openBrowser, openPage } from './browser.ts';
-import { consoleOf, waitingPod } from './fixture.ts';
+import { consoleOf } from './fixture.ts';
+import { shrinkPng } from './palette.ts';
+import { dressed, SWITCH_NODE, WITH_DPU } from './scene.ts';
 
-/** `npx tsx test/console/picture.ts FILE`: draws the picture of docs/console.md anew, of an invented cluster. */
-const [file = 'docs/console.png'] = process.argv.slice(2);
-const SIZE = { width: 1200, height: 720 };
+/**
+ * `npx tsx test/console/picture.ts [FOLDER]`: draws the pictures of docs/console.md again, of an invented cluster: what an
+ * operator looks at, at three widths, light and dark.
+ */
+const [folder = 'docs'] = process.argv.slice(2);
+const HEIGHTS: Readonly<Record<number, number>> = { 390: 844, 1280: 760, 1920: 1000 };
+const SHOTS = [
+  { name: 'console', hash: `#/nodes/${SWITCH_NODE}`, sizes: [1280], schemes: ['light'] },
+  { name: 'console/nodes', hash: '#/nodes', sizes: [390, 1280, 1920], schemes: ['light', 'dark'] },
+  { name: 'console/node', hash: `#/nodes/${SWITCH_NODE}`, sizes: [390, 1280, 1920], schemes: ['light', 'dark'] },
+  { name: 'console/dpu', hash: `#/nodes/${WITH_DPU}`, sizes: [390, 1920], schemes: ['light', 'dark'] },
+  { name: 'console/vms', hash: '#/vms', sizes: [390, 1280, 1920], schemes: ['light', 'dark'] },
+] as const;
 
-const under = await consoleOf({ invented: 48 });
-const names = Array.from({ length: 48 }, (_, index) => `worker-${index}.east.example.internal`);
-for (const [name, cpus] of [
-  ['trader', 130],
-  ['upf', 96],
-] as const) {
-  const pod = waitingPod(name, cpus, new Date(Date.now() - cpus * 20_000).toISOString());
-  under.see(pod);
-  under.filter(pod, names);
-}
-const voice = waitingPod('voice', 12);
-under.see({ ...voice, spec: { ...voice.spec, nodeName: names[9]! } }, { phase: 'Pending' });
-under.node(names[7]!, { dpu: 'False' });
+mkdirSync(join(folder, 'console'), { recursive: true });
+const under = await dressed(consoleOf, Date.now() - 3 * 3600_000);
 const browser = await openBrowser();
-const { page } = await openPage(browser, `${under.url}/#/nodes/${names[9]}`, { viewport: SIZE });
-await page.locator('.owners').waitFor();
-await page.screenshot({ path: file });
+for (const { name, hash, sizes, schemes } of SHOTS) {
+  for (const width of sizes) {
+    for (const colorScheme of schemes) {
+      const viewport = { width, height: HEIGHTS[width]! };
+      const { page } = await openPage(browser, `${under.url}/${hash}`, { viewport, colorScheme });
+      if (hash.includes('worker')) await page.locator('.history .entries li, .history .about').first().waitFor();
+      const file = join(folder, `${name}${name === 'console' ? '' : `-${width}-${colorScheme}`}.png`);
+      await shrinkPng(await page.screenshot(), file);
+      console.log(file);
+      await page.context().close();
+    }
+  }
+}
 await browser.close();
 await under.stop();

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { type IncomingHttpHeaders, request } from 'node:http';
-import type { AskExtender } from '../../console/server/routes.ts';
+import type { AskExtender } from '../../console/server/questions.ts';
 import { statusOf } from '../scheduler-plugin/extender-fixture.ts';
 import { type Listener, listen } from './events.ts';
 import { type ConsoleUnderTest, consoleOf, waitingPod } from './fixture.ts';

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { type OvsStatus, ovsStatus } from '../../../cli/ovs/status.ts';
+import { type OvsStatus, ovsStatus } from '../../../cli/agent/ovs-status.ts';
 import { CpuSet, unionOf } from '../../../model/cpu-set.ts';
 import type { Scene } from './scenario.ts';
 

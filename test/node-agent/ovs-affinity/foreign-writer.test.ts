@@ -5,7 +5,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { statusLines } from '../../../cli/ovs/lines.ts';
-import { isInOrder, ovsStatus } from '../../../cli/ovs/status.ts';
+import { isInOrder, ovsStatus } from '../../../cli/agent/ovs-status.ts';
 import { createAffinity } from '../../../native/affinity.ts';
 import { createAffinityEvents } from '../../../node-agent/ovs-affinity/affinity-events.ts';
 import { createOvsAffinity, type OvsAffinity } from '../../../node-agent/ovs-affinity/ovs-affinity.ts';

@@ -1,5 +1,5 @@
-import { type AskAgent, readPage } from '../agent/ask.ts';
-import { type OvsStatus, ovsStatus } from './status.ts';
+import { type AskAgent, readPage } from './ask.ts';
+import { type OvsStatus, ovsStatus } from './ovs-status.ts';
 
 /** @throws CliError if the agent cannot be asked, or has nothing to say about Open vSwitch */
 export function fetchOvsStatus(ask: AskAgent): Promise<OvsStatus> {

@@ -1,0 +1,38 @@
+import type { SwitchPicture } from '../../console/server/switch.ts';
+import { isInPlace, type OvsStatus, type OvsThread } from './ovs-status.ts';
+
+const NOTES: Readonly<Record<string, string>> = {
+  pmd: 'poll mode driver, left alone',
+  clipped: 'its cpuset holds it on fewer CPUs',
+};
+
+/** Threads of the same kind (a name without its number), allowed CPUs and note, in order. */
+export function alike(threads: readonly OvsThread[]): OvsThread[][] {
+  const groups = new Map<string, OvsThread[]>();
+  for (const thread of threads) {
+    const key = JSON.stringify([kindOf(thread), thread.allowed, thread.wanted, thread.note]);
+    groups.set(key, [...(groups.get(key) ?? []), thread]);
+  }
+  return [...groups.values()];
+}
+
+export const kindOf = ({ name, note }: OvsThread): string => (note === 'pmd' ? name : name.replace(/\d+$/, ''));
+
+/** Why a thread is left alone or not where it belongs; '' where the agent says nothing. */
+export const noteOf = ({ note }: OvsThread): string =>
+  note === null ? '' : (NOTES[note] ?? `refused by the kernel: ${note}`);
+
+/** As the web console shows it. */
+export function switchPicture({ enabled, wanted, problems, processes }: OvsStatus): SwitchPicture {
+  const threads = processes.flatMap(({ name, role, pid, threads: all }) =>
+    alike(all).flatMap((group) => {
+      const [first] = group;
+      if (first === undefined) return [];
+      const note = isInPlace(first) ? noteOf(first) : noteOf(first) || 'to be moved';
+      const process = role === 'daemon' ? name : `${name} ${role}`;
+      const { allowed, wanted: own } = first;
+      return [{ process, pid, kind: kindOf(first), threads: group.length, allowed, wanted: own, note }];
+    }),
+  );
+  return { enabled, wanted, problems, threads };
+}

@@ -1,0 +1,73 @@
+import type { History as Found, HistoryEntry } from '../data/wire.ts';
+import { useAnswer } from '../state/ask.ts';
+import { timeText } from '../state/time-zone.ts';
+import { Ago } from './ago.tsx';
+
+const REFRESH = 30_000;
+const FIRST = 12;
+
+/** What the API server has kept of a node or VM, the newest first. */
+export function History({ of, name }: { readonly of: 'node' | 'vm'; readonly name: string }) {
+  const answer = useAnswer<Found>(`/history?${of}=${encodeURIComponent(name)}`, REFRESH);
+  return (
+    <section class="history" aria-labelledby="history" aria-busy={answer === undefined}>
+      <h3 id="history">History</h3>
+      {answer === undefined && <p class="about">Asking the API server …</p>}
+      {answer !== undefined && 'failed' in answer && <p class="problem">{answer.failed}</p>}
+      {answer !== undefined && 'found' in answer && <Entries found={answer.found} />}
+    </section>
+  );
+}
+
+function Entries({ found: { entries, notes } }: { readonly found: Found }) {
+  const more = entries.length - FIRST;
+  return (
+    <>
+      {entries.length === 0 && (
+        <p class="about">Nothing is kept. The API server keeps Events for an hour unless it is configured otherwise.</p>
+      )}
+      <List entries={entries.slice(0, FIRST)} />
+      {more > 0 && (
+        <details>
+          <summary>{more} older</summary>
+          <List entries={entries.slice(FIRST)} />
+        </details>
+      )}
+      {notes.map((note) => (
+        <p key={note} class="about">
+          {note}
+        </p>
+      ))}
+    </>
+  );
+}
+
+function List({ entries }: { readonly entries: readonly HistoryEntry[] }) {
+  return (
+    <ol class="entries">
+      {entries.map((entry, index) => (
+        <li key={`${entry.time} ${entry.reason} ${index}`} class={entry.isWarning ? 'is-warning' : undefined}>
+          <span class="when">
+            <time dateTime={entry.time}>{timeText(entry.time, { withZone: false })}</time>
+            <span class="about">
+              <Ago time={entry.time} /> ago
+            </span>
+          </span>
+          <span class="what">
+            <b>{entry.reason}</b> {entry.text}
+            <span class="about">{origin(entry)}</span>
+          </span>
+        </li>
+      ))}
+    </ol>
+  );
+}
+
+function origin({ from, about, count, since, isWarning }: HistoryEntry): string {
+  const kind = { event: isWarning ? 'warning' : 'Event', condition: 'condition', phase: 'KubeVirt' }[from];
+  return [
+    kind,
+    ...(about === undefined ? [] : [`of ${about}`]),
+    ...(count === undefined ? [] : [`${count} times${since ? ` since ${timeText(since, { withZone: false })}` : ''}`]),
+  ].join(', ');
+}

@@ -1,0 +1,55 @@
+import type { Signal } from '@preact/signals';
+import type { ComponentChildren } from 'preact';
+import type { ListQuery } from '../data/query-text.ts';
+
+export interface ListControlsProps<Sort extends string, Filter extends string> {
+  /** `nodes`: for labels. */
+  readonly what: string;
+  readonly placeholder: string;
+  readonly query: Signal<ListQuery<Sort, Filter>>;
+  readonly filters: Readonly<Record<Filter, string>>;
+  readonly found: number;
+  readonly all: number;
+  readonly children?: ComponentChildren;
+}
+
+/** The search and the filter of a list. */
+export function ListControls<Sort extends string, Filter extends string>(props: ListControlsProps<Sort, Filter>) {
+  const { what, placeholder, query, filters, found, all, children } = props;
+  const { text, filter } = query.value;
+  return (
+    // biome-ignore lint/a11y/useSemanticElements: the search element is newer than some browsers that are still in use
+    <form class="controls" role="search" onSubmit={(event) => event.preventDefault()}>
+      <label class="search">
+        <span class="unseen">Search {what}</span>
+        <input
+          type="search"
+          placeholder={placeholder}
+          value={text}
+          onInput={({ currentTarget }) => {
+            query.value = { ...query.value, text: currentTarget.value };
+          }}
+        />
+      </label>
+      <label class="filter">
+        <span class="unseen">Which {what}</span>
+        <select
+          value={filter}
+          onChange={({ currentTarget }) => {
+            query.value = { ...query.value, filter: currentTarget.value as Filter };
+          }}
+        >
+          {Object.entries<string>(filters).map(([value, name]) => (
+            <option key={value} value={value}>
+              {name}
+            </option>
+          ))}
+        </select>
+      </label>
+      {children}
+      <output class="found">
+        {found === all ? '' : `${found.toLocaleString('en')} of ${all.toLocaleString('en')}`}
+      </output>
+    </form>
+  );
+}

@@ -1,0 +1,65 @@
+import type { SwitchPicture } from '../data/wire.ts';
+import type { Answer } from '../state/ask.ts';
+
+export const SWITCH_REFRESH = 10_000;
+
+/** Where Open vSwitch's threads are, as the node's agent reads them from the kernel. */
+export function OpenVswitch({ answer }: { readonly answer: Answer<SwitchPicture> }) {
+  return (
+    <section class="switch" aria-labelledby="switch" aria-busy={answer === undefined}>
+      <h3 id="switch">Open vSwitch’s threads</h3>
+      {answer === undefined && <p class="about">Asking the node’s agent …</p>}
+      {answer !== undefined && 'failed' in answer && <p class="about">{answer.failed}</p>}
+      {answer !== undefined && 'found' in answer && <Threads found={answer.found} />}
+    </section>
+  );
+}
+
+function Threads({ found: { enabled, wanted, problems, threads } }: { readonly found: SwitchPicture }) {
+  return (
+    <>
+      <p class="about">
+        {enabled
+          ? `The agent keeps ordinary threads on CPUs ${wanted ?? 'that nobody owns'}, outlined above.`
+          : 'The agent does not move them: its enabler file is missing or empty.'}
+      </p>
+      {problems.map((problem) => (
+        <p key={problem} class="problem">
+          {problem}
+        </p>
+      ))}
+      {threads.length === 0 ? (
+        <p>No daemon of Open vSwitch runs on this node.</p>
+      ) : (
+        <div class="table-frame">
+          <table>
+            <caption class="unseen">Threads of Open vSwitch</caption>
+            <thead>
+              <tr>
+                <th scope="col">Threads</th>
+                <th scope="col">CPUs that they may run on</th>
+                <th scope="col">State</th>
+              </tr>
+            </thead>
+            <tbody>
+              {threads.map(({ process, pid, kind, threads: count, allowed, wanted: own, note }) => (
+                <tr key={`${pid} ${kind} ${allowed}`}>
+                  <th scope="row">
+                    {count} × {kind}
+                    <span class="about">
+                      {process}, pid {pid}
+                    </span>
+                  </th>
+                  <td class="cpus">{allowed}</td>
+                  <td>
+                    {own === null ? note || 'left alone' : own === allowed ? 'as wanted' : `wanted ${own}: ${note}`}
+                  </td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </div>
+      )}
+    </>
+  );
+}

@@ -1,0 +1,18 @@
+import type { Verdict } from '../data/wire.ts';
+
+const LOOK: Readonly<Record<Verdict, string>> = {
+  ok: 'badge is-good',
+  stopped: 'badge',
+  waiting: 'badge is-waiting',
+  degraded: 'badge is-waiting',
+  broken: 'badge is-bad',
+};
+
+/** How a VM is, in the one word that every output of Plumbline has for it. */
+export function VerdictBadge({ verdict, reason }: { readonly verdict: Verdict; readonly reason: string }) {
+  return (
+    <span class={LOOK[verdict]} title={reason}>
+      {verdict === 'ok' ? 'ok' : `${verdict}: ${reason}`}
+    </span>
+  );
+}

@@ -1,0 +1,96 @@
+import { formatCpus, parseCpus } from '../data/cpu-list.ts';
+import { cpuCount, type VmFilter, type VmItem, type VmSort } from '../data/vm-list.ts';
+import { vmQuery } from '../state/queries.ts';
+import { go } from '../state/route.ts';
+import { foundVms, ready, vms } from '../state/state.ts';
+import { ListControls } from './list-controls.tsx';
+import { VerdictBadge } from './verdict.tsx';
+import { type Column, VirtualGrid } from './virtual-grid.tsx';
+
+const FILTERS: Readonly<Record<VmFilter, string>> = {
+  all: 'All VMs',
+  attention: 'Need attention',
+  mask: 'With a CPU mask',
+};
+
+const ROW = 58;
+
+/** Every VM that runs with CPUs of its own or with a CPU mask; what needs attention first. */
+export function VmList({ chosen }: { readonly chosen: string | undefined }) {
+  const found = foundVms.value;
+  return (
+    <>
+      <ListControls
+        what="VMs"
+        placeholder="Search by VM, namespace, node or reason"
+        query={vmQuery}
+        filters={FILTERS}
+        found={found.length}
+        all={vms.value.length}
+      />
+      <VirtualGrid
+        label="Running VMs"
+        columns={columns()}
+        count={found.length}
+        rowHeight={ROW}
+        keyOf={(index) => found[index]?.key ?? ''}
+        cells={(index) => cellsOf(found[index])}
+        chosen={chosen === undefined ? -1 : found.findIndex(({ name }) => name === chosen)}
+        onChoose={(index) => go({ list: 'vms', chosen: found[index]?.name ?? '' })}
+        busy={!ready.value}
+        empty={ready.value ? <Empty /> : 'Loading …'}
+      />
+    </>
+  );
+}
+
+function Empty() {
+  if (vms.value.length > 0) return <>No VM matches. Clear the search or choose “All VMs”.</>;
+  return (
+    <>
+      No VM with CPUs of its own or a CPU mask runs. A VM gets whole cores by <code>dedicatedCpuPlacement</code> and the
+      annotation <code>kubevirt.io/CPUManagerPolicyBetaOptions: full-pcpus-only</code>.
+    </>
+  );
+}
+
+function columns(): readonly Column[] {
+  const { sort, descending } = vmQuery.value;
+  const sortable = (key: VmSort, title: string): Column => ({
+    key,
+    title,
+    onSort: () => {
+      const turned = sort === key ? !descending : key === 'cpus' || key === 'verdict';
+      vmQuery.value = { ...vmQuery.value, sort: key, descending: turned };
+    },
+    ...(sort === key ? { sorted: descending ? ('descending' as const) : ('ascending' as const) } : {}),
+  });
+  return [sortable('name', 'VM'), sortable('node', 'Node'), sortable('cpus', 'CPUs'), sortable('verdict', 'State')];
+}
+
+function cellsOf(vm: VmItem | undefined) {
+  if (vm === undefined) return ['…', '', '', ''];
+  const [namespace = '', ...rest] = vm.name.split('/');
+  const count = cpuCount(vm);
+  return [
+    <>
+      <span class="name">{rest.join('/')}</span>
+      <span class="networks">{namespace}</span>
+      {/* Where there is no room for the column. */}
+      <span class="instead about">{vm.node}</span>
+    </>,
+    <span key="node" class="name is-plain">
+      {vm.node}
+    </span>,
+    <>
+      <span class="number">{count > 0 ? count : '–'}</span>
+      <span class="networks cpus">
+        {count > 0 ? formatCpus(vm.containers.flatMap(([, cpus]) => parseCpus(cpus))) : `mask ${vm.mask}`}
+      </span>
+    </>,
+    <>
+      <VerdictBadge verdict={vm.verdict} reason={vm.reason} />
+      {vm.text !== '' && vm.verdict !== 'ok' && <span class="why about">{vm.text}</span>}
+    </>,
+  ];
+}

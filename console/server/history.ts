@@ -1,0 +1,242 @@
+import * as z from 'zod';
+import type { KubeClient } from '../../kube/client.ts';
+import { isNotFound, KubeError } from '../../kube/errors.ts';
+import { type ListPage, pagesOf } from '../../kube/list-pages.ts';
+import { NODE_TOPOLOGY_API } from '../../kube/node-topology.ts';
+
+/** Something that happened to a node or VM. */
+export interface HistoryEntry {
+  /** RFC 3339; of an Event that came again, when it was last seen. */
+  readonly time: string;
+  /** How often an Event was seen, and since when, where that is more than once. */
+  readonly count?: number | undefined;
+  readonly since?: string | undefined;
+  /** Where it is from: an Event, a condition of an object, or a phase of a VM. */
+  readonly from: 'event' | 'condition' | 'phase';
+  readonly isWarning: boolean;
+  readonly reason: string;
+  readonly text: string;
+  /** `Pod virt-launcher-router-x2x4z`, where it is not about the node or VM itself. */
+  readonly about?: string | undefined;
+}
+
+export interface History {
+  /** The newest first. */
+  readonly entries: readonly HistoryEntry[];
+  /** What is missing, in words. */
+  readonly notes: readonly string[];
+}
+
+/** What the API server has kept of nodes and VMs: Events, for an hour unless it is configured otherwise, and conditions. */
+export interface Histories {
+  /** @throws KubeError if the API server cannot be asked */
+  ofNode(name: string): Promise<History>;
+  /** @throws KubeError */
+  ofVm(namespace: string, name: string): Promise<History>;
+}
+
+/** Entries that are shown, and Events that are read of one object or namespace. */
+const MOST_ENTRIES = 100;
+const MOST_EVENTS = 2000;
+const PAGE = 500;
+const LONGEST_TEXT = 1024;
+
+const optional = z.string().nullish();
+const event = z.object({
+  involvedObject: z.object({ kind: optional, name: optional }),
+  type: optional,
+  reason: optional,
+  message: optional,
+  count: z.number().nullish(),
+  series: z.object({ count: z.number().nullish(), lastObservedTime: optional }).nullish(),
+  firstTimestamp: optional,
+  lastTimestamp: optional,
+  eventTime: optional,
+  metadata: z.object({ creationTimestamp: optional }),
+});
+type Event = z.infer<typeof event>;
+
+const conditions = z
+  .array(
+    z.object({
+      type: z.string(),
+      status: z.string(),
+      reason: optional,
+      message: optional,
+      lastTransitionTime: optional,
+    }),
+  )
+  .nullish();
+const withConditions = z.object({
+  metadata: z.object({ creationTimestamp: optional }),
+  status: z.object({ conditions }).nullish(),
+});
+const instance = withConditions.extend({
+  status: z
+    .object({
+      conditions,
+      phaseTransitionTimestamps: z.array(z.object({ phase: optional, phaseTransitionTimestamp: optional })).nullish(),
+      migrationState: z
+        .object({
+          sourceNode: optional,
+          targetNode: optional,
+          startTimestamp: optional,
+          endTimestamp: optional,
+          failed: z.boolean().nullish(),
+        })
+        .nullish(),
+    })
+    .nullish(),
+});
+
+export function createHistories(client: Pick<KubeClient, 'get'>): Histories {
+  /** Objects of a list; none, and a note, where they may not be read. */
+  const read = async <T>(
+    what: string,
+    path: string,
+    fieldSelector: string,
+    schema: z.ZodType<T>,
+    notes: string[],
+  ): Promise<T[]> => {
+    try {
+      return await readSome(pagesOf({ client, path, query: { fieldSelector }, page: PAGE }), what, schema, notes);
+    } catch (error) {
+      if (isNotFound(error)) return [];
+      if (!(error instanceof KubeError) || error.status !== 403) throw error;
+      notes.push(`${what} are missing: this console may not read them`);
+      return [];
+    }
+  };
+
+  return {
+    async ofNode(name) {
+      const notes: string[] = [];
+      const named = `metadata.name=${name}`;
+      const topologies = `/apis/${NODE_TOPOLOGY_API.apiVersion}/${NODE_TOPOLOGY_API.plural}`;
+      const [events, nodes, reports] = await Promise.all([
+        read('Events', '/api/v1/events', `involvedObject.kind=Node,involvedObject.name=${name}`, event, notes),
+        read('conditions of Nodes', '/api/v1/nodes', named, withConditions, notes),
+        read('conditions of reports', topologies, named, withConditions, notes),
+      ]);
+      const about = [...nodes, ...reports].flatMap(({ status }) => conditionEntries(status?.conditions));
+      return historyOf([...events.map((one) => eventEntry(one)), ...about], notes);
+    },
+    async ofVm(namespace, name) {
+      const notes: string[] = [];
+      const events = `/api/v1/namespaces/${namespace}/events`;
+      const instances = `/apis/kubevirt.io/v1/namespaces/${namespace}/virtualmachineinstances`;
+      const [own, ofPods, found] = await Promise.all([
+        read('Events', events, `involvedObject.name=${name}`, event, notes),
+        read('Events of pods', events, 'involvedObject.kind=Pod', event, notes),
+        read('instances of VMs', instances, `metadata.name=${name}`, instance, notes),
+      ]);
+      const launchers = ofPods.filter(({ involvedObject }) => isLauncherOf(name, involvedObject.name ?? ''));
+      return historyOf(
+        [
+          ...own.filter(({ involvedObject }) => involvedObject.kind !== 'Pod').map((one) => eventEntry(one)),
+          ...launchers.map((one) => eventEntry(one, `${one.involvedObject.kind} ${one.involvedObject.name}`)),
+          ...found.flatMap(({ status }) => [
+            ...conditionEntries(status?.conditions),
+            ...phaseEntries(status?.phaseTransitionTimestamps),
+            ...migrationEntries(status?.migrationState),
+          ]),
+        ],
+        notes,
+      );
+    },
+  };
+}
+
+async function readSome<T>(
+  pages: AsyncIterable<ListPage>,
+  what: string,
+  schema: z.ZodType<T>,
+  notes: string[],
+): Promise<T[]> {
+  const found: T[] = [];
+  for await (const { items } of pages) {
+    for (const item of items ?? []) {
+      const { data } = schema.safeParse(item);
+      if (data !== undefined) found.push(data);
+    }
+    if (found.length < MOST_EVENTS) continue;
+    notes.push(`there are more ${what} than the ${found.length} that were read`);
+    break;
+  }
+  return found;
+}
+
+/** KubeVirt names a launcher after its VM, with five characters that it draws. */
+function isLauncherOf(vm: string, pod: string): boolean {
+  const prefix = `virt-launcher-${vm}-`;
+  return pod.startsWith(prefix) && /^[a-z0-9]{5}$/.test(pod.slice(prefix.length));
+}
+
+function historyOf(entries: readonly HistoryEntry[], notes: readonly string[]): History {
+  const sorted = entries.filter(({ time }) => time !== '').sort((a, b) => Date.parse(b.time) - Date.parse(a.time));
+  const left = sorted.length - MOST_ENTRIES;
+  return {
+    entries: sorted.slice(0, MOST_ENTRIES),
+    notes: [...new Set([...notes, ...(left > 0 ? [`${left} older entries are not shown`] : [])])],
+  };
+}
+
+function eventEntry(one: Event, about?: string): HistoryEntry {
+  const { series, firstTimestamp, lastTimestamp, eventTime, metadata } = one;
+  const first = firstTimestamp ?? eventTime ?? metadata.creationTimestamp ?? '';
+  const count = series?.count ?? one.count ?? 1;
+  return {
+    time: series?.lastObservedTime ?? lastTimestamp ?? first,
+    ...(count > 1 && { count, since: first }),
+    from: 'event',
+    isWarning: one.type === 'Warning',
+    reason: one.reason ?? '',
+    text: (one.message ?? '').slice(0, LONGEST_TEXT),
+    about,
+  };
+}
+
+/** Conditions that are bad when they are true. */
+const BAD_WHEN_TRUE = /Pressure$|^NetworkUnavailable$|^Paused$/;
+
+function conditionEntries(list: z.infer<typeof conditions>): HistoryEntry[] {
+  return (list ?? []).flatMap(({ type, status, reason, message, lastTransitionTime }): HistoryEntry[] => {
+    if (!lastTransitionTime) return [];
+    const isWarning = status !== (BAD_WHEN_TRUE.test(type) ? 'False' : 'True');
+    const text = (message || reason || '').slice(0, LONGEST_TEXT);
+    return [{ time: lastTransitionTime, from: 'condition', isWarning, reason: `${type} is ${status}`, text }];
+  });
+}
+
+function phaseEntries(
+  list:
+    | readonly { phase?: string | null | undefined; phaseTransitionTimestamp?: string | null | undefined }[]
+    | null = [],
+): HistoryEntry[] {
+  return (list ?? []).map(({ phase, phaseTransitionTimestamp }) => ({
+    time: phaseTransitionTimestamp ?? '',
+    from: 'phase',
+    isWarning: phase === 'Failed',
+    reason: phase ?? '',
+    text: 'the phase of its instance, by KubeVirt',
+  }));
+}
+
+type Migration = NonNullable<NonNullable<z.infer<typeof instance>['status']>['migrationState']>;
+
+function migrationEntries(state: Migration | null | undefined): HistoryEntry[] {
+  if (state == null) return [];
+  const { sourceNode, targetNode, startTimestamp, endTimestamp, failed } = state;
+  const between = `from ${sourceNode ?? '?'} to ${targetNode ?? '?'}`;
+  const from = 'phase' as const;
+  return [
+    { time: startTimestamp ?? '', from, isWarning: false, reason: 'MigrationStarted', text: between },
+    {
+      time: endTimestamp ?? '',
+      from,
+      isWarning: failed === true,
+      reason: failed === true ? 'MigrationFailed' : 'Migrated',
+      text: between,
+    },
+  ];
+}

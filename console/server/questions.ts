@@ -1,0 +1,104 @@
+import type { ServerResponse } from 'node:http';
+import { KubeError } from '../../kube/errors.ts';
+import { answer, text } from './answers.ts';
+import { explanationOf } from './explanation.ts';
+import type { Histories } from './history.ts';
+import type { AskSwitch } from './switch.ts';
+
+/** The extender's answer to `GET /explain?pod=namespace/name`, or in words why there is none. */
+export type AskExtender = (pod: string) => Promise<{ readonly answer: unknown } | { readonly why: string }>;
+
+/** Whom the page's questions about one node or VM are passed on to. */
+export interface Asked {
+  readonly ask: AskExtender;
+  readonly askSwitch: AskSwitch;
+  readonly histories: Histories;
+}
+
+/** What the page asks for when somebody looks at one node or VM; of each kind one at a time. */
+export interface Questions {
+  readonly paths: readonly string[];
+  /** @returns false if the path is none of these */
+  answer(path: string, query: URLSearchParams, response: ServerResponse): Promise<boolean>;
+}
+
+const NAMESPACED = /^[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?\/[a-z0-9](?:[-.a-z0-9]{0,251}[a-z0-9])?$/;
+const NAME = /^[a-z0-9](?:[-.a-z0-9]{0,251}[a-z0-9])?$/;
+
+/** What a question is about: parameters of which one is given. */
+const SUBJECTS = {
+  pod: { pattern: NAMESPACED, expected: 'namespace/name' },
+  vm: { pattern: NAMESPACED, expected: 'namespace/name' },
+  node: { pattern: NAME, expected: 'the name of a node' },
+} as const;
+type Subject = keyof typeof SUBJECTS;
+
+type Found = { readonly found: object } | { readonly why: string };
+
+interface Question {
+  readonly subjects: readonly Subject[];
+  readonly ask: (subject: Subject, name: string) => Promise<Found>;
+}
+
+export function createQuestions({ ask, askSwitch, histories }: Asked): Questions {
+  const questions: Readonly<Record<string, Question>> = {
+    '/explain': { subjects: ['pod'], ask: async (_, pod) => explained(pod, await ask(pod)) },
+    '/switch': {
+      subjects: ['node'],
+      async ask(_, node) {
+        const asked = await askSwitch(node);
+        return 'why' in asked ? { why: `The agent cannot be asked: ${asked.why}` } : { found: asked.answer };
+      },
+    },
+    '/history': { subjects: ['node', 'vm'], ask: (subject, name) => historyOf(histories, subject, name) },
+  };
+  const busy = new Set<string>();
+
+  return {
+    paths: Object.entries(questions).flatMap(([path, { subjects }]) =>
+      subjects.map((subject) => `${path}?${subject}=${subject === 'node' ? 'name' : 'namespace/name'}`),
+    ),
+    async answer(path, query, response) {
+      const question = Object.hasOwn(questions, path) ? questions[path] : undefined;
+      if (question === undefined) return false;
+      const subject = question.subjects.find((one) => query.has(one)) ?? question.subjects[0]!;
+      const name = query.get(subject) ?? '';
+      const { pattern, expected } = SUBJECTS[subject];
+      if (!pattern.test(name)) {
+        text(response, 400, `${subject}=${name.slice(0, 80)}: expected ${expected}`);
+        return true;
+      }
+      if (busy.has(path)) {
+        response.setHeader('retry-after', '1');
+        text(response, 503, 'another page is being answered; ask again in a second');
+        return true;
+      }
+      busy.add(path);
+      try {
+        const asked = await question.ask(subject, name);
+        if ('why' in asked) text(response, 502, asked.why);
+        else answer(response, 200, 'application/json', JSON.stringify(asked.found));
+      } finally {
+        busy.delete(path);
+      }
+      return true;
+    },
+  };
+}
+
+function explained(pod: string, asked: Awaited<ReturnType<AskExtender>>): Found {
+  if ('why' in asked) return { why: `The extender cannot be asked: ${asked.why}` };
+  const found = explanationOf(pod, asked.answer, Date.now());
+  return found === undefined ? { why: 'The extender cannot be asked: the answer is of another kind' } : { found };
+}
+
+async function historyOf(histories: Histories, subject: Subject, name: string): Promise<Found> {
+  try {
+    if (subject === 'node') return { found: await histories.ofNode(name) };
+    const [namespace = '', vm = ''] = name.split('/');
+    return { found: await histories.ofVm(namespace, vm) };
+  } catch (error) {
+    if (error instanceof KubeError) return { why: `The API server cannot be asked: ${error.message}` };
+    throw error;
+  }
+}

@@ -1,0 +1,37 @@
+import type { NodeStateFacts } from '../../model/vm-state/facts.ts';
+import { runningState, type VmState } from '../../model/vm-state/state.ts';
+import type { Cluster } from './cluster.ts';
+import type { ShownPod } from './pods.ts';
+
+/**
+ * How a pod is where it runs, in the words of `plumbline explain`. Whether its guest is paused is not read here, nor
+ * whether a VM made its instance.
+ */
+export function stateWhereItRuns(
+  pod: ShownPod,
+  cluster: Pick<Cluster, 'nodes' | 'reports' | 'stale'>,
+): Pick<VmState, 'verdict' | 'reason' | 'text'> {
+  const { namespace, name, vm, node = '', needs, bypasses } = pod;
+  const facts = { namespace, name: vm ?? name, kind: undefined, node: nodeFacts(pod, node, cluster) };
+  return runningState(facts, node, needs, bypasses);
+}
+
+function nodeFacts(
+  { kubeletUid, uid, namespace, name }: ShownPod,
+  at: string,
+  { nodes, reports, stale }: Pick<Cluster, 'nodes' | 'reports' | 'stale'>,
+): NodeStateFacts {
+  const node = nodes.get(at);
+  const report = reports.get(at);
+  const refusal = report?.refusals.find((one) =>
+    one.podUID === undefined ? one.namespace === namespace && one.podName === name : one.podUID === uid,
+  );
+  return {
+    deadDpu: node?.dpuReady === 'False' ? (node.dpuMessage ?? 'its lease has run out') : undefined,
+    silent: stale.has(at),
+    host: report?.shape?.empty,
+    assigned: (report?.assignments ?? []).filter(({ podUID }) => podUID === kubeletUid).map(({ cpus }) => cpus),
+    pinning: report?.pinning.find(({ podUID }) => podUID === uid),
+    refusedStart: refusal?.message,
+  };
+}

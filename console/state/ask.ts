@@ -1,0 +1,42 @@
+import { useEffect, useState } from 'preact/hooks';
+
+export type Answer<T> = { readonly found: T } | { readonly failed: string } | undefined;
+
+const TRIES = 5;
+
+/** Asks the console's server; a server that is busy with the same question for another page is asked again. */
+export async function askServer<T>(url: string, signal: AbortSignal): Promise<Answer<T>> {
+  try {
+    for (let tries = 1; ; tries++) {
+      const response = await fetch(url, { signal });
+      if (response.ok) return { found: (await response.json()) as T };
+      if (response.status !== 503 || tries === TRIES) return { failed: await response.text() };
+      await new Promise((resolve) => setTimeout(resolve, 1000));
+    }
+  } catch (error) {
+    return { failed: `The console cannot be asked: ${error instanceof Error ? error.message : String(error)}` };
+  }
+}
+
+/** An answer of the server that is asked for again every so many milliseconds while the page is looked at. */
+export function useAnswer<T>(url: string, refresh: number): Answer<T> {
+  const [answer, setAnswer] = useState<Answer<T>>(undefined);
+  useEffect(() => {
+    const left = new AbortController();
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const ask = async () => {
+      if (!document.hidden) {
+        const found = await askServer<T>(url, left.signal);
+        if (left.signal.aborted) return;
+        setAnswer(found);
+      }
+      timer = setTimeout(() => void ask(), refresh);
+    };
+    void ask();
+    return () => {
+      left.abort();
+      clearTimeout(timer);
+    };
+  }, [url, refresh]);
+  return answer;
+}

@@ -1,0 +1,138 @@
+import type { SwitchPicture } from '../../console/server/switch.ts';
+import { inventNode, launcher } from './cluster.ts';
+import type { ConsoleFixture, ConsoleUnderTest } from './fixture.ts';
+import { waitingPod } from './fixture.ts';
+
+/** A cluster in which something is to be seen: a dead DPU, VMs that wait, a mask, Events, Open vSwitch's threads. */
+const NODES = 48;
+const name = (index: number) => `worker-${index}.east.example.internal`;
+
+/** Its DPU is dead. */
+export const WITH_DPU = name(7);
+/** Its agent says where Open vSwitch's threads are. */
+export const SWITCH_NODE = name(9);
+
+const THREADS: SwitchPicture = {
+  enabled: true,
+  wanted: '13,30-31',
+  problems: [],
+  threads: [
+    {
+      process: 'ovs-vswitchd',
+      pid: 812,
+      kind: 'handler',
+      threads: 11,
+      allowed: '13,30-31',
+      wanted: '13,30-31',
+      note: '',
+    },
+    {
+      process: 'ovs-vswitchd',
+      pid: 812,
+      kind: 'revalidator',
+      threads: 5,
+      allowed: '13,30-31',
+      wanted: '13,30-31',
+      note: '',
+    },
+    {
+      process: 'ovs-vswitchd',
+      pid: 812,
+      kind: 'pmd-c01/id:8',
+      threads: 1,
+      allowed: '1',
+      wanted: null,
+      note: 'poll mode driver, left alone',
+    },
+    {
+      process: 'ovsdb-server',
+      pid: 640,
+      kind: 'ovsdb-server',
+      threads: 1,
+      allowed: '13,30-31',
+      wanted: '13,30-31',
+      note: '',
+    },
+  ],
+};
+
+interface Told {
+  readonly kind: string;
+  readonly name: string;
+  readonly namespace?: string;
+  readonly reason: string;
+  readonly message: string;
+  readonly time: string;
+  readonly type?: string;
+  readonly count?: number;
+}
+
+function event({ kind, namespace, reason, message, time, type = 'Normal', count = 1, ...object }: Told): object {
+  return {
+    metadata: { name: `${object.name}.${reason}`, namespace: namespace ?? 'default', creationTimestamp: time },
+    involvedObject: { kind, name: object.name, ...(namespace !== undefined && { namespace }) },
+    type,
+    reason,
+    message,
+    count,
+    firstTimestamp: time,
+    lastTimestamp: time,
+  };
+}
+
+/** @param since when the VMs that wait were created, in milliseconds since 1970 */
+export async function dressed(
+  open: (fixture: ConsoleFixture) => Promise<ConsoleUnderTest>,
+  since = Date.parse('2026-05-04T10:00:00Z'),
+): Promise<ConsoleUnderTest> {
+  const at = (minutes: number) => new Date(since + minutes * 60_000).toISOString().replace('.000', '');
+  const askSwitch = async (node: string) =>
+    node === SWITCH_NODE ? { answer: THREADS } : { why: `no agent runs on node ${node}` };
+  const under = await open({ invented: NODES, askSwitch });
+  const names = Array.from({ length: NODES }, (_, index) => name(index));
+  for (const [vm, cpus] of [
+    ['trader', 130],
+    ['upf', 96],
+  ] as const) {
+    const pod = waitingPod(vm, cpus, at(-cpus / 3));
+    under.see(pod);
+    under.filter(pod, names);
+  }
+  const voice = waitingPod('voice', 12);
+  under.see({ ...voice, spec: { ...voice.spec, nodeName: SWITCH_NODE } }, { phase: 'Pending' });
+  under.node(WITH_DPU, { dpu: 'False', since: at(120), message: 'dead, last renewal 61 s ago' });
+
+  const masked = launcher({ namespace: 'core', name: 'masked', uid: 'uid-masked', count: 0, padding: 0 });
+  const annotations = { ...masked.metadata.annotations, 'kubevirt.io/cpu-mask': '4:5' };
+  under.see(
+    {
+      ...masked,
+      metadata: { ...masked.metadata, annotations, labels: { 'kubevirt.io': 'virt-launcher' } },
+      spec: { containers: [{ name: 'compute', resources: { requests: { cpu: '200m' } } }], nodeName: SWITCH_NODE },
+    } as never,
+    { phase: 'Running', startTime: at(0) },
+  );
+
+  const vms = inventNode(7).vms;
+  for (const { namespace, name: vm } of vms) {
+    const about = { kind: 'VirtualMachineInstance', namespace, name: vm };
+    const message = 'padded from 5 to 6 CPUs: 3 whole cores of 2 threads';
+    under.api.event(event({ ...about, reason: 'PaddedToWholeCores', message, time: at(1) }));
+    const pod = { kind: 'Pod', namespace, name: `virt-launcher-${vm}-x2x4z` };
+    const bound = `Successfully assigned ${namespace}/${pod.name} to ${WITH_DPU}`;
+    under.api.event(event({ ...pod, reason: 'Scheduled', message: bound, time: at(0.5) }));
+    const refused = `0/${NODES} nodes are available: 2 DPU not ready, 46 too few free whole cores.`;
+    under.api.event(
+      event({ ...pod, reason: 'FailedScheduling', message: refused, time: at(0), type: 'Warning', count: 3 }),
+    );
+  }
+  for (const [node, reason, message, minutes, type] of [
+    [WITH_DPU, 'DPUNotReady', 'The DPU is dead: last renewal 61 s ago', 120, 'Warning'],
+    [WITH_DPU, 'DPUReady', 'The DPU is ready: its lease is renewed', -400, 'Normal'],
+    [SWITCH_NODE, 'OVSThreadsMoved', 'moved 17 threads of Open vSwitch to CPUs 13,30-31', 12, 'Normal'],
+    [SWITCH_NODE, 'NodeReady', 'Node is ready', -900, 'Normal'],
+  ] as const) {
+    under.api.event(event({ kind: 'Node', name: node, reason, message, time: at(minutes), type }));
+  }
+  return under;
+}

@@ -1,0 +1,130 @@
+import assert from 'node:assert/strict';
+import type { Browser, Page } from 'playwright-core';
+import { needs } from '../support/parts.ts';
+import { accessibilityFaults, openBrowser, openPage } from './browser.ts';
+import { type ConsoleUnderTest, consoleOf } from './fixture.ts';
+import { dressed, SWITCH_NODE, WITH_DPU } from './scene.ts';
+
+const rows = (page: Page) => page.locator('.grid-body .row .name:not(.is-plain)').allTextContents();
+
+describe('the running VMs, and what happened to them, in Chromium', function () {
+  needs('chromium');
+  this.timeout(300_000);
+  let browser: Browser;
+  let under: ConsoleUnderTest;
+  before(async () => {
+    browser = await openBrowser();
+    under = await dressed(consoleOf);
+  });
+  after(async () => {
+    await browser?.close();
+    await under?.stop();
+  });
+  afterEach(async () => {
+    for (const context of browser.contexts()) await context.close();
+  });
+
+  it('lists them, what needs attention first, with the verdict of the table of states', async () => {
+    const { page, complaints } = await openPage(browser, `${under.url}/#/vms`);
+    const first = page.locator('.grid-body .row').first();
+    assert.match(
+      await first.innerText(),
+      /broken: DPUNotReady[\s\S]*whose DPU is not ready: dead, last renewal 61 s ago/,
+    );
+    const count = Number(
+      await page
+        .locator('.tabs a[aria-current=page] .count')
+        .innerText()
+        .then((text) => /\d+$/.exec(text)?.[0]),
+    );
+    assert.equal(Number(await page.getByRole('grid').getAttribute('aria-rowcount')), count + 1);
+    await page.getByLabel('Which VMs').selectOption('attention');
+    const broken = await rows(page);
+    assert.ok(broken.length > 0 && broken.length < count);
+    assert.deepEqual(complaints, []);
+  });
+
+  it('a link holds what was searched, filtered, sorted and chosen', async () => {
+    const { page } = await openPage(browser, `${under.url}/#/vms`);
+    await page.getByRole('searchbox', { name: 'Search VMs' }).fill('worker-1');
+    await page.getByRole('button', { name: 'CPUs' }).click();
+    await page.locator('.grid-body .row').first().click();
+    await page.locator('.detail h2').waitFor();
+    const [address, seen, title] = [page.url(), await rows(page), await page.locator('.detail h2').innerText()];
+    assert.match(address, /#\/vms\/\w+\/[\w-]+\?q=worker-1&sort=-cpus$/);
+    const other = await openPage(browser, address);
+    assert.deepEqual(await rows(other.page), seen);
+    assert.equal(await other.page.locator('.detail h2').innerText(), title);
+    // Typing is no step of Back: it leads to where the VM was chosen from.
+    await page.goBack();
+    await page.locator('.detail').waitFor({ state: 'detached' });
+  });
+
+  it('a VM: how it is, where, and its history, in UTC where that is chosen', async () => {
+    const { page } = await openPage(browser, `${under.url}/#/nodes/${WITH_DPU}`, { timezoneId: 'Asia/Kolkata' });
+    const dpu = page.getByRole('region', { name: 'DPU' });
+    await dpu.waitFor();
+    assert.match(
+      await dpu.innerText(),
+      /DPU dead since 2026-05-04 17:30:00 \+05:30 \([^)]+\): dead, last renewal 61 s ago/,
+    );
+    await dpu.getByRole('link').first().click();
+    await page.locator('.detail .badge', { hasText: 'broken: DPUNotReady' }).waitFor();
+    const history = page.locator('.history .entries li');
+    await history.first().waitFor();
+    assert.match(await history.first().innerText(), /2026-05-04 15:31:00[\s\S]*PaddedToWholeCores/);
+    await page.getByRole('radio', { name: 'UTC' }).check();
+    assert.match(await history.first().innerText(), /2026-05-04 10:01:00/);
+    await page.locator('.detail .state a').click();
+    await page.getByRole('heading', { name: WITH_DPU }).waitFor();
+  });
+
+  it('a node: where the switch’s threads are, and what happened to it', async () => {
+    const { page } = await openPage(browser, `${under.url}/#/nodes/${SWITCH_NODE}`);
+    const section = page.locator('.switch');
+    await section.locator('tbody tr').first().waitFor();
+    assert.match(await section.innerText(), /11 × handler\s+ovs-vswitchd, pid 812\s+13,30-31\s+as wanted/);
+    assert.match(await section.innerText(), /1 × pmd-c01\/id:8[\s\S]*poll mode driver, left alone/);
+    assert.equal(await page.locator('.thread.has-switch').count(), 3);
+    assert.match(await page.locator('.history').innerText(), /OVSThreadsMoved/);
+  });
+
+  it('single keys lead to the lists and the search, unless they are turned off', async () => {
+    const { page } = await openPage(browser, under.url);
+    await page.keyboard.press('2');
+    await page.getByRole('grid', { name: 'Running VMs' }).waitFor();
+    await page.keyboard.press('/');
+    await page.keyboard.type('3');
+    assert.equal(await page.getByRole('searchbox').inputValue(), '3', 'a key that is typed is text');
+    await page.keyboard.press('Tab');
+    await page.keyboard.press('Tab');
+    await page.keyboard.press('?');
+    const dialog = page.getByRole('dialog', { name: 'Keyboard' });
+    await dialog.waitFor();
+    assert.deepEqual(await accessibilityFaults(page), []);
+    await dialog.getByRole('checkbox').uncheck();
+    await page.keyboard.press('Escape');
+    await page.keyboard.press('1');
+    assert.equal(await page.getByRole('grid', { name: 'Running VMs' }).count(), 1);
+  });
+
+  it('says what to do where a list is empty', async () => {
+    const { page } = await openPage(browser, `${under.url}/#/vms?q=nothing-is-called-so`);
+    await page.getByText('No VM matches. Clear the search').waitFor();
+  });
+
+  for (const width of [390, 1280, 1920]) {
+    for (const hash of ['#/vms', `#/nodes/${WITH_DPU}`, '#/vms?filter=attention']) {
+      it(`${hash} at ${width} px: no fault of axe, and nothing is wider than the screen`, async () => {
+        const colorScheme = width === 1280 ? 'dark' : 'light';
+        const { page } = await openPage(browser, `${under.url}/${hash}`, {
+          viewport: { width, height: 900 },
+          colorScheme,
+        });
+        if (hash.includes('nodes')) await page.locator('.cpu-cell').first().waitFor();
+        assert.ok((await page.evaluate<number>('document.documentElement.scrollWidth')) <= width);
+        assert.deepEqual(await accessibilityFaults(page), []);
+      });
+    }
+  }
+});
