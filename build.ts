@@ -60,7 +60,7 @@ const { metafile } = await build({
   logLevel: 'warning',
 });
 // A file of its own, since the demo alone reads it.
-await cp('sandbox/api-server/openapi/gen/components.json', join(OUT, 'api-schemas.json'));
+await cp('sandbox/api-server/gen/components.json', join(OUT, 'api-schemas.json'));
 const outputs = { ...metafile.outputs, ...(await buildConsole(join(OUT, 'console'))) };
 // By bundle, the files in it: the images' context, their licences and their bills of materials are made of this.
 const inputs = Object.entries(outputs).map(([file, output]) => [

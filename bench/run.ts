@@ -1,3 +1,4 @@
+import { createStatusLine } from '../cli/support/status-line.ts';
 import { commandLine, exitOnSignals } from '../test/support/command-line.ts';
 import { CLI_BENCHES } from './cli/index.ts';
 import { CONSOLE_BENCHES } from './console/index.ts';
@@ -81,10 +82,13 @@ exitOnSignals();
 const isAskedFor = (name: string) => name.startsWith(prefix) || prefix.startsWith(name);
 if (!GROUPS.some(({ names }) => names.some(isAskedFor))) refuse(`no measurement begins with ${prefix}`);
 const results: BenchResult[] = [];
-for (const { names, benches, onRequest } of GROUPS) {
-  if (!names.some(isAskedFor) || (onRequest && prefix === '')) continue;
-  for (const bench of benches) {
+const progress = createStatusLine(process.stderr, 1);
+const asked = GROUPS.filter(({ names, onRequest }) => names.some(isAskedFor) && !(onRequest && prefix === ''));
+for (const [index, { names, benches }] of asked.entries()) {
+  for (const [turn, bench] of benches.entries()) {
+    progress.status(`${names[0]} ${turn + 1} of ${benches.length}, group ${index + 1} of ${asked.length}`);
     const found = [await bench(settings)].flat().filter(({ name }) => settings.asked(name));
+    progress.end();
     results.push(...found);
     if (values.write !== undefined) writeTable(values.write, found);
     if (!values.json) for (const result of found) console.log(lineOf(result));

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DPU_LEASE_NAMESPACE } from '../../model/names.ts';
 import { NAMESPACES } from '../../sandbox/api-server/built-in-types.ts';
-import { readComponents } from '../../sandbox/api-server/openapi/openapi.ts';
+import { readComponents } from '../../sandbox/api-server/openapi.ts';
 import { type ClusterOptions, createEmbeddedCluster, type DemoCluster } from './cluster.ts';
 import { createSceneForConsole, startConsole } from './console-scene.ts';
 import { type DemoContext, OVS_NODE } from './context.ts';

@@ -5,6 +5,7 @@ import { terminalOf } from '../support/terminal.ts';
 import type { ExtenderChoice } from './ask-extender.ts';
 import { explain } from './explain.ts';
 import { explanationLines } from './lines.ts';
+import { nearestLines, readNearest } from './nearest.ts';
 import { parseReference } from './reference.ts';
 import { readSubject } from './subject.ts';
 
@@ -43,9 +44,15 @@ export function explainCommand(): Command {
         const subject = await readSubject(cluster.client, reference, cluster.namespace);
         const explanation = await explain(cluster, subject, flags, Date.now());
         const terminal = terminalOf(process.stdout);
+        const isForPeople = flags.output === undefined || flags.output === 'wide';
+        const nearest = isForPeople ? await readNearest(cluster.client, explanation) : undefined;
+        const drawn = nearest === undefined ? [] : nearestLines(nearest, terminal);
         await print(flags.output, explanation, {
-          text: () => explanationLines(explanation, terminal),
-          wide: () => explanationLines(explanation, { ...terminal, width: Number.POSITIVE_INFINITY }, true),
+          text: () => [...explanationLines(explanation, terminal), ...drawn],
+          wide: () => [
+            ...explanationLines(explanation, { ...terminal, width: Number.POSITIVE_INFINITY }, true),
+            ...drawn,
+          ],
           name: () => (explanation.pod === undefined ? [] : [`pod/${explanation.pod}`]),
         });
       });

@@ -12,6 +12,7 @@ interface TopFlags extends ClusterFlags {
   readonly output?: OutputFormat;
   /** Seconds, or true for the default. */
   readonly watch?: number | true;
+  readonly once?: true;
 }
 
 /** Seconds between two drawings. */
@@ -19,11 +20,13 @@ const PACE = 2;
 
 const EXAMPLES = `
 Examples:
-  plumbline top                    # every node in a few lines
+  plumbline top                    # every node in a few lines; live on a terminal: q ends it
+  plumbline top --once             # the same once, as into a pipe
   plumbline top worker-1           # one node, every CPU by its number
-  plumbline top --watch            # drawn anew every ${PACE} seconds; Ctrl-C ends it
+  plumbline top --watch 10         # read every 10 seconds in place of ${PACE}
   plumbline top -o json
 
+Keys of a live map: q quits, arrows, j, k, Page Up, Page Down, g and G go through it, r reads at once.
 Colour only on a terminal and without NO_COLOR; every letter is readable without it.`;
 
 /** `plumbline top` */
@@ -31,7 +34,8 @@ export function topCommand(): Command {
   const command = new Command('top')
     .description('Draws nodes as maps of their CPUs: NUMA nodes, cores, threads side by side, and who owns which.')
     .argument('[nodes...]', 'these nodes, each CPU by its number; default: all, in short')
-    .option('-w, --watch [seconds]', 'draw anew every so many seconds', seconds)
+    .option('-w, --watch [seconds]', `read every so many seconds; default on a terminal: ${PACE}`, seconds)
+    .option('--once', 'draw once, on a terminal too')
     .addHelpText('after', EXAMPLES)
     .action((nodes: readonly string[], flags: TopFlags) =>
       usingCluster(flags, ({ client }) => run(client, nodes, flags)),
@@ -40,13 +44,19 @@ export function topCommand(): Command {
 }
 
 async function run(client: KubeClient, nodes: readonly string[], flags: TopFlags): Promise<void> {
-  if (flags.watch === undefined) return show(await readTop(client, nodes, Date.now()), nodes, flags.output);
-  const pace = flags.watch === true ? PACE : flags.watch;
+  const isLive = process.stdout.isTTY && process.stdin.isTTY && flags.output === undefined;
+  if (flags.once || (flags.watch === undefined && !isLive)) {
+    return show(await readTop(client, nodes, Date.now()), nodes, flags.output);
+  }
+  const pace = typeof flags.watch === 'number' ? flags.watch : PACE;
   if (flags.output !== undefined && flags.output !== 'wide') {
     return repeat(async () => show(await readTop(client, nodes, Date.now()), nodes, flags.output), pace);
   }
-  const draw = async () => linesOf(await readTop(client, nodes, Date.now()), nodes, flags.output === 'wide');
-  await untilInterrupted((signal) => watch(draw, pace, process.stdout, signal));
+  const read = async () => {
+    const view = await readTop(client, nodes, Date.now());
+    return () => linesOf(view, nodes, flags.output === 'wide');
+  };
+  await untilInterrupted((signal) => watch(read, { seconds: pace, out: process.stdout, signal, keys: process.stdin }));
 }
 
 function linesOf(view: TopView, nodes: readonly string[], wide: boolean): string[] {

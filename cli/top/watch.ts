@@ -3,42 +3,144 @@ import { KubeError } from '../../kube/errors.ts';
 import { endingOf } from '../support/errors.ts';
 import type { Sink } from '../support/terminal.ts';
 
-type Out = Sink & Pick<NodeJS.WriteStream, 'write' | 'rows'>;
+type Out = Sink &
+  Pick<NodeJS.WriteStream, 'write' | 'rows'> & {
+    on?(event: 'resize', listener: () => void): unknown;
+    off?(event: 'resize', listener: () => void): unknown;
+  };
 
 const ALTERNATE_SCREEN = { enter: '\x1b[?1049h\x1b[?25l', leave: '\x1b[?25h\x1b[?1049l' };
 
+/** The keys of a live picture, as they come from a terminal in raw mode. */
+export interface Keys {
+  readonly isTTY?: boolean | undefined;
+  setRawMode(on: boolean): unknown;
+  on(event: 'data', listener: (keys: Buffer) => void): unknown;
+  off(event: 'data', listener: (keys: Buffer) => void): unknown;
+  resume(): unknown;
+  pause(): unknown;
+}
+
+export interface WatchOptions {
+  /** Seconds between two pictures. */
+  readonly seconds: number;
+  readonly out: Out;
+  /** Ends it: Ctrl-C or a signal. */
+  readonly signal: AbortSignal;
+  /** Where keys come from; none where there is no terminal. */
+  readonly keys?: Keys | undefined;
+}
+
+/** What a picture is drawn of: its lines for the terminal as wide as it is now. */
+export type Picture = () => readonly string[];
+
 /**
- * Draws anew every so many seconds until the signal: in place on a terminal, which is given back as it was; one after
- * the other elsewhere. What the cluster does not answer is said in the place of a picture, and tried again.
- * @param draw the lines of one picture
+ * Reads and draws every so many seconds until the signal: in place on a terminal, which is given back as it was; one after
+ * the other elsewhere. What the cluster does not answer is said in the place of a picture, and tried again. On a terminal q
+ * ends it, arrows, j and k, Page Up and Down, g and G go through a picture that is longer than the screen, r reads at once,
+ * and a new size of the terminal is drawn at once.
  */
 export async function watch(
-  draw: () => Promise<readonly string[]>,
-  seconds: number,
-  out: Out,
-  signal: AbortSignal,
+  read: () => Promise<Picture>,
+  { seconds, out, signal: given, keys }: WatchOptions,
 ): Promise<void> {
   const inPlace = out.isTTY === true;
+  const left = new AbortController();
+  const signal = AbortSignal.any([given, left.signal]);
+  let again = new AbortController();
+  let shown: Picture | undefined;
+  let top = 0;
+  const draw = () => {
+    if (shown === undefined) return;
+    const lines = shown();
+    if (!inPlace) return void out.write(`${lines.join('\n')}\n`);
+    const rows = out.rows ?? 24;
+    top = Math.max(0, Math.min(top, lines.length - rows + 1));
+    out.write(pictureText(lines, rows, top));
+  };
+  const onKeys = (pressed: Buffer) => {
+    const rows = out.rows ?? 24;
+    for (const key of pressed.toString('latin1').match(KEY) ?? []) {
+      if (key === 'q' || key === CTRL_C) left.abort();
+      else if (key === 'r') again.abort();
+      else top = moved(key, top, rows);
+    }
+    if (!signal.aborted) draw();
+  };
+  const live = inPlace && keys?.isTTY === true;
   if (inPlace) out.write(ALTERNATE_SCREEN.enter);
+  if (live) {
+    keys.setRawMode(true);
+    keys.on('data', onKeys);
+    keys.resume();
+  }
+  out.on?.('resize', draw);
   try {
-    let drawn = false;
     while (!signal.aborted) {
-      const lines = await draw().catch((error: unknown) => {
+      const isFirst = shown === undefined;
+      shown = await read().catch((error: unknown) => {
         // Only what was there once may come back; a first failure is the command's own.
-        if (!drawn || !(error instanceof KubeError)) throw error;
-        return [`${new Date().toLocaleTimeString()}: ${endingOf(error).line}; trying again`];
+        if (isFirst || !(error instanceof KubeError)) throw error;
+        const line = `${new Date().toLocaleTimeString()}: ${endingOf(error).line}; trying again`;
+        return () => [line];
       });
-      drawn = true;
-      out.write(inPlace ? picture(lines, out.rows ?? 24) : `${lines.join('\n')}\n`);
-      await delay(seconds * 1000, undefined, { signal }).catch(() => undefined);
+      draw();
+      again = new AbortController();
+      await delay(seconds * 1000, undefined, { signal: AbortSignal.any([signal, again.signal]) }).catch(
+        () => undefined,
+      );
     }
   } finally {
+    out.off?.('resize', draw);
+    if (live) {
+      keys.off('data', onKeys);
+      keys.setRawMode(false);
+      keys.pause();
+    }
     if (inPlace) out.write(ALTERNATE_SCREEN.leave);
   }
 }
 
+const CTRL_C = '\u0003';
+const ESCAPE = '\u001b';
+/** Escape sequences of keys, and single characters. */
+const KEY = new RegExp(`${ESCAPE}\\[\\d*[A-Z~]|[\\s\\S]`, 'g');
+
+/** The first line that is shown after a key. */
+function moved(key: string, top: number, rows: number): number {
+  switch (key) {
+    case 'j':
+    case '\u001b[B':
+      return top + 1;
+    case 'k':
+    case '\u001b[A':
+      return top - 1;
+    case ' ':
+    case '\u001b[6~':
+      return top + rows - 2;
+    case 'b':
+    case '\u001b[5~':
+      return top - rows + 2;
+    case 'g':
+    case '\u001b[H':
+      return 0;
+    case 'G':
+    case '\u001b[F':
+      return Number.MAX_SAFE_INTEGER;
+    default:
+      return top;
+  }
+}
+
 /** The whole screen from its corner; each line clears what was right of it, and the last one all below. */
-function picture(lines: readonly string[], rows: number): string {
-  const shown = lines.length <= rows ? lines : [...lines.slice(0, rows - 1), `… ${lines.length - rows + 1} more lines`];
+function pictureText(lines: readonly string[], rows: number, top: number): string {
+  const rest = lines.length - top - rows + 1;
+  const shown =
+    lines.length <= rows
+      ? lines
+      : [
+          ...lines.slice(top, top + rows - 1),
+          `… ${top > 0 ? `${top} lines above, ` : ''}${Math.max(0, rest)} more lines`,
+        ];
   return `\x1b[H${shown.map((line) => `${line}\x1b[K`).join('\n')}\x1b[J`;
 }

@@ -4,7 +4,7 @@ import { NAMESPACES } from './built-in-types.ts';
 import type { Call, DeleteOptions } from './calls.ts';
 import { type Deletion, deletionOf, isFinished } from './deletion.ts';
 import { alreadyExists, badRequest, conflict, forbidden, MODIFIED, notFound, strictDecoding } from './errors.ts';
-import type { OpenApi } from './openapi/openapi.ts';
+import type { OpenApi } from './openapi.ts';
 import { APPLY_PATCH, applyPatch } from './patch.ts';
 import { applyDefaults, prepareCreate, prepareUpdate } from './preparation.ts';
 import { apiVersionOf, collectionOf, type ResourceType } from './resource-types.ts';

@@ -12,7 +12,7 @@ import { ApiError, internal, noSuchPath, unauthorized } from './errors.ts';
 import { collectGarbage } from './garbage-collection.ts';
 import { handleResource } from './handlers.ts';
 import { sendJson } from './http.ts';
-import { type Components, createOpenApi } from './openapi/openapi.ts';
+import { type Components, createOpenApi } from './openapi.ts';
 import { createRegistry, type Registry } from './registry.ts';
 import type { HandlerDeps } from './request-options.ts';
 import { createResourceCatalogue, type ResourceCatalogue } from './resource-types.ts';

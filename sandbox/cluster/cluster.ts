@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { kubeconfig } from '../api-server/kubeconfig.ts';
-import type { Components } from '../api-server/openapi/openapi.ts';
+import type { Components } from '../api-server/openapi.ts';
 import { type ApiServer, createApiServer } from '../api-server/server.ts';
 import type { Endpoint } from '../api-server/webhook-client.ts';
 import { type CertificateAuthority, createCertificateAuthority } from '../certificates.ts';

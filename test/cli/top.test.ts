@@ -1,14 +1,17 @@
 import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { existsSync } from 'node:fs';
 import { hostsOf } from '../../cli/support/hosts.ts';
 import { terminalOf } from '../../cli/support/terminal.ts';
 import { nodeLines, topLines } from '../../cli/top/lines.ts';
 import { viewData, viewOf } from '../../cli/top/node-view.ts';
-import { watch } from '../../cli/top/watch.ts';
+import { type Keys, watch } from '../../cli/top/watch.ts';
 import { KubeError } from '../../kube/errors.ts';
 import type { NodeTopologyStatus } from '../../kube/node-topology.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
+import { eventually } from '../support/eventually.ts';
 import { createFixtureCluster, type FixtureCluster, REPORT } from './cluster-fixture.ts';
-import { buildCli, plumbline } from './run.ts';
+import { buildCli, PROGRAM, plumbline } from './run.ts';
 
 const plain = (width = Number.POSITIVE_INFINITY) => ({
   ...terminalOf({ isTTY: false, columns: 80 } as never, {}),
@@ -126,18 +129,66 @@ describe('plumbline top', () => {
       let drawn = 0;
       const draw = async () => {
         if (++drawn === 2) controller.abort();
-        return ['a', 'b', 'c', 'd', 'e'];
+        return () => ['a', 'b', 'c', 'd', 'e'];
       };
-      await watch(draw, 0.001, out, controller.signal);
+      await watch(draw, { seconds: 0.001, out, signal: controller.signal });
       assert.equal(written[0], '\x1b[?1049h\x1b[?25l');
       assert.equal(written[1], '\x1b[Ha\x1b[K\nb\x1b[K\nc\x1b[K\n… 2 more lines\x1b[K\x1b[J');
       assert.equal(written.at(-1), '\x1b[?25h\x1b[?1049l');
     });
 
+    it('keys go through a picture, read at once and quit; a new size is drawn at once', async () => {
+      const { written, out } = screen(true);
+      const listeners: { keys?: (pressed: Buffer) => void; resize?: () => void } = {};
+      const raw: boolean[] = [];
+      const keys: Keys = {
+        isTTY: true,
+        setRawMode: (on) => raw.push(on),
+        on: (_, listener) => {
+          listeners.keys = listener;
+        },
+        off: () => {
+          delete listeners.keys;
+        },
+        resume: () => {},
+        pause: () => {},
+      };
+      const sized = Object.assign(out as object, {
+        on: (_: string, listener: () => void) => {
+          listeners.resize = listener;
+        },
+        off: () => {},
+      }) as typeof out;
+      let reads = 0;
+      const read = async () => {
+        reads++;
+        return () => ['a', 'b', 'c', 'd', 'e', 'f'];
+      };
+      const ended = watch(read, { seconds: 3600, out: sized, signal: new AbortController().signal, keys });
+      const picture = () =>
+        (written.at(-1) ?? '').replaceAll('\x1b[H', '').replaceAll('\x1b[K', '').replaceAll('\x1b[J', '').split('\n');
+      const press = (text: string) => listeners.keys?.(Buffer.from(text));
+      await eventually(() => reads === 1 && listeners.keys !== undefined && written.length > 1, 'the first picture');
+      press('j');
+      assert.deepEqual(picture(), ['b', 'c', 'd', '… 1 lines above, 2 more lines']);
+      press('\x1b[B\x1b[B\x1b[B');
+      assert.deepEqual(picture(), ['d', 'e', 'f', '… 3 lines above, 0 more lines']);
+      press('g');
+      assert.deepEqual(picture(), ['a', 'b', 'c', '… 3 more lines']);
+      (out as { rows: number }).rows = 6;
+      listeners.resize?.();
+      assert.deepEqual(picture(), ['a', 'b', 'c', 'd', 'e', 'f']);
+      press('r');
+      await eventually(() => reads === 2, 'another reading');
+      press('q');
+      await ended;
+      assert.deepEqual([raw, listeners.keys, written.at(-1)], [[true, false], undefined, '\x1b[?25h\x1b[?1049l']);
+    });
+
     it('gives the terminal back also when the first picture fails', async () => {
       const { written, out } = screen(true);
       const fails = () => Promise.reject(new KubeError(403, 'Forbidden', 'GET /: 403 Forbidden: no'));
-      await assert.rejects(watch(fails, 1, out, new AbortController().signal), KubeError);
+      await assert.rejects(watch(fails, { seconds: 1, out, signal: new AbortController().signal }), KubeError);
       assert.equal(written.at(-1), '\x1b[?25h\x1b[?1049l');
     });
 
@@ -149,9 +200,9 @@ describe('plumbline top', () => {
         turn++;
         if (turn === 2) throw new KubeError(0, 'Unreachable', 'GET /x: connect ECONNREFUSED');
         if (turn === 3) controller.abort();
-        return ['picture'];
+        return () => ['picture'];
       };
-      await watch(draw, 0.001, out, controller.signal);
+      await watch(draw, { seconds: 0.001, out, signal: controller.signal });
       assert.equal(written[0], 'picture\n');
       assert.match(written[1] ?? '', /nothing listens there.*; trying again/);
       assert.equal(written[2], 'picture\n');
@@ -189,6 +240,26 @@ describe('plumbline top', () => {
         remarks: [{ reason: 'Cordoned', text: 'cordoned' }],
       });
       assert.equal((await top('worker-2', '-o', 'name')).stdout, 'node/worker-2\n');
+    });
+
+    it('is live in a pseudo terminal until q, and leaves it as it was', async function () {
+      if (!existsSync('/usr/bin/script')) this.skip();
+      const { NO_COLOR: _, COLUMNS: __, ...rest } = process.env;
+      const env = { ...rest, KUBECONFIG: cluster.kubeconfig, TERM: 'xterm' };
+      const command = `stty rows 8 cols 60; '${process.execPath}' '${PROGRAM}' top`;
+      const terminal = spawn('/usr/bin/script', ['-qec', command, '/dev/null'], { env });
+      let seen = '';
+      terminal.stdout.setEncoding('utf8').on('data', (text: string) => {
+        seen += text;
+      });
+      const ended = new Promise<number | null>((resolve) => terminal.once('exit', resolve));
+      await eventually(() => seen.includes('more lines'), 'the first picture');
+      assert.ok(seen.includes('\x1b[?1049h') && !seen.includes('worker-10'), 'the picture is cut to the screen');
+      terminal.stdin.write('G');
+      await eventually(() => seen.includes('lines above'), 'the end of the picture');
+      terminal.stdin.write('q');
+      assert.equal(await ended, 0);
+      assert.match(seen, /\[\?25h.\[\?1049l\s*$/s);
     });
 
     it('a node that does not report: status 4', async () => {

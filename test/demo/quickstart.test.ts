@@ -15,7 +15,7 @@ import { type GuideBlock, readBlocks } from './guide-blocks.ts';
  */
 const REPLACED: readonly (readonly [RegExp, string])[] = [
   [/^npm ci\b/, 'test -d node_modules'],
-  [/\bnpm test\b/, 'npm test -- model/cpu-set'],
+  [/\bnpm test\b/, 'npm test -- model/cpu-set.test.ts'],
   [/\bNAMESPACE\b/, 'demo'],
   [/\bNAME\b/, 'firewall'],
 ];
@@ -76,18 +76,20 @@ function openTerminal(cwd: string, path: string) {
   };
 }
 
+const isOpen = ({ exitCode, signalCode }: ChildProcess) => exitCode === null && signalCode === null;
+
 /** As the keys do: for everything that the terminal runs. */
 async function pressCtrlC(shell: ChildProcess): Promise<void> {
   shell.stdin?.end();
   process.kill(-(shell.pid ?? 0), 'SIGINT');
-  await eventually(() => shell.exitCode !== null || shell.signalCode !== null, 'the terminal to end after Ctrl-C');
+  await eventually(() => !isOpen(shell), 'the terminal to end after Ctrl-C');
 }
 
 /** What a line has to print, by its beginning. A line that is not here has to end with 0 and print something. */
 const SAID: readonly (readonly [RegExp, RegExp])[] = [
   [/^npm run demo$/, /\n7 of 7 steps held in /],
   [/plumbline doctor/, /NetworkMapAgrees|nothing wrong was found/],
-  [/plumbline top/, /whole cores/],
+  [/plumbline top$/, /whole cores/],
   [/explain vm.firewall/, /What would help/],
   [/explain vm.forwarder/, /VM demo\/forwarder runs/],
   [/kubectl get nodes/, /nodetopology\.plumbline\.dev\/numa1/],
@@ -123,7 +125,7 @@ describe('the quickstart, from an empty folder', function () {
   });
   after(async () => {
     terminal.shell.stdin.end();
-    if (demo !== undefined && demo.shell.exitCode === null) await pressCtrlC(demo.shell);
+    if (demo !== undefined && isOpen(demo.shell)) await pressCtrlC(demo.shell);
     rmSync(dirname(folder), { recursive: true, force: true });
     rmSync(bin, { recursive: true, force: true });
   });

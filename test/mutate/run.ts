@@ -1,6 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { createStatusLine } from '../../cli/support/status-line.ts';
 import { root } from '../support/bundles.ts';
 import { commandLine, exitOnSignals, newSeed } from '../support/command-line.ts';
 import { type Copy, createCopy } from './copy.ts';
@@ -8,7 +9,6 @@ import { reasonOf } from './equivalents.ts';
 import { asEquivalent, type Judged, judge, scoreOf } from './judge.ts';
 import { nameOf, type Placed, placedMutants, shuffled } from './mutants.ts';
 import { createPlayer } from './player.ts';
-import { createProgress } from './progress.ts';
 import { FailingTests, findReach } from './reach.ts';
 
 const USAGE = `npm run mutate -- <folder or file> ... [options]
@@ -57,7 +57,7 @@ for (const folder of positionals) {
 }
 
 exitOnSignals();
-const progress = createProgress(process.stdout);
+const progress = createStatusLine(process.stdout);
 process.once('exit', () => progress.end());
 const judged: Judged[] = [];
 progress.line(`seed ${seed}`);

@@ -1,3 +1,4 @@
+import { createStatusLine } from '../../cli/support/status-line.ts';
 import { buildOnce } from '../support/bundles.ts';
 import { commandLine, exitOnSignals, newSeed } from '../support/command-line.ts';
 import { fitLine, rises } from './line.ts';
@@ -29,7 +30,9 @@ const seed = wholeNumber('seed', 0) ?? newSeed();
 exitOnSignals();
 console.log(`seed ${seed}`);
 if (!values['no-build']) buildOnce();
-const { vms, samples, problems } = await soak({ minutes, seed, progress: console.log });
+const progress = createStatusLine(process.stdout, 1);
+const { vms, samples, problems } = await soak({ minutes, seed, progress: (text) => progress.status(text) });
+progress.end();
 console.log(`\n${vms} VMs in ${minutes} minutes. Over the whole of it, slope ± standard error (mean; allowed):`);
 let rising = 0;
 for (const [name, list] of samples) {

@@ -5,7 +5,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { kubeconfig } from '../../../sandbox/api-server/kubeconfig.ts';
-import type { Components } from '../../../sandbox/api-server/openapi/openapi.ts';
+import type { Components } from '../../../sandbox/api-server/openapi.ts';
 import { needs, pathOf } from '../../support/parts.ts';
 import { podOf, TOKEN, temporaryDirectory, useApiServer } from '../support.ts';
 import { COMPONENTS, realComponents } from './real-components.ts';

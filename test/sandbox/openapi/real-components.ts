@@ -2,8 +2,8 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { until } from '../../../cli/demo/until.ts';
 import { BUILT_IN_TYPES } from '../../../sandbox/api-server/built-in-types.ts';
-import { referenceOf } from '../../../sandbox/api-server/openapi/unknown-fields.ts';
 import { apiVersionOf, type ResourceType } from '../../../sandbox/api-server/resource-types.ts';
+import { referenceOf } from '../../../sandbox/api-server/unknown-fields.ts';
 import { isObject, type Json, type JsonObject } from '../../../sandbox/objects.ts';
 import { installStrategy, KUBEVIRT } from '../../kubevirt/install-strategy.ts';
 import { type ControlPlane, type KubernetesObject, startControlPlane } from '../../real/control-plane.ts';
@@ -11,7 +11,7 @@ import { objectsOf } from '../../real/install/rendered.ts';
 import { root } from '../../support/bundles.ts';
 
 /** Where the sandbox reads them. */
-export const COMPONENTS = join(root, 'sandbox/api-server/openapi/gen/components.json');
+export const COMPONENTS = join(root, 'sandbox/api-server/gen/components.json');
 
 /** Source: network-attachment-definition-client, artifacts/networks-crd.yaml */
 const NETWORK_ATTACHMENT_DEFINITIONS: KubernetesObject = {

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { createProgress } from './progress.ts';
+import { createStatusLine } from '../../cli/support/status-line.ts';
 
 function capture(isTTY: boolean) {
   const written: string[] = [];
@@ -9,7 +9,7 @@ function capture(isTTY: boolean) {
 describe('the progress of a long run', () => {
   it('is one line on a terminal, no longer than it is wide', () => {
     const { written, out } = capture(true);
-    const progress = createProgress(out);
+    const progress = createStatusLine(out);
     progress.status('1 of 3');
     progress.line('survived: a');
     progress.status('x'.repeat(30));
@@ -26,7 +26,7 @@ describe('the progress of a long run', () => {
 
   it('is a plain line now and then elsewhere', () => {
     const { written, out } = capture(false);
-    const progress = createProgress(out, 2);
+    const progress = createStatusLine(out, 2);
     for (const i of [1, 2, 3, 4]) progress.status(`${i} of 4`);
     progress.line('done');
     progress.end();

@@ -1,5 +1,5 @@
-import type { JsonObject } from '../../objects.ts';
-import { apiVersionOf, type ResourceType } from '../resource-types.ts';
+import type { JsonObject } from '../objects.ts';
+import { apiVersionOf, type ResourceType } from './resource-types.ts';
 import { referenceTo } from './unknown-fields.ts';
 
 /** What kubectl looks for before it leaves the validation of fields to the server. */

@@ -1,4 +1,4 @@
-import { isObject, type Json, type JsonObject } from '../../objects.ts';
+import { isObject, type Json, type JsonObject } from '../objects.ts';
 
 const REFERENCE = '#/components/schemas/';
 

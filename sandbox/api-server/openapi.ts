@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
-import { isObject, type JsonObject, type KubeObject } from '../../objects.ts';
-import { apiVersionOf, type ResourceCatalogue, type ResourceType } from '../resource-types.ts';
-import { pathsOf } from './paths.ts';
+import { isObject, type JsonObject, type KubeObject } from '../objects.ts';
+import { pathsOf } from './openapi-paths.ts';
+import { apiVersionOf, type ResourceCatalogue, type ResourceType } from './resource-types.ts';
 import { referenceOf, referenceTo, unknownFields } from './unknown-fields.ts';
 
 /** Schemas by the names that they have in a real API server's documents. */

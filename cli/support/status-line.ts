@@ -1,5 +1,5 @@
 /** Shows how far a long run is: one line that is written over on a terminal, now and then a line elsewhere. */
-export interface Progress {
+export interface StatusLine {
   /** Prints a line of its own. */
   line(text: string): void;
   /** Replaces the last status. */
@@ -18,7 +18,7 @@ export interface Terminal {
 const CLEAR = '\r\u001b[K';
 
 /** @param every elsewhere than on a terminal, one of so many statuses is printed */
-export function createProgress(out: Terminal, every = 20): Progress {
+export function createStatusLine(out: Terminal, every = 20): StatusLine {
   let last = '';
   let count = 0;
   const show = () => out.write(CLEAR + last.slice(0, (out.columns ?? 80) - 1));

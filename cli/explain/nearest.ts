@@ -1,0 +1,94 @@
+import type { KubeClient } from '../../kube/client.ts';
+import { nodeTopology } from '../../kube/node-topology.ts';
+import { CpuSet } from '../../model/cpu-set.ts';
+import { cellsOfNetwork, type PlacementHost } from '../../model/placement/needs.ts';
+import { drawCpuMap } from '../support/cpu-map.ts';
+import { hostsOf } from '../support/hosts.ts';
+import { NODE_TOPOLOGIES_PATH, readOne } from '../support/lists.ts';
+import { type Terminal, wrap } from '../support/terminal.ts';
+import type { Asks } from './asks.ts';
+import type { Explanation } from './explanation.ts';
+
+/** The node that is short of least, as it is now. */
+export interface Nearest {
+  readonly node: string;
+  readonly host: PlacementHost;
+  readonly asks: Asks;
+}
+
+/**
+ * Reads the node that almost takes what is explained; undefined where one takes it, where none is short of a number of CPUs
+ * or cores, and where its report cannot be used.
+ * @throws KubeError
+ */
+export async function readNearest(
+  client: Pick<KubeClient, 'get'>,
+  { nodes, asks }: Pick<Explanation, 'nodes' | 'asks'>,
+): Promise<Nearest | undefined> {
+  const short = nodes.filter(({ kind, missing }) => kind !== 'fits' && missing !== undefined);
+  const [first] = short.sort((a, b) => (a.missing ?? 0) - (b.missing ?? 0));
+  const node = first?.nodes[0];
+  if (first === undefined || node === undefined || asks === undefined || nodes.some(({ kind }) => kind === 'fits')) {
+    return undefined;
+  }
+  const topology = await readOne(client, `${NODE_TOPOLOGIES_PATH}/${encodeURIComponent(node)}`, nodeTopology);
+  const host = topology && hostsOf([topology]).hosts[0]?.host;
+  return host && { node, host, asks };
+}
+
+/** The node's CPUs by NUMA node: whose they are, which could serve, and which are free and of no use. */
+export function nearestLines({ node, host: placement, asks }: Nearest, terminal: Terminal): string[] {
+  const { host, reserved, owned, polled, networks } = placement;
+  const width = Math.min(terminal.width, 120);
+  const free = host.online.minus(reserved).minus(owned).minus(polled);
+  const split = asks.wholeCores
+    ? CpuSet.of([...free].filter((cpu) => !host.cores.some((core) => core.has(cpu) && core.isSubsetOf(free))))
+    : CpuSet.EMPTY;
+  const near = nearCpus(placement, asks);
+  const usable = free.minus(split).intersect(near);
+  const wanted = asks.containers.reduce((sum, { cpus }) => sum + cpus, 0);
+  const required = asks.networks.filter(({ affinity }) => affinity === 'required');
+  const where = required.length === 0 ? '' : ` near ${required.map(({ kind, physnet }) => physnet ?? kind).join(', ')}`;
+  const sum = asks.wholeCores
+    ? `${coresIn(host.cores, usable)} whole cores are free${where}, ${usable.size} CPUs; it asks for ${wanted}`
+    : `${usable.size} CPUs are free${where}; it asks for ${wanted}`;
+  const cellLabels = new Map(
+    host.cells.map(({ id }) => [id, networksOn(networks, id)] as const).filter(([, text]) => text),
+  );
+  return [
+    '',
+    terminal.paint('bold', `The node that almost takes it: ${node}`),
+    ...wrap(sum, Math.max(40, width), '  '),
+    ...drawCpuMap({
+      host,
+      cellLabels,
+      color: terminal.color,
+      width,
+      owners: [
+        { mark: 'R', label: 'reserved', cpus: reserved, style: 'dim' },
+        { mark: 'P', label: 'Open vSwitch polls', cpus: polled, style: 'red' },
+        { mark: '#', label: 'owned', cpus: owned, style: 'cyan' },
+        { mark: '+', label: 'could serve', cpus: usable, style: 'green' },
+        { mark: '-', label: 'free, but half a core', cpus: split, style: 'yellow' },
+      ],
+    }).map((line) => `  ${line}`),
+  ];
+}
+
+/** CPUs on NUMA nodes that every required network is on. */
+function nearCpus({ host, networks }: PlacementHost, asks: Asks): CpuSet {
+  let near = host.online;
+  for (const { kind, physnet, affinity } of asks.networks) {
+    if (affinity !== 'required') continue;
+    const cells = cellsOfNetwork(networks, { name: '', kind, physnet, affinity }) ?? CpuSet.EMPTY;
+    near = host.cells.filter(({ id }) => !cells.has(id)).reduce((rest, { cpus }) => rest.minus(cpus), near);
+  }
+  return near;
+}
+
+const coresIn = (cores: readonly CpuSet[], cpus: CpuSet) => cores.filter((core) => core.isSubsetOf(cpus)).length;
+
+function networksOn({ physnets, tunnel }: PlacementHost['networks'], cell: number): string {
+  const names = [...physnets].filter(([, cells]) => cells.has(cell)).map(([name]) => name);
+  return [...names, ...(tunnel?.has(cell) ? ['tunnel'] : [])].join(', ');
+}

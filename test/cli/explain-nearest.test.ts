@@ -1,0 +1,70 @@
+import assert from 'node:assert/strict';
+import { nearestLines } from '../../cli/explain/nearest.ts';
+import { terminalOf } from '../../cli/support/terminal.ts';
+import { preparedHost } from '../../model/placement/needs.ts';
+import { createFixtureCluster, type FixtureCluster, REPORT } from './cluster-fixture.ts';
+import { buildCli, plumbline } from './run.ts';
+
+/** All of NUMA node 0 but cores 6 and 7, and one thread of core 5; on NUMA node 1 all is free. */
+const ASSIGNMENTS = [
+  { podUID: 'x', container: 'compute', cpus: '1-4,17-20' },
+  { podUID: 'y', container: 'compute', cpus: '5' },
+];
+
+describe('the node that almost takes a VM', () => {
+  const plain = terminalOf({ isTTY: true, columns: 80 }, { NO_COLOR: '1' });
+  const asks = {
+    text: [],
+    containers: [{ name: 'compute', cpus: 6 }],
+    padding: 1,
+    wholeCores: true,
+    networks: [{ kind: 'physnet', physnet: 'physnet0', affinity: 'required' }],
+  } as const;
+  const host = preparedHost({ ...REPORT, pmdCPUs: '8,24', assignments: ASSIGNMENTS });
+
+  it('is drawn with whose its CPUs are, which could serve and which are of no use', () => {
+    assert.deepEqual(nearestLines({ node: 'worker-1', host, asks }, plain), [
+      '',
+      'The node that almost takes it: worker-1',
+      '  2 whole cores are free near physnet0, 4 CPUs; it asks for 6',
+      '  NUMA node 0  (physnet0)',
+      '     0 16  │  1 17  │  2 18  │  3 19  │  4 20  │  5 21  │  6 22  │  7 23',
+      '     R  R  │  #  #  │  #  #  │  #  #  │  #  #  │  #  -  │  +  +  │  +  +',
+      '  NUMA node 1',
+      '     8 24  │  9 25  │ 10 26  │ 11 27  │ 12 28  │ 13 29  │ 14 30  │ 15 31',
+      '     P  P  │  ·  ·  │  ·  ·  │  ·  ·  │  ·  ·  │  ·  ·  │  ·  ·  │  ·  ·',
+      '  R reserved   P Open vSwitch polls   # owned   + could serve   - free, but half a core   · free',
+    ]);
+  });
+
+  it('without whole cores or networks every free CPU could serve', () => {
+    const lines = nearestLines({ node: 'n', host, asks: { ...asks, wholeCores: false, networks: [] } }, plain);
+    assert.match(lines.join('\n'), /19 CPUs are free; it asks for 6/);
+  });
+
+  describe('on a cluster', function () {
+    this.timeout(300_000);
+    let cluster: FixtureCluster;
+    before(async () => {
+      buildCli();
+      cluster = await createFixtureCluster();
+      await cluster.node('worker-1', { report: { assignments: ASSIGNMENTS } });
+      const message = '0/1 nodes are available: 1 no room on the NUMA nodes of a required network.';
+      await cluster.pod('waits', {
+        cpus: 6,
+        resources: { 'physnet.plumbline.dev/physnet0': '1' },
+        annotations: { 'kubevirt.io/CPUManagerPolicyBetaOptions': 'full-pcpus-only' },
+        status: { conditions: [{ type: 'PodScheduled', status: 'False', reason: 'Unschedulable', message }] },
+      });
+    });
+    after(() => cluster.stop());
+
+    it('explain draws it below the reasons, and -o json has data alone', async () => {
+      const { stdout } = await plumbline(['explain', 'pod', 'waits'], { kubeconfig: cluster.kubeconfig });
+      assert.match(stdout, /The node that almost takes it: worker-1\n/);
+      assert.match(stdout, /2 whole cores are free near physnet0, 4 CPUs; it asks for 6/);
+      const json = await plumbline(['explain', 'pod', 'waits', '-o', 'json'], { kubeconfig: cluster.kubeconfig });
+      assert.doesNotMatch(json.stdout, /almost/);
+    });
+  });
+});
