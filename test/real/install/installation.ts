@@ -56,13 +56,18 @@ export interface SchedulerPair {
   readonly scheduler: Program;
 }
 
+/** What is applied, below manifests/. */
+export const OVERLAY = {
+  folder: 'overlays/dpu-host',
+  components: ['base/node-agent/components/gate', 'components/console', 'components/monitoring'],
+} as const;
+
 /**
  * @param scheduler sidecar: as the base has it, a kube-scheduler with the extender in its pod; own: the cluster's own
  * kube-scheduler asks the extender's Service
  */
 export async function install(scheduler: 'sidecar' | 'own' = 'sidecar'): Promise<Installation> {
-  const optional = ['base/node-agent/components/gate', 'components/console'];
-  const components = [...optional, ...(scheduler === 'own' ? ['components/own-scheduler'] : [])];
+  const components = [...OVERLAY.components, ...(scheduler === 'own' ? ['components/own-scheduler'] : [])];
   const directory = mkdtempSync(join(tmpdir(), 'plumbline-install-'));
   const file = (name: string) => join(directory, name);
   const undo: (() => Promise<unknown>)[] = [async () => rmSync(directory, { recursive: true, force: true })];
@@ -75,7 +80,7 @@ export async function install(scheduler: 'sidecar' | 'own' = 'sidecar'): Promise
     undo.push(way.stop);
     const plane = await startAudited(file, way);
     undo.push(plane.stop);
-    const objects = objectsOf(render('overlays/dpu-host', components));
+    const objects = objectsOf(render(OVERLAY.folder, components));
     await apply(plane, components, file('ca.crt'));
     const nodes = new Map<string, NodeStandIn>();
     for (const name of [WORKER, DPU_WORKER]) {
@@ -164,7 +169,7 @@ async function apply(plane: ControlPlane, components: readonly string[], caFile:
   const path = `${dirname(kubectl)}:${process.env.PATH ?? ''}`;
   const env = { ...process.env, KUBECONFIG: plane.adminKubeconfig, PATH: path };
   execFileSync(kubectl, ['apply', '--server-side', '--validate=strict', '-f', '-'], {
-    input: render('overlays/dpu-host', components),
+    input: render(OVERLAY.folder, components),
     env,
     stdio: ['pipe', 'ignore', 'inherit'],
   });
