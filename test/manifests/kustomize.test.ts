@@ -232,6 +232,25 @@ describe('the manifests', () => {
     }
   });
 
+  it('have docs/install.md say what becomes of every place on hosts that an agent may write', function () {
+    this.timeout(300_000);
+    const page = readFileSync(join(root, 'docs/install.md'), 'utf8').split('## Uninstalling')[1] ?? '';
+    const components = ['gate', 'dpu'].map((name) => `base/node-agent/components/${name}`);
+    const agents = objectsOf(render('base', components)).filter(({ kind }) => kind === 'DaemonSet') as Manifest[];
+    const places = agents.flatMap((agent) => {
+      const { volumes } = podOf(agent) as unknown as { volumes: { name: string; hostPath?: { path: string } }[] };
+      const writable = containersOf(agent).flatMap(({ volumeMounts = [] }) =>
+        volumeMounts.filter((one) => !one.readOnly),
+      );
+      return writable.flatMap(({ name }) => volumes.find((one) => one.name === name)?.hostPath?.path ?? []);
+    });
+    assert.ok(new Set(places).size >= 5, [...new Set(places)].join());
+    assert.deepEqual(
+      [...new Set(places)].filter((path) => !page.includes(`\`${path}\``)),
+      [],
+    );
+  });
+
   it('start the daemons with settings that they accept', () => {
     const args = (kind: string, name: string) => containersOf(find(kind, name))[0]?.args ?? [];
     parseWebhookConfig(args('Deployment', 'plumbline-webhook'));
