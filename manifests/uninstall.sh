@@ -3,7 +3,7 @@
 #
 #   uninstall.sh [--dpu-leases] [FOLDER]
 #
-# FOLDER is the kustomization that was applied (default: base, beside this script); after `helm uninstall` it is left out.
+# FOLDER is the kustomization that was applied (default: base, next to this script); after `helm uninstall` leave it out.
 # --dpu-leases also deletes the Leases ovn-dpu-* of the namespace ovn-kubernetes: only where OVN-Kubernetes does not keep
 # them itself. kubectl's current context names the cluster. Ends with 1 and a list if something is left.
 # docs/install.md#uninstalling has what comes before, and what is left on the hosts.

@@ -45,7 +45,7 @@ const [SOON, LATER] = [2, 30];
 export interface RequirementOptions {
   readonly client: KubeClient;
   readonly notReady: Readiness;
-  /** Told of each look whether the API server calls this webhook. */
+  /** Called after each look. */
   readonly onChange: (required: boolean) => void;
   readonly log: Logger;
 }

@@ -117,7 +117,7 @@ function checkVersion(notes: Notebook, { version }: PreflightFacts): void {
   } else notes.seen(`Kubernetes ${found}`);
 }
 
-/** cert-manager without it issues certificates that nobody is told to trust. */
+/** Without it cert-manager issues certificates, and the API server does not have their CA. */
 function checkInjector(notes: Notebook, { groups, injectors }: PreflightFacts): void {
   if (!groups.has('cert-manager.io')) return;
   const found = notes.value(injectors, 'cert-manager’s cainjector');

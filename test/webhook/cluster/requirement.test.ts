@@ -87,7 +87,7 @@ describe('what has the API server call the webhook', () => {
     assert.equal(await attempt(), failed);
   });
 
-  it('is told what it came to, look by look, until it is stopped', async () => {
+  it('reports after each look whether it is there, until it is stopped', async () => {
     const stopped = new AbortController();
     const seen: boolean[] = [];
     const objects = installed();
