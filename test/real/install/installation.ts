@@ -13,6 +13,7 @@ import { pathOf } from '../../support/parts.ts';
 import { type ControlPlane, type KubernetesObject, startControlPlane } from '../control-plane.ts';
 import type { Program } from '../processes.ts';
 import { createServiceStandIn, type ServiceStandIn } from '../scheduler/service-stand-in.ts';
+import { until } from '../webhook/installed.ts';
 import { type AuditedRequest, auditPolicy, readAuditLog } from './audit-log.ts';
 import { agentOf, buildImages, DPU_WORKER, DPUS, SYSTEM, starter, WORKER, type Workload } from './daemons.ts';
 import { DEFINITIONS } from './foreign-definitions.ts';
@@ -114,6 +115,11 @@ export async function install(scheduler: 'sidecar' | 'own' = 'sidecar'): Promise
       async startWebhook() {
         const webhook = await daemons.startWebhook();
         way.port = (await webhook.ports()).port;
+        const path = `/apis/rbac.authorization.k8s.io/v1/namespaces/${SYSTEM}/rolebindings/plumbline-webhook-required`;
+        await until('the API server to call the webhook', async () => {
+          const { subjects = [] } = (await plane.client.get(path)) as { subjects?: readonly object[] };
+          return subjects.length > 0;
+        });
         return webhook;
       },
       async startPair(hostName) {
