@@ -68,8 +68,13 @@ export const DPU_HOST_LABEL = 'k8s.ovn.org/dpu-host';
 /** KubeVirt's, on nodes: `true` where virt-handler takes VMs. */
 export const SCHEDULABLE_LABEL = 'kubevirt.io/schedulable';
 
+/** The webhook: the name of its Deployment, its Service, its account and two of its configurations. */
+export const WEBHOOK = 'plumbline-webhook';
+/** Of the RoleBinding that switches on all of the webhook's entries: manifests/base/webhook/required.yaml. */
+export const WEBHOOK_REQUIRED = 'plumbline-webhook-required';
 /** Entries of the webhook configurations: manifests/base/webhook. */
 export const LAUNCHER_WEBHOOK = 'launcher.plumbline.dev';
+export const NETWORKS_WEBHOOK = 'networks.plumbline.dev';
 export const FINAL_WEBHOOK = 'final.plumbline.dev';
 export const SCHEDULER_WEBHOOK = 'scheduler.plumbline.dev';
 

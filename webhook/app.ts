@@ -12,6 +12,7 @@ export const PATHS = {
   validatePods: '/validate-pods',
   mutateVmis: '/mutate-vmis',
   validateVms: '/validate-vms',
+  require: '/require',
 } as const;
 
 export type Reviews = Readonly<Record<keyof typeof PATHS, Review>>;

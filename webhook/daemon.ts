@@ -16,6 +16,7 @@ import { VERSION } from '../runtime/version.ts';
 import { createWebhookApp, LARGEST_BODY } from './app.ts';
 import { createNadFetch } from './cluster/cluster-facts.ts';
 import { createClusterView } from './cluster/cluster-view.ts';
+import { createRequirement, createRequirementReview } from './cluster/requirement.ts';
 import { createSchedulerLease } from './cluster/scheduler-lease.ts';
 import { createVmiLookup } from './cluster/vmi-lookup.ts';
 import type { WebhookConfig } from './config.ts';
@@ -55,12 +56,16 @@ export function createWebhook(config: WebhookConfig, context: ConfiguredContext,
     preferredHints: config.preferredHints === 'on',
     route: { schedulerName: config.schedulerName, schedulerAway: scheduler.away },
   };
+  const notReady = () => (view.synced ? undefined : 'the caches are not synced yet');
+  const onChange = (required: boolean) => metrics.required.set(required ? 1 : 0);
+  const requirement = createRequirement({ client, notReady, onChange, log });
   const reviews = {
     mutatePods: createPodMutation(options),
     routePods: createPodRouting(options),
     validatePods: createPodValidation(options),
     mutateVmis: createVmiMutation(),
     validateVms: createVmValidation(options),
+    require: createRequirementReview(notReady),
   };
   const bodies = createRequestBodies({ largest: LARGEST_BODY });
   const server = createHttpServer({
@@ -79,9 +84,9 @@ export function createWebhook(config: WebhookConfig, context: ConfiguredContext,
   return createServingDaemon({
     server,
     probes: { host: config.probeHost, port: config.probePort },
-    notReady: () => (view.synced ? undefined : 'the caches are not synced yet'),
+    notReady,
     registry,
-    run: async (signal) => void (await Promise.all([view.run(signal), scheduler.run(signal)])),
+    run: async (signal) => void (await Promise.all([view.run(signal), scheduler.run(signal), requirement.run(signal)])),
     async close() {
       announcements.stop();
       await events.flush();

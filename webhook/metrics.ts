@@ -8,19 +8,25 @@ export interface WebhookMetrics {
   readonly reviews: Counter<'review' | 'outcome'>;
   readonly seconds: Histogram<'review'>;
   readonly quarantinedReports: Gauge;
+  readonly required: Gauge;
 }
 
 export function createWebhookMetrics(registry: Registry): WebhookMetrics {
   return {
     reviews: new Counter({
       name: 'plumbline_webhook_reviews_total',
-      help: 'Admission reviews by kind (mutatePods, routePods, validatePods, mutateVmis, validateVms, none) and outcome',
+      help: 'Admission reviews by kind (mutatePods, routePods, validatePods, mutateVmis, validateVms, require, none) and outcome',
       labelNames: ['review', 'outcome'],
       registers: [registry],
     }),
     quarantinedReports: new Gauge({
       name: 'plumbline_webhook_quarantined_reports',
       help: 'Node reports that are ignored because they contradict themselves, their Node or the other nodes',
+      registers: [registry],
+    }),
+    required: new Gauge({
+      name: 'plumbline_webhook_required',
+      help: '1 while the API server is to call this webhook, 0 until that has worked once, or while it is switched off',
       registers: [registry],
     }),
     seconds: new Histogram({

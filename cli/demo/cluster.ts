@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { parse } from 'yaml';
-import { FINAL_WEBHOOK, NAMESPACE, SCHEDULER_WEBHOOK, SERVICE } from '../../model/names.ts';
+import { FINAL_WEBHOOK, NAMESPACE, NETWORKS_WEBHOOK, SCHEDULER_WEBHOOK, SERVICE } from '../../model/names.ts';
 import {
   MUTATING_WEBHOOKS,
   NAMESPACES,
@@ -85,9 +85,9 @@ export function createEmbeddedCluster({ packageRoot, scheduler = 'sidecar', ...o
       sandbox.route(NAMESPACE, SERVICES.extender, { host: '127.0.0.1', port: extender });
       const caBundle = Buffer.from(sandbox.authority.cert).toString('base64');
       const mutating = await webhookConfiguration(packageRoot, 'mutating-webhook', caBundle);
-      if (scheduler === 'own') {
-        mutating.webhooks = mutating.webhooks.filter(({ name }) => name !== SCHEDULER_WEBHOOK);
-      }
+      // Without its conditions the entry for launchers that ask is sent every launcher.
+      const left = [NETWORKS_WEBHOOK, ...(scheduler === 'own' ? [SCHEDULER_WEBHOOK] : [])];
+      mutating.webhooks = mutating.webhooks.filter(({ name }) => !left.includes(name));
       await sandbox.client.create(MUTATING_WEBHOOKS, mutating);
       const validating = await webhookConfiguration(packageRoot, 'validating-webhook', caBundle);
       validating.webhooks = validating.webhooks.filter(({ name }) => VALIDATED.includes(name));

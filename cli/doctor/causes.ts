@@ -3,6 +3,7 @@ import type { Area, Cause, Finding } from './checks/finding.ts';
 
 /** The area whose faults hurt most comes first: what stops every VM, then what stops those of a node, then the rest. */
 const ORDER: readonly Area[] = [
+  'preflight',
   'installed',
   'certificates',
   'webhook',
@@ -68,12 +69,14 @@ function causeOf({ cause, state }: Finding, all: readonly Finding[]): Cause | un
 
 function joined(root: Finding, one: Finding): Finding {
   const { severity, what, consequences = [], objects, ...rest } = root;
+  const meanwhile = root.meanwhile ?? one.meanwhile;
   const all = [...new Set([...(objects ?? []), ...(one.state === undefined ? (one.objects ?? []) : [])])];
   return {
     ...rest,
     what,
     severity: one.severity === 'error' ? 'error' : severity,
     consequences: [...consequences, one.what],
+    ...(meanwhile !== undefined && { meanwhile }),
     ...(all.length > 0 && { objects: all }),
   };
 }

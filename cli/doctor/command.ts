@@ -18,8 +18,10 @@ import { checkInstalled } from './checks/installed.ts';
 import { checkKubelets } from './checks/kubelet.ts';
 import { checkNetworks } from './checks/networks.ts';
 import { checkPods } from './checks/pods.ts';
+import { checkPreflight } from './checks/preflight.ts';
 import { checkWebhook } from './checks/webhook.ts';
 import { type Facts, readFacts } from './facts/facts.ts';
+import { readPreflight } from './facts/preflight.ts';
 import { doctorLines } from './lines.ts';
 import { lookAtDpus } from './look.ts';
 
@@ -33,7 +35,11 @@ interface DoctorFlags extends ClusterFlags {
   readonly output?: OutputFormat;
 }
 
-const CHECKS: Readonly<Record<Exclude<Area, 'dpu'>, (facts: Facts) => AreaReport>> = {
+/** Areas that are looked at by themselves: all others go by the same facts. */
+const APART = ['preflight', 'dpu'] as const;
+const isApart = (area: Area): area is (typeof APART)[number] => APART.some((one) => one === area);
+
+const CHECKS: Readonly<Record<Exclude<Area, (typeof APART)[number]>, (facts: Facts) => AreaReport>> = {
   installed: checkInstalled,
   webhook: checkWebhook,
   certificates: checkCertificates,
@@ -48,7 +54,8 @@ const EXAMPLES = `
 Areas: ${AREAS.join(', ')}.
 
 Examples:
-  plumbline doctor                     # everything; waits ${WATCH} s where there are DPUs
+  plumbline doctor preflight           # before an installation: what is missing, and whether you may
+  plumbline doctor                     # everything else; waits ${WATCH} s where there are DPUs
   plumbline doctor webhook extender    # these alone
   plumbline doctor dpu --watch 60      # the leases of DPUs, and who writes them
   plumbline doctor -o json
@@ -63,7 +70,7 @@ export function doctorCommand(): Command {
         'options, certificates, webhooks, an extender that nobody asks, networks, leases and their writers, pods that ' +
         'Plumbline never saw.',
     )
-    .addArgument(new Argument('[areas...]', 'what to look at; default: everything').choices(AREAS))
+    .addArgument(new Argument('[areas...]', 'what to look at; default: all but preflight').choices(AREAS))
     .option('--dpu-lease-namespace <name>', 'namespace of the DPUs’ leases', DPU_LEASE_NAMESPACE)
     .option('--watch <seconds>', 'how long the leases of DPUs are looked at', wholeSeconds, WATCH)
     .option('--json', 'the same as -o json')
@@ -75,10 +82,12 @@ export function doctorCommand(): Command {
 }
 
 async function run(cluster: ClusterAccess, areas: readonly Area[], flags: DoctorFlags): Promise<void> {
-  const wanted = (area: Area) => areas.length === 0 || areas.includes(area);
-  const onlyDpus = areas.length === 1 && areas[0] === 'dpu';
-  const facts = onlyDpus ? undefined : await readFacts(cluster, Date.now());
-  const reports = facts ? AREAS.filter(wanted).flatMap((area) => (area === 'dpu' ? [] : [CHECKS[area](facts)])) : [];
+  const wanted = (area: Area) => (areas.length === 0 ? area !== 'preflight' : areas.includes(area));
+  const reports = wanted('preflight') ? [checkPreflight(await readPreflight(cluster.client))] : [];
+  const facts = AREAS.every((area) => isApart(area) || !wanted(area))
+    ? undefined
+    : await readFacts(cluster, Date.now());
+  for (const area of AREAS) if (facts && !isApart(area) && wanted(area)) reports.push(CHECKS[area](facts));
   const dpus = wanted('dpu') ? await lookAtLeases(cluster.client, facts, flags) : undefined;
   if (wanted('dpu')) reports.push(checkDpus(dpus, flags.watch));
   const findings = byCause(reports.flatMap((report) => report.findings));

@@ -23,6 +23,7 @@ export function doctorLines(
       ...wrap(`impact: ${finding.impact}`, columns, '    '),
       ...(finding.consequences ?? []).flatMap((one) => wrap(`so also: ${one}`, columns, '    ')),
       ...wrap(`fix: ${remedyText(finding.fix)}`, columns, '    '),
+      ...(finding.meanwhile === undefined ? [] : wrap(`meanwhile: ${remedyText(finding.meanwhile)}`, columns, '    ')),
       '',
     ];
   });

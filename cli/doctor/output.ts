@@ -16,6 +16,7 @@ export const doctorOutput = z
           what: z.string(),
           impact: z.string(),
           fix: remedy.omit({ id: true }),
+          meanwhile: remedy.omit({ id: true }).optional(),
           objects: z.array(z.string()).optional(),
           cause: z.string().optional(),
           state: z.strictObject({ reason, remedies: z.array(remedy), nodes: z.array(z.string()) }).optional(),

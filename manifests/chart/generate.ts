@@ -117,7 +117,7 @@ function filesOf(drafts: readonly Draft[]): Map<string, string> {
 
 function fileOf(kind: string, name: string): string {
   if (kind.startsWith('ValidatingAdmissionPolicy') || name.startsWith('plumbline-cpu-mask')) return 'policies';
-  if (/^plumbline-(webhook|opt-in)$/.test(name)) return 'webhook';
+  if (/^plumbline-(webhook(-required|-switch)?|opt-in)$/.test(name)) return 'webhook';
   if (/^plumbline-scheduler-(plugin(-service|-auth-delegator)?|client)$/.test(name)) return 'scheduler-plugin';
   if (/^plumbline-scheduler(-|$)/.test(name)) return 'scheduler';
   if (/^plumbline-node-agent(-dpu-host|-scc)?$/.test(name)) return 'node-agent';

@@ -15,6 +15,7 @@ import {
   deployment,
   endpointSlice,
   kubevirt,
+  roleBinding,
   schedulerPod,
   tlsSecret,
   webhookConfiguration,
@@ -50,6 +51,7 @@ const LAUNCHER = {
   clientConfig: { caBundle: base64(authority.cert) },
   failurePolicy: 'Fail',
   reinvocationPolicy: 'IfNeeded',
+  matchConditions: [{ name: 'required', expression: 'authorizer.…' }],
 };
 const ROUTE = { name: 'scheduler.plumbline.dev', clientConfig: { caBundle: base64(authority.cert) } };
 const FINAL = { name: 'final.plumbline.dev', clientConfig: { caBundle: base64(authority.cert) } };
@@ -57,6 +59,11 @@ const POD_RULES = [{ operations: ['CREATE'], resources: ['pods'] }];
 
 const configuration = (name: string, ...webhooks: object[]) =>
   webhookConfiguration.parse({ metadata: { name }, webhooks });
+const requiredBy = (...accounts: string[]) =>
+  roleBinding.parse({
+    metadata: { name: 'plumbline-webhook-required' },
+    subjects: accounts.map((name) => ({ kind: 'ServiceAccount', name, namespace: 'plumbline-system' })),
+  });
 const slice = (service: string, ready = true) =>
   endpointSlice.parse({
     metadata: { labels: { 'kubernetes.io/service-name': service } },
@@ -124,6 +131,7 @@ const GOOD: Facts = {
   agents: { value: { ages: new Map([['worker-1', 5]]), silent: new Set() } },
   mutating: { value: [configuration('plumbline-webhook', LAUNCHER, ROUTE)] },
   validating: { value: [configuration('plumbline-webhook', FINAL)] },
+  webhookRequired: { value: requiredBy('plumbline-webhook') },
   endpoints: { value: [slice('plumbline-webhook')] },
   webhookSecret: { value: secretOf('plumbline-webhook') },
   extenderSecret: { missing: 'absent' },
@@ -357,6 +365,20 @@ const CASES: readonly Case[] = [
     facts: mutating({ failurePolicy: 'Ignore' }),
     what: /failurePolicy Ignore/,
     severity: 'warning',
+  },
+  {
+    title: 'the webhooks are switched off by hand',
+    check: checkWebhook,
+    facts: { webhookRequired: { missing: 'absent' } },
+    what: /switched off: there is no RoleBinding plumbline-webhook-required/,
+    severity: 'warning',
+  },
+  {
+    title: 'the API server has not reached the webhook',
+    check: checkWebhook,
+    facts: { webhookRequired: { value: requiredBy() } },
+    what: /not switched on: the API server has not reached plumbline-webhook yet/,
+    severity: 'error',
   },
   {
     title: 'AlignCPUs without its gate',
@@ -734,6 +756,22 @@ describe('plumbline doctor', () => {
       found.map(({ what }) => what),
       ['no replica of plumbline-webhook is ready'],
     );
+    const off = byCause(ALL.flatMap((check) => check({ ...facts, webhookRequired: { value: requiredBy() } }).findings));
+    assert.equal(off[0]?.meanwhile, undefined, 'nothing waits for a webhook that is not called');
+  });
+
+  it('the command that lets VMs start while the webhook is away is printed, whatever it is away for', () => {
+    const away: Facts = { ...GOOD, endpoints: { value: [slice('plumbline-webhook', false)] } };
+    for (const facts of [away, { ...away, webhookSecret: { missing: 'absent' } } as Facts]) {
+      const reports = ALL.map((check) => check(facts));
+      const lines = doctorLines(
+        reports,
+        byCause(reports.flatMap(({ findings }) => findings)),
+        terminalOf({ isTTY: false, columns: 80 } as never, {}),
+      );
+      const text = lines.join(' ').replace(/\s+/g, ' ');
+      assert.match(text, /meanwhile: .+: kubectl -n plumbline-system delete rolebinding plumbline-webhook-required/);
+    }
   });
 
   it('VMs on nodes with a silent agent are part of its finding, those elsewhere are not', () => {

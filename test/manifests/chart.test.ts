@@ -77,10 +77,10 @@ describe('the Helm chart, rendered', function () {
 
   it('several at once: the overlays', () => {
     const settings = ['monitoring.enabled=true', 'dpu.lease=own'];
-    assertSame(rendered(...settings), objectsOf(render('overlays/dpu-host')));
+    assertSame(rendered(...settings), objectsOf(render('overlays/dpu-host', ['components/monitoring'])));
     assertSame(
       rendered('monitoring.enabled=true', 'nodeAgent.gate=true'),
-      objectsOf(render('overlays/kubevirt-ovn-kubernetes')),
+      objectsOf(render('overlays/kubevirt-ovn-kubernetes', ['components/monitoring'])),
     );
   });
 

@@ -6,6 +6,7 @@ import { parse, parseAllDocuments } from 'yaml';
 import { parseConsoleConfig } from '../../console/server/config.ts';
 import { ASKING } from '../../model/admission/asking.ts';
 import { DECISION_ANNOTATION, PLACEMENT_ANNOTATION } from '../../model/names.ts';
+import { NETWORKS_ANNOTATION } from '../../model/networks/attachments.ts';
 import { parseNodeAgentConfig } from '../../node-agent/wiring/config.ts';
 import { parseSchedulerConfiguration } from '../../sandbox/scheduler/configuration.ts';
 import { parseSchedulerPluginConfig, SIDECAR_ADDRESS } from '../../scheduler-plugin/wiring/config.ts';
@@ -108,35 +109,63 @@ describe('the manifests', () => {
     assert.match(JSON.stringify(webhook?.['namespaceSelector']), /NotIn.*plumbline-system/);
   });
 
-  /** The condition by which the API server chooses launchers, of both webhooks. */
-  const conditionsOf = (all: readonly Manifest[]): string[] => {
-    const named = (kind: string, name: string) => {
-      const configuration = all.find((one) => one.kind === kind && one.metadata.name === 'plumbline-webhook');
-      const webhooks = configuration?.['webhooks'] as { name: string; matchConditions: { expression: string }[] }[];
-      return webhooks.find((one) => one.name === name)?.matchConditions.map(({ expression }) => expression) ?? [];
-    };
-    return [
-      ...named('MutatingWebhookConfiguration', 'launcher.plumbline.dev'),
-      ...named('ValidatingWebhookConfiguration', 'final.plumbline.dev'),
-    ];
-  };
-
-  it('send the launchers that the webhook reads a VMI for, and those with what only Plumbline may put there', () => {
-    const [mutating, validating, ...more] = conditionsOf(objects);
-    assert.deepEqual([validating, more], [mutating, []]);
-    const parity = 'alpha.kubevirt.io/EmulatorThreadCompleteToEvenParity';
-    const named = (mutating?.match(/'[^']*\/[^']+'/g) ?? []).map((name) => name.slice(1, -1));
-    assert.deepEqual(
-      new Set(named),
-      new Set([...ASKING, parity, DECISION_ANNOTATION, PLACEMENT_ANNOTATION]),
-      'the annotations of webhook/pods/decide-pod.ts (ASKING) and those of the conditions',
+  interface Entry {
+    readonly name: string;
+    readonly failurePolicy: 'Fail' | 'Ignore';
+    readonly matchConditions: readonly { readonly name: string; readonly expression: string }[];
+  }
+  const entriesOf = (all: readonly Manifest[]): Entry[] =>
+    all.flatMap((one) => (one.kind.endsWith('WebhookConfiguration') ? (one['webhooks'] as Entry[]) : []));
+  /** By which the API server chooses what it sends, but for whether the webhook is switched on. */
+  const conditionsOf = (all: readonly Manifest[], ...names: readonly string[]): string[] =>
+    names.flatMap((name) =>
+      (entriesOf(all).find((one) => one.name === name)?.matchConditions ?? [])
+        .filter((one) => one.name !== 'required')
+        .map(({ expression }) => expression),
     );
+  const LAUNCHERS = ['launcher.plumbline.dev', 'final.plumbline.dev'] as const;
+  const annotationsIn = (expression = '') =>
+    new Set((expression.match(/'[^']*\/[^']+'/g) ?? []).map((name) => name.slice(1, -1)));
+
+  it('send the launchers that ask, and those with what only Plumbline may put there', () => {
+    const [mutating, validating, ...more] = conditionsOf(objects, ...LAUNCHERS);
+    assert.deepEqual([validating, more], [mutating, []]);
+    const asking = ASKING.filter((name) => name !== NETWORKS_ANNOTATION);
+    assert.deepEqual(annotationsIn(mutating), new Set([...asking, DECISION_ANNOTATION, PLACEMENT_ANNOTATION]));
+  });
+
+  it('send those that ask for nothing and have networks by an entry of their own, which refuses nothing', () => {
+    const [condition] = conditionsOf(objects, 'networks.plumbline.dev');
+    assert.deepEqual(annotationsIn(condition), new Set(ASKING));
+    assert.equal(entriesOf(objects).find(({ name }) => name === 'networks.plumbline.dev')?.failurePolicy, 'Ignore');
+  });
+
+  it('call no entry before the webhook has switched itself on, and refuse only what asked', () => {
+    const required =
+      /authorizer\.serviceAccount\('plumbline-system', 'plumbline-webhook'\).*check\('require'\)\.allowed\(\)$/;
+    const entries = entriesOf(objects);
+    const ungated = entries.filter(
+      ({ matchConditions }) => !matchConditions.some(({ expression }) => required.test(expression)),
+    );
+    assert.deepEqual(
+      ungated.map(({ name }) => name),
+      ['required.plumbline.dev'],
+      'it decides about one RoleBinding',
+    );
+    const failing = entries.filter(({ failurePolicy }) => failurePolicy === 'Fail').map(({ name }) => name);
+    assert.deepEqual(failing.sort(), [
+      ...['final-opt-in.plumbline.dev', 'final.plumbline.dev', 'launcher.plumbline.dev', 'opt-in.plumbline.dev'],
+      ...['required.plumbline.dev', 'resize.plumbline.dev', 'starts.plumbline.dev'],
+    ]);
+    const binding = find('RoleBinding', 'plumbline-webhook-required');
+    assert.equal(binding['subjects'], undefined, 'whoever applies it again leaves those of the webhook alone');
   });
 
   it('send every launcher with a CPU limit where all are aligned, and say so to the webhook', () => {
     const everywhere = objectsOf(render('base', ['components/align-all'])) as unknown as Manifest[];
-    const [mutating = '', validating, ...more] = conditionsOf(everywhere);
+    const [mutating = '', validating, ...more] = conditionsOf(everywhere, ...LAUNCHERS);
     assert.deepEqual([validating, more], [mutating, []]);
+    assert.deepEqual(conditionsOf(everywhere, 'networks.plumbline.dev'), [], 'it would be asked twice');
     assert.match(mutating, /c\.name == 'compute' && .*'cpu' in c\.resources\.limits\) \|\|/);
     const webhook = everywhere.find(
       ({ kind, metadata }) => kind === 'Deployment' && metadata.name === 'plumbline-webhook',
@@ -201,6 +230,25 @@ describe('the manifests', () => {
       assert.match(text, /create token worker-1 --duration 24h/);
       assert.doesNotMatch(text, /8760h/);
     }
+  });
+
+  it('have docs/install.md say what becomes of every place on hosts that an agent may write', function () {
+    this.timeout(300_000);
+    const page = readFileSync(join(root, 'docs/install.md'), 'utf8').split('## Uninstalling')[1] ?? '';
+    const components = ['gate', 'dpu'].map((name) => `base/node-agent/components/${name}`);
+    const agents = objectsOf(render('base', components)).filter(({ kind }) => kind === 'DaemonSet') as Manifest[];
+    const places = agents.flatMap((agent) => {
+      const { volumes } = podOf(agent) as unknown as { volumes: { name: string; hostPath?: { path: string } }[] };
+      const writable = containersOf(agent).flatMap(({ volumeMounts = [] }) =>
+        volumeMounts.filter((one) => !one.readOnly),
+      );
+      return writable.flatMap(({ name }) => volumes.find((one) => one.name === name)?.hostPath?.path ?? []);
+    });
+    assert.ok(new Set(places).size >= 5, [...new Set(places)].join());
+    assert.deepEqual(
+      [...new Set(places)].filter((path) => !page.includes(`\`${path}\``)),
+      [],
+    );
   });
 
   it('start the daemons with settings that they accept', () => {

@@ -39,6 +39,7 @@ describe('the webhook over HTTP', () => {
         validatePods: review,
         mutateVmis: review,
         validateVms: review,
+        require: review,
       },
       metrics,
       log: silent,

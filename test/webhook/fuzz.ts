@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import jsonPatch from 'fast-json-patch';
 import { PATHS, type Reviews } from '../../webhook/app.ts';
+import { createRequirementReview } from '../../webhook/cluster/requirement.ts';
 import type { VmiLookup } from '../../webhook/cluster/vmi-lookup.ts';
 import { createPodRouting } from '../../webhook/pods/route-pod.ts';
 import { type AdmissionRequest, answerReview, ReviewError } from '../../webhook/review/admission-review.ts';
@@ -128,6 +129,7 @@ function reviewsFor(lookup: VmiLookup['kind']): Reviews {
     validatePods: validationOf(options),
     mutateVmis: createVmiMutation(),
     validateVms: createVmValidation(options),
+    require: createRequirementReview(() => undefined),
   };
 }
 

@@ -2,8 +2,9 @@ import type { Reason } from '../../../model/vm-state/reasons.ts';
 import type { Remedy } from '../../../model/vm-state/remedy.ts';
 import type { Fix } from './fix.ts';
 
-/** What is looked at; each can be asked for by its name. */
+/** What is looked at; each can be asked for by its name. `preflight` is for before an installation, and only on request. */
 export const AREAS = [
+  'preflight',
   'installed',
   'webhook',
   'certificates',
@@ -29,6 +30,8 @@ export interface Finding {
   readonly impact: string;
   /** What to do about it. */
   readonly fix: Fix;
+  /** What helps until it is done. */
+  readonly meanwhile?: Fix | undefined;
   /** The objects it is true of, if there are several: `node/worker-1`. */
   readonly objects?: readonly string[] | undefined;
   /** What it comes from, where several findings may come from the same; they are reported as one. */
@@ -61,7 +64,7 @@ export interface StateFound {
 }
 
 /** What more there is to a finding. */
-export type FindingDetails = Pick<Finding, 'objects' | 'cause' | 'state'>;
+export type FindingDetails = Pick<Finding, 'meanwhile' | 'objects' | 'cause' | 'state'>;
 
 /** What a look at one area came to. */
 export interface AreaReport {

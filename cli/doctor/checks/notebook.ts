@@ -10,6 +10,8 @@ export interface Notebook {
   readonly warning: Note;
   /** Something that is in order. */
   seen(text: string): void;
+  /** Something that was not looked at, and why. */
+  unseen(text: string): void;
   /** What was read, or undefined after a note that it could not be. */
   value<T>(read: Read<T>, what: string): T | undefined;
   readonly report: AreaReport;
@@ -28,6 +30,7 @@ export function createNotebook(area: Area): Notebook {
     error: add('error'),
     warning: add('warning'),
     seen: (text) => void seen.push(text),
+    unseen: (text) => void unseen.push(text),
     value(read, what) {
       if (read.missing === undefined) return read.value;
       unseen.push(read.missing === 'forbidden' ? `${what} (you may not read them)` : `${what} (there are none)`);

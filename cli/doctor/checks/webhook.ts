@@ -1,13 +1,15 @@
-import { FINAL_WEBHOOK, LAUNCHER_WEBHOOK, NAMESPACE } from '../../../model/names.ts';
+import { FINAL_WEBHOOK, LAUNCHER_WEBHOOK, NAMESPACE, WEBHOOK, WEBHOOK_REQUIRED } from '../../../model/names.ts';
 import { kubectl } from '../../../model/vm-state/remedy.ts';
 import type { Facts } from '../facts/facts.ts';
 import type { WebhookConfiguration } from '../facts/objects.ts';
 import { checkAlignCpus } from './align-cpus.ts';
 import { type AreaReport, count, some } from './finding.ts';
-import { APPLY, fix, inSystem } from './fix.ts';
+import { APPLY, BREAK_GLASS, fix, inSystem } from './fix.ts';
 import { createNotebook, type Notebook } from './notebook.ts';
 
-const OURS = 'plumbline-webhook';
+const OURS = WEBHOOK;
+/** Of the entries that are called only once the webhook works: manifests/base/webhook/required.yaml. */
+const GATED = 'required';
 type Webhook = WebhookConfiguration['webhooks'][number];
 
 /** Whether the API server can call the webhook, and nobody spoils afterwards what it did. */
@@ -25,16 +27,45 @@ export function checkWebhook(facts: Facts): AreaReport {
   const slices = notes.value(endpoints, `EndpointSlices of ${NAMESPACE}`);
   const serving = slices?.filter(({ metadata }) => metadata.labels?.['kubernetes.io/service-name'] === OURS) ?? [];
   const ready = serving.flatMap((slice) => slice.endpoints).filter(({ conditions }) => conditions?.ready !== false);
+  const called = checkRequired(notes, facts, launcher, ready.length);
   if (own && serving.length > 0 && ready.length === 0) {
     notes.error(
       `no replica of ${OURS} is ready`,
-      'launchers cannot be created: the API server gets no answer',
+      called ? 'launchers that ask for something cannot be created: the API server gets no answer' : AS_WITHOUT,
       fix('see why', inSystem('get', 'pods'), inSystem('logs', `deploy/${OURS}`)),
-      { cause: 'webhook-away' },
+      { cause: 'webhook-away', ...(called && { meanwhile: BREAK_GLASS }) },
     );
   } else if (ready.length > 0) notes.seen(`${count(ready.length, 'replica')} ready`);
   checkAlignCpus(notes, facts);
   return notes.report;
+}
+
+const AS_WITHOUT = 'VMs start as without Plumbline: nothing is padded, held to its networks or pinned before it runs';
+
+/** Whether the API server calls the webhook at all. @returns also true where that cannot be seen */
+function checkRequired(
+  notes: Notebook,
+  { webhookRequired }: Facts,
+  launcher: Webhook | undefined,
+  ready: number,
+): boolean {
+  if (!launcher?.matchConditions?.some(({ name }) => name === GATED)) return true;
+  const switchedOn = fix(
+    'apply the manifests again, once the webhook works; it switches itself on',
+    inSystem('logs', `deploy/${OURS}`),
+    ...APPLY.commands,
+  );
+  if (webhookRequired.missing === 'absent') {
+    const what = `the webhooks are switched off: there is no RoleBinding ${WEBHOOK_REQUIRED} in ${NAMESPACE}`;
+    notes.warning(what, AS_WITHOUT, switchedOn);
+    return false;
+  }
+  const subjects = notes.value(webhookRequired, `RoleBinding ${WEBHOOK_REQUIRED}`)?.subjects;
+  if (subjects === undefined || subjects.some(({ name }) => name === OURS)) return true;
+  const reach = fix('see what it waits for', inSystem('logs', `deploy/${OURS}`));
+  const what = `the webhooks are not switched on: the API server has not reached ${OURS} yet`;
+  if (ready > 0) notes.error(what, AS_WITHOUT, reach, { cause: 'webhook-away' });
+  return false;
 }
 
 const isOurs = ({ metadata }: WebhookConfiguration) => metadata.name?.startsWith('plumbline-') === true;

@@ -2,7 +2,7 @@ import type { KubeClient } from '../../../kube/client.ts';
 import { KubeError } from '../../../kube/errors.ts';
 import { type NodeTopology, nodeTopology } from '../../../kube/node-topology.ts';
 import { type NetworkAttachmentDefinition, networkAttachmentDefinition } from '../../../kube/resources.ts';
-import { NAMESPACE, SCHEDULER, SERVICE } from '../../../model/names.ts';
+import { NAMESPACE, SCHEDULER, SERVICE, WEBHOOK_REQUIRED } from '../../../model/names.ts';
 import { REJECTIONS } from '../../../model/vm-state/rejected.ts';
 import {
   type ExplainedNode,
@@ -31,6 +31,8 @@ import {
   extenderState,
   type KubeVirt,
   kubevirt,
+  type RoleBinding,
+  roleBinding,
   type SchedulerPod,
   schedulerPod,
   type TlsSecret,
@@ -53,6 +55,8 @@ export interface Facts {
   readonly agents: Read<AgentLeases>;
   readonly mutating: Read<readonly WebhookConfiguration[]>;
   readonly validating: Read<readonly WebhookConfiguration[]>;
+  /** What switches the webhooks on. */
+  readonly webhookRequired: Read<RoleBinding>;
   /** Of plumbline-system. */
   readonly endpoints: Read<readonly EndpointSlice[]>;
   readonly webhookSecret: Read<TlsSecret>;
@@ -97,6 +101,10 @@ export async function readFacts(cluster: ClusterAccess, now: number): Promise<Fa
     agents: tolerant(readAgentLeases(client, now)),
     mutating: list(`${ADMISSION}/mutatingwebhookconfigurations`, webhookConfiguration),
     validating: list(`${ADMISSION}/validatingwebhookconfigurations`, webhookConfiguration),
+    webhookRequired: one(
+      `/apis/rbac.authorization.k8s.io/v1/namespaces/${NAMESPACE}/rolebindings/${WEBHOOK_REQUIRED}`,
+      roleBinding,
+    ),
     endpoints: list(`/apis/discovery.k8s.io/v1/namespaces/${NAMESPACE}/endpointslices`, endpointSlice),
     webhookSecret: one(`${SECRETS}/plumbline-webhook-tls`, tlsSecret),
     extenderSecret: one(`${SECRETS}/plumbline-scheduler-plugin-tls`, tlsSecret),
@@ -136,7 +144,7 @@ async function settled<T extends Record<string, Promise<unknown>>>(
 }
 
 /** Who may not look, or where there is nothing to look at, is told so; what else goes wrong ends the command. */
-async function tolerant<T>(reading: Promise<T | undefined>): Promise<Read<T>> {
+export async function tolerant<T>(reading: Promise<T | undefined>): Promise<Read<T>> {
   try {
     const value = await reading;
     return value === undefined ? { missing: 'absent' } : { value };

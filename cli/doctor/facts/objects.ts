@@ -18,7 +18,7 @@ export const webhookConfiguration = z.object({
         }),
         failurePolicy: text,
         reinvocationPolicy: text,
-        matchConditions: z.array(z.object({ expression: z.string() })).nullish(),
+        matchConditions: z.array(z.object({ name: text, expression: z.string() })).nullish(),
         rules: z
           .array(z.object({ resources: z.array(z.string()).nullish(), operations: z.array(z.string()).nullish() }))
           .nullish(),
@@ -28,6 +28,16 @@ export const webhookConfiguration = z.object({
     .transform((value) => value ?? []),
 });
 export type WebhookConfiguration = z.infer<typeof webhookConfiguration>;
+
+/** The RoleBinding that switches the webhooks on. */
+export const roleBinding = z.object({
+  metadata: objectMeta,
+  subjects: z
+    .array(z.object({ kind: z.string(), name: z.string(), namespace: text }))
+    .nullish()
+    .transform((value) => value ?? []),
+});
+export type RoleBinding = z.infer<typeof roleBinding>;
 
 export const endpointSlice = z.object({
   metadata: objectMeta,

@@ -13,6 +13,7 @@ import { pathOf } from '../../support/parts.ts';
 import { type ControlPlane, type KubernetesObject, startControlPlane } from '../control-plane.ts';
 import type { Program } from '../processes.ts';
 import { createServiceStandIn, type ServiceStandIn } from '../scheduler/service-stand-in.ts';
+import { until } from '../webhook/installed.ts';
 import { type AuditedRequest, auditPolicy, readAuditLog } from './audit-log.ts';
 import { agentOf, buildImages, DPU_WORKER, DPUS, SYSTEM, starter, WORKER, type Workload } from './daemons.ts';
 import { DEFINITIONS } from './foreign-definitions.ts';
@@ -56,13 +57,18 @@ export interface SchedulerPair {
   readonly scheduler: Program;
 }
 
+/** What is applied, below manifests/. */
+export const OVERLAY = {
+  folder: 'overlays/dpu-host',
+  components: ['base/node-agent/components/gate', 'components/console', 'components/monitoring'],
+} as const;
+
 /**
  * @param scheduler sidecar: as the base has it, a kube-scheduler with the extender in its pod; own: the cluster's own
  * kube-scheduler asks the extender's Service
  */
 export async function install(scheduler: 'sidecar' | 'own' = 'sidecar'): Promise<Installation> {
-  const optional = ['base/node-agent/components/gate', 'components/console'];
-  const components = [...optional, ...(scheduler === 'own' ? ['components/own-scheduler'] : [])];
+  const components = [...OVERLAY.components, ...(scheduler === 'own' ? ['components/own-scheduler'] : [])];
   const directory = mkdtempSync(join(tmpdir(), 'plumbline-install-'));
   const file = (name: string) => join(directory, name);
   const undo: (() => Promise<unknown>)[] = [async () => rmSync(directory, { recursive: true, force: true })];
@@ -75,7 +81,7 @@ export async function install(scheduler: 'sidecar' | 'own' = 'sidecar'): Promise
     undo.push(way.stop);
     const plane = await startAudited(file, way);
     undo.push(plane.stop);
-    const objects = objectsOf(render('overlays/dpu-host', components));
+    const objects = objectsOf(render(OVERLAY.folder, components));
     await apply(plane, components, file('ca.crt'));
     const nodes = new Map<string, NodeStandIn>();
     for (const name of [WORKER, DPU_WORKER]) {
@@ -109,6 +115,11 @@ export async function install(scheduler: 'sidecar' | 'own' = 'sidecar'): Promise
       async startWebhook() {
         const webhook = await daemons.startWebhook();
         way.port = (await webhook.ports()).port;
+        const path = `/apis/rbac.authorization.k8s.io/v1/namespaces/${SYSTEM}/rolebindings/plumbline-webhook-required`;
+        await until('the API server to call the webhook', async () => {
+          const { subjects = [] } = (await plane.client.get(path)) as { subjects?: readonly object[] };
+          return subjects.length > 0;
+        });
         return webhook;
       },
       async startPair(hostName) {
@@ -164,7 +175,7 @@ async function apply(plane: ControlPlane, components: readonly string[], caFile:
   const path = `${dirname(kubectl)}:${process.env.PATH ?? ''}`;
   const env = { ...process.env, KUBECONFIG: plane.adminKubeconfig, PATH: path };
   execFileSync(kubectl, ['apply', '--server-side', '--validate=strict', '-f', '-'], {
-    input: render('overlays/dpu-host', components),
+    input: render(OVERLAY.folder, components),
     env,
     stdio: ['pipe', 'ignore', 'inherit'],
   });

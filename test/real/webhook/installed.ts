@@ -1,6 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import { WEBHOOK, WEBHOOK_REQUIRED } from '../../../model/names.ts';
 import { parseConfiguredContext } from '../../../model/networks/context-file.ts';
 import { kubeconfig } from '../../../sandbox/api-server/kubeconfig.ts';
 import { type CertificateAuthority, createCertificateAuthority } from '../../../sandbox/certificates.ts';
@@ -31,7 +32,8 @@ export interface InstalledWebhook {
 
 interface Webhook {
   readonly clientConfig: { readonly service: { readonly path: string } };
-  readonly namespaceSelector: { readonly matchExpressions: readonly { readonly values: readonly string[] }[] };
+  /** Of all but the one that switches the others on. */
+  readonly namespaceSelector?: { readonly matchExpressions: readonly { readonly values: readonly string[] }[] };
 }
 
 export interface Configuration extends KubernetesObject {
@@ -155,18 +157,27 @@ export function reachable(
 ): KubernetesObject {
   const caBundle = Buffer.from(ca).toString('base64');
   const key = 'kubernetes.io/metadata.name';
-  const pointed = webhooks.map(({ clientConfig, namespaceSelector, ...webhook }) => {
+  const pointed = webhooks.map(({ clientConfig: { service }, namespaceSelector, ...webhook }) => {
+    const clientConfig = { url: `https://127.0.0.1:${port}${service.path}`, caBundle };
+    if (namespaceSelector === undefined) return { ...webhook, clientConfig };
     const [excluded] = namespaceSelector.matchExpressions;
     const values = 'elsewhere' in where ? [...(excluded?.values ?? []), ...where.elsewhere] : [where.namespace];
     const operator = 'elsewhere' in where ? 'NotIn' : 'In';
     return {
       ...webhook,
-      clientConfig: { url: `https://127.0.0.1:${port}${clientConfig.service.path}`, caBundle },
+      clientConfig,
       namespaceSelector: { matchExpressions: [{ key, operator, values }] },
     };
   });
   const name = 'namespace' in where ? `${rest.metadata.name}-${where.namespace}` : rest.metadata.name;
   return { ...rest, metadata: { ...rest.metadata, name }, webhooks: pointed };
+}
+
+/** Switches the webhooks on, as the webhook itself does once it was reached. To be done before its configurations are there. */
+export async function switchOn({ client }: ControlPlane): Promise<void> {
+  const subjects = [{ kind: 'ServiceAccount', name: WEBHOOK, namespace: SYSTEM }];
+  const path = `/apis/rbac.authorization.k8s.io/v1/namespaces/${SYSTEM}/rolebindings/${WEBHOOK_REQUIRED}`;
+  await client.patch(path, 'application/merge-patch+json', { subjects });
 }
 
 /** The API server takes up configurations and policies a moment after they are stored. */

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { createCertificateAuthority } from '../../../sandbox/certificates.ts';
 import { needs } from '../../support/parts.ts';
 import { freePort } from '../processes.ts';
-import { baseObjects, isConfiguration, reachable, until } from './installed.ts';
+import { baseObjects, isConfiguration, reachable, switchOn, until } from './installed.ts';
 import { type CreatedVmi, type LauncherOptions, launcherFor, virtualMachineInstance } from './objects.ts';
 import { installPolicies, type Policies } from './policies-alone.ts';
 
@@ -28,6 +28,9 @@ const FREE: [string, Launcher][] = [
   ['a VM on the shared pool', { cpu: ['200m', undefined] }],
   ['a VM on the shared pool with a CPU limit', { cpu: ['200m', '2'] }],
   ['a VM on the shared pool with networks', { cpu: ['200m', undefined], annotations: ATTACHED }],
+  ['a dedicated VM with networks that asks for nothing', { cpu: DEDICATED, annotations: ATTACHED }],
+  ['one with both, in thousandths', { cpu: ['9000m', '9000m'], annotations: ATTACHED }],
+  ['one with both, with an exponent', { cpu: ['9e0', '9'], annotations: ATTACHED }],
   ['one with networks and a CPU limit', { cpu: ['200m', '2'], annotations: ATTACHED }],
   ['one with networks and a part of a CPU', { cpu: ['1500m', '1500m'], annotations: ATTACHED }],
   [
@@ -58,9 +61,10 @@ const HELD: [string, Launcher][] = [
   ['has a wish for NUMA nodes', { cpu: DEDICATED, annotations: { 'plumbline.dev/numa-affinity': '{}' } }],
   ['brings a decision', { cpu: ['200m', undefined], annotations: { 'plumbline.dev/decision': '{}' } }],
   ['brings a place', { cpu: ['200m', undefined], annotations: { 'plumbline.dev/placement': '{}' } }],
-  ['has networks and CPUs of its own', { cpu: DEDICATED, annotations: ATTACHED }],
-  ['has both, in thousandths', { cpu: ['9000m', '9000m'], annotations: ATTACHED }],
-  ['has both, with an exponent', { cpu: ['9e0', '9'], annotations: ATTACHED }],
+  [
+    'has networks and asks for whole cores',
+    { cpu: DEDICATED, annotations: { ...ATTACHED, 'kubevirt.io/CPUManagerPolicyBetaOptions': 'full-pcpus-only' } },
+  ],
   ['asks for a network’s device', { cpu: ['200m', undefined], more: { 'physnet.plumbline.dev/east': '1' } }],
   ['asks for the tunnel', { cpu: ['200m', undefined], more: { 'plumbline.dev/tunnel': '1' } }],
 ];
@@ -75,6 +79,7 @@ describe('while the webhook is away, on a real API server', function () {
     const { plane } = installed;
     const { cert } = createCertificateAuthority('plumbline-webhook');
     const port = await freePort();
+    await switchOn(plane);
     for (const [suffix, components] of [
       ['', []],
       ['-all', ['components/align-all']],

@@ -1,0 +1,150 @@
+import { DPU_LEASE_NAMESPACE } from '../../../model/names.ts';
+import type { KubeletSettings, PreflightFacts } from '../facts/preflight.ts';
+import { type AreaReport, count, some } from './finding.ts';
+import { createNotebook, type Notebook } from './notebook.ts';
+
+/** Minor versions of Kubernetes 1 that this version is tried with: docs/versions.md. */
+export const KUBERNETES = { oldest: 33, newest: 36 } as const;
+
+interface Product {
+  readonly name: string;
+  readonly group: string;
+  readonly severity: 'error' | 'warning';
+  readonly impact: string;
+  readonly todo: string;
+}
+
+/** What others bring. Without any of these the manifests can be applied, and hurt nothing. */
+export const PRODUCTS: readonly Product[] = [
+  {
+    name: 'cert-manager',
+    group: 'cert-manager.io',
+    severity: 'error',
+    impact: 'the webhook gets no certificate: it does not start, and is not called',
+    todo: 'install cert-manager first (https://cert-manager.io/docs/installation), or take the component no-cert-manager and run certificates.sh (docs/install.md#certificates)',
+  },
+  {
+    name: 'KubeVirt',
+    group: 'kubevirt.io',
+    severity: 'warning',
+    impact: 'there are no VMs; ordinary pods can ask for whole cores',
+    todo: 'install KubeVirt, before or after',
+  },
+  {
+    name: 'multus',
+    group: 'k8s.cni.cncf.io',
+    severity: 'warning',
+    impact: 'VMs have the pod network alone, and nothing is held to the NUMA node of a network',
+    todo: 'install multus where VMs are to have networks of their own, before or after',
+  },
+  {
+    name: 'the Prometheus operator',
+    group: 'monitoring.coreos.com',
+    severity: 'warning',
+    impact: 'the component monitoring cannot be applied; metrics are served all the same',
+    todo: 'leave the component monitoring out, or install the operator first',
+  },
+];
+
+/** Settings of a kubelet that VMs with CPUs of their own need. */
+const SETTINGS: readonly {
+  readonly applies: (settings: KubeletSettings) => boolean;
+  readonly what: string;
+  readonly impact: string;
+  readonly todo: string;
+}[] = [
+  {
+    applies: ({ cpuManagerPolicy }) => cpuManagerPolicy !== 'static',
+    what: 'CPU manager policy none',
+    impact: 'no VM with dedicated CPUs can run there',
+    todo: 'set cpuManagerPolicy: static on nodes for such VMs (docs/install.md#what-must-be-there)',
+  },
+  {
+    applies: ({ cpuManagerPolicy, cpuManagerPolicyOptions }) =>
+      cpuManagerPolicy === 'static' && cpuManagerPolicyOptions['full-pcpus-only'] !== 'true',
+    what: 'the option full-pcpus-only is off',
+    impact: 'VMs that did not ask for whole cores share cores with others there',
+    todo: 'set cpuManagerPolicyOptions: {full-pcpus-only: "true"}',
+  },
+  {
+    applies: ({ topologyManagerPolicy }) => topologyManagerPolicy === 'none',
+    what: 'topology manager policy none',
+    impact: 'the kubelet does not keep a VM’s CPUs near its network',
+    todo: 'set topologyManagerPolicy: best-effort, restricted or single-numa-node',
+  },
+];
+
+/** Whether everything is there that an installation takes. It reads nothing of Plumbline's own. */
+export function checkPreflight(facts: PreflightFacts): AreaReport {
+  const notes = createNotebook('preflight');
+  checkVersion(notes, facts);
+  for (const { name, group, severity, impact, todo } of PRODUCTS) {
+    if (facts.groups.has(group)) notes.seen(name);
+    else notes[severity](`${name} is not installed: ${group} is not served`, impact, todo);
+  }
+  checkInjector(notes, facts);
+  checkSettings(notes, facts);
+  if (facts.dpuNamespace?.missing === 'absent') {
+    notes.error(
+      `there is no namespace ${DPU_LEASE_NAMESPACE}, and nodes with a DPU`,
+      'the overlay dpu-host cannot be applied: DPUs have their Leases there',
+      'install OVN-Kubernetes first',
+    );
+  }
+  if (facts.denied.length > 0) {
+    notes.error(
+      `you may not ${some(facts.denied, 4)}`,
+      'the manifests cannot be applied by you',
+      'install as a user with the role cluster-admin: roles can be given only by who has what they allow',
+    );
+  } else notes.seen('you may create what the manifests have');
+  return notes.report;
+}
+
+function checkVersion(notes: Notebook, { version }: PreflightFacts): void {
+  const found = notes.value(version, 'the API server’s version');
+  const [, minor] = /^v?1\.(\d+)\b/.exec(found ?? '') ?? [];
+  if (found === undefined || minor === undefined) return;
+  if (Number(minor) < KUBERNETES.oldest) {
+    const impact = 'agents may not read the kubelet’s settings, and policies may not be accepted';
+    notes.error(`Kubernetes ${found} is older than 1.${KUBERNETES.oldest}`, impact, 'upgrade the cluster first');
+  } else if (Number(minor) > KUBERNETES.newest) {
+    notes.warning(
+      `Kubernetes ${found} is newer than 1.${KUBERNETES.newest}, the newest that this version was tried with`,
+      'kubelets that it does not know are predicted by count alone',
+      'look for a newer version of Plumbline (docs/versions.md)',
+    );
+  } else notes.seen(`Kubernetes ${found}`);
+}
+
+/** Without it cert-manager issues certificates, and the API server does not have their CA. */
+function checkInjector(notes: Notebook, { groups, injectors }: PreflightFacts): void {
+  if (!groups.has('cert-manager.io')) return;
+  const found = notes.value(injectors, 'cert-manager’s cainjector');
+  if (found === undefined || found.some(({ status }) => (status?.readyReplicas ?? 0) > 0)) return;
+  notes.warning(
+    'no replica of cert-manager’s cainjector is ready',
+    'the API server cannot check the webhook’s certificate, so the webhook is not called',
+    'run cert-manager with its cainjector',
+  );
+}
+
+function checkSettings(notes: Notebook, { nodes, kubelets }: PreflightFacts): void {
+  const all = notes.value(nodes, 'nodes');
+  const read = [...kubelets].flatMap(([name, { value }]) => (value === undefined ? [] : [[name, value] as const]));
+  for (const { applies, what, impact, todo } of SETTINGS) {
+    const names = read.filter(([, settings]) => applies(settings)).map(([name]) => name);
+    if (names.length === 0) continue;
+    const objects = names.map((name) => `node/${name}`);
+    notes.warning(`${what} on ${count(names.length, 'node')}: ${some(names)}`, impact, todo, { objects });
+  }
+  if (read.length > 0) notes.seen(`${count(read.length, 'kubelet')} asked`);
+  for (const missing of ['forbidden', 'absent'] as const) {
+    const names = [...kubelets].filter(([, one]) => one.missing === missing).map(([name]) => name);
+    if (names.length > 0) notes.unseen(`settings of ${some(names)} (${UNREAD[missing]})`);
+  }
+  const left = (all?.length ?? 0) - kubelets.size;
+  if (left > 0) notes.unseen(`settings of ${count(left, 'more node')} (a part is enough)`);
+}
+
+const UNREAD = { forbidden: 'nodes/proxy is not allowed to you', absent: 'the kubelet does not answer' } as const;

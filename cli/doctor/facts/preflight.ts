@@ -1,0 +1,142 @@
+import * as z from 'zod';
+import type { KubeClient } from '../../../kube/client.ts';
+import { KubeError } from '../../../kube/errors.ts';
+import { objectMeta } from '../../../kube/resources.ts';
+import { DPU_HOST_LABEL, DPU_LEASE_NAMESPACE, NAMESPACE } from '../../../model/names.ts';
+import { readAll, readOne } from '../../support/lists.ts';
+import { type Read, tolerant } from './facts.ts';
+import { apiVersion, type Deployment, deployment } from './objects.ts';
+
+/** What can be known of a cluster before anything of Plumbline is there. */
+export interface PreflightFacts {
+  /** `v1.36.2` */
+  readonly version: Read<string>;
+  /** API groups that are served: `cert-manager.io`. */
+  readonly groups: ReadonlySet<string>;
+  readonly nodes: Read<readonly PreflightNode[]>;
+  /** By node, for a part of them in large clusters. */
+  readonly kubelets: ReadonlyMap<string, Read<KubeletSettings>>;
+  /** Deployments that put CA bundles into webhook configurations. */
+  readonly injectors: Read<readonly Deployment[]>;
+  /** Whether the namespace of the DPUs' Leases is there; undefined where no node has a DPU. */
+  readonly dpuNamespace: Read<unknown> | undefined;
+  /** What the caller may not do, of what it takes: `create clusterroles.rbac.authorization.k8s.io`. */
+  readonly denied: readonly string[];
+}
+
+const node = z.object({ metadata: objectMeta });
+export type PreflightNode = z.infer<typeof node>;
+
+const kubeletSettings = z
+  .object({
+    kubeletconfig: z.object({
+      cpuManagerPolicy: z.string().default('none'),
+      cpuManagerPolicyOptions: z.record(z.string(), z.string()).default({}),
+      topologyManagerPolicy: z.string().default('none'),
+    }),
+  })
+  .transform(({ kubeletconfig }) => kubeletconfig);
+export type KubeletSettings = z.infer<typeof kubeletSettings>;
+
+/** Kubelets that are asked at most, and at a time; and seconds for each. */
+const [MOST_KUBELETS, AT_ONCE, KUBELET_TIMEOUT] = [50, 8, 5];
+
+interface Action {
+  readonly group: string;
+  readonly resources: readonly string[];
+  readonly namespace?: string;
+}
+
+/** Kinds of the manifests. Server-side apply takes `create` and `patch`. */
+const ACTIONS: readonly Action[] = [
+  { group: '', resources: ['namespaces'] },
+  { group: 'apiextensions.k8s.io', resources: ['customresourcedefinitions'] },
+  { group: 'rbac.authorization.k8s.io', resources: ['clusterroles', 'clusterrolebindings'] },
+  {
+    group: 'admissionregistration.k8s.io',
+    resources: [
+      'mutatingwebhookconfigurations',
+      'validatingwebhookconfigurations',
+      'validatingadmissionpolicies',
+      'validatingadmissionpolicybindings',
+    ],
+  },
+  { group: 'scheduling.k8s.io', resources: ['priorityclasses'] },
+  { group: '', resources: ['services', 'serviceaccounts', 'configmaps'], namespace: NAMESPACE },
+  { group: 'apps', resources: ['deployments', 'daemonsets'], namespace: NAMESPACE },
+  { group: 'rbac.authorization.k8s.io', resources: ['roles', 'rolebindings'], namespace: NAMESPACE },
+  { group: 'networking.k8s.io', resources: ['networkpolicies'], namespace: NAMESPACE },
+  { group: 'policy', resources: ['poddisruptionbudgets'], namespace: NAMESPACE },
+  { group: 'cert-manager.io', resources: ['issuers', 'certificates'], namespace: NAMESPACE },
+];
+
+const groupList = z.object({ groups: z.array(z.object({ name: z.string() })) });
+
+/** @throws KubeError where the cluster cannot be asked at all */
+export async function readPreflight(client: KubeClient): Promise<PreflightFacts> {
+  const { groups: served } = groupList.parse(await client.get('/apis'));
+  const groups = new Set(served.map(({ name }) => name));
+  const [version, nodes, injectors, denied] = await Promise.all([
+    tolerant(readOne(client, '/version', apiVersion).then((found) => found?.gitVersion)),
+    tolerant(readAll(client, '/api/v1/nodes', node)),
+    tolerant(
+      readAll(client, '/apis/apps/v1/deployments', deployment, {
+        labelSelector: 'app.kubernetes.io/component=cainjector',
+      }),
+    ),
+    deniedOf(client, groups),
+  ]);
+  const hasDpus = nodes.value?.some(({ metadata }) => metadata.labels?.[DPU_HOST_LABEL] !== undefined) === true;
+  const dpuNamespace = hasDpus
+    ? await tolerant(readOne(client, `/api/v1/namespaces/${DPU_LEASE_NAMESPACE}`, z.unknown()))
+    : undefined;
+  const kubelets = await readKubelets(
+    client,
+    (nodes.value ?? []).map(({ metadata }) => metadata.name ?? ''),
+  );
+  return { version, groups, nodes, kubelets, injectors, dpuNamespace, denied };
+}
+
+/** Of groups that are served: what is not there is another finding. */
+async function deniedOf(client: KubeClient, groups: ReadonlySet<string>): Promise<string[]> {
+  const reviews = ACTIONS.filter(({ group }) => group === '' || groups.has(group)).flatMap(
+    ({ group, resources, namespace }) =>
+      resources.flatMap((resource) =>
+        ['create', 'patch'].map(async (verb) => {
+          const resourceAttributes = { group, resource, verb, ...(namespace !== undefined && { namespace }) };
+          const path = '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews';
+          const { status } = (await client.create(path, {
+            apiVersion: 'authorization.k8s.io/v1',
+            kind: 'SelfSubjectAccessReview',
+            spec: { resourceAttributes },
+          })) as { status?: { allowed?: boolean } };
+          return status?.allowed === true ? [] : [`${verb} ${resource}${group === '' ? '' : `.${group}`}`];
+        }),
+      ),
+  );
+  return (await Promise.all(reviews)).flat();
+}
+
+async function readKubelets(client: KubeClient, names: readonly string[]): Promise<Map<string, Read<KubeletSettings>>> {
+  const found = new Map<string, Read<KubeletSettings>>();
+  const left = names.slice(0, MOST_KUBELETS);
+  const worker = async () => {
+    for (let name = left.shift(); name !== undefined; name = left.shift()) {
+      found.set(name, await readKubelet(client, name));
+    }
+  };
+  await Promise.all(Array.from({ length: AT_ONCE }, worker));
+  return found;
+}
+
+/** A kubelet that does not answer is like one that is not there. */
+async function readKubelet(client: KubeClient, name: string): Promise<Read<KubeletSettings>> {
+  const path = `/api/v1/nodes/${encodeURIComponent(name)}/proxy/configz`;
+  try {
+    return { value: kubeletSettings.parse(await client.get(path, { timeout: KUBELET_TIMEOUT })) };
+  } catch (error) {
+    if (error instanceof KubeError && error.status === 403) return { missing: 'forbidden' };
+    if (error instanceof KubeError || error instanceof z.ZodError) return { missing: 'absent' };
+    throw error;
+  }
+}

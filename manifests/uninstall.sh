@@ -1,0 +1,76 @@
+#!/bin/sh
+# Takes Plumbline out of a cluster: its objects, and what it wrote on others' objects. Run it again if it was interrupted.
+#
+#   uninstall.sh [--dpu-leases] [FOLDER]
+#
+# FOLDER is the kustomization that was applied (default: base, next to this script); after `helm uninstall` leave it out.
+# --dpu-leases also deletes the Leases ovn-dpu-* of the namespace ovn-kubernetes: only where OVN-Kubernetes does not keep
+# them itself. kubectl's current context names the cluster. Ends with 1 and a list if something is left.
+# docs/install.md#uninstalling has what comes before, and what is left on the hosts.
+set -eu
+
+system=plumbline-system
+folder=$(dirname "$0")/base
+dpu_leases=no
+for argument in "$@"; do
+  case "$argument" in
+    --dpu-leases) dpu_leases=yes ;;
+    -h | --help)
+      sed -n '2,10p' "$0" | cut -c3-
+      exit 0
+      ;;
+    -*)
+      echo "uninstall.sh: unknown argument $argument (--help lists them)" >&2
+      exit 2
+      ;;
+    *) folder=$argument ;;
+  esac
+done
+[ -d "$folder" ] || {
+  echo "uninstall.sh: $folder is no folder" >&2
+  exit 2
+}
+kubectl version >/dev/null || {
+  echo "uninstall.sh: the cluster does not answer" >&2
+  exit 1
+}
+
+echo "switching its webhooks off"
+kubectl -n "$system" delete rolebinding plumbline-webhook-required --ignore-not-found
+
+echo "deleting what $folder has"
+# Kinds of products that are not there make kubectl fail when it has deleted the rest; what is left is looked for below.
+kubectl delete --ignore-not-found --timeout=300s -k "$folder" || true
+kubectl delete customresourcedefinition nodetopologies.plumbline.dev --ignore-not-found
+
+echo "cleaning nodes"
+for node in $(kubectl get nodes -o name); do
+  kubectl label "$node" plumbline.dev/threads-per-core- plumbline.dev/full-pcpus-only- >/dev/null
+  kubectl annotate "$node" plumbline.dev/recheck- >/dev/null
+  kubectl patch "$node" --subresource=status --type=strategic \
+    -p '{"status":{"conditions":[{"type":"plumbline.dev/DPUReady","$patch":"delete"}]}}' >/dev/null
+  # Resources of device plugins that are gone stay as 0. The kubelet writes them again for five minutes.
+  resources=$(kubectl get "$node" -o 'go-template={{range $name, $_ := .status.capacity}}{{$name}}{{"\n"}}{{end}}' |
+    grep -E '^((physnet|near)\.)?plumbline\.dev/' | sed 's/.*/"&":null/' | paste -sd, -) || true
+  if [ -n "$resources" ]; then
+    kubectl patch "$node" --subresource=status --type=merge \
+      -p "{\"status\":{\"capacity\":{$resources},\"allocatable\":{$resources}}}" >/dev/null
+  fi
+done
+
+if [ "$dpu_leases" = yes ]; then
+  kubectl -n ovn-kubernetes get leases -o name | grep '/ovn-dpu-' | xargs -r kubectl -n ovn-kubernetes delete
+fi
+
+cluster_scoped=namespaces,customresourcedefinitions,clusterroles,clusterrolebindings,priorityclasses
+admission=mutatingwebhookconfigurations,validatingwebhookconfigurations,validatingadmissionpolicies,validatingadmissionpolicybindings
+left=$({
+  kubectl get "$cluster_scoped,$admission" -o name
+  kubectl get roles,rolebindings --all-namespaces -o 'go-template={{range .items}}{{.kind}} {{.metadata.namespace}}/{{.metadata.name}}{{"\n"}}{{end}}'
+} | grep plumbline) || true
+if [ -n "$left" ]; then
+  echo "uninstall.sh: left in the cluster:" >&2
+  echo "$left" >&2
+  exit 1
+fi
+echo "nothing of Plumbline is left in the cluster; on the hosts remove /var/lib/plumbline and /run/plumbline"

@@ -1,0 +1,56 @@
+import assert from 'node:assert/strict';
+import { placesOf, SCHEMAS, type Schema, unbounded } from './definition-schema.ts';
+
+describe('the definition of NodeTopology', () => {
+  const places = SCHEMAS.flatMap((schema) => placesOf(schema));
+  const at = (holds: (schema: Schema) => boolean) =>
+    places.filter(({ schema }) => holds(schema)).map(({ path }) => path);
+
+  it('bounds every string, list, map and number', () => {
+    assert.ok(places.length >= 80, `${places.length} places`);
+    const found = places.flatMap(({ path, schema }) => {
+      const why = unbounded(schema);
+      return why === undefined ? [] : [`${path}: ${why}`];
+    });
+    assert.deepEqual(found, []);
+  });
+
+  it('says of every list and map how its parts are owned', () => {
+    assert.deepEqual(
+      at((schema) => schema.type === 'array' && schema['x-kubernetes-list-type'] === undefined),
+      [],
+    );
+    assert.deepEqual(
+      at((schema) => schema.additionalProperties !== undefined && schema['x-kubernetes-map-type'] === undefined),
+      [],
+    );
+    const keyed = places.filter(({ schema }) => schema['x-kubernetes-list-type'] === 'map');
+    assert.deepEqual(
+      keyed.map(({ path, schema }) => [path, schema['x-kubernetes-list-map-keys']]),
+      [['.status.conditions', ['type']]],
+    );
+  });
+
+  it('describes every field', () => {
+    const fields = places.filter(({ path }) => !/[\]}]$/.test(path));
+    const undescribed = fields.filter(({ schema }) => !/^[A-Z].+\.$/s.test(schema.description ?? ''));
+    assert.deepEqual(
+      undescribed.map(({ path, schema }) => `${path}: ${schema.description}`),
+      [],
+    );
+  });
+
+  it('finds what is unbounded: each kind, in each kind of place', () => {
+    const open: Schema = {
+      type: 'object',
+      properties: {
+        text: { type: 'string' },
+        list: { type: 'array', items: { type: 'integer', minimum: 0 } },
+        map: { type: 'object', additionalProperties: { type: 'string' } },
+        any: { type: 'object' },
+      },
+    };
+    const found = placesOf(open).flatMap(({ path, schema }) => (unbounded(schema) ? [path] : []));
+    assert.deepEqual(found, ['.text', '.list', '.list[]', '.map', '.map{}', '.any']);
+  });
+});

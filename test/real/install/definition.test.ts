@@ -1,0 +1,228 @@
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { isNotFound, type KubeError } from '../../../kube/errors.ts';
+import { NODE_TOPOLOGIES, placesOf, SCHEMAS, type Schema } from '../../manifests/definition-schema.ts';
+import { root } from '../../support/bundles.ts';
+import { needs, pathOf } from '../../support/parts.ts';
+import { type ControlPlane, type KubernetesObject, startControlPlane } from '../control-plane.ts';
+import { until } from '../webhook/installed.ts';
+import { objectsOf, render } from './rendered.ts';
+
+const run = promisify(execFile);
+const TOPOLOGIES = '/apis/plumbline.dev/v1alpha1/nodetopologies';
+const MERGE = 'application/merge-patch+json';
+const [SCHEMA] = SCHEMAS as [Schema];
+const STATUS = SCHEMA.properties!['status']!;
+
+type Json = Readonly<Record<string, unknown>>;
+
+/** The smallest value that a schema accepts. */
+function smallest({ type, ...schema }: Schema): unknown {
+  if (type === 'string') return schema.enum?.[0] ?? (schema.format === 'date-time' ? '2026-01-01T00:00:00Z' : 'x');
+  if (type === 'integer') return schema.minimum ?? 0;
+  if (type === 'boolean') return false;
+  if (type === 'array') return [];
+  const required = (schema.required ?? []).map((name) => [name, smallest(schema.properties![name]!)]);
+  return Object.fromEntries(required);
+}
+
+/** The smallest value with a fault at a place below it: the path says by which steps. */
+function withFault(schema: Schema, steps: readonly string[], fault: unknown): unknown {
+  const [step, ...rest] = steps;
+  if (step === undefined) return fault;
+  if (step === '[]') return [withFault(schema.items!, rest, fault)];
+  if (step === '{}') return { '0': withFault(schema.additionalProperties!, rest, fault) };
+  const name = step.slice(1);
+  return { ...(smallest(schema) as Json), [name]: withFault(schema.properties![name]!, rest, fault) };
+}
+
+/** A value that is one too large, or undefined where nothing can be. */
+function tooLarge({ type, ...schema }: Schema): unknown {
+  if (schema.enum) return 'another';
+  if (type === 'string') return 'x'.repeat((schema.maxLength ?? 0) + 1);
+  if (type === 'integer') return (schema.maximum ?? 0) + 1;
+  const most = (count = 0) => Array.from({ length: count + 1 }, (_, i) => i);
+  if (type === 'array') return most(schema.maxItems).map(() => smallest(schema.items!));
+  if (!schema.additionalProperties) return undefined;
+  return Object.fromEntries(most(schema.maxProperties).map((i) => [i, smallest(schema.additionalProperties!)]));
+}
+
+const STEPS = /\.[^.[{]+|\[\]|\{\}/g;
+
+describe('the definition of NodeTopology on a real API server', function () {
+  needs('controlPlane');
+  needs('kubectl');
+  this.timeout(300_000);
+  let plane: ControlPlane;
+
+  before(async () => {
+    plane = await startControlPlane();
+    await plane.create(...objectsOf(render('base/crd')));
+    await plane.create({ apiVersion: 'plumbline.dev/v1alpha1', kind: 'NodeTopology', metadata: { name: 'worker' } });
+  });
+  after(() => plane?.stop());
+
+  const write = (status: unknown) =>
+    plane.client.patch(`${TOPOLOGIES}/worker/status`, MERGE, { status }, { query: { dryRun: 'All' } }).then(
+      () => '',
+      (error: KubeError) => {
+        if (error.status !== 422) throw error;
+        return error.message;
+      },
+    );
+
+  it('is established, with its schema accepted as it is: CEL rules within their cost, nothing non-structural', async () => {
+    interface Established {
+      readonly status: { readonly conditions: readonly { readonly type: string; readonly status: string }[] };
+      readonly spec: KubernetesObject;
+    }
+    const path = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions/nodetopologies.plumbline.dev';
+    const { status } = (await plane.client.get(path)) as Established;
+    const conditions = Object.fromEntries(status.conditions.map((one) => [one.type, one.status]));
+    assert.equal(conditions['Established'], 'True');
+    assert.equal(conditions['NonStructuralSchema'] ?? 'False', 'False');
+  });
+
+  it('takes the smallest report', async () => assert.equal(await write(smallest(STATUS)), ''));
+
+  it('refuses a value that is one too large, at every place that has a limit, and names the place', async () => {
+    let tried = 0;
+    for (const { path, schema } of placesOf(STATUS)) {
+      const fault = tooLarge(schema);
+      if (fault === undefined) continue;
+      const answer = await write(withFault(STATUS, path.match(STEPS) ?? [], fault));
+      const where = `status${path.replaceAll('[]', '[0]').replaceAll('{}', '.0')}`;
+      assert.ok(answer.includes(where), `${path}: ${answer || 'accepted'}`);
+      tried++;
+    }
+    console.log(`      ${tried} limits tried`);
+    assert.ok(tried >= 64, `${tried} limits tried`);
+  });
+
+  it('refuses names and texts that are too long together', async () => {
+    const name = 'x'.repeat(65);
+    assert.match(await write({ ...(smallest(STATUS) as Json), distances: { [name]: [10] } }), /longer than 64/);
+    const groups = Array.from({ length: 17 }, (_, id) => ({ id, cpus: '0'.repeat(4096) }));
+    assert.match(await write({ ...(smallest(STATUS) as Json), sockets: groups }), /longer than 65536/);
+  });
+
+  describe('kubectl explain', () => {
+    const env = () => ({ ...process.env, KUBECONFIG: plane.adminKubeconfig });
+    const explain = async (...args: string[]) => {
+      const { stdout } = await run(pathOf('kubectl'), ['explain', ...args], { env: env() });
+      return stdout;
+    };
+
+    it('shows every field, and says of each what it is', async () => {
+      await until('the API server to publish the schema', () => explain('nodetopologies').then((text) => text !== ''));
+      const shown = fieldsOf(await explain('nodetopologies', '--recursive'));
+      const fields = placesOf(SCHEMA).flatMap(({ path }) =>
+        /[\]}]$/.test(path) ? [] : path.replaceAll('[]', '').slice(1),
+      );
+      assert.deepEqual(
+        fields.filter((field) => !shown.includes(field)),
+        [],
+      );
+      const all = shown.filter((field) => !field.startsWith('metadata.'));
+      assert.ok(all.length >= 67, `${all.length} fields`);
+      const without: string[] = [];
+      for (const field of all) {
+        const [, description = ''] =
+          /\nDESCRIPTION:\n([\s\S]*?)(?:\nFIELDS:|$)/.exec(await explain(`nodetopologies.${field}`)) ?? [];
+        if (!/[A-Za-z]/.test(description) || /<empty>/.test(description)) without.push(field);
+      }
+      console.log(`      ${all.length} fields explained`);
+      assert.deepEqual(without, []);
+    });
+  });
+
+  describe('a second version, as docs/versions.md says', () => {
+    const DEFINITIONS = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions';
+    const NAME = NODE_TOPOLOGIES.metadata.name;
+    const BETA = '/apis/plumbline.dev/v1beta1/nodetopologies';
+    const sh = async (script: string) =>
+      (await run('sh', ['-ec', script], { env: { ...process.env, KUBECONFIG: plane.adminKubeconfig } })).stdout;
+    interface Topology {
+      readonly apiVersion: string;
+      readonly status: Json;
+    }
+    const read = async (path: string, name: string) => (await plane.client.get(`${path}/${name}`)) as Topology;
+    const define = async (stored: string) => {
+      const [alpha] = NODE_TOPOLOGIES.spec.versions;
+      const beta = structuredClone(alpha) as unknown as { schema: { openAPIV3Schema: { properties: Json } } };
+      const { properties } = beta.schema.openAPIV3Schema.properties['status'] as { properties: Record<string, object> };
+      properties['added'] = { type: 'string', maxLength: 64 };
+      const versions = [alpha, { ...beta, name: 'v1beta1' }].map((one) => ({ ...one, storage: one?.name === stored }));
+      await plane.client.patch(`${DEFINITIONS}/${NAME}`, MERGE, {
+        spec: { versions, conversion: { strategy: 'None' } },
+      });
+      await until('both versions to be served', async () => (await read(BETA, 'worker')) !== undefined);
+    };
+    const storedVersions = async () => {
+      const { status } = (await plane.client.get(`${DEFINITIONS}/${NAME}`)) as { status: { storedVersions: string[] } };
+      return status.storedVersions;
+    };
+    const migrate = /```sh\n(kubectl get nodetopologies[\s\S]*?)```/.exec(
+      readFileSync(join(root, 'docs/versions.md'), 'utf8'),
+    );
+
+    before(() =>
+      plane.client.patch(`${TOPOLOGIES}/worker/status`, MERGE, {
+        status: { ...(smallest(STATUS) as Json), reserved: '0,8' },
+      }),
+    );
+
+    it('shows what was stored before in both, and what is new in the new one alone', async () => {
+      const { status } = await read(TOPOLOGIES, 'worker');
+      await define('v1alpha1');
+      const beta = await read(BETA, 'worker');
+      assert.deepEqual([beta.apiVersion, beta.status], ['plumbline.dev/v1beta1', status]);
+      await define('v1beta1');
+      assert.deepEqual((await read(BETA, 'worker')).status, status);
+      await plane.client.patch(`${BETA}/worker/status`, MERGE, { status: { added: 'x' } });
+      assert.deepEqual((await read(BETA, 'worker')).status, { ...status, added: 'x' });
+      assert.deepEqual((await read(TOPOLOGIES, 'worker')).status, status);
+    });
+
+    it('takes the new fields out of a report that is written in the old one', async () => {
+      await plane.client.patch(`${TOPOLOGIES}/worker/status`, MERGE, { status: { reserved: '0' } });
+      const { status } = await read(BETA, 'worker');
+      assert.deepEqual([status['reserved'], status['added']], ['0', undefined]);
+    });
+
+    it('is all that is stored after the two commands of the page, and the old one can go', async () => {
+      assert.deepEqual(await storedVersions(), ['v1alpha1', 'v1beta1']);
+      const before = await read(TOPOLOGIES, 'worker');
+      await sh(migrate?.[1] ?? 'exit 1');
+      assert.deepEqual(await storedVersions(), ['v1beta1']);
+      assert.deepEqual((await read(TOPOLOGIES, 'worker')).status, before.status);
+      interface Stored {
+        readonly spec: { readonly versions: readonly { readonly name: string }[] };
+      }
+      const { spec } = (await plane.client.get(`${DEFINITIONS}/${NAME}`)) as Stored;
+      const versions = spec.versions.filter(({ name }) => name === 'v1beta1');
+      await plane.client.patch(`${DEFINITIONS}/${NAME}`, MERGE, { spec: { versions } });
+      await until('v1alpha1 to be gone', () => read(TOPOLOGIES, 'worker').then(() => false, isNotFound));
+      // What it reads now comes out of the store.
+      await plane.apiServer.stop();
+      await plane.restartApiServer();
+      assert.deepEqual((await read(BETA, 'worker')).status, before.status);
+    });
+  });
+});
+
+/** `status.cells.cpus` of what `kubectl explain --recursive` indents. */
+function fieldsOf(text: string): string[] {
+  const [, tree = ''] = text.split('\nFIELDS:\n');
+  const parents: string[] = [];
+  return tree.split('\n').flatMap((line) => {
+    const [, indent = '', name] = /^( *)(\S+)\t/.exec(line) ?? [];
+    if (name === undefined) return [];
+    const depth = indent.length / 2 - 1;
+    parents.splice(depth, parents.length, name);
+    return parents.join('.');
+  });
+}

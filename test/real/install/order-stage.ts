@@ -1,0 +1,184 @@
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { parseConfiguredContext } from '../../../model/networks/context-file.ts';
+import { parseWebhookConfig } from '../../../webhook/config.ts';
+import { createWebhook } from '../../../webhook/daemon.ts';
+import { root } from '../../support/bundles.ts';
+import { recordingLogger } from '../../support/logger.ts';
+import { pathOf } from '../../support/parts.ts';
+import { type ControlPlane, type KubernetesObject, startControlPlane } from '../control-plane.ts';
+import { freePort } from '../processes.ts';
+import { until } from '../webhook/installed.ts';
+import { type CreatedPod, type CreatedVmi, launcherFor, virtualMachineInstance } from '../webhook/objects.ts';
+import { SYSTEM } from './daemons.ts';
+import { createWayToTheCluster } from './to-the-cluster.ts';
+
+const TENANT = 'tenant';
+const FULL = { 'kubevirt.io/CPUManagerPolicyBetaOptions': 'full-pcpus-only' };
+
+/** What came of three pods: the CPUs that each was created with, or why it was refused. */
+export interface Verdict {
+  /** It has nothing to do with Plumbline. */
+  readonly unrelated: string;
+  /** A launcher with networks, of a VM that asks for nothing. */
+  readonly networks: string;
+  /** The launcher of a VM that asks for whole cores. */
+  readonly asking: string;
+  /** An ordinary pod that asks for them. */
+  readonly aligned: string;
+}
+
+/** Created as without Plumbline. */
+export const UNTOUCHED: Verdict = {
+  unrelated: '3 CPUs',
+  networks: '9 CPUs',
+  asking: '9 CPUs',
+  aligned: '3 CPUs',
+};
+
+export interface OrderStage {
+  readonly plane: ControlPlane;
+  /** @returns its exit status, and what it printed on standard error */
+  kubectl(args: readonly string[], input?: string): { readonly status: number; readonly said: string };
+  /** Server-side, as docs/install.md says. */
+  apply(yaml: string, ...flags: readonly string[]): { readonly status: number; readonly said: string };
+  /** manifests/overlays/development/certificates.sh */
+  certificates(): void;
+  /** Puts a CA bundle into every webhook; undefined takes it out. */
+  setAuthority(bundle: string | undefined): Promise<void>;
+  /** As its pod would be: with what is in the Secret, behind the Service. */
+  startWebhook(): Promise<RunningWebhook>;
+  verdict(): Promise<Verdict>;
+  isSwitchedOn(): Promise<boolean>;
+  stop(): Promise<void>;
+}
+
+export interface RunningWebhook {
+  /** Why it is not called, as it logged it last. */
+  waits(): string;
+  stop(): Promise<void>;
+}
+
+/** A real API server that reaches Services, and nothing of Plumbline's. */
+export async function startOrderStage(definitions: readonly KubernetesObject[]): Promise<OrderStage> {
+  const directory = mkdtempSync(join(tmpdir(), 'plumbline-order-'));
+  const way = await createWayToTheCluster(directory);
+  writeFileSync(join(directory, 'egress.yaml'), way.configuration);
+  const plane = await startControlPlane({
+    apiServerArgs: ['--egress-selector-config-file', join(directory, 'egress.yaml')],
+  });
+  await plane.create({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: TENANT } }, ...definitions);
+  const env = {
+    ...process.env,
+    KUBECONFIG: plane.adminKubeconfig,
+    PATH: `${dirname(pathOf('kubectl'))}:${process.env['PATH'] ?? ''}`,
+  };
+  const running: (() => Promise<void>)[] = [];
+  const kubectl: OrderStage['kubectl'] = (args, input = '') => {
+    const { status, stderr } = spawnSync(pathOf('kubectl'), args, { input, env, encoding: 'utf8' });
+    return { status: status ?? 1, said: stderr.trim() };
+  };
+  const hasVms = definitions.some(({ metadata }) => metadata.name === 'virtualmachineinstances.kubevirt.io');
+  const pods = `/api/v1/namespaces/${TENANT}/pods`;
+  const outcome = async (pod: object) =>
+    plane.client.create(pods, pod, { query: { dryRun: 'All' } }).then(
+      (created) => `${(created as CreatedPod).spec.containers[0]?.resources.limits['cpu']} CPUs`,
+      (error: Error) => error.message,
+    );
+  const launcher = async (name: string, annotations: Readonly<Record<string, string>>, networks: object = {}) => {
+    const vmi = virtualMachineInstance(name, { annotations, networks: networks as Record<string, string> });
+    const path = `/apis/kubevirt.io/v1/namespaces/${TENANT}/virtualmachineinstances`;
+    if (!hasVms)
+      return outcome(launcherFor({ ...vmi, metadata: { ...vmi.metadata, uid: name } } as CreatedVmi, { cpu: '9' }));
+    await plane.client.create(path, vmi).catch((error: { reason?: string }) => {
+      if (error.reason !== 'AlreadyExists') throw error;
+    });
+    return outcome(launcherFor((await plane.client.get(`${path}/${name}`)) as CreatedVmi, { cpu: '9' }));
+  };
+  const ordinary = (annotations: object) => {
+    const amounts = { cpu: '3', memory: '1Gi' };
+    const containers = [{ name: 'main', image: 'none', resources: { requests: amounts, limits: amounts } }];
+    return outcome({
+      apiVersion: 'v1',
+      kind: 'Pod',
+      metadata: { generateName: 'web-', namespace: TENANT, annotations },
+      spec: { containers },
+    });
+  };
+
+  return {
+    plane,
+    kubectl,
+    apply: (yaml, ...flags) => kubectl(['apply', '--server-side', ...flags, '-f', '-'], yaml),
+    certificates() {
+      const script = join(root, 'manifests/overlays/development/certificates.sh');
+      const { status, stderr } = spawnSync(script, [], { env, encoding: 'utf8' });
+      if (status !== 0) throw new Error(`certificates.sh: ${stderr}`);
+    },
+    async setAuthority(bundle) {
+      for (const [kind, name] of CONFIGURATIONS) {
+        const path = `/apis/admissionregistration.k8s.io/v1/${kind}/${name}`;
+        const { webhooks } = (await plane.client.get(path)) as { webhooks: { clientConfig: object }[] };
+        const changed = webhooks.map((one) => ({
+          ...one,
+          clientConfig: { ...one.clientConfig, caBundle: bundle === undefined ? null : bundle },
+        }));
+        await plane.client.patch(path, 'application/merge-patch+json', { webhooks: changed });
+      }
+    },
+    async startWebhook() {
+      const { data } = (await plane.client.get(`/api/v1/namespaces/${SYSTEM}/secrets/plumbline-webhook-tls`)) as {
+        data: Record<string, string>;
+      };
+      for (const [name, text] of Object.entries(data)) {
+        writeFileSync(join(directory, name), Buffer.from(text, 'base64'), { mode: 0o600 });
+      }
+      const token = await plane.serviceAccountToken(SYSTEM, 'plumbline-webhook');
+      const [port, probePort] = [await freePort(), await freePort()];
+      const config = parseWebhookConfig([
+        ...['--host', '127.0.0.1', '--port', String(port)],
+        ...['--probe-host', '127.0.0.1', '--probe-port', String(probePort)],
+        ...['--cert-file', join(directory, 'tls.crt'), '--key-file', join(directory, 'tls.key')],
+        ...['--kubeconfig', await plane.kubeconfig('webhook', token)],
+      ]);
+      const { log, lines } = recordingLogger();
+      const daemon = createWebhook(config, parseConfiguredContext(undefined), log);
+      await daemon.start();
+      running.push(() => daemon.stop());
+      await until('the webhook to be ready', async () => (await fetch(`http://127.0.0.1:${probePort}/readyz`)).ok);
+      way.port = port;
+      const stop = async () => {
+        running.length = 0;
+        await daemon.stop();
+      };
+      return { waits: () => String(lines.findLast(({ why }) => why !== undefined)?.['why'] ?? ''), stop };
+    },
+    async verdict() {
+      return {
+        unrelated: await ordinary({}),
+        networks: await launcher('networks', {}, { data: 'data' }),
+        asking: await launcher('asking', FULL),
+        aligned: await ordinary({ 'plumbline.dev/align': 'whole-cores' }),
+      };
+    },
+    async isSwitchedOn() {
+      const path = `/apis/rbac.authorization.k8s.io/v1/namespaces/${SYSTEM}/rolebindings/plumbline-webhook-required`;
+      const { subjects = [] } = (await plane.client.get(path)) as { subjects?: readonly object[] };
+      return subjects.length > 0;
+    },
+    async stop() {
+      for (const one of running) await one();
+      await plane.stop();
+      await way.stop();
+      rmSync(directory, { recursive: true });
+    },
+  };
+}
+
+const CONFIGURATIONS = [
+  ['mutatingwebhookconfigurations', 'plumbline-webhook'],
+  ['mutatingwebhookconfigurations', 'plumbline-opt-in'],
+  ['validatingwebhookconfigurations', 'plumbline-webhook'],
+] as const;

@@ -1,0 +1,127 @@
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join, relative } from 'node:path';
+import { stringify } from 'yaml';
+import { root } from '../../support/bundles.ts';
+import { needs, pathOf } from '../../support/parts.ts';
+import { until } from '../webhook/installed.ts';
+import { DPU_WORKER, SYSTEM, WORKER } from './daemons.ts';
+import { type Installation, install, OVERLAY } from './installation.ts';
+
+const SCRIPT = join(root, 'manifests/uninstall.sh');
+const NODES = '/api/v1/nodes';
+
+interface SeenNode {
+  readonly metadata: { readonly labels: Readonly<Record<string, string>> };
+  readonly status: {
+    readonly capacity: Readonly<Record<string, string>>;
+    readonly conditions: readonly { readonly type: string }[];
+  };
+}
+
+describe('uninstalling, on a real API server', function () {
+  needs('controlPlane');
+  needs('kubectl');
+  needs('musl');
+  needs('make');
+  this.timeout(600_000);
+  let installed: Installation;
+  let folder: string;
+
+  before(async () => {
+    installed = await install();
+    folder = mkdtempSync(join(tmpdir(), 'plumbline-applied-'));
+    const path = (name: string) => relative(folder, join(root, 'manifests', name));
+    const kustomization = { resources: [path(OVERLAY.folder)], components: OVERLAY.components.map(path) };
+    writeFileSync(join(folder, 'kustomization.yaml'), stringify(kustomization));
+  });
+  after(async () => {
+    await installed?.stop();
+    if (folder !== undefined) rmSync(folder, { recursive: true });
+  });
+
+  const run = (program: string, ...args: string[]) => {
+    const env = {
+      ...process.env,
+      KUBECONFIG: installed.plane.adminKubeconfig,
+      PATH: `${dirname(pathOf('kubectl'))}:${process.env['PATH'] ?? ''}`,
+    };
+    return spawnSync(program, args, { env, encoding: 'utf8', maxBuffer: 2 ** 28 });
+  };
+  /** Everything that the API server has whose content names Plumbline, as `Kind namespace/name`. */
+  const traces = (): string[] => {
+    const kinds = run('kubectl', 'api-resources', '--verbs=list', '-o', 'name').stdout.trim().split('\n');
+    const listed = kinds.filter((kind) => !kind.startsWith('events'));
+    const { stdout, stderr, status } = run('kubectl', 'get', listed.join(), '--all-namespaces', '-o', 'json');
+    assert.equal(status, 0, stderr);
+    interface Item {
+      readonly kind: string;
+      readonly metadata: { readonly namespace?: string; readonly name: string };
+    }
+    const { items } = JSON.parse(stdout) as { items: Item[] };
+    assert.ok(items.length > 100, `${items.length} objects`);
+    return items
+      .filter((item) => JSON.stringify(item).includes('plumbline'))
+      .map(({ kind, metadata: { namespace = '', name } }) => `${kind} ${namespace}/${name}`);
+  };
+  const nodeOf = async (name: string) => (await installed.client.get(`${NODES}/${name}`)) as SeenNode;
+
+  it('the daemons leave their traces all over the cluster', async () => {
+    const webhook = await installed.startWebhook();
+    const pair = await installed.startPair('pair');
+    const agents = [await installed.startAgent(WORKER), await installed.startAgent(DPU_WORKER)];
+    const daemons = [webhook, pair.extender, ...agents];
+    await Promise.all(daemons.map((one) => one.ready()));
+    for (const name of [WORKER, DPU_WORKER]) {
+      await until(`labels of ${name}`, async () => {
+        return (await nodeOf(name)).metadata.labels['plumbline.dev/threads-per-core'] !== undefined;
+      });
+    }
+    await until('the DPU’s condition', async () => {
+      return (await nodeOf(DPU_WORKER)).status.conditions.some(({ type }) => type === 'plumbline.dev/DPUReady');
+    });
+    assert.ok(Object.keys((await nodeOf(WORKER)).status.capacity).some((name) => name.includes('plumbline.dev/')));
+    const found = traces();
+    for (const kind of ['NodeTopology', 'Lease', 'Node', 'MutatingWebhookConfiguration', 'ClusterRole', 'Secret']) {
+      assert.ok(
+        found.some((one) => one.startsWith(`${kind} `)),
+        kind,
+      );
+    }
+    console.log(`      ${found.length} objects`);
+    // What deleting the workloads comes to, where there is a kubelet.
+    await pair.scheduler.stop();
+    for (const one of daemons) await one.stop();
+    for (const name of [WORKER, DPU_WORKER]) {
+      run('kubectl', '-n', SYSTEM, 'delete', 'pod', `agent-${name}`, '--grace-period=0', '--force');
+    }
+  });
+
+  it('nothing is left in the cluster once the script has run', async () => {
+    await installed.plane.startControllers(['namespace-controller', 'garbage-collector-controller']);
+    const { status, stdout, stderr } = run(SCRIPT, '--dpu-leases', folder);
+    assert.equal(status, 0, `${stdout}\n${stderr}`);
+    assert.match(stdout, /nothing of Plumbline is left in the cluster/);
+    assert.deepEqual(traces(), []);
+  });
+
+  it('again: nothing to do, and no error', () => {
+    const { status, stderr } = run(SCRIPT, folder);
+    assert.equal(status, 0, stderr);
+  });
+
+  it('says what is left, and ends with 1', async () => {
+    const apiVersion = 'rbac.authorization.k8s.io/v1';
+    await installed.plane.create({
+      apiVersion,
+      kind: 'ClusterRole',
+      metadata: { name: 'plumbline-forgotten' },
+      rules: [],
+    });
+    const { status, stderr } = run(SCRIPT, folder);
+    assert.equal(status, 1);
+    assert.match(stderr, /left in the cluster:\nclusterrole\.rbac\.authorization\.k8s\.io\/plumbline-forgotten\n/);
+  });
+});

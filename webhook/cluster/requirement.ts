@@ -1,0 +1,116 @@
+import * as z from 'zod';
+import type { KubeClient } from '../../kube/client.ts';
+import { isNotFound, KubeError } from '../../kube/errors.ts';
+import { refused } from '../../model/admission/answer.ts';
+import { NAMESPACE, WEBHOOK, WEBHOOK_REQUIRED } from '../../model/names.ts';
+import type { Logger } from '../../runtime/log.ts';
+import type { Readiness } from '../../runtime/probes.ts';
+import { sleep } from '../../runtime/time.ts';
+import type { Review } from '../review/admission-review.ts';
+
+/**
+ * Has the API server call this webhook, once that works (manifests/base/webhook/required.yaml). The conditions of all of its
+ * entries ask whether its account may `require` admissions, which one RoleBinding says that has no subject at first. The
+ * write that adds the subject is itself sent to the webhook, with failurePolicy Fail: so it succeeds only over a Service,
+ * a certificate and a CA that work. Replicas may all do so, as all write the same; none ever takes the subject away.
+ */
+export interface Requirement {
+  run(signal: AbortSignal): Promise<void>;
+  /** Looks, and adds the subject where it can. @returns why it is not there; undefined once it is */
+  attempt(): Promise<string | undefined>;
+}
+
+const BINDING = `/apis/rbac.authorization.k8s.io/v1/namespaces/${NAMESPACE}/rolebindings/${WEBHOOK_REQUIRED}`;
+const ADMISSION = '/apis/admissionregistration.k8s.io/v1';
+/** Under each of these the API server needs the CA. */
+const CONFIGURATIONS: readonly string[] = [
+  `mutatingwebhookconfigurations/${WEBHOOK}`,
+  'mutatingwebhookconfigurations/plumbline-opt-in',
+  `validatingwebhookconfigurations/${WEBHOOK}`,
+];
+const ACCOUNT = { kind: 'ServiceAccount', name: WEBHOOK, namespace: NAMESPACE } as const;
+
+const binding = z.object({
+  subjects: z
+    .array(z.looseObject({ kind: z.string(), name: z.string(), namespace: z.string().optional() }))
+    .default([]),
+});
+const configuration = z.object({
+  webhooks: z.array(z.object({ name: z.string(), clientConfig: z.object({ caBundle: z.string().optional() }) })),
+});
+
+/** Seconds between two looks: until the subject is there, and then, as an installer may take it away. */
+const [SOON, LATER] = [2, 30];
+
+export interface RequirementOptions {
+  readonly client: KubeClient;
+  readonly notReady: Readiness;
+  /** Called after each look. */
+  readonly onChange: (required: boolean) => void;
+  readonly log: Logger;
+}
+
+export function createRequirement({ client, notReady, onChange, log }: RequirementOptions): Requirement {
+  let said: string | undefined = '';
+  const attempt = async (): Promise<string | undefined> => {
+    try {
+      const { subjects } = binding.parse(await client.get(BINDING));
+      if (subjects.some(({ kind, name, namespace }) => isAccount(kind, name, namespace))) return undefined;
+      const why = notReady() ?? (await faultOf(client));
+      if (why !== undefined) return why;
+      await client.patch(BINDING, 'application/merge-patch+json', { subjects: [...subjects, ACCOUNT] });
+      return undefined;
+    } catch (error) {
+      if (isNotFound(error))
+        return `there is no RoleBinding ${WEBHOOK_REQUIRED}: it was deleted to switch this webhook off`;
+      if (error instanceof KubeError) return error.message;
+      throw error;
+    }
+  };
+  return {
+    attempt,
+    async run(signal) {
+      while (!signal.aborted) {
+        const why = await attempt().catch((error: Error) => error.message);
+        onChange(why === undefined);
+        if (why !== said) {
+          if (why === undefined) log.info('the API server calls this webhook');
+          else log.warn({ why }, 'the API server does not call this webhook yet');
+          said = why;
+        }
+        await sleep(why === undefined ? LATER : SOON, signal).catch(() => undefined);
+      }
+    },
+  };
+}
+
+/** Answers the review of that write. */
+export function createRequirementReview(notReady: Readiness): Review {
+  return async () => {
+    const why = notReady();
+    return why === undefined ? { allowed: true } : refused(503, why);
+  };
+}
+
+function isAccount(kind: string, name: string, namespace: string | undefined): boolean {
+  return kind === ACCOUNT.kind && name === ACCOUNT.name && namespace === ACCOUNT.namespace;
+}
+
+/** What is wrong with the configurations. The write goes over one of them, and all others are to have the same CA. */
+async function faultOf(client: KubeClient): Promise<string | undefined> {
+  const bundles = new Set<string>();
+  for (const path of CONFIGURATIONS) {
+    let webhooks: z.infer<typeof configuration>['webhooks'];
+    try {
+      ({ webhooks } = configuration.parse(await client.get(`${ADMISSION}/${path}`)));
+    } catch (error) {
+      if (isNotFound(error)) return `there is no ${path}`;
+      throw error;
+    }
+    for (const { name, clientConfig } of webhooks) {
+      if (!clientConfig.caBundle) return `${name} of ${path} has no CA bundle`;
+      bundles.add(clientConfig.caBundle);
+    }
+  }
+  return bundles.size > 1 ? 'the webhook configurations have different CA bundles' : undefined;
+}
