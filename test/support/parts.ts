@@ -140,6 +140,11 @@ function count({ name, install }: Pick<Part, 'name' | 'install'>, tests: number)
   missing.set(text, (missing.get(text) ?? 0) + tests);
 }
 
+/** Whether a part is there, for tests that have another in its place. */
+export function isInstalled(part: PartName): boolean {
+  return PARTS[part].found() !== undefined;
+}
+
 /** The path of a part's program; only for tests that asked for it with `needs`. */
 export function pathOf(part: PartName): string {
   const path = PARTS[part].found();
