@@ -147,7 +147,10 @@ describe('an HTTP server that stops', () => {
     // Written into the kernel at once; this process reads no socket before the next turn of its loop.
     socket.write(request);
     const answered = new Promise<string>((resolve, reject) => {
-      socket.once('data', resolve).once('error', reject).once('close', () => reject(new Error('closed unanswered')));
+      socket
+        .once('data', resolve)
+        .once('error', reject)
+        .once('close', () => reject(new Error('closed unanswered')));
     });
     const [answer] = await Promise.all([answered, server.stop(5)]);
     assert.match(answer, /^HTTP\/1.1 200 OK\r\n(?:.*\r\n)*connection: close\r\n/i);
