@@ -72,6 +72,12 @@ const PARTS = {
     packaged: false,
   },
   strace: { name: 'strace', found: () => which('strace'), install: setup, packaged: true },
+  buildah: {
+    name: 'buildah and mmdebstrap',
+    found: () => which('mmdebstrap') && which('buildah'),
+    install: setup,
+    packaged: true,
+  },
   twoCpus: {
     name: 'two CPUs',
     found: () => (availableParallelism() < 2 ? undefined : '/sys/devices/system/cpu'),
