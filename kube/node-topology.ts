@@ -1,5 +1,7 @@
 import * as z from 'zod';
-import { objectMeta } from './resources.ts';
+import { quote } from '../model/errors.ts';
+import { faultOfError } from '../model/report/check.ts';
+import { type ObjectMeta, objectMeta } from './resources.ts';
 
 /**
  * NodeTopology: what a node is made of and who owns which of its CPUs, as that node's agent reports it. Cluster-scoped,
@@ -13,6 +15,12 @@ export const NODE_TOPOLOGY_API = {
   plural: 'nodetopologies',
   apiVersion: 'plumbline.dev/v1alpha1',
 } as const;
+
+/**
+ * The format of reports that this build writes and reads. A field more leaves it as it is; another meaning of a field, or another
+ * value of an enumeration, raises it. Readers ignore a report of a format that they do not know (docs/versions.md).
+ */
+export const REPORT_FORMAT = 1;
 
 const cpuList = z.string();
 const bytes = z.number().int().nonnegative();
@@ -53,6 +61,13 @@ export const refusedStart = z.object({
 });
 
 export const nodeTopologyStatus = z.object({
+  /** Absent: 1. */
+  format: z
+    .literal(REPORT_FORMAT, {
+      error: ({ input }) =>
+        `has format ${quote(String(input))}, and this version of Plumbline reads format ${REPORT_FORMAT}`,
+    })
+    .optional(),
   kubeletVersion: z.string().optional(),
   /** NUMA nodes and their online CPUs. */
   cells: z.array(cpuGroup),
@@ -121,14 +136,28 @@ export const nodeTopologyStatus = z.object({
     .optional(),
 });
 
-export const nodeTopology = z.object({
-  apiVersion: z.literal(NODE_TOPOLOGY_API.apiVersion),
-  kind: z.literal(NODE_TOPOLOGY_API.kind),
-  metadata: objectMeta,
-  status: nodeTopologyStatus.optional(),
-});
+/** A status that cannot be read, of another version maybe, is left out with the reason: the object says who wrote it. */
+export const nodeTopology = z
+  .object({
+    apiVersion: z.literal(NODE_TOPOLOGY_API.apiVersion),
+    kind: z.literal(NODE_TOPOLOGY_API.kind),
+    metadata: objectMeta,
+    status: z.unknown().optional(),
+  })
+  .transform(({ status, ...object }): NodeTopology => {
+    if (status == null) return object;
+    const read = nodeTopologyStatus.safeParse(status);
+    return read.success ? { ...object, status: read.data } : { ...object, unread: faultOfError(read.error).message };
+  });
 
 export type NodeTopologyStatus = z.infer<typeof nodeTopologyStatus>;
 export type RefusedStart = z.infer<typeof refusedStart>;
 export type PinningState = z.infer<typeof pinningState>;
-export type NodeTopology = z.infer<typeof nodeTopology>;
+export interface NodeTopology {
+  readonly apiVersion: typeof NODE_TOPOLOGY_API.apiVersion;
+  readonly kind: typeof NODE_TOPOLOGY_API.kind;
+  readonly metadata: ObjectMeta;
+  readonly status?: NodeTopologyStatus | undefined;
+  /** Why there is a status that cannot be read. */
+  readonly unread?: string;
+}

@@ -129,8 +129,9 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
       if (server === undefined) return;
       const stopping = server;
       server = undefined;
+      await arrivalsRead();
       const closed = new Promise<void>((resolve) => stopping.close(() => resolve()));
-      const sweep = setInterval(() => stopping.closeIdleConnections(), 50);
+      const sweep = setInterval(() => void arrivalsRead().then(() => stopping.closeIdleConnections()), 50);
       await Promise.race([closed, sleep(seconds)]);
       clearInterval(sweep);
       stopping.closeAllConnections();
@@ -151,6 +152,19 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
       return (server?.address() as AddressInfo | null)?.port ?? 0;
     },
   };
+}
+
+/**
+ * The moment after everything that has arrived was read. A connection that is idle then has no request waiting in the kernel,
+ * which would be lost with it: clients do not repeat a POST.
+ */
+async function arrivalsRead(): Promise<void> {
+  // The first may come in the turn of the event loop that is under way, after its reads.
+  for (let turn = 0; turn < 2; turn++) {
+    await new Promise<void>((resolve) => {
+      setImmediate(resolve);
+    });
+  }
 }
 
 const LIMITS = { headersTimeout: HEADERS, requestTimeout: REQUEST, connectionsCheckingInterval: CHECK } as const;

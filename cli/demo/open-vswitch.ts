@@ -72,7 +72,8 @@ async function runningPids(rundir: string): Promise<number[] | undefined> {
   return pids;
 }
 
-async function threadsOf(pids: readonly number[]): Promise<CpuSet[]> {
+/** The allowed CPUs of every thread of these processes. */
+export async function threadsOf(pids: readonly number[]): Promise<CpuSet[]> {
   const files = await Promise.all(
     pids.map(async (pid) => {
       const tids = await readdir(`/proc/${pid}/task`).catch(() => []);

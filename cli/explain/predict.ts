@@ -85,7 +85,7 @@ function notesOf(
       : [
           `${count(silent.size, 'agent has', 'agents have')} fallen silent, their reports are old: ${some([...silent])}`,
         ]),
-    ...[...unusable].slice(0, 1).map(([node, why]) => `the report of ${node} contradicts itself: ${why}`),
+    ...[...unusable].slice(0, 1).map(([node, why]) => `node ${node}: ${why}`),
   ];
 }
 

@@ -13,7 +13,7 @@ export interface ReportedHost {
 
 export interface Hosts {
   readonly hosts: readonly ReportedHost[];
-  /** Reports that contradict themselves, with what is wrong. */
+  /** Reports that contradict themselves or cannot be read, each with a sentence that says what is wrong. */
   readonly unusable: ReadonlyMap<string, string>;
 }
 
@@ -22,8 +22,9 @@ export function hostsOf(topologies: readonly NodeTopology[]): Hosts {
   const makes = new Map<string, { readonly id: number; readonly empty: PlacementHost }>();
   const hosts: ReportedHost[] = [];
   const unusable = new Map<string, string>();
-  for (const { metadata, status } of topologies) {
+  for (const { metadata, status, unread } of topologies) {
     const { name = '' } = metadata;
+    if (unread !== undefined) unusable.set(name, unread);
     if (status === undefined) continue;
     try {
       const { assignments, conditions: _, pinning: __, refusals: ___, ...lasting } = status;
@@ -34,7 +35,7 @@ export function hostsOf(topologies: readonly NodeTopology[]): Hosts {
       hosts.push({ name, status, host, alike: `${make.id} ${host.owned}` });
     } catch (error) {
       if (!(error instanceof PlumblineError || error instanceof RangeError)) throw error;
-      unusable.set(name, error.message);
+      unusable.set(name, `the report contradicts itself: ${error.message}`);
     }
   }
   return { hosts, unusable };

@@ -64,7 +64,7 @@ export async function readTop(client: KubeClient, wanted: readonly string[], now
       .map((host) => viewOf(host, launched, remarksOf(host.name)))
       .sort((a, b) => collator.compare(a.name, b.name)),
     notes: [
-      ...[...unusable].map(([name, why]) => `${name} is not drawn: its report contradicts itself: ${why}`),
+      ...[...unusable].map(([name, why]) => `${name} is not drawn: ${why}`),
       ...(pods === undefined ? ['you may not read pods: launchers stand there instead of VMs'] : []),
     ],
   };

@@ -94,7 +94,7 @@ export const PROBLEM_TEXT: Readonly<Record<Problem, { readonly short: string; re
   silent: { short: 'agent silent', long: 'Its agent has not been heard of for too long: what is shown here is old.' },
   quarantined: {
     short: 'quarantined',
-    long: 'Its report contradicts its Node object, so it is ignored: see its Events.',
+    long: 'Its report contradicts its Node object or cannot be read, so it is ignored: see its Events.',
   },
   'no-report': { short: 'no report', long: 'No agent has reported this node: its CPUs are not known.' },
   'dra-cpu': { short: 'dra.cpu', long: 'The dra.cpu driver hands out its CPUs as well as the kubelet.' },

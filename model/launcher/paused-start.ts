@@ -1,3 +1,4 @@
+import { quote } from '../errors.ts';
 import { CPU_MASK_START_ANNOTATION } from '../names.ts';
 import { maskRequestOf } from './mask-request.ts';
 import type { MetaShape, VmiShape } from './shapes.ts';
@@ -15,7 +16,9 @@ import type { MetaShape, VmiShape } from './shapes.ts';
 export type PausedStart =
   | { readonly state: 'waiting' }
   | { readonly state: 'paused'; readonly since: string }
-  | { readonly state: 'resumed' };
+  | { readonly state: 'resumed' }
+  /** Another version of Plumbline wrote it. */
+  | { readonly state: 'unknown'; readonly text: string };
 
 /** The pause at start is KubeVirt's own pause "by user"; an I/O error and a migration pause for other reasons. */
 const OUR_PAUSE = 'PausedByUser';
@@ -63,8 +66,8 @@ export function pausesAtStart({ metadata, spec }: { metadata: MetaShape; spec: V
 
 /** Whether a pause is the one with which Plumbline had the VMI start. */
 export function isPausedAtStart(record: PausedStart | undefined, { reason, since }: Pause): boolean {
-  if (record === undefined || record.state === 'resumed' || reason !== OUR_PAUSE) return false;
-  return record.state === 'waiting' || record.since === since;
+  if (reason !== OUR_PAUSE) return false;
+  return record?.state === 'waiting' || (record?.state === 'paused' && record.since === since);
 }
 
 /** Whether its user has it start without a pause, and pinned once it runs. An unknown value is none. */
@@ -75,6 +78,7 @@ export function startsRunning({ annotations }: MetaShape): boolean {
 /** What is to be done for a VMI next. Its record says nothing of a pause that is not ours. */
 export function nextStep({ record, phase, paused }: StartingVmi, pinning: PinningReport | undefined): StartStep {
   if (record === undefined || record.state === 'resumed' || phase !== 'Running') return { do: 'nothing' };
+  if (record.state === 'unknown') return paused?.reason === OUR_PAUSE ? unknownRecord(record.text) : { do: 'nothing' };
   const ours = paused !== undefined && isPausedAtStart(record, paused);
   if (record.state === 'waiting') {
     return ours ? { do: 'record', record: { state: 'paused', since: paused.since } } : { do: 'nothing' };
@@ -86,13 +90,20 @@ export function nextStep({ record, phase, paused }: StartingVmi, pinning: Pinnin
   return { do: 'tell', reason, message };
 }
 
+function unknownRecord(text: string): StartStep {
+  const message = `its record ${quote(text)} is of another version of Plumbline: upgrade the extender, or unpause the VM yourself`;
+  return { do: 'tell', reason: 'UnknownRecord', message };
+}
+
 export function formatPausedStart(record: PausedStart): string {
+  if (record.state === 'unknown') return record.text;
   return record.state === 'paused' ? `paused ${record.since}` : record.state;
 }
 
-/** Undefined for text that is none: nobody but the webhook and the extender can have written it. */
+/** Undefined where there is none. Only the webhook and the extender can have written it, of this version or another. */
 export function parsePausedStart(text: string | undefined): PausedStart | undefined {
+  if (text === undefined) return undefined;
   if (text === 'waiting' || text === 'resumed') return { state: text };
-  const since = text?.startsWith('paused ') ? text.slice('paused '.length) : '';
-  return since === '' ? undefined : { state: 'paused', since };
+  const since = text.startsWith('paused ') ? text.slice('paused '.length) : '';
+  return since === '' ? { state: 'unknown', text } : { state: 'paused', since };
 }

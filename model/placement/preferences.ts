@@ -23,12 +23,12 @@ const MOST = 64;
 const LONGEST_NAMES = 200;
 
 const preferences = z.object({
-  preferred: z.array(z.string()).max(MOST).default([]),
-  spansCells: z.boolean().default(false),
+  preferred: z.array(z.string()).max(MOST).catch([]),
+  spansCells: z.boolean().catch(false),
   interfaces: z
     .record(z.string(), z.string().max(LONGEST_NAMES))
     .refine((names) => Object.keys(names).length <= MOST)
-    .default({}),
+    .catch({}),
 });
 
 export function formatPreferences({ preferred, spansCells, interfaces }: PlacementPreferences): string {
@@ -53,7 +53,10 @@ export function interfacesBy(
 const NAMED = 4;
 const LONGEST_NAME = 63;
 
-/** Text that is not of that form expresses no preference: a preference never keeps a pod from being placed. */
+/**
+ * What is not of that form expresses no preference: a preference never keeps a pod from being placed. Each field stands for
+ * itself, since a webhook of another version may have written one differently.
+ */
 export function parsePreferences(text: string | undefined): PlacementPreferences {
   if (text === undefined) return NO_PREFERENCES;
   try {

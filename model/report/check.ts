@@ -1,14 +1,15 @@
+import * as z from 'zod';
 import { PlumblineError } from '../errors.ts';
 import type { Host } from '../host.ts';
 
 /**
  * A node's report decides for others as well: how far a VM is padded that may go there, and which networks a cluster has.
  * So it is held against what the API server knows of that node from another source, its Node object. A report that
- * contradicts it is quarantined: it counts as if the node did not report, until it is put right.
+ * contradicts it, or cannot be read, is quarantined: it counts as if the node did not report, until it is put right.
  */
 export interface ReportFault {
   /** Stable; labels a metric. */
-  readonly code: 'contradiction' | 'more-cpus' | 'threads-per-core';
+  readonly code: 'contradiction' | 'unknown-format' | 'more-cpus' | 'threads-per-core';
   /** For people; bounded, whatever the report says. */
   readonly message: string;
 }
@@ -31,6 +32,11 @@ const LEAST_OTHERS = 2;
 
 /** What a report that cannot be read is quarantined for. @param error what reading it ended with */
 export function faultOfError(error: unknown): ReportFault {
+  const format = error instanceof z.ZodError ? error.issues.find(({ path }) => path[0] === 'format') : undefined;
+  if (format !== undefined) {
+    const message = `the report ${format.message}: upgrade webhook and extender, then the agents`;
+    return { code: 'unknown-format', message: message.slice(0, LONGEST_MESSAGE) };
+  }
   const said = error instanceof PlumblineError || error instanceof RangeError ? error.message : 'it cannot be read';
   return { code: 'contradiction', message: `the report contradicts itself: ${said}`.slice(0, LONGEST_MESSAGE) };
 }

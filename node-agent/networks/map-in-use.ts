@@ -5,7 +5,7 @@ import type { NodeNetworks } from '../../model/networks/common-cell.ts';
 import { type NetworkMap, networkMapFor } from '../../model/networks/network-map.ts';
 import type { Logger } from '../../runtime/log.ts';
 import { readBounded } from '../files/bounded-file.ts';
-import { saveFile } from '../files/saved-file.ts';
+import { parseSaved, saveFile } from '../files/saved-file.ts';
 
 /** What the last map that was right says about this node. */
 export interface LastMap {
@@ -107,13 +107,15 @@ const kept = z.object({
   networks: z.object({ physnets: z.record(z.string(), cellList), tunnel: cellList.optional() }).optional(),
 });
 
-export function createLastMapFile(path: string): LastMapFile {
+/** @param onUnread called with why there is a file that cannot be read */
+export function createLastMapFile(path: string, onUnread: (why: string) => void): LastMapFile {
   return {
     load(cells) {
       let found: z.infer<typeof kept>;
       try {
-        found = kept.parse(JSON.parse(readBounded(path, MOST)));
-      } catch {
+        found = parseSaved(readBounded(path, MOST), kept);
+      } catch (error) {
+        if ((error as NodeJS.ErrnoException).code !== 'ENOENT') onUnread((error as Error).message);
         return undefined;
       }
       const { networks } = found;

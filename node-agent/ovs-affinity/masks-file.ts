@@ -1,9 +1,9 @@
-import { renameSync, rmSync } from 'node:fs';
+import { rmSync } from 'node:fs';
 import * as z from 'zod';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { PlumblineError } from '../../model/errors.ts';
 import { readBounded } from '../files/bounded-file.ts';
-import { saveFile } from '../files/saved-file.ts';
+import { parseSaved, putAside, SavedFormatError, saveFile } from '../files/saved-file.ts';
 import { OVS_DAEMONS, type OvsProcess } from '../open-vswitch/daemons.ts';
 import type { OriginalMasks } from './original-masks.ts';
 
@@ -71,14 +71,7 @@ export function createMasksFile(path: string, bootId: string): MasksFile {
       return saved.processes.map(({ main, odd, ...process }) => ({ ...process, originalMasks: { main, odd } }));
     },
 
-    putAside() {
-      try {
-        renameSync(path, `${path}.corrupt`);
-        return `${path}.corrupt`;
-      } catch {
-        return undefined;
-      }
-    },
+    putAside: () => putAside(path),
 
     save(processes) {
       try {
@@ -98,8 +91,9 @@ export function createMasksFile(path: string, bootId: string): MasksFile {
 
 function parse(path: string, text: string): z.infer<typeof schema> {
   try {
-    return schema.parse(JSON.parse(text));
+    return parseSaved(text, schema);
   } catch (error) {
-    throw new MasksFileError(path, 'holds no masks that can be read, what was saved is lost', { cause: error });
+    const why = error instanceof SavedFormatError ? ` (${error.message})` : '';
+    throw new MasksFileError(path, `holds no masks that can be read${why}, what was saved is lost`, { cause: error });
   }
 }

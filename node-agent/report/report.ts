@@ -45,6 +45,19 @@ export function createReport({ client, nodeName, inputs, subscribe, log, metrics
   const store = createTopologyStore(client, nodeName);
   const problems = createProblemLog(log);
 
+  let saidDropped = '';
+  const sayDropped = (fields: readonly string[]): void => {
+    const dropped = fields.join(', ');
+    if (dropped !== '' && dropped !== saidDropped) {
+      const advice = 'kubectl apply --server-side -f manifests/base/crd/nodetopologies.yaml';
+      log.warn(
+        { dropped, advice },
+        'the definition of NodeTopology is older than this agent: parts of the report are lost',
+      );
+    }
+    saidDropped = dropped;
+  };
+
   /** When the last write was sent, in monotonic seconds. */
   let wroteAt = Number.NEGATIVE_INFINITY;
 
@@ -58,6 +71,7 @@ export function createReport({ client, nodeName, inputs, subscribe, log, metrics
     wroteAt = performance.now() / 1000;
     await store.write(status, signal);
     metrics.reportWrites.inc({ outcome: 'written' });
+    sayDropped(store.dropped);
     const { reserved, assignments } = status;
     log.info({ reserved, assignments: assignments.length }, 'node topology published');
   };

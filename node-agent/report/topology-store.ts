@@ -17,6 +17,8 @@ export interface TopologyStore {
   sync(node: NodeIdentity, signal: AbortSignal): Promise<void>;
   /** Whether `write` would have anything to write. */
   differs(status: NodeTopologyStatus): boolean;
+  /** Fields of the status written last that the API server has dropped, since its definition does not have them. */
+  readonly dropped: readonly string[];
   /** Makes the status so, by server-side apply. @throws KubeError */
   write(status: NodeTopologyStatus, signal: AbortSignal): Promise<void>;
 }
@@ -38,6 +40,11 @@ export function createTopologyStore(client: KubeClient, nodeName: string): Topol
   return {
     get published() {
       return published;
+    },
+
+    get dropped() {
+      const kept = new Set(Object.keys(last?.kept ?? {}));
+      return last === undefined ? [] : Object.keys(last.told).filter((field) => !kept.has(field));
     },
 
     async sync(node, signal) {

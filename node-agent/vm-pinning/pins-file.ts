@@ -2,7 +2,7 @@ import { rmSync } from 'node:fs';
 import * as z from 'zod';
 import type { Logger } from '../../runtime/log.ts';
 import { readBounded } from '../files/bounded-file.ts';
-import { saveFile } from '../files/saved-file.ts';
+import { parseSaved, putAside, saveFile } from '../files/saved-file.ts';
 
 /** Which threads of a guest a mask has put somewhere: its vCPUs', or all of them. */
 export type PinnedScope = 'vcpus' | 'vm';
@@ -88,15 +88,22 @@ export function createPinsFile(path: string, { bootId, startOf, log }: PinsFileD
 }
 
 function load(path: string, bootId: string, log: Logger): readonly PinnedGuest[] {
+  const unread = (error: unknown, keptAs?: string) => {
+    const message =
+      'cannot read which VMs were pinned before; a mask that was removed while the agent was away stays in force';
+    log.warn({ file: path, keptAs, error: (error as Error).message }, message);
+    return [];
+  };
+  let text: string;
   try {
-    const saved = schema.parse(JSON.parse(readBounded(path, MOST_BYTES)));
+    text = readBounded(path, MOST_BYTES);
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'ENOENT' ? [] : unread(error);
+  }
+  try {
+    const saved = parseSaved(text, schema);
     return saved.bootId === bootId ? saved.guests : [];
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return [];
-    log.warn(
-      { file: path, error: (error as Error).message },
-      'cannot read which VMs were pinned before; ignoring the file',
-    );
-    return [];
+    return unread(error, putAside(path));
   }
 }

@@ -68,7 +68,9 @@ function hostDuties(parts: AgentParts): AgentDuties & { duties: Duty[] } {
     host: async () => (await facts.read()).host,
     ovsRundir: mode === 'full' ? config.ovsRundir : undefined,
     networkMap: config.networkMap,
-    lastMap: createLastMapFile(join(config.stateDir, 'network-map.json')),
+    lastMap: createLastMapFile(join(config.stateDir, 'network-map.json'), (why) =>
+      log.warn({ why }, 'cannot read the last good network map; a faulty map leaves the node without networks'),
+    ),
     labels: async (signal) => (await readNode(client, nodeName, signal)).labels,
     log,
   });

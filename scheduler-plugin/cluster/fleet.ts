@@ -36,7 +36,7 @@ export const NodeFlag = {
   draCpu: 8,
   /** Its agent has not been heard of for too long. */
   stale: 16,
-  /** Its report contradicts its Node. */
+  /** Its report contradicts its Node, or cannot be read. */
   quarantined: 32,
   /** Its agent is away, so its kubelet refuses pods that request the device of a preferred network. */
   hintsUnserved: 64,

@@ -3,6 +3,7 @@ import type { LeaseRecord } from '../../kube/leader-election.ts';
 import { RESERVATIONS_ANNOTATION } from '../../model/names.ts';
 import type { Place } from '../../model/reservations/reservation.ts';
 import type { Reservations } from '../../model/reservations/reservations.ts';
+import type { Logger } from '../../runtime/log.ts';
 import type { PodNeeds } from '../cluster/pod-needs.ts';
 import type { PodView } from '../cluster/pod-view.ts';
 
@@ -14,14 +15,14 @@ export interface ReservationRecord extends LeaseRecord {
 /** Characters that are written: half of what the API server allows all annotations of an object. */
 const LONGEST = 128 * 1024;
 /** Of a pod's reservation: uid, version, seconds that are left, nodes. */
-const written = z.array(
-  z.tuple([
+const written = z
+  .tuple([
     z.string().max(64),
     z.string().max(32),
     z.number().min(0),
     z.array(z.string().min(1).max(253)).min(1).max(1000),
-  ]),
-);
+  ])
+  .rest(z.unknown());
 
 /** Nothing is known of what was predicted there. */
 const PLACE: Place = { cpus: undefined, score: 0 };
@@ -36,8 +37,9 @@ export function createReservationRecord(
   reservations: Reservations<PodNeeds>,
   longest: number,
   now: () => number,
+  log: Logger,
 ): ReservationRecord {
-  let inherited = new Map<string, z.infer<typeof written>[number]>();
+  let inherited = new Map<string, z.infer<typeof written>>();
   let inheritedAt = 0;
   return {
     annotation: RESERVATIONS_ANNOTATION,
@@ -54,7 +56,7 @@ export function createReservationRecord(
       return lines.length === 0 ? undefined : `[${lines.join()}]`;
     },
     read(text) {
-      inherited = new Map(parse(text).map((record) => [record[0], record]));
+      inherited = new Map(parse(text, log).map((record) => [record[0], record]));
       inheritedAt = now();
     },
     restore({ uid, node, needs }) {
@@ -68,11 +70,29 @@ export function createReservationRecord(
 }
 
 /** What cannot be read says nothing: a Lease is no reason not to start. */
-function parse(text: string | undefined): z.infer<typeof written> {
-  if (text === undefined || text.length > LONGEST + 2) return [];
+function parse(text: string | undefined, log: Logger): z.infer<typeof written>[] {
+  if (text === undefined) return [];
+  const records = text.length > LONGEST + 2 ? undefined : listOf(text);
+  const read = (records ?? []).flatMap((record) => {
+    const { data } = written.safeParse(record);
+    return data === undefined ? [] : [data];
+  });
+  if (records === undefined || read.length < records.length) {
+    const lost = records === undefined ? 'all' : records.length - read.length;
+    const why = 'another version of the extender has written them, or somebody else';
+    log.warn(
+      { read: read.length, lost, why },
+      'cannot read reservations that the last leader handed on; going on without',
+    );
+  }
+  return read;
+}
+
+function listOf(text: string): unknown[] | undefined {
   try {
-    return written.safeParse(JSON.parse(text)).data ?? [];
+    const value: unknown = JSON.parse(text);
+    return Array.isArray(value) ? value : undefined;
   } catch {
-    return [];
+    return undefined;
   }
 }

@@ -271,6 +271,7 @@ export class Filter {
 }
 
 function unheard(flags: number, neverReported: boolean): Refused {
-  if ((flags & NodeFlag.quarantined) !== 0) return refuse('quarantined', 'node’s report contradicts its Node object');
+  if ((flags & NodeFlag.quarantined) !== 0)
+    return refuse('quarantined', 'node’s report is quarantined, its Events say why');
   return neverReported ? NO_REPORT : STALE_REPORT;
 }

@@ -139,7 +139,7 @@ export function createDecider(options: DeciderOptions): Decider {
     extender,
     recheck,
     masks,
-    reservationRecord: createReservationRecord(state.reservations, reservationTimeout, now),
+    reservationRecord: createReservationRecord(state.reservations, reservationTimeout, now, log),
     becameActive() {
       writer.lookAtAll();
       masks.lookAtAll();

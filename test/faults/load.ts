@@ -168,7 +168,7 @@ function watchPods({ cluster: { client } }: World) {
         const pod = pods.get(name);
         const phase = pod?.status?.phase;
         if (phase === 'Running') return 'Running';
-        if (phase === 'Failed') return `kubelet: ${String(pod?.status?.reason)}`;
+        if (phase === 'Failed') return `kubelet: ${String(pod?.status?.reason)}: ${String(pod?.status?.message)}`;
         const vmi = client.get(VIRTUAL_MACHINE_INSTANCES, NAMESPACE, name);
         if (pod === undefined && at(vmi, 'status', 'phase') === 'Failed') return 'evicted';
         return undefined;
@@ -185,7 +185,8 @@ async function remove({ cluster: { client } }: World, name: string): Promise<voi
   await client.delete(VIRTUAL_MACHINES, { apiVersion: 'kubevirt.io/v1', kind: 'VirtualMachine', metadata });
 }
 
-function machine(name: string, { physnet, node }: Group, random: Random): KubeObject {
+/** A VM of a group, of a size by chance. */
+export function machine(name: string, { physnet, node }: Pick<Group, 'physnet' | 'node'>, random: Random): KubeObject {
   const cores = random.oneOf([1, 2]);
   const cpu = { sockets: 1, cores, threads: 2, dedicatedCpuPlacement: true, isolateEmulatorThread: true };
   const networks = physnet === undefined ? [] : [{ name: 'dataplane', multus: { networkName: physnet } }];

@@ -70,8 +70,9 @@ describe('a start that waits to be pinned', () => {
 
   it('is written down and read back', () => {
     for (const record of [waiting, noted, over]) assert.deepEqual(parsePausedStart(formatPausedStart(record)), record);
-    for (const text of [undefined, '', 'paused', 'paused ', 'Waiting', 'yes']) {
-      assert.equal(parsePausedStart(text), undefined, text);
+    assert.equal(parsePausedStart(undefined), undefined);
+    for (const text of ['', 'paused', 'paused ', 'Waiting', 'yes']) {
+      assert.deepEqual(parsePausedStart(text), { state: 'unknown', text });
     }
   });
 });

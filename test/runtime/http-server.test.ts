@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import { mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
 import { Agent, request as httpRequest } from 'node:http';
 import { Agent as TlsAgent, request as tlsRequest } from 'node:https';
+import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { TLSSocket } from 'node:tls';
@@ -128,5 +130,30 @@ describe('an HTTP server that stops', () => {
     await server.stop(5);
     assert.equal(await answer, 'done');
     agent.destroy();
+  });
+
+  it('answers a request that has arrived on a kept-alive connection and is not read yet', async () => {
+    const server = createHttpServer({
+      handler: (_request, response) => void response.end('done'),
+      host: '127.0.0.1',
+      port: 0,
+      log: silent,
+    });
+    await server.start();
+    const socket = connect(server.port, '127.0.0.1').setEncoding('utf8');
+    const request = 'POST / HTTP/1.1\r\nhost: localhost\r\ncontent-length: 0\r\n\r\n';
+    socket.write(request);
+    await once(socket, 'data');
+    // Written into the kernel at once; this process reads no socket before the next turn of its loop.
+    socket.write(request);
+    const answered = new Promise<string>((resolve, reject) => {
+      socket
+        .once('data', resolve)
+        .once('error', reject)
+        .once('close', () => reject(new Error('closed unanswered')));
+    });
+    const [answer] = await Promise.all([answered, server.stop(5)]);
+    assert.match(answer, /^HTTP\/1.1 200 OK\r\n(?:.*\r\n)*connection: close\r\n/i);
+    socket.destroy();
   });
 });

@@ -37,7 +37,7 @@ export async function soak({ minutes, seed, progress }: SoakOptions): Promise<So
     nodeArgs: ['--expose-gc', '--require', join(import.meta.dirname, 'probe.cjs')],
     env: { PLUMBLINE_SOAK_DIRECTORY: directory },
   };
-  const world = await startWorld('sandbox', probed);
+  const world = await startWorld('sandbox', { process: probed });
   const load = startLoad({ world, seed, vms: Number.MAX_SAFE_INTEGER });
   const samples = new Map(world.daemons.all.map(({ name }) => [name, [] as [number, Sample][]]));
   const problems: string[] = [];

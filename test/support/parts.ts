@@ -72,6 +72,12 @@ const PARTS = {
     packaged: false,
   },
   strace: { name: 'strace', found: () => which('strace'), install: setup, packaged: true },
+  buildah: {
+    name: 'buildah and mmdebstrap',
+    found: () => which('mmdebstrap') && which('buildah'),
+    install: setup,
+    packaged: true,
+  },
   twoCpus: {
     name: 'two CPUs',
     found: () => (availableParallelism() < 2 ? undefined : '/sys/devices/system/cpu'),
@@ -138,6 +144,11 @@ export function skipFor(missed: Pick<Part, 'name' | 'install'>, context: { skip(
 function count({ name, install }: Pick<Part, 'name' | 'install'>, tests: number): void {
   const text = `that need ${name}: ${install}`;
   missing.set(text, (missing.get(text) ?? 0) + tests);
+}
+
+/** Whether a part is there, for tests that have another in its place. */
+export function isInstalled(part: PartName): boolean {
+  return PARTS[part].found() !== undefined;
 }
 
 /** The path of a part's program; only for tests that asked for it with `needs`. */

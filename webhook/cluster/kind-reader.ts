@@ -11,6 +11,7 @@ import { faultOfError, type ReportFault } from '../../model/report/check.ts';
 
 /** The part of a report that kinds are read from. Assignments, which are most of it, are not looked at. */
 const kindStatus = nodeTopologyStatus.pick({
+  format: true,
   cells: true,
   cores: true,
   reserved: true,

@@ -39,7 +39,8 @@ export function checkAgents({ nodes, topologies, agents }: Facts): AreaReport {
     .filter(({ metadata }) => metadata.labels?.[SCHEDULABLE_LABEL] === 'true')
     .map(({ metadata }) => metadata.name ?? '');
   const reporting = new Set(read.filter(({ status }) => status).map(({ metadata }) => metadata.name ?? ''));
-  const mute = reports ? names.filter((name) => !reporting.has(name)) : [];
+  const unread = new Set(read.filter((one) => one.unread !== undefined).map(({ metadata }) => metadata.name ?? ''));
+  const mute = reports ? names.filter((name) => !reporting.has(name) && !unread.has(name)) : [];
   if (mute.length > 0 && reporting.size > 0) {
     notes.error(
       `${count(mute.length, 'node')} of KubeVirt without a report: ${some(mute)}`,
@@ -91,9 +92,9 @@ function noteMaskless(notes: Notebook, reports: readonly NodeTopology[]): void {
 
 /** Reports that the webhook and the extender ignore, by their own rules. */
 function noteQuarantined(notes: Notebook, nodes: Facts['nodes'], reports: readonly NodeTopology[]): void {
-  for (const { metadata, status } of reports) {
+  for (const { metadata, status, unread } of reports) {
     const node = nodes.find((one) => one.metadata.name === metadata.name);
-    const fault = status && faultOf(status, node);
+    const fault = unread ?? (status && faultOf(status, node));
     if (fault === undefined) continue;
     const name = metadata.name ?? '';
     notes.error(

@@ -85,12 +85,10 @@ export function checkKubelets({ topologies, nodes }: Facts): AreaReport {
     }
   }
   for (const [name, why] of unusable) {
-    notes.error(
-      `the report of ${name} contradicts itself: ${why}`,
-      'the node counts as one that does not report',
-      'see the log of its agent',
-      { objects: [`node/${name}`], cause: 'bad-report' },
-    );
+    notes.error(`node ${name}: ${why}`, 'the node counts as one that does not report', 'see the log of its agent', {
+      objects: [`node/${name}`],
+      cause: 'bad-report',
+    });
   }
   const versions = [...new Set(relevant.map(({ status }) => status.kubeletVersion ?? 'unknown'))].sort();
   if (relevant.length > 0) notes.seen(`${count(relevant.length, 'kubelet')}, ${versions.join(', ')}`);

@@ -71,8 +71,8 @@ function viewOf(client: LocalClient, { kubeletDirectory, vswitchPids, ...node }:
   return { ...node, owned, reported, ...(vswitch && { vswitch }) };
 }
 
-/** The kubelet replaces the file in one step, so what is read is whole. */
-function ownedIn(kubeletDirectory: string): Ownership[] {
+/** What a kubelet's record gives to whom. It replaces the file in one step, so what is read is whole. */
+export function ownedIn(kubeletDirectory: string): Ownership[] {
   const { entries = {} } = JSON.parse(readFileSync(join(kubeletDirectory, 'cpu_manager_state'), 'utf8')) as {
     entries?: Record<string, Record<string, string>>;
   };

@@ -6,12 +6,12 @@ import { agentArgs, dpuArgs } from '../../../cli/demo/plumbline.ts';
 import { NAMESPACE } from '../../../model/names.ts';
 import { ENDPOINT_SLICES } from '../../../sandbox/api-server/built-in-types.ts';
 import { at } from '../../../sandbox/objects.ts';
-
 import { shippedNodeOptions } from '../../support/shipped.ts';
 import type { ApiGate } from './api-gate.ts';
 import { startForwarder } from './forwarder.ts';
 import { DPU_NODE, NODES, VSWITCH_NODE } from './nodes.ts';
 import { lastingPort } from './ports.ts';
+import { createReplicas, type Replicas } from './replicas.ts';
 import { type ServingPair, servingPair } from './serving-pair.ts';
 import { type Supervised, type SupervisedOptions, supervise } from './supervised.ts';
 import { redirect } from './through-gate.ts';
@@ -19,10 +19,16 @@ import { redirect } from './through-gate.ts';
 /** Two webhooks, two extenders of which one decides, an agent on each node, an agent on the DPU. */
 export interface Daemons {
   readonly all: readonly Supervised[];
+  /** The Deployments' pods, and the DaemonSet's. */
+  readonly webhooks: Replicas;
+  readonly extenders: Replicas;
+  readonly agents: readonly Supervised[];
   /** @throws RangeError */
   get(name: string): Supervised;
   /** The Services' ports. */
   readonly services: { readonly webhook: number; readonly extender: number };
+  /** Connections to the webhook's Service that no pod took at once. */
+  readonly webhookRefused: number;
   readonly certificates: readonly ServingPair[];
   /** Where an agent keeps its files, and where the DPU's clock is told how far it is off (milliseconds). */
   stateDirectory(node: string): string;
@@ -45,7 +51,8 @@ export interface DaemonsOptions {
 /** How a process is started, beside the program's own arguments. */
 export type Process = Pick<SupervisedOptions, 'nodeArgs' | 'env'>;
 
-const REPLICAS = [1, 2] as const;
+/** Of webhook and extender. */
+const REPLICAS = 2;
 /** As published: an EndpointSlice may not hold a loopback address. Only the port is used. */
 const POD_NETWORK = '10.244.0.';
 
@@ -61,11 +68,12 @@ export async function startDaemons(options: DaemonsOptions): Promise<Daemons> {
     program: Parameters<typeof shippedNodeOptions>[0],
     args: readonly string[],
     more: Process = {},
+    dist = options.dist,
   ) => {
     const [port, probePort] = [await lastingPort(), await lastingPort()];
     const serving = program === 'node-agent' ? [] : ['--host', '127.0.0.1', '--port', String(port)];
     const probes = ['--probe-host', '127.0.0.1', '--probe-port', String(probePort)];
-    const file = join(options.dist, `${program}.cjs`);
+    const file = join(dist, `${program}.cjs`);
     const given = {
       args: [...args, ...serving, ...probes],
       ...together({ env: shippedNodeOptions(program) }, together(options.process, more)),
@@ -81,24 +89,22 @@ export async function startDaemons(options: DaemonsOptions): Promise<Daemons> {
   ]);
   const webhookConfig = ['--scheduler-name', '', '--kubeconfig', await through.kubeconfig({ kind: 'webhook' })];
   const extenderConfig = ['--kubeconfig', await through.kubeconfig({ kind: 'scheduler-plugin' })];
-  const webhooks: Supervised[] = [];
-  for (const i of REPLICAS) {
-    webhooks.push(await start(`webhook-${i}`, 'webhook', [...webhookPair.args, ...webhookConfig]));
+  const webhooks = await createReplicas(REPLICAS, options.dist, (i, dist) =>
+    start(`webhook-${i}`, 'webhook', [...webhookPair.args, ...webhookConfig], {}, dist),
+  );
+  const extenders = await createReplicas(REPLICAS, options.dist, (i, dist) => {
     const identity = ['--pod-name', `extender-${i}`, '--pod-ip', `${POD_NETWORK}${i}`];
     const service = ['--mode', 'service', '--client-ca-file', '', '--explain-address', 'off'];
-    await start(`extender-${i}`, 'scheduler-plugin', [
-      ...extenderPair.args,
-      ...extenderConfig,
-      ...service,
-      ...identity,
-    ]);
-  }
+    const args = [...extenderPair.args, ...extenderConfig, ...service, ...identity];
+    return start(`extender-${i}`, 'scheduler-plugin', args, {}, dist);
+  });
   const stateDirectory = (node: string) => join(directory, `${node}-state`);
+  const agents: Supervised[] = [];
   for (const node of NODES) {
     const state = await folder(directory, `${node.name}-state`);
     const own = await agentArgs(node, { cluster: through, ovs: options.ovs, ovsNode: VSWITCH_NODE, directory });
     const files = ['--state-dir', state, '--gate-state', join(state, 'gate.state'), '--kubelet-endpoint', ''];
-    await start(`agent-${node.name}`, 'node-agent', [...own, ...files]);
+    agents.push(await start(`agent-${node.name}`, 'node-agent', [...own, ...files]));
   }
   const dpuClock = join(directory, 'dpu-clock');
   await writeFile(dpuClock, '0');
@@ -108,10 +114,16 @@ export async function startDaemons(options: DaemonsOptions): Promise<Daemons> {
   };
   await start('dpu', 'node-agent', await dpuArgs(DPU_NODE, { cluster: through, ovs: options.ovs }), jumping);
 
-  const webhook = await startForwarder(() => webhooks.filter(({ running }) => running).map(({ port }) => port));
+  const webhook = await startForwarder(webhooks.endpoints);
   const extender = await startForwarder(() => published(cluster));
   return {
     all,
+    webhooks,
+    extenders,
+    agents,
+    get webhookRefused() {
+      return webhook.refused;
+    },
     get(name) {
       const found = all.find((daemon) => daemon.name === name);
       if (!found) throw new RangeError(`no daemon ${name}`);

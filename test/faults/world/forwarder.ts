@@ -1,46 +1,39 @@
-import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { Worker } from 'node:worker_threads';
 
 /** What a Service is to its callers: one port, behind it whoever serves at the moment. */
 export interface Forwarder {
   readonly port: number;
+  /** Connections that a target refused. Another one was tried, which no Service does. */
+  readonly refused: number;
   stop(): Promise<void>;
 }
 
-/** @param targets the ports on loopback to try, in this order; asked for at each new connection */
+/** Milliseconds between looks at the targets. */
+const LOOK = 10;
+
+/** @param targets the ports on loopback: new connections take turns */
 export async function startForwarder(targets: () => readonly number[]): Promise<Forwarder> {
-  const sockets = new Set<Socket>();
-  const keep = (socket: Socket) => {
-    sockets.add(socket);
-    socket.on('error', () => undefined).once('close', () => sockets.delete(socket));
+  const thread = new Worker(join(import.meta.dirname, 'forwarder-thread.cjs'));
+  const [{ port, refused }] = (await once(thread, 'message')) as [{ port: number; refused: Int32Array }];
+  let told = '';
+  const look = () => {
+    const ports = targets();
+    if (told === `${ports}`) return;
+    told = `${ports}`;
+    thread.postMessage(ports);
   };
-  const lead = (socket: Socket, [port, ...others]: readonly number[]) => {
-    if (port === undefined || socket.destroyed) {
-      socket.destroy();
-      return;
-    }
-    const behind = connect(port, '127.0.0.1');
-    keep(behind);
-    const refused = () => lead(socket, others);
-    behind.once('error', refused);
-    behind.once('connect', () => {
-      behind.off('error', refused);
-      behind.once('close', () => socket.destroy());
-      socket.once('close', () => behind.destroy());
-      socket.pipe(behind).pipe(socket);
-    });
-  };
-  const server = createServer((socket) => {
-    keep(socket);
-    lead(socket, targets());
-  });
-  await new Promise<void>((resolve) => {
-    server.listen(0, '127.0.0.1', resolve);
-  });
+  look();
+  const timer = setInterval(look, LOOK);
   return {
-    port: (server.address() as AddressInfo).port,
+    port,
+    get refused() {
+      return Atomics.load(refused, 0);
+    },
     async stop() {
-      for (const socket of sockets) socket.destroy();
-      await new Promise((resolve) => server.close(resolve));
+      clearInterval(timer);
+      await thread.terminate();
     },
   };
 }

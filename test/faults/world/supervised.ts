@@ -17,6 +17,8 @@ export interface Supervised {
   readonly crashes: readonly string[];
   /** Kills it where it stands; it comes back. */
   kill(): void;
+  /** Ends it in order, and starts the same from another file, as the pod of a DaemonSet is replaced. */
+  replace(program: string): Promise<void>;
   ready(seconds: number): Promise<void>;
   stop(): Promise<void>;
 }
@@ -37,10 +39,14 @@ export interface SupervisedOptions {
 
 /** Milliseconds between its end and its next start. */
 const RESTART = 300;
-const GRACE = 8000;
+/** Milliseconds between the end of a pod that is replaced and the start of the next, as a kubelet takes them. */
+const CONTAINER_START = 1000;
+/** Milliseconds that it has to end in: terminationGracePeriodSeconds. */
+const GRACE = 30_000;
 
 export function supervise(options: SupervisedOptions): Supervised {
-  const { name, program, args, nodeArgs = [], env = {}, directory, port, probePort } = options;
+  const { name, args, nodeArgs = [], env = {}, directory, port, probePort } = options;
+  let { program } = options;
   const crashes: string[] = [];
   let kills = 0;
   let stopping = false;
@@ -69,6 +75,16 @@ export function supervise(options: SupervisedOptions): Supervised {
   };
   start();
   const running = () => child.exitCode === null && child.signalCode === null;
+  const stop = async () => {
+    stopping = true;
+    clearTimeout(restart);
+    if (!running()) return;
+    child.kill('SIGTERM');
+    const timer = setTimeout(() => child.kill('SIGKILL'), GRACE);
+    await ended;
+    clearTimeout(timer);
+    if (child.exitCode !== 0) crashes.push(`${name} did not end in order: ${child.exitCode ?? child.signalCode}`);
+  };
 
   return {
     name,
@@ -99,14 +115,13 @@ export function supervise(options: SupervisedOptions): Supervised {
         await delay(50);
       }
     },
-    async stop() {
-      stopping = true;
-      clearTimeout(restart);
-      if (!running()) return;
-      child.kill('SIGTERM');
-      const timer = setTimeout(() => child.kill('SIGKILL'), GRACE);
-      await ended;
-      clearTimeout(timer);
+    async replace(other) {
+      await stop();
+      await delay(CONTAINER_START);
+      program = other;
+      stopping = false;
+      start();
     },
+    stop,
   };
 }

@@ -1,9 +1,9 @@
-import { mkdir, mkdtemp, rm } from 'node:fs/promises';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type ClusterOptions, createEmbeddedCluster, type DemoCluster } from '../../../cli/demo/cluster.ts';
 import { localnet } from '../../../cli/demo/objects.ts';
-import { type OpenVswitch, openVswitch } from '../../../cli/demo/open-vswitch.ts';
+import { type OpenVswitch, openVswitch, threadsOf } from '../../../cli/demo/open-vswitch.ts';
 import { until } from '../../../cli/demo/until.ts';
 import {
   NAMESPACES,
@@ -11,8 +11,10 @@ import {
   NODES as NODE_TYPE,
 } from '../../../sandbox/api-server/built-in-types.ts';
 import type { EmulatedNode } from '../../../sandbox/cluster/emulated-node.ts';
+import { startRealOvs } from '../../node-agent/real-ovs.ts';
 import { createRealCluster, type RealCluster } from '../../real/demo/real-cluster.ts';
 import { dist, root } from '../../support/bundles.ts';
+import { isInstalled } from '../../support/parts.ts';
 import { type Observer, startObserver } from '../observer/observer.ts';
 import { type ApiGate, startApiGate } from './api-gate.ts';
 import { type Daemons, type Process, startDaemons } from './daemons.ts';
@@ -35,6 +37,7 @@ export interface World {
   readonly gate: ApiGate;
   readonly daemons: Daemons;
   readonly observer: Observer;
+  readonly ovs: OpenVswitch;
   node(name: string): EmulatedNode;
   /** Errors of the cluster's own parts. */
   readonly faults: readonly string[];
@@ -42,22 +45,29 @@ export interface World {
   stop(keep: boolean): Promise<void>;
 }
 
-/**
- * Starts it and waits until every daemon is ready and every network is advertised.
- * @param process what all daemons are started with beside their own
- */
-export async function startWorld(ground: Ground, process?: Process): Promise<World> {
+export interface WorldOptions {
+  /** What all daemons are started with beside their own. */
+  readonly process?: Process | undefined;
+  /** The bundles that the daemons are started from. Default: those of this build. */
+  readonly from?: string | undefined;
+  /** An Open vSwitch of the world's own in the place of its stand-ins, where there is one. */
+  readonly openVswitch?: boolean | undefined;
+}
+
+/** Starts it and waits until every daemon is ready and every network is advertised. */
+export async function startWorld(ground: Ground, options: WorldOptions = {}): Promise<World> {
+  const { process, from = dist } = options;
   const directory = await mkdtemp(join(tmpdir(), 'plumbline-f-'));
   const faults: string[] = [];
-  const options: ClusterOptions = {
+  const clusterOptions: ClusterOptions = {
     directory,
     nodes: NODES,
     packageRoot: root,
     scheduler: 'own',
     onFault: (error) => void (faults.length < 1000 && faults.push(String(error))),
   };
-  const real = ground === 'real' ? createRealCluster(options) : undefined;
-  const cluster: DemoCluster = real ?? createEmbeddedCluster(options);
+  const real = ground === 'real' ? createRealCluster(clusterOptions) : undefined;
+  const cluster: DemoCluster = real ?? createEmbeddedCluster(clusterOptions);
   const stops: (() => Promise<void>)[] = [() => cluster.stop()];
   const stop = async (keep: boolean) => {
     for (const one of stops.toReversed()) await one();
@@ -67,12 +77,12 @@ export async function startWorld(ground: Ground, process?: Process): Promise<Wor
     await cluster.start();
     await createSurroundings(cluster);
     await cluster.prepare();
-    const ovs = await standIns(directory);
+    const ovs = await switchOf(directory, options);
     stops.push(() => ovs.stop());
     const server = await serverOf(await cluster.kubeconfig({ kind: 'admin' }));
     const gate = await startApiGate(server.url, server.ca);
     stops.push(() => gate.stop());
-    const daemons = await startDaemons({ cluster, gate, ovs, directory, dist, ...(process && { process }) });
+    const daemons = await startDaemons({ cluster, gate, ovs, directory, dist: from, ...(process && { process }) });
     stops.push(() => daemons.stop());
     await daemons.ready(30);
     await cluster.wire(daemons.services);
@@ -87,6 +97,7 @@ export async function startWorld(ground: Ground, process?: Process): Promise<Wor
       gate,
       daemons,
       observer,
+      ovs,
       node: (name) => cluster.node(name),
       faults,
       stop,
@@ -106,11 +117,16 @@ async function createSurroundings({ client }: DemoCluster): Promise<void> {
   }
 }
 
-/** Stand-ins in any case: the machine's own Open vSwitch is nobody's to be played with. */
-async function standIns(directory: string): Promise<OpenVswitch> {
+/** Never the machine's own Open vSwitch: nobody's to be played with. */
+async function switchOf(directory: string, { openVswitch: real = false }: WorldOptions): Promise<OpenVswitch> {
   const folder = join(directory, 'vswitch');
   await mkdir(folder, { recursive: true });
-  return openVswitch(dist, folder, { standIns: true });
+  if (!real || !isInstalled('openVswitch')) return openVswitch(dist, folder, { standIns: true });
+  const { rundir, vswitchd, ovsdb, stop } = await startRealOvs(folder);
+  const enabler = join(folder, 'enable_dynamic_cpu_affinity');
+  await writeFile(enabler, '1\n');
+  const pids = [vswitchd.pid ?? 0, ovsdb.pid ?? 0];
+  return { kind: 'Open vSwitch', rundir, enabler, pids, threads: () => threadsOf(pids), stop };
 }
 
 async function advertised({ client }: DemoCluster): Promise<void> {

@@ -269,7 +269,7 @@ describe('networks found and networks mapped', () => {
 
   it('the last good map, that it selects no node of the kind among it, outlives the agent; nonsense is none', () => {
     const path = `${temp()}/state/network-map.json`;
-    const file = createLastMapFile(path);
+    const file = createLastMapFile(path, () => undefined);
     assert.equal(file.load(set('0-1')), undefined);
     file.save({
       networks: {
@@ -280,7 +280,7 @@ describe('networks found and networks mapped', () => {
         tunnel: set('0-1'),
       },
     });
-    const loaded = createLastMapFile(path).load(set('0-1'));
+    const loaded = createLastMapFile(path, () => undefined).load(set('0-1'));
     assert.deepEqual([...(loaded?.networks?.physnets ?? [])].map(String), ['a,1', 'b,']);
     assert.equal(loaded?.networks?.tunnel?.toString(), '0-1');
     assert.equal(file.load(set('0')), undefined, 'of a host with other NUMA nodes');
@@ -361,7 +361,7 @@ describe('the duty that follows networks', () => {
         host: async () => host,
         ovsRundir: undefined,
         networkMap: file,
-        lastMap: createLastMapFile(`${root}/state/network-map.json`),
+        lastMap: createLastMapFile(`${root}/state/network-map.json`, () => undefined),
         labels,
         log,
       });

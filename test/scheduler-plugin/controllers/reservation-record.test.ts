@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { createNeedsReader } from '../../../scheduler-plugin/cluster/pod-needs.ts';
 import { observedPod, podViewOf } from '../../../scheduler-plugin/cluster/pod-view.ts';
 import { createReservationRecord } from '../../../scheduler-plugin/controllers/reservation-record.ts';
+import { silent } from '../../support/logger.ts';
 import { extenderOf, podOf, statusOf, withUid } from '../extender-fixture.ts';
 
 const full = statusOf({ assignments: [{ podUID: 'other', container: 'compute', cpus: '1-5,9-13' }] });
@@ -18,7 +19,7 @@ const viewOf = (uid: string, status: object = {}, version = '10') =>
 
 function replica() {
   const under = extenderOf({ nodes: { n1: full } });
-  const record = createReservationRecord(under.state.reservations, 660, () => under.clock.now);
+  const record = createReservationRecord(under.state.reservations, 660, () => under.clock.now, silent);
   const passed = (uid: string) => under.filter(four(uid)).NodeNames;
   return { ...under, record, passed };
 }

@@ -1,0 +1,54 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Supervised } from './supervised.ts';
+
+/** The pods of a Deployment behind its Service. */
+export interface Replicas {
+  /** Those that are to run. */
+  readonly pods: readonly Supervised[];
+  /** Ports that connections to the Service may end up at. */
+  endpoints(): readonly number[];
+  /** One more, from these bundles. Resolves when it is ready and callers find it. */
+  add(dist: string): Promise<void>;
+  /** Ends the one that is there for longest. */
+  removeOldest(): Promise<void>;
+}
+
+/** Seconds in which a pod must be ready. */
+const READY = 60;
+/** Milliseconds in which callers learn of a pod that came or goes: kube-proxy follows the EndpointSlice within a second. */
+const ENDPOINTS_LAG = 1000;
+
+/** @param start starts the pod of that number, counted from 1 */
+export async function createReplicas(
+  count: number,
+  dist: string,
+  start: (number: number, dist: string) => Promise<Supervised>,
+): Promise<Replicas> {
+  const pods: Supervised[] = [];
+  /** Pods that were ended a moment ago: callers still go there. */
+  const leaving = new Set<Supervised>();
+  const starting = new Set<Supervised>();
+  let started = 0;
+  while (started < count) pods.push(await start(++started, dist));
+  return {
+    pods,
+    endpoints() {
+      return [...pods, ...leaving].filter((pod) => pod.running && !starting.has(pod)).map(({ port }) => port);
+    },
+    async add(other) {
+      const pod = await start(++started, other);
+      starting.add(pod);
+      pods.push(pod);
+      await pod.ready(READY);
+      starting.delete(pod);
+      await delay(ENDPOINTS_LAG);
+    },
+    async removeOldest() {
+      const pod = pods.shift();
+      if (pod === undefined) throw new RangeError('no pod is left');
+      leaving.add(pod);
+      const told = delay(ENDPOINTS_LAG).then(() => leaving.delete(pod));
+      await Promise.all([pod.stop(), told]);
+    },
+  };
+}

@@ -1,0 +1,35 @@
+import assert from 'node:assert/strict';
+import { play } from '../../faults/play.ts';
+import { UPGRADE } from '../../faults/scenarios/upgrade.ts';
+import { buildOnce } from '../../support/bundles.ts';
+import { needs, skipFor } from '../../support/parts.ts';
+import { PREVIOUS_RELEASE, previousRelease } from '../../support/previous.ts';
+
+describe('an upgrade and the way back, on a real control plane', function () {
+  needs('linux');
+  needs('controlPlane');
+  needs('kubectl');
+  needs('twoCpus');
+  this.timeout(600_000);
+  before(() => buildOnce());
+
+  let notes: readonly string[] = [];
+
+  it('while VMs come and go no admission is refused, no CPU is promised twice, and Open vSwitch stays off those of VMs', async () => {
+    const seed = Date.now() % 2 ** 31;
+    const outcome = await play(UPGRADE, { ground: 'real', seed, vms: UPGRADE.vms });
+    notes = outcome.notes;
+    for (const note of notes) console.log(`      ${note}`);
+    const again = `npm run test:faults -- --on real --scenario ${UPGRADE.name} --seed ${seed}`;
+    assert.deepEqual(outcome.problems, [], `logs: ${outcome.logs}; again: ${again}`);
+  });
+
+  it('the daemons that were replaced were those of the release before', function () {
+    const previous = previousRelease();
+    if (previous === undefined) return skipFor(PREVIOUS_RELEASE, this);
+    assert.ok(
+      notes.some((note) => note.includes(previous.name)),
+      notes.join('\n'),
+    );
+  });
+});

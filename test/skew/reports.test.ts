@@ -1,0 +1,136 @@
+import assert from 'node:assert/strict';
+import { hostsOf } from '../../cli/support/hosts.ts';
+import { createReports } from '../../console/server/reports.ts';
+import { NODE_TOPOLOGY_API, nodeTopology, nodeTopologyStatus, REPORT_FORMAT } from '../../kube/node-topology.ts';
+import { createReport } from '../../node-agent/report/report.ts';
+import { createKindReader } from '../../webhook/cluster/kind-reader.ts';
+import { createFakeApi } from '../node-agent/api-stand-in.ts';
+import { inputs } from '../node-agent/report/inputs-fixture.ts';
+import { testMetrics } from '../node-agent/support.ts';
+import { extenderOf, podOf, statusOf } from '../scheduler-plugin/extender-fixture.ts';
+import { eventually } from '../support/eventually.ts';
+import { recordingLogger } from '../support/logger.ts';
+
+/** As agents of later versions might report: what is known as ever, and more; or something else altogether. */
+const MORE = {
+  ...statusOf(),
+  moreOfTheNode: { a: 1 },
+  cells: statusOf().cells.map((cell) => ({ ...cell, more: 'x' })),
+};
+const OTHER = { format: REPORT_FORMAT + 1, cells: { 0: 'all' }, assignments: 'elsewhere' };
+const SAID = /^the report has format "2", and this version of Plumbline reads format 1: upgrade webhook and extender/;
+
+describe('reports of agents of other versions', () => {
+  const arrive = (under: ReturnType<typeof extenderOf>, node: string, raw: unknown) => {
+    const { data, error } = nodeTopologyStatus.safeParse(raw);
+    under.state.reportChanged(node, data, error);
+  };
+
+  it('with more fields: extender, webhook and command read what they know', () => {
+    const [plain, more] = [extenderOf({ nodes: { n1: statusOf() } }), extenderOf({ nodes: { n1: undefined } })];
+    arrive(more, 'n1', MORE);
+    assert.deepEqual(more.filter(podOf('4')), plain.filter(podOf('4')));
+    assert.equal(more.state.faults.size, 0);
+    const { readRaw } = createKindReader();
+    assert.deepEqual(readRaw(MORE), readRaw(statusOf()));
+    assert.deepEqual(nodeTopology.parse(objectOf(MORE)).status, nodeTopologyStatus.parse(statusOf()));
+  });
+
+  it('of the format that is known, written out', () => {
+    assert.ok(nodeTopologyStatus.safeParse({ ...statusOf(), format: REPORT_FORMAT }).success);
+  });
+
+  it('of another format: the extender refuses that node alone, says why, and takes it again once it can read it', () => {
+    const under = extenderOf({ nodes: { old: statusOf(), newer: statusOf() } });
+    arrive(under, 'newer', OTHER);
+    assert.match(under.state.faults.get('newer')?.message ?? '', SAID);
+    assert.ok(under.told.includes('quarantined newer'));
+    const { NodeNames, FailedAndUnresolvableNodes } = under.filter(podOf('4'), ['old', 'newer']);
+    assert.deepEqual(NodeNames, ['old']);
+    assert.match(FailedAndUnresolvableNodes['newer'] ?? '', /report is quarantined, its Events say why/);
+    arrive(under, 'newer', statusOf());
+    assert.deepEqual(under.filter(podOf('4'), ['newer']).NodeNames, ['newer']);
+  });
+
+  it('of another format: CPUs that were reserved there before stay reserved', () => {
+    const under = extenderOf({ nodes: { n1: statusOf() } });
+    const pod = podOf('14');
+    assert.deepEqual(under.filter(pod, ['n1']).NodeNames, ['n1']);
+    arrive(under, 'n1', OTHER);
+    arrive(under, 'n1', statusOf());
+    assert.ok(under.state.reservations.of(pod.metadata.uid ?? '') !== undefined);
+  });
+
+  it('of another format: the webhook does not go by it, and says why', () => {
+    const read = createKindReader().readRaw(OTHER);
+    assert.ok('code' in read && read.code === 'unknown-format');
+    assert.match(read.message, SAID);
+  });
+
+  it('of another format: the console shows its node without it', () => {
+    const reports = createReports(() => undefined);
+    reports.take('n1', OTHER);
+    assert.deepEqual(reports.byNode.get('n1'), { shape: undefined, assignments: [], refusals: [] });
+  });
+
+  it('of another format: the command says which, and leaves the node out', () => {
+    const topology = nodeTopology.parse(objectOf(OTHER));
+    assert.equal(topology.status, undefined);
+    assert.match(hostsOf([topology]).unusable.get('n1') ?? '', SAID);
+  });
+});
+
+describe('an agent that was rolled back, or whose cluster was not upgraded', () => {
+  const NODE = 'n1';
+  const PATH = `/apis/${NODE_TOPOLOGY_API.apiVersion}/${NODE_TOPOLOGY_API.plural}/${NODE}`;
+  let stop: AbortController;
+  let done: Promise<void>;
+  beforeEach(() => {
+    stop = new AbortController();
+  });
+  afterEach(async () => {
+    stop.abort();
+    await done;
+  });
+
+  const start = (api: ReturnType<typeof createFakeApi>, logged: ReturnType<typeof recordingLogger>) => {
+    const { client } = api;
+    const reported = async () => ({ ...inputs, pinsVms: false });
+    const deps = { client, nodeName: NODE, inputs: reported, subscribe: () => () => undefined, log: logged.log };
+    done = createReport({ ...deps, metrics: testMetrics() }).run(stop.signal);
+  };
+
+  it('replaces the report of a later agent that it cannot read', async () => {
+    const [api, logged] = [createFakeApi(NODE), recordingLogger()];
+    api.objects.set(PATH, objectOf(OTHER));
+    start(api, logged);
+    await eventually(() => logged.said('node topology published'), 'the report to be published');
+    const { status } = nodeTopology.parse(api.objects.get(PATH));
+    assert.deepEqual([status?.format, status?.pinsVMs], [undefined, false]);
+    assert.ok(!logged.said('the node topology cannot be published, trying on'));
+  });
+
+  it('says once which fields the cluster’s definition of NodeTopology does not have, and how to get them', async () => {
+    const [api, logged] = [createFakeApi(NODE), recordingLogger()];
+    const { patch } = api.client;
+    const dropping: typeof patch = async (path, type, body, options) => {
+      const { status, ...object } = (await patch(path, type, body, options)) as { status: Record<string, unknown> };
+      const { pinsVMs: _, ...kept } = status;
+      api.objects.set(PATH, { ...object, status: kept });
+      return { ...object, status: kept };
+    };
+    start({ ...api, client: { ...api.client, patch: dropping } }, logged);
+    const warnings = () => logged.lines.filter(({ msg }) => /older than this agent/.test(String(msg)));
+    await eventually(() => warnings().length > 0, 'the warning');
+    assert.deepEqual(
+      warnings().map(({ dropped }) => dropped),
+      ['pinsVMs'],
+    );
+    assert.match(String(warnings()[0]?.['advice']), /kubectl apply .*crd/);
+  });
+});
+
+function objectOf(status: object) {
+  const { apiVersion, kind } = NODE_TOPOLOGY_API;
+  return { apiVersion, kind, metadata: { name: 'n1' }, status };
+}
