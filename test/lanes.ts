@@ -38,6 +38,7 @@ export const LANES: readonly (readonly string[])[] = [
     'runtime',
     'sandbox',
     'scheduler-plugin',
+    'skew',
     'soak',
     'support',
     'vectors',

@@ -11,7 +11,8 @@ import { notShown, promisesOf } from './support/promises.ts';
 const USAGE = `npm test [-- folder or file ...] [options]
 
 Runs every test below these folders, or in these files, of test/ (default: all). What a part is missing for is skipped, and
-said at the end: npm run test:setup installs what Debian has. The last line is the count.
+said at the end: npm run test:setup installs what Debian has. Files named *.long.ts take minutes and run only by their own
+name. The last line is the count.
 
   --require <parts>  fail at once where one of these parts is missing: packaged (what Debian and npm have) or all
   --lanes            run all tests in two processes side by side (test/lanes.ts): for two or more free processors
@@ -108,7 +109,7 @@ async function runHere(): Promise<Tally> {
 }
 
 async function testFiles(folder: string): Promise<string[]> {
-  if (folder.endsWith('.test.ts')) return [folder];
+  if (/\.(test|long)\.ts$/.test(folder)) return [folder];
   const entries = await readdir(folder, { recursive: true, withFileTypes: true });
   return entries
     .filter((entry) => entry.isFile() && entry.name.endsWith('.test.ts'))

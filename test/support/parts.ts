@@ -75,8 +75,8 @@ const PARTS = {
   buildah: {
     name: 'buildah and mmdebstrap',
     found: () => which('mmdebstrap') && which('buildah'),
-    install: setup,
-    packaged: true,
+    install: 'apt-get install buildah mmdebstrap',
+    packaged: false,
   },
   twoCpus: {
     name: 'two CPUs',
