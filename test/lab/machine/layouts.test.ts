@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { pathOf, skipWithout } from '../../support/parts.ts';
 import { cpuCount, LAYOUTS } from './layouts.ts';
 import { placesOf } from './places.ts';
 import { qemuArguments } from './qemu.ts';
@@ -25,6 +27,16 @@ describe('the layouts of the emulated machine', () => {
       const kernel = words.find((_, at) => words[at - 1] === '-append') ?? '';
       const pages = Array.from({ length: layout.nodes }, (_, node) => `${node}:${layout.hugePages}`);
       assert.ok(kernel.split(' ').includes(`hugepages=${pages.join(',')}`), kernel);
+    });
+
+    it(`${layout.name}: QEMU builds such a machine`, function () {
+      skipWithout('qemu', this);
+      const machine = words.slice(0, words.indexOf('-kernel'));
+      const { status, stderr } = spawnSync(pathOf('qemu'), [...machine, '-S', '-monitor', 'stdio'], {
+        input: 'quit\n',
+        encoding: 'utf8',
+      });
+      assert.deepEqual([status, stderr], [0, '']);
     });
 
     if (layout.distances)

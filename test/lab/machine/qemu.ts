@@ -40,6 +40,8 @@ export function qemuArguments(places: Places, layout: Layout, sshPort: number, d
     ...['-smp', `${cpuCount(layout)},sockets=${sockets},dies=${dies},cores=${cores},threads=${THREADS}`],
     ...['-m', String(nodes * memory)],
     ...numbers(nodes).flatMap((node) => numaNode(layout, node)),
+    // QEMU takes a distance only between nodes that it knows already.
+    ...numbers(nodes).flatMap((node) => distancesOf(layout, node)),
     ...['-kernel', places.kernel, '-initrd', places.initramfs, '-append', kernelParameters(layout).join(' ')],
     ...drive('disk', places.disk, 'snapshot=on,cache=unsafe'),
     ...drive('parts', places.parts, 'readonly=on'),
@@ -53,12 +55,16 @@ export function qemuArguments(places: Places, layout: Layout, sshPort: number, d
 
 function numaNode(layout: Layout, node: number): string[] {
   const cpus = cpuCount(layout) / layout.nodes;
-  const distances = layout.distances?.[node] ?? [];
   return [
     ...['-object', `memory-backend-ram,id=memory${node},size=${layout.memory}M`],
     ...['-numa', `node,nodeid=${node},cpus=${node * cpus}-${(node + 1) * cpus - 1},memdev=memory${node}`],
-    ...distances.flatMap((distance, other) => ['-numa', `dist,src=${node},dst=${other},val=${distance}`]),
   ];
+}
+
+function distancesOf({ distances }: Layout, node: number): string[] {
+  return (distances?.[node] ?? []).flatMap((distance, other) => {
+    return ['-numa', `dist,src=${node},dst=${other},val=${distance}`];
+  });
 }
 
 /** Without `bus` QEMU would put other devices on the expander, which takes none but ports. */
