@@ -46,8 +46,8 @@ export interface ObservedPod<P> {
   readonly node: string | undefined;
   /** status.nominatedNodeName. */
   readonly nominated: string | undefined;
-  /** The scheduler has given up on it for now (PodScheduled is False). */
-  readonly unscheduled: boolean;
+  /** The scheduler has given up the node that it had chosen, as where volumes or a Permit plugin refuse it. */
+  readonly dropped: boolean;
   /** It has ended: its CPUs are free again, or were never taken. */
   readonly terminal: boolean;
   readonly pod: P;

@@ -32,7 +32,7 @@ export interface NewReservation<P> {
  * - A report speaks for its own node alone: it ends what is held there and nothing that is held elsewhere. A reservation ends
  *   as a whole only once the API server says that the pod is bound to the node whose report shows it.
  * - What the report of a pod's own node has shown once is that report's to say from then on.
- * - News older than a reservation never ends it: a refusal that was written before the filter call is of an earlier try.
+ * - News older than a reservation never ends it: what was written before the filter call is of an earlier try.
  *
  * No clock and no I/O: times are seconds of the caller's monotonic clock.
  */
@@ -169,11 +169,11 @@ export class Reservations<P> {
     this.#open({ uid, kind: 'nominated', pod, places: new Map([[node, undefined]]), version, expires: undefined });
   }
 
-  #sawWaiting({ uid, version, unscheduled }: ObservedPod<P>): void {
+  #sawWaiting({ uid, version, dropped }: ObservedPod<P>): void {
     const before = this.#reservations.get(uid);
     if (!before || before.kind === 'bound' || !isLater(version, before.version)) return;
     if (before.kind === 'nominated') this.#end(before, 'nomination-withdrawn');
-    else if (unscheduled) this.#end(before, 'unschedulable');
+    else if (dropped) this.#end(before, 'unschedulable');
   }
 
   #gone(uid: string, end: ReservationEnd): void {

@@ -55,9 +55,9 @@ export interface PodView {
   readonly deleting: boolean;
   /** It is labelled as one of KubeVirt's. */
   readonly launcher: boolean;
-  /** The scheduler has found no node for it. */
-  readonly unscheduled: boolean;
-  /** So it is, and the scheduler asks an extender about it: some replica may have refused it. */
+  /** The scheduler has given up the node that it had chosen. */
+  readonly dropped: boolean;
+  /** The scheduler has found no node for it, and asks an extender about it: some replica may have refused it. */
   readonly mayBeRefused: boolean;
   /** The kubelet's reason, where it was refused at admission. */
   readonly rejected: string | undefined;
@@ -103,7 +103,7 @@ export function podViewOf(pod: ObservedPod, reader: NeedsReader): PodView | unde
     terminal,
     deleting: deletionTimestamp !== undefined,
     launcher: isLauncher(metadata),
-    unscheduled: condition !== undefined,
+    dropped: condition !== undefined && condition.message?.startsWith(NO_NODE_FITS) !== true,
     mayBeRefused,
     rejected,
     since: node === undefined ? metadata.creationTimestamp : undefined,
@@ -125,6 +125,15 @@ function staticUid(annotations: Readonly<Record<string, string>> = {}): string |
   const uid = annotations['kubernetes.io/config.hash'] ?? '';
   return 'kubernetes.io/config.mirror' in annotations && STATIC_UID.test(uid) ? uid : undefined;
 }
+
+/**
+ * How the scheduler says that no node fits. That is of a try before the extender's last answer, whatever its resourceVersion:
+ * had the last try found no node after that answer, there would be no reservation, and the scheduler queues a pod again before
+ * it writes the condition of the try that failed. (An extender that is asked after this one can refuse the nodes, too: then the
+ * reservation lasts until the pod's next try.)
+ * Source: FitError.Error in pkg/scheduler/framework/types.go, handleSchedulingFailure in pkg/scheduler/schedule_one.go.
+ */
+const NO_NODE_FITS = '0/';
 
 function unscheduledCondition({ conditions }: NonNullable<ObservedPod['status']>) {
   return conditions?.find(({ type, status }) => type === 'PodScheduled' && status === 'False');

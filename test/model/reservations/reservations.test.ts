@@ -11,7 +11,7 @@ const sight = (more: Partial<ObservedPod<string>> = {}): ObservedPod<string> => 
   version: '20',
   node: undefined,
   nominated: undefined,
-  unscheduled: false,
+  dropped: false,
   terminal: false,
   pod: 'needs',
   ...more,
@@ -99,7 +99,7 @@ const CASES: readonly {
   },
   {
     name: 'PodScheduled False ends it',
-    acts: [({ promise }) => promise(['n1']), ({ reservations }) => reservations.observe(sight({ unscheduled: true }))],
+    acts: [({ promise }) => promise(['n1']), ({ reservations }) => reservations.observe(sight({ dropped: true }))],
     held: [],
     ends: ['unschedulable'],
   },
@@ -107,7 +107,7 @@ const CASES: readonly {
     name: 'the refusal of an earlier try does not',
     acts: [
       ({ promise }) => promise(['n1'], '25'),
-      ({ reservations }) => reservations.observe(sight({ unscheduled: true })),
+      ({ reservations }) => reservations.observe(sight({ dropped: true })),
     ],
     held: ['n1'],
     ends: [],
@@ -116,7 +116,7 @@ const CASES: readonly {
     name: 'news from before the binding changes nothing for a bound pod',
     acts: [
       ({ reservations }) => reservations.observe(sight({ node: 'n1', version: '30' })),
-      ({ reservations }) => reservations.observe(sight({ unscheduled: true, version: '31' })),
+      ({ reservations }) => reservations.observe(sight({ dropped: true, version: '31' })),
     ],
     held: ['n1'],
     ends: [],

@@ -41,7 +41,7 @@ interface WorldPod {
   endsBefore: number;
   /** The scheduler has written its choice down before it binds. */
   nominated?: string;
-  unscheduled: boolean;
+  dropped: boolean;
   admitted: boolean;
   ended: boolean;
 }
@@ -119,7 +119,7 @@ export class World {
       version: 1,
       assumedAt: 0,
       endsBefore: 0,
-      unscheduled: false,
+      dropped: false,
       admitted: false,
       ended: false,
     });
@@ -337,14 +337,14 @@ export class World {
     pod.node = pod.assumed!;
     delete pod.assumed;
     delete pod.nominated;
-    pod.unscheduled = false;
+    pod.dropped = false;
     this.#tell(pod);
   }
 
   #giveUp(pod: WorldPod): void {
     delete pod.assumed;
     delete pod.nominated;
-    pod.unscheduled = true;
+    pod.dropped = true;
     this.#tell(pod);
   }
 
@@ -358,7 +358,7 @@ export class World {
     this.#events.push(() => this.reservations.observe(sight));
   }
 
-  #sightOf({ uid, version, node, nominated, unscheduled, needs: of }: WorldPod): ObservedPod<PlacementNeeds> {
-    return { uid, version: String(version), node, nominated, unscheduled, terminal: false, pod: of };
+  #sightOf({ uid, version, node, nominated, dropped, needs: of }: WorldPod): ObservedPod<PlacementNeeds> {
+    return { uid, version: String(version), node, nominated, dropped, terminal: false, pod: of };
   }
 }

@@ -23,6 +23,11 @@ function randomOf(seed: number): (below: number) => number {
   };
 }
 
+const unscheduled = (reason: string, message: string) => ({
+  phase: 'Pending',
+  conditions: [{ type: 'PodScheduled', status: 'False', reason, message }],
+});
+
 describe('reservations', () => {
   it('two filters in turn for the last four cores, 1,000 random rounds: only the first passes', () => {
     for (let round = 0; round < 1000; round++) {
@@ -50,10 +55,10 @@ describe('reservations', () => {
   const ends: readonly { readonly name: string; readonly end: (under: ExtenderUnderTest) => void }[] = [
     { name: 'deletion', end: ({ gone }) => gone(four('a')) },
     {
-      name: 'PodScheduled False',
+      name: 'the scheduler gave the node up',
       end: ({ see }) => {
-        const refused = { conditions: [{ type: 'PodScheduled', status: 'False' }] };
-        see(withUid(podOf('4'), 'a', { resourceVersion: '11' }), refused);
+        const message = 'running PreBind plugin "VolumeBinding": binding volumes: timed out waiting for the condition';
+        see(withUid(podOf('4'), 'a', { resourceVersion: '11' }), unscheduled('SchedulerError', message));
       },
     },
     {
@@ -85,6 +90,21 @@ describe('reservations', () => {
       assert.equal(under.told.filter((line) => line.startsWith('reservationEnded a')).length, 1);
     });
   }
+
+  it('the scheduler’s late word that an earlier try found no node ends nothing: the CPUs are not promised twice', () => {
+    const under = extenderOf({ nodes: { n1: withFree(4) } });
+    under.see(four('a'));
+    // The pod is queued again, and asked about, before the condition of the try that failed is written.
+    assert.deepEqual(passed(under, 'a'), ['n1']);
+    const late = unscheduled(
+      'Unschedulable',
+      '0/1 nodes are available: 1 too few free whole cores. no new claims to deallocate.',
+    );
+    under.see(withUid(podOf('4'), 'a', { resourceVersion: '11' }), late);
+    assert.deepEqual(passed(under, 'b'), []);
+    under.clock.now += 60;
+    assert.deepEqual(passed(under, 'b'), ['n1'], 'nor is it kept for longer than without that word');
+  });
 
   const waits: readonly { readonly name: string; readonly spec: object; readonly seconds: number }[] = [
     { name: 'no volume', spec: {}, seconds: 60 },
