@@ -20,7 +20,7 @@ function Threads({ found: { enabled, wanted, problems, threads } }: { readonly f
     <>
       <p class="about">
         {enabled
-          ? `The agent keeps ordinary threads on CPUs ${wanted ?? 'that nobody owns'}, outlined above.`
+          ? `The agent keeps ordinary threads on CPUs ${wanted ?? 'without an owner'}, outlined above.`
           : 'The agent does not move them: its enabler file is missing or empty.'}
       </p>
       {problems.map((problem) => (

@@ -15,7 +15,7 @@ export interface Asked {
   readonly histories: Histories;
 }
 
-/** What the page asks for when somebody looks at one node or VM; of each kind one at a time. */
+/** What the page asks for when a user looks at one node or VM; of each kind one at a time. */
 export interface Questions {
   readonly paths: readonly string[];
   /** @returns false if the path is none of these */

@@ -26,8 +26,8 @@ export interface TopologyStore {
 export function createTopologyStore(client: KubeClient, nodeName: string): TopologyStore {
   const path = `${COLLECTION}/${nodeName}`;
   let published: NodeTopologyStatus | undefined;
-  /** What the server was told last and what it made of that: less, where its schema is an older one. */
-  let last: { readonly told: NodeTopologyStatus; readonly kept: NodeTopologyStatus | undefined } | undefined;
+  /** What the server was sent last and what it made of that: less, where its schema is an older one. */
+  let last: { readonly sent: NodeTopologyStatus; readonly kept: NodeTopologyStatus | undefined } | undefined;
   /** A difference that stayed after it was put right: it would stay the next time, too. */
   let futile = '';
 
@@ -44,7 +44,7 @@ export function createTopologyStore(client: KubeClient, nodeName: string): Topol
 
     get dropped() {
       const kept = new Set(Object.keys(last?.kept ?? {}));
-      return last === undefined ? [] : Object.keys(last.told).filter((field) => !kept.has(field));
+      return last === undefined ? [] : Object.keys(last.sent).filter((field) => !kept.has(field));
     },
 
     async sync(node, signal) {
@@ -64,7 +64,7 @@ export function createTopologyStore(client: KubeClient, nodeName: string): Topol
       if (last !== undefined && JSON.stringify(last.kept) !== JSON.stringify(published)) last = undefined;
     },
 
-    differs: (status) => createMergePatch(last === undefined ? published : last.told, status) !== undefined,
+    differs: (status) => createMergePatch(last === undefined ? published : last.sent, status) !== undefined,
 
     async write(status, signal) {
       last = undefined;
@@ -77,7 +77,7 @@ export function createTopologyStore(client: KubeClient, nodeName: string): Topol
         await send('application/merge-patch+json', { status: JSON.parse(foreign) }, signal);
         futile = JSON.stringify(createMergePatch(published, status) ?? {});
       }
-      last = { told: status, kept: published };
+      last = { sent: status, kept: published };
     },
   };
 }

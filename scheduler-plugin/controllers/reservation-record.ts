@@ -79,7 +79,7 @@ function parse(text: string | undefined, log: Logger): z.infer<typeof written>[]
   });
   if (records === undefined || read.length < records.length) {
     const lost = records === undefined ? 'all' : records.length - read.length;
-    const why = 'another version of the extender has written them, or somebody else';
+    const why = 'another version of the extender or another program has written them';
     log.warn(
       { read: read.length, lost, why },
       'cannot read reservations that the last leader handed on; going on without',

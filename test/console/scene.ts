@@ -56,7 +56,7 @@ const THREADS: SwitchPicture = {
   ],
 };
 
-interface Told {
+interface EventFacts {
   readonly kind: string;
   readonly name: string;
   readonly namespace?: string;
@@ -67,7 +67,7 @@ interface Told {
   readonly count?: number;
 }
 
-function event({ kind, namespace, reason, message, time, type = 'Normal', count = 1, ...object }: Told): object {
+function event({ kind, namespace, reason, message, time, type = 'Normal', count = 1, ...object }: EventFacts): object {
   return {
     metadata: { name: `${object.name}.${reason}`, namespace: namespace ?? 'default', creationTimestamp: time },
     involvedObject: { kind, name: object.name, ...(namespace !== undefined && { namespace }) },

@@ -78,7 +78,7 @@ async function upgrade({ world, load, random, note }: FaultContext): Promise<voi
   const gone = staying.filter(({ metadata: { uid } }) => !launchers(world).some((pod) => isRunning(pod, uid)));
   if (gone.length > 0)
     throw new Error(`VMs that were to stay have ended: ${gone.map(({ metadata }) => metadata.name)}`);
-  note(`${staying.length} VMs ran all the time, beside ${world.ovs.kind}`);
+  note(`${staying.length} VMs ran all the time, next to ${world.ovs.kind}`);
 }
 
 async function startStaying(world: World): Promise<void> {
@@ -93,7 +93,7 @@ async function startStaying(world: World): Promise<void> {
   const own = ownedIn(world.node(VSWITCH_NODE).kubeletDirectory).flatMap(({ cpus }) => cpus);
   const here = cpusOf(readFileSync('/sys/devices/system/cpu/online', 'utf8'));
   if (!own.some((cpu) => here.includes(cpu)))
-    throw new Error(`the VM beside Open vSwitch has none of the CPUs ${here}`);
+    throw new Error(`the VM next to Open vSwitch has none of the CPUs ${here}`);
 }
 
 function stayingLaunchers(world: World): Pod[] {

@@ -17,11 +17,11 @@ const LOOK = 10;
 export async function startForwarder(targets: () => readonly number[]): Promise<Forwarder> {
   const thread = new Worker(join(import.meta.dirname, 'forwarder-thread.cjs'));
   const [{ port, refused }] = (await once(thread, 'message')) as [{ port: number; refused: Int32Array }];
-  let told = '';
+  let announced = '';
   const look = () => {
     const ports = targets();
-    if (told === `${ports}`) return;
-    told = `${ports}`;
+    if (announced === `${ports}`) return;
+    announced = `${ports}`;
     thread.postMessage(ports);
   };
   look();

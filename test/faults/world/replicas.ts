@@ -47,8 +47,8 @@ export async function createReplicas(
       const pod = pods.shift();
       if (pod === undefined) throw new RangeError('no pod is left');
       leaving.add(pod);
-      const told = delay(ENDPOINTS_LAG).then(() => leaving.delete(pod));
-      await Promise.all([pod.stop(), told]);
+      const noticed = delay(ENDPOINTS_LAG).then(() => leaving.delete(pod));
+      await Promise.all([pod.stop(), noticed]);
     },
   };
 }

@@ -46,7 +46,7 @@ export interface World {
 }
 
 export interface WorldOptions {
-  /** What all daemons are started with beside their own. */
+  /** What all daemons are started with besides their own. */
   readonly process?: Process | undefined;
   /** The bundles that the daemons are started from. Default: those of this build. */
   readonly from?: string | undefined;
@@ -117,7 +117,7 @@ async function createSurroundings({ client }: DemoCluster): Promise<void> {
   }
 }
 
-/** Never the machine's own Open vSwitch: nobody's to be played with. */
+/** Never the machine's own Open vSwitch, which others may use. */
 async function switchOf(directory: string, { openVswitch: real = false }: WorldOptions): Promise<OpenVswitch> {
   const folder = join(directory, 'vswitch');
   await mkdir(folder, { recursive: true });

@@ -34,16 +34,14 @@ const NETWORK_ATTACHMENT_DEFINITIONS: KubernetesObject = {
         storage: true,
         schema: {
           openAPIV3Schema: {
-            description: 'NetworkAttachmentDefinition is a CRD schema specified by the Network Plumbing Working Group.',
             type: 'object',
             properties: {
               apiVersion: { type: 'string' },
               kind: { type: 'string' },
               metadata: { type: 'object' },
               spec: {
-                description: 'NetworkAttachmentDefinition spec defines the desired state of a network attachment',
                 type: 'object',
-                properties: { config: { description: 'NetworkAttachmentDefinition config', type: 'string' } },
+                properties: { config: { type: 'string' } },
               },
             },
           },
@@ -75,7 +73,7 @@ export async function realComponents(): Promise<Record<string, JsonObject>> {
       const add = (name: string): void => {
         const schema = schemas[name];
         if (schema === undefined || found[name] !== undefined) return;
-        const reduced = reducedSchema(schema);
+        const reduced = name.startsWith(OWN) ? ownSchema(schema) : reducedSchema(schema);
         found[name] = reduced;
         for (const reference of references(reduced)) add(reference);
       };
@@ -86,6 +84,9 @@ export async function realComponents(): Promise<Record<string, JsonObject>> {
     await plane.stop();
   }
 }
+
+/** The beginning of the names of Plumbline's own schemas. */
+const OWN = 'dev.plumbline.';
 
 const pathOfDocument = (type: ResourceType) => `${type.group === '' ? 'api' : 'apis'}/${apiVersionOf(type)}`;
 
@@ -120,28 +121,39 @@ function isOf(schema: JsonObject | undefined, { group, version, kind }: Resource
   );
 }
 
-/** Without what nobody here reads, and of a description its first sentence. */
-function reducedSchema(schema: JsonObject): JsonObject {
+/** Plumbline's own type, with the texts of its own fields. */
+function ownSchema(schema: JsonObject): JsonObject {
+  const { properties } = schema;
+  const status = isObject(properties) ? properties.status : undefined;
+  if (!isObject(properties) || !isObject(status)) throw new Error('the definition of NodeTopology has no status');
+  const reduced = reducedSchema(schema);
+  return { ...reduced, properties: { ...(reduced.properties as JsonObject), status: reducedSchema(status, true) } };
+}
+
+/**
+ * Without what no client here reads.
+ * @param texts whether descriptions stay
+ */
+function reducedSchema(schema: JsonObject, texts = false): JsonObject {
   const reduced: JsonObject = {};
   for (const [key, value] of Object.entries(schema)) {
-    if (key === 'description' && typeof value === 'string') reduced.description = firstSentence(value);
+    if (key === 'description' && texts) reduced.description = value;
     else if (key === 'properties' && isObject(value)) {
       reduced.properties = Object.fromEntries(
-        Object.entries(value).map(([name, one]) => [name, isObject(one) ? reducedSchema(one) : one]),
+        Object.entries(value).map(([name, one]) => [name, isObject(one) ? reducedSchema(one, texts) : one]),
       );
-    } else if (KEPT.has(key)) reduced[key] = reducedValue(value);
+    } else if (KEPT.has(key)) reduced[key] = reducedValue(value, texts);
   }
   return reduced;
 }
 
-function reducedValue(value: Json | undefined): Json | undefined {
-  if (Array.isArray(value)) return value.map((one) => (isObject(one) && isSchema(one) ? reducedSchema(one) : one));
-  return isObject(value) ? reducedSchema(value) : value;
+function reducedValue(value: Json | undefined, texts: boolean): Json | undefined {
+  if (Array.isArray(value))
+    return value.map((one) => (isObject(one) && isSchema(one) ? reducedSchema(one, texts) : one));
+  return isObject(value) ? reducedSchema(value, texts) : value;
 }
 
 const isSchema = (value: JsonObject) => ['type', '$ref', 'properties', 'allOf'].some((key) => key in value);
-
-const firstSentence = (text: string) => /^[\s\S]*?[.](?=\s|$)/.exec(text)?.[0] ?? text;
 
 function references(schema: JsonObject): string[] {
   const inside = Object.values(schema).flatMap((value) =>
