@@ -5,6 +5,8 @@ export const MOST_TEXTS = 8;
 
 const FALLBACK: Partial<Readonly<Record<RefusalKind, string>>> = { dpu: 'DPU not ready for too long' };
 const OTHER = 'refused for another reason, which /explain tells';
+/** Texts that stand for others: each has a place of its own. */
+const FALLBACKS = Object.keys(FALLBACK).length + 1;
 
 /** One text of an answer, and how many nodes it was given to. */
 export interface Text {
@@ -23,10 +25,10 @@ export class Texts {
   give(kind: RefusalKind, text: string): number {
     const same = this.list.findIndex((one) => one.text === text);
     if (same >= 0) return this.#count(same);
-    if (this.list.length < MOST_TEXTS - 2) return this.#add(kind, text);
+    if (this.list.length < MOST_TEXTS - FALLBACKS) return this.#add(kind, text);
     const fallback = FALLBACK[kind] ?? OTHER;
     if (text !== fallback) return this.give(kind, fallback);
-    return this.list.length < MOST_TEXTS ? this.#add(kind, text) : this.#count(this.list.length - 1);
+    return this.#add(kind, text);
   }
 
   again(number: number): number {

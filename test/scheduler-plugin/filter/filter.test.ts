@@ -368,6 +368,15 @@ describe('prioritize', () => {
     assert.ok(score['near']! > score['far']! && score['far']! > Math.max(...bare), JSON.stringify(score));
   });
 
+  it('of two preferred networks a node with both is answered before one that lacks either', () => {
+    const lacking = statusOf({ physnets: [{ name: 'physnet0', cells: '0' }] });
+    const wish = { 'plumbline.dev/placement': JSON.stringify({ preferred: [PHYSNET0, PHYSNET1] }) };
+    const pod = podOf('4');
+    const preferring = { ...pod, metadata: { ...pod.metadata, annotations: wish } };
+    const { filter } = extenderOf({ nodes: { lacking, both: statusOf() }, answers: 1 });
+    assert.deepEqual(filter(preferring).NodeNames, ['both']);
+  });
+
   it('says nothing of a pod without CPUs of its own, to which all nodes are alike', () => {
     const { extender, state } = extenderOf({ nodes: { n1: statusOf(), n2: statusOf() } });
     const names = new ArgsDecoder(state.fleet.names).namesOf(['n1', 'n2']);
