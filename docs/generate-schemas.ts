@@ -3,7 +3,10 @@ import { join } from 'node:path';
 import * as z from 'zod';
 import { doctorOutput } from '../cli/doctor/output.ts';
 import { explainOutput } from '../cli/explain/output.ts';
+import { ovsStatusOutput } from '../cli/ovs/output.ts';
+import { simulateOutput } from '../cli/simulate/output.ts';
 import { topOutput } from '../cli/top/output.ts';
+import { topologyOutput } from '../cli/topology/output.ts';
 import { verifyOutput } from '../cli/verify/output.ts';
 import { vmStatusOutput } from '../cli/vm/output.ts';
 
@@ -16,6 +19,9 @@ export const OUTPUTS = {
   top: topOutput,
   verify: verifyOutput,
   'vm-status': vmStatusOutput,
+  'ovs-status': ovsStatusOutput,
+  topology: topologyOutput,
+  simulate: simulateOutput,
 } as const;
 
 /** The JSON schema (draft 2020-12) of a command's output, as its file has it. */

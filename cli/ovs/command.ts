@@ -5,6 +5,7 @@ import { isInOrder } from '../agent/ovs-status.ts';
 import { EXIT } from '../support/exit-status.ts';
 import { type OutputFormat, print, withOutput } from '../support/output.ts';
 import { statusLines } from './lines.ts';
+import { ovsStatusData } from './output.ts';
 
 interface StatusFlags extends AgentFlags {
   readonly threads?: true;
@@ -33,7 +34,7 @@ export function ovsCommand(): Command {
     .addHelpText('after', EXAMPLES)
     .action(async (node: string | undefined, { threads, json, output, ...flags }: StatusFlags) => {
       const found = await usingAgent(node, flags, fetchOvsStatus);
-      await print(json ? 'json' : (output ?? (threads ? 'wide' : 'text')), found, {
+      await print(json ? 'json' : (output ?? (threads ? 'wide' : 'text')), ovsStatusData(found), {
         text: () => statusLines(found).slice(0, -1),
         wide: () => statusLines(found, true).slice(0, -1),
       });

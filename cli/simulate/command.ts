@@ -13,6 +13,7 @@ import { type Demand, demandOf } from './demand.ts';
 import { networksOf, readVmFile, type VmFile } from './file.ts';
 import { type Invention, inventNodes } from './invent.ts';
 import { isShort, simulationLines } from './lines.ts';
+import { simulateData } from './output.ts';
 import { parseShape } from './shape.ts';
 import { simulate } from './simulate.ts';
 
@@ -112,14 +113,10 @@ async function run(flags: SimulateFlags): Promise<void> {
     ...[...unusable].map(([name, why]) => `${name} is left out: ${why}`),
   ];
   const fits = !result.vms.some(isShort);
-  await print(
-    flags.output,
-    { fits, ...result, notes: said },
-    {
-      text: () => simulationLines(result, said, terminalOf(process.stdout)),
-      wide: () => simulationLines(result, said, terminalOf(process.stdout), true),
-    },
-  );
+  await print(flags.output, simulateData(result, fits, said), {
+    text: () => simulationLines(result, said, terminalOf(process.stdout)),
+    wide: () => simulationLines(result, said, terminalOf(process.stdout), true),
+  });
   process.exitCode = fits ? EXIT.ok : EXIT.findings;
 }
 

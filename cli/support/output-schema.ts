@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { CpuSet } from '../../model/cpu-set.ts';
 import { REASONS, type Reason } from '../../model/vm-state/reasons.ts';
 
 /** Parts that the data of several commands has: what `-o json` prints is described by these, and by docs/schemas. */
@@ -28,3 +29,6 @@ export const remedy = z.strictObject({
   ),
 });
 export const cause = z.strictObject({ reason, text: z.string(), remedies: z.array(remedy) });
+
+/** CPUs of a list, as in /sys, by number. @throws ParseError */
+export const numbersOf = (list: string): number[] => CpuSet.parse(list).toArray();

@@ -6,7 +6,8 @@ import { CliError, EXIT, usageError } from '../support/exit-status.ts';
 import { type OutputFormat, print, withOutput } from '../support/output.ts';
 import { terminalOf } from '../support/terminal.ts';
 import { machineLines } from './lines.ts';
-import { machineData, readMachine } from './read.ts';
+import { topologyData } from './output.ts';
+import { readMachine } from './read.ts';
 
 interface TopologyFlags {
   readonly sysfsRoot: string;
@@ -35,7 +36,7 @@ export function topologyCommand(): Command {
         throw new CliError(EXIT.findings, `this machine cannot be described: ${error.message}`, { cause: error });
       });
       const terminal = terminalOf(process.stdout);
-      await print(output, machineData(machine), {
+      await print(output, topologyData(machine), {
         text: () => machineLines(machine, terminal),
         wide: () => machineLines(machine, terminal, true),
       });

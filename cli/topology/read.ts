@@ -3,8 +3,7 @@ import { type HostMemory, readMemory } from '../../hardware/memory.ts';
 import { type Nic, readNics } from '../../hardware/nics.ts';
 import { readHost, readIsolated } from '../../hardware/sysfs.ts';
 import type { CpuSet } from '../../model/cpu-set.ts';
-import { createHost, describeHost, type Host } from '../../model/host.ts';
-import { unevenCore } from '../../model/host-cores.ts';
+import { createHost, type Host } from '../../model/host.ts';
 
 /** All that is told of a machine. */
 export interface Machine {
@@ -26,26 +25,4 @@ export async function readMachine(root: string): Promise<Machine> {
     readNics(root),
   ]);
   return { host, memory, isolated, caches, nics };
-}
-
-/** The machine as data; sizes in bytes, CPUs as lists. */
-export function machineData({ host, memory, isolated, caches, nics }: Machine) {
-  const { cells, cores, sockets = [], uncores = [] } = describeHost(host);
-  return {
-    cpus: String(host.online),
-    threadsPerCore: host.threadsPerCore,
-    uneven: unevenCore(host) !== undefined,
-    cells: cells.map((cell) => ({
-      ...cell,
-      memory: memory.cells.find(({ id }) => id === cell.id)?.memory,
-      hugePages: memory.cells.find(({ id }) => id === cell.id)?.hugePages,
-      distances: memory.distances?.[String(cell.id)],
-    })),
-    sockets,
-    cores,
-    uncores,
-    isolated: String(isolated),
-    caches: caches.map((cache) => ({ ...cache, cpus: String(cache.cpus) })),
-    nics,
-  };
 }

@@ -1,7 +1,6 @@
 import * as z from 'zod';
-import { CpuSet } from '../../model/cpu-set.ts';
 import { REASONS } from '../../model/vm-state/reasons.ts';
-import { cpus, reason, verdict } from '../support/output-schema.ts';
+import { cpus, numbersOf, reason, verdict } from '../support/output-schema.ts';
 import { maskReason, type VmStatus } from './status.ts';
 
 /** What `plumbline vm status -o json` prints. */
@@ -40,18 +39,16 @@ export function vmStatusData({ vms, overlaps }: VmStatus): z.infer<typeof vmStat
   return {
     vms: vms.map(({ state, container, housekeeping, threads, ...rest }) => ({
       ...rest,
-      container: numbers(container),
+      container: numbersOf(container),
       verdict: state === null ? null : REASONS[maskReason(state)].verdict,
       reason: state === null ? null : maskReason(state),
-      housekeeping: housekeeping === null ? null : numbers(housekeeping),
+      housekeeping: housekeeping === null ? null : numbersOf(housekeeping),
       threads: threads.map(({ allowed, wanted, ...thread }) => ({
         ...thread,
-        allowed: numbers(allowed),
-        wanted: wanted === null ? null : numbers(wanted),
+        allowed: numbersOf(allowed),
+        wanted: wanted === null ? null : numbersOf(wanted),
       })),
     })),
-    overlaps: overlaps.map(({ vms: pair, cpus: list }) => ({ vms: pair, cpus: numbers(list) })),
+    overlaps: overlaps.map(({ vms: pair, cpus: list }) => ({ vms: pair, cpus: numbersOf(list) })),
   };
 }
-
-const numbers = (list: string) => CpuSet.parse(list).toArray();

@@ -71,7 +71,7 @@ describe('what is wrong is said in one line, with what to do', function () {
       [['explain', 'vm', 'a', '--request-timeout', 'soon'], /expected seconds/],
       [['explain', 'pod', 'a', '--extender'], /argument missing/],
       [['top', '--watch', 'worker-1'], /expected 0.2 to 3600 seconds; names of nodes stand before --watch/],
-      [['doctor', 'everything'], /Allowed choices are installed/],
+      [['doctor', 'everything'], /Allowed choices are preflight, installed/],
       [['doctor', '--watch', '-1'], /0 to 3600/],
       [['topology', '--sysfs-root', '/nonexistent'], /\/nonexistent is no sysfs/],
       [['completion', 'powershell'], /Allowed choices are bash, zsh, fish/],

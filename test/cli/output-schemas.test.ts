@@ -7,6 +7,7 @@ import { doctorData } from '../../cli/doctor/command.ts';
 import { readFacts } from '../../cli/doctor/facts/facts.ts';
 import { explain } from '../../cli/explain/explain.ts';
 import { readSubject } from '../../cli/explain/subject.ts';
+import { ovsStatusData } from '../../cli/ovs/output.ts';
 import type { ClusterAccess } from '../../cli/support/cluster.ts';
 import { viewData } from '../../cli/top/node-view.ts';
 import { readTop } from '../../cli/top/read.ts';
@@ -76,5 +77,26 @@ describe('the schemas of -o json', () => {
     assert.deepEqual(data.vms[0]?.threads[0]?.allowed, [2, 3]);
     assert.deepEqual([data.vms[0]?.verdict, data.vms[0]?.reason], ['degraded', 'MaskNotApplied']);
     assert.deepEqual(data.overlaps[0]?.cpus, [4, 6]);
+  });
+
+  it('hold for Open vSwitch’s threads: CPUs are numbers, null where nothing is set', () => {
+    const threads = [
+      { tid: 7, name: 'handler7', allowed: '0-3', wanted: '0,2', note: 'clipped' },
+      { tid: 8, name: 'pmd-c03', allowed: '3', wanted: null, note: 'pmd' },
+    ];
+    const status = { enabled: true, enablerFile: '/etc/x', wanted: '0,2', why: [], problems: [], sources: [] };
+    const data = ovsStatusData({ ...status, processes: [{ name: 'ovs-vswitchd', role: 'daemon', pid: 6, threads }] });
+    accept('ovs-status', data);
+    assert.deepEqual([data.inOrder, data.wanted], [false, [0, 2]]);
+    assert.deepEqual(
+      data.processes[0]?.threads.map(({ allowed, wanted, inPlace }) => [allowed, wanted, inPlace]),
+      [
+        [[0, 1, 2, 3], [0, 2], false],
+        [[3], null, true],
+      ],
+    );
+    const off = ovsStatusData({ ...status, enabled: false, wanted: null, processes: [] });
+    accept('ovs-status', off);
+    assert.deepEqual([off.inOrder, off.wanted], [true, null]);
   });
 });

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { demandOf } from '../../cli/simulate/demand.ts';
 import { inventNodes } from '../../cli/simulate/invent.ts';
+import { simulateOutput } from '../../cli/simulate/output.ts';
 import { parseShape } from '../../cli/simulate/shape.ts';
 import { type Simulation, simulate } from '../../cli/simulate/simulate.ts';
 import { CliError } from '../../cli/support/exit-status.ts';
@@ -174,7 +175,7 @@ spec: { config: '{"cniVersion":"1.0.0","type":"ovn-k8s-cni-overlay","topology":"
         kubeconfig: cluster.kubeconfig,
         input: VMS,
       });
-      const { fits, nodes, vms, notes } = JSON.parse(stdout) as Simulation & { fits: boolean; notes: string[] };
+      const { fits, nodes, vms, notes } = simulateOutput.parse(JSON.parse(stdout));
       assert.equal(status, 1);
       assert.equal(fits, false);
       assert.equal(nodes, 1);

@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync, symlinkSync } from 'node:fs';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
+import { topologyOutput } from '../../cli/topology/output.ts';
 import { needs } from '../support/parts.ts';
 import { buildCli, plumbline } from './run.ts';
 
@@ -79,26 +80,32 @@ describe('plumbline topology', function () {
     ]);
   });
 
-  it('as data: bytes and CPU lists', async () => {
+  it('as data: bytes, CPUs by number', async () => {
     const { stdout } = await plumbline(['topology', '--sysfs-root', root, '-o', 'json']);
-    const { cells, cores, caches, isolated, nics } = JSON.parse(stdout) as Record<string, unknown[]>;
-    assert.deepEqual(cells, [
+    const { numaNodes, cores, caches, isolated, nics } = topologyOutput.parse(JSON.parse(stdout));
+    assert.deepEqual(numaNodes, [
       {
         id: 0,
-        cpus: '0-1,4-5',
+        cpus: [0, 1, 4, 5],
         memory: 68_719_476_736,
         hugePages: { 'hugepages-1Gi': 8_589_934_592 },
         distances: [10, 21],
       },
-      { id: 1, cpus: '2-3,6-7', distances: [21, 10] },
+      { id: 1, cpus: [2, 3, 6, 7], memory: null, hugePages: {}, distances: [21, 10] },
     ]);
-    assert.deepEqual(cores, ['0,4', '1,5', '2,6', '3,7']);
-    assert.deepEqual(caches?.[0], { level: 3, type: 'unified', size: 33_554_432, cpus: '0-1,4-5' });
-    assert.equal(isolated, '6-7');
-    assert.deepEqual(nics?.[1], {
+    assert.deepEqual(cores, [
+      [0, 4],
+      [1, 5],
+      [2, 6],
+      [3, 7],
+    ]);
+    assert.deepEqual(caches[0], { level: 3, type: 'unified', size: 33_554_432, cpus: [0, 1, 4, 5] });
+    assert.deepEqual(isolated, [6, 7]);
+    assert.deepEqual(nics[1], {
       name: 'eno1',
-      cells: [1],
+      numaNodes: [1],
       pci: '0000:3b:00.0',
+      driver: null,
       up: true,
       speed: 25_000,
       virtualFunctions: 4,
@@ -128,7 +135,7 @@ describe('plumbline topology', function () {
     it('is described', async () => {
       const { stdout, status } = await plumbline(['topology', '-o', 'json']);
       assert.equal(status, 0);
-      assert.ok((JSON.parse(stdout) as { cells: unknown[] }).cells.length >= 1);
+      assert.ok(topologyOutput.parse(JSON.parse(stdout)).numaNodes.length >= 1);
     });
   });
 });
