@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import { ALIGNMENT_POLICIES, OVERSIZED_POLICIES } from '../model/launcher/policy.ts';
-import { SCHEDULER } from '../model/names.ts';
+import { SCHEDULER, WEBHOOK } from '../model/names.ts';
 import { API_SERVER_FLAGS } from '../runtime/api-server-flags.ts';
 import { type ConfigDefinition, parseConfig } from '../runtime/config.ts';
 import { LOG_LEVELS } from '../runtime/log.ts';
@@ -33,7 +33,7 @@ const schema = z.object({
 export type WebhookConfig = Readonly<z.infer<typeof schema>>;
 
 const definition: ConfigDefinition<typeof schema> = {
-  name: 'plumbline-webhook',
+  name: WEBHOOK,
   description:
     'Admission webhook: pads virt-launcher pods to whole cores, asks for the devices of their networks, checks VMs.',
   schema,

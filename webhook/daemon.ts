@@ -1,6 +1,7 @@
 import { apiAccess } from '../kube/api-access.ts';
 import { createKubeClient } from '../kube/client.ts';
 import { createEventRecorder } from '../kube/events.ts';
+import { WEBHOOK } from '../model/names.ts';
 import type { ConfiguredContext } from '../model/networks/context-file.ts';
 import type { ReportFault } from '../model/report/check.ts';
 import { parseNames } from '../runtime/client-names.ts';
@@ -42,7 +43,7 @@ export function createWebhook(config: WebhookConfig, context: ConfiguredContext,
   const onQuarantined = quarantineLog(metrics, log);
   const view = createClusterView(context, { client, log, now, onQuarantined });
   const scheduler = createSchedulerLease(config.schedulerName, { client, log, now });
-  const events = createEventRecorder({ client, component: 'plumbline-webhook', log, now });
+  const events = createEventRecorder({ client, component: WEBHOOK, log, now });
   const callersAreKnown = config.clientCaFile !== undefined;
   const announcements = createAnnouncements({ client, events, callersAreKnown, log });
   const options = {

@@ -1,10 +1,11 @@
+import { WEBHOOK } from '../model/names.ts';
 import { runDaemon, runMain } from '../runtime/daemon.ts';
 import { createLogger } from '../runtime/log.ts';
 import { parseWebhookConfig } from './config.ts';
 import { createWebhook } from './daemon.ts';
 import { readNetworkContext } from './network-context.ts';
 
-void runMain('plumbline-webhook', async () => {
+void runMain(WEBHOOK, async () => {
   const config = parseWebhookConfig(process.argv.slice(2));
   const log = createLogger('webhook', config.logLevel);
   await runDaemon(createWebhook(config, await readNetworkContext(config.networkContext), log), { log });

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { parse } from 'yaml';
-import { FINAL_WEBHOOK, NAMESPACE, NETWORKS_WEBHOOK, SCHEDULER_WEBHOOK, SERVICE } from '../../model/names.ts';
+import { FINAL_WEBHOOK, NAMESPACE, NETWORKS_WEBHOOK, SCHEDULER_WEBHOOK, SERVICE, WEBHOOK } from '../../model/names.ts';
 import {
   MUTATING_WEBHOOKS,
   NAMESPACES,
@@ -16,7 +16,7 @@ import type { EmulatedNode, NodeDescription } from '../../sandbox/cluster/emulat
 import type { Identity } from '../../sandbox/cluster/identities.ts';
 import type { KubeObject } from '../../sandbox/objects.ts';
 
-export const SERVICES = { webhook: 'plumbline-webhook', extender: SERVICE } as const;
+export const SERVICES = { webhook: WEBHOOK, extender: SERVICE } as const;
 
 /** The cluster that the steps run on: the embedded one, or another with the same parts. */
 export interface DemoCluster {

@@ -43,7 +43,7 @@ export interface Guest {
   isAlive(): boolean;
   /**
    * What changes the affinity of its own threads only: an id may have gone to another process since it was listed. For use at
-   * once: whether the process is still this guest is looked up here, whether a thread is the process's before each move.
+   * once: whether the process is still this guest is looked up before the first move, whether a thread is its own before each.
    */
   affinity(): Affinity;
   /** Whether it had vCPU threads at the last look. */
@@ -97,10 +97,11 @@ function createGuest(pid: number, { affinity, threads, processes, now }: GuestPa
     pid,
     start,
     affinity() {
-      const alive = isAlive();
+      let alive: boolean | undefined;
       return {
         get: affinity.get,
         set(tid, words) {
+          alive ??= isAlive();
           if (!alive || !threads.has(pid, tid)) throw new SyscallError('sched_setaffinity', tid, ESRCH);
           affinity.set(tid, words);
         },

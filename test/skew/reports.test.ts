@@ -70,7 +70,7 @@ describe('reports of agents of other versions', () => {
   it('of another format: the console shows its node without it', () => {
     const reports = createReports(() => undefined);
     reports.take('n1', OTHER);
-    assert.deepEqual(reports.byNode.get('n1'), { shape: undefined, assignments: [], refusals: [] });
+    assert.deepEqual(reports.byNode.get('n1'), { shape: undefined, assignments: [], refusals: [], pinning: [] });
   });
 
   it('of another format: the command says which, and leaves the node out', () => {

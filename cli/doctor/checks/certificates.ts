@@ -1,5 +1,5 @@
 import { X509Certificate } from 'node:crypto';
-import { NAMESPACE, SERVICE } from '../../../model/names.ts';
+import { NAMESPACE, SERVICE, WEBHOOK } from '../../../model/names.ts';
 import type { Facts, Read } from '../facts/facts.ts';
 import type { TlsSecret } from '../facts/objects.ts';
 import { wayOf } from '../facts/way.ts';
@@ -24,14 +24,14 @@ export function checkCertificates(facts: Facts): AreaReport {
       .flatMap(({ webhooks }) => webhooks)
       .flatMap(({ name, clientConfig: { caBundle } }) => (caBundle ? [[name, caBundle] as const] : [])),
   );
-  const cert = checkSecret(notes, webhookSecret, 'plumbline-webhook', now);
+  const cert = checkSecret(notes, webhookSecret, WEBHOOK, now);
   for (const [name, bundle] of bundles) {
     const cas = certificatesOf(bundle);
     if (cas.length === 0) {
       notes.error(
         `the CA bundle of ${name} is no certificate`,
         'every call of the webhook fails',
-        RENEW('plumbline-webhook'),
+        RENEW(WEBHOOK),
         CERTIFICATE,
       );
     } else if (cert && !cas.some((ca) => isIssuedBy(cert, ca))) {
@@ -39,7 +39,7 @@ export function checkCertificates(facts: Facts): AreaReport {
       notes.error(
         `the CA bundle of ${name} is not the one of the webhook’s certificate`,
         why,
-        RENEW('plumbline-webhook'),
+        RENEW(WEBHOOK),
         CERTIFICATE,
       );
     }
@@ -51,7 +51,7 @@ export function checkCertificates(facts: Facts): AreaReport {
 
 const CERTIFICATE = { cause: 'certificate' } as const;
 /** Of the webhook's alone there are other signs. */
-const of = (service: string) => (service === 'plumbline-webhook' ? CERTIFICATE : {});
+const of = (service: string) => (service === WEBHOOK ? CERTIFICATE : {});
 
 const RENEW = (name: string) =>
   fix('see why it is not renewed, and whether cert-manager runs', inSystem('describe', 'certificate', name));

@@ -1,3 +1,4 @@
+import { WEBHOOK } from '../../../model/names.ts';
 import type { Facts } from '../facts/facts.ts';
 import { type AreaReport, count } from './finding.ts';
 import { APPLY, fix, inSystem } from './fix.ts';
@@ -24,8 +25,8 @@ export function checkInstalled({ topologies, mutating, validating, nodes }: Fact
     } else if (found) notes.seen(`${count(found.length, 'report')} of ${count(nodes.length, 'node')}`);
   }
   for (const [read, kind, name] of [
-    [mutating, 'MutatingWebhookConfiguration', 'plumbline-webhook'],
-    [validating, 'ValidatingWebhookConfiguration', 'plumbline-webhook'],
+    [mutating, 'MutatingWebhookConfiguration', WEBHOOK],
+    [validating, 'ValidatingWebhookConfiguration', WEBHOOK],
   ] as const) {
     const all = notes.value(read, `${kind}s`);
     if (all === undefined) continue;

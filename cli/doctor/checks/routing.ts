@@ -1,4 +1,4 @@
-import { SCHEDULER, SCHEDULER_WEBHOOK } from '../../../model/names.ts';
+import { SCHEDULER, SCHEDULER_WEBHOOK, WEBHOOK } from '../../../model/names.ts';
 import { plumbline } from '../../../model/vm-state/remedy.ts';
 import type { ExplainedPod } from '../../explain/objects.ts';
 import type { Facts } from '../facts/facts.ts';
@@ -7,7 +7,7 @@ import { count, some } from './finding.ts';
 import { APPLY, fix } from './fix.ts';
 import type { Notebook } from './notebook.ts';
 
-const CONFIGURATION = 'plumbline-webhook';
+const CONFIGURATION = WEBHOOK;
 const DEFAULT_SCHEDULER = 'default-scheduler';
 
 /** Whether launchers are given to a scheduler that exists and asks the extender. */
