@@ -10,6 +10,7 @@ import { Ago } from './ago.tsx';
 import { CpuMap } from './cpu-map.tsx';
 import { CpuTable } from './cpu-table.tsx';
 import { Detail } from './detail.tsx';
+import { Facts } from './facts.tsx';
 import { History } from './history.tsx';
 import { OpenVswitch, SWITCH_REFRESH } from './open-vswitch.tsx';
 import { markOf, ownersOf, paintName } from './owners.ts';
@@ -39,7 +40,7 @@ export function NodeDetail({ name }: { readonly name: string }) {
             </>
           )}
           <OpenVswitch answer={moved} />
-          <Facts node={node} />
+          <NodeFacts node={node} />
         </>
       )}
       <History of="node" name={name} />
@@ -146,7 +147,7 @@ function cellsOf({ cells, slots }: Shape, own: readonly number[]): number[] {
     .map(({ id }) => id);
 }
 
-function Facts({ node: { shape, dpu, flags, problems } }: { readonly node: NodeItem }) {
+function NodeFacts({ node: { shape, dpu, flags, problems } }: { readonly node: NodeItem }) {
   const facts: [string, string][] = [];
   if (shape) {
     const { kubelet, policy, wholeCores, alignment, scope, isolated } = shape.content;
@@ -158,16 +159,7 @@ function Facts({ node: { shape, dpu, flags, problems } }: { readonly node: NodeI
   }
   facts.push(['DPU', DPU_TEXT[dpu]]);
   facts.push(['Agent', agentState(flags, problems.includes('no-report'))]);
-  return (
-    <dl class="facts">
-      {facts.map(([term, value]) => (
-        <div key={term}>
-          <dt>{term}</dt>
-          <dd>{value}</dd>
-        </div>
-      ))}
-    </dl>
-  );
+  return <Facts facts={facts} />;
 }
 
 function agentState(flags: number, neverReported: boolean): string {

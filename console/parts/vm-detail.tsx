@@ -5,6 +5,7 @@ import { hashOf } from '../state/route.ts';
 import { nodeChanges, ready, store, vms, waiting } from '../state/state.ts';
 import { CpuMap } from './cpu-map.tsx';
 import { Detail } from './detail.tsx';
+import { Facts } from './facts.tsx';
 import { History } from './history.tsx';
 import { VerdictBadge } from './verdict.tsx';
 
@@ -65,14 +66,7 @@ function Place({ vm }: { readonly vm: VmItem }) {
       {vm.text !== '' && (
         <p class={vm.verdict === 'ok' ? 'about' : vm.verdict === 'broken' ? 'problem' : 'problem is-mild'}>{vm.text}</p>
       )}
-      <dl class="facts">
-        {facts.map(([term, value]) => (
-          <div key={term}>
-            <dt>{term}</dt>
-            <dd>{value}</dd>
-          </div>
-        ))}
-      </dl>
+      <Facts facts={facts} />
       {node && shape && cells.length > 0 && (
         <div class="where">
           <CpuMap node={node} shape={shape} only={new Set(cells.map(({ id }) => id))} lookedAt={slots} />

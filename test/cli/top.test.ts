@@ -10,6 +10,7 @@ import { KubeError } from '../../kube/errors.ts';
 import type { NodeTopologyStatus } from '../../kube/node-topology.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { eventually } from '../support/eventually.ts';
+import { skipFor } from '../support/parts.ts';
 import { createFixtureCluster, type FixtureCluster, REPORT } from './cluster-fixture.ts';
 import { buildCli, PROGRAM, plumbline } from './run.ts';
 
@@ -243,7 +244,7 @@ describe('plumbline top', () => {
     });
 
     it('is live in a pseudo terminal until q, and leaves it as it was', async function () {
-      if (!existsSync('/usr/bin/script')) this.skip();
+      if (!existsSync('/usr/bin/script')) skipFor({ name: 'script', install: 'apt-get install bsdutils' }, this);
       const { NO_COLOR: _, COLUMNS: __, ...rest } = process.env;
       const env = { ...rest, KUBECONFIG: cluster.kubeconfig, TERM: 'xterm' };
       const command = `stty rows 8 cols 60; '${process.execPath}' '${PROGRAM}' top`;

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { root } from '../support/bundles.ts';
 import { eventually } from '../support/eventually.ts';
-import { needs, pathOf } from '../support/parts.ts';
+import { needs, skipWithout } from '../support/parts.ts';
 import { type GuideBlock, readBlocks } from './guide-blocks.ts';
 
 /**
@@ -161,7 +161,7 @@ describe('the quickstart, from an empty folder', function () {
 
   for (const { line, title, mark } of quickstart) {
     it(title, async function () {
-      if (mark === 'needs kubectl' && pathOf('kubectl') === undefined) this.skip();
+      if (mark === 'needs kubectl') skipWithout('kubectl', this);
       if (mark === 'stays') await stay(line);
       else await type(line);
     });
