@@ -41,7 +41,7 @@ const USAGE = `npm run bench -- [prefix] [options]
 Ratios against a base that is measured in the same run. The prefix chooses by the beginning of names:
   ${GROUPS.flatMap(({ names }) => names).join('\n  ')}
 
-  --write <file>     put what was measured into a table, as docs/benchmarks.md is
+  --write <file>     put what was measured into a table, as docs/maintainers/benchmarks.md is
   --json             print JSON
   --nodes <number>   of kube-scheduler. (default ${DEFAULTS.nodes}), which runs only when it is named: 40 minutes
   --pods <number>    of the same, that wait for each start of the scheduler (default ${DEFAULTS.pods})

@@ -36,7 +36,8 @@ const AGAINST: Readonly<Record<string, string>> = {
   'kube-scheduler.all-nodes-profile-unmatched':
     'pods for a second of kube-scheduler’s processor time; without any extender',
   'native.gate-over-node-script': 'the CNI gate; the same plugin as a script of Node.js',
-  'native.gate-milliseconds-over-delegate': 'milliseconds that the gate adds to the plugin behind it',
+  'native.gate-added-over-delegate':
+    'what the gate adds to a plugin behind it that does nothing, over that plugin alone',
   'native.affinity-': 'affinity of so many threads; a loop in C',
   'node-agent.affinity-': 'the agent’s way to set the affinity of so many threads; a loop in C',
   'node-agent.ovs-reaction-p99-loop-over-agent':
@@ -51,7 +52,7 @@ const AGAINST: Readonly<Record<string, string>> = {
     'from the kubelet’s rename to the report at the API server; the window and two round trips',
   'node-agent.rename-to-subscriber': 'from the kubelet’s rename to whoever waits in the agent; a bare fs.watch',
   'vm-pinning.64-vcpu-threads-over-c': 'pinning 64 vCPU threads; the bare system calls in C',
-  'vm-pinning.discovery': 'finding 100 VMs among 5,000 processes; 50 ms of processor time, or a walk of /proc',
+  'vm-pinning.discovery': 'finding 100 VMs among 5,000 processes; a walk of /proc',
   'console.first-paint': 'seconds of the main thread in Chromium until 5,000 nodes are there',
   'console.heap': 'megabytes of JavaScript heap with 5,000 nodes',
   'console.updates frames': 'frames a second under ten updates a second; at rest',
@@ -75,7 +76,7 @@ const AGAINST: Readonly<Record<string, string>> = {
 
 const HEAD = `# Benchmarks
 
-Written by \`npm run bench -- [prefix] --write docs/benchmarks.md\`, which replaces the rows that it has measured and keeps the
+Written by \`npm run bench -- [prefix] --write docs/maintainers/benchmarks.md\`, which replaces the rows that it has measured and keeps the
 others. Every figure is a ratio against something measured in the same run, in turns or side by side, so that a busy machine
 slows both; the spread is the least and the most of the rounds. Where nothing else is said, less is better. \`>=\`: more is better.
 A bound in bold did not hold in that run.

@@ -19,7 +19,7 @@ export interface DescribedMetric {
 }
 
 const DIRECTORY = import.meta.dirname;
-const PAGE = join(DIRECTORY, 'metrics.md');
+const PAGE = join(DIRECTORY, 'reference/metrics.md');
 const RULES = join(DIRECTORY, '../manifests/components/monitoring/rules.yaml');
 const [BEGIN, END] = ['<!-- begin: npm run docs:metrics -->', '<!-- end -->'];
 
@@ -63,7 +63,7 @@ export function metricsIn(expr: string): string[] {
   return [...new Set(names.map((name) => name.replace(/_(bucket|sum|count)$/, '')))];
 }
 
-/** The page, with its generated part made anew. */
+/** The page, with its generated part replaced. */
 export function metricsPage(): string {
   const page = readFileSync(PAGE, 'utf8');
   const [begin, end] = [page.indexOf(BEGIN), page.indexOf(END)];

@@ -66,9 +66,12 @@ export function statusError(method: string, path: string, status: number, text: 
   return new KubeError(status, reason, `${method} ${path}: ${status} ${reason}${message}`);
 }
 
-/** Nobody answered. */
+/** The server did not answer. */
 export function unreachable(method: string, path: string, error: unknown): KubeError {
-  return new KubeError(0, 'Unreachable', `${method} ${path}: ${(error as Error).message}`, { cause: error });
+  // Node.js calls every request that a signal ends "aborted"; why it did is the cause.
+  const { name, message, cause } = error as Error;
+  const why = name === 'AbortError' && cause instanceof Error ? cause.message : message;
+  return new KubeError(0, 'Unreachable', `${method} ${path}: ${why}`, { cause: error });
 }
 
 /** @throws KubeError `TooLarge`; the rest is not read */

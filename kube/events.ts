@@ -69,7 +69,7 @@ export function createEventRecorder({ client, component, host, log, now }: Event
     dropped++;
     if (now() - saidAt < SAID_AGAIN) return;
     saidAt = now();
-    log.warn({ dropped, why }, 'dropping Events');
+    log.warn({ dropped, why }, 'Events dropped');
   };
 
   const isRepeated = (key: string): boolean => {
@@ -104,8 +104,7 @@ export function createEventRecorder({ client, component, host, log, now }: Event
         count: 1,
       });
     } catch (err) {
-      if (!isAlreadyExists(err))
-        log.warn({ err, event: event.reason, object: target.name }, 'could not write an Event');
+      if (!isAlreadyExists(err)) log.warn({ err, event: event.reason, object: target.name }, 'writing an Event failed');
     }
   };
 

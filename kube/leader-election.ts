@@ -9,7 +9,7 @@ import { type Lease, lease as leaseSchema } from './resources.ts';
  * Elects one of several replicas by a Lease.
  *
  * The holder renews. Who does not hold takes over when it has not seen the Lease *change* for the whole duration by its
- * own monotonic clock: nobody compares clocks. The holder counts from the moment before it sent its last renewal that
+ * own monotonic clock: no two clocks are compared. The holder counts from the moment before it sent its last renewal that
  * succeeded, less a margin, and so has stopped before anybody else can begin, even if its process was suspended: the
  * deadline is asked for by `isLeader` at the moment of the decision and not set by a timer.
  *
@@ -20,9 +20,9 @@ export interface LeaderElection {
   run(signal: AbortSignal): Promise<void>;
   /** Whether this replica may act at this very moment. */
   isLeader(): boolean;
-  /** Whether it is known who leads: us, or somebody whose Lease was read. */
+  /** Whether it is known who leads: this process, or the holder of the Lease that was read. */
   readonly settled: boolean;
-  /** The identity of who leads, as the Lease was last read; undefined if nobody does. */
+  /** The identity of who leads, as the Lease was last read; undefined if there is no leader. */
   readonly holder: string | undefined;
   /** Gives the Lease up for good, so that another need not wait for its end. Never rejects. */
   release(): Promise<void>;
@@ -88,7 +88,7 @@ export function createLeaderElection(options: LeaderElectionOptions): LeaderElec
   const tell = () => {
     if (leading === isLeader()) return;
     leading = !leading;
-    log.info({ lease: name, identity }, leading ? 'leading' : 'not leading any more');
+    log.info({ lease: name, identity }, leading ? 'elected leader' : 'lost leadership');
     onChange(leading);
   };
 
@@ -165,7 +165,7 @@ export function createLeaderElection(options: LeaderElectionOptions): LeaderElec
           underWay = round(signal);
           await underWay;
         } catch (err) {
-          if (!signal.aborted) log.warn({ err, lease: name }, 'could not read or renew the lease of the leader');
+          if (!signal.aborted) log.warn({ err, lease: name }, 'reading or renewing the leader lease failed');
         }
         if (signal.aborted) break;
         tell();
@@ -186,7 +186,7 @@ export function createLeaderElection(options: LeaderElectionOptions): LeaderElec
         const spec = { ...specOf(held.spec), holderIdentity: '', leaseDurationSeconds: 1 };
         await client.replace(path, { ...objectOf(held, true), spec });
       } catch (err) {
-        log.warn({ err, lease: name }, 'could not give the lease up; another replica waits for its end');
+        log.warn({ err, lease: name }, 'releasing the lease failed; the next leader waits until it expires');
       }
     },
   };
@@ -200,7 +200,7 @@ function annotationsOf(record: LeaseRecord | undefined, held: Lease | undefined,
 }
 
 /**
- * How long somebody else may think that it leads: from when the Lease was last seen to have changed, for its duration.
+ * How long another process may think that it leads: from when the Lease was last seen to have changed, for its duration.
  * A Lease that was deleted still has its holder, who may have renewed it after it was last seen: so that it is gone
  * counts as a change, and so does that another was quicker to write it.
  */

@@ -18,7 +18,7 @@ export const NODE_TOPOLOGY_API = {
 
 /**
  * The format of reports that this build writes and reads. A field more leaves it as it is; another meaning of a field, or another
- * value of an enumeration, raises it. Readers ignore a report of a format that they do not know (docs/versions.md).
+ * value of an enumeration, raises it. Readers ignore a report of a format that they do not know (docs/reference/versions.md).
  */
 export const REPORT_FORMAT = 1;
 

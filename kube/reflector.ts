@@ -14,7 +14,7 @@ import type { ObjectMeta } from './resources.ts';
  * version (410), list again.
  *
  * Invariants: the copy never shows an older state of an object after a newer one of the same watch; a failed list or
- * watch leaves the last copy in place (its age is told by `lastHeard`); a new list removes what is gone and tells the
+ * watch leaves the last copy in place (`lastHeard` gives its age); a new list removes what is gone and tells the
  * listener. An object that does not fit the schema, or that `project` or the listener fails on, is logged and treated as
  * absent: one object never keeps the others away.
  *
@@ -70,7 +70,7 @@ const EVENT_BYTES = 16 * 1024 * 1024;
 const LONGEST_ISSUES = 300;
 /** Seconds between looks for an optional kind that is not installed. */
 const ABSENT_SECONDS = 30;
-/** Seconds a watch lasts before it is opened anew, plus up to half as much at random so that daemons spread. */
+/** Seconds a watch lasts before it is reopened, plus up to half as much at random so that daemons spread. */
 const WATCH_SECONDS = 290;
 
 /** Loose: what is not named here still goes on to the schema of the kind. */
@@ -119,7 +119,7 @@ export function createReflector<S extends z.ZodType<{ metadata: object }>, T>(
     const result = schema.safeParse(object);
     if (result.success) return project(result.data);
     const issues = z.prettifyError(result.error).slice(0, LONGEST_ISSUES);
-    log.warn({ path, object: key, issues }, 'ignored an object of unexpected shape');
+    log.warn({ path, object: key, issues }, 'object ignored: unexpected shape');
     return undefined;
   };
 
@@ -128,7 +128,7 @@ export function createReflector<S extends z.ZodType<{ metadata: object }>, T>(
     try {
       put(key, object === undefined ? undefined : decode(key, object));
     } catch (err) {
-      log.error({ err, path, object: key }, 'ignored an object that could not be taken up');
+      log.error({ err, path, object: key }, 'object ignored: processing failed');
       items.delete(key);
     }
   };
@@ -216,7 +216,7 @@ export function createReflector<S extends z.ZodType<{ metadata: object }>, T>(
             continue;
           }
           const wait = backoff.next();
-          log.warn({ err, path, wait }, 'list or watch failed; keeping the last copy and trying again');
+          log.warn({ err, path, wait }, 'list or watch failed; keeping the cache and retrying');
           await sleep(wait, signal).catch(() => undefined);
         }
       }

@@ -70,10 +70,9 @@ export function createEndpointPublisher(options: EndpointPublisherOptions): Endp
   return {
     async publish(endpoint) {
       try {
-        if (await put(forProxies, endpoint))
-          log.info({ service, ...endpoint }, 'published the endpoint of the service');
+        if (await put(forProxies, endpoint)) log.info({ service, ...endpoint }, 'service endpoint published');
       } catch (err) {
-        if (!isConflict(err)) log.warn({ err, service }, 'could not publish the endpoint of the service');
+        if (!isConflict(err)) log.warn({ err, service }, 'publishing the service endpoint failed');
         return false;
       }
       try {
@@ -92,7 +91,7 @@ export function createEndpointPublisher(options: EndpointPublisherOptions): Endp
       // After a conflict another replica has written its own endpoint.
       for (const one of withdrawn) {
         if (one.status === 'rejected' && !isConflict(one.reason))
-          log.warn({ err: one.reason, service }, 'could not withdraw the endpoint of the service');
+          log.warn({ err: one.reason, service }, 'withdrawing the service endpoint failed');
       }
     },
   };

@@ -6,7 +6,7 @@
 # FOLDER is the kustomization that was applied (default: base, next to this script); after `helm uninstall` leave it out.
 # --dpu-leases also deletes the Leases ovn-dpu-* of the namespace ovn-kubernetes: only where OVN-Kubernetes does not keep
 # them itself. kubectl's current context names the cluster. Ends with 1 and a list if something is left.
-# docs/install.md#uninstalling has what comes before, and what is left on the hosts.
+# docs/tasks/uninstall.md has what comes before, and what is left on the hosts.
 set -eu
 
 system=plumbline-system

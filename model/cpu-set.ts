@@ -51,7 +51,7 @@ export class CpuSet implements Iterable<number> {
 
   /**
    * Reads the kernel's list form, as in `/sys/devices/system/cpu/online` or `cpuset.cpus`: `0-3,8,10-11`. Empty text is
-   * the empty set. White space around the whole is passed over (sysfs ends its lines).
+   * the empty set. White space around the whole is ignored (sysfs ends its lines).
    * @param limit one more than the highest id that is allowed
    * @throws ParseError if the text is not of that form, is longer than LONGEST_LIST or names a CPU beyond the limit
    */

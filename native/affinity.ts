@@ -8,7 +8,8 @@ import { SyscallError } from './syscall-error.ts';
  */
 export interface Affinity {
   /**
-   * The CPUs that a thread may run on, as far as they are active, without the empty words at the end.
+   * The CPUs that a thread may run on, as far as they are active, without the empty words at the end. Not to be changed: threads
+   * on the same CPUs get the same array.
    * @throws SyscallError ESRCH if the thread is gone
    */
   get(tid: number): Uint32Array;
@@ -33,6 +34,8 @@ const WORDS_PER_LONG = 2;
 const FIRST_WORDS = 32;
 const MOST_WORDS = 32_768;
 const LARGEST_PID = 2 ** 22;
+/** Sets of CPUs that are kept: where threads are, where they are moved, a few odd ones. */
+const LATEST = 4;
 
 type SchedCall = (pid: number, bytes: number, mask: Uint32Array) => number;
 
@@ -48,11 +51,23 @@ export function createAffinity(): Affinity {
   const getaffinity: SchedCall = libc.func('int sched_getaffinity(int pid, size_t bytes, void *mask)');
   const setaffinity: SchedCall = libc.func('int sched_setaffinity(int pid, size_t bytes, void *mask)');
   let buffer = new Uint32Array(FIRST_WORDS);
+  const latest: Uint32Array[] = [];
+
+  /** Threads are on few different sets of CPUs, and one array for each of them spares thousands. */
+  const shared = (): Uint32Array => {
+    const length = usedLength(buffer);
+    const known = latest.find((words) => words.length === length && startsWith(buffer, words));
+    if (known !== undefined) return known;
+    const words = buffer.slice(0, length);
+    latest.unshift(words);
+    latest.length = Math.min(latest.length, LATEST);
+    return words;
+  };
 
   const get = (tid: number): Uint32Array => {
     assertTid(tid);
     // The library's wrapper clears what the kernel does not fill, so the buffer may be used again as it is.
-    if (getaffinity(tid, buffer.length * BYTES_PER_WORD, buffer) >= 0) return trimmed(buffer);
+    if (getaffinity(tid, buffer.length * BYTES_PER_WORD, buffer) >= 0) return shared();
     const errno = koffi.errno();
     if (errno !== EINVAL || buffer.length >= MOST_WORDS) throw new SyscallError('sched_getaffinity', tid, errno);
     buffer = new Uint32Array(buffer.length * 2);
@@ -84,11 +99,16 @@ function assertWords(words: Uint32Array): void {
   }
 }
 
-/** A copy that is as short as can be: small arrays live on the heap, where making thousands of them costs little. */
-function trimmed(words: Uint32Array): Uint32Array {
+/** Words without the empty ones at the end, but one. */
+function usedLength(words: Uint32Array): number {
   let length = words.length;
   while (length > 1 && words[length - 1] === 0) length--;
-  return words.slice(0, length);
+  return length;
+}
+
+function startsWith(words: Uint32Array, first: Uint32Array): boolean {
+  for (let i = 0; i < first.length; i++) if (words[i] !== first[i]) return false;
+  return true;
 }
 
 function padded(words: Uint32Array): Uint32Array {

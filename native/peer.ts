@@ -1,4 +1,4 @@
-import { existsSync, readdirSync } from 'node:fs';
+import { readdirSync } from 'node:fs';
 import type { Socket } from 'node:net';
 import koffi from 'koffi';
 
@@ -25,11 +25,6 @@ export function peerOf(socket: Socket): number | undefined {
   if (getsockopt(handle.fd, SOL_SOCKET, SO_PEERCRED, credentials, length) !== 0) return undefined;
   const [pid = 0] = credentials;
   return pid > 0 ? pid : undefined;
-}
-
-/** Whether a thread is one of a process's at this moment. */
-export function isThreadOf(pid: number, tid: number): boolean {
-  return existsSync(`/proc/${pid}/task/${tid}`);
 }
 
 /** The threads of a process at this moment, the main thread first; none if it is gone. */

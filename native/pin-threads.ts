@@ -5,8 +5,8 @@ import { SyscallError } from './syscall-error.ts';
 export interface ThreadPin {
   readonly tid: number;
   readonly words: Uint32Array;
-  /** Where it is now, for a caller that knows; otherwise the kernel is asked. Called only to undo. */
-  readonly before?: () => Uint32Array;
+  /** Where it is now, for a caller that knows; otherwise the kernel is asked. */
+  readonly before?: Uint32Array;
   /** Take what the kernel gives: for CPUs that restrict nothing, of which a cpuset may allow fewer. Default false. */
   readonly loose?: boolean;
 }
@@ -32,15 +32,15 @@ export class PinError extends Error {
  * @throws SyscallError if the kernel refuses, PinError if it gives other CPUs than asked for
  */
 export function pinThreads(affinity: Affinity, pins: readonly ThreadPin[]): () => void {
-  const before: (() => Uint32Array)[] = [];
+  const before: Uint32Array[] = [];
   const undo = () => {
     before.forEach((words, i) => {
-      putBack(affinity, pins[i]?.tid ?? 0, words());
+      putBack(affinity, pins[i]?.tid ?? 0, words);
     });
   };
   try {
     for (const { tid, words, before: known } of pins) {
-      before.push(known ?? askedNow(affinity, tid));
+      before.push(known ?? affinity.get(tid));
       affinity.set(tid, words);
     }
     for (const { tid, words, loose } of pins) {
@@ -52,11 +52,6 @@ export function pinThreads(affinity: Affinity, pins: readonly ThreadPin[]): () =
     throw error;
   }
   return undo;
-}
-
-function askedNow(affinity: Affinity, tid: number): () => Uint32Array {
-  const words = affinity.get(tid);
-  return () => words;
 }
 
 /** What became of threads that were moved one by one. */
@@ -97,6 +92,7 @@ function putBack(affinity: Affinity, tid: number, words: Uint32Array): void {
 
 /** Whether two masks name the same CPUs; empty words at the end say nothing. */
 function areEqual(a: Uint32Array, b: Uint32Array): boolean {
+  if (a === b) return true;
   const length = Math.max(a.length, b.length);
   for (let i = 0; i < length; i++) if ((a[i] ?? 0) !== (b[i] ?? 0)) return false;
   return true;

@@ -1,6 +1,7 @@
 import { connect, type Socket } from 'node:net';
 import { createLineReader } from './lines.ts';
-import { isThreadOf, peerOf, threadsOf } from './peer.ts';
+import { peerOf, threadsOf } from './peer.ts';
+import { isThreadOf } from './thread-group.ts';
 
 /** QEMU's monitor could not be asked, or said no. */
 export class QmpError extends Error {

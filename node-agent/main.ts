@@ -9,7 +9,7 @@ void runMain('plumbline-node-agent', async () => {
   const config = parseNodeAgentConfig(process.argv.slice(2));
   const log = createLogger('node-agent', config.logLevel);
   if (process.platform !== 'linux') {
-    log.warn({ platform: process.platform }, 'the node agent needs Linux: nothing to do here');
+    log.warn({ platform: process.platform }, 'node agent needs Linux; nothing to do');
     return;
   }
   // Not before: the agent's calls to the kernel are native code, which other systems may lack.

@@ -1,4 +1,4 @@
-/** Bytes in a buffer that somebody else may want back. */
+/** Bytes in a buffer that its owner may want back. */
 export interface Lent {
   /** Good until `release`. */
   readonly bytes: Buffer;
@@ -6,19 +6,19 @@ export interface Lent {
   release(): void;
 }
 
-/** Bytes that nobody wants back. */
+/** Bytes without an owner that wants them back. */
 export function lentFree(bytes: Buffer): Lent {
   return { bytes, release: () => undefined };
 }
 
 /**
- * Buffers that are used again. A call moves hundreds of kilobytes; made anew each time they would be memory outside of
+ * Buffers that are used again. A call moves hundreds of kilobytes; allocated each time they would be memory outside of
  * the heap, which V8 knows of only as a reason to collect garbage, many times a second.
  */
 export interface BufferPool {
   /** @param size in bytes; what is given may be longer, and holds whatever it held before */
   take(size: number): Buffer;
-  /** Nobody uses the buffer any more. One that is never given back is collected like any other. */
+  /** The buffer is no longer used. One that is never given back is collected like any other. */
   give(buffer: Buffer): void;
 }
 

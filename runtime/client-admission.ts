@@ -27,7 +27,7 @@ export function admitClients(
     socket.destroy();
     if (performance.now() - logged < LOG_INTERVAL) return;
     logged = performance.now();
-    log.warn({ client, reason, allowed: [...names] }, 'closed a connection: the client certificate may not call');
+    log.warn({ client, reason, allowed: [...names] }, 'connection closed: client certificate not allowed');
   };
   tls.prependListener('secureConnection', (socket: TLSSocket) => {
     const certificate = socket.getPeerCertificate();

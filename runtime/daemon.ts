@@ -10,7 +10,7 @@ export interface Daemon {
 
 export interface RunOptions {
   readonly log: Logger;
-  /** Seconds that `stop` may take before the process ends with status 1. Default 20. */
+  /** Seconds that `stop` may take before the process ends with status 1. Default 25: less than a pod's 30 s of grace. */
   readonly deadline?: number;
 }
 
@@ -18,7 +18,7 @@ export interface RunOptions {
  * Runs a daemon until SIGTERM or SIGINT: starts it, then stops it in order. A second signal or the deadline ends the
  * process at once with status 1; a clean stop ends it with 0.
  */
-export async function runDaemon(daemon: Daemon, { log, deadline = 20 }: RunOptions): Promise<void> {
+export async function runDaemon(daemon: Daemon, { log, deadline = 25 }: RunOptions): Promise<void> {
   const asked = new Promise<NodeJS.Signals>((resolve) => {
     let signals = 0;
     const onSignal = (signal: NodeJS.Signals) => {
@@ -31,13 +31,13 @@ export async function runDaemon(daemon: Daemon, { log, deadline = 20 }: RunOptio
   try {
     await daemon.start();
   } catch (err) {
-    log.fatal({ err }, 'could not start');
+    log.fatal({ err }, 'startup failed');
     process.exit(1);
   }
   const signal = await asked;
   log.info({ signal }, 'stopping');
   setTimeout(() => {
-    log.error({ deadline }, 'did not stop in time');
+    log.error({ deadline }, 'shutdown deadline exceeded; exiting');
     process.exit(1);
   }, deadline * 1000).unref();
   try {
@@ -45,7 +45,7 @@ export async function runDaemon(daemon: Daemon, { log, deadline = 20 }: RunOptio
     log.info('stopped');
     process.exit(0);
   } catch (err) {
-    log.error({ err }, 'did not stop cleanly');
+    log.error({ err }, 'shutdown failed');
     process.exit(1);
   }
 }

@@ -7,7 +7,7 @@ import { type Expiries, endOf, readExpiries } from './certificate-expiry.ts';
 import { admitClients } from './client-admission.ts';
 import { type ConnectionLimit, limitConnections } from './connection-limit.ts';
 import type { Logger } from './log.ts';
-import { sleep } from './time.ts';
+import { monotonicSeconds, sleep } from './time.ts';
 
 /**
  * Milliseconds an idle connection is kept. Kubernetes clients keep theirs for 90 s and do not repeat a POST whose
@@ -42,13 +42,15 @@ export interface HttpServerOptions {
 export interface HttpServer {
   /** Listens; rejects if the address is taken or the certificate unusable. */
   start(): Promise<void>;
-  /** From now on every answer asks its client to connect anew, so that none is left on a connection when it ends. */
+  /** From now on every answer asks its client to reconnect, so that none is left on a connection when it ends. */
   drain(): void;
   /** Stops accepting, lets requests in flight finish for up to `seconds`, then closes what is left. */
   stop(seconds?: number): Promise<void>;
   /** The port in use, once started. */
   readonly port: number;
   readonly connections: ConnectionLimit;
+  /** Monotonic seconds of the last connection or request; undefined before the first. */
+  readonly lastArrival: number | undefined;
   /** When the certificates end; empty without TLS. */
   readonly expiries: Expiries;
   /** Whether the client of a connection may call: it has shown a valid certificate, or none is required. */
@@ -62,11 +64,13 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
   let server: Server | undefined;
   let unwatch: (() => void) | undefined;
   let draining = false;
+  let lastArrival: number | undefined;
   let limit: ConnectionLimit = { open: 0, evicted: 0 };
   let isKnown: (socket: Socket) => boolean = () => true;
   let expiries: Expiries = new Map();
 
   const answer: RequestListener = (request, response) => {
+    lastArrival = monotonicSeconds();
     if (draining) response.setHeader('connection', 'close');
     if (!streams) response.setTimeout(STALLED_ANSWER, () => request.socket.destroy());
     handler(request, response);
@@ -99,7 +103,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
       void readExpiries(String(renewed.cert), certificate).then((read) => {
         for (const [which, end] of read) ends.set(which, end);
       });
-      log.info({ certFile: certificate.certFile }, 'serving a renewed certificate');
+      log.info({ certFile: certificate.certFile }, 'certificate reloaded');
     });
     return tls;
   };
@@ -109,6 +113,9 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
       const built = await build();
       built.keepAliveTimeout = KEEP_ALIVE;
       limit = limitConnections(built, connections);
+      built.on('connection', () => {
+        lastArrival = monotonicSeconds();
+      });
       await new Promise<void>((resolve, reject) => {
         built.once('error', reject);
         built.listen(port, host, () => {
@@ -140,6 +147,10 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
 
     get connections() {
       return limit;
+    },
+
+    get lastArrival() {
+      return lastArrival;
     },
 
     get expiries() {

@@ -41,7 +41,7 @@ export function createProbeServer({ host, port, notReady, registry, pages = {}, 
         registry.metrics().then(
           (text) => answer(200, text, registry.contentType),
           (err: unknown) => {
-            log.error({ err }, 'the metrics cannot be collected');
+            log.error({ err }, 'metrics collection failed');
             answer(500, 'the metrics cannot be collected\n');
           },
         );

@@ -3,7 +3,7 @@ import type { HttpServer } from './http-server.ts';
 import type { Logger } from './log.ts';
 import type { Registry } from './metrics.ts';
 import { createProbeServer, type Readiness } from './probes.ts';
-import { sleep } from './time.ts';
+import { monotonicSeconds, sleep } from './time.ts';
 
 export interface ServingDaemonOptions {
   readonly server: HttpServer;
@@ -11,22 +11,33 @@ export interface ServingDaemonOptions {
   readonly probes: { readonly host: string; readonly port: number };
   readonly notReady: Readiness;
   readonly registry: Registry;
-  /** What goes on beside serving, until the signal is aborted: watches, timers. */
+  /** What runs while the daemon serves, until the signal is aborted: watches, timers. */
   readonly run: (signal: AbortSignal) => Promise<void>;
   /** Ends what is left once nothing is served any more. */
   readonly close: () => Promise<void>;
+  /** Default: 2 s without an arrival, 8 s at most. */
+  readonly drain?: DrainTimes;
   readonly log: Logger;
 }
 
-/** Seconds between turning unready and refusing connections: endpoints take that long to forget a pod. */
-const DRAIN_NOTICE = 2;
+/**
+ * Seconds between turning unready and refusing connections. Callers forget a pod once EndpointSlices and kube-proxy have, which
+ * takes a moment, and longer on a busy cluster: as long as something arrives it is answered, up to `most`.
+ */
+export interface DrainTimes {
+  readonly quiet: number;
+  readonly most: number;
+}
+const DRAIN: DrainTimes = { quiet: 2, most: 8 };
+/** Seconds between two looks at whether something arrived. */
+const LOOK = 0.05;
 
 /**
- * The life of a daemon that answers requests: probes first, then the server, then what runs beside it; and at the end
- * unready, a moment for callers to notice, drain, close.
+ * The life of a daemon that answers requests: probes first, then the server, then what runs with it; and at the end
+ * unready, answering until callers have noticed, drain, close.
  */
 export function createServingDaemon(options: ServingDaemonOptions): Daemon {
-  const { server, probes, notReady, registry, run, close, log } = options;
+  const { server, probes, notReady, registry, run, close, log, drain = DRAIN } = options;
   const running = new AbortController();
   let stopping = false;
   const probeServer = createProbeServer({
@@ -46,11 +57,21 @@ export function createServingDaemon(options: ServingDaemonOptions): Daemon {
       stopping = true;
       // A kept connection goes on to reach this process after endpoints have forgotten it.
       server.drain();
-      await sleep(DRAIN_NOTICE);
+      await untilForgotten(server, drain);
       await server.stop();
       running.abort();
       await close();
       await probeServer.stop(0);
     },
   };
+}
+
+/** Resolves once nothing has arrived for a while. */
+async function untilForgotten(server: HttpServer, { quiet, most }: DrainTimes): Promise<void> {
+  const begun = monotonicSeconds();
+  for (;;) {
+    const now = monotonicSeconds();
+    if (now - Math.max(begun, server.lastArrival ?? begun) >= quiet || now - begun >= most) return;
+    await sleep(LOOK);
+  }
 }

@@ -22,7 +22,7 @@ function largest(a: Amounts, b: Amounts): Amounts {
 
 /**
  * What a pod takes from its node: the containers together with the restartable init containers, or whatever one init
- * container needs beside the restartable ones before it, whichever is more; then the overhead.
+ * container needs together with the restartable ones before it, whichever is more; then the overhead.
  * Source: component-helpers/resource/helpers.go, PodRequests.
  */
 export function podRequests({ spec }: Pod): Amounts {

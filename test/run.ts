@@ -64,10 +64,11 @@ function conclude(tally: Tally, everything: boolean): never {
   process.exit(failures > 0 || passes + pending === 0 ? 1 : 0);
 }
 
-/** Promises of docs/conformance.md that this run has not shown, as parts are missing. */
+/** Promises of docs/maintainers/conformance.md that this run has not shown, as parts are missing. */
 function unshownPromises({ passed }: Tally): string[] {
-  return notShown(promisesOf('docs/conformance.md'), new Map(passed)).map(
-    ({ name, file, title }) => `not shown in this run: promise ${name} of docs/conformance.md (${file}: ${title})`,
+  return notShown(promisesOf('docs/maintainers/conformance.md'), new Map(passed)).map(
+    ({ name, file, title }) =>
+      `not shown in this run: promise ${name} of docs/maintainers/conformance.md (${file}: ${title})`,
   );
 }
 

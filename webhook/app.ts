@@ -62,8 +62,8 @@ export function createWebhookApp({ reviews, bodies: given, metrics, log }: Webho
       // What is left of a body that was not taken would be in the way of the next request.
       if (error instanceof BodyError) response.setHeader('connection', 'close');
       metrics.reviews.inc({ review: name, outcome: status < 500 ? 'malformed' : 'failed' });
-      if (status < 500) log.warn({ status, message }, 'refused a request');
-      else log.error({ err: error }, 'a review failed');
+      if (status < 500) log.warn({ status, message }, 'request refused');
+      else log.error({ err: error }, 'review failed');
       const body = JSON.stringify(encodeReview('', { allowed: false, code: status, message }));
       send(response, { status, body });
     };

@@ -20,7 +20,7 @@ const schema = z.object({
   apiPort: z.coerce.number().int().min(1).max(65_535).default(443),
   clientCaFile: z.string().optional(),
   clientNames: z.string().default('kube-apiserver'),
-  lookupTimeout: z.coerce.number().positive().max(12).default(2),
+  lookupTimeout: z.coerce.number().positive().max(12).default(6),
   alignment: z.enum(ALIGNMENT_POLICIES).default('annotated'),
   schedulerName: z.string().regex(SCHEDULER_NAME, 'expected the name of a scheduler, or nothing').default(SCHEDULER),
   preferredHints: z.enum(['on', 'off']).default('on'),
@@ -32,7 +32,7 @@ const schema = z.object({
 
 export type WebhookConfig = Readonly<z.infer<typeof schema>>;
 
-const definition: ConfigDefinition<typeof schema> = {
+export const webhookSettings: ConfigDefinition<typeof schema> = {
   name: WEBHOOK,
   description:
     'Admission webhook: pads virt-launcher pods to whole cores, asks for the devices of their networks, checks VMs.',
@@ -52,7 +52,7 @@ const definition: ConfigDefinition<typeof schema> = {
     ...API_SERVER_FLAGS,
     lookupTimeout: {
       flag: '--lookup-timeout <seconds>',
-      help: 'longest wait for a VMI, and again for network definitions',
+      help: 'longest wait for a VMI; half as long for network definitions (default: 6; both within timeoutSeconds of the webhooks)',
     },
     alignment: {
       flag: '--alignment <policy>',
@@ -88,5 +88,5 @@ const definition: ConfigDefinition<typeof schema> = {
 
 /** @throws ConfigError, HelpPrinted */
 export function parseWebhookConfig(argv: readonly string[]): WebhookConfig {
-  return parseConfig(definition, argv);
+  return parseConfig(webhookSettings, argv);
 }

@@ -47,8 +47,8 @@ export function createWebhook(config: WebhookConfig, context: ConfiguredContext,
   const callersAreKnown = config.clientCaFile !== undefined;
   const announcements = createAnnouncements({ client, events, callersAreKnown, log });
   const options = {
-    lookUpVmi: createVmiLookup({ client, timeout: config.lookupTimeout, find: view.findVmi }),
-    fetchNad: createNadFetch(client, config.lookupTimeout, log),
+    lookUpVmi: createVmiLookup({ client, timeout: config.lookupTimeout, now, find: view.findVmi }),
+    fetchNad: createNadFetch(client, config.lookupTimeout / 2, log),
     view,
     announcements,
     gate: config.fullPcpusOnly,
@@ -106,7 +106,7 @@ function quarantineLog(metrics: WebhookMetrics, log: Logger) {
     const nodes = [...faults.keys()].slice(0, 10).join(',');
     if (nodes === said) return;
     said = nodes;
-    if (first === undefined) log.info('every node report counts again');
-    else log.warn({ nodes, count: faults.size, fault: first[1].message }, 'ignoring node reports that cannot be true');
+    if (first === undefined) log.info('all node reports accepted');
+    else log.warn({ nodes, count: faults.size, fault: first[1].message }, 'implausible node reports ignored');
   };
 }

@@ -19,8 +19,9 @@ const CALLS = 40;
 const CPU = cpus().length - 1;
 
 /**
- * The CNI plugin with the bundled agent behind it, each ADD moving 64 threads of Open vSwitch off the pod's CPU: the
- * milliseconds that it adds to a delegate, and how many times slower the same plugin is as a Node.js script.
+ * The CNI plugin with the bundled agent behind it, each ADD moving 64 threads of Open vSwitch off the pod's CPU: what it adds
+ * to a delegate, in runs of that delegate alone, which does nothing; and how many times slower the same plugin is as a Node.js
+ * script.
  */
 export async function gateCalls(): Promise<BenchResult[]> {
   const directory = mkdtempSync(join(tmpdir(), 'plumbline-bench-'));
@@ -71,12 +72,12 @@ export async function gateCalls(): Promise<BenchResult[]> {
       const [script, plugin] = inTurns(chained, inNode, chained, shim);
       // The first warms up.
       if (round === 0) continue;
-      added.push((median(gated) - median(bare)) / 1000);
+      added.push((median(gated) - median(bare)) / median(bare));
       faster.push(median(script) / median(plugin));
     }
     assertVacated(vswitchd);
     return [
-      summary('native.gate-milliseconds-over-delegate', added, { most: 2 }),
+      summary('native.gate-added-over-delegate', added, { most: 5 }),
       summary('native.gate-over-node-script', faster, { least: 20 }),
     ];
   } finally {

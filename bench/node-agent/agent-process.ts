@@ -19,7 +19,7 @@ export interface AgentProcess {
   stop(): Promise<void>;
 }
 
-/** @param flags beside those that say where it is; the last of two counts */
+/** @param flags in addition to those that say where it is; the last of two counts */
 export async function startAgentProcess(...flags: string[]): Promise<AgentProcess> {
   return startAgentBehind(async (kubeconfig) => kubeconfig, ...flags);
 }
@@ -47,7 +47,7 @@ export async function startAgentBehind(
   const settings = ['--node-name', NODE, '--kubeconfig', kubeconfig, '--probe-port', '0', '--ovs-rundir', directory];
   const places = ['--sysfs-root', sysfsRoot, '--kubelet-dir', kubeletDir];
   const one = run(process.execPath, [program, ...settings, ...places, ...flags], shippedNodeOptions('node-agent'));
-  await one.line(({ msg }) => msg === 'node topology published');
+  await one.line(({ msg }) => msg === 'published node topology');
   await one.line(({ msg }) => msg === 'device plugin registered with the kubelet');
   return {
     sandbox,

@@ -115,7 +115,7 @@ async function script(file: string, directory: string, args: string[] = []): Pro
     throw new Error(`${file} ended with status ${code}`);
   });
   await Promise.race([once(child, 'message'), ended]);
-  // From now on it ends when it is told to.
+  // From now on it ends on request.
   ended.catch(() => undefined);
   return reactor(child, (tell) => child.on('message', ({ done }: { done: string }) => tell(BigInt(done))));
 }

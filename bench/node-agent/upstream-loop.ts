@@ -5,7 +5,7 @@ import { CpuSet, unionOf } from '../../model/cpu-set.ts';
 import { createAffinity } from '../../native/affinity.ts';
 
 /**
- * The loop that dynamic CPU affinity of Open vSwitch is elsewhere, made anew as it is described, for comparison: every
+ * The loop that dynamic CPU affinity of Open vSwitch is elsewhere, written from its description, for comparison: every
  * second the kubelet is asked what is allocatable and what is held; what remains, with the reserved CPUs, is set for
  * every thread of a daemon whose main thread is not there yet.
  *

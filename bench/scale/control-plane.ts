@@ -7,10 +7,11 @@ import { parseAllDocuments } from 'yaml';
 import { kubeconfig as kubeconfigText } from '../../sandbox/api-server/kubeconfig.ts';
 import { createCertificateAuthority } from '../../sandbox/certificates.ts';
 import type { KubernetesObject } from '../../test/real/control-plane.ts';
-import { inParallel, report, SERVER_NAME, type Stage, startStage, until } from '../../test/real/scheduler/stage.ts';
+import { inParallel, report, SERVER_NAME, type Stage, startStage } from '../../test/real/scheduler/stage.ts';
 import { FOREIGN_DEFINITIONS } from '../../test/real/webhook/crds.ts';
 import { pathOf } from '../../test/support/parts.ts';
 import { shippedNodeOptions } from '../../test/support/shipped.ts';
+import { until } from '../../test/support/until.ts';
 import { filterBody, nodeName, nodeStatus } from '../scheduler-plugin/nodes.ts';
 import { untilQuiet } from '../scheduler-plugin/quiet.ts';
 import { createClient } from '../support/http-load.ts';
@@ -49,7 +50,7 @@ interface Measured {
   readonly api: CountingApi;
 }
 
-/** The webhook and the extender beside a real API server with so many nodes. */
+/** The webhook and the extender with a real API server with so many nodes. */
 export async function measureDaemons(nodes: number): Promise<Readonly<Record<'webhook' | 'extender', DaemonCost>>> {
   const stage = await startStage();
   const apis: CountingApi[] = [];
@@ -63,7 +64,7 @@ export async function measureDaemons(nodes: number): Promise<Readonly<Record<'we
     for (let i = 0; i < 2; i++) apis.push(await startCountingApi(stage.plane));
     const [extenderApi, webhookApi] = apis as [CountingApi, CountingApi];
     const replica = await stage.startReplica({ args: ['--reservation-timeout', '600'], api: extenderApi });
-    await until('the replica to be active', () => replica.isActive(), 60);
+    await until('the replica to be active', () => replica.isActive());
     webhook = await startWebhook(stage, webhookApi);
     // The extender labels every node that reports.
     await delay(5000);
@@ -98,7 +99,7 @@ async function over(measured: Readonly<Record<'webhook' | 'extender', Measured>>
   for (const { api } of [measured.webhook, measured.extender]) api.take();
   const before = { webhook: cpuSecondsOf(measured.webhook.pid), extender: cpuSecondsOf(measured.extender.pid) };
   await work();
-  // What the daemons have been told is on its way through them.
+  // The daemons are still working on what the watches sent.
   await delay(1000);
   const of = (name: 'webhook' | 'extender') => {
     const { pid, api } = measured[name];

@@ -11,7 +11,7 @@ Measures what each daemon costs beside a real API server at two numbers of nodes
 fit on no desk. Takes about ten minutes.
 
   --sizes <few,many>  default 500,2000
-  --write <file>      write it into a page, as docs/scale.md is; default: print it
+  --write <file>      write it into a page, as docs/reference/scale.md is; default: print it
   --help
 
 Ends with 2 on wrong options.`;

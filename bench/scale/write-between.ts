@@ -1,6 +1,6 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 
-const BEGIN = '<!-- measured: npm run scale -- --write docs/scale.md -->';
+const BEGIN = '<!-- measured: npm run scale -- --write docs/reference/scale.md -->';
 const END = '<!-- end of what was measured -->';
 
 /** Replaces what stands between the two marks of a page. @throws Error if the page has no such marks */

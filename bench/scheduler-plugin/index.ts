@@ -139,7 +139,7 @@ export async function filterGrowth(): Promise<BenchResult[]> {
   }
 }
 
-/** The slowest hundredth of 20,000 calls over their median, while 1,000 nodes a second report anew. */
+/** The slowest hundredth of 20,000 calls over their median, while 1,000 nodes a second report a change. */
 export async function filterTail(): Promise<BenchResult[]> {
   const server = await extender(NAMES, UPDATES);
   try {

@@ -1,11 +1,6 @@
 import { readFileSync } from 'node:fs';
-import {
-  type ExtenderSettings,
-  type Stage,
-  type StagePod,
-  startStage,
-  until,
-} from '../../test/real/scheduler/stage.ts';
+import { type ExtenderSettings, type Stage, type StagePod, startStage } from '../../test/real/scheduler/stage.ts';
+import { until } from '../../test/support/until.ts';
 import { runScript } from '../support/process.ts';
 import { serving } from '../support/serving.ts';
 import type { BenchSettings } from '../support/settings.ts';
@@ -20,13 +15,13 @@ const PERCENTAGES = [undefined, 100] as const;
 const LAUNCHER = { cpu: '4', devices: ['devices.kubevirt.io/kvm'] };
 const ORDINARY = { cpu: '500m', devices: [] };
 
-/** What is compared: which extenders stand beside the scheduler, and what the pods ask for. */
+/** What is compared: which extenders the scheduler has, and what the pods ask for. */
 interface Comparison {
   readonly name: string;
   readonly pod: Pick<StagePod, 'cpu' | 'devices'>;
   readonly extenders: readonly ExtenderSettings[];
   readonly others: readonly ExtenderSettings[];
-  /** Two schedulers beside each other, each with its own pods, so many times as many, instead of one after the other. */
+  /** Two schedulers at the same time, each with its own pods, so many times as many, instead of one after the other. */
   readonly atOnce?: number;
   /** Above 1 where ours is better. */
   readonly ratio: (ours: Run, theirs: Run) => number;
@@ -36,14 +31,14 @@ interface Comparison {
 /**
  * A real kube-scheduler with many nodes: pods a second with Plumbline against an extender that takes every node, asked about
  * launchers alone and about every pod, in turns; and for pods that are none of Plumbline's business the scheduler's own
- * processor time against that of one without any extender beside it, as turns tell apart no two hundredths.
+ * processor time against that of one without any extender, as turns cannot resolve two hundredths.
  */
 export async function besideRealScheduler({ nodes, pods, rounds, asked }: BenchSettings): Promise<BenchResult[]> {
   const stage = await startStage();
   try {
     await stage.addNodes(Array.from({ length: nodes }, (_, i) => ({ name: nodeName(i), topology: nodeStatus(i) })));
     const replica = await stage.startReplica({ args: ['--reservation-timeout', '600'] });
-    await until('the replica to be active', () => replica.isActive(), 60);
+    await until('the replica to be active', () => replica.isActive());
     await untilQuiet(stage);
     const echo = runScript('bench/scheduler-plugin/echo-extender.ts', [], serving(stage.certificate));
     const { port: echoPort } = await echo.line((found) => typeof found['port'] === 'number');

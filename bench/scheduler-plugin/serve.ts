@@ -16,7 +16,7 @@ import { givenCertificate } from '../support/serving.ts';
 import { nodeName, nodeStatus } from './nodes.ts';
 
 /**
- * The extender on plain HTTP over a cluster of so many nodes in different states, of which so many report anew each
+ * The extender on plain HTTP over a cluster of so many nodes in different states, of which so many report a change each
  * second: its two arguments. Prints its port, and the bytes of heap that a node costs.
  */
 const [count = 0, updates = 0] = process.argv.slice(2).map(Number);

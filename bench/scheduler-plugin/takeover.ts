@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { formatMicroTime } from '../../model/lease/renew-time.ts';
-import { inParallel, type Stage, startStage, until } from '../../test/real/scheduler/stage.ts';
+import { inParallel, type Stage, startStage } from '../../test/real/scheduler/stage.ts';
+import { until } from '../../test/support/until.ts';
 import { createClient } from '../support/http-load.ts';
 import type { BenchSettings } from '../support/settings.ts';
 import { type BenchResult, summary } from '../support/timing.ts';

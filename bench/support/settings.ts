@@ -12,7 +12,7 @@ export interface BenchSettings {
   readonly asked: (name: string) => boolean;
 }
 
-/** What the figures of docs/benchmarks.md were measured with. */
+/** What the figures of docs/maintainers/benchmarks.md were measured with. */
 export const DEFAULTS = { nodes: 5000, pods: 1000, rounds: 5, idle: 30 } as const;
 
 type Bench = (settings: BenchSettings) => BenchResult | BenchResult[] | Promise<BenchResult | BenchResult[]>;

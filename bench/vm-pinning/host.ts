@@ -25,7 +25,7 @@ export interface Host {
   stop(): void;
 }
 
-/** A launcher has virt-launcher and libvirt's daemons beside QEMU. */
+/** A launcher has virt-launcher and libvirt's daemons next to QEMU. */
 const BESIDE = 5;
 
 /** @param others processes that are no guests */

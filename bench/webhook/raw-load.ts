@@ -10,7 +10,7 @@ export interface ReviewTarget {
 
 /**
  * A load of reviews over TLS 1.3 on kept connections, one review at a time on each. The bytes of a request are made once
- * and answers are only counted, so that the client, which shares the machine, costs little beside the server.
+ * and answers are only counted, so that the client, which shares the machine, costs little compared with the server.
  */
 export interface ReviewLoad {
   /** Sends that many reviews and returns reviews a second. @throws if an answer is not 200 or has no patch */

@@ -31,7 +31,7 @@ Examples:
   plumbline console --context lab
 
 The page has no login: whoever can connect to ${HOST} of this machine sees what you may see. It needs list and watch of
-nodetopologies, nodes and pods; docs/console.md has the whole list. Ends with 0 after Ctrl-C or SIGTERM, with 2 if the
+nodetopologies, nodes and pods; docs/reference/console.md has the whole list. Ends with 0 after Ctrl-C or SIGTERM, with 2 if the
 port cannot be listened on, with 3 if the cluster cannot be asked.`;
 
 /** `plumbline console` */

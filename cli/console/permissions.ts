@@ -19,7 +19,7 @@ export async function unreadableKinds(client: Pick<KubeClient, 'get'>): Promise<
     const names = required.map((kind) => KINDS[kind].resource).join(', ');
     throw new CliError(
       EXIT.unreachable,
-      `not allowed to list ${names}: ask for the permissions in docs/console.md, list and watch of each`,
+      `not allowed to list ${names}: ask for the permissions in docs/reference/console.md, list and watch of each`,
     );
   }
   return new Set(forbidden as OptionalKind[]);

@@ -51,7 +51,7 @@ export interface ClusterOptions {
   readonly scheduler?: 'sidecar' | 'own';
   /** Schemas of the types that the API server serves; the embedded one takes any field without them. */
   readonly components?: Components;
-  /** Told of errors that no answer of the API carries. */
+  /** Called with errors that no answer of the API carries. */
   readonly onFault: (error: unknown) => void;
 }
 

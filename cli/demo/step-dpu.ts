@@ -50,7 +50,7 @@ export async function dpuReturns({ cluster, printer, installed }: DemoContext) {
 }
 
 function extenderSays(log: readonly Readonly<Record<string, unknown>>[], alive: boolean): true | undefined {
-  const last = log.findLast((line) => typeof line['msg'] === 'string' && line['msg'].startsWith('the DPU is'));
+  const last = log.findLast((line) => typeof line['msg'] === 'string' && line['msg'].startsWith('DPU is'));
   return last?.['ready'] === alive ? true : undefined;
 }
 

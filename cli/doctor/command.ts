@@ -58,6 +58,7 @@ Examples:
   plumbline doctor                     # everything else; waits ${WATCH} s where there are DPUs
   plumbline doctor webhook extender    # these alone
   plumbline doctor dpu --watch 60      # the leases of DPUs, and who writes them
+  plumbline doctor -o wide             # every object of each finding by name
   plumbline doctor -o json
 
 Reads only. Ends with 0 if nothing wrong was found, 1 if something was, 2 on wrong flags, 3 if the cluster cannot be asked.`;
@@ -78,7 +79,7 @@ export function doctorCommand(): Command {
     .action((areas: readonly Area[], flags: DoctorFlags) =>
       usingCluster(flags, (cluster) => run(cluster, areas, flags)),
     );
-  return withOutput(withCluster(command), ['json', 'yaml', 'name']);
+  return withOutput(withCluster(command), ['json', 'yaml', 'wide', 'name']);
 }
 
 async function run(cluster: ClusterAccess, areas: readonly Area[], flags: DoctorFlags): Promise<void> {
@@ -93,6 +94,7 @@ async function run(cluster: ClusterAccess, areas: readonly Area[], flags: Doctor
   const findings = byCause(reports.flatMap((report) => report.findings));
   await print(flags.json ? 'json' : flags.output, doctorData(reports, findings, dpus), {
     text: () => doctorLines(reports, findings, terminalOf(process.stdout)),
+    wide: () => doctorLines(reports, findings, terminalOf(process.stdout), true),
     name: () => [...new Set(findings.flatMap(({ objects }) => objects ?? []))],
   });
   process.exitCode = findings.length === 0 ? EXIT.ok : EXIT.findings;

@@ -7,11 +7,13 @@ const MARKS = { error: { mark: '✘', style: 'red' }, warning: { mark: '!', styl
 /**
  * The diagnosis for people: what is wrong, then a line for each area that is in order.
  * @param findings one for each cause, what hurts most first
+ * @param wide every object of each finding by name, and of every area what was looked at
  */
 export function doctorLines(
   reports: readonly AreaReport[],
   findings: readonly Finding[],
   { paint, width }: Terminal,
+  wide = false,
 ): string[] {
   const columns = Math.max(40, Math.min(width, 120));
   const lines = findings.flatMap((finding) => {
@@ -21,6 +23,7 @@ export function doctorLines(
       `${paint(style, mark)} ${first}`,
       ...more.map((line) => `  ${line}`),
       ...wrap(`impact: ${finding.impact}`, columns, '    '),
+      ...(wide && finding.objects?.length ? [`    objects: ${finding.objects.join(' ')}`] : []),
       ...(finding.consequences ?? []).flatMap((one) => wrap(`so also: ${one}`, columns, '    ')),
       ...wrap(`fix: ${remedyText(finding.fix)}`, columns, '    '),
       ...(finding.meanwhile === undefined ? [] : wrap(`meanwhile: ${remedyText(finding.meanwhile)}`, columns, '    ')),
@@ -29,8 +32,9 @@ export function doctorLines(
   });
   for (const { area, findings: own, seen, unseen } of reports) {
     const ok = own.length === 0 && unseen.length === 0;
-    if (own.length === 0 && seen.length > 0) {
-      lines.push(...wrap(`${area}: ${seen.join('; ')}`, columns, `${paint('green', ok ? '✔' : '·')} `, '  '));
+    if ((wide || own.length === 0) && seen.length > 0) {
+      const mark = own.length > 0 ? '·' : paint('green', ok ? '✔' : '·');
+      lines.push(...wrap(`${area}: ${seen.join('; ')}`, columns, `${mark} `, '  '));
     }
     if (unseen.length > 0) {
       const text = `${area}: not looked at: ${[...new Set(unseen)].join(', ')}`;

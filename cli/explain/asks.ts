@@ -1,6 +1,9 @@
+import { hasAsked } from '../../model/admission/asking.ts';
+import { type Decided, type DecidedKind, decidedOf, paddingOf } from '../../model/admission/decided.ts';
 import { briefMask } from '../../model/cpu-mask/mask.ts';
 import { startsRunning } from '../../model/launcher/paused-start.ts';
-import { CPU_MASK_START_ANNOTATION, DECISION_ANNOTATION } from '../../model/names.ts';
+import { recognizeLauncher } from '../../model/launcher/recognize.ts';
+import { CPU_MASK_START_ANNOTATION } from '../../model/names.ts';
 import type { PlacementNeeds } from '../../model/placement/needs.ts';
 import { placementNeedsOf } from '../../model/placement/pod-needs.ts';
 import type { ExplainedPod } from './objects.ts';
@@ -14,6 +17,8 @@ export interface Asks {
   /** CPUs of these that fill whole cores. */
   readonly padding: number;
   readonly wholeCores: boolean;
+  /** What the webhook made of it: `none` where it has not decided about a launcher; absent for other such pods. */
+  readonly webhook?: { readonly decision: DecidedKind | 'none'; readonly text: string } | undefined;
   readonly mask?: string | undefined;
   readonly networks: readonly Pick<PlacementNeeds['networks'][number], 'kind' | 'physnet' | 'affinity'>[];
 }
@@ -21,7 +26,7 @@ export interface Asks {
 export function asksOf(pod: ExplainedPod): Asks {
   const { request, mask, networks, wholeCores = false } = placementNeedsOf(pod);
   const containers = request.containers.filter(({ cpus }) => cpus > 0).map(({ name, cpus }) => ({ name, cpus }));
-  const padding = paddingOf(pod);
+  const padding = paddingOf(pod.metadata);
   const owned = containers.map(({ name, cpus }) => `${cpus} CPUs of its own for ${name}`).join(', ');
   const text = [containers.length === 0 ? 'no CPUs of its own' : owned];
   if (padding > 0) text[0] += ` (${padding} of them to fill whole cores)`;
@@ -39,16 +44,30 @@ export function asksOf(pod: ExplainedPod): Asks {
     containers,
     padding,
     wholeCores,
+    webhook: webhookOf(pod),
     mask: mask && briefMask(mask.mask),
     networks: networks.map(({ kind, physnet, affinity }) => ({ kind, physnet, affinity })),
   };
 }
 
-function paddingOf({ metadata }: ExplainedPod): number {
-  try {
-    const decision = JSON.parse(metadata.annotations?.[DECISION_ANNOTATION] ?? '{}') as { padding?: unknown };
-    return typeof decision.padding === 'number' ? decision.padding : 0;
-  } catch {
-    return 0;
+/** What the webhook did about a launcher's CPUs; undefined for another pod that it has not decided about. */
+function webhookOf(pod: ExplainedPod): Asks['webhook'] {
+  const decided = decidedOf(pod.metadata);
+  if (decided !== undefined) return { decision: decided.kind, text: decidedText(decided) };
+  if (recognizeLauncher(pod).kind !== 'launcher') return undefined;
+  const text = hasAsked(pod.metadata)
+    ? 'the webhook did not see it: no decision is written on it'
+    : 'it asks nothing of the webhook, which has not decided about it';
+  return { decision: 'none', text };
+}
+
+function decidedText(decided: Decided): string {
+  switch (decided.kind) {
+    case 'padded':
+      return `the webhook saw it, and padded it by ${decided.padding} CPU${decided.padding === 1 ? '' : 's'} to whole cores`;
+    case 'nothing-to-pad':
+      return 'the webhook saw it, and there was nothing to pad';
+    case 'not-padded':
+      return `the webhook saw it, and did not pad it: ${decided.why}`;
   }
 }

@@ -43,6 +43,7 @@ export function explanationLines(explanation: Explanation, { paint, width }: Ter
   lines[0] = (lines[0] ?? '').replace(` ${text}:`, ` ${paint(seen, text)}:`);
   if (pod !== undefined && kind === 'vm') lines.push(...para('  ', `its launcher is ${pod}`));
   if (asks !== undefined && state !== 'succeeded') lines.push(...para('  ', `it asks for ${asks.text.join('; ')}`));
+  if (state !== 'succeeded') lines.push(...webhookTexts(explanation).flatMap((one) => para('  ', one)));
   for (const cause of causes) lines.push(...para('  ', cause.text));
   if (help.length > 0) {
     lines.push('', paint('bold', 'What would help'), ...help.flatMap((one) => para('  - ', one)));
@@ -58,6 +59,13 @@ export function explanationLines(explanation: Explanation, { paint, width }: Ter
   if (notes.length > 0)
     lines.push('', ...notes.flatMap((note) => para('', `(${note})`).map((line) => paint('dim', line))));
   return lines;
+}
+
+/** What the webhook made of a launcher, where neither the CPUs that it asks for nor a cause say so. */
+function webhookTexts({ asks, reason, causes }: Explanation): string[] {
+  const reasons = [reason, ...causes.map((cause) => cause.reason)];
+  const isSaid = reasons.some((one) => one === 'WebhookMissed' || one === 'NotDecided');
+  return asks?.webhook === undefined || asks.webhook.decision === 'padded' || isSaid ? [] : [asks.webhook.text];
 }
 
 function groupLines({ nodes }: Explanation, columns: number, paint: Terminal['paint'], wide: boolean): string[] {

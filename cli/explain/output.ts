@@ -25,6 +25,10 @@ export const explainOutput = z
         containers: z.array(z.strictObject({ name: z.string(), cpus: z.number().int().positive() })),
         padding: z.number().int().nonnegative().meta({ description: 'CPUs of these that fill whole cores' }),
         wholeCores: z.boolean(),
+        webhook: z
+          .strictObject({ decision: z.enum(['padded', 'nothing-to-pad', 'not-padded', 'none']), text: z.string() })
+          .optional()
+          .meta({ description: 'what the webhook made of it; `none`: it has not decided about this launcher' }),
         mask: z.string().optional(),
         networks: z.array(
           z.strictObject({

@@ -1,5 +1,4 @@
-import { isPausedAtStart, parsePausedStart } from '../../model/launcher/paused-start.ts';
-import { DPU_READY_CONDITION, PAUSED_START_ANNOTATION } from '../../model/names.ts';
+import { DPU_READY_CONDITION } from '../../model/names.ts';
 import type {
   InstanceFacts,
   MachineFacts,
@@ -7,6 +6,7 @@ import type {
   RejectionFacts,
   VmFacts,
 } from '../../model/vm-state/facts.ts';
+import { pauseOf } from '../../model/vm-state/pause.ts';
 import type { ReportedHost } from '../support/hosts.ts';
 import {
   type ExplainedNode,
@@ -69,15 +69,11 @@ export function instanceFacts({ metadata, status }: Instance, events: readonly O
   const synchronized = conditions.find(({ type }) => type === 'Synchronized');
   const failed = events.find(({ reason }) => reason === 'FailedCreate');
   const refusal = (synchronized?.status === 'False' ? synchronized.message : undefined) ?? failed?.message ?? '';
-  const pause = conditions.find((one) => one.type === 'Paused' && one.status === 'True');
-  const record = parsePausedStart(metadata.annotations?.[PAUSED_START_ANNOTATION]);
-  const { message } = pause ?? {};
-  const [reason, since] = [pause?.reason ?? '', pause?.lastTransitionTime ?? ''];
   return {
     phase: status?.phase ?? 'Pending',
     reason: status?.reason ?? undefined,
     refusal: refusal === '' ? undefined : refusal,
-    pause: pause && { atStart: isPausedAtStart(record, { reason, since }), text: message ?? reason },
+    pause: pauseOf({ metadata, status }),
   };
 }
 
@@ -113,10 +109,14 @@ export function nodeFacts(
 /** Of Events, the newest first. */
 export function eventFacts(events: readonly Occurrence[], uid: string | undefined): VmFacts['events'] {
   const latest = (wanted: string) => events.find(({ reason }) => reason === wanted);
-  const stuck = latest('CannotEvict');
+  const own = (wanted: string) => {
+    const event = latest(wanted);
+    return event?.involvedObject.uid === uid ? (event?.message ?? undefined) : undefined;
+  };
   return {
     sandbox: latest('FailedCreatePodSandBox')?.message ?? undefined,
     evicted: latest('EvictedBeforeStart')?.message ?? undefined,
-    cannotEvict: stuck?.involvedObject.uid === uid ? (stuck?.message ?? undefined) : undefined,
+    cannotEvict: own('CannotEvict'),
+    cannotStart: own('CannotStartHere'),
   };
 }

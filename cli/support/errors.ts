@@ -25,7 +25,8 @@ export function kubeLine(error: KubeError): string {
   if (reason === 'BadAnswer') return `${oneLine(message)}; is the server of the kubeconfig an API server?`;
   if (status === 0) return unreachableLine(error);
   if (status === 401) return `the cluster does not know you (401): log in again, or choose another user with --context`;
-  if (status === 403) return `not allowed: ${oneLine(afterStatus(message))}; ask for the permissions in docs/cli.md`;
+  if (status === 403)
+    return `not allowed: ${oneLine(afterStatus(message))}; ask for the permissions in docs/reference/cli-doctor.md`;
   if (status === 410) return 'the cluster changed faster than it could be read; try again';
   return oneLine(message);
 }

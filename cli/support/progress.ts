@@ -1,21 +1,22 @@
 import { type Sink, terminalOf } from './terminal.ts';
 
-/** Shows how far something has come; only on a terminal, and never into what is printed. */
+/** Shows how far something has come, on standard error: a bar on a terminal, now and then a plain line elsewhere. */
 export interface Progress {
   /** @param done from 0 to 1 */
   update(done: number, text: string): void;
-  /** Takes the bar away. */
+  /** Takes the bar away. Plain lines stay. */
   end(): void;
 }
 
 type Out = Sink & Pick<NodeJS.WriteStream, 'write'>;
 
-/** Milliseconds between two drawings. */
+/** Milliseconds between two drawings, and between two plain lines: what is done sooner says nothing. */
 const PACE = 50;
+const PLAIN_PACE = 10_000;
 const BAR = 30;
 
 export function createProgress(out: Out = process.stderr, now: () => number = () => performance.now()): Progress {
-  if (out.isTTY !== true) return { update: () => {}, end: () => {} };
+  if (out.isTTY !== true) return plainProgress(out, now);
   const { width } = terminalOf(out);
   let last = Number.NEGATIVE_INFINITY;
   let drawn = false;
@@ -31,5 +32,17 @@ export function createProgress(out: Out = process.stderr, now: () => number = ()
     end() {
       if (drawn) out.write('\r\x1b[K');
     },
+  };
+}
+
+function plainProgress(out: Out, now: () => number): Progress {
+  let last = now();
+  return {
+    update(done, text) {
+      if (now() - last < PLAIN_PACE) return;
+      last = now();
+      out.write(`${String(Math.floor(Math.min(1, Math.max(0, done)) * 100)).padStart(3)} %  ${text}\n`);
+    },
+    end() {},
   };
 }

@@ -5,7 +5,7 @@ import { readHost, readIsolated } from '../../hardware/sysfs.ts';
 import type { CpuSet } from '../../model/cpu-set.ts';
 import { createHost, type Host } from '../../model/host.ts';
 
-/** All that is told of a machine. */
+/** The facts about a machine. */
 export interface Machine {
   readonly host: Host;
   readonly memory: HostMemory;

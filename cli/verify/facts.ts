@@ -6,7 +6,7 @@ import { startedInstance, virtualMachine } from '../../kube/virtual-machines.ts'
 import { CPU_MASK_ANNOTATION } from '../../model/names.ts';
 import { type MaskedVm, maskedVmOf } from '../../model/placement/mask-survey.ts';
 import type { InstanceFacts } from '../../model/vm-state/facts.ts';
-import { instanceFacts } from '../explain/vm-facts.ts';
+import { pauseOf } from '../../model/vm-state/pause.ts';
 import { readAgentLeases } from '../support/agents.ts';
 import { hostsOf, type ReportedHost } from '../support/hosts.ts';
 import { assertReported, readAll, readTopologies } from '../support/lists.ts';
@@ -112,5 +112,5 @@ const keyOf = ({ namespace = '', name = '' }: { namespace?: string | undefined; 
 function runningOf(vmi: Pick<z.infer<typeof startedInstance>, 'metadata' | 'status'>): FoundVm['running'] {
   const { nodeName, activePods, phase } = vmi.status ?? {};
   if (nodeName === undefined || phase !== 'Running') return undefined;
-  return { node: nodeName, pods: activePods ?? {}, pause: instanceFacts(vmi, []).pause };
+  return { node: nodeName, pods: activePods ?? {}, pause: pauseOf(vmi) };
 }

@@ -41,6 +41,7 @@ export function Banner() {
 /** What is not known where a kind may not be read. */
 const UNKNOWN: Readonly<Record<string, string>> = {
   leases: 'silent agents and a missing scheduler are not shown',
+  virtualmachineinstances: 'paused guests are shown as running',
   resourceslices: 'nodes whose CPUs dra.cpu hands out too are not shown',
 };
 

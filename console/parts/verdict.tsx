@@ -2,7 +2,7 @@ import type { Verdict } from '../data/wire.ts';
 
 const LOOK: Readonly<Record<Verdict, string>> = {
   ok: 'badge is-good',
-  stopped: 'badge',
+  stopped: 'badge is-stopped',
   waiting: 'badge is-waiting',
   degraded: 'badge is-waiting',
   broken: 'badge is-bad',

@@ -64,7 +64,17 @@ function Place({ vm }: { readonly vm: VmItem }) {
         <a href={hashOf({ list: 'nodes', chosen: vm.node })}>{vm.node}</a>
       </p>
       {vm.text !== '' && (
-        <p class={vm.verdict === 'ok' ? 'about' : vm.verdict === 'broken' ? 'problem' : 'problem is-mild'}>{vm.text}</p>
+        <p
+          class={
+            vm.verdict === 'ok' || vm.verdict === 'stopped'
+              ? 'about'
+              : vm.verdict === 'broken'
+                ? 'problem'
+                : 'problem is-mild'
+          }
+        >
+          {vm.text}
+        </p>
       )}
       <Facts facts={facts} />
       {node && shape && cells.length > 0 && (

@@ -1,5 +1,6 @@
 import * as z from 'zod';
 import type { KubeClient } from '../../kube/client.ts';
+import { KubeError } from '../../kube/errors.ts';
 import { factsOfNode } from '../../kube/node-facts.ts';
 import { createReflector } from '../../kube/reflector.ts';
 import { lease as leaseSchema, node as nodeSchema, objectMeta } from '../../kube/resources.ts';
@@ -9,8 +10,9 @@ import type { NodeFacts } from '../../model/report/check.ts';
 import { createFairIntake } from '../../runtime/fair-intake.ts';
 import type { Logger } from '../../runtime/log.ts';
 import { sleep } from '../../runtime/time.ts';
-import { KINDS, type Kind, type OptionalKind } from './kinds.ts';
+import { isOptional, KINDS, type Kind, type OptionalKind } from './kinds.ts';
 import { createLeaders, LEADER_LEASES } from './leaders.ts';
+import { type PausedInstance, pausedInstance, watchedInstance } from './paused.ts';
 import { type ShownPod, shownPod, watchedPod } from './pods.ts';
 import { createReports, type Report } from './reports.ts';
 
@@ -40,6 +42,10 @@ export interface Cluster {
   readonly leader: string | null | undefined;
   readonly nodes: ReadonlyMap<string, ShownNode>;
   readonly reports: ReadonlyMap<string, Report>;
+  /** VMIs whose guests are paused, by `namespace/name`. */
+  readonly paused: ReadonlyMap<string, PausedInstance | undefined>;
+  /** Optional kinds that may not be read, so that what they say is not shown. */
+  readonly forbidden: ReadonlySet<OptionalKind>;
   /** Nodes whose agents have been silent for too long. */
   readonly stale: ReadonlySet<string>;
   /** Nodes whose CPUs the dra.cpu driver hands out too. */
@@ -62,7 +68,6 @@ const SWEEP = 1;
 const LONGEST_PROBLEM = 200;
 
 const rawReport = z.object({ metadata: objectMeta, status: z.unknown().optional() });
-const shownNode = nodeSchema;
 const resourceSlice = z.object({
   metadata: objectMeta,
   spec: z.object({ driver: z.string(), nodeName: z.string().nullish() }),
@@ -71,7 +76,13 @@ const resourceSlice = z.object({
 /** The watches that feed the page. Nothing is asked before `run`. */
 export function createCluster({ client, without, listeners, log, now }: ClusterOptions): Cluster {
   const problems = new Map<Kind, string>();
-  const shared = (kind: Kind) => ({ client: noting(client, kind, problems), path: KINDS[kind].path, log, now });
+  const forbidden = new Set<OptionalKind>(without);
+  const shared = (kind: Kind) => ({
+    client: noting(client, kind, problems, forbidden),
+    path: KINDS[kind].path,
+    log,
+    now,
+  });
   const agents = new AgentHealth();
   const leaders = createLeaders();
   const draCpu = new Set<string>();
@@ -92,17 +103,8 @@ export function createCluster({ client, without, listeners, log, now }: ClusterO
   });
   const nodes = createReflector({
     ...shared('nodes'),
-    schema: shownNode,
-    project({ metadata, status }): ShownNode {
-      const dpu = status?.conditions?.find(({ type }) => type === DPU_READY_CONDITION);
-      return {
-        ...factsOfNode({ metadata, status }),
-        dpuHost: metadata.labels?.[DPU_HOST_LABEL] !== undefined,
-        dpuReady: dpu?.status,
-        dpuSince: dpu?.lastTransitionTime ?? undefined,
-        dpuMessage: dpu?.message?.slice(0, LONGEST_PROBLEM),
-      };
-    },
+    schema: nodeSchema,
+    project: shownNode,
     onChange: ({ key }) => listeners.node(key),
   });
   const pods = createReflector({
@@ -125,6 +127,13 @@ export function createCluster({ client, without, listeners, log, now }: ClusterO
       else if (!nodes.items.has(node)) agents.forget(node);
     },
   });
+  const instances = createReflector({
+    ...shared('virtualmachineinstances'),
+    schema: watchedInstance,
+    project: pausedInstance,
+    onChange: ({ before, after }) => noteNodes(listeners, before, after),
+    optional: true,
+  });
   const resourceslices = createReflector({
     ...shared('resourceslices'),
     schema: resourceSlice,
@@ -140,9 +149,8 @@ export function createCluster({ client, without, listeners, log, now }: ClusterO
     },
     optional: true,
   });
-  const all = Object.entries({ nodetopologies, nodes, pods, leases, resourceslices }).filter(
-    ([kind]) => !without.has(kind as OptionalKind),
-  );
+  const kinds = { nodetopologies, nodes, pods, leases, virtualmachineinstances: instances, resourceslices };
+  const all = Object.entries(kinds).filter(([kind]) => !without.has(kind as OptionalKind));
 
   const sweep = async (signal: AbortSignal): Promise<void> => {
     while (!signal.aborted) {
@@ -160,7 +168,7 @@ export function createCluster({ client, without, listeners, log, now }: ClusterO
       intake.stop();
     },
     get missing() {
-      const late = all.flatMap(([kind, { synced }]) => (synced ? [] : [kind]));
+      const late = all.flatMap(([kind, { synced }]) => (synced || forbidden.has(kind as OptionalKind) ? [] : [kind]));
       return late.length === 0 ? undefined : `not listed yet: ${late.join(', ')}`;
     },
     get problem() {
@@ -173,6 +181,8 @@ export function createCluster({ client, without, listeners, log, now }: ClusterO
     },
     nodes: nodes.items,
     reports: taken.byNode,
+    paused: instances.items,
+    forbidden,
     get stale() {
       return stale;
     },
@@ -180,14 +190,45 @@ export function createCluster({ client, without, listeners, log, now }: ClusterO
   };
 }
 
-/** The same client, with the last failure of what a kind is read with noted until it succeeds again. */
-function noting(client: KubeClient, kind: Kind, problems: Map<Kind, string>): KubeClient {
+function noteNodes({ node }: Listeners, ...instances: readonly (PausedInstance | undefined)[]): void {
+  for (const one of instances) if (one !== undefined) node(one.node);
+}
+
+function shownNode({ metadata, status }: z.infer<typeof nodeSchema>): ShownNode {
+  const dpuHost = metadata.labels?.[DPU_HOST_LABEL] !== undefined;
+  return { ...factsOfNode({ metadata, status }), dpuHost, ...dpuOf(status?.conditions ?? []) };
+}
+
+type Conditions = NonNullable<NonNullable<z.infer<typeof nodeSchema>['status']>['conditions']>;
+
+function dpuOf(conditions: Conditions): Pick<ShownNode, 'dpuReady' | 'dpuSince' | 'dpuMessage'> {
+  const { status, lastTransitionTime, message } = conditions.find(({ type }) => type === DPU_READY_CONDITION) ?? {};
+  return {
+    dpuReady: status,
+    dpuSince: lastTransitionTime ?? undefined,
+    dpuMessage: message?.slice(0, LONGEST_PROBLEM),
+  };
+}
+
+/**
+ * The same client, with the last failure of what a kind is read with noted until it succeeds again: a refusal of an optional
+ * kind in `forbidden`, any other in `problems`.
+ */
+function noting(client: KubeClient, kind: Kind, problems: Map<Kind, string>, forbidden: Set<OptionalKind>): KubeClient {
   const noted = async <T>(call: Promise<T>): Promise<T> => {
     try {
       const answer = await call;
       problems.delete(kind);
+      if (isOptional(kind)) forbidden.delete(kind);
       return answer;
     } catch (error) {
+      if (isOptional(kind) && error instanceof KubeError && [403, 404].includes(error.status)) {
+        problems.delete(kind);
+        // A kind that this cluster does not have is one without objects.
+        if (error.status === 403) forbidden.add(kind);
+        else forbidden.delete(kind);
+        throw error;
+      }
       problems.set(kind, `${kind}: ${(error as Error).message}`.slice(0, LONGEST_PROBLEM));
       throw error;
     }

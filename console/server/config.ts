@@ -26,7 +26,7 @@ const schema = z.object({
 
 export type ConsoleConfig = Readonly<z.infer<typeof schema>>;
 
-const definition: ConfigDefinition<typeof schema> = {
+export const consoleSettings: ConfigDefinition<typeof schema> = {
   name: 'plumbline-console',
   description: 'Serves the read-only web page to its own pod, for kubectl port-forward.',
   schema,
@@ -44,5 +44,5 @@ const definition: ConfigDefinition<typeof schema> = {
 
 /** @throws ConfigError, HelpPrinted */
 export function parseConsoleConfig(argv: readonly string[]): ConsoleConfig {
-  return parseConfig(definition, argv);
+  return parseConfig(consoleSettings, argv);
 }

@@ -60,8 +60,8 @@ export function createConsole(options: ConsoleOptions): Console {
   const feed = createFeed({
     cluster: () => cluster,
     status() {
-      const { leader, missing, problem } = cluster;
-      return { leader, missing, problem, version: VERSION, without: [...without] };
+      const { leader, missing, problem, forbidden } = cluster;
+      return { leader, missing, problem, version: VERSION, without: [...forbidden] };
     },
   });
   const cluster: Cluster = createCluster({ client, without, listeners: feed.listeners, log, now: monotonicSeconds });

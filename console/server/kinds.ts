@@ -15,8 +15,15 @@ export const KINDS = {
     resource: `leases in ${NAMESPACE}`,
     optional: true,
   },
+  virtualmachineinstances: {
+    path: '/apis/kubevirt.io/v1/virtualmachineinstances',
+    resource: 'virtualmachineinstances of all namespaces',
+    optional: true,
+  },
   resourceslices: { path: '/apis/resource.k8s.io/v1/resourceslices', resource: 'resourceslices', optional: true },
 } as const;
 
 export type Kind = keyof typeof KINDS;
-export type OptionalKind = 'leases' | 'resourceslices';
+export type OptionalKind = 'leases' | 'virtualmachineinstances' | 'resourceslices';
+
+export const isOptional = (kind: Kind): kind is OptionalKind => KINDS[kind].optional;

@@ -1,7 +1,8 @@
 import * as z from 'zod';
 import { objectMeta, pod as podSchema } from '../../kube/resources.ts';
+import { paddingOf } from '../../model/admission/decided.ts';
 import { lastingCpus, reducedRequest } from '../../model/kubelet/pod-request.ts';
-import { DECISION_ANNOTATION, MANAGED_RESOURCES } from '../../model/names.ts';
+import { MANAGED_RESOURCES } from '../../model/names.ts';
 import type { PlacementNeeds } from '../../model/placement/needs.ts';
 import { isExclusive, placementNeedsOf } from '../../model/placement/pod-needs.ts';
 import { bypassesOf } from '../../model/vm-state/bypasses.ts';
@@ -94,7 +95,7 @@ export function shownPod(pod: WatchedPod): ShownPod | undefined {
     rejected,
     since: node === undefined ? metadata.creationTimestamp : undefined,
     unscheduled,
-    padding: paddingOf(metadata.annotations?.[DECISION_ANNOTATION]),
+    padding: paddingOf(metadata),
     cpus: lastingCpus(needs.request),
     wholeCores: needs.wholeCores === true,
     networks: needs.networks.map(({ kind, physnet, affinity }) => [physnet ?? kind, affinity]),
@@ -174,16 +175,4 @@ const STATIC_UID = /^[0-9a-f]{32}$/;
 function staticUid(annotations: Readonly<Record<string, string>> = {}): string | undefined {
   const uid = annotations['kubernetes.io/config.hash'] ?? '';
   return 'kubernetes.io/config.mirror' in annotations && STATIC_UID.test(uid) ? uid : undefined;
-}
-
-const decision = z.object({ padding: z.number().int().min(0).max(4096) });
-
-/** What the webhook wrote down for people; of any other text nothing is made. */
-function paddingOf(text: string | undefined): number {
-  if (text === undefined) return 0;
-  try {
-    return decision.safeParse(JSON.parse(text)).data?.padding ?? 0;
-  } catch {
-    return 0;
-  }
 }

@@ -15,7 +15,7 @@ import { stateWhereItRuns } from './running.ts';
  *   container, CPUs, padding]`; inFlight: `[pod, kind, CPUs]` of pods on their way; dpuSince: `[time, message]` of its DPU's
  *   condition, left out where there is none
  * - `["r", uid, [pod, node, CPUs, verdict, reason, text]]`: a pod that runs and of which the nodes' records do not say all:
- *   it is not as it was promised, or has a CPU mask. `["r", uid]` when that is over
+ *   it is not as it was promised, its guest is paused, or it has a CPU mask. `["r", uid]` when that is over
  * - `["p", uid, {…}]`: a pod that waits, and `["p", uid]` when it no longer does
  * - `["c", {…}]`: what is true of the whole picture
  *
@@ -30,7 +30,7 @@ export const NO_SHAPE = -1;
 export const NodeFlag = { node: 1, dpuHost: 2, dpuDead: 4, draCpu: 8, stale: 16, quarantined: 32 } as const;
 
 /** What of the cluster a node's record is made of. */
-export type NodeSource = Pick<Cluster, 'nodes' | 'reports' | 'stale' | 'draCpu'>;
+export type NodeSource = Pick<Cluster, 'nodes' | 'reports' | 'stale' | 'draCpu' | 'paused'>;
 
 /** What the page shows of one node. */
 export interface NodePicture {

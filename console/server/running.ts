@@ -4,15 +4,18 @@ import type { Cluster } from './cluster.ts';
 import type { ShownPod } from './pods.ts';
 
 /**
- * How a pod is where it runs, in the words of `plumbline explain`. Whether its guest is paused is not read here, nor
- * whether a VM made its instance.
+ * How a pod is where it runs, in the words of `plumbline explain`. Whether a VM made its instance is not read here.
  */
 export function stateWhereItRuns(
   pod: ShownPod,
-  cluster: Pick<Cluster, 'nodes' | 'reports' | 'stale'>,
+  cluster: Pick<Cluster, 'nodes' | 'reports' | 'stale' | 'paused'>,
 ): Pick<VmState, 'verdict' | 'reason' | 'text'> {
   const { namespace, name, vm, node = '', needs, bypasses } = pod;
-  const facts = { namespace, name: vm ?? name, kind: undefined, node: nodeFacts(pod, node, cluster) };
+  const paused = vm === undefined ? undefined : cluster.paused.get(`${namespace}/${vm}`);
+  // While a VM migrates, the launcher on the other node is the target's.
+  const pause = paused?.node === node ? paused.pause : undefined;
+  const instance = pause && { phase: 'Running', pause };
+  const facts = { namespace, name: vm ?? name, kind: undefined, instance, node: nodeFacts(pod, node, cluster) };
   return runningState(facts, node, needs, bypasses);
 }
 

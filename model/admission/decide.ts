@@ -6,7 +6,7 @@ import { smtAffinity } from '../launcher/smt-affinity.ts';
 import { DECISION_ANNOTATION, nearResource, PLACEMENT_ANNOTATION } from '../names.ts';
 import type { NetworkedVmi } from '../networks/interfaces.ts';
 import { cpusOfLauncher, cpusOfOrdinary, isAt, lastingCpus, type PodCpus } from './cpus.ts';
-import type { AdmissionFinding, Decision, Place, PodChange } from './decision.ts';
+import type { AdmissionFinding, Decision, Done, Place, PodChange } from './decision.ts';
 import { doneTo } from './done.ts';
 import type { ClusterFacts, LauncherFacts, OrdinaryFacts, PodFacts } from './facts.ts';
 import { networksOf } from './networks.ts';
@@ -14,7 +14,7 @@ import { isIgnoredByScheduler, preferenceOf } from './preference.ts';
 import { reachFindings } from './reach.ts';
 import { forbiddenUse, reservedRequest } from './reserved.ts';
 import { schedulingOf } from './scheduling.ts';
-import { decisionText, placementText } from './texts.ts';
+import { decisionText, NOTHING_TO_DO, placementText } from './texts.ts';
 
 /**
  * Decides about one pod, at whichever point of its admission. One that is neither a launcher nor asks for whole cores is
@@ -53,7 +53,11 @@ function decideLauncher(facts: LauncherFacts): Decision {
   const name = `VirtualMachineInstance ${facts.namespace}/${vmi.name}`;
   switch (owner.kind) {
     case 'not-asked':
-      return conclude(facts, { found: foreignRequests(pod, { list: 'containers', index: facts.compute }, []) });
+      return conclude(facts, {
+        text: NOTHING_TO_DO,
+        changes: ONLY_SEEN,
+        found: foreignRequests(pod, { list: 'containers', index: facts.compute }, []),
+      });
     case 'found': {
       const { vmi: its, cluster } = owner;
       return decideParts(facts, { cpus: cpusOfLauncher(facts, its, cluster), cluster, vmi: its });
@@ -92,7 +96,10 @@ function decideParts(facts: LauncherFacts | OrdinaryFacts, { cpus, cluster, vmi 
   const { candidates, nodeKinds: reported } = cluster;
   const amounts = cpus.amounts.map((one) => one.cpus);
   const nodes = cpus.answered ? smtAffinity({ cpus: amounts, candidates, reported }) : undefined;
-  const text = decisionText({ ...cpus, cpus: cpus.stated, networks: networks.held, resources, nodes });
+  const isLeftAlone = facts.kind === 'ordinary' && !exclusive;
+  const text = isLeftAlone
+    ? undefined
+    : decisionText({ ...cpus, cpus: cpus.stated, networks: networks.held, resources, nodes });
   return conclude(facts, {
     text,
     changes: {
@@ -122,7 +129,8 @@ function requests(pod: PodShape, place: Place | undefined, resource: string): bo
   return (place && pod.spec[place.list]?.[place.index])?.resources?.limits?.[resource] !== undefined;
 }
 
-interface Conclusion extends Partial<Pick<Extract<Decision, { outcome: 'changed' }>, 'done' | 'text' | 'changes'>> {
+interface Conclusion extends Pick<Extract<Decision, { outcome: 'changed' }>, 'text' | 'changes'> {
+  readonly done?: readonly Done[];
   readonly found: readonly AdmissionFinding[];
 }
 
@@ -136,13 +144,13 @@ function conclude(facts: LauncherFacts | OrdinaryFacts, { changes, text, done = 
     const { message: reason, status: code = 422 } = error;
     return { outcome: 'refused', code, reason, text, done, findings: [...errors, ...said] };
   }
-  return { outcome: 'changed', changes: { ...(changes ?? NOTHING), scheduler }, text, done, findings: said };
+  return { outcome: 'changed', changes: { ...changes, scheduler }, text, done, findings: said };
 }
 
-/** Takes away what only Plumbline may put there. */
-const NOTHING: PodChange = {
+/** Says that the webhook has seen the launcher, and takes away what only Plumbline may put there. */
+const ONLY_SEEN: PodChange = {
   containers: [],
-  annotations: { [DECISION_ANNOTATION]: undefined, [PLACEMENT_ANNOTATION]: undefined },
+  annotations: { [DECISION_ANNOTATION]: NOTHING_TO_DO, [PLACEMENT_ANNOTATION]: undefined },
   nodes: undefined,
 };
 

@@ -48,7 +48,7 @@ export type Decision =
   | {
       readonly outcome: 'changed';
       readonly changes: PodChange;
-      /** The decision annotation: tells one decision about a VMI from another. */
+      /** The decision annotation: tells one decision about a VMI from another. Every launcher has one. */
       readonly text: string | undefined;
       readonly done: readonly Done[];
       /** Warnings, information, and what is to be said about the scheduler. No errors. */

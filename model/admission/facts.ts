@@ -42,7 +42,7 @@ export interface NetworkFacts {
   readonly definitions: ReadonlyMap<string, NadFacts>;
 }
 
-/** What is known of the cluster as far as one pod can need it. */
+/** The facts about the cluster that the decision about one pod can need. */
 export interface ClusterFacts {
   /** The kinds of the reporting nodes that the pod can go to: see beforeSmtAffinity. */
   readonly candidates: readonly NodeKind[];

@@ -17,21 +17,23 @@ export interface DecisionText {
 
 /**
  * The text of the decision annotation, for people who look at the pod. It describes the pod as it ends up, never the
- * change: so a second pass writes the same. A launcher that asks for whole cores always has one, also where it needs no
- * padding: so one without was not seen by the webhook. Undefined where Plumbline has no say in the pod, so that a value a
- * tenant put there is removed. The admission policy that checks the outcome looks in it for `"<container>":<CPUs>`.
+ * change: so a second pass writes the same. Every launcher that the webhook decides about has one, with `padding` 0 where there
+ * was nothing to pad: so a launcher that asks for something and has none was not seen by the webhook. It replaces what a
+ * tenant put there. The admission policy that checks the outcome looks in it for `"<container>":<CPUs>`.
  */
-export function decisionText(text: DecisionText): string | undefined {
+export function decisionText(text: DecisionText): string {
   const { cpus, threadsPerCore, padding, unpadded, networks, resources, nodes } = text;
   const answers = Object.keys(cpus).length > 0;
-  if (!answers && unpadded === undefined && resources.length === 0 && nodes === undefined) return undefined;
   return JSON.stringify({
-    ...(answers ? { cpus, padding, threadsPerCore } : {}),
+    ...(answers ? { cpus, padding, threadsPerCore } : { padding: 0 }),
     ...(unpadded === undefined ? {} : { unpadded }),
     ...(resources.length === 0 ? {} : { networks: networks.map(describe), resources }),
     ...(nodes === undefined ? {} : { nodes: nodes.map(inWords) }),
   });
 }
+
+/** The decision about a launcher that asks for nothing. */
+export const NOTHING_TO_DO: string = JSON.stringify({ padding: 0 });
 
 /**
  * The text of the placement annotation, which the extender reads; undefined where no network matters.

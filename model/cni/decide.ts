@@ -1,6 +1,6 @@
 import { CNI_CODES, type CniError, DPU_NOT_READY } from './errors.ts';
 
-/** What is known of the DPU when a call comes in. */
+/** The state of the DPU when a call comes in. */
 export interface DpuWord {
   readonly ready: boolean;
   /** Why it is or is not, in words. */
@@ -20,7 +20,7 @@ export interface AddQuestion {
    * with `*` stands for all that begin so.
    */
   readonly exempt: readonly string[];
-  /** Whether the attachment has a device; undefined if that could not be told. */
+  /** Whether the attachment has a device; undefined if that is unknown. */
   readonly hasDevice: boolean | undefined;
 }
 

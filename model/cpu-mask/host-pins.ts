@@ -32,7 +32,7 @@ export interface OtherCount {
 export type HostPins =
   | {
       readonly kind: 'pin';
-      /** Every vCPU's CPUs, never beyond `container` without `withheld`; none where `all` was taken for the mask. */
+      /** Each vCPU's CPUs, in their order, never beyond `container` without `withheld`; none where `all` was taken for the mask. */
       readonly pins: readonly VcpuPin[];
       /** Where all other threads belong, with a mask for the whole VM. */
       readonly whole: CpuSet | undefined;

@@ -8,7 +8,7 @@ import { ParseError } from '../errors.ts';
  * threads. An entry is `all`, or CPU ids and ranges between commas. No entry at all, and the single entry `all`, pin nothing.
  * Source: Ganeti, doc/design-cpu-pinning.rst.
  *
- * Stricter than Ganeti's own parser, each time because what it accepts comes out as something nobody asked for:
+ * Stricter than Ganeti's own parser, each time because what it accepts results in CPUs that the user did not ask for:
  * - An empty entry (`1:`, `:`, `1::2`) is refused; Ganeti reads no CPUs there and fails later, or pins to all.
  * - Digits only: no sign (`+1`), no blank (`1, 2`), no underscore (`1_0` is ten in Python), no other scripts' digits.
  * - CPU ids end at 65535, far above any kernel's; Ganeti expands `0-999999999` in memory.

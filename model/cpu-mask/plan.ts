@@ -10,7 +10,7 @@ export interface VcpuPin {
 
 export type PinPlan =
   /**
-   * Every vCPU thread's CPUs; empty if the mask pins nothing, and threads that are pinned are to be released. `whole`: where
+   * Each vCPU thread's CPUs, in the order of the vCPUs; empty if the mask pins nothing, and threads that are pinned are to be released. `whole`: where
    * all other threads of the VM belong; undefined where the mask leaves them alone.
    */
   | { readonly kind: 'pin'; readonly pins: readonly VcpuPin[]; readonly whole: CpuSet | undefined }

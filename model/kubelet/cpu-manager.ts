@@ -60,7 +60,7 @@ export class CpuManager implements Provider {
       this.#pool = this.#pool.minus(cpus);
       this.#assigned.set(container.name, cpus);
     }
-    // A sidecar runs beside the containers after it, so it takes from the reusable CPUs and hands none on.
+    // A sidecar runs alongside the containers after it, so it takes from the reusable CPUs and hands none on.
     this.#reusable = container.kind === 'init' ? this.#reusable.union(cpus) : this.#reusable.minus(cpus);
   }
 

@@ -38,7 +38,7 @@ export interface KubeletConfig {
   readonly reserved: CpuSet;
   /** NUMA distances by node id (row) and position among the nodes (column); for prefer-closest-numa-nodes. */
   readonly distances?: Readonly<Record<number, readonly number[]>> | undefined;
-  /** What is known to differ from others of its version: backports that a distribution carries. */
+  /** Known differences from others of its version: backports that a distribution carries. */
   readonly behaviour?: Partial<Behaviour> | undefined;
   /** Feature gates that were set; only those that change admission matter. */
   readonly featureGates?: Readonly<Record<string, boolean>> | undefined;

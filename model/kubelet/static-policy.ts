@@ -19,7 +19,7 @@ export function createStaticPolicy(topology: CpuTopology, options: CpuOptions, r
 }
 
 /**
- * The CPUs that the kubelet reserves when it is told only how many (kubeReserved + systemReserved, rounded up).
+ * The CPUs that the kubelet reserves when its configuration says only how many (kubeReserved + systemReserved, rounded up).
  * @throws RangeError if the host has fewer
  * Source: pkg/kubelet/cm/cpumanager/policy_static.go, NewStaticPolicy.
  */

@@ -11,7 +11,7 @@ export interface TopologyCpu {
 }
 
 /**
- * The counts that the kubelet keeps beside the CPUs. They are numbers of their own, not derived: its algorithms compare
+ * The counts that the kubelet keeps next to the CPUs. They are numbers of their own, not derived: its algorithms compare
  * them (sockets against NUMA nodes) and divide by them, whatever the CPUs say.
  */
 export interface TopologyCounts {
@@ -136,7 +136,7 @@ export function cpusAt(topology: CpuTopology, flags: Uint8Array): CpuSet {
   return CpuSet.fromWords(words);
 }
 
-/** 1 at the position of every CPU of the set; CPUs that the topology lacks are passed over. */
+/** 1 at the position of every CPU of the set; CPUs that the topology lacks are ignored. */
 export function flagsOf(topology: CpuTopology, cpus: CpuSet): Uint8Array {
   const words = cpus.toWords((topology.positions.length + 31) >>> 5);
   const flags = new Uint8Array(topology.ids.length);
@@ -167,7 +167,7 @@ export function withSiblings(topology: CpuTopology, cpus: CpuSet): CpuSet {
   return cpusAt(topology, flags);
 }
 
-/** The NUMA mask of the given node ids; ids that the host lacks are passed over. */
+/** The NUMA mask of the given node ids; ids that the host lacks are ignored. */
 export function numaMask(topology: CpuTopology, nodes: Iterable<number>): number {
   let mask = 0;
   for (const node of nodes) {

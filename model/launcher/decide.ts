@@ -94,7 +94,7 @@ function exclusiveCpus(compute: ContainerShape): number | undefined {
 }
 
 /**
- * KubeVirt's even parity counts a supplemental pool twice, so with an odd pool beside odd vCPUs it renders one CPU fewer
+ * KubeVirt's even parity counts a supplemental pool twice, so with an odd pool and odd vCPUs it renders one CPU fewer
  * than virt-launcher then pins to. Rounding to whole cores repairs that by itself; where SMT is off nothing is rounded.
  * Only a launcher that is just as KubeVirt rendered it is judged so: of any other its own amount is the word.
  */

@@ -16,7 +16,7 @@ const THREADS_PER_CORE = [1, 2, 4, 8];
 /**
  * Whether a launcher looks as if KubeVirt had rendered it from this state of its VMI: the annotations that are read are
  * the same, the CPUs are the VMI's or those padded, and every network attached is one of the VMI's. If not, the copy of
- * the VMI may be older than the pod and must be read anew.
+ * the VMI may be older than the pod and must be read again.
  * @param compute the index of the container in spec.containers
  * @throws ParseError if an amount or the networks annotation is malformed
  */

@@ -1,7 +1,7 @@
 import type { CpuSet } from '../cpu-set.ts';
 
 export interface PinnedContainer {
-  /** The cpuset of the container, which nobody here changes. */
+  /** The cpuset of the container, which nothing here changes. */
   readonly container: CpuSet;
   /** All CPUs that vCPUs are pinned to. */
   readonly vcpus: CpuSet;

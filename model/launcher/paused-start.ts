@@ -51,7 +51,7 @@ export type StartStep =
   | { readonly do: 'wait' }
   | { readonly do: 'record'; readonly record: PausedStart }
   | { readonly do: 'unpause' }
-  /** It stays paused: somebody has to hear why. */
+  /** It stays paused, and the reason must be reported. */
   | { readonly do: 'tell'; readonly reason: string; readonly message: string };
 
 /**

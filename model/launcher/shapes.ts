@@ -12,7 +12,7 @@ export interface Resources {
 
 export interface ContainerShape {
   readonly name: string;
-  /** `Always` on an init container makes it a sidecar that runs beside the others. */
+  /** `Always` on an init container makes it a sidecar that runs alongside the others. */
   readonly restartPolicy?: string | undefined;
   readonly resources?: Resources | null | undefined;
 }

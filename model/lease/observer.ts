@@ -37,7 +37,7 @@ export interface ObserverOptions {
   /** Seconds that one renewal counts. */
   readonly duration: number;
   /**
-   * Changes in a row before a lease counts as alive: 1 by default. 2 where somebody else's host side writes the lease
+   * Changes in a row before a lease counts as alive: 1 by default. 2 where another program's host side writes the lease
    * once at its own start, which says nothing about the DPU.
    */
   readonly proof?: number;
@@ -95,7 +95,7 @@ export function observeLease(
 }
 
 /**
- * What is known at a moment.
+ * Judges an observation at a moment.
  * @param now seconds of the monotonic clock, not before any look
  */
 export function judgeLease(

@@ -39,7 +39,7 @@ export type LeaseRepair =
 
 export interface LeaseSubject {
   readonly nodeName: string;
-  /** The Node object's current uid: a node made anew under its name has another. */
+  /** The Node object's current uid: a node created again under its name has another. */
   readonly nodeUid: string;
   /** Whole seconds. */
   readonly duration: number;

@@ -16,7 +16,7 @@ export function renewalWriter({ managedFields }: WriterSample): string | undefin
 }
 
 /**
- * Everybody who has renewed a lease in a series of looks at it. Two of them mean that two agents, or an agent beside
+ * Everybody who has renewed a lease in a series of looks at it. Two of them mean that two agents, or an agent next to
  * OVN-Kubernetes, keep one lease: then a DPU that dies may be hidden by the other's renewals.
  */
 export function renewalWriters(samples: readonly WriterSample[]): string[] {

@@ -34,7 +34,7 @@ export type NetworkClass =
   | { readonly kind: 'device'; readonly resourceName?: string }
   /** Nowhere that Plumbline knows a NUMA node of: a Linux bridge, an interface that belongs to no physnet. */
   | { readonly kind: 'none'; readonly bridge?: string; readonly interface?: string; readonly warning?: NadWarning }
-  /** Cannot be told: the definition, or what it refers to, is not there. */
+  /** Unknown: the definition, or what it refers to, is not there. */
   | { readonly kind: 'unknown'; readonly warning: 'not-found' | 'no-subnet' };
 
 export type NadWarning = 'invalid-json' | 'no-config' | 'unknown-topology';

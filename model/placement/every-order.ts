@@ -8,7 +8,7 @@ export interface EveryOrder<T, S> {
   readonly start: S;
   /** The state after an item, or undefined where it is refused. */
   readonly admit: (item: T, state: S) => S | undefined;
-  /** States with the same text have the same future; undefined where that cannot be told. */
+  /** States with the same text have the same future; undefined where that is unknown. */
   readonly textOf: (state: S) => string | undefined;
 }
 

@@ -156,7 +156,7 @@ export function keepsWholeCores({ wholeCores, request }: PlacementNeeds, { host 
 export type ReportedAssignments = HostReport['assignments'];
 
 /**
- * The same node with other pods on it: much cheaper than to make it ready anew.
+ * The same node with other pods on it: much cheaper than to prepare it again.
  * @throws ParseError if a list is no CPU list
  */
 export function withAssignments(node: PlacementHost, assignments: ReportedAssignments): PlacementHost {

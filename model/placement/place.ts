@@ -26,15 +26,15 @@ export type Placement =
       readonly warnings: readonly string[];
     }
   | { readonly outcome: 'refused'; readonly refusal: Refusal }
-  /** Whether the kubelet would take the pod cannot be told; a policy decides. */
+  /** Whether the kubelet would take the pod is unpredictable; a policy decides. */
   | { readonly outcome: 'unpredictable'; readonly reason: string };
 
 /**
  * Would this node's kubelet take the pod, on which CPUs, and are they where its networks are?
  *
- * Pods in flight (`held`) are taken: the pod must fit whichever of them the kubelet admits first, since nobody can know.
- * Where not even they fit by the report, it is behind the kubelet, and nothing is promised beside them.
- * Those that the report shows already are passed over. Pure: nothing passed in is changed.
+ * Pods in flight (`held`) are taken: the pod must fit whichever of them the kubelet admits first, since the order is unpredictable.
+ * Where not even they fit by the report, it is behind the kubelet, and nothing more is reserved.
+ * Those that the report shows already are skipped. Pure: nothing passed in is changed.
  *
  * @param assumed what the node has been promised and its report does not show yet, oldest first
  */

@@ -6,7 +6,7 @@ import type { NetworkNeed } from './needs.ts';
 /**
  * What decides about a pod's place and is no request: networks that it would rather be near, and whether its guest sees
  * the NUMA nodes that its CPUs span. The webhook writes it as an annotation, over whatever stands there. Nothing in it
- * concerns anybody but the pod itself, so a forged one harms nobody else.
+ * concerns any pod but itself, so a forged one harms no other pod.
  */
 export interface PlacementPreferences {
   /** Device resources that stand for networks: `physnet.plumbline.dev/east`, `plumbline.dev/tunnel`. */

@@ -150,7 +150,7 @@ export function refusedFor({ reason, text, detail, wanted, available }: Refusal)
   return wanted === undefined || available === undefined ? refused : { ...refused, missing: wanted - available };
 }
 
-/** The kubelet starts a pod even where nobody advertises a resource that it asks for, so this must refuse it. */
+/** The kubelet starts a pod even where no plugin advertises a resource that it asks for, so this must refuse it. */
 function absentNetwork(needs: PlacementNeeds, { networks }: PlacementHost): string | undefined {
   const absent = needs.networks.find(
     (need) => need.affinity === 'required' && cellsOfNetwork(networks, need) === undefined,

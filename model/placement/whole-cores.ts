@@ -20,7 +20,7 @@ export function unfitForWholeCores({ host, reserved }: PlacementHost): Refusal |
   return refusal('no-whole-cores', text, { resource: 'cores' });
 }
 
-/** The whole cores that nobody owns and that are not reserved. */
+/** The whole cores that have no owner and are not reserved. */
 export function freeCores({ host, reserved }: PlacementHost, state: KubeletState): CpuSet[] {
   const free = state.defaultSet.minus(reserved);
   return host.cores.filter((core) => core.isSubsetOf(free));

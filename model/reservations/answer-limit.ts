@@ -8,7 +8,7 @@ const SHARE = 4;
  * than a small share of the nodes that could take it. In a small or crowded cluster that comes to one node a pod, and
  * then what is promised is exactly what fits; alone, a pod leaves the scheduler the whole choice.
  *
- * @param most where nobody else is in flight
+ * @param most where no other pod is in flight
  * @param candidates nodes that look as if they could take the pod
  * @param others pods with open reservations, and calls that wait
  */

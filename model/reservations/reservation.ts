@@ -55,7 +55,7 @@ export interface ObservedPod<P> {
 
 /**
  * Whether one resourceVersion of an object is later than another. They are numbers, comparable since Kubernetes 1.35
- * says so; of two that are not, only that they differ can be told.
+ * says so; of two that are not, only that they differ is known.
  */
 export function isLater(version: string, than: string): boolean {
   const numeric = /^[0-9]+$/;

@@ -1,6 +1,14 @@
+import { decidedOf } from '../admission/decided.ts';
 import { wantsWholeCores } from '../launcher/annotation.ts';
 import { recognizeLauncher } from '../launcher/recognize.ts';
-import { DECISION_ANNOTATION, MANAGED_RESOURCES, PLACED_RESOURCE, SCHEDULER } from '../names.ts';
+import {
+  CPU_MASK_ANNOTATION,
+  MANAGED_RESOURCES,
+  NUMA_AFFINITY_ANNOTATION,
+  PLACED_RESOURCE,
+  SCHEDULER,
+} from '../names.ts';
+import { NETWORKS_ANNOTATION } from '../networks/attachments.ts';
 import type { PlacementNeeds } from '../placement/needs.ts';
 import { isExclusive } from '../placement/pod-needs.ts';
 import { type Named, startAgain } from './common-remedies.ts';
@@ -34,21 +42,40 @@ const SHARED: Cause = {
   ],
 };
 
-/** A launcher that asks for whole cores always has a decision; one with CPUs in it has them as the decision says. */
+/** A launcher that asks for something always has a decision; one with CPUs in it has them as the decision says. */
 function unseen(named: Named, pod: StatePod, needs: PlacementNeeds): Cause[] {
-  if (recognizeLauncher(pod).kind !== 'launcher' || !isExclusive(needs) || !wantsWholeCores(pod.metadata)) return [];
-  const decision = pod.metadata.annotations?.[DECISION_ANNOTATION];
+  if (recognizeLauncher(pod).kind !== 'launcher') return [];
+  const found = unpadded(pod, needs) ?? undecided(pod, needs);
+  if (found === undefined) return [];
+  const [reason, what] = found;
+  const text = `the webhook did not see this launcher: ${what}`;
+  const again = startAgain(named, 'start the VM again once the webhook works', plumbline('doctor', 'webhook'));
+  return [{ reason, text, remedies: [again] }];
+}
+
+type Unseen = readonly ['WebhookMissed' | 'NotDecided', string];
+
+/** It asks for whole cores, and was not given them. */
+function unpadded(pod: StatePod, needs: PlacementNeeds): Unseen | undefined {
+  if (!isExclusive(needs) || !wantsWholeCores(pod.metadata)) return undefined;
+  const decided = decidedOf(pod.metadata);
   const odd = needs.request.containers.find(({ kind, cpus }) => kind !== 'init' && cpus % 2 !== 0);
-  // A decision without CPUs says why they are left as they are.
-  if (decision !== undefined && !(odd && decision.startsWith('{"cpus":'))) return [];
+  // A decision without CPUs leaves them as they are.
+  if (decided !== undefined && !(odd && decided.cpus)) return undefined;
   const what = odd ? `${odd.name} asks for ${odd.cpus} CPUs, no whole cores` : 'its decision is not written on it';
-  return [
-    {
-      reason: 'WebhookMissed',
-      text: `the webhook did not see this launcher: ${what}`,
-      remedies: [startAgain(named, 'start the VM again once the webhook works', plumbline('doctor', 'webhook'))],
-    },
-  ];
+  return ['WebhookMissed', what];
+}
+
+/** It asks for something else. What its agent reports of the mask of one that runs is worth more than a check of the mask. */
+function undecided(pod: StatePod, needs: PlacementNeeds): Unseen | undefined {
+  if (decidedOf(pod.metadata) !== undefined) return undefined;
+  const { annotations = {} } = pod.metadata;
+  const hasNetworks = [NETWORKS_ANNOTATION, NUMA_AFFINITY_ANNOTATION].some((name) => annotations[name] !== undefined);
+  if (hasNetworks && isExclusive(needs) && needs.networks.length === 0) {
+    return ['NotDecided', 'no decision is written on it, and nothing holds it to its networks'];
+  }
+  if (annotations[CPU_MASK_ANNOTATION] === undefined || pod.status?.phase === 'Running') return undefined;
+  return ['NotDecided', 'no decision is written on it, and its CPU mask is not checked'];
 }
 
 /**

@@ -135,6 +135,8 @@ export interface VmFacts {
         readonly sandbox?: string | undefined;
         readonly evicted?: string | undefined;
         readonly cannotEvict?: string | undefined;
+        /** Why the extender would evict it, were it not configured to hold such pods (`--eviction hold`). */
+        readonly cannotStart?: string | undefined;
       }
     | undefined;
 }

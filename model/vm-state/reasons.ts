@@ -61,6 +61,7 @@ export const REASONS = {
   TooLarge: row('broken', 'larger than any node, were it empty'),
   Nominated: row('waiting', 'waiting for room on the node it is nominated to'),
   WebhookMissed: row('broken', 'not seen by the webhook'),
+  NotDecided: row('degraded', 'not seen by the webhook, and not held to what they ask for'),
   ExtenderNotAsked: row('degraded', 'with a scheduler that does not ask the extender'),
   OtherScheduler: row('waiting', 'with a scheduler of its own'),
   SharedCpus: row('ok', 'without CPUs of its own'),
@@ -69,6 +70,7 @@ export const REASONS = {
   Starting: row('waiting', 'starting'),
   ContainerWaiting: row('broken', 'on a node where a container does not start'),
   AllocationRefused: row('waiting', 'refused by the agent of the node'),
+  PlaceLost: row('waiting', 'bound to a node that has lost the CPUs they were promised'),
   CannotEvict: row('broken', 'unable to start, and not to be evicted'),
 
   // Its guest is paused.

@@ -30,6 +30,7 @@ export type RemedyId =
   | 'correct-mask'
   | 'correct-vm'
   | 'dedicate-cpus'
+  | 'delete-pod'
   | 'free-resources'
   | 'free-whole-cores'
   | 'look-at-successor'

@@ -1,6 +1,6 @@
 import { bringDpuBack, readEvents } from './common-remedies.ts';
 import type { Cause, StatePod, VmFacts } from './facts.ts';
-import { kubectl, plumbline, remedy } from './remedy.ts';
+import { kubectl, plumbline, type Remedy, remedy } from './remedy.ts';
 
 /** How the kubelet words the agent's refusal before a container starts. */
 const BEFORE_START = 'PreStartContainer rpc failed';
@@ -9,7 +9,7 @@ const REFUSED = 'code = FailedPrecondition desc = ';
 /** On a node, not running yet. */
 export function startingPod(facts: VmFacts, pod: StatePod): Cause {
   const at = pod.spec.nodeName ?? '';
-  const { sandbox, cannotEvict } = facts.events ?? {};
+  const { sandbox, cannotEvict, cannotStart } = facts.events ?? {};
   const name = pod.metadata.name ?? facts.name;
   const waiting = [...(pod.status?.initContainerStatuses ?? []), ...(pod.status?.containerStatuses ?? [])]
     .map(({ state }) => state?.waiting)
@@ -26,11 +26,15 @@ export function startingPod(facts: VmFacts, pod: StatePod): Cause {
   }
   const refused = facts.node?.refusedStart ?? waiting.map(({ message }) => refusedIn(message ?? '')).find(Boolean);
   if (refused !== undefined) {
-    return allocationRefused(at, refused);
+    const cause = allocationRefused(at, refused);
+    return cannotStart === undefined ? cause : { ...cause, remedies: [deletePod(facts, name)] };
   }
   const dead = facts.node?.deadDpu ?? (/DPU/.test(sandbox ?? '') ? sandbox : undefined);
   if (dead !== undefined) {
     return { reason: 'DPUNotReady', text: `the DPU of ${at} is not ready: ${dead}`, remedies: [bringDpuBack(at)] };
+  }
+  if (cannotStart !== undefined && isPlaceLost(cannotStart) && isUntouched(facts, pod)) {
+    return { reason: 'PlaceLost', text: `it has not started: ${cannotStart}`, remedies: [deletePod(facts, name)] };
   }
   const pending = waiting.find(({ reason }) => reason && !['PodInitializing', 'ContainerCreating'].includes(reason));
   const said = pending ? `${pending.reason}: ${pending.message ?? ''}` : sandbox;
@@ -48,6 +52,27 @@ export function allocationRefused(at: string, why: string): Cause {
     remedies: [remedy('wait', text, plumbline('doctor', 'extender'))],
   };
 }
+
+const PROMISED = 'can no longer give the pod the CPUs it was promised';
+
+/** As the extender says it in the Events of a pod that its kubelet would refuse now. */
+export const placeLostText = (node: string): string => `node ${node} ${PROMISED}: its kubelet would refuse the pod`;
+
+const isPlaceLost = (message: string): boolean => message.includes(PROMISED);
+
+/** Whether its kubelet has not admitted it yet: one that it has admitted has CPUs, whatever was predicted. */
+function isUntouched({ node }: VmFacts, { status }: StatePod): boolean {
+  const statuses = [...(status?.initContainerStatuses ?? []), ...(status?.containerStatuses ?? [])];
+  return statuses.length === 0 && (node?.assigned ?? []).length === 0;
+}
+
+/** Of a pod that the extender holds where it cannot start: its owner makes another one, which goes elsewhere. */
+const deletePod = ({ namespace }: VmFacts, name: string): Remedy =>
+  remedy(
+    'delete-pod',
+    'delete the pod, so that its owner makes another one, which goes elsewhere; the extender leaves that to you (--eviction hold)',
+    kubectl('-n', namespace, 'delete', 'pod', name, '--ignore-not-found'),
+  );
 
 function refusedIn(message: string): string | undefined {
   if (!message.includes(BEFORE_START)) return undefined;

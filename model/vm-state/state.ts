@@ -45,23 +45,24 @@ export function vmState(facts: VmFacts): VmState {
     return concluded(waits.reason === 'Gated' ? 'gated' : 'unscheduled', [waits, ...bypasses]);
   }
   if (phase !== 'Running') return concluded('starting', [startingPod(facts, pod), ...bypasses]);
-  const pause = facts.instance?.pause;
-  if (pause !== undefined) return concluded('paused', [pausedVm(facts, at, pause), ...bypasses]);
-  if (needs === undefined)
-    return concluded('running', [{ reason: 'SharedCpus', text: `it runs on ${at}`, remedies: [] }]);
   return runningState(facts, at, needs, bypasses);
 }
 
 /**
- * How a pod is that runs and whose guest is not paused, for whoever keeps of a pod what it needs and no more.
+ * How a pod is that runs, for whoever keeps of a pod what it needs and no more.
+ * @param needs undefined where they cannot be read
  * @param bypasses what `bypassesOf` made of the whole pod
  */
 export function runningState(
   facts: VmFacts,
   at: string,
-  needs: RunningNeeds,
+  needs: RunningNeeds | undefined,
   bypasses: readonly Cause[] = [],
 ): VmState {
+  const pause = facts.instance?.pause;
+  if (pause !== undefined) return concluded('paused', [pausedVm(facts, at, pause), ...bypasses]);
+  if (needs === undefined)
+    return concluded('running', [{ reason: 'SharedCpus', text: `it runs on ${at}`, remedies: [] }]);
   return concluded('running', [...runningPod(facts, at, needs), ...bypasses]);
 }
 

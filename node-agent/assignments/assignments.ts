@@ -73,7 +73,7 @@ export function createAssignments(deps: AssignmentsDeps): Assignments {
         const source = followPodResources({ client, socketPath, log, signal, onFailure, onReading: onPodResources });
         let grace: NodeJS.Timeout | undefined;
         const standAlone = async () => {
-          log.warn({ kubeletDir }, 'no usable cpu_manager_state: the PodResources API alone says which CPUs are free');
+          log.warn({ kubeletDir }, 'cpu_manager_state unusable; using the PodResources API alone');
           const configuredPolicy = await deps.configuredPolicy?.();
           if (grace === undefined || signal.aborted) return;
           update({ alone: true, configuredPolicy }, performance.now());

@@ -34,7 +34,7 @@ export function followCheckpoint({ directory, log, onReading }: CheckpointSource
 
   const fail = (problem: string, hint: string, at: number) => {
     if (problem === last.problem) return;
-    log.warn({ file, problem, hint }, 'cpu_manager_state cannot be used, keeping what was last known');
+    log.warn({ file, problem, hint }, 'cpu_manager_state unusable; keeping the last known assignments');
     publish({ value: last.value, problem }, at);
   };
 
@@ -54,7 +54,7 @@ export function followCheckpoint({ directory, log, onReading }: CheckpointSource
     lastText = text;
     try {
       const value = parseCheckpoint(text);
-      if (last.problem !== undefined) log.info({ file }, 'cpu_manager_state can be read again');
+      if (last.problem !== undefined) log.info({ file }, 'cpu_manager_state readable again');
       publish({ value, problem: undefined }, at);
     } catch (error) {
       const hint = 'a whole file is read as soon as the kubelet writes one; if this stays, restart the kubelet';

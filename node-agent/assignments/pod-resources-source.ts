@@ -73,7 +73,7 @@ export function followPodResources(deps: PodResourcesSourceDeps): PodResourcesSo
     let verdict: AnswerVerdict = 'soon';
     try {
       const answer = await ask(client, signal);
-      if (last.problem !== undefined) log.info({ socketPath }, 'the kubelet answers again');
+      if (last.problem !== undefined) log.info({ socketPath }, 'kubelet reachable again');
       verdict = publish({ value: answer, problem: undefined });
       if (verdict !== 'soon') backoff.reset();
     } catch (error) {
@@ -96,7 +96,7 @@ export function followPodResources(deps: PodResourcesSourceDeps): PodResourcesSo
     const problem = cut(error.message, LONGEST_PROBLEM);
     if (problem === last.problem) return;
     if (error.message.includes('GetAllocatableResources')) log.warn({ socketPath }, 'GetAllocatableResources failed');
-    log.warn({ socketPath, problem }, 'the kubelet cannot be asked, keeping what was last known; trying again');
+    log.warn({ socketPath, problem }, 'querying the kubelet failed; keeping the last answer and retrying');
     publish({ value: last.value, problem });
   };
 

@@ -43,7 +43,7 @@ export interface Assignment extends CheckpointEntry {
 export interface AssignmentsView {
   /** The kubelet's CPU manager policy; undefined until a checkpoint was read. */
   readonly policy: string | undefined;
-  /** CPUs never given exclusively: online without allocatable; undefined until the kubelet has told. */
+  /** CPUs never given exclusively: online without allocatable; undefined until the kubelet has answered. */
   readonly reserved: CpuSet | undefined;
   /** Keyed by pod uid and container, ascending. */
   readonly assignments: readonly Assignment[];
@@ -122,7 +122,7 @@ function problemsOf({ value, problem }: Reading<PodResourcesAnswer>, givesCpus: 
   return ['the kubelet names no allocatable CPUs: its CPU manager has not started'];
 }
 
-/** Policy none reserves nothing that could be told apart; an empty answer under another policy is no answer. */
+/** Policy none reserves nothing that the answer shows; an empty answer under another policy is no answer. */
 function reservedCpus(
   previous: AssignmentsView,
   online: CpuSet,

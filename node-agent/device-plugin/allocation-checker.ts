@@ -62,7 +62,7 @@ export function createAllocationChecker({
         await client.get(`/api/v1/namespaces/${namespace}/pods/${podName}`, { signal, timeout: ASK }),
       );
     } catch (err) {
-      log.warn({ err, namespace, podName }, 'cannot read the pod; checking its allocation by the strictest rule');
+      log.warn({ err, namespace, podName }, 'reading the pod failed; checking its allocation by the strictest rule');
       return undefined;
     }
   };

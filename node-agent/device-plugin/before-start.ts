@@ -40,7 +40,7 @@ export interface Barrier {
 
 /**
  * Finds out whose the devices are and asks the main thread, which checks the allocation and vacates. When that does not answer, the
- * allocation is checked here by what is known here, in the container's favour, and its start is not held up any longer: an
+ * allocation is checked here by this agent's own data, in the container's favour, and its start is not held up any longer: an
  * agent that hangs must not keep pods from starting.
  */
 export function createBeforeStart({ podResources, host, policy, answerWithin, log, post }: BeforeStartDeps): Barrier {
@@ -84,7 +84,7 @@ export function createBeforeStart({ podResources, host, policy, answerWithin, lo
   };
 
   const judgeAlone = (resource: string, holder: DeviceHolder | undefined): string | undefined => {
-    log.error({ resource, answerWithin }, 'the agent does not answer: a container starts without being vacated for');
+    log.error({ resource, answerWithin }, 'agent timed out; starting the container before OVS left its CPUs');
     if (holder === undefined) return undefined;
     const cells = CpuSet.of(resources.get(resource)?.cells ?? []);
     const allocation = { host, resource, cells, cpus: holder.cpus, wholeCores, spansCells: true };
@@ -106,7 +106,7 @@ export function createBeforeStart({ podResources, host, policy, answerWithin, lo
       const passed = answer === undefined ? 'unanswered' : 'passed';
       post({ kind: 'pre-start', resource, outcome: refusal === undefined ? passed : 'refused' });
       if (refusal === undefined) return;
-      log.warn({ resource, ids: few(deviceIds, NAMED, LONGEST_ID), refusal }, 'a container is kept from starting');
+      log.warn({ resource, ids: few(deviceIds, NAMED, LONGEST_ID), refusal }, 'container start refused');
       throw new Error(refusal);
     },
   };

@@ -14,9 +14,9 @@ export interface DevicePluginDeps {
   readonly resources: readonly AdvertisedResource[];
   readonly beforeStart: BeforeStart;
   readonly log: Logger;
-  /** Told when a kubelet has taken the place of another, before anything is registered with it. */
+  /** Called when a kubelet has taken the place of another, before anything is registered with it. */
   readonly onKubelet: () => void;
-  /** Told of each registration. */
+  /** Called after each registration. */
   readonly onRegistration: (resource: string, outcome: 'registered' | 'failed') => void;
 }
 
@@ -29,7 +29,7 @@ export interface DevicePlugin {
 
 /**
  * Serves one socket for each resource and registers each with every kubelet that appears: a kubelet forgets its plugins
- * when it restarts, removes their sockets and makes its own anew, which is the sign to start over.
+ * when it restarts, removes their sockets and creates its own again, which is the sign to start over.
  */
 export function createDevicePlugin(deps: DevicePluginDeps): DevicePlugin {
   const { log } = deps;

@@ -6,7 +6,7 @@ import { watchDirectory } from '../files/watch-directory.ts';
 /** The directory of device plugins below the kubelet's root. */
 export const PLUGIN_DIRECTORY = 'device-plugins';
 
-/** Tells one run of the kubelet from the next, by the socket that each makes anew in that directory; '' without one. */
+/** Distinguishes one run of the kubelet from the next, by the socket that each creates in that directory; '' without one. */
 export function kubeletGeneration(directory: string): string {
   const socket = statSync(join(directory, KUBELET_SOCKET), { throwIfNoEntry: false });
   return socket === undefined ? '' : `${socket.ino}:${socket.ctimeMs}`;

@@ -29,7 +29,7 @@ export interface HolderMessage {
 }
 
 export type FromPluginThread =
-  /** A container is about to be created. Without `holder` it could not be told whose the devices are. */
+  /** A container is about to be created. Without `holder` the owner of the devices would be unknown. */
   | {
       readonly kind: 'before-start';
       readonly call: number;

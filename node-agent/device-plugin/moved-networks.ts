@@ -128,7 +128,7 @@ export function createMovedNetworks(deps: MovedNetworksDeps) {
             await changed;
           } catch (err) {
             if (signal.aborted) break;
-            log.warn({ err }, 'cannot find out whose network moved; retrying');
+            log.warn({ err }, "cannot determine which pod's network moved; retrying");
             await sleep(backoff.next(), signal).catch(() => undefined);
           }
         }

@@ -42,7 +42,7 @@ export function createPluginServer({ socketPath, resource: first, beforeStart }:
   const { name } = first;
   let resource = first;
   const watchers = new Set<ServerWritableStream<unknown, ListAndWatchResponse>>();
-  // What was advertised once stays good: the kubelet may have chosen a device just before it was told of fewer.
+  // What was advertised once stays good: the kubelet may have chosen a device just before it learned of fewer.
   let mostSlots = first.slots;
 
   const plugin: DevicePluginServer = {

@@ -12,7 +12,7 @@ import type { AdvertisedResource } from './resources.ts';
 /** Seconds that the thread may take to remove its sockets. */
 const STOP_DEADLINE = 3;
 
-/** Seconds between looks at what nobody tells: the kubelet's maxPods and its options. */
+/** Seconds between looks at what sends no notification: the kubelet's maxPods and its options. */
 const LOOK = 60;
 
 /** MiB. The thread knows devices and the pods of one List; its heap would otherwise grow before it is cleaned. */
@@ -42,7 +42,7 @@ export interface PluginThreadDeps {
   readonly metrics: AgentMetrics;
 }
 
-/** The file of the thread's program: beside the bundle of the agent, or the source. */
+/** The file of the thread's program: next to the bundle of the agent, or the source. */
 export function pluginProgram(agentProgram: string): string {
   const directory = dirname(agentProgram);
   return agentProgram.endsWith('.ts')
@@ -50,7 +50,7 @@ export function pluginProgram(agentProgram: string): string {
     : join(directory, 'device-plugin-worker.cjs');
 }
 
-/** The device plugin as the main thread sees it: a thread of its own, told what to advertise and asking before starts. */
+/** The device plugin as the main thread sees it: a thread of its own that receives what to advertise and asks before starts. */
 export function createPluginThread(deps: PluginThreadDeps) {
   const { program, metrics, log } = deps;
   return {
@@ -81,7 +81,7 @@ export function createPluginThread(deps: PluginThreadDeps) {
             answered = question;
             post({ kind: 'resources', ...known });
           },
-          (err: unknown) => log.warn({ err }, 'it is not known what to advertise'),
+          (err: unknown) => log.warn({ err }, 'devices to advertise are unknown'),
         );
       };
 

@@ -77,7 +77,7 @@ const idPrefix = (resource: string) => `${resource.slice(resource.indexOf('/') +
 /** Socket addresses end at 107 bytes, and the kubelet's directory takes part of them. */
 const LONGEST_SOCKET_PART = 40;
 
-/** The file name of a resource's socket, beside the kubelet's: what it is for, or a hash where that is too long. */
+/** The file name of a resource's socket, next to the kubelet's: what it is for, or a hash where that is too long. */
 export function socketName(resource: string): string {
   const part = resource.replace('.plumbline.dev/', '-').replace('plumbline.dev/', '');
   if (part.length <= LONGEST_SOCKET_PART) return `plumbline-${part}.sock`;

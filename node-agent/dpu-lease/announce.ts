@@ -25,13 +25,13 @@ export function announceHealth({ nodeName, events, metrics, log }: AnnounceDeps)
     if (state === last) return;
     last = state;
     if (state === 'alive') {
-      log.info({ state, reason }, 'the DPU is ready');
+      log.info({ state, reason }, 'DPU is ready');
       events.record(target, { type: 'Normal', reason: 'DPUReady', message: `The DPU is ready: ${reason}` });
     } else if (ready) {
-      log.warn({ state, reason }, 'the DPU’s state is unknown; it counts as ready');
+      log.warn({ state, reason }, 'DPU state unknown; treating it as ready');
       events.record(target, { type: 'Warning', reason: 'DPUUnknown', message: `DPU Unknown, pods go on: ${reason}` });
     } else {
-      log.warn({ state, reason }, 'the DPU is not ready');
+      log.warn({ state, reason }, 'DPU is not ready');
       events.record(target, { type: 'Warning', reason: 'DPUNotReady', message: `DPU Not Ready: ${reason}` });
     }
   };

@@ -35,7 +35,7 @@ export function createDpuHostLease({ client, nodeName, lease, timing, log }: Dpu
     const { ownerReferences, holderIdentity } = repair.form;
     if (repair.kind === 'create') {
       await createLease(client, lease, { owner: ownerReferences[0], holder: holderIdentity, duration }, signal);
-      log.info({ lease: lease.name, duration }, 'created the DPU lease; the DPU is to renew it');
+      log.info({ lease: lease.name, duration }, 'DPU lease created; waiting for the DPU to renew it');
     } else if (found !== undefined) {
       await putRight(found, repair, signal);
     }
@@ -48,12 +48,12 @@ export function createDpuHostLease({ client, nodeName, lease, timing, log }: Dpu
   ): Promise<void> => {
     const { ownerReferences, holderIdentity, leaseDurationSeconds } = form;
     const patch = {
-      // A list in a merge patch replaces the old one: the uid of a node that is gone must not stay beside the new.
+      // A list in a merge patch replaces the old one: the uid of a node that is gone must not stay next to the new.
       metadata: { resourceVersion: metadata.resourceVersion, ownerReferences },
       spec: { holderIdentity, leaseDurationSeconds },
     };
     await patchLease(client, lease, patch, signal);
-    log.warn({ lease: lease.name, faults }, 'put the DPU lease right');
+    log.warn({ lease: lease.name, faults }, 'DPU lease repaired');
   };
 
   return {

@@ -63,7 +63,7 @@ export function createDpuLease({ client, lease, timing, probe, log, metrics, wal
         if (!signal.aborted && problem !== last) {
           if (problem === undefined)
             log.info({ lease: lease.name, interval: timing.renewInterval }, 'renewing the DPU lease');
-          else log.warn({ lease: lease.name, problem }, 'the DPU lease is not renewed');
+          else log.warn({ lease: lease.name, problem }, 'renewing the DPU lease failed');
           last = problem;
         }
         await sleep(timing.renewInterval, signal).catch(() => undefined);

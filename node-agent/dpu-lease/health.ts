@@ -36,7 +36,7 @@ export interface DpuHealthReport extends DpuWord, LeaseVerdict {}
 export type HealthListener = (report: DpuHealthReport, flipped: boolean) => void;
 
 export interface DpuHealth {
-  /** What is known now; right at every moment, not only after a look. */
+  /** The present verdict; right at every moment, not only after a look. */
   current(): DpuHealthReport;
   observation(): LeaseObservation;
   /** Calls the listener after each look at the lease. @returns a function that ends that */
@@ -85,7 +85,7 @@ export function createDpuHealth(deps: DpuHealthDeps): DpuHealth {
 
   const take = (reading: LeaseReading): void => {
     if (reading.kind === 'failed') return;
-    // A renewal that came while nobody looked may be as old as the last look before: it counts from then.
+    // A renewal that came between two looks may be as old as the last look before: it counts from then.
     observation = { ...observeLease(observation, reading, readBefore ?? now(), options), answeredAt: now() };
     readBefore = undefined;
   };

@@ -38,7 +38,7 @@ export function createLeaseRelease({ client, lease, log }: LeaseReleaseDeps) {
       { metadata: { resourceVersion }, spec: { holderIdentity: RELEASED_HOLDER } },
       signal,
     );
-    log.info({ lease: lease.name }, 'released the DPU lease; the health check is off');
+    log.info({ lease: lease.name }, 'DPU lease released; health check off');
     return PERIOD;
   };
 

@@ -73,7 +73,7 @@ export function createTokenRenewal(deps: TokenRenewalDeps) {
     const { issued, expires } = readTokenClaims(token);
     replaceToken(tokenFile, token);
     obtained = { token, lifetime: expires - issued, at };
-    log.info({ account, lifetime: obtained.lifetime }, 'renewed the token of this DPU');
+    log.info({ account, lifetime: obtained.lifetime }, 'DPU token renewed');
   };
 
   /** One look at the file. @returns seconds until the next is due @throws what renewing throws */

@@ -69,14 +69,14 @@ export function createInstaller(deps: InstallerDeps) {
     const own = Buffer.from(formatGateSettings(settings));
     // Before the program, which would go by other settings until then.
     for (const path of settingsFiles(places))
-      if (placeFile(path, own, 0o644)) log.info({ path }, 'wrote the settings of the gate');
+      if (placeFile(path, own, 0o644)) log.info({ path }, 'gate settings written');
     for (const path of [...programs(places), ...interposed(places)])
-      if (placeFile(path, program, 0o755)) log.info({ path }, 'put the gate in place');
+      if (placeFile(path, program, 0o755)) log.info({ path }, 'gate plugin installed');
   };
 
   const say = (problem: string | undefined) => {
     if (problem !== undefined && problem !== lastProblem)
-      log.warn({ problem }, 'new pods are not gated as they should be');
+      log.warn({ problem }, 'gate incomplete: new pods may start without it');
     lastProblem = problem;
   };
 
@@ -88,9 +88,9 @@ export function createInstaller(deps: InstallerDeps) {
       if (wait > 0) return wait;
       writtenAt = now;
       placeFile(join(confDir, plan.name), Buffer.from(plan.text), 0o600);
-      log.info({ file: plan.name, primary: plan.primary }, 'the gate is before the primary network');
+      log.info({ file: plan.name, primary: plan.primary }, 'gate installed before the primary network');
     } else if (plan.kind === 'remove') {
-      log.warn({ files: plan.remove }, 'the primary network is gone, and the gate’s configuration with it');
+      log.warn({ files: plan.remove }, 'gate configuration removed: the primary network is gone');
     }
     if (plan.kind !== 'keep') for (const name of plan.remove) removeFile(join(confDir, name));
     const problem = plan.kind === 'keep' ? plan.problem : undefined;
@@ -123,7 +123,7 @@ export function createInstaller(deps: InstallerDeps) {
       if (atEnd === 'keep') return;
       const [, ...inFront] = settingsFiles(places);
       const removed = [...ownFiles(confDir), ...interposed(places), ...inFront].filter((path) => removeFile(path));
-      if (removed.length > 0) log.info({ removed }, 'took the gate away from before the primary network');
+      if (removed.length > 0) log.info({ removed }, 'gate removed from the primary network');
       metrics.gateInstalled.set(0);
     },
   };

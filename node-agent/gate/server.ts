@@ -73,7 +73,7 @@ export function createGateServer({ socketPath, answer, log, limits }: GateServer
       gone: gone.signal,
     };
     const failed = (err: unknown) => {
-      log.error({ err }, 'the gate cannot answer; its state file decides');
+      log.error({ err }, 'gate server failed; the state file decides');
       socket.destroy();
     };
     const refuse = (problem: string) => {

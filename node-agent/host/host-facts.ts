@@ -47,6 +47,6 @@ async function readHostFacts(sysfsRoot: string, log: Logger): Promise<HostFacts>
   const ids = cells.map(({ id }) => id);
   const memory = await readMemory(sysfsRoot, ids);
   const isolated = await readIsolated(sysfsRoot);
-  log.info({ cpus: online, isolated, cells: ids, threadsPerCore }, 'host read');
+  log.info({ cpus: online, isolated, cells: ids, threadsPerCore }, 'host topology read');
   return { description, host, memory, isolated };
 }

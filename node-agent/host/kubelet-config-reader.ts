@@ -24,7 +24,7 @@ export interface KubeletConfigSources {
 const REFUSED_FOR = { first: 5, most: 60 };
 
 /**
- * Reads the kubelet's configuration: the running kubelet's own word where it may be asked, else its files, anew at each
+ * Reads the kubelet's configuration: the running kubelet's own word where it may be asked, else its files, again at each
  * call. A kubelet does not change its configuration while it runs, so one that answered is not asked again: every report
  * and every container's start waits for this. Logs what it found when that differs from the last time.
  */
@@ -48,7 +48,7 @@ export function createKubeletConfigReader(
       refusal = '';
     } catch (error) {
       const why = (error as Error).message;
-      if (why !== refusal) log.info({ why }, 'the kubelet is not asked, reading its files');
+      if (why !== refusal) log.info({ why }, 'kubelet configz unavailable; reading its configuration files');
       refusal = why;
     }
     if (kubelet !== asked) return;

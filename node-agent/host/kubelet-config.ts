@@ -54,7 +54,7 @@ export interface KubeletConfig {
     readonly options: Readonly<Record<string, string>>;
   };
   readonly memoryManager: { readonly policy: string };
-  /** Bytes by NUMA node and resource name that the memory manager gives to nobody. */
+  /** Bytes by NUMA node and resource name that the memory manager gives to no pod. */
   readonly reservedMemory: ReadonlyMap<number, Readonly<Record<string, number>>>;
   /** reservedSystemCPUs; undefined where only amounts (kubeReserved, systemReserved) are given, or nothing is. */
   readonly reserved: CpuSet | undefined;

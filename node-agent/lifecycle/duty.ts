@@ -2,7 +2,7 @@ import type { Logger } from '../../runtime/log.ts';
 import { underSignals } from '../../runtime/signals.ts';
 import { Backoff, sleep } from '../../runtime/time.ts';
 
-/** One thing the agent does. Duties run beside each other and know nothing of each other's failures. */
+/** One thing the agent does. Duties run concurrently and know nothing of each other's failures. */
 export interface Duty {
   readonly name: string;
   /** Does the work until the signal aborts, then undoes what must be undone and resolves. Can be run again. */
@@ -33,7 +33,7 @@ export async function keepRunning(duty: Duty, log: Logger, observer: DutyObserve
     } catch (err) {
       if (performance.now() - started > STEADY * 1000) backoff.reset();
       observer.onFailure(duty.name);
-      log.error({ err, duty: duty.name }, 'duty failed, it will be run again; the others go on');
+      log.error({ err, duty: duty.name }, 'duty failed; restarting it');
     } finally {
       observer.onState(duty.name, false);
     }
@@ -56,7 +56,7 @@ export function createGuard(): Guard {
   const failed = new Promise<never>((_resolve, reject) => {
     fail = reject;
   });
-  // Whoever does not wait for it must not be told of it as an unhandled rejection.
+  // A caller that does not wait for it must not get an unhandled rejection.
   failed.catch(() => undefined);
   const guard =
     <Args extends unknown[]>(callback: (...args: Args) => void) =>

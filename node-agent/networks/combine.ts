@@ -22,7 +22,7 @@ export interface NetworksView {
   readonly mapFault: string | undefined;
   /** Where the map and what was found differ. */
   readonly drift: readonly string[];
-  /** Networks that are polled, on NUMA nodes where nobody is to poll. */
+  /** Networks that are polled, on NUMA nodes where no thread is to poll. */
   readonly unpolled: readonly string[];
 }
 

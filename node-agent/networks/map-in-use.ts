@@ -75,7 +75,7 @@ export function createMapMemory(file: LastMapFile, log: Logger): (sources: Omit<
     try {
       file.save(last);
     } catch (err) {
-      log.warn({ err }, 'cannot save the network map; a faulty map after a restart leaves the node without networks');
+      log.warn({ err }, 'saving the network map failed; a faulty map after a restart leaves the node without networks');
     }
     return used;
   };

@@ -23,7 +23,7 @@ export const OVSDB_SOCKET = 'db.sock';
 const SETTLE = 0.05;
 /** Parts of the time that a look took which pass until changes make the next: a busy switch must not keep the agent busy. */
 const REST = 10;
-/** Seconds between looks at what nobody tells: carriers of interfaces outside the switch, drivers that come and go. */
+/** Seconds between looks at what sends no notification: carriers of interfaces outside the switch, drivers that come and go. */
 const LOOK = 2;
 /** Seconds between looks at the node's labels, where the map asks for them. */
 const LABELS = 60;
@@ -155,7 +155,7 @@ export function createNetworks(deps: NetworksDeps): Networks {
         });
         const onProblem = guard((error: Error) => {
           if (error.message !== switchProblem)
-            log.warn({ problem: error.message }, 'Open vSwitch cannot be asked, trying on');
+            log.warn({ problem: error.message }, 'querying Open vSwitch failed; retrying');
           switchProblem = error.message;
           looks.soon();
         });
@@ -173,7 +173,7 @@ export function createNetworks(deps: NetworksDeps): Networks {
   };
 }
 
-/** Everything about a view that somebody may act on, as one text. */
+/** Everything about a view that its users may act on, as one text. */
 function describe({ networks, down, pmdCpus, problems, mapFault, drift, unpolled }: NetworksView): string {
   const physnets = [...networks.physnets].map(([name, cells]) => [name, cells.toString()]);
   const tunnel = networks.tunnel?.toString() ?? null;
@@ -185,9 +185,9 @@ function say(log: Logger, { networks, down, pmdCpus, problems, mapFault, drift, 
   const physnets = Object.fromEntries([...networks.physnets].map(([name, cells]) => [name, cells.toString()]));
   const fields = { physnets, tunnel: networks.tunnel, down: [...down].map((name) => name ?? 'tunnel'), pmdCpus };
   const doubts = [...problems.map(({ message }) => message), ...drift, ...unpolled];
-  if (mapFault !== undefined) log.error({ problem: mapFault }, 'network map ignored');
-  if (doubts.length === 0) log.info(fields, 'networks known');
-  else log.warn({ ...fields, doubts }, 'networks known, but not all is well');
+  if (mapFault !== undefined) log.error({ problem: mapFault }, 'network map rejected');
+  if (doubts.length === 0) log.info(fields, 'network map updated');
+  else log.warn({ ...fields, doubts }, 'network map updated with problems');
 }
 
 function hostAddresses(): ReadonlyMap<string, string> {

@@ -18,7 +18,7 @@ export interface OvsProcess {
   readonly start: number;
 }
 
-/** Why a daemon is not managed: `absent` (no pidfile, or nobody has that pid), `stale` (somebody else has it). */
+/** Why a daemon is not managed: `absent` (no pidfile, or no process has that pid), `stale` (another program has it). */
 export interface MissingDaemon {
   readonly name: OvsDaemonName;
   /** What its pidfile says, if it says one. */
@@ -136,7 +136,7 @@ export function readPid(file: string): number {
   return Number(text);
 }
 
-/** A daemon, and what is known of its parent. */
+/** A daemon and its parent. */
 interface FoundDaemon {
   readonly daemon: OvsProcess;
   readonly parent: Parent;

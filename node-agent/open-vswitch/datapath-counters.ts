@@ -4,7 +4,7 @@ export interface DatapathCounters {
   readonly datapath: string;
   /** Packets that matched no flow and went up to ovs-vswitchd. */
   readonly upcalls: number | undefined;
-  /** Packets that should have gone up and were dropped, as nobody took them in time. */
+  /** Packets that should have gone up and were dropped, as no handler took them in time. */
   readonly lost: number | undefined;
   /** Flows now. */
   readonly flows: number | undefined;

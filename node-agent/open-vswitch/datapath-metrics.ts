@@ -9,7 +9,7 @@ import { connectOvsdb } from './ovsdb/connection.ts';
 
 /** Seconds that a scrape waits for ovs-vswitchd, whose main thread answers when it has time. */
 const DEADLINE = 1;
-/** Seconds for which one answer does: how often somebody scrapes must not be what ovs-vswitchd works for. */
+/** Seconds for which one answer does: ovs-vswitchd must not work more because the agent is scraped more often. */
 const FRESH = 5;
 
 export interface DatapathMetricsDeps {
@@ -19,8 +19,8 @@ export interface DatapathMetricsDeps {
 }
 
 /**
- * Open vSwitch's own counters beside the agent's: whether the CPUs it has are enough shows in what it drops. They are
- * asked for when somebody scrapes, by the one read-only command that has them all, and are absent while it does not
+ * Open vSwitch's own counters next to the agent's: whether the CPUs it has are enough shows in what it drops. They are
+ * asked for at a scrape, by the one read-only command that has them all, and are absent while it does not
  * answer.
  */
 export function registerDatapathMetrics(registry: Registry, deps: DatapathMetricsDeps): void {

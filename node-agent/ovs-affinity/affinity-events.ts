@@ -1,7 +1,7 @@
 import type { EventRecorder, EventText } from '../../kube/events.ts';
 import { cut } from '../../model/brief.ts';
 
-/** Seconds in which the same is told once, whatever numbers are in it: a node in trouble must not trouble etcd. */
+/** Seconds in which the same message is sent once, whatever numbers are in it: a node in trouble must not trouble etcd. */
 const SAME_WITHIN = 600;
 
 /** Different Events that are remembered, and characters of one. The oldest is forgotten first. */

@@ -1,7 +1,7 @@
 import { CpuSet } from '../../model/cpu-set.ts';
 import type { AssignmentsView } from '../assignments/view.ts';
 
-/** CPUs that are nobody's and yet not for Open vSwitch's ordinary threads, by why. */
+/** CPUs that have no owner and yet are not for Open vSwitch's ordinary threads, by why. */
 export interface LeftOut {
   /** Of poll mode drivers, by their threads and by `pmd-cpu-mask`. */
   readonly pmd: CpuSet;
@@ -19,7 +19,7 @@ export interface AllowedCpus {
 
 /**
  * What is free without what is left out. Isolated CPUs are left out only where others remain, and so are those of poll
- * mode drivers: a switch without any CPU would be worse than one on CPUs that somebody wanted to have quiet.
+ * mode drivers: a switch without any CPU would be worse than one on CPUs that were to be kept quiet.
  */
 export function allowedCpus({ free, owned, holds }: AssignmentsView, { pmd, isolated, vacated }: LeftOut): AllowedCpus {
   const why: string[] = [];
@@ -52,7 +52,7 @@ export interface Step {
 
 /**
  * How to get from the CPUs applied last to those that are free: what is no longer free is left at once, what has become
- * free is taken later. ovs-vswitchd makes its threads anew, and drops its datapath flows, when the number of its CPUs
+ * free is taken later. ovs-vswitchd creates its threads again, and drops its datapath flows, when the number of its CPUs
  * changes, so many growths in a row should be one. The first set, and one without any CPU of the last, is taken as it is.
  */
 export function step(applied: CpuSet | undefined, free: CpuSet): Step {

@@ -5,7 +5,7 @@ const MOST_DELAYS = 4;
 
 /** Waits until CPUs have stopped becoming free. */
 export interface GrowDebounce {
-  /** There is this to grow to. A set other than the last begins the wait anew. */
+  /** There is this to grow to. A set other than the last restarts the wait. */
   want(cpus: CpuSet): void;
   cancel(): void;
   /** What is waited for. */

@@ -62,7 +62,7 @@ function restoreAll(ovsProcesses: OvsProcesses, { enablerFile, log }: OvsAffinit
   const { moved, problems } = ovsProcesses.restore();
   log.info({ enablerFile, restored: moved }, 'OVS CPU affinity pinning disabled');
   if (problems.length > 0)
-    log.warn({ problems: problems.map(({ text }) => text) }, 'not every thread has its CPUs back');
+    log.warn({ problems: problems.map(({ text }) => text) }, 'some threads did not get their CPUs back');
 }
 
 /** Containers own CPUs whether the agent runs or not, so its end never gives the threads one of those. */
@@ -74,7 +74,7 @@ function leaveAtEnd(
   const { free } = assignments.view();
   const restores = masksAtEnd === 'restore' && free !== undefined && targets.heldBack.length === 0;
   const { moved } = restores ? ovsProcesses.restoreWithin(free.minus(targets.vacated)) : ovsProcesses.leave();
-  log.info({ restored: moved }, 'agent stops: OVS threads stay off the CPUs that containers own');
+  log.info({ restored: moved }, 'agent stopping; OVS threads stay off owned CPUs');
 }
 
 /** Seconds to the look that tells a single command from a program that goes on, and finds a monitor that has started. */

@@ -75,7 +75,7 @@ export interface ProcessAffinity {
   threadsOn(cpus: CpuSet): number[];
   /** Where the threads were when `remember` was called, or as it was given. */
   readonly originalMasks: OriginalMasks | undefined;
-  /** Notes where the threads are now, or takes what is known from before; later calls of `apply` change masks. */
+  /** Notes where the threads are now, or takes what is remembered from before; later calls of `apply` change masks. */
   remember(known?: OriginalMasks): void;
   /** Gives each thread its original mask and forgets it. Does nothing where none was remembered. */
   restore(): PassResult;

@@ -10,11 +10,11 @@ import type { CpuTarget } from './process-affinity.ts';
 export interface Reporting {
   /** @param heard when this process heard of what made it necessary, in monotonic milliseconds */
   moved(target: CpuTarget, threads: number, view: AssignmentsView, heard: number): void;
-  /** What the last pass could not do; told when it changes. */
+  /** What the last pass could not do; reported when it changes. */
   problems(problems: readonly Problem[]): void;
   /** To be called now and then: who owns which CPUs has not been known for two calls is worth an Event. */
   unknown(problems: readonly string[]): void;
-  /** The kubelet's reserved CPUs, told once for each set. */
+  /** The kubelet's reserved CPUs, logged once for each set. */
   reserved(cpus: CpuSet | undefined): void;
   readonly current: readonly Problem[];
   /** Calls the listener when `current` has changed. @returns a function that ends that */
@@ -68,11 +68,11 @@ export function createReporting({ log, metrics, events, assignedAt }: ReportingD
       const texts = problems.map(({ text }) => text);
       if (texts.join() === before.map(({ text }) => text).join()) return;
       for (const listener of listeners) listener();
-      if (texts.length === 0) return log.info('ovs affinity is complete again');
+      if (texts.length === 0) return log.info('OVS affinity complete');
       for (const { cause } of problems) {
         if (!before.some((one) => one.cause === cause)) metrics.ovsErrors.inc({ cause });
       }
-      log.warn({ problems: texts }, 'ovs affinity is not complete');
+      log.warn({ problems: texts }, 'OVS affinity incomplete');
       const contended = problems.filter(({ cause }) => cause === FOREIGN_WRITER);
       for (const { text } of contended) events.contended(text);
       const others = problems.filter(({ cause }) => cause !== FOREIGN_WRITER);

@@ -100,7 +100,7 @@ export function createSavedMasks({ file, startOf, unconfined }: SavedMasksDeps):
 }
 
 /**
- * What is known of a process from before. A daemon that its monitor has started again was born on the CPUs that the
+ * What is remembered of a process from before. A daemon that its monitor has started again was born on the CPUs that the
  * monitor had been moved to: its own are the monitor's from before that.
  */
 function knownOf(

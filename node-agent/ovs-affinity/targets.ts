@@ -5,7 +5,7 @@ import { type ConfirmationDeps, createConfirmation } from './confirmation.ts';
 import { createGrowDebounce } from './grow-debounce.ts';
 import type { CpuTarget } from './process-affinity.ts';
 
-/** Seconds that vacated CPUs are kept clear while no source says yet that somebody owns them. */
+/** Seconds that vacated CPUs are kept clear while no source names their owner yet. */
 const VACATED_FOR = 10;
 
 export interface TargetsDeps extends ConfirmationDeps {
@@ -24,7 +24,7 @@ export interface Targets {
   target(view: AssignmentsView, pmdThreads: CpuSet, mayGrow: boolean): CpuTarget;
   /** Off the owned CPUs and no more: the rest is left to another writer. */
   ownedOnly(view: AssignmentsView, pmdThreads: CpuSet): CpuTarget;
-  /** Keeps the CPUs clear from now on. They come back as any others do: late, and only if they are nobody's. */
+  /** Keeps the CPUs clear from now on. They come back as any others do: late, and only if they have no owner. */
   vacate(cpus: CpuSet): void;
   /** Where a thread goes that must leave the CPUs and was on no other. */
   otherwise(view: AssignmentsView, pmdThreads: CpuSet): CpuSet;
@@ -89,7 +89,7 @@ export function createTargets(deps: TargetsDeps, onGrowth: () => void): Targets 
         if (now.isEmpty) return avoiding(view, out, held);
       }
       wanted = now;
-      // What became free before a source was lost may have been taken since: it is waited for anew when all is known.
+      // What became free before a source was lost may have been taken since: the wait starts again when all sources answer.
       if (later === undefined || !isKnown) growDebounce.cancel();
       else {
         growDebounce.want(later);

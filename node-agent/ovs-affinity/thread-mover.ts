@@ -90,7 +90,7 @@ export function createThreadMover(affinity: Affinity) {
       const before = seen.get(tid);
       return mask === undefined || before === undefined ? mask === before : mask.equals(before);
     },
-    /** Drops what is known of threads that are no more. */
+    /** Forgets threads that have ended. */
     forgetOthers(tids: readonly number[]): void {
       if (seen.size <= tids.length && settled.size === 0) return;
       const alive = new Set(tids);

@@ -80,11 +80,12 @@ export function createCgroupTree(root: string): CgroupTree {
 
     cpuset(container) {
       // Where the controller is not enabled for pods, those of the nearest cgroup above are in effect.
-      for (let at = container; existsSync(container) && at.startsWith(top); at = dirname(at)) {
+      for (let at = container; at.startsWith(top); at = dirname(at)) {
         for (const name of effective) {
           const found = cpus(join(at, name));
           if (found !== undefined) return found;
         }
+        if (!existsSync(container)) return undefined;
       }
       return undefined;
     },
@@ -96,7 +97,11 @@ export function createCgroupTree(root: string): CgroupTree {
       return { guaranteed: bases.flatMap(setsOfPods), others: distinct(classes.flatMap(setsOfPods)) };
     },
 
-    housekeeping: (container) => cpus(join(container, HOUSEKEEPING, 'cpuset.cpus')),
+    housekeeping(container) {
+      const file = join(container, HOUSEKEEPING, 'cpuset.cpus');
+      // Most containers have none, which an error says at ten times the cost.
+      return existsSync(file) ? cpus(file) : undefined;
+    },
 
     setHousekeeping(container, wanted) {
       // Opened without creating: what is not there is not ours to make.

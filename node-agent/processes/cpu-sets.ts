@@ -16,6 +16,7 @@ export function createSets(): (words: Uint32Array) => CpuSet {
 }
 
 function areEqual(a: Uint32Array, b: Uint32Array): boolean {
+  if (a === b) return true;
   if (a.length !== b.length) return false;
   for (let i = 0; i < a.length; i++) if (a[i] !== b[i]) return false;
   return true;

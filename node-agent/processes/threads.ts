@@ -1,4 +1,5 @@
-import { existsSync, opendirSync, readdirSync, statSync } from 'node:fs';
+import { opendirSync, readdirSync, statSync } from 'node:fs';
+import { isThreadOf } from '../../native/thread-group.ts';
 import { startOf, threadNameOf } from './proc.ts';
 
 /**
@@ -11,7 +12,7 @@ export const MOST_THREADS = 4096;
 export interface Threads {
   /** Thread ids of a process, the main thread's included, at most MOST_THREADS; empty if it is gone. */
   list(pid: number): number[];
-  /** Whether a thread is one of the process's at this moment: an id is given out again when a thread ends. */
+  /** Whether a thread is one of the process's at this moment. */
   has(pid: number, tid: number): boolean;
   /** How many there are, and a number that another process of the same id would not have. One call. */
   glance(pid: number): { readonly count: number; readonly identity: number };
@@ -44,7 +45,7 @@ export function createProcThreads(most: number): Threads {
       }
     },
     glance,
-    has: (pid, tid) => existsSync(`/proc/${pid}/task/${tid}`),
+    has: isThreadOf,
     name: threadNameOf,
     start: startOf,
   };

@@ -21,7 +21,7 @@ export interface HeartbeatDeps {
   readonly metrics: AgentMetrics;
   /** Milliseconds since the epoch. */
   readonly wallClock: () => number;
-  /** Told when the Lease had to be made: it goes with its node, and so does the report. */
+  /** Called when the Lease had to be created: it goes with its node, and so does the report. */
   readonly onCreated?: () => void;
 }
 

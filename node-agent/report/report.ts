@@ -18,7 +18,7 @@ const WINDOW = 0.2;
  */
 const SETTLE = 0.1;
 /**
- * Seconds between looks at what nobody tells, such as the kubelet's configuration; fewer while something is not known,
+ * Seconds between looks at what sends no notification, such as the kubelet's configuration; fewer while something is not known,
  * as that may come at any moment. A look costs no request while all is the same.
  */
 const LOOK = 60;
@@ -73,7 +73,7 @@ export function createReport({ client, nodeName, inputs, subscribe, log, metrics
     metrics.reportWrites.inc({ outcome: 'written' });
     sayDropped(store.dropped);
     const { reserved, assignments } = status;
-    log.info({ reserved, assignments: assignments.length }, 'node topology published');
+    log.info({ reserved, assignments: assignments.length }, 'published node topology');
   };
 
   /** The node and the object that goes with it, which is created where it is missing. @throws KubeError */
@@ -100,7 +100,7 @@ export function createReport({ client, nodeName, inputs, subscribe, log, metrics
   };
 
   return {
-    /** The object may have been deleted: looks, and makes it anew. */
+    /** The object may have been deleted: looks, and creates it again. */
     resync(): void {
       gone = true;
       ring();

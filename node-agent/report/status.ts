@@ -77,7 +77,7 @@ export function buildStatus(
   };
 }
 
-/** What is known and what is not, one condition for each thing that somebody would have to put right. */
+/** What is known and what is not, one condition for each thing that an operator would have to fix. */
 function conditionsOf(inputs: ReportInputs, networks: NetworksView): ConditionState[] {
   const { view, failedDuties } = inputs;
   const [problem] = networks.problems;

@@ -6,7 +6,7 @@ import { createMergePatch } from './merge-patch.ts';
 
 const COLLECTION = `/apis/${NODE_TOPOLOGY_API.apiVersion}/${NODE_TOPOLOGY_API.plural}`;
 
-/** As whom the status is written; nobody else is to write it, so what others wrote is taken over. */
+/** The field manager of the status. It is the only writer, so it takes over what others wrote. */
 const APPLY = { fieldManager: 'plumbline-node-agent', force: true };
 
 /** The node's NodeTopology object on the API server. */
@@ -71,7 +71,7 @@ export function createTopologyStore(client: KubeClient, nodeName: string): Topol
       const { apiVersion, kind } = NODE_TOPOLOGY_API;
       const object = { apiVersion, kind, metadata: { name: nodeName }, status };
       await send('application/apply-patch+yaml', object, signal, APPLY);
-      // An apply removes what this manager said before and says no more. What else is there, somebody else put in.
+      // An apply removes what this manager said before and says no more. What else is there, another writer put in.
       const foreign = JSON.stringify(createMergePatch(published, status) ?? {});
       if (foreign !== '{}' && foreign !== futile) {
         await send('application/merge-patch+json', { status: JSON.parse(foreign) }, signal);

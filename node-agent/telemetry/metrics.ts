@@ -24,7 +24,7 @@ function onceKnown(gauge: Gauge): Gauge {
   return gauge;
 }
 
-/** Every metric of the agent beside the process's own. */
+/** Every metric of the agent except the process's own. */
 export type AgentMetrics = ReturnType<typeof createAgentMetrics>;
 
 export function createAgentMetrics(registry: Registry) {

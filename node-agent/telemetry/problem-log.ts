@@ -22,7 +22,7 @@ export function createProblemLog(log: Logger): ProblemLog {
       log.warn({ problem }, text);
     },
     gone() {
-      if (last !== undefined) log.info({ was: last }, 'works again');
+      if (last !== undefined) log.info({ was: last }, 'recovered');
       last = undefined;
     },
   };

@@ -3,7 +3,7 @@ import { type QemuThreadRole, qemuThreadRole } from '../../model/launcher/qemu-t
 import type { Affinity } from '../../native/affinity.ts';
 import { SyscallError } from '../../native/syscall-error.ts';
 import { createSets } from '../processes/cpu-sets.ts';
-import { commOf, startOf } from '../processes/proc.ts';
+import { commOf, identityOf, startOf } from '../processes/proc.ts';
 import type { Threads } from '../processes/threads.ts';
 
 /** A thread of QEMU and where it may run. */
@@ -18,13 +18,23 @@ export interface GuestThread {
 export interface GuestParts {
   readonly affinity: Affinity;
   readonly threads: Pick<Threads, 'list' | 'name' | 'has'>;
-  /** A process's name and the time it was started; undefined if it is gone. */
-  readonly processes: { name(pid: number): string | undefined; start(pid: number): number | undefined };
+  /** What /proc says of a process; undefined if it is gone. */
+  readonly processes: {
+    name(pid: number): string | undefined;
+    /** When it was started. */
+    start(pid: number): number | undefined;
+    /** Differs between two processes that had the same id, and may change while one lives. Cheaper than `start`. */
+    identity(pid: number): number | undefined;
+  };
   /** Monotonic milliseconds. */
   readonly now: () => number;
 }
 
-export const procProcesses: GuestParts['processes'] = { name: commOf, start: (pid) => startOf(pid) };
+export const procProcesses: GuestParts['processes'] = {
+  name: commOf,
+  start: (pid) => startOf(pid),
+  identity: identityOf,
+};
 
 /** Milliseconds after which a thread has the name it will keep: it is born with its parent's and sets its own at once. */
 const NAMED_AFTER = 1000;
@@ -34,6 +44,17 @@ const MOST_GUESTS = 4;
 const JUST_NOW = 100;
 
 const ESRCH = 3;
+
+/** What is kept of a thread from look to look. */
+interface Known {
+  readonly name: string;
+  readonly role: QemuThreadRole;
+  /** Milliseconds at which it was found, and its name was read last. */
+  readonly first: number;
+  readonly read: number;
+  /** As it was at the last look. */
+  seen: GuestThread | undefined;
+}
 
 /** One QEMU process; another one is another guest, even if it has the same id. */
 export interface Guest {
@@ -70,12 +91,10 @@ export function findGuest(pids: readonly number[], parts: GuestParts): Guest | u
 }
 
 function createGuest(pid: number, { affinity, threads, processes, now }: GuestParts): Guest | undefined {
+  let identity = processes.identity(pid);
   const start = processes.start(pid);
   if (start === undefined) return undefined;
-  const known = new Map<
-    number,
-    { readonly name: string; readonly role: QemuThreadRole; readonly first: number; readonly read: number }
-  >();
+  const known = new Map<number, Known>();
   const setOf = createSets();
   let isReady = false;
 
@@ -86,12 +105,27 @@ function createGuest(pid: number, { affinity, threads, processes, now }: GuestPa
     if (before !== undefined && isSettled) return before;
     const name = threads.name(pid, tid);
     if (name === undefined) return undefined;
-    const thread = { name, role: qemuThreadRole(name), first: before?.first ?? at, read: at };
+    const thread = { name, role: qemuThreadRole(name), first: before?.first ?? at, read: at, seen: undefined };
     known.set(tid, thread);
     return thread;
   };
 
-  const isAlive = () => processes.start(pid) === start;
+  /** Threads that stay where they are stay the same object: a look at a guest at rest makes few. */
+  const lookAt = (tid: number, at: number): GuestThread | undefined => {
+    const thread = meet(tid, at);
+    const allowed = thread && allowedOf(affinity, tid, setOf);
+    if (thread === undefined || allowed === undefined) return undefined;
+    if (thread.seen?.allowed !== allowed) thread.seen = { tid, name: thread.name, role: thread.role, allowed };
+    return thread.seen;
+  };
+
+  const isAlive = () => {
+    const now = processes.identity(pid);
+    if (now !== undefined && now === identity) return true;
+    if (processes.start(pid) !== start) return false;
+    identity = now;
+    return true;
+  };
 
   return {
     pid,
@@ -116,11 +150,7 @@ function createGuest(pid: number, { affinity, threads, processes, now }: GuestPa
         const alive = new Set(tids);
         for (const tid of known.keys()) if (!alive.has(tid)) known.delete(tid);
       }
-      const found = tids.flatMap((tid) => {
-        const thread = meet(tid, at);
-        const cpus = thread && allowedOf(affinity, tid, setOf);
-        return thread === undefined || cpus === undefined ? [] : [{ tid, ...thread, allowed: cpus }];
-      });
+      const found = tids.map((tid) => lookAt(tid, at)).filter((thread) => thread !== undefined);
       isReady = found.some(({ role }) => role.kind === 'vcpu');
       return found;
     },

@@ -11,7 +11,7 @@ import type { PinRecord } from './pins-file.ts';
 export interface NodeCpus {
   /** Undefined while it is not known. */
   readonly host: Host | undefined;
-  /** Undefined while the kubelet has not told: then no mask is applied. */
+  /** Undefined while the kubelet has not answered: then no mask is applied. */
   readonly reserved: CpuSet | undefined;
   /** CPUs that containers own exclusively. */
   readonly owned: CpuSet;

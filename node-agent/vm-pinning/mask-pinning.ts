@@ -2,7 +2,7 @@ import { type HostPins, hostPins, type VmOnHost } from '../../model/cpu-mask/hos
 import type { VcpuPin } from '../../model/cpu-mask/plan.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { type Affinity, EVERY_CPU } from '../../native/affinity.ts';
-import { moveThreads, PinError, pinThreads } from '../../native/pin-threads.ts';
+import { moveThreads, PinError, pinThreads, type ThreadPin } from '../../native/pin-threads.ts';
 import { SyscallError } from '../../native/syscall-error.ts';
 import type { GuestThread } from './guest.ts';
 import type { PinnedScope } from './pins-file.ts';
@@ -96,24 +96,23 @@ export function createMaskPinning({ affinity, tree, path, now, heldBefore, remem
     return now() - unsettledSince < SETTLE;
   };
 
-  /** @throws SyscallError, PinError with every thread where it was */
+  /**
+   * @param pins one for each vCPU, in their order
+   * @throws SyscallError, PinError with every thread where it was
+   */
   const pinVcpus = (vcpus: readonly GuestThread[], pins: readonly VcpuPin[]) => {
-    const byIndex = new Map(pins.map((pin) => [pin.vcpu, pin.cpus]));
-    const places = vcpus.flatMap((thread) => {
-      const cpus = byIndex.get(indexOf(thread));
-      return cpus === undefined ? [] : [{ thread, cpus }];
-    });
-    const moves = places.filter(({ thread, cpus }) => !thread.allowed.equals(cpus));
+    const wanted = new Map<number, CpuSet>();
+    const moves: ThreadPin[] = [];
     const wordsOf = createWords();
-    pinThreads(
-      affinity(),
-      moves.map(({ thread: { tid, allowed }, cpus }) => ({
-        tid,
-        words: wordsOf(cpus),
-        before: () => wordsOf(allowed),
-      })),
-    );
-    return { moved: moves.length, wanted: new Map(places.map(({ thread, cpus }) => [thread.tid, cpus])) };
+    for (const thread of vcpus) {
+      const cpus = pins[indexOf(thread)]?.cpus;
+      if (cpus === undefined) continue;
+      const { tid, allowed } = thread;
+      wanted.set(tid, cpus);
+      if (!allowed.equals(cpus)) moves.push({ tid, words: wordsOf(cpus), before: wordsOf(allowed) });
+    }
+    pinThreads(affinity(), moves);
+    return { moved: moves.length, wanted };
   };
 
   const pinAll = (plan: Pins, threads: readonly GuestThread[], container: CpuSet): MaskOutcome => {

@@ -66,7 +66,7 @@ export function createReporting({ events, nodeName, log, metrics }: ReportingDep
     const { problems, emulator } = housekeeping;
     if (isNews(`${launcher.uid} emulator`, String(emulator))) {
       const { namespace, vmi } = launcher;
-      log.info({ namespace, vmi: vmi.name, emulator }, 'CPUs of the emulator');
+      log.info({ namespace, vmi: vmi.name, emulator }, 'moved emulator threads');
     }
     const text = cut(problems.join('; '), LONGEST);
     if (isNews(`${launcher.uid} housekeeping`, text) && text !== '') {

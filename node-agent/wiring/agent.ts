@@ -21,7 +21,7 @@ const STEADY = 30;
 
 /**
  * Wires the agent together. Stopping it aborts every duty at once and waits for what each of them undoes.
- * @param program the file that this process was started with: the device plugin's thread has its own beside it
+ * @param program the file that this process was started with: the device plugin's thread has its own next to it
  * @throws ConfigError
  */
 export function createAgent(config: NodeAgentConfig, log: Logger, program: string): Daemon {
@@ -79,8 +79,7 @@ export function createAgent(config: NodeAgentConfig, log: Logger, program: strin
     async start() {
       await probeServer.start();
       running = Promise.all(agent.duties.map((duty) => keepRunning(duty, log, observer, stopping.signal)));
-      if (agent.duties.length === 0)
-        log.warn('the DPU health check is off, and there is nothing else to do in this mode');
+      if (agent.duties.length === 0) log.warn('DPU health check off; nothing to do in this mode');
       const { nodeName: node, mode } = config;
       log.info(
         { node, mode, duties: agent.duties.map(({ name }) => name), probePort: probeServer.port },

@@ -57,7 +57,7 @@ const schema = z.object({
 
 export type NodeAgentConfig = Readonly<z.infer<typeof schema>>;
 
-const definition: ConfigDefinition<typeof schema> = {
+export const agentSettings: ConfigDefinition<typeof schema> = {
   name: 'plumbline-node-agent',
   description:
     'Node agent: reports what a node is made of and who owns its CPUs, tells the kubelet where networks are, keeps ' +
@@ -163,5 +163,5 @@ const definition: ConfigDefinition<typeof schema> = {
 
 /** @throws ConfigError, HelpPrinted */
 export function parseNodeAgentConfig(argv: readonly string[]): NodeAgentConfig {
-  return parseConfig(definition, argv);
+  return parseConfig(agentSettings, argv);
 }

@@ -28,7 +28,7 @@ export function createDevicePluginDuty(
     return found?.cpuManager.policy === 'static' && found.cpuManager.options['full-pcpus-only'] === 'true';
   };
 
-  /** What the kubelet is configured with, or has told the API server. */
+  /** What the kubelet is configured with, or has reported to the API server. */
   const maxPods = async (signal: AbortSignal): Promise<number | undefined> => {
     const { config: found } = await kubeletConfig();
     if (found !== undefined) return found.maxPods;
@@ -89,7 +89,7 @@ export function createDevicePluginDuty(
       const refusal = await allocationChecker.check(request, signal);
       if (refusal !== undefined) return refusal;
     }
-    // When it cannot be told which CPUs are this container's, they are among those that are known to be owned.
+    // While it is unknown which CPUs are this container's, they are among those that are known to be owned.
     await ovs?.vacate(holder?.cpus ?? assignments.view().owned, signal);
     return undefined;
   };

@@ -46,7 +46,7 @@ export function createGateDuties(parts: AgentParts, { assignments, ovs, health }
   const run = async (signal: AbortSignal): Promise<void> => {
     const unsubscribe = health?.subscribe((_report, flipped) => {
       const aborted = flipped ? answers.recheck() : 0;
-      if (aborted > 0) log.warn({ aborted }, 'called off pods that were being connected to a DPU that died');
+      if (aborted > 0) log.warn({ aborted }, 'pod network setup aborted: the DPU died');
     });
     try {
       await server.run(signal);
@@ -89,7 +89,7 @@ function keepState({ config }: AgentParts, health: DpuHealth | undefined) {
   };
 }
 
-/** What the state file says, for what is known of the DPU. */
+/** What the state file says for a state of the DPU. */
 export function stateOf(config: NodeAgentConfig, dpu: DpuWord | undefined): GateState {
   return {
     dpu: dpu === undefined ? 'none' : dpu.ready ? 'ready' : 'not-ready',
@@ -109,7 +109,7 @@ function removal({ config, log }: AgentParts): Duty {
     name: 'gate-removal',
     async run(signal) {
       const removed = config.cniConfDir === undefined ? [] : uninstall(placesOf(config, config.cniConfDir));
-      log.info({ removed }, 'took the gate away, its plugin included');
+      log.info({ removed }, 'gate and its plugin removed');
       await untilAborted(signal);
     },
   };

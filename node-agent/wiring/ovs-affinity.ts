@@ -12,7 +12,7 @@ import { bootId } from '../processes/machine.ts';
 import { procThreads } from '../processes/threads.ts';
 import type { AgentParts, HostParts } from './parts.ts';
 
-/** CPUs of the machine that this process runs on, whatever host it is told to describe: the kernel knows no others. */
+/** CPUs of the machine that this process runs on, whatever host its flags describe: the kernel knows no others. */
 const MACHINE_ONLINE = '/sys/devices/system/cpu/online';
 
 /** Puts the duty together for a host with an Open vSwitch of its own. */

@@ -38,7 +38,7 @@ export function createVmPinningDuty(
   return {
     ...vms,
     async run(signal) {
-      // A mask is checked against the CPUs of the host, which are nobody's guess.
+      // A mask is checked against the CPUs of the host, which must be known first.
       await facts.read();
       await vms.run(signal);
     },

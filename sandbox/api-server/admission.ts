@@ -78,7 +78,7 @@ export function createAdmission(store: Store, client: WebhookClient): Admission 
       object = await mutate(webhook, { ...attributes, object });
       seen.set(webhook, object);
     }
-    // Once more for those that asked for it and whose object somebody later has changed.
+    // Once more for those that asked for it and whose object a later webhook has changed.
     for (const webhook of all) {
       if (webhook.reinvocationPolicy !== 'IfNeeded') continue;
       if (!seen.has(webhook) || sameJson(seen.get(webhook), object)) continue;
@@ -91,7 +91,7 @@ export function createAdmission(store: Store, client: WebhookClient): Admission 
   return {
     async admit(attributes) {
       const { type } = attributes;
-      // The webhooks' own configurations are never sent to webhooks: nobody could repair a broken one.
+      // The webhooks' own configurations are never sent to webhooks: a broken one could not be repaired.
       if (type.group === MUTATING_WEBHOOKS.group) return attributes.object;
       const draft = attributes.object && draftOf(attributes.object);
       const object = await mutateAll({ ...attributes, object: draft });

@@ -4,7 +4,7 @@ import type { JsonObject } from '../objects.ts';
 export const FIELD_VALIDATIONS = ['Strict', 'Warn', 'Ignore'] as const;
 export type FieldValidation = (typeof FIELD_VALIDATIONS)[number];
 
-/** Who asks: what a bearer token stands for, and what webhooks are told. */
+/** Who asks: what a bearer token stands for, and what webhooks receive. */
 export interface User {
   readonly username: string;
   readonly uid?: string;

@@ -1,6 +1,6 @@
 import { stringify } from 'yaml';
 
-/** What a client needs to reach the server as somebody. */
+/** What a client needs to reach the server as a user. */
 export interface Access {
   readonly server: string;
   /** The certificate authority, PEM. */

@@ -16,7 +16,7 @@ const MOST_OPERATIONS = 10_000;
 /**
  * The object that a patch makes out of another, which is not changed.
  *
- * Server-side apply is a merge here: nobody's field ownership is kept, so an apply never conflicts, and a field left
+ * Server-side apply is a merge here: no field ownership is kept, so an apply never conflicts, and a field left
  * out of a later apply stays.
  * @throws ApiError 400 if the body is no such patch, 415 for a format that the resource does not take, 422 if a JSON
  *   patch does not apply

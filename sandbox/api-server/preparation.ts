@@ -43,7 +43,7 @@ export function prepareCreate(type: ResourceType, sent: KubeObject, now: number)
   metadata.uid = randomUUID();
   metadata.creationTimestamp = timestamp(now);
   if (object.spec !== undefined) metadata.generation = 1;
-  // A kubelet registers its Node with the status in it; nobody else's status passes a create.
+  // A kubelet registers its Node with the status in it; no other status passes a create.
   if (type.hasStatus && type.kind !== 'Node') delete object.status;
   if (type.kind === 'Pod') object.status = { phase: 'Pending', qosClass: qosClass(object as Pod) };
   if (type.kind === 'CustomResourceDefinition') {

@@ -35,7 +35,7 @@ export interface ApiServerOptions {
   readonly components?: Components;
   /** The current time in ms since 1970. */
   readonly now?: () => number;
-  /** Told of every error that is the server's own fault. */
+  /** Called with every error that is the server's own fault. */
   readonly onFault?: (error: unknown) => void;
 }
 
@@ -58,7 +58,7 @@ const NAMES = ['kubernetes', 'kubernetes.default.svc', 'localhost', '127.0.0.1']
 const FIRST_NAMESPACES = ['default', 'kube-system', 'kube-public', 'kube-node-lease'];
 const BEARER = /^Bearer (.+)$/i;
 
-/** An API server stand-in on loopback HTTPS. Everything is in memory; nobody is authorised, everybody authenticated. */
+/** An API server stand-in on loopback HTTPS. Everything is in memory; every caller is authenticated, and authorised for everything. */
 export function createApiServer(options: ApiServerOptions = {}): ApiServer {
   const { now = Date.now, onFault = () => {} } = options;
   const store = createStore(options.history === undefined ? {} : { history: options.history });

@@ -1,6 +1,6 @@
 import { deepFreeze, type KubeObject } from '../objects.ts';
 
-/** One change, as watchers are told of it. `object` of a DELETED carries the version of the deletion. */
+/** One change, as watchers receive it. `object` of a DELETED carries the version of the deletion. */
 export interface Change {
   readonly type: 'ADDED' | 'MODIFIED' | 'DELETED';
   /** The collection that the object is in: `group/plural`. */

@@ -1,7 +1,7 @@
 import type { JsonObject, KubeObject } from '../objects.ts';
 import type { ResourceType } from './resource-types.ts';
 
-/** What a client asks a Table to carry beside the cells. */
+/** What a client asks a Table to carry in addition to the cells. */
 export type IncludeObject = 'None' | 'Metadata' | 'Object';
 
 /** Whether a client wants its answer as a Table: the first media type of its Accept header that is served decides. */

@@ -23,7 +23,7 @@ export interface WatchOptions {
 
 /**
  * Sends every change of a collection, as the selectors see it: what comes into their view is ADDED, what leaves it is
- * DELETED. A version that is forgotten, or not reached yet, is told as one ERROR event, after which nothing follows.
+ * DELETED. A version that is forgotten, or not reached yet, is one ERROR event, after which nothing follows.
  * Returns what ends the watch.
  */
 export function startWatch(

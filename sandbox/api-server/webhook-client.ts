@@ -3,7 +3,7 @@ import { isIP } from 'node:net';
 import type { Json } from '../objects.ts';
 import type { Webhook } from './webhook-configuration.ts';
 
-/** Where the sandbox reaches a Service: there is no kube-proxy, so somebody must know. */
+/** Where the sandbox reaches a Service: there is no kube-proxy. */
 export interface Endpoint {
   readonly host: string;
   readonly port: number;
@@ -24,7 +24,7 @@ export interface WebhookClient {
 
 const MOST_BYTES = 8 * 1024 * 1024;
 
-/** Calls admission webhooks over HTTPS, trusting nobody but each webhook's own caBundle. */
+/** Calls admission webhooks over HTTPS, trusting only each webhook's own caBundle. */
 export function createWebhookClient(resolve: ServiceResolver): WebhookClient {
   const agent = new Agent({ keepAlive: true });
   return {

@@ -52,7 +52,7 @@ export function createMirror(client: KubeClient, type: ResourceType, log: Logger
     let before = items.get(key);
     if (gone.has(uid)) return;
     if (before && before.metadata.uid !== uid) {
-      // The name was taken anew before its end was heard of; an older holder's state comes too late.
+      // The name was taken again before its deletion arrived; an older holder's state comes too late.
       if (versionOf(given) < versionOf(before)) return;
       remove(key, before.metadata.uid);
       before = undefined;

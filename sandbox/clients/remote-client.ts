@@ -17,7 +17,7 @@ import { createMirror, type Mirror } from './mirror.ts';
  *
  * Like a real component it takes an API server that is away for something that passes: reads and writes of named
  * objects are tried again until `close`. Only the creation of an object whose name the server chooses is not, since
- * nobody could tell whether it had been done.
+ * it would be unknown whether it had been done.
  */
 export interface RemoteClient extends LocalClient {
   /** Resolves when every copy is complete. */

@@ -23,7 +23,7 @@ export interface SandboxOptions {
   readonly schedulerConfiguration?: unknown;
   /** Schemas of the API server's types: see ApiServerOptions. */
   readonly components?: Components;
-  /** Told of errors that no answer of the API carries. */
+  /** Called with errors that no answer of the API carries. */
   readonly onFault?: (error: unknown) => void;
 }
 

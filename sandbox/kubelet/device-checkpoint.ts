@@ -2,7 +2,7 @@ import { readFile, rename, writeFile } from 'node:fs/promises';
 import * as z from 'zod';
 import type { DeviceAllocations } from '../../model/kubelet/devices.ts';
 
-/** The device manager's memory over a restart, beside the plugins' sockets. */
+/** The device manager's memory over a restart, next to the plugins' sockets. */
 export const CHECKPOINT_FILE = 'kubelet_internal_checkpoint';
 
 const form = z.object({

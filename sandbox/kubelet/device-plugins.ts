@@ -33,7 +33,7 @@ export interface DevicePlugins {
 export interface DevicePluginsDeps {
   /** The kubelet's device-plugins directory. */
   readonly directory: string;
-  /** Told of a resource's devices each time its plugin lists them; of none of them healthy when it goes. */
+  /** Called with a resource's devices each time its plugin lists them; of none of them healthy when it goes. */
   readonly onDevices: (resource: string, devices: readonly Device[]) => void;
 }
 
@@ -43,7 +43,7 @@ interface Plugin {
   readonly ended: AbortController;
 }
 
-/** Nobody waits longer, but a call must name some deadline. */
+/** A call must name a deadline; none waits longer. */
 const NO_DEADLINE_SECONDS = 24 * 3600;
 const EXTENDED_RESOURCE = /^[a-z0-9]([-a-z0-9.]*[a-z0-9])?\/[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$/;
 

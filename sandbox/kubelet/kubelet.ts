@@ -21,9 +21,9 @@ export interface KubeletOptions {
   /** The kubelet's root directory. Keep it short: unix socket paths end at 107 bytes. */
   readonly directory: string;
   readonly client: LocalClient;
-  /** Labels of the Node beside those every emulated node has. */
+  /** Labels of the Node in addition to those every emulated node has. */
   readonly labels?: Readonly<Record<string, string>>;
-  /** Amounts beside CPUs and plugins' devices. Default: 64Gi of memory, KubeVirt's kvm and tun. */
+  /** Amounts other than CPUs and plugins' devices. Default: 64Gi of memory, KubeVirt's kvm and tun. */
   readonly resources?: Readonly<Record<string, string>>;
   /** Default: containers run nothing. */
   readonly containers?: Containers;

@@ -18,7 +18,7 @@ export type Outcome =
   | { readonly admitted: false; readonly reason: RejectionReason; readonly message: string };
 
 /**
- * The kubelet's container managers: the decisions are the model's, what is written and who is told is done here. Calls
+ * The kubelet's container managers: the decisions are the model's, writing and notifying is done here. Calls
  * must not overlap, as in the kubelet, where one hung plugin holds up every pod.
  */
 export interface Managers {

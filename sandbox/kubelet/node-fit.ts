@@ -10,7 +10,7 @@ export interface Shortage {
 
 /**
  * The kubelet's own check of what the scheduler should have checked, run after the resource managers. Extended
- * resources that the node does not have are passed over, as the kubelet passes them over.
+ * resources that the node does not have are ignored, as the kubelet ignores them.
  * @param devices what the pod's containers have been given, by resource: of these there were enough, whatever the Node
  *   says by now
  * Source: pkg/kubelet/lifecycle/predicate.go.

@@ -6,7 +6,7 @@ export interface NodeFacts {
   readonly name: string;
   readonly settings: KubeletSettings;
   readonly labels: Readonly<Record<string, string>>;
-  /** Amounts beside CPUs and the devices of plugins: memory, hugepages, devices of plugins that are not emulated. */
+  /** Amounts other than CPUs and the devices of plugins: memory, hugepages, devices of plugins that are not emulated. */
   readonly resources: Readonly<Record<string, string>>;
   readonly unschedulable?: boolean;
 }

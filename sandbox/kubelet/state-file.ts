@@ -113,7 +113,7 @@ export async function createStateFile(path: string, policyName: string, initial:
   };
 }
 
-/** Written beside it, synced, renamed: readers see one state or the next, never a part. */
+/** Written next to it, synced, renamed: readers see one state or the next, never a part. */
 async function replaceFile(path: string, text: string): Promise<void> {
   const temporary = `${path}.tmp`;
   const file = await open(temporary, 'w', 0o600);

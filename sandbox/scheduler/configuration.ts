@@ -99,7 +99,7 @@ export function parseSchedulerConfiguration(source: unknown): SchedulerConfigura
   throw new SchedulerConfigurationError(`KubeSchedulerConfiguration: ${issues.join('; ')}`, { cause: result.error });
 }
 
-/** What a scheduler runs with when nobody configures it. */
+/** What a scheduler runs with by default. */
 export const DEFAULT_CONFIGURATION: SchedulerConfiguration = parseSchedulerConfiguration({
   apiVersion: 'kubescheduler.config.k8s.io/v1',
   kind: 'KubeSchedulerConfiguration',

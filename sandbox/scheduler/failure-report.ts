@@ -9,7 +9,7 @@ export const COMPONENT = 'default-scheduler';
 
 /**
  * Tells the user why a pod waits: the PodScheduled condition and a FailedScheduling Event.
- * @param reason Unschedulable when it fits nowhere, SchedulerError when nobody could tell
+ * @param reason Unschedulable when it fits nowhere, SchedulerError when an attempt failed
  * @param now ms since 1970
  */
 export async function reportFailure(

@@ -21,7 +21,7 @@ export interface SchedulerOptions {
   readonly flushSeconds?: number;
   /** Milliseconds since 1970, for conditions. */
   readonly now?: () => number;
-  /** Told of every attempt that ended in an error. */
+  /** Called with every attempt that ended in an error. */
   readonly onFault?: (error: unknown) => void;
 }
 
@@ -33,7 +33,7 @@ export interface Scheduler {
 }
 
 /**
- * A scheduler loop: one pod at a time, bindings beside it. A pod counts on its node from the moment it is decided on
+ * A scheduler loop: one pod at a time, bindings concurrently. A pod counts on its node from the moment it is decided on
  * (assumed), so that two pods never share the last room; if binding fails, it is forgotten and tried again.
  */
 export function createScheduler(options: SchedulerOptions): Scheduler {

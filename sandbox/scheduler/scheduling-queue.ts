@@ -2,7 +2,7 @@
 export interface SchedulingQueue {
   /** A pod that is new, or has changed itself: it is tried at once. */
   add(uid: string): void;
-  /** A pod that is bound, deleted or somebody else's. */
+  /** A pod that is bound, deleted or another scheduler's. */
   remove(uid: string): void;
   /** The next pod to try, counted as an attempt, or undefined. */
   pop(): string | undefined;

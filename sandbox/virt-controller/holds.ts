@@ -32,7 +32,7 @@ export function createHolds(client: LocalClient): Holds {
     async hold(type, object) {
       const present = await edit(type, object, ({ metadata }) => {
         const { deletionTimestamp, finalizers = [] } = metadata;
-        // A real API server lets nobody add one to what is being deleted.
+        // A real API server refuses to add one to an object that is being deleted.
         if (deletionTimestamp || finalizers.includes(finalizerOf(type))) return;
         metadata.finalizers = [...finalizers, finalizerOf(type)];
       });

@@ -1,5 +1,5 @@
 /**
- * Which of many numbered things have changed lately, so that what was worked out of them is mended and not made anew.
+ * Which of many numbered things have changed lately, so that what was derived from them is updated and not derived again.
  */
 export class ChangeLog {
   readonly #ids: Int32Array;

@@ -150,8 +150,8 @@ export class ClusterState {
     if (fault === undefined) this.#faults.delete(node);
     else this.#faults.set(node, fault);
     this.fleet.set(node, NodeFlag.quarantined, fault !== undefined);
-    if (fault === undefined) this.#log.info({ node }, 'trusting the report of a node again');
-    else this.#log.warn({ node, code: fault.code, fault: fault.message }, 'quarantined the report of a node');
+    if (fault === undefined) this.#log.info({ node }, 'node report accepted again');
+    else this.#log.warn({ node, code: fault.code, fault: fault.message }, 'node report quarantined');
     this.#listeners.quarantined(node, fault);
   }
 

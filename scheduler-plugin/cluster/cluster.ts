@@ -51,7 +51,7 @@ export interface Cluster {
   /** The pods that matter here, by namespace/name. */
   readonly pods: ReadonlyMap<string, PodView | undefined>;
   /**
-   * Reads the pods that have not started anew, past the watch: what another replica promised and the scheduler bound
+   * Reads the pods that have not started again, bypassing the watch: what another replica promised and the scheduler bound
    * a moment ago is known after this.
    * @param before called with each of them, before the reservations see it
    * @throws KubeError

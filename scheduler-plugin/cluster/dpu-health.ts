@@ -104,7 +104,7 @@ export function createDpuHealth(options: DpuHealthOptions): DpuHealth {
     const verdict = verdictOf(node, dpu);
     const isNews = verdict.state !== dpu.state || verdict.ready !== dpu.ready;
     if (verdict.ready !== dpu.ready)
-      log.info({ node, ...verdict }, verdict.ready ? 'the DPU is alive' : 'the DPU is not alive');
+      log.info({ node, ...verdict }, verdict.ready ? 'DPU is alive' : 'DPU is not alive');
     dpu.ready = verdict.ready;
     dpu.state = verdict.state;
     if (isNews) onChange(node, verdict);
@@ -124,7 +124,7 @@ export function createDpuHealth(options: DpuHealthOptions): DpuHealth {
   };
 
   const release = (node: string): void => {
-    if (!released.has(node)) log.info({ node }, 'the health check of the DPU is off');
+    if (!released.has(node)) log.info({ node }, 'DPU health check off');
     released.add(node);
     clearTimeout(watched.get(node)?.timer);
     watched.delete(node);

@@ -80,7 +80,7 @@ export class Fleet {
     return (this.#flags[id]! & flag) !== 0;
   }
 
-  /** Nothing is told of it beyond that it is there and where its network is. */
+  /** Only that it exists and where its network is counts. */
   isPlain(id: number): boolean {
     return (this.#flags[id]! & ~(NodeFlag.node | NodeFlag.dpuHost)) === 0;
   }

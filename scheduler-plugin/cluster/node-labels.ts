@@ -6,7 +6,7 @@ import { createReflector } from '../../kube/reflector.ts';
 import { objectMeta } from '../../kube/resources.ts';
 import type { Logger } from '../../runtime/log.ts';
 
-/** The nodes' labels, for as long as somebody needs them: a cluster in which no VM with a mask selects nodes has none. */
+/** The nodes' labels, for as long as they are needed: a cluster in which no VM with a mask selects nodes has none. */
 export interface NodeLabels {
   /** From now on they are watched. */
   need(): void;

@@ -1,8 +1,9 @@
 import * as z from 'zod';
 import { objectMeta, pod as podSchema } from '../../kube/resources.ts';
+import { paddingOf } from '../../model/admission/decided.ts';
 import { ParseError } from '../../model/errors.ts';
 import { isLauncher } from '../../model/launcher/recognize.ts';
-import { DECISION_ANNOTATION, MANAGED_RESOURCES } from '../../model/names.ts';
+import { MANAGED_RESOURCES } from '../../model/names.ts';
 import { DPU_REFUSAL } from '../../model/placement/verdict.ts';
 import type { NeedsReader, PodNeeds } from './pod-needs.ts';
 
@@ -107,7 +108,7 @@ export function podViewOf(pod: ObservedPod, reader: NeedsReader): PodView | unde
     mayBeRefused,
     rejected,
     since: node === undefined ? metadata.creationTimestamp : undefined,
-    padding: paddingOf(metadata.annotations?.[DECISION_ANNOTATION]),
+    padding: paddingOf(metadata),
     needs,
   };
 }
@@ -153,18 +154,6 @@ function isAskedAbout({ spec }: ObservedPod, message = ''): boolean {
 export function ownerOf({ metadata }: Pick<ObservedPod, 'metadata'>): PodOwner | undefined {
   const owner = metadata.ownerReferences?.find(({ controller }) => controller === true);
   return owner && { apiVersion: owner.apiVersion, kind: owner.kind, name: owner.name, uid: owner.uid };
-}
-
-const decisionShape = z.object({ padding: z.number().int().min(0).max(4096) });
-
-/** What the webhook wrote down for people; of any other text nothing is made. */
-function paddingOf(decision: string | undefined): number {
-  if (decision === undefined) return 0;
-  try {
-    return decisionShape.safeParse(JSON.parse(decision)).data?.padding ?? 0;
-  } catch {
-    return 0;
-  }
 }
 
 /** The API server has checked every quantity, so one that cannot be read is a form that is not known here. */

@@ -8,9 +8,9 @@ import { createRetries } from './retries.ts';
 
 export type EvictionPolicy = 'evict' | 'hold';
 
-/** Why a pod that has not started cannot start where it is; in the words of the table of states, where it has one. */
+/** Why a pod that has not started cannot start where it is; in the words of the table of states. */
 export interface EvictionReason {
-  readonly reason: Extract<Reason, 'DPUNotReady' | 'AllocationRefused'> | 'PlaceLost';
+  readonly reason: Extract<Reason, 'DPUNotReady' | 'AllocationRefused' | 'PlaceLost'>;
   readonly text: string;
 }
 
@@ -61,7 +61,7 @@ export function createEvictions(options: EvictionsOptions): Evictions {
   const done = ({ pod, why }: StuckPod, how: string): void => {
     retries.forget(pod.uid);
     const { namespace, name, node } = pod;
-    log.info({ pod: `${namespace}/${name}`, node, reason: why.reason, text: why.text, how }, 'removed a pod');
+    log.info({ pod: `${namespace}/${name}`, node, reason: why.reason, text: why.text, how }, 'pod removed');
     const note = how === 'deleted' ? ' (deleted: KubeVirt denies its eviction)' : '';
     say(pod, 'EvictedBeforeStart', `${why.text}${note}`);
   };
@@ -70,7 +70,7 @@ export function createEvictions(options: EvictionsOptions): Evictions {
     const { uid, namespace, name, node } = pod;
     const failures = retries.failed(uid, () => enqueue(pod));
     if (outcome === 'changed') return;
-    log.warn({ err, pod: `${namespace}/${name}`, node, failures }, 'could not evict a pod that cannot start');
+    log.warn({ err, pod: `${namespace}/${name}`, node, failures }, 'pod eviction failed');
     if (failures !== FAILURES_SAID) return;
     say(pod, 'CannotEvict', `${why.text}; the pod cannot be evicted: ${(err as Error).message}`);
   };

@@ -107,7 +107,7 @@ export function createNodeWriter({ client, fleet, nodes, dpuHealth, active, log 
       await write(node);
     } catch (err) {
       if (!isNotFound(err)) {
-        log.warn({ err, node }, 'could not write labels or condition of a node; trying again');
+        log.warn({ err, node }, 'patching node labels or condition failed; retrying');
         queue.add(node);
         wait = PAUSE;
       }
@@ -135,11 +135,11 @@ export function createNodeWriter({ client, fleet, nodes, dpuHealth, active, log 
       const body = { metadata: { annotations: { [RECHECK_ANNOTATION]: new Date().toISOString() } } };
       try {
         await client.patch(`/api/v1/nodes/${node}`, MERGE, body);
-        log.info({ node }, 'asked the scheduler to look at a node again');
+        log.info({ node }, 'requested a scheduling retry for a node');
         return true;
       } catch (err) {
         if (isNotFound(err)) return true;
-        log.warn({ err, node }, 'could not touch the recheck annotation of a node; trying again');
+        log.warn({ err, node }, 'patching the recheck annotation failed; retrying');
         return false;
       }
     },

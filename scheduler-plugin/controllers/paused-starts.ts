@@ -10,7 +10,7 @@ import { createStartingVms, type ReportedPinning } from './starting-vms.ts';
 
 /**
  * Ends the pauses with which VMs with CPU masks start, once their agents report that they are pinned. What is to be
- * done is told by the VMI and the report alone (model/launcher/paused-start.ts), so another replica goes on where this
+ * done follows from the VMI and the report alone (model/launcher/paused-start.ts), so another replica goes on where this
  * one ended.
  */
 export interface PausedStarts {
@@ -34,7 +34,7 @@ export interface PausedStartsOptions {
   readonly log: Logger;
   /** Monotonic seconds. */
   readonly now: () => number;
-  /** Seconds after which an agent that says nothing is told of. */
+  /** Seconds after which an agent that says nothing is reported. */
   readonly silence?: number;
 }
 
@@ -117,9 +117,9 @@ export function createPausedStarts(options: PausedStartsOptions): PausedStarts {
       // A VMI that has changed meanwhile, or that KubeVirt cannot unpause yet.
       const ordinary = isConflict(err);
       const where = { err, vmi: key, node: vmi.node };
-      if (ordinary) log.debug(where, 'a VM that waits to be resumed has changed; looking again');
+      if (ordinary) log.debug(where, 'paused VM changed; checking again');
       else {
-        log.warn(where, 'could not resume a VM that starts paused, or write it down; trying again');
+        log.warn(where, 'resuming a paused VM failed; retrying');
         const message = 'the VM stays paused: KubeVirt or the API server does not let it be resumed; it is tried again';
         if (!progressOf(vmi).resumed) tell(vmi, { type: 'Warning', reason: 'ResumeFailed', message });
       }
@@ -157,6 +157,6 @@ function announce(
   if (known.told === text) return;
   known.told = text;
   const { namespace, name, uid, node } = vmi;
-  log.info({ vmi: `${namespace}/${name}`, node, reason: event.reason, text: event.message }, 'a VM that starts paused');
+  log.info({ vmi: `${namespace}/${name}`, node, reason: event.reason, text: event.message }, 'VM started paused');
   events.record({ apiVersion: 'kubevirt.io/v1', kind: 'VirtualMachineInstance', namespace, name, uid }, event);
 }

@@ -13,7 +13,7 @@ export interface RecheckChoice {
   settled(uid: string): void;
   improved(node: string): void;
   neverOffered(uid: string, needs: PodNeeds, node: string, rounds: number): void;
-  /** A node to touch now, or when there will be one. What is chosen is not chosen again until it comes anew. */
+  /** A node to touch now, or when there will be one. What is chosen is not chosen again until it is offered again. */
   next(): Choice;
   /** The chosen node was touched. */
   touched(chosen: Chosen): void;

@@ -1,3 +1,4 @@
+import { placeLostText } from '../../model/vm-state/starting.ts';
 import type { ClusterState } from '../cluster/cluster-state.ts';
 import type { DpuHealth } from '../cluster/dpu-health.ts';
 import type { PodView } from '../cluster/pod-view.ts';
@@ -18,7 +19,7 @@ export function createStuckPods({ state, isDpuHost, dpuHealth }: StuckPodsOption
     if (pod.kubeletUid !== pod.uid) return undefined;
     const refusal = state.hostRefusals.of(node, pod);
     if (refusal !== undefined) return { reason: 'AllocationRefused', text: `${node}: ${refusal}` };
-    if (state.lostPlaces.on(node).has(pod.uid)) return { reason: 'PlaceLost', text: lostText(node) };
+    if (state.lostPlaces.on(node).has(pod.uid)) return { reason: 'PlaceLost', text: placeLostText(node) };
     if (!pod.needs.dpu || !isDpuHost(node)) return undefined;
     const { state: lease, age } = dpuHealth.verdict(node);
     if (lease !== 'dead') return undefined;
@@ -39,8 +40,4 @@ export function createStuckPods({ state, isDpuHost, dpuHealth }: StuckPodsOption
       if (why) evictions.consider(pod, why);
     },
   };
-}
-
-function lostText(node: string): string {
-  return `node ${node} can no longer give the pod the CPUs it was promised: its kubelet would refuse the pod`;
 }

@@ -16,7 +16,7 @@ export interface CandidateOrder {
   unranked(): Generator<number>;
 }
 
-/** Numbers of CPUs left that are told apart. */
+/** Numbers of CPUs left that are distinguished. */
 const STEP = 256;
 /** Of a node of which nothing is predicted. */
 export const LAST_KEY = 8 * STEP;

@@ -39,7 +39,7 @@ export function createDecisions(wallClock: () => number): Decisions {
   let count = 0;
   return {
     add(pod, uid, { names, answered, texts }) {
-      // Written out when somebody asks: nearly nobody does.
+      // Written out on request, which is rare.
       ring[count % KEPT] = {
         at: wallClock(),
         pod: pod.slice(0, LONGEST_NAME),

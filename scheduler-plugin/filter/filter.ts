@@ -58,7 +58,7 @@ export interface FilterQuestion {
   readonly backingOff: string | undefined;
 }
 
-/** What is known of single nodes beside the fleet's arrays. */
+/** Data of single nodes that the fleet's arrays do not have. */
 export interface NodeKnowledge {
   /** The exact prediction for a node that has reported. */
   readonly judge: (needs: PodNeeds, id: number) => NodeVerdict;
@@ -177,7 +177,7 @@ export class Filter {
     }
   }
 
-  /** Whether something can be told of the node's CPUs. */
+  /** Whether the node's CPUs are known. */
   #isForetold(needs: PodNeeds, id: number): boolean {
     return needs.exclusive && this.#fleet.trusted(id) !== undefined;
   }
@@ -212,7 +212,7 @@ export class Filter {
     return host === undefined ? UNCHECKED : judgeByCount(needs, host, this.#knowledge.assumedNeeds(id, needs));
   }
 
-  /** What can be told of a node without its CPUs. */
+  /** What is known of a node without its CPUs. */
   #ruledOut(needs: PodNeeds, id: number, backingOff: string | undefined): Refused | undefined {
     if (backingOff !== undefined) return refuse('owner-backoff', backingOff);
     const flags = id === UNKNOWN ? 0 : this.#fleet.flags(id);

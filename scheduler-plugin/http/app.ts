@@ -140,9 +140,9 @@ function answerError(verb: string, metrics: ExtenderMetrics, log: Logger): Error
   return (error: unknown, _request, response, _next) => {
     const { malformed, status, message } = problem(error);
     metrics.calls.inc({ verb, outcome: malformed ? 'malformed' : 'error' });
-    if (malformed) log.warn({ verb, message }, 'refused a call');
-    else if (error instanceof NotNow) log.warn({ verb, message }, 'gave no verdict');
-    else log.error({ verb, err: error }, 'a call failed');
+    if (malformed) log.warn({ verb, message }, 'malformed extender call refused');
+    else if (error instanceof NotNow) log.warn({ verb, message }, 'no verdict given');
+    else log.error({ verb, err: error }, 'extender call failed');
     // Whoever is not the active replica is not to be asked again over this connection.
     if (error instanceof NotNow || error instanceof BodyError) response.setHeader('Connection', 'close');
     if (verb === 'filter')

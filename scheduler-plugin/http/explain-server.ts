@@ -33,7 +33,7 @@ export function createExplainServer({ address, app, log }: ExplainServerOptions)
         await server.start();
         log.info({ host: address.host, explainPort: server.port }, 'serving explanations');
       } catch (err) {
-        log.warn({ err, ...address }, 'explanations are not served here (--explain-address)');
+        log.warn({ err, ...address }, 'explain server failed to start (--explain-address)');
       }
     },
     stop: () => server.stop(0),

@@ -81,7 +81,7 @@ export function createExtenderMetrics(registry: Registry): ExtenderMetrics {
   };
 }
 
-/** What is told of CPU masks; by the active replica only. */
+/** Metrics of CPU masks; set by the active replica only. */
 function createMaskMetrics(registers: Registry[]) {
   return {
     maskedVms: new Gauge({

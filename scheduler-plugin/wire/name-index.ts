@@ -8,7 +8,7 @@ const SMALLEST = 128;
  * Node names, each with a small stable number, looked up by a print of their bytes: so that names in a request's body
  * are found as they stand there, without a string being built or the known name being read. Open addressing.
  *
- * Two names are told apart by the 64 bits of their prints. Among 15,000 names the odds that any two share one are 1 to
+ * Two names are distinguished by the 64 bits of their prints. Among 15,000 names the odds that any two share one are 1 to
  * 10^11, and names of nodes are given by those who run the cluster.
  */
 export class NameIndex {

@@ -60,7 +60,7 @@ const schema = z.object({
 
 export type SchedulerPluginConfig = Readonly<z.infer<typeof schema>>;
 
-const definition: ConfigDefinition<typeof schema> = {
+export const extenderSettings: ConfigDefinition<typeof schema> = {
   name: SERVICE,
   description: 'kube-scheduler extender: sends pods only to nodes whose kubelet will take them, beside their networks.',
   schema,
@@ -155,5 +155,5 @@ const definition: ConfigDefinition<typeof schema> = {
 
 /** @throws ConfigError, HelpPrinted */
 export function parseSchedulerPluginConfig(argv: readonly string[]): SchedulerPluginConfig {
-  return parseConfig(definition, argv);
+  return parseConfig(extenderSettings, argv);
 }

@@ -11,7 +11,7 @@ import { createPausedStarts } from '../controllers/paused-starts.ts';
 import { createStartWriter } from '../controllers/start-writer.ts';
 import type { ExtenderMetrics } from '../telemetry/metrics.ts';
 
-/** What is done about VMs with CPU masks beside answering the scheduler: they are resumed once pinned, and counted. */
+/** What is done about VMs with CPU masks in addition to answering the scheduler: they are resumed once pinned, and counted. */
 export interface CpuMasks {
   pinningReported(node: string, pinnings: readonly PinningState[]): void;
   /** This replica has become the active one. */

@@ -105,7 +105,7 @@ export function createSchedulerPlugin(config: SchedulerPluginConfig, log: Logger
   return {
     async start() {
       if (config.mode === 'service' && config.clientCaFile === '')
-        log.warn('every caller is served: --client-ca-file is empty');
+        log.warn('client certificates not required: --client-ca-file is empty');
       await daemon.start();
       await explaining?.start();
     },

@@ -3,7 +3,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { KubeClient } from '../../kube/client.ts';
 import { KubeError } from '../../kube/errors.ts';
 import { skipFor } from '../support/parts.ts';
-import { longestDelay, MERGE, processorMs, REAL_GROUND, type Stage, startStage, until } from './stage.ts';
+import { until } from '../support/until.ts';
+import { longestDelay, MERGE, processorMs, REAL_GROUND, type Stage, startStage } from './stage.ts';
 
 const LEASES = '/apis/coordination.k8s.io/v1/namespaces/ovn-kubernetes/leases';
 const forbidden = (error: unknown) => error instanceof KubeError && (error.status === 403 || error.status === 422);

@@ -6,6 +6,7 @@ import type { NodeTopologyStatus } from '../../kube/node-topology.ts';
 import { createRandom } from '../lab/random.ts';
 import { skipFor } from '../support/parts.ts';
 import { onHardware, randomReport } from '../support/random-report.ts';
+import { until } from '../support/until.ts';
 import {
   longestDelay,
   MALLORY,
@@ -17,7 +18,6 @@ import {
   type Stage,
   startStage,
   TOPOLOGIES,
-  until,
 } from './stage.ts';
 
 /** Random reports after which the event loops are looked at. */

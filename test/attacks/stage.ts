@@ -1,6 +1,5 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
 import { virtualMachine } from '../../cli/demo/objects.ts';
 import { kubeconfigAccess } from '../../kube/api-access.ts';
 import { createKubeClient, type KubeClient } from '../../kube/client.ts';
@@ -11,6 +10,7 @@ import { install } from '../real/install/installation.ts';
 import { type CreatedVmi, launcherFor, virtualMachineInstance } from '../real/webhook/objects.ts';
 import { buildOnce } from '../support/bundles.ts';
 import { assetDirectories } from '../support/parts.ts';
+import { until } from '../support/until.ts';
 
 /** A daemon under attack. */
 export interface Victim {
@@ -233,17 +233,6 @@ function assertPadded({ metadata, spec }: Launcher, cpus: string): void {
 
 async function readPod(client: KubeClient, { metadata: { namespace, name } }: Launcher): Promise<Launcher> {
   return (await client.get(`/api/v1/namespaces/${namespace}/pods/${name}`)) as Launcher;
-}
-
-/** @throws after 20 s */
-export async function until<T>(what: string, ask: () => Promise<T | undefined | false>, seconds = 60): Promise<T> {
-  const deadline = performance.now() + seconds * 1000;
-  for (;;) {
-    const found = await ask();
-    if (found !== undefined && found !== false) return found;
-    if (performance.now() > deadline) throw new Error(`waited ${seconds} s for ${what}`);
-    await delay(50);
-  }
 }
 
 const TENANT = [

@@ -3,17 +3,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { KubeClient } from '../../kube/client.ts';
 import { KubeError } from '../../kube/errors.ts';
 import { skipFor } from '../support/parts.ts';
-import {
-  longestDelay,
-  MALLORY,
-  MERGE,
-  peakMiB,
-  processorMs,
-  REAL_GROUND,
-  type Stage,
-  startStage,
-  until,
-} from './stage.ts';
+import { until } from '../support/until.ts';
+import { longestDelay, MALLORY, MERGE, peakMiB, processorMs, REAL_GROUND, type Stage, startStage } from './stage.ts';
 
 const VMIS = `/apis/kubevirt.io/v1/namespaces/${MALLORY}/virtualmachineinstances`;
 const VMS = `/apis/kubevirt.io/v1/namespaces/${MALLORY}/virtualmachines`;

@@ -185,7 +185,7 @@ describe('what is wrong is said in one line, with what to do', function () {
         'not allowed',
         ['top'],
         failure(403, 'Forbidden', 'nodetopologies.plumbline.dev is forbidden: User "me" cannot list resource'),
-        /not allowed: nodetopologies.plumbline.dev is forbidden: User "me" cannot list resource; ask for the permissions in docs\/cli.md/,
+        /not allowed: nodetopologies.plumbline.dev is forbidden: User "me" cannot list resource; ask for the permissions in docs\/reference\/cli-doctor.md/,
       ],
       [
         'no definition',

@@ -107,16 +107,17 @@ describe('plumbline console', function () {
     it('names every required kind that may not be read, with its status', async () => {
       await assert.rejects(unreadableKinds(client({ 'v1/nodes': 403, 'v1/pods': 403, leases: 403 })), {
         status: 3,
-        message: /^not allowed to list nodes, pods of all namespaces: ask for the permissions in docs\/console\.md/,
+        message:
+          /^not allowed to list nodes, pods of all namespaces: ask for the permissions in docs\/reference\/console\.md/,
       });
     });
 
     it('goes on without the optional ones', async () => {
-      const without = await unreadableKinds(client({ leases: 403, resourceslices: 404 }));
+      const without = await unreadableKinds(client({ leases: 403, virtualmachineinstances: 404, resourceslices: 404 }));
       assert.deepEqual([...without], ['leases']);
       assert.deepEqual(
         Object.keys(KINDS).filter((kind) => KINDS[kind as keyof typeof KINDS].optional),
-        ['leases', 'resourceslices'],
+        ['leases', 'virtualmachineinstances', 'resourceslices'],
       );
     });
 

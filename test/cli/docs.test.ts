@@ -25,13 +25,13 @@ const NPM = /^npm /;
 /** A comment before a block says why it is not run here. */
 const NOT_RUN = /^<!-- not run[^:]*: .{10,} -->$/;
 /** A test of its own runs all of it, in order, on the demo's cluster: test/demo/quickstart.test.ts. */
-const QUICKSTART = 'docs/quickstart.md';
+const QUICKSTART = 'docs/get-started/quickstart.md';
 /** These ask an agent, or a QEMU of the machine that they run on: here there is neither. */
 const ON_A_NODE = /^plumbline (?:ovs status|vm status|qemu)\b/;
 
 const guides = [
   'README.md',
-  ...readdirSync(join(root, 'docs'))
+  ...readdirSync(join(root, 'docs'), { recursive: true, encoding: 'utf8' })
     .filter((name) => name.endsWith('.md'))
     .map((name) => `docs/${name}`),
 ].filter((name) => name !== QUICKSTART);
@@ -194,13 +194,13 @@ describe('every command of the guides', function () {
     });
   }
 
-  it('every command of the tool is in docs/cli.md', async () => {
+  it('every command of the tool is in docs/reference/cli.md', async () => {
     const { output } = await run('plumbline __complete ""');
     const names = output
       .trim()
       .split('\n')
       .map((one) => one.split('\t')[0] ?? '');
-    const page = readFileSync(join(root, 'docs/cli.md'), 'utf8');
+    const page = readFileSync(join(root, 'docs/reference/cli.md'), 'utf8');
     assert.deepEqual(
       names.filter((name) => !new RegExp(`^\\| \`.*${name}\\b`, 'm').test(page)),
       [],

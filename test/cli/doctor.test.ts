@@ -17,6 +17,7 @@ import {
   kubevirt,
   roleBinding,
   schedulerPod,
+  systemPod,
   tlsSecret,
   webhookConfiguration,
 } from '../../cli/doctor/facts/objects.ts';
@@ -123,6 +124,23 @@ const kubevirtOf = (featureGates: string[], annotated: boolean) =>
     spec: { configuration: { developerConfiguration: { featureGates } } },
   });
 
+/** Pods of a part, whose container has this name, from images with these tags. */
+const podsOf = (container: string, image: string, ...tags: string[]) =>
+  tags.map((tag) =>
+    systemPod.parse({
+      metadata: {},
+      spec: { containers: [{ name: container, image: `localhost:5000/${image}${tag}` }] },
+    }),
+  );
+/** Webhook, extender next to kube-scheduler, agents. */
+const partsOf = (webhook: string, extender: string, ...agents: string[]) => {
+  const [pod] = podsOf('kube-scheduler', 'kube-scheduler', ':v1.36.1');
+  const [sidecar] = podsOf('extender', 'plumbline-scheduler-plugin', extender);
+  const schedulers = [{ ...pod!, spec: { ...pod!.spec, initContainers: sidecar!.spec.containers } }];
+  const webhooks = podsOf('webhook', 'plumbline-webhook', webhook);
+  return { value: [...webhooks, ...schedulers, ...podsOf('node-agent', 'plumbline-node-agent', ...agents)] };
+};
+
 /** A cluster in which nothing is wrong: the base. Its own kube-scheduler knows nothing of Plumbline. */
 const GOOD: Facts = {
   now: NOW,
@@ -136,6 +154,8 @@ const GOOD: Facts = {
   webhookSecret: { value: secretOf('plumbline-webhook') },
   extenderSecret: { missing: 'absent' },
   deployments: { value: [scheduler()] },
+  systemPods: partsOf(':0.3.1', ':0.3.1', ':0.3.1'),
+  command: '0.3.1',
   schedulerElection: { value: { leader: 'plumbline-scheduler-1', age: 3 } },
   extenderElection: { missing: 'absent' },
   apiVersion: { value: 'v1.36.2' },
@@ -724,6 +744,69 @@ describe('plumbline doctor', () => {
     });
   }
 
+  describe('versions of the parts', () => {
+    const found = (systemPods: Facts['systemPods'], command = '0.3.1') => {
+      const { findings, seen, unseen } = checkInstalled({ ...GOOD, systemPods, command });
+      return { findings: findings.map(({ severity, what, fix }) => `${severity}: ${what}; ${fix.text}`), seen, unseen };
+    };
+
+    it('of one version, or with a command of another patch: no finding, and all are named', () => {
+      for (const command of ['0.3.1', '0.3.0', '0.3.2-rc.1']) {
+        const { findings, seen } = found(partsOf(':v0.3.1', ':0.3.1@sha256:0a', ':0.3.1', ':0.3.1'), command);
+        assert.deepEqual(findings, []);
+        assert.equal(seen.at(-1), `versions: webhook 0.3.1, extender 0.3.1, agents 0.3.1, command ${command}`);
+      }
+    });
+
+    const said = 'webhook 0.3.1, extender 0.4.0, agents 0.3.1 (2 pods) and 0.4.0 (1 pod), command 0.4.0';
+    const cases: [title: string, pods: Facts['systemPods'], command: string, expected: RegExp][] = [
+      [
+        'an upgrade under way',
+        partsOf(':0.3.1', ':0.4.0', ':0.3.1', ':0.4.0', ':0.3.1'),
+        '0.4.0',
+        new RegExp(`^warning: parts of different versions run: ${said.replace(/[.()]/g, '\\$&')}; finish the upgrade`),
+      ],
+      [
+        'a patch that one node has not',
+        partsOf(':0.3.2', ':0.3.2', ':0.3.2', ':0.3.1'),
+        '0.3.2',
+        /^warning: .*finish the upgrade/,
+      ],
+      [
+        'a newer command',
+        partsOf(':0.3.1', ':0.3.1', ':0.3.1'),
+        '0.4.0',
+        /^warning: .*command 0.4.0; install the command/,
+      ],
+      [
+        'an older command',
+        partsOf(':0.3.1', ':0.3.1', ':0.3.1'),
+        '0.2.9',
+        /^warning: .*command 0.2.9; install the command/,
+      ],
+      ['two minor versions', partsOf(':0.5.0', ':0.4.0', ':0.3.0'), '0.4.0', /^error: .*one minor version to the next/],
+      ['a command two minor versions older', partsOf(':0.3.1', ':0.3.1', ':0.3.1'), '0.1.0', /^error: /],
+      ['two major versions', partsOf(':1.0.0', ':0.9.0', ':0.9.0'), '1.0.0', /^error: /],
+    ];
+    for (const [title, pods, command, expected] of cases) {
+      it(`${title}: one finding`, () => {
+        const { findings } = found(pods, command);
+        assert.equal(findings.length, 1);
+        assert.match(findings[0] ?? '', expected);
+      });
+    }
+
+    it('nothing is claimed of an image without a version, of others’ pods, and of pods that may not be read', () => {
+      const digest = found(partsOf(':0.3.1', '@sha256:0a', ':latest'));
+      assert.deepEqual(digest.findings, []);
+      assert.match(digest.seen.at(-1) ?? '', /^versions: webhook 0.3.1, command 0.3.1$/);
+      assert.equal(digest.unseen.length, 2);
+      const others = podsOf('webhook', 'other-webhook', ':9.9.9');
+      assert.deepEqual(found({ value: others }), { ...found({ value: [] }) });
+      assert.match(found({ missing: 'forbidden' }).unseen.join(), /pods of plumbline-system \(you may not read them\)/);
+    });
+  });
+
   it('says nothing of rejected launchers of a VM that is gone', () => {
     const rejections = { value: [rejection('SMTAlignmentError', 'virt-launcher-vm-abcde')] };
     assert.deepEqual(checkPods({ ...GOOD, rejections }).findings, []);
@@ -774,6 +857,20 @@ describe('plumbline doctor', () => {
     }
   });
 
+  it('wide names every object of a finding, and what was looked at in its area', () => {
+    const names = Array.from({ length: 12 }, (_, i) => `worker-${i + 1}`);
+    const facts: Facts = { ...GOOD, nodes: names.map((name) => node(name, { spec: { unschedulable: true } })) };
+    const report = checkPods(facts);
+    const terminal = terminalOf({ isTTY: false, columns: 80 } as never, {});
+    const [short, wide] = [false, true].map((all) => doctorLines([report], report.findings, terminal, all));
+    assert.ok(!short?.join('\n').includes('node/worker-12'));
+    assert.ok(wide?.includes(`    objects: ${names.map((name) => `node/${name}`).join(' ')}`));
+    assert.ok(
+      wide?.some((line) => line.startsWith('· pods: ')),
+      wide?.join('\n'),
+    );
+  });
+
   it('VMs on nodes with a silent agent are part of its finding, those elsewhere are not', () => {
     const running = (name: string, nodeName: string) => {
       const made = launcher(name, { status: { phase: 'Running' } });
@@ -819,7 +916,11 @@ describe('plumbline doctor', () => {
   });
 
   it('names VMs whose CPU mask is set only once they run, and nodes that apply none', () => {
-    const annotations = { 'plumbline.dev/cpu-mask': '1:2', 'plumbline.dev/cpu-mask-start': 'running' };
+    const annotations = {
+      'plumbline.dev/cpu-mask': '1:2',
+      'plumbline.dev/cpu-mask-start': 'running',
+      'plumbline.dev/decision': '{"padding":0}',
+    };
     const { findings, seen } = checkPods({
       ...GOOD,
       launchers: { value: [launcher('late', { metadata: { annotations } }), ...GOOD.launchers.value!] },

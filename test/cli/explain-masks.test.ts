@@ -221,7 +221,7 @@ describe('plumbline explain, of VMs with CPU masks', function () {
     it('paused by its user later: how to end that', async () => {
       await start('users', { paused: '2026-11-02T08:00:00Z' });
       const { stage, why, help } = await explained('vm', 'users');
-      assert.deepEqual([stage, why], ['paused', 'it is on numa1 and does not run: VMI was paused by user']);
+      assert.deepEqual([stage, why], ['paused', 'it is on numa1 and does not run: PausedByUser']);
       assert.match(help.join(), /virtctl unpause vmi users -n default/);
     });
 

@@ -1,6 +1,7 @@
 import type { NodeTopologyStatus } from '../../kube/node-topology.ts';
 import type { Reason, Stage, Verdict } from '../../model/vm-state/reasons.ts';
 import type { RemedyId } from '../../model/vm-state/remedy.ts';
+import { placeLostText } from '../../model/vm-state/starting.ts';
 import { REPORT } from './cluster-fixture.ts';
 import type { ApiObject, Objects } from './objects-api.ts';
 
@@ -48,6 +49,8 @@ interface Parts {
 const ANNOTATED = { 'kubevirt.io/CPUManagerPolicyBetaOptions': 'full-pcpus-only' };
 const DECIDED = { ...ANNOTATED, 'plumbline.dev/decision': '{"cpus":{"compute":4},"padding":1,"threadsPerCore":2}' };
 const MASK = { 'plumbline.dev/cpu-mask': '1:2' };
+const SEEN = { 'plumbline.dev/decision': '{"padding":0}' };
+const NETWORKS = { 'k8s.v1.cni.cncf.io/networks': '[{"name":"fast","interface":"net1"}]' };
 const PHYSNET0 = { 'physnet.plumbline.dev/physnet0': '1' };
 const DEAD_DPU = [{ type: 'plumbline.dev/DPUReady', status: 'False', message: 'last renewal 61 s ago' }];
 const SINCE = SECONDS_AGO(20);
@@ -184,9 +187,16 @@ const owns = (cpus: string, more: Partial<NodeTopologyStatus> = {}): Partial<Nod
 const busy = (cpus: string): Partial<NodeTopologyStatus> => ({
   assignments: [{ podUID: 'other', container: 'compute', cpus }],
 });
+const REFUSAL = {
+  podUID: 'pod-uid',
+  namespace: 'tenants',
+  podName: LAUNCHER,
+  container: 'compute',
+  message: 'CPUs 1-2 are no whole cores',
+};
 const rejected = (reason: string, message: string) => ({ spec: ON_NODE, status: { phase: 'Failed', reason, message } });
 const masked = (more: object = {}) => ({
-  metadata: { annotations: MASK },
+  metadata: { annotations: { ...MASK, ...SEEN } },
   spec: {
     ...ON_NODE,
     containers: [
@@ -382,6 +392,27 @@ export const STATE_TABLE: readonly StateCase[] = [
     },
     report: owns('1-2,17-18'),
   }),
+  one('it asks for networks alone, and the webhook found none to hold it to', ['running', 'ok', 'Aligned'], [], {
+    pod: { ...RUNNING, metadata: { annotations: { ...NETWORKS, ...SEEN } } },
+    report: owns('1-2,17-18'),
+  }),
+  one(
+    'it asks for networks alone, and the webhook did not see it',
+    ['running', 'degraded', 'NotDecided'],
+    ['start-again'],
+    {
+      pod: { ...RUNNING, metadata: { annotations: NETWORKS } },
+      report: owns('1-2,17-18'),
+    },
+  ),
+  one('it has a CPU mask, and the webhook did not see it', ['starting', 'degraded', 'NotDecided'], ['start-again'], {
+    vm: maskedVm,
+    pod: { ...masked(), metadata: { annotations: MASK }, status: { phase: 'Pending' } },
+  }),
+  one('it asks for nothing, so the webhook was not asked', ['running', 'ok', 'Aligned'], [], {
+    pod: { ...RUNNING, metadata: { annotations: {} } },
+    report: owns('1-2,17-18'),
+  }),
   one(
     'the default scheduler has it',
     ['unscheduled', 'degraded', 'ExtenderNotAsked'],
@@ -399,17 +430,41 @@ export const STATE_TABLE: readonly StateCase[] = [
   one('the agent refuses its CPUs', ['starting', 'waiting', 'AllocationRefused'], ['wait'], {
     pod: { spec: ON_NODE },
     report: {
-      refusals: [
-        {
-          podUID: 'pod-uid',
-          namespace: 'tenants',
-          podName: LAUNCHER,
-          container: 'compute',
-          message: 'CPUs 1-2 are no whole cores',
-        },
-      ],
+      refusals: [REFUSAL],
     },
   }),
+  one(
+    'the agent refuses its CPUs, and the extender holds it',
+    ['starting', 'waiting', 'AllocationRefused'],
+    ['delete-pod'],
+    {
+      pod: { spec: ON_NODE },
+      report: { refusals: [REFUSAL] },
+      events: [{ name: LAUNCHER, reason: 'CannotStartHere', message: `${NODE}: ${REFUSAL.message}` }],
+    },
+  ),
+  one('its place is lost, and the extender holds it', ['starting', 'waiting', 'PlaceLost'], ['delete-pod'], {
+    pod: { spec: ON_NODE },
+    events: [{ name: LAUNCHER, reason: 'CannotStartHere', message: placeLostText(NODE) }],
+  }),
+  one('its place was said to be lost, and its kubelet has admitted it', ['starting', 'waiting', 'Starting'], [], {
+    pod: { spec: ON_NODE },
+    report: owns('1-2,17-18'),
+    events: [{ name: LAUNCHER, reason: 'CannotStartHere', message: placeLostText(NODE) }],
+  }),
+  one('its place is lost, and it was evicted', ['failed', 'waiting', 'EvictedBeforeStart'], ['look-at-successor'], {
+    pod: { spec: ON_NODE, status: { phase: 'Failed', reason: 'Evicted' } },
+    events: [{ name: LAUNCHER, reason: 'EvictedBeforeStart', message: placeLostText(NODE) }],
+  }),
+  one(
+    'its place is lost, and it cannot be evicted',
+    ['starting', 'broken', 'CannotEvict'],
+    ['remove-what-denies-eviction'],
+    {
+      pod: { spec: ON_NODE },
+      events: [{ name: LAUNCHER, reason: 'CannotEvict', message: `${placeLostText(NODE)}; the pod cannot be evicted` }],
+    },
+  ),
   one('it cannot start and cannot be evicted', ['starting', 'broken', 'CannotEvict'], ['remove-what-denies-eviction'], {
     pod: { spec: ON_NODE },
     events: [{ name: LAUNCHER, reason: 'CannotEvict', message: 'the API server denies it (429)' }],

@@ -94,9 +94,10 @@ describe('the states of a VM, to every output', () => {
           const { vms } = verifyMasks(await readVerifyFacts(accessTo(one).client, undefined, NOW));
           const { reason, text, verdict } = await explained(one);
           assert.equal(vms.length, 1);
+          if (!['running', 'paused'].includes(one.state)) return assert.equal(vms[0]?.running, undefined);
           assert.deepEqual(
             [vms[0]?.running?.reason, vms[0]?.running?.text, vms[0]?.running?.verdict],
-            [reason, text.replace('VMI was paused by user', 'PausedByUser'), verdict],
+            [reason, text, verdict],
           );
         });
 

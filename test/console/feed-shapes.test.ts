@@ -15,6 +15,8 @@ function feedOf(): { feed: Feeding; reports: Reports; report(node: string, statu
     leader: null,
     nodes: new Map(),
     reports: reports.byNode,
+    paused: new Map(),
+    forbidden: new Set(),
     stale: new Set(),
     draCpu: new Set(),
   };

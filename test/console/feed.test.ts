@@ -189,6 +189,59 @@ describe('what the console sends', () => {
     assert.equal(page.pods.get('uid-vm')?.unscheduled?.length, 1024);
   });
 
+  it('shows a guest as paused while KubeVirt says so, as running after that, and the target of a migration as it is', async () => {
+    await start({
+      nodes: {
+        n1: statusOf({ assignments: [{ podUID: 'u1', container: 'compute', cpus: '1-2,9-10' }] }),
+        n2: statusOf({ assignments: [{ podUID: 'u2', container: 'compute', cpus: '1-2,9-10' }] }),
+      },
+    });
+    for (const [uid, nodeName] of [
+      ['u1', 'n1'],
+      ['u2', 'n2'],
+    ] as const) {
+      const pod = launcher({ namespace: 'east', name: 'fw', uid, count: 4, padding: 0 });
+      const metadata = { ...pod.metadata, name: `virt-launcher-fw-${uid}xyz` };
+      under.see({ ...pod, metadata, spec: { ...pod.spec, nodeName } }, { phase: 'Running' });
+    }
+    const vmi = (conditions: object[]) => ({
+      metadata: { namespace: 'east', name: 'fw' },
+      status: { nodeName: 'n1', phase: 'Running', conditions },
+    });
+    const listener = await join();
+    await listener.until(isReady);
+    under.api.put('virtualmachineinstances', vmi([{ type: 'Paused', status: 'True', reason: 'PausedByUser' }]));
+    await listener.until(({ data }) => data.includes('PausedByUser'));
+    const [said, ...others] = [...pageOf(listener.events).running.values()];
+    assert.deepEqual(said?.slice(0, 5), ['east/fw', 'n1', '', 'stopped', 'Paused']);
+    assert.match(said?.[5] ?? '', /it is on n1 and does not run: PausedByUser/);
+    assert.deepEqual(others, []);
+    const from = listener.events.length;
+    under.api.put('virtualmachineinstances', vmi([]));
+    await listener.until(({ data }) => data.includes('["r",'), from);
+    assert.equal(pageOf(listener.events).running.size, 0);
+  });
+
+  it('without KubeVirt, or without the right to read VMIs, all else is shown, and the page says which', async () => {
+    for (const [status, without] of [
+      [404, []],
+      [403, ['virtualmachineinstances']],
+    ] as const) {
+      const error = new KubeError(status, 'x', `GET virtualmachineinstances: ${status}`);
+      await start({ nodes: { n1: statusOf() }, refused: { virtualmachineinstances: error } });
+      const listener = await join();
+      await listener.until(isReady);
+      const page = pageOf(listener.events);
+      assert.equal(page.status?.missing, undefined);
+      assert.equal(page.status?.problem, undefined);
+      assert.deepEqual(page.status?.without, without);
+      assert.equal(page.nodes.size, 1);
+      listener.close();
+      await under.stop();
+    }
+    await start({});
+  });
+
   it('says which pod decides, and that none does', async () => {
     await start({});
     const listener = await join();

@@ -4,9 +4,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { buildConsole } from '../../build-console.ts';
 import { type Console, createConsole } from '../../console/server/console.ts';
-import type { OptionalKind } from '../../console/server/kinds.ts';
+import type { Kind, OptionalKind } from '../../console/server/kinds.ts';
 import type { AskExtender } from '../../console/server/questions.ts';
 import type { AskSwitch } from '../../console/server/switch.ts';
+import type { KubeError } from '../../kube/errors.ts';
 import type { NodeTopologyStatus } from '../../kube/node-topology.ts';
 import type { Pod } from '../../kube/resources.ts';
 import { DPU_HOST_LABEL, DPU_READY_CONDITION, NAMESPACE } from '../../model/names.ts';
@@ -41,6 +42,8 @@ export interface ConsoleFixture extends ExtenderFixture {
   readonly ask?: AskExtender;
   readonly askSwitch?: AskSwitch;
   readonly without?: ReadonlySet<OptionalKind>;
+  /** What the API server answers when these are read. */
+  readonly refused?: Readonly<Partial<Record<Kind, KubeError>>>;
   /** No scheduler leads. */
   readonly leaderless?: true;
 }
@@ -123,6 +126,7 @@ export async function consoleOf(fixture: ConsoleFixture = {}): Promise<ConsoleUn
       api.put('pods', { ...pod, spec: { ...pod.spec, nodeName: name }, status: { phase: 'Running' } } as Pod);
     }
   }
+  for (const [kind, error] of Object.entries(fixture.refused ?? {})) api.fail(kind as Kind, error);
   if (!fixture.leaderless) api.put('leases', leaderLease() as { metadata: { name: string } });
 
   const explainer = createExplainer({

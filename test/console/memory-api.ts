@@ -41,7 +41,9 @@ export function createMemoryApi(): MemoryApi {
   const chosen = (path: string, query: Readonly<Record<string, unknown>> = {}): readonly object[] => {
     const selector = String(query['fieldSelector'] ?? '');
     if (path.endsWith('/events')) return events.filter(fieldSelector(EVENTS, selector));
-    if (path.endsWith('/virtualmachineinstances')) return [].filter(fieldSelector(VIRTUAL_MACHINE_INSTANCES, selector));
+    if (path.includes('/namespaces/') && path.endsWith('/virtualmachineinstances')) {
+      return [].filter(fieldSelector(VIRTUAL_MACHINE_INSTANCES, selector));
+    }
     const objects = [...of(path).objects.values()] as KubeObject[];
     return selector === '' ? objects : objects.filter(fieldSelector(NODES, selector));
   };

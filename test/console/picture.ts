@@ -6,7 +6,7 @@ import { shrinkPng } from './palette.ts';
 import { dressed, SWITCH_NODE, WITH_DPU } from './scene.ts';
 
 /**
- * `npx tsx test/console/picture.ts [FOLDER]`: draws the pictures of docs/console.md again, of an invented cluster: what an
+ * `npx tsx test/console/picture.ts [FOLDER]`: draws the pictures of docs/reference/console.md again, of an invented cluster: what an
  * operator looks at, at three widths, light and dark.
  */
 const [folder = 'docs'] = process.argv.slice(2);

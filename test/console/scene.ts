@@ -3,12 +3,14 @@ import { inventNode, launcher } from './cluster.ts';
 import type { ConsoleFixture, ConsoleUnderTest } from './fixture.ts';
 import { waitingPod } from './fixture.ts';
 
-/** A cluster in which something is to be seen: a dead DPU, VMs that wait, a mask, Events, Open vSwitch's threads. */
+/** A cluster in which something is to be seen: a dead DPU, VMs that wait, one that is paused, a mask, Events, Open vSwitch's threads. */
 const NODES = 48;
 const name = (index: number) => `worker-${index}.east.example.internal`;
 
 /** Its DPU is dead. */
 export const WITH_DPU = name(7);
+/** Its first VM is paused. */
+const WITH_PAUSED = 3;
 /** Its agent says where Open vSwitch's threads are. */
 export const SWITCH_NODE = name(9);
 
@@ -112,6 +114,16 @@ export async function dressed(
     } as never,
     { phase: 'Running', startTime: at(0) },
   );
+
+  const [pausedVm] = inventNode(WITH_PAUSED).vms;
+  under.api.put('virtualmachineinstances', {
+    metadata: { namespace: pausedVm!.namespace, name: pausedVm!.name, uid: 'vmi-paused' },
+    status: {
+      phase: 'Running',
+      nodeName: name(WITH_PAUSED),
+      conditions: [{ type: 'Paused', status: 'True', reason: 'PausedByUser', lastTransitionTime: at(30) }],
+    },
+  } as never);
 
   const vms = inventNode(7).vms;
   for (const { namespace, name: vm } of vms) {

@@ -198,7 +198,7 @@ describe('the console’s server', () => {
     await Promise.all(listeners.map((one) => one.until(({ event }) => event === 'ready')));
     const open = other.api.watches;
     await other.stop();
-    assert.deepEqual([open, other.api.watches], [5, 0]);
+    assert.deepEqual([open, other.api.watches], [6, 0]);
     await Promise.all(listeners.map(({ ended }) => ended));
   });
 });

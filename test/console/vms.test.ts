@@ -44,6 +44,17 @@ describe('the running VMs, and what happened to them, in Chromium', function () 
     assert.deepEqual(complaints, []);
   });
 
+  it('lists a paused guest as paused, after those that need attention', async () => {
+    const { page } = await openPage(browser, `${under.url}/#/vms`);
+    await page.getByRole('searchbox', { name: 'Search VMs' }).fill('Paused');
+    const row = page.locator('.grid-body .row');
+    await page.locator('.badge', { hasText: 'stopped: Paused' }).first().waitFor();
+    assert.equal(await row.count(), 1);
+    assert.match(await row.first().innerText(), /does not run: PausedByUser/);
+    await row.first().click();
+    await page.locator('.detail .badge', { hasText: 'stopped: Paused' }).waitFor();
+  });
+
   it('a link holds what was searched, filtered, sorted and chosen', async () => {
     const { page } = await openPage(browser, `${under.url}/#/vms`);
     await page.getByRole('searchbox', { name: 'Search VMs' }).fill('worker-1');

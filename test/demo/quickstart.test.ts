@@ -150,7 +150,7 @@ describe('the quickstart, from an empty folder', function () {
   const titled = ({ lines, mark }: GuideBlock) =>
     lines.map((line) => ({ line, title: replaced(line) === line ? line : `${line} (as ${replaced(line)})`, mark }));
 
-  const quickstart = readBlocks(join(root, 'docs/quickstart.md')).flatMap(titled);
+  const quickstart = readBlocks(join(root, 'docs/get-started/quickstart.md')).flatMap(titled);
   const readme = readBlocks(join(root, 'README.md')).flatMap(titled);
 
   it('there are commands, and the README begins as the quickstart does', () => {

@@ -68,9 +68,9 @@ describe('docs/adr', () => {
       page.endsWith('.md'),
     );
     const links = pages.flatMap((page) =>
-      [...readFileSync(join(root, 'docs', page), 'utf8').matchAll(/\((?:adr\/)?(\d{4}-[a-z0-9-]+\.md)/g)].map(
-        (match) => `${page}: ${match[1]}`,
-      ),
+      [
+        ...readFileSync(join(root, 'docs', page), 'utf8').matchAll(/\((?:(?:\.\.\/)*adr\/)?(\d{4}-[a-z0-9-]+\.md)/g),
+      ].map((match) => `${page}: ${match[1]}`),
     );
     assert.ok(links.length > FILES.length);
     assert.deepEqual(

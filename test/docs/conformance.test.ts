@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { root } from '../support/bundles.ts';
 import { missingFrom, notShown, promisesOf } from '../support/promises.ts';
 
-const PAGE = 'docs/conformance.md';
+const PAGE = 'docs/maintainers/conformance.md';
 const PROMISES = promisesOf(PAGE);
 const TEXT = readFileSync(join(root, PAGE), 'utf8');
 

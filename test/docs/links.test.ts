@@ -1,14 +1,20 @@
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { root } from '../support/bundles.ts';
 
 const markdown = (folder: string, recursive = false) =>
   readdirSync(join(root, folder), { recursive, encoding: 'utf8' })
-    .filter((name) => name.endsWith('.md'))
+    .filter((name) => name.endsWith('.md') && !name.includes('node_modules'))
     .map((name) => join(folder, name));
 
 const PAGES = [...markdown('.'), ...markdown('docs', true), ...markdown('manifests', true), ...markdown('packaging')];
+const INDEX = 'docs/README.md';
+/** Lines that a page of the documentation may have. */
+const LONGEST_PAGE = 200;
+
+const textOf = (page: string) => readFileSync(join(root, page), 'utf8');
 
 /** What the headings of a page can be linked by. Source: GitHub's anchors. */
 function anchorsOf(path: string): string[] {
@@ -22,17 +28,50 @@ function anchorsOf(path: string): string[] {
   );
 }
 
+/** Targets of a page's links into the repository, as they are written. */
+function linksOf(page: string): string[] {
+  const text = textOf(page).replaceAll(/^```[\s\S]*?^```/gm, '');
+  return [...text.matchAll(/\]\(([^)\s]+)\)/g)]
+    .map(([, target = '']) => target)
+    .filter((target) => !/^[a-z]+:/.test(target));
+}
+
+const fileOf = (page: string, target: string) => {
+  const [path = ''] = target.split('#');
+  return path === '' ? page : join(dirname(page), path);
+};
+
 /** Links of a page into the repository that lead nowhere. */
 function deadLinks(page: string): string[] {
-  const text = readFileSync(join(root, page), 'utf8').replaceAll(/^```[\s\S]*?^```/gm, '');
-  const targets = [...text.matchAll(/\]\(([^)\s]+)\)/g)].map(([, target = '']) => target);
-  return targets.filter((target) => {
-    if (/^[a-z]+:/.test(target)) return false;
-    const [path = '', anchor] = target.split('#');
-    const file = path === '' ? join(root, page) : join(root, dirname(page), path);
+  return linksOf(page).filter((target) => {
+    const [, anchor] = target.split('#');
+    const file = join(root, fileOf(page, target));
     if (!existsSync(file)) return true;
     return anchor !== undefined && file.endsWith('.md') && !anchorsOf(file).includes(anchor);
   });
+}
+
+/** The pages of docs/ that a reader of one page reaches by links. */
+function reachedFrom(page: string, reached = new Set<string>()): Set<string> {
+  if (reached.has(page)) return reached;
+  reached.add(page);
+  for (const target of linksOf(page)) {
+    const file = fileOf(page, target);
+    if (file.startsWith('docs/') && file.endsWith('.md') && existsSync(join(root, file))) reachedFrom(file, reached);
+  }
+  return reached;
+}
+
+/** Names of pages in texts other than links, as `docs/tasks/install.md`, with the file that has them. */
+function namedPages(): (readonly [string, string])[] {
+  const files = execFileSync('git', ['ls-files', '-z'], { cwd: root }).toString().split('\0');
+  return files
+    .filter((file) => /\.(?:md|ts|tsx|ya?ml|sh|txt|json)$/.test(file) && existsSync(join(root, file)))
+    .flatMap((file) =>
+      [...textOf(file).matchAll(/(?<![\w/.-])docs\/[\w/-]+\.(?:md|yaml|svg|png|json)\b/g)].map(
+        ([name]) => [file, name] as const,
+      ),
+    );
 }
 
 describe('links within the documentation', () => {
@@ -42,8 +81,60 @@ describe('links within the documentation', () => {
     assert.deepEqual(dead, []);
   });
 
+  it('reach every page of docs/ from its index', () => {
+    const reached = reachedFrom(INDEX);
+    assert.deepEqual(
+      PAGES.filter((page) => page.startsWith('docs/') && !reached.has(page)),
+      [],
+    );
+  });
+
+  it('and so do the names of pages in code, manifests and pages: each is a file', () => {
+    const named = namedPages();
+    assert.ok(named.length > 50, `${named.length}`);
+    assert.deepEqual(
+      named.filter(([, name]) => !existsSync(join(root, name))),
+      [],
+    );
+  });
+
   it('the root’s pages that a newcomer looks for are there', () => {
     const pages = ['CODE_OF_CONDUCT', 'CONTRIBUTING', 'GOVERNANCE', 'MAINTAINERS', 'ROADMAP', 'SECURITY'];
     for (const page of pages) assert.ok(PAGES.includes(relative(root, join(root, `${page}.md`))), page);
+  });
+});
+
+describe('the pages of docs/', () => {
+  const lengths = PAGES.filter((page) => page.startsWith('docs/')).map((page) => ({
+    page,
+    lines: textOf(page).trimEnd().split('\n').length,
+  }));
+
+  it(`have at most ${LONGEST_PAGE} lines`, () => {
+    assert.deepEqual(
+      lengths.filter(({ lines }) => lines > LONGEST_PAGE),
+      [],
+    );
+  });
+
+  it('begin with one title', () => {
+    const titles = ({ page }: { page: string }) =>
+      textOf(page)
+        .replaceAll(/^```[\s\S]*?^```/gm, '')
+        .match(/^# .+$/gm) ?? [];
+    assert.deepEqual(
+      lengths.filter((one) => titles(one).length !== 1 || !textOf(one.page).startsWith('# ')),
+      [],
+    );
+  });
+
+  it('about concepts have one drawing each, made from text or SVG in the repository', () => {
+    const concepts = lengths.filter(({ page }) => page.startsWith('docs/concepts/'));
+    assert.ok(concepts.length >= 8);
+    const drawings = ({ page }: { page: string }) => textOf(page).match(/^```text$|^!\[.*\]\(.*\.svg\)$/gm) ?? [];
+    assert.deepEqual(
+      concepts.filter((one) => drawings(one).length !== 1).map(({ page }) => page),
+      [],
+    );
   });
 });

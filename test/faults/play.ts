@@ -38,7 +38,11 @@ export async function play(scenario: Scenario, { ground, seed, vms, progress }: 
   const notes: string[] = [];
   let world: World;
   try {
-    world = await startWorld(ground, { from: scenario.from?.(), openVswitch: scenario.openVswitch });
+    world = await startWorld(ground, {
+      from: scenario.from?.(),
+      openVswitch: scenario.openVswitch,
+      scheduler: scenario.scheduler,
+    });
     await scenario.prepare?.(world).catch(async (error: unknown) => {
       await world.stop(true);
       throw error;
@@ -75,13 +79,13 @@ const ASKED_AGAIN = /could not be read .*; try again$/;
 function judge(scenario: Scenario, { observer, daemons }: World, load: Load): string[] {
   const { violations, samples, seen } = observer;
   const crashes = daemons.all.flatMap((daemon) => daemon.crashes);
-  const lost = [...load.refusedAdmissions].filter(([message]) => !ASKED_AGAIN.test(message));
-  const refused = scenario.admissionsMayFail ? [] : lost;
+  const counted = [...load.refusedAdmissions].filter(([message]) => scenario.noRefusals || !ASKED_AGAIN.test(message));
+  const refused = scenario.admissionsMayFail ? [] : counted;
   const ended = [...load.ended].filter(([reason]) => !mayEnd(scenario, reason));
   return [
     ...violations.map(({ invariant, text }) => `${invariant}: ${text}`),
     ...crashes,
-    ...refused.map(([message, times]) => `an admission was lost (${times} times): ${message}`),
+    ...refused.map(([message, times]) => `an admission was refused (${times} times): ${message}`),
     ...ended.map(([reason, times]) => `a promise was not kept (${times} times): ${reason}`),
     ...(samples === 0 || seen.running === 0 || seen.besideVswitch === 0 ? ['the observer saw nothing'] : []),
   ];

@@ -5,23 +5,32 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import packageJson from '../../package.json' with { type: 'json' };
+import { IMAGES } from '../../packaging/images/contents.ts';
 import { root } from '../support/bundles.ts';
 import { needs, skipFor } from '../support/parts.ts';
+import { HERE, type ImageArchitecture, THERE } from './bases.ts';
 import { type BuiltImage, createEngine, type Engine } from './engine.ts';
 
 const run = promisify(execFile);
-const KOFFI = '/plumbline/node_modules/koffi';
-const CALL = `require('${KOFFI}').load('libc.so.6').func('int getpid()')() > 0 || process.exit(1)`;
+const NAMES = Object.keys(IMAGES);
+const AGENT = 'node-agent';
+const KOFFI = 'plumbline/node_modules/koffi';
+/** Machines in ELF headers, at byte 18. */
+const MACHINES = { amd64: 62, arm64: 183 } as const;
+const CPUS = { amd64: 'x64', arm64: 'arm64' } as const;
+/** Calls the C library by koffi. */
+const callBy = (koffi: string) =>
+  `require('${koffi}').load('libc.so.6').func('int getpid()')() > 0 || process.exit(1); console.log('called')`;
+/** What the gate says to a caller that is no container runtime. */
+const NO_CALL = /required env variables \[CNI_COMMAND\] missing/;
 
-/** The image with most in it: bundles, koffi's module and the gate, compiled in the build. */
-describe('the node agent’s image, built from the Dockerfile by buildah', function () {
+describe('images that buildah builds from the Dockerfile', function () {
   needs('root');
   needs('buildah');
-  this.timeout(30 * 60_000);
+  this.timeout(60 * 60_000);
   let directory: string;
   let engine: Engine;
-  let image: BuiltImage;
-  const file = (path: string) => join(directory, path);
+  const images = new Map<string, BuiltImage>();
 
   before(async function () {
     await run('npm', ['ping']).catch(() =>
@@ -29,42 +38,111 @@ describe('the node agent’s image, built from the Dockerfile by buildah', funct
     );
     directory = mkdtempSync(join(tmpdir(), 'plumbline-image-'));
     engine = await createEngine();
-    const began = performance.now();
-    image = await engine.build('node-agent');
-    await engine.unpack(image, directory);
-    console.log(`      ${image.digest} in ${((performance.now() - began) / 1000).toFixed(0)} s, bases included`);
   });
   after(async () => {
     await engine?.close();
     if (directory !== undefined) rmSync(directory, { recursive: true, force: true });
   });
 
-  it('starts as its entry point says, and has the version of these sources', async () => {
-    assert.match(await engine.start(image, '--help'), /Usage: plumbline-node-agent/);
-    assert.equal(await engine.start(image, '--version'), packageJson.version);
-    assert.equal(image.config.User, '0:0');
+  const tree = (name: string, architecture: ImageArchitecture, path = '') =>
+    join(directory, `${name}-${architecture}`, path);
+  const build = async (name: string, architecture: ImageArchitecture): Promise<BuiltImage> => {
+    const began = performance.now();
+    const image = await engine.build(name, architecture);
+    const seconds = ((performance.now() - began) / 1000).toFixed(0);
+    console.log(
+      `      ${name} ${architecture}: ${(image.added / 1e6).toFixed(1)} MB, ${image.digest}, in ${seconds} s`,
+    );
+    return image;
+  };
+  const kept = async (name: string, architecture: ImageArchitecture): Promise<BuiltImage> => {
+    const image = await build(name, architecture);
+    images.set(`${name} ${architecture}`, image);
+    await engine.unpack(image, tree(name, architecture));
+    return image;
+  };
+  const assertMachine = (architecture: ImageArchitecture) => {
+    const cpu = CPUS[architecture];
+    const module = `plumbline/node_modules/@koromix/koffi-linux-${cpu}/linux_${cpu}/koffi.node`;
+    for (const file of ['usr/local/bin/plumbline-gate', module]) {
+      assert.equal(readFileSync(tree(AGENT, architecture, file)).readUInt16LE(18), MACHINES[architecture], file);
+    }
+  };
+
+  describe(`for ${HERE}`, () => {
+    for (const name of NAMES) {
+      it(`${name}: starts as its entry point says, and has the version of these sources`, async () => {
+        const image = await kept(name, HERE);
+        assert.match(await engine.start(image, '--help'), new RegExp(`Usage: plumbline-${name}`));
+        assert.equal(await engine.start(image, '--version'), packageJson.version);
+        assert.equal(image.config.User, name === AGENT ? '0:0' : '65532:65532');
+      });
+
+      it(`${name}: has the bill of materials of what is in it, by the lock file`, () => {
+        const bill = JSON.parse(readFileSync(tree(name, HERE, 'plumbline/sbom.cdx.json'), 'utf8')) as {
+          readonly components: readonly { readonly name: string; readonly version: string }[];
+        };
+        const lock = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8')) as {
+          readonly packages: Readonly<Record<string, { readonly version?: string }>>;
+        };
+        const locked = new Set(
+          Object.entries(lock.packages).map(
+            ([path, { version }]) => `${path.split('node_modules/').at(-1)} ${version}`,
+          ),
+        );
+        assert.ok(bill.components.length > 5, `${bill.components.length} components`);
+        const unknown = bill.components.filter((one) => !locked.has(`${one.name} ${one.version}`));
+        assert.deepEqual(unknown, []);
+      });
+    }
+
+    it('the agent calls the C library by koffi, and has a gate that answers', async () => {
+      assertMachine(HERE);
+      await run('chroot', [tree(AGENT, HERE), '/nodejs/bin/node', '-e', callBy(`/${KOFFI}`)]);
+      const gate = spawnSync(tree(AGENT, HERE, 'usr/local/bin/plumbline-gate'), { encoding: 'utf8', input: '' });
+      assert.match(gate.stdout, NO_CALL);
+    });
+
+    it('built a second time, every step run again, all have the same digests', async () => {
+      const first = NAMES.map((name) => images.get(`${name} ${HERE}`));
+      await engine.forget(first.flatMap((image) => image ?? []));
+      for (const [i, name] of NAMES.entries()) {
+        assert.equal((await build(name, HERE)).digest, first[i]?.digest, name);
+      }
+    });
   });
 
-  it('calls the C library by koffi, and has a gate that answers', async () => {
-    await run('chroot', [directory, '/nodejs/bin/node', '-e', CALL]);
-    const gate = spawnSync(file('usr/local/bin/plumbline-gate'), { encoding: 'utf8', input: '' });
-    assert.match(gate.stdout, /required env variables \[CNI_COMMAND\] missing/);
-  });
+  describe(`for ${THERE}, without emulation`, () => {
+    needs('qemuUser');
 
-  it('has the bill of materials of what is in it, by the lock file', () => {
-    const bill = JSON.parse(readFileSync(file('plumbline/sbom.cdx.json'), 'utf8')) as {
-      readonly components: readonly { readonly name: string; readonly version: string }[];
-    };
-    const lock = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8')) as {
-      readonly packages: Readonly<Record<string, { readonly version?: string }>>;
-    };
-    const locked = new Set(
-      Object.entries(lock.packages).map(([path, { version }]) => `${path.split('node_modules/').at(-1)} ${version}`),
-    );
-    assert.ok(bill.components.length > 5, `${bill.components.length} components`);
-    assert.deepEqual(
-      bill.components.filter((one) => !locked.has(`${one.name} ${one.version}`)),
-      [],
-    );
+    for (const name of NAMES) {
+      it(`${name}: starts under qemu-user`, async () => {
+        const { config } = await kept(name, THERE);
+        const [, program = ''] = config.Entrypoint ?? [];
+        const said = emulate(tree(name, THERE), tree(name, THERE, program), '--version');
+        assert.equal(said, packageJson.version);
+      });
+    }
+
+    it('the agent calls the C library by koffi, and has a gate that answers, under qemu-user', () => {
+      assertMachine(THERE);
+      const home = tree(AGENT, THERE);
+      assert.equal(emulate(home, '-e', callBy(join(home, KOFFI))), 'called');
+      const gate = spawnSync(EMULATOR, [tree(AGENT, THERE, 'usr/local/bin/plumbline-gate')], {
+        encoding: 'utf8',
+        input: '',
+      });
+      assert.match(gate.stdout, NO_CALL);
+    });
   });
 });
+
+const EMULATOR = `qemu-${THERE === 'arm64' ? 'aarch64' : 'x86_64'}-static`;
+
+/** Runs Node.js of the other architecture from an image's tree. @returns what it prints */
+function emulate(home: string, ...args: readonly string[]): string {
+  const command = ['-L', home, join(home, 'nodejs/bin/node'), ...args];
+  const { status, stdout, stderr } = spawnSync(EMULATOR, command, { encoding: 'utf8' });
+  assert.equal(status, 0, stderr);
+  return stdout.trim();
+}

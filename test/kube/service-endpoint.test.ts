@@ -92,7 +92,7 @@ describe('the endpoint of a Service without a selector', () => {
     assert.deepEqual((await slice()).endpoints[0]?.addresses, ['10.244.0.1']);
     assert.deepEqual(
       lines.map(({ msg }) => msg),
-      ['published the endpoint of the service', 'the API server cannot proxy to the service'],
+      ['service endpoint published', 'the API server cannot proxy to the service'],
     );
   });
 

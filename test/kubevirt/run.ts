@@ -16,7 +16,7 @@ PLUMBLINE_LONG_OUTAGES=1 has the webhook be away for one minute and for three as
 commandLine(USAGE, {}, false);
 const [folder] = kubevirtAssets();
 if (folder === undefined) {
-  console.log('test:kubevirt: skipped, KUBEVIRT_ASSETS names no folder with KubeVirt (docs/testing.md)');
+  console.log('test:kubevirt: skipped, KUBEVIRT_ASSETS names no folder with KubeVirt (docs/maintainers/testing.md)');
   process.exit(0);
 }
 const run = ['--import', 'tsx', join(root, 'test/run.ts'), 'kubevirt'];

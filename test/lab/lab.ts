@@ -9,7 +9,7 @@ import type { Layer } from './machine/oci-archive.ts';
 import { type Places, placesOf } from './machine/places.ts';
 import type { MakeDisks } from './machine/qemu.ts';
 
-/** The emulated machine that is the only node of a cluster (docs/lab.md). */
+/** The emulated machine that is the only node of a cluster (docs/maintainers/lab.md). */
 export interface Lab {
   /** The cluster's administrator. Known once `up` has returned, as is the rest. */
   kubeconfig(): string;

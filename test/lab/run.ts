@@ -18,7 +18,7 @@ const LAYOUT: LayoutName = 'two-nodes';
 const names = (list: readonly { readonly name: string }[]) => list.map(({ name }) => name).join(', ');
 const USAGE = `npm run test:lab -- [options]
 
-On a node with a real kubelet (docs/lab.md): the scenarios, with the agent and what it works with, and then the predictions,
+On a node with a real kubelet (docs/maintainers/lab.md): the scenarios, with the agent and what it works with, and then the predictions,
 by random pods that are created and deleted under each round's configuration of the kubelet. What is named is played alone.
 
   --scenario <name>  may be repeated: ${names(SCENARIOS)}; all

@@ -78,8 +78,8 @@ describe('alerts and dashboard', () => {
     }
   });
 
-  it('docs/metrics.md is as the registries are (npm run docs:metrics)', () => {
-    assert.equal(readFileSync(join(root, 'docs/metrics.md'), 'utf8'), metricsPage());
+  it('docs/reference/metrics.md is as the registries are (npm run docs:metrics)', () => {
+    assert.equal(readFileSync(join(root, 'docs/reference/metrics.md'), 'utf8'), metricsPage());
   });
 });
 

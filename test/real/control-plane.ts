@@ -40,7 +40,7 @@ export interface ControlPlane {
   /** Creates objects of any kind, in order; one that exists already is left as it is. Kinds are found by discovery. */
   create(...objects: readonly KubernetesObject[]): Promise<void>;
   /** @param configuration a KubeSchedulerConfiguration; the way to the API server is put in */
-  startScheduler(configuration: Readonly<Record<string, unknown>>, as?: SchedulerIdentity): Promise<Program>;
+  startScheduler(configuration: Readonly<Record<string, unknown>>, as?: SchedulerIdentity): Promise<SchedulerProgram>;
   /** @param controllers as of --controllers; default all */
   startControllers(controllers?: readonly string[]): Promise<Program>;
   readonly etcd: Program;
@@ -59,6 +59,11 @@ export interface KubernetesObject {
   readonly kind: string;
   readonly metadata: { readonly name: string; readonly namespace?: string; readonly [key: string]: unknown };
   readonly [key: string]: unknown;
+}
+
+/** A kube-scheduler, with the port of its /readyz (HTTPS). */
+export interface SchedulerProgram extends Program {
+  readonly port: number;
 }
 
 /** A kube-scheduler that takes part in an election, under an account of its own. */
@@ -191,9 +196,9 @@ export async function startControlPlane(options: ControlPlaneOptions = {}): Prom
       const config = file(`scheduler-${++schedulers}.yaml`);
       await writeFile(config, stringify(configured(configuration, as)));
       const own = ['--authentication-kubeconfig', adminKubeconfig, '--authorization-kubeconfig', adminKubeconfig];
-      const port = String(await freePort());
-      const args = ['--config', config, '--bind-address', '127.0.0.1', '--secure-port', port, ...own];
-      return start('kube-scheduler', args, as?.hostName);
+      const port = await freePort();
+      const args = ['--config', config, '--bind-address', '127.0.0.1', '--secure-port', `${port}`, ...own];
+      return Object.assign(start('kube-scheduler', args, as?.hostName), { port });
     },
     async startControllers(controllers = ['*']) {
       const own = ['--kubeconfig', adminKubeconfig, '--authentication-kubeconfig', adminKubeconfig];

@@ -4,8 +4,8 @@ import type { AddressInfo } from 'node:net';
 import { json } from 'node:stream/consumers';
 import { EVICTION_WEBHOOK } from '../../sandbox/api-server/eviction-interceptor.ts';
 import { createCertificateAuthority } from '../../sandbox/certificates.ts';
+import { until } from '../support/until.ts';
 import type { ControlPlane, KubernetesObject } from './control-plane.ts';
-import { until } from './scheduler/stage.ts';
 
 const GROUP = 'subresources.kubevirt.io';
 const NAMESPACE = 'kubevirt';

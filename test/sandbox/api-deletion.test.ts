@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
-import { podOf, until, useApiServer } from './support.ts';
+import { until } from '../support/until.ts';
+import { podOf, useApiServer } from './support.ts';
 
 const PODS = '/api/v1/namespaces/default/pods';
 const MAPS = '/api/v1/namespaces/default/configmaps';

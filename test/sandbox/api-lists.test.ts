@@ -2,7 +2,8 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { parse } from 'yaml';
 import { NODE_TOPOLOGY } from '../../sandbox/api-server/columns.ts';
-import { pause, podOf, until, useApiServer, watch } from './support.ts';
+import { until } from '../support/until.ts';
+import { pause, podOf, useApiServer, watch } from './support.ts';
 
 const PODS = '/api/v1/namespaces/default/pods';
 const MAPS = '/api/v1/namespaces/default/configmaps';

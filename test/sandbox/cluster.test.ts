@@ -11,7 +11,8 @@ import {
   VIRTUAL_MACHINES,
 } from '../../sandbox/api-server/built-in-types.ts';
 import { createSandbox, type Sandbox } from '../../sandbox/cluster/cluster.ts';
-import { temporaryDirectory, until } from './support.ts';
+import { until } from '../support/until.ts';
+import { temporaryDirectory } from './support.ts';
 
 const machine = (name: string, cores: number) => ({
   apiVersion: 'kubevirt.io/v1',

@@ -5,7 +5,8 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { kubeconfig } from '../../sandbox/api-server/kubeconfig.ts';
 import { needs, pathOf } from '../support/parts.ts';
-import { TOKEN, temporaryDirectory, until, useApiServer } from './support.ts';
+import { until } from '../support/until.ts';
+import { TOKEN, temporaryDirectory, useApiServer } from './support.ts';
 
 const MANIFEST = `
 apiVersion: v1

@@ -10,8 +10,9 @@ import { createLocalClient, type LocalClient } from '../../sandbox/clients/local
 import { createKubelet, type Kubelet } from '../../sandbox/kubelet/kubelet.ts';
 import type { KubeletSettings } from '../../sandbox/kubelet/settings.ts';
 import type { JsonObject, Pod } from '../../sandbox/objects.ts';
+import { until } from '../support/until.ts';
 import { startPlugin, stopPlugins } from './plugin-fixture.ts';
-import { podOf, temporaryDirectory, until, useApiServer } from './support.ts';
+import { podOf, temporaryDirectory, useApiServer } from './support.ts';
 
 const PHYSNET = 'physnet.plumbline.dev/physnet1';
 /** Two cells of four cores of two threads; 0 and 8 are reserved. */

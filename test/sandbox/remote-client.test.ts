@@ -6,7 +6,8 @@ import { ApiError } from '../../sandbox/api-server/errors.ts';
 import { createRemoteClient, type RemoteClient } from '../../sandbox/clients/remote-client.ts';
 import type { KubeObject, Pod } from '../../sandbox/objects.ts';
 import { silent } from '../support/logger.ts';
-import { podOf, TOKEN, until, useApiServer } from './support.ts';
+import { until } from '../support/until.ts';
+import { podOf, TOKEN, useApiServer } from './support.ts';
 
 describe('sandbox: a client of any API server', () => {
   const at = useApiServer();

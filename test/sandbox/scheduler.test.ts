@@ -6,7 +6,8 @@ import { createLocalClient, type LocalClient } from '../../sandbox/clients/local
 import type { JsonObject, Node, Pod } from '../../sandbox/objects.ts';
 import { parseSchedulerConfiguration } from '../../sandbox/scheduler/configuration.ts';
 import { createScheduler, type Scheduler } from '../../sandbox/scheduler/scheduler.ts';
-import { type Listener, listen, pause, podOf, until, useApiServer } from './support.ts';
+import { until } from '../support/until.ts';
+import { type Listener, listen, pause, podOf, useApiServer } from './support.ts';
 
 const DEVICE = 'devices.kubevirt.io/kvm';
 type Args = { Pod: Pod; Nodes: null | { items: Node[] }; NodeNames: null | string[] };

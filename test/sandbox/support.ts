@@ -117,15 +117,6 @@ export function watch(server: ApiServer, path: string) {
   return { events, closed, hasEnded: () => ended, close: () => outgoing.destroy() };
 }
 
-/** Waits until something holds, or fails saying what did not. */
-export async function until(what: string, holds: () => unknown, milliseconds = 120_000): Promise<void> {
-  const deadline = Date.now() + milliseconds;
-  while (!(await holds())) {
-    if (Date.now() > deadline) throw new Error(`waited ${milliseconds} ms in vain: ${what}`);
-    await new Promise((resolve) => setTimeout(resolve, 10));
-  }
-}
-
 export const pause = (milliseconds: number) => new Promise((resolve) => setTimeout(resolve, milliseconds));
 
 export interface Listener {

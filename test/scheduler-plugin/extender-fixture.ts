@@ -80,7 +80,7 @@ export interface ExtenderUnderTest {
   readonly extender: Extender;
   readonly state: ClusterState;
   readonly decisions: Decisions;
-  /** What was told to those who act, in order: `improved n1`. */
+  /** Calls of the listeners, in order: `improved n1`. */
   readonly told: string[];
   readonly clock: { now: number };
   /** By way of the wire. */

@@ -104,7 +104,7 @@ describe('an agent that was rolled back, or whose cluster was not upgraded', () 
     const [api, logged] = [createFakeApi(NODE), recordingLogger()];
     api.objects.set(PATH, objectOf(OTHER));
     start(api, logged);
-    await eventually(() => logged.said('node topology published'), 'the report to be published');
+    await eventually(() => logged.said('published node topology'), 'the report to be published');
     const { status } = nodeTopology.parse(api.objects.get(PATH));
     assert.deepEqual([status?.format, status?.pinsVMs], [undefined, false]);
     assert.ok(!logged.said('the node topology cannot be published, trying on'));

@@ -1,7 +1,5 @@
 import assert from 'node:assert/strict';
-
-/** Seconds that every wait lasts at least before it fails: on a busy machine nothing is quick. */
-const PATIENCE = 120;
+import { PATIENCE } from './until.ts';
 
 /**
  * Waits until the check holds.

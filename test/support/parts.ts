@@ -72,6 +72,12 @@ const PARTS = {
     packaged: false,
   },
   strace: { name: 'strace', found: () => which('strace'), install: setup, packaged: true },
+  qemuUser: {
+    name: 'the user-mode emulator of the other architecture',
+    found: () => which(process.arch === 'x64' ? 'qemu-aarch64-static' : 'qemu-x86_64-static'),
+    install: 'apt-get install qemu-user-static',
+    packaged: false,
+  },
   buildah: {
     name: 'buildah and mmdebstrap',
     found: () => which('mmdebstrap') && which('buildah'),
@@ -100,13 +106,13 @@ const PARTS = {
     name: 'OVN-Kubernetes’ DPU lease code',
     found: () => which('ovn-kubernetes-dpu-lease', [process.env['OVN_KUBERNETES_ASSETS'] ?? '']),
     install:
-      'put a program around its package dpulease, ovn-kubernetes-dpu-lease, into a folder and name it in OVN_KUBERNETES_ASSETS (docs/compatibility.md)',
+      'put a program around its package dpulease, ovn-kubernetes-dpu-lease, into a folder and name it in OVN_KUBERNETES_ASSETS (docs/reference/compatibility.md)',
     packaged: false,
   },
   kubevirt: {
     name: 'the real KubeVirt',
     found: () => (KUBEVIRT_PROGRAMS.every((name) => which(name, kubevirtAssets())) ? kubevirtAssets()[0] : undefined),
-    install: `put ${KUBEVIRT_PROGRAMS.join(', ')} into a folder and name it in KUBEVIRT_ASSETS (docs/testing.md)`,
+    install: `put ${KUBEVIRT_PROGRAMS.join(', ')} into a folder and name it in KUBEVIRT_ASSETS (docs/maintainers/testing.md)`,
     packaged: false,
   },
 } as const satisfies Record<string, Part>;

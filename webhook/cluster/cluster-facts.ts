@@ -25,7 +25,7 @@ export function createNadFetch(client: KubeClient, timeout: number, log: Logger)
       const { metadata, spec } = networkAttachmentDefinition.parse(await client.get(path, { timeout }));
       return nadFacts({ metadata, spec: { config: spec?.config } });
     } catch (err) {
-      if (!isNotFound(err)) log.warn({ err, namespace, name }, 'could not read a network attachment definition');
+      if (!isNotFound(err)) log.warn({ err, namespace, name }, 'reading a NetworkAttachmentDefinition failed');
       return undefined;
     }
   };

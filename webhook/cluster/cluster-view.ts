@@ -42,7 +42,7 @@ export interface ClusterView {
 const namespaceSchema = z.object({ metadata: objectMeta.pick({ name: true, namespace: true }) });
 
 export interface ClusterViewOptions extends CacheOptions {
-  /** Told of the node reports that do not count, by node, whenever that is worked out. */
+  /** Called with the node reports that do not count, by node, whenever that is worked out. */
   readonly onQuarantined?: (faults: ReadonlyMap<string, ReportFault>) => void;
 }
 

@@ -39,7 +39,7 @@ export interface NodeCache {
 }
 
 export interface NodeCacheOptions extends CacheOptions {
-  /** Told of the reports that do not count, by node, whenever that is worked out. */
+  /** Called with the reports that do not count, by node, whenever that is worked out. */
   readonly onQuarantined: (faults: ReadonlyMap<string, ReportFault>) => void;
 }
 

@@ -74,8 +74,8 @@ export function createRequirement({ client, notReady, onChange, log }: Requireme
         const why = await attempt().catch((error: Error) => error.message);
         onChange(why === undefined);
         if (why !== said) {
-          if (why === undefined) log.info('the API server calls this webhook');
-          else log.warn({ why }, 'the API server does not call this webhook yet');
+          if (why === undefined) log.info('webhook active: the API server calls it');
+          else log.warn({ why }, 'webhook not active yet');
           said = why;
         }
         await sleep(why === undefined ? LATER : SOON, signal).catch(() => undefined);

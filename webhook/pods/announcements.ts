@@ -108,7 +108,7 @@ export function createAnnouncements(options: AnnouncementsOptions): Announcement
     try {
       texts = await provenTexts(one);
     } catch (err) {
-      log.debug({ err }, 'could not look for a launcher');
+      log.debug({ err }, 'launcher lookup failed');
     }
     if (texts.length === 0 || waiting.get(key) !== one) return;
     waiting.delete(key);

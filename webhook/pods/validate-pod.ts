@@ -10,7 +10,7 @@ import { patchFor, type RawPod } from './patch.ts';
 
 /**
  * Answers reviews of pods as they are about to be stored. A new pod is decided about once more, after all other
- * webhooks: what Plumbline would still have to change, somebody took back. And a pod that was aligned is not resized.
+ * webhooks: what Plumbline would still have to change, another webhook reverted. And a pod that was aligned is not resized.
  */
 export function createPodValidation(options: GatherOptions): Review {
   return async (request) => {

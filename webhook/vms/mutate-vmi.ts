@@ -8,7 +8,7 @@ import type { Review } from '../review/admission-review.ts';
 const ANNOTATION_PATH = `/metadata/annotations/${PAUSED_START_ANNOTATION.replaceAll('/', '~1')}`;
 
 /**
- * Has new VMIs with a CPU mask start paused, and records that it did. A record that comes with a VMI is somebody else's
+ * Has new VMIs with a CPU mask start paused, and records that it did. A record that comes with a VMI is a client's
  * and is taken away, so that a record on a stored VMI is always the webhook's word: a policy keeps others from writing
  * it later. Called once for each VMI: a second call could not tell its own pause from a user's.
  */

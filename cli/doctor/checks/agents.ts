@@ -25,7 +25,7 @@ const CONDITIONS: Readonly<Record<string, string>> = {
   NetworkMapAgrees: 'the network map wins over what is found; one of them is wrong',
   UplinksUp: 'no new pod of that network comes there',
   NetworksPolledNear: 'its packets cross NUMA nodes',
-  OpenVswitchInPlace: 'Open vSwitch may run on CPUs of VMs there, or on fewer than are free (docs/ovs.md)',
+  OpenVswitchInPlace: 'Open vSwitch may run on CPUs of VMs there, or on fewer than are free (docs/reference/ovs.md)',
   DutiesRunning: 'a duty of the agent does not run',
 };
 
@@ -72,9 +72,9 @@ export function checkAgents({ nodes, topologies, agents }: Facts): AreaReport {
   for (const { metadata, status } of read) {
     for (const { type, status: is, reason, message } of status?.conditions ?? []) {
       if (is !== 'False') continue;
-      const why = CONDITIONS[type] ?? 'see docs/node-agent.md';
+      const why = CONDITIONS[type] ?? 'see docs/reference/node-agent.md';
       const what = `${metadata.name}: ${type} is False (${reason}): ${message}`;
-      notes.warning(what, why, 'docs/node-agent.md says what to do about each', {
+      notes.warning(what, why, 'docs/reference/node-agent.md says what to do about each', {
         objects: [`node/${metadata.name}`],
       });
     }

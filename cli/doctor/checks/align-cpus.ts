@@ -23,14 +23,14 @@ export function checkAlignCpus(notes: Notebook, { kubevirts, mutating, validatin
       notes.warning(
         `${name} has the annotation ${EVEN_PARITY_ANNOTATION} without the feature gate ${GATE}`,
         'KubeVirt takes no notice of it: no VM is padded or opts in to whole cores by it',
-        `add ${GATE} to its featureGates, or annotate the VMs: docs/align-cpus.md`,
+        `add ${GATE} to its featureGates, or annotate the VMs: docs/get-started/align-cpus.md`,
         { objects: [name] },
       );
     } else if (gate) {
       notes.warning(
         `${name} has the feature gate ${GATE} without the annotation ${EVEN_PARITY_ANNOTATION}`,
         'the gate alone does nothing: no VM is padded or opts in to whole cores by it',
-        'add the annotation to it, or annotate the VMs: docs/align-cpus.md',
+        'add the annotation to it, or annotate the VMs: docs/get-started/align-cpus.md',
         { objects: [name] },
       );
     }

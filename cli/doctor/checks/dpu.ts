@@ -18,7 +18,7 @@ export function checkDpus(found: readonly DpuDiagnosis[] | undefined, seconds: n
     for (const problem of problems) {
       const [what = '', ...rest] = problem.split('; ');
       const why = `its lease was renewed ${times} in ${seconds} s${by}${remark}`;
-      notes.error(`${node}: ${what}`, why, rest.join('; ') || 'see docs/dpu.md', {
+      notes.error(`${node}: ${what}`, why, rest.join('; ') || 'see docs/reference/dpu.md', {
         objects: [`node/${node}`],
         cause: 'dpu-dead',
       });

@@ -3,9 +3,11 @@ import type { Facts } from '../facts/facts.ts';
 import { type AreaReport, count } from './finding.ts';
 import { APPLY, fix, inSystem } from './fix.ts';
 import { createNotebook } from './notebook.ts';
+import { checkVersions } from './versions.ts';
 
-/** Whether the parts are there at all. */
-export function checkInstalled({ topologies, mutating, validating, nodes }: Facts): AreaReport {
+/** Whether the parts are there at all, and of versions that work together. */
+export function checkInstalled(facts: Facts): AreaReport {
+  const { topologies, mutating, validating, nodes } = facts;
   const notes = createNotebook('installed');
   if (topologies.missing === 'absent') {
     notes.error(
@@ -39,5 +41,6 @@ export function checkInstalled({ topologies, mutating, validating, nodes }: Fact
       notes.error(`there is no ${kind} ${name}`, why, APPLY, { cause: 'not-installed' });
     }
   }
+  checkVersions(notes, facts);
   return notes.report;
 }

@@ -21,7 +21,7 @@ const RULES: readonly Rule[] = [
     applies: ({ host: { kubelet } }) => ('unpredictable' in kubelet ? kubelet.unpredictable : undefined),
     severity: 'warning',
     why: 'where the kubelet cannot be predicted, VMs are placed by count alone, and may be rejected',
-    todo: 'use a version and options that are predicted (docs/node-agent.md)',
+    todo: 'use a version and options that are predicted (docs/reference/node-agent.md)',
   },
   {
     applies: ({ status }) => (status.cpuManager.policy === 'static' ? undefined : 'CPU manager policy none'),

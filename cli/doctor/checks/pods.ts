@@ -38,6 +38,7 @@ export function checkPods(facts: Facts): AreaReport {
 /** Why a state of VMs matters, where the words for it do not say so. */
 const IMPACT: Partial<Readonly<Record<Reason, string>>> = {
   WebhookMissed: 'they are unpadded: full-pcpus-only nodes reject them',
+  NotDecided: 'they may run away from their networks, or with a CPU mask that no node can keep',
   ExtenderNotAsked: 'they may come to a node that cannot run them',
   CannotEvict: 'they hold their places and never start',
   DPUNotReady: 'their network is dead',

@@ -3,7 +3,7 @@ import type { KubeletSettings, PreflightFacts } from '../facts/preflight.ts';
 import { type AreaReport, count, some } from './finding.ts';
 import { createNotebook, type Notebook } from './notebook.ts';
 
-/** Minor versions of Kubernetes 1 that this version is tried with: docs/versions.md. */
+/** Minor versions of Kubernetes 1 that this version is tried with: docs/reference/versions.md. */
 export const KUBERNETES = { oldest: 33, newest: 36 } as const;
 
 interface Product {
@@ -21,7 +21,7 @@ export const PRODUCTS: readonly Product[] = [
     group: 'cert-manager.io',
     severity: 'error',
     impact: 'the webhook gets no certificate: it does not start, and is not called',
-    todo: 'install cert-manager first (https://cert-manager.io/docs/installation), or take the component no-cert-manager and run certificates.sh (docs/install.md#certificates)',
+    todo: 'install cert-manager first (https://cert-manager.io/docs/installation), or take the component no-cert-manager and run certificates.sh (docs/tasks/replace-certificates.md)',
   },
   {
     name: 'KubeVirt',
@@ -57,7 +57,7 @@ const SETTINGS: readonly {
     applies: ({ cpuManagerPolicy }) => cpuManagerPolicy !== 'static',
     what: 'CPU manager policy none',
     impact: 'no VM with dedicated CPUs can run there',
-    todo: 'set cpuManagerPolicy: static on nodes for such VMs (docs/install.md#what-must-be-there)',
+    todo: 'set cpuManagerPolicy: static on nodes for such VMs (docs/tasks/install.md#requirements)',
   },
   {
     applies: ({ cpuManagerPolicy, cpuManagerPolicyOptions }) =>
@@ -112,7 +112,7 @@ function checkVersion(notes: Notebook, { version }: PreflightFacts): void {
     notes.warning(
       `Kubernetes ${found} is newer than 1.${KUBERNETES.newest}, the newest that this version was tried with`,
       'kubelets that it does not know are predicted by count alone',
-      'look for a newer version of Plumbline (docs/versions.md)',
+      'look for a newer version of Plumbline (docs/reference/versions.md)',
     );
   } else notes.seen(`Kubernetes ${found}`);
 }

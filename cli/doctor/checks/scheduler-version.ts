@@ -1,5 +1,6 @@
 import type { Facts } from '../facts/facts.ts';
 import type { Deployment } from '../facts/objects.ts';
+import { tagOf } from './image-version.ts';
 import type { Notebook } from './notebook.ts';
 
 /**
@@ -26,11 +27,6 @@ export function checkSchedulerVersion(notes: Notebook, deployment: Deployment, a
       remedy,
     );
   } else notes.seen(`kube-scheduler ${tagOf(image)}, API server ${server}`);
-}
-
-/** Of `registry:5000/kube-scheduler:v1.36.2@sha256:…`. */
-function tagOf(image: string): string {
-  return /:([^:/@]+)(?:@.*)?$/.exec(image)?.[1] ?? '';
 }
 
 /** The second number of `v1.36.2`. */

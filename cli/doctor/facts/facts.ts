@@ -4,6 +4,7 @@ import { type NodeTopology, nodeTopology } from '../../../kube/node-topology.ts'
 import { type NetworkAttachmentDefinition, networkAttachmentDefinition } from '../../../kube/resources.ts';
 import { NAMESPACE, SCHEDULER, SERVICE, WEBHOOK_REQUIRED } from '../../../model/names.ts';
 import { REJECTIONS } from '../../../model/vm-state/rejected.ts';
+import packageJson from '../../../package.json' with { type: 'json' };
 import {
   type ExplainedNode,
   type ExplainedPod,
@@ -34,7 +35,9 @@ import {
   type RoleBinding,
   roleBinding,
   type SchedulerPod,
+  type SystemPod,
   schedulerPod,
+  systemPod,
   type TlsSecret,
   tlsSecret,
   type WebhookConfiguration,
@@ -63,6 +66,10 @@ export interface Facts {
   readonly extenderSecret: Read<TlsSecret>;
   /** Of plumbline-system. */
   readonly deployments: Read<readonly Deployment[]>;
+  /** Of plumbline-system. */
+  readonly systemPods: Read<readonly SystemPod[]>;
+  /** This command's version. */
+  readonly command: string;
   /** Of the extender's replicas behind their Service. */
   readonly extenderElection: Read<Election>;
   /** Of the kube-schedulers of the Deployment plumbline-scheduler. */
@@ -109,6 +116,7 @@ export async function readFacts(cluster: ClusterAccess, now: number): Promise<Fa
     webhookSecret: one(`${SECRETS}/plumbline-webhook-tls`, tlsSecret),
     extenderSecret: one(`${SECRETS}/plumbline-scheduler-plugin-tls`, tlsSecret),
     deployments: list(`/apis/apps/v1/namespaces/${NAMESPACE}/deployments`, deployment),
+    systemPods: list(`/api/v1/namespaces/${NAMESPACE}/pods`, systemPod),
     extenderElection: tolerant(readElection(client, SERVICE, now)),
     schedulerElection: tolerant(readElection(client, SCHEDULER, now)),
     apiVersion: tolerant(readOne(client, '/version', apiVersion).then((version) => version?.gitVersion)),
@@ -124,7 +132,7 @@ export async function readFacts(cluster: ClusterAccess, now: number): Promise<Fa
     cannotEvict: list('/api/v1/events', occurrence, { fieldSelector: 'reason=CannotEvict' }),
     rejections: tolerant(readAllRejections(client)),
   };
-  return { now, ...(await settled(facts)) };
+  return { now, command: packageJson.version, ...(await settled(facts)) };
 }
 
 /** Of every reason: a field selector takes no list of values. */

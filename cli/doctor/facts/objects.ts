@@ -4,6 +4,7 @@ import { objectMeta } from '../../../kube/resources.ts';
 /** The parts of objects that only the doctor reads. */
 
 const text = z.string().nullish();
+const imageContainers = z.array(z.object({ name: z.string(), image: text }));
 
 export const webhookConfiguration = z.object({
   metadata: objectMeta,
@@ -71,11 +72,18 @@ export const deployment = z.object({
   metadata: objectMeta,
   spec: z.object({
     replicas: z.number().nullish(),
-    template: z.object({ spec: z.object({ containers: z.array(z.object({ name: z.string(), image: text })) }) }),
+    template: z.object({ spec: z.object({ containers: imageContainers }) }),
   }),
   status: z.object({ readyReplicas: z.number().nullish() }).nullish(),
 });
 export type Deployment = z.infer<typeof deployment>;
+
+/** Of plumbline-system, with the images that run. */
+export const systemPod = z.object({
+  metadata: objectMeta,
+  spec: z.object({ initContainers: imageContainers.nullish(), containers: imageContainers }),
+});
+export type SystemPod = z.infer<typeof systemPod>;
 
 /** What /version answers. */
 export const apiVersion = z.object({ gitVersion: z.string() });

@@ -13,12 +13,16 @@ export interface Scenario {
   readonly vms: number;
   /** Whether a launcher's creation may fail for a while: the webhook, or what it is asked by, is not there. */
   readonly admissionsMayFail?: true;
+  /** Whether no launcher's creation may be refused, also by an answer that says to try again. */
+  readonly noRefusals?: true;
   /** Whether a launcher that was placed may end before it runs, or for which reasons; its VM is created again. */
   readonly launchersMayFail?: true | RegExp;
   /** The bundles that the daemons are started from, where these are not those of this build. */
   readonly from?: () => string | undefined;
   /** Whether the node with an Open vSwitch has a real one, where it is installed. Else a stand-in. */
   readonly openVswitch?: true;
+  /** Whether the extender is a sidecar of Plumbline's kube-schedulers, on a real control plane. Default: own. */
+  readonly scheduler?: 'own' | 'sidecar';
   /** What is to be there before the first VM comes. */
   readonly prepare?: (world: World) => Promise<void>;
   /** Does it, and returns when it is over. */

@@ -29,26 +29,41 @@ const STAYING = [
   { name: 'stays-3', node: DPU_NODE },
 ] as const;
 
-export const UPGRADE: Scenario = {
-  name: 'upgrade',
-  title: 'every daemon is replaced by that of another release as its manifest rolls it, and all of them back',
+const COMMON = {
   on: ['real'],
   vms: 150,
+  noRefusals: true,
   launchersMayFail: DEVICE_PLUGIN_AWAY,
   openVswitch: true,
   from: () => previousRelease()?.dist,
   prepare: startStaying,
-  run: upgrade,
+} as const satisfies Partial<Scenario>;
+
+/** As the base is installed: the extender is the sidecar of Plumbline's own kube-scheduler. */
+export const UPGRADE: Scenario = {
+  ...COMMON,
+  name: 'upgrade',
+  title: 'every daemon is replaced by that of another release as its manifest rolls it, and all of them back',
+  scheduler: 'sidecar',
+  run: (context) => upgrade(context, 'sidecar'),
 };
 
-async function upgrade({ world, load, random, note }: FaultContext): Promise<void> {
+/** With the component own-scheduler. */
+export const UPGRADE_OWN: Scenario = {
+  ...COMMON,
+  name: 'upgrade-own-scheduler',
+  title: 'the same with extenders behind a Service, which the cluster’s own kube-scheduler asks',
+  run: (context) => upgrade(context, 'own'),
+};
+
+async function upgrade({ world, load, random, note }: FaultContext, scheduler: 'own' | 'sidecar'): Promise<void> {
   const previous = previousRelease();
   note(
     previous === undefined
       ? 'this build plays both releases; what parts of two releases make of each other was not tried'
       : `from the release in ${previous.name} to this build and back`,
   );
-  const roll = createRollOut(world.daemons);
+  const roll = createRollOut(world.daemons, scheduler);
   const staying = stayingLaunchers(world);
   const probe = startAdmissionProbe(world, ['webhook']);
   const dwell = () => Promise.race([load.running(load.placed + DWELL), load.done]);

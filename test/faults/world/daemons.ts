@@ -3,15 +3,17 @@ import { join } from 'node:path';
 import { type DemoCluster, SERVICES } from '../../../cli/demo/cluster.ts';
 import type { OpenVswitch } from '../../../cli/demo/open-vswitch.ts';
 import { agentArgs, dpuArgs } from '../../../cli/demo/plumbline.ts';
-import { NAMESPACE } from '../../../model/names.ts';
+import { NAMESPACE, SCHEDULER } from '../../../model/names.ts';
 import { ENDPOINT_SLICES } from '../../../sandbox/api-server/built-in-types.ts';
 import { at } from '../../../sandbox/objects.ts';
+import type { SchedulerProgram } from '../../real/control-plane.ts';
 import { shippedNodeOptions } from '../../support/shipped.ts';
 import type { ApiGate } from './api-gate.ts';
 import { startForwarder } from './forwarder.ts';
 import { DPU_NODE, NODES, VSWITCH_NODE } from './nodes.ts';
 import { lastingPort } from './ports.ts';
 import { createReplicas, type Replicas } from './replicas.ts';
+import { schedulerPair } from './scheduler-pair.ts';
 import { type ServingPair, servingPair } from './serving-pair.ts';
 import { type Supervised, type SupervisedOptions, supervise } from './supervised.ts';
 import { redirect } from './through-gate.ts';
@@ -46,6 +48,8 @@ export interface DaemonsOptions {
   readonly dist: string;
   /** What all of them are started with. */
   readonly process?: Process;
+  /** Starts the kube-scheduler of the pod of this name, for extenders that are its sidecars. Else they are behind a Service. */
+  readonly startScheduler?: (hostName: string, extender: number) => Promise<SchedulerProgram>;
 }
 
 /** How a process is started, beside the program's own arguments. */
@@ -87,16 +91,24 @@ export async function startDaemons(options: DaemonsOptions): Promise<Daemons> {
     servingPair(await folder(directory, 'webhook-tls'), cluster.authority, SERVICES.webhook),
     servingPair(await folder(directory, 'extender-tls'), cluster.authority, SERVICES.extender),
   ]);
-  const webhookConfig = ['--scheduler-name', '', '--kubeconfig', await through.kubeconfig({ kind: 'webhook' })];
+  const { startScheduler } = options;
+  const route = startScheduler === undefined ? ['--scheduler-name', ''] : [];
+  const webhookConfig = [...route, '--kubeconfig', await through.kubeconfig({ kind: 'webhook' })];
   const extenderConfig = ['--kubeconfig', await through.kubeconfig({ kind: 'scheduler-plugin' })];
   const webhooks = await createReplicas(REPLICAS, options.dist, (i, dist) =>
     start(`webhook-${i}`, 'webhook', [...webhookPair.args, ...webhookConfig], {}, dist),
   );
-  const extenders = await createReplicas(REPLICAS, options.dist, (i, dist) => {
-    const identity = ['--pod-name', `extender-${i}`, '--pod-ip', `${POD_NETWORK}${i}`];
+  const extenders = await createReplicas(REPLICAS, options.dist, async (i, dist) => {
+    const name = `extender-${i}`;
+    if (startScheduler !== undefined) {
+      const sidecar = ['--mode', 'sidecar', '--scheduler-lease', `${NAMESPACE}/${SCHEDULER}`, '--pod-name', name];
+      const extender = await start(name, 'scheduler-plugin', [...extenderConfig, ...sidecar], {}, dist);
+      return schedulerPair(extender, () => startScheduler(name, extender.port));
+    }
+    const identity = ['--pod-name', name, '--pod-ip', `${POD_NETWORK}${i}`];
     const service = ['--mode', 'service', '--client-ca-file', '', '--explain-address', 'off'];
     const args = [...extenderPair.args, ...extenderConfig, ...service, ...identity];
-    return start(`extender-${i}`, 'scheduler-plugin', args, {}, dist);
+    return start(name, 'scheduler-plugin', args, {}, dist);
   });
   const stateDirectory = (node: string) => join(directory, `${node}-state`);
   const agents: Supervised[] = [];
@@ -134,7 +146,7 @@ export async function startDaemons(options: DaemonsOptions): Promise<Daemons> {
     stateDirectory,
     dpuClock,
     async ready(seconds) {
-      await Promise.all(all.map((daemon) => daemon.ready(seconds)));
+      await Promise.all([...all, ...extenders.pods].map((one) => one.ready(seconds)));
     },
     async stop() {
       await Promise.all(all.map((daemon) => daemon.stop()));

@@ -1,10 +1,13 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Supervised } from './supervised.ts';
 
+/** Of one container, or of several that come and go together. */
+export type ReplicaPod = Pick<Supervised, 'port' | 'running' | 'ready' | 'stop'>;
+
 /** The pods of a Deployment behind its Service. */
 export interface Replicas {
   /** Those that are to run. */
-  readonly pods: readonly Supervised[];
+  readonly pods: readonly ReplicaPod[];
   /** Ports that connections to the Service may end up at. */
   endpoints(): readonly number[];
   /** One more, from these bundles. Resolves when it is ready and callers find it. */
@@ -22,12 +25,12 @@ const ENDPOINTS_LAG = 1000;
 export async function createReplicas(
   count: number,
   dist: string,
-  start: (number: number, dist: string) => Promise<Supervised>,
+  start: (number: number, dist: string) => Promise<ReplicaPod>,
 ): Promise<Replicas> {
-  const pods: Supervised[] = [];
+  const pods: ReplicaPod[] = [];
   /** Pods that were ended a moment ago: callers still go there. */
-  const leaving = new Set<Supervised>();
-  const starting = new Set<Supervised>();
+  const leaving = new Set<ReplicaPod>();
+  const starting = new Set<ReplicaPod>();
   let started = 0;
   while (started < count) pods.push(await start(++started, dist));
   return {

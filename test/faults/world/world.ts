@@ -5,6 +5,7 @@ import { type ClusterOptions, createEmbeddedCluster, type DemoCluster } from '..
 import { localnet } from '../../../cli/demo/objects.ts';
 import { type OpenVswitch, openVswitch, threadsOf } from '../../../cli/demo/open-vswitch.ts';
 import { until } from '../../../cli/demo/until.ts';
+import { NAMESPACE as SYSTEM, WEBHOOK, WEBHOOK_REQUIRED } from '../../../model/names.ts';
 import {
   NAMESPACES,
   NETWORK_ATTACHMENT_DEFINITIONS,
@@ -52,21 +53,27 @@ export interface WorldOptions {
   readonly from?: string | undefined;
   /** An Open vSwitch of the world's own in the place of its stand-ins, where there is one. */
   readonly openVswitch?: boolean | undefined;
+  /** The way to the extender: the cluster's own kube-scheduler, or Plumbline's, whose sidecar it is. Default: own. */
+  readonly scheduler?: 'own' | 'sidecar' | undefined;
 }
+
+/** Seconds in which all daemons must be ready. */
+const READY = 60;
 
 /** Starts it and waits until every daemon is ready and every network is advertised. */
 export async function startWorld(ground: Ground, options: WorldOptions = {}): Promise<World> {
-  const { process, from = dist } = options;
+  const { process, from = dist, scheduler = 'own' } = options;
+  const paired = scheduler === 'sidecar';
   const directory = await mkdtemp(join(tmpdir(), 'plumbline-f-'));
   const faults: string[] = [];
   const clusterOptions: ClusterOptions = {
     directory,
     nodes: NODES,
     packageRoot: root,
-    scheduler: 'own',
+    scheduler,
     onFault: (error) => void (faults.length < 1000 && faults.push(String(error))),
   };
-  const real = ground === 'real' ? createRealCluster(clusterOptions) : undefined;
+  const real = ground === 'real' ? createRealCluster(clusterOptions, { electedSchedulers: paired }) : undefined;
   const cluster: DemoCluster = real ?? createEmbeddedCluster(clusterOptions);
   const stops: (() => Promise<void>)[] = [() => cluster.stop()];
   const stop = async (keep: boolean) => {
@@ -82,9 +89,18 @@ export async function startWorld(ground: Ground, options: WorldOptions = {}): Pr
     const server = await serverOf(await cluster.kubeconfig({ kind: 'admin' }));
     const gate = await startApiGate(server.url, server.ca);
     stops.push(() => gate.stop());
-    const daemons = await startDaemons({ cluster, gate, ovs, directory, dist: from, ...(process && { process }) });
+    const daemons = await startDaemons({
+      cluster,
+      gate,
+      ovs,
+      directory,
+      dist: from,
+      ...(process && { process }),
+      ...(real && paired && { startScheduler: real.startElectedScheduler }),
+    });
     stops.push(() => daemons.stop());
-    await daemons.ready(30);
+    await daemons.ready(READY);
+    if (real !== undefined && from !== dist) await switchWebhooksOn(real);
     await cluster.wire(daemons.services);
     await advertised(cluster);
     const observer = startObserver(cluster.client, observed(cluster, ovs), NAMESPACE);
@@ -106,6 +122,13 @@ export async function startWorld(ground: Ground, options: WorldOptions = {}): Pr
     await stop(true);
     throw new Error(`the cluster did not come up (${directory}): ${String(error)}`, { cause: error });
   }
+}
+
+/** As they were in a cluster that runs a release from before the webhook switched itself on. */
+async function switchWebhooksOn({ plane }: RealCluster): Promise<void> {
+  const path = `/apis/rbac.authorization.k8s.io/v1/namespaces/${SYSTEM}/rolebindings/${WEBHOOK_REQUIRED}`;
+  const subjects = [{ kind: 'ServiceAccount', name: WEBHOOK, namespace: SYSTEM }];
+  await plane.client.patch(path, 'application/merge-patch+json', { subjects });
 }
 
 async function createSurroundings({ client }: DemoCluster): Promise<void> {

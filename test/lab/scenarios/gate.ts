@@ -245,7 +245,7 @@ async function vacatedFirst(scene: Scene): Promise<void> {
   await agent.start(...GATE_FLAGS);
   await holds('without a DPU nothing is refused', async () => {
     const logged = (await agent.log()).map(({ msg }) => msg);
-    assert.ok(logged.includes('the gate is before the primary network'));
+    assert.ok(logged.includes('gate installed before the primary network'));
   });
   const pod = await pods.create('owner', { cpu: '2' });
   await holds(

@@ -1,3 +1,4 @@
+import { createStatusLine } from '../../../cli/support/status-line.ts';
 import { NODE_TOPOLOGY_API as API, type NodeTopologyStatus, nodeTopology } from '../../../kube/node-topology.ts';
 import { monotonicSeconds, sleep } from '../../../runtime/time.ts';
 import { type Cluster, createCluster } from '../cluster.ts';
@@ -10,6 +11,8 @@ import { createScenePods } from './scene-pods.ts';
 /** Seconds: this machine may have other work to do. */
 const HOLDS_WITHIN = 900;
 const LOOK = 0.5;
+/** Where standard output is no terminal, a line says what is waited for after so many looks. */
+const LOOKS_A_LINE = 60;
 const READY = 600;
 
 /** Steps that held and scenarios that ended early. */
@@ -82,18 +85,22 @@ async function hold(
   count: Count,
 ): Promise<void> {
   const begun = monotonicSeconds();
+  const progress = createStatusLine(process.stdout, LOOKS_A_LINE);
   for (;;) {
     try {
       const seen = await check();
+      progress.end();
       const took = (monotonicSeconds() - begun).toFixed(1).padStart(5);
       count.passed++;
       console.log(`ok  ${took} s  ${what}${typeof seen === 'string' && seen !== '' ? `: ${seen}` : ''}`);
       return;
     } catch (error) {
       if (signal.aborted || monotonicSeconds() - begun > seconds) {
+        progress.end();
         throw new Error(`${what}, not within ${seconds} s: ${(error as Error).message}`, { cause: error });
       }
     }
+    progress.status(`…   ${(monotonicSeconds() - begun).toFixed(1).padStart(5)} s  ${what}`);
     await sleep(LOOK, signal);
   }
 }

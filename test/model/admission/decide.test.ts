@@ -305,7 +305,9 @@ describe('the decision about a pod', () => {
     assert.deepEqual(JSON.parse(placement ?? ''), { interfaces: { [PHYSNET]: 'net1' } });
     const left = decide(launcher({}, { owner: { kind: 'not-asked' } }));
     assert.ok(left.outcome === 'changed');
-    assert.deepEqual(left.changes.annotations, { [DECISION_ANNOTATION]: undefined, [PLACEMENT_ANNOTATION]: undefined });
+    const seen = '{"padding":0}';
+    assert.equal(left.text, seen);
+    assert.deepEqual(left.changes.annotations, { [DECISION_ANNOTATION]: seen, [PLACEMENT_ANNOTATION]: undefined });
   });
 
   it('says on the VMI what was done, what to know and what is not as asked, each by its severity', () => {

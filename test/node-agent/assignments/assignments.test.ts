@@ -137,7 +137,7 @@ describe('assignments from a kubelet’s files and sockets', () => {
       assert.equal(free(), '0-1,4-7', torn);
       assert.equal(assignments.view().assignments.length, 1);
     }
-    const line = logged.lines.find(({ msg }) => /keeping what was last known/.test(String(msg)));
+    const line = logged.lines.find(({ msg }) => /keeping the last known assignments/.test(String(msg)));
     assert.match(String(line?.hint), /restart the kubelet/);
     kubelet.writeCheckpoint('0-7');
     await becomes('0-7');
@@ -172,7 +172,7 @@ describe('assignments while the kubelet comes and goes', () => {
     kubelet.writeCheckpoint('0-7');
     await eventually(() => assignments.view().problems.length > 0, 'its absence is seen');
     assert.equal(free(), '0-1,4-7');
-    assert.ok(logged.said('the kubelet cannot be asked, keeping what was last known; trying again'));
+    assert.ok(logged.said('querying the kubelet failed; keeping the last answer and retrying'));
     await kubelet.start();
     await becomes('0-7');
   });

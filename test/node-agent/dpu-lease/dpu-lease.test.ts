@@ -71,7 +71,7 @@ describe('DPU lease, the host’s side', () => {
       const renewTime = '2026-01-01T00:00:00.000000Z';
       current()!.spec.renewTime = renewTime;
       spoil(current()!);
-      await eventually(() => logged.said('put the DPU lease right'), 'put right');
+      await eventually(() => logged.said('DPU lease repaired'), 'put right');
       const { metadata, spec } = current()!;
       assert.deepEqual(spec, { holderIdentity: DPU_LEASE_HOLDER, leaseDurationSeconds: 40, renewTime });
       assert.deepEqual(
@@ -194,7 +194,7 @@ describe('DPU lease, the DPU’s side', () => {
     run();
     await eventually(() => current()?.spec.renewTime !== undefined, 'renewed');
     unwell = 'ovs-vswitchd is gone';
-    await eventually(() => logged.said('the DPU lease is not renewed'), 'noticed');
+    await eventually(() => logged.said('renewing the DPU lease failed'), 'noticed');
     const { renewTime } = current()!.spec;
     await rounds();
     assert.equal(current()!.spec.renewTime, renewTime);

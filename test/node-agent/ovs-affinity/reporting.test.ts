@@ -70,7 +70,7 @@ describe('what is told of the affinity', () => {
       ],
     );
     assert.equal(logged.lines.length, 5);
-    assert.ok(logged.said('ovs affinity is complete again'));
+    assert.ok(logged.said('OVS affinity complete'));
   });
 
   it('an Event that differs by its numbers alone is one in ten minutes', () => {

@@ -81,7 +81,7 @@ describe('a guest that has taken over its QEMU, or its launcher', () => {
         return [];
       },
     };
-    const processes = { name: () => 'qemu-kvm', start: () => 1 };
+    const processes = { name: () => 'qemu-kvm', start: () => 1, identity: () => 1 };
     findGuest(
       Array.from({ length: 256 }, (_, i) => i + 1),
       { ...scene.deps, threads, processes },

@@ -176,7 +176,7 @@ export function createScene(root: string, layout: Layout = 'v2 systemd', online 
       name: (pid, tid) => processes.get(pid)?.threads.get(tid),
       has: (pid, tid) => processes.get(pid)?.threads.has(tid) === true,
     },
-    processes: { name: (pid) => processes.get(pid)?.name, start: startOf },
+    processes: { name: (pid) => processes.get(pid)?.name, start: startOf, identity: startOf },
     now: () => clock,
     watch: (onChange) => {
       changed = onChange;

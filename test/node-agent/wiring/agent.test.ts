@@ -166,8 +166,11 @@ describe('the node agent as a process', function () {
   it('without kubelet, Open vSwitch or a usable network map: runs, says what is missing, publishes nothing', async () => {
     writeFileSync(join(root, 'map.yaml'), 'tunnel: {numaNodes: [5]}');
     agent = startAgent(flags);
-    await eventually(() => agent.lines.some(({ msg }) => /network map ignored/.test(String(msg))), 'the map');
-    await eventually(() => agent.lines.some(({ msg }) => /kubelet cannot be asked/.test(String(msg))), 'the kubelet');
+    await eventually(() => agent.lines.some(({ msg }) => /network map rejected/.test(String(msg))), 'the map');
+    await eventually(
+      () => agent.lines.some(({ msg }) => /querying the kubelet failed/.test(String(msg))),
+      'the kubelet',
+    );
     const ready = await agent.probe('/readyz');
     assert.equal(ready.status, 503);
     assert.match(ready.body, /not known yet/);
@@ -197,7 +200,7 @@ describe('the node agent as a process', function () {
 
     const reports = api.writes.length;
     agent = startAgent(flags);
-    await eventually(() => agent.lines.some(({ msg }) => msg === 'network map ignored'), 'started with the typo');
+    await eventually(() => agent.lines.some(({ msg }) => msg === 'network map rejected'), 'started with the typo');
     await eventually(() => api.writes.slice(reports).some((one) => one.includes('leases')), 'the agent works');
     assert.deepEqual(status()?.physnets, [{ name: 'physnet1', cells: '1' }]);
     assert.equal(await agent.stop(), 0);
@@ -273,7 +276,7 @@ describe('the node agent beside a DPU', function () {
     await eventually(() => renewed() !== before, 'another');
     await standIns[0]?.stop();
     await eventually(
-      () => agent.lines.some(({ msg }) => msg === 'the DPU lease is not renewed'),
+      () => agent.lines.some(({ msg }) => msg === 'renewing the DPU lease failed'),
       'Open vSwitch is missed',
     );
     answering.close();
@@ -287,7 +290,7 @@ describe('the node agent beside a DPU', function () {
     assert.equal(agent.process.exitCode, 0);
     assert.deepEqual(
       agent.lines.map(({ msg }) => msg),
-      ['the node agent needs Linux: nothing to do here'],
+      ['node agent needs Linux; nothing to do'],
     );
   });
 

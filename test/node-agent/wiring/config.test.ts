@@ -82,7 +82,7 @@ describe('duties', () => {
     await eventually(() => signals.length === 2, 'run again');
     assert.equal(signals[0]?.aborted, true, 'what the failed run left behind is told to end');
     assert.equal(signals[1]?.aborted, false);
-    assert.ok(said('duty failed, it will be run again; the others go on'));
+    assert.ok(said('duty failed; restarting it'));
     assert.deepEqual(events.slice(0, 5), ['flaky runs', 'steady runs', 'flaky failed', 'flaky waits', 'flaky runs']);
     stop.abort();
     await running;

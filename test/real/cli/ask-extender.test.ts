@@ -3,8 +3,9 @@ import { execFileSync } from 'node:child_process';
 import { buildCli, plumbline } from '../../cli/run.ts';
 import { type Spoken, spoken } from '../../cli/spoken.ts';
 import { needs, skipFor } from '../../support/parts.ts';
+import { until } from '../../support/until.ts';
 import type { KubernetesObject } from '../control-plane.ts';
-import { type Stage, startStage, topologyOf, until } from '../scheduler/stage.ts';
+import { type Stage, startStage, topologyOf } from '../scheduler/stage.ts';
 import { grantRoles } from './role-of-guide.ts';
 
 /** Of TEST-NET-2: the API server's proxy goes to no loopback address. */

@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { buildCli, plumbline } from '../../cli/run.ts';
 import { type Spoken, spoken } from '../../cli/spoken.ts';
 import { needs } from '../../support/parts.ts';
+import { until } from '../../support/until.ts';
 import type { KubernetesObject } from '../control-plane.ts';
 import { freePort } from '../processes.ts';
-import { until } from '../scheduler/stage.ts';
 import { grantRoles, rolesOfGuide } from './role-of-guide.ts';
 import { MERGE, NODE, POD, type SidecarStage, SYSTEM, startSidecarStage } from './sidecar-stage.ts';
 

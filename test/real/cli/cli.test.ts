@@ -85,7 +85,7 @@ describe('the command on a real API server', function () {
         oneLine(stderr);
         assert.match(
           stderr,
-          /not allowed: .*cannot (list|get) resource "\w+".*; ask for the permissions in docs\/cli.md/,
+          /not allowed: .*cannot (list|get) resource "\w+".*; ask for the permissions in docs\/reference\/cli-doctor.md/,
         );
       }
     });

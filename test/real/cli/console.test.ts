@@ -4,7 +4,8 @@ import { startConsole } from '../../cli/console-process.ts';
 import { buildCli, plumbline } from '../../cli/run.ts';
 import { listen } from '../../console/events.ts';
 import { needs } from '../../support/parts.ts';
-import { report, topologyOf, until } from '../scheduler/stage.ts';
+import { until } from '../../support/until.ts';
+import { report, topologyOf } from '../scheduler/stage.ts';
 import { grantRoles, rolesOfGuide } from './role-of-guide.ts';
 import { NODE, type SidecarStage, startSidecarStage } from './sidecar-stage.ts';
 
@@ -86,6 +87,9 @@ describe('plumbline console on a real API server, with the permissions of the gu
     await end('SIGTERM');
     const { status, stdout, stderr } = await plumbline(['console'], { kubeconfig: await user('no-nodes', 'nodes') });
     assert.deepEqual([status, stdout], [3, '']);
-    assert.match(stderr, /^plumbline: not allowed to list nodes: ask for the permissions in docs\/console\.md.*\n$/);
+    assert.match(
+      stderr,
+      /^plumbline: not allowed to list nodes: ask for the permissions in docs\/reference\/console\.md.*\n$/,
+    );
   });
 });

@@ -8,9 +8,9 @@ export interface GuideRole extends KubernetesObject {
   readonly rules: readonly { readonly resources: readonly string[]; readonly verbs: readonly string[] }[];
 }
 
-/** The roles that docs/cli.md gives its reader: one for the cluster, one for plumbline-system. */
+/** The roles that docs/reference/cli-doctor.md gives its reader: one for the cluster, one for plumbline-system. */
 export function rolesOfGuide(): GuideRole[] {
-  const guide = readFileSync(join(root, 'docs/cli.md'), 'utf8');
+  const guide = readFileSync(join(root, 'docs/reference/cli-doctor.md'), 'utf8');
   const [, yaml = ''] = /```yaml\n(apiVersion: rbac[\s\S]*?)```/.exec(guide) ?? [];
   return parseAllDocuments(yaml).map((document) => document.toJS() as GuideRole);
 }

@@ -6,10 +6,11 @@ import { startDaemon } from '../../../cli/demo/daemons.ts';
 import { createCertificateAuthority } from '../../../sandbox/certificates.ts';
 import { dist, root } from '../../support/bundles.ts';
 import { shippedNodeOptions } from '../../support/shipped.ts';
+import { until } from '../../support/until.ts';
 import { type ControlPlane, type KubernetesObject, startControlPlane } from '../control-plane.ts';
 import { objectsOf, render } from '../install/rendered.ts';
 import { freePort, type Program } from '../processes.ts';
-import { report, topologyOf, until } from '../scheduler/stage.ts';
+import { report, topologyOf } from '../scheduler/stage.ts';
 import { createKubeletStandIn, type KubeletStandIn } from './kubelet-stand-in.ts';
 
 export const SYSTEM = 'plumbline-system';
@@ -82,7 +83,7 @@ export async function startSidecarStage(): Promise<SidecarStage> {
       const metrics = await (await fetch(`http://127.0.0.1:${probePort}/metrics`)).text();
       return metrics.split('\n').includes('plumbline_extender_active 1');
     };
-    await until('the extender to be active', isActive, 60);
+    await until('the extender to be active', isActive);
     return { plane, kubelet, scheduler, listening, stop };
   } catch (error) {
     await stop();

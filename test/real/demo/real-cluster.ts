@@ -21,7 +21,12 @@ import { createRemoteClient, type RemoteClient } from '../../../sandbox/clients/
 import { createEmulatedNode, type EmulatedNode } from '../../../sandbox/cluster/emulated-node.ts';
 import type { Identity } from '../../../sandbox/cluster/identities.ts';
 import { silent } from '../../support/logger.ts';
-import { type ControlPlane, type KubernetesObject, startControlPlane } from '../control-plane.ts';
+import {
+  type ControlPlane,
+  type KubernetesObject,
+  type SchedulerProgram,
+  startControlPlane,
+} from '../control-plane.ts';
 import { objectsOf, render } from '../install/rendered.ts';
 import type { Program } from '../processes.ts';
 import { KUBEVIRT_STAND_IN, type KubeVirt } from './kubevirt.ts';
@@ -44,6 +49,11 @@ export interface RealCluster extends DemoCluster {
   /** Once it has been started. @throws Error before */
   readonly plane: ControlPlane;
   readonly scheduler: Program;
+  /**
+   * Starts a kube-scheduler as the shipped Deployment does: it takes part in the election under this name, and asks the
+   * extender at a port of loopback.
+   */
+  startElectedScheduler(hostName: string, extender: number): Promise<SchedulerProgram>;
 }
 
 export interface RealClusterOptions {
@@ -51,6 +61,8 @@ export interface RealClusterOptions {
   readonly kubeVirt?: KubeVirt;
   /** More flags of kube-apiserver. */
   readonly apiServerArgs?: readonly string[];
+  /** Whether Plumbline's kube-schedulers are left to `startElectedScheduler`. */
+  readonly electedSchedulers?: boolean;
 }
 
 interface Parts {
@@ -72,7 +84,7 @@ interface Parts {
  */
 export function createRealCluster(
   options: ClusterOptions,
-  { kubeVirt = KUBEVIRT_STAND_IN, apiServerArgs = [] }: RealClusterOptions = {},
+  { kubeVirt = KUBEVIRT_STAND_IN, apiServerArgs = [], electedSchedulers = false }: RealClusterOptions = {},
 ): RealCluster {
   const authority = createCertificateAuthority('plumbline-services');
   let parts: Parts | undefined;
@@ -80,6 +92,14 @@ export function createRealCluster(
   const started = () => {
     if (parts === undefined) throw new Error('the cluster has not been started');
     return parts;
+  };
+  /** Under the account of the shipped Deployment, which has the rights of the cluster's own scheduler and no more. */
+  const startOwn = async (extender: number, hostName?: string): Promise<SchedulerProgram> => {
+    const { plane } = started();
+    const token = await plane.serviceAccountToken(NAMESPACE, SCHEDULER_ACCOUNT);
+    const kubeconfig = await plane.kubeconfig(SCHEDULER_ACCOUNT, token);
+    const configuration = await sidecarConfiguration(options.packageRoot, extender);
+    return plane.startScheduler(configuration, { kubeconfig, ...(hostName !== undefined && { hostName }) });
   };
   return {
     get client() {
@@ -117,12 +137,9 @@ export function createRealCluster(
         started().scheduler = await plane.startScheduler(await ownConfiguration(options, extender, authority.cert));
         return;
       }
-      // Under the account of the shipped Deployment, which has the rights of the cluster's own scheduler and no more.
-      const token = await plane.serviceAccountToken(NAMESPACE, SCHEDULER_ACCOUNT);
-      const kubeconfig = await plane.kubeconfig(SCHEDULER_ACCOUNT, token);
-      const configuration = await sidecarConfiguration(options.packageRoot, extender);
-      started().added = await plane.startScheduler(configuration, { kubeconfig });
+      if (!electedSchedulers) started().added = await startOwn(extender);
     },
+    startElectedScheduler: (hostName, extender) => startOwn(extender, hostName),
     async stop() {
       if (parts === undefined) return;
       const { plane, kube, client, nodes, kubeVirt } = parts;

@@ -1,4 +1,4 @@
-import { setTimeout as delay } from 'node:timers/promises';
+import { until } from '../../support/until.ts';
 import type { ControlPlane, KubernetesObject } from '../control-plane.ts';
 
 interface WebhookConfiguration extends KubernetesObject {
@@ -19,8 +19,6 @@ export function callOf({ webhooks, ...rest }: WebhookConfiguration, port: number
   return { ...rest, webhooks: called };
 }
 
-const SECONDS = 20;
-
 /** The API server takes configurations up a moment after they are stored: waits until a pod comes back padded. */
 export async function untilCalled(plane: ControlPlane): Promise<void> {
   const resources = { limits: { cpu: '3', memory: '1Gi' } };
@@ -30,19 +28,12 @@ export async function untilCalled(plane: ControlPlane): Promise<void> {
     metadata: { generateName: 'asks-', annotations: { 'plumbline.dev/align': 'whole-cores' } },
     spec: { containers: [{ name: 'c', image: 'none', resources }] },
   };
-  const deadline = performance.now() + SECONDS * 1000;
-  let last: unknown;
-  while (performance.now() < deadline) {
-    try {
-      const query = { dryRun: 'All' };
-      const answer = (await plane.client.create('/api/v1/namespaces/default/pods', pod, { query })) as {
-        spec: { containers: { resources: { limits: { cpu: string } } }[] };
-      };
-      if (answer.spec.containers[0]?.resources.limits.cpu === '4') return;
-    } catch (error) {
-      last = error;
-    }
-    await delay(50);
-  }
-  throw new Error(`waited ${SECONDS} s for the webhook to be called`, { cause: last });
+  await until('the webhook to be called', async () => {
+    const answer = (await plane.client.create('/api/v1/namespaces/default/pods', pod, {
+      query: { dryRun: 'All' },
+    })) as {
+      spec: { containers: { resources: { limits: { cpu: string } } }[] };
+    };
+    return answer.spec.containers[0]?.resources.limits.cpu === '4';
+  });
 }

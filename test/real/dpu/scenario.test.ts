@@ -144,7 +144,7 @@ describe('a DPU that was never there, comes, dies and comes back: real daemons, 
   it('ovs-vswitchd hangs: the DPU’s agent lives and does not renew', async () => {
     ovs.vswitchd.kill('SIGSTOP');
     await seconds('the gate closed', async () => (await code()) === 11, DURATION + PERIOD + SLACK + 3);
-    const line = dpu.log().findLast(({ msg }) => msg === 'the DPU lease is not renewed');
+    const line = dpu.log().findLast(({ msg }) => msg === 'renewing the DPU lease failed');
     assert.match(String(line?.['problem']), /ovs-vswitchd does not answer .*no answer in 2 s/);
     ovs.vswitchd.kill('SIGCONT');
     await seconds('the gate open', async () => (await code()) === undefined, 15);

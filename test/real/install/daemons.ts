@@ -167,7 +167,7 @@ export function starter({ plane, objects, images, directory, nodes, ovs, undo }:
       await plane.create(account);
       const kubeconfig = await plane.kubeconfig('dpu', 'none');
       const tokenFile = join(directory, 'dpu.token');
-      // As docs/dpu.md says: the kubeconfig names a file, which the agent replaces.
+      // As docs/reference/dpu.md says: the kubeconfig names a file, which the agent replaces.
       writeFileSync(kubeconfig, readFileSync(kubeconfig, 'utf8').replace('token: none', `tokenFile: ${tokenFile}`));
       writeFileSync(tokenFile, await plane.serviceAccountToken(DPUS, DPU_WORKER), { mode: 0o600 });
       return start('node-agent', [

@@ -7,8 +7,8 @@ import { isNotFound, type KubeError } from '../../../kube/errors.ts';
 import { NODE_TOPOLOGIES, placesOf, SCHEMAS, type Schema } from '../../manifests/definition-schema.ts';
 import { root } from '../../support/bundles.ts';
 import { needs, pathOf } from '../../support/parts.ts';
+import { until } from '../../support/until.ts';
 import { type ControlPlane, type KubernetesObject, startControlPlane } from '../control-plane.ts';
-import { until } from '../webhook/installed.ts';
 import { objectsOf, render } from './rendered.ts';
 
 const run = promisify(execFile);
@@ -139,7 +139,7 @@ describe('the definition of NodeTopology on a real API server', function () {
     });
   });
 
-  describe('a second version, as docs/versions.md says', () => {
+  describe('a second version, as docs/reference/versions.md says', () => {
     const DEFINITIONS = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions';
     const NAME = NODE_TOPOLOGIES.metadata.name;
     const BETA = '/apis/plumbline.dev/v1beta1/nodetopologies';
@@ -166,7 +166,7 @@ describe('the definition of NodeTopology on a real API server', function () {
       return status.storedVersions;
     };
     const migrate = /```sh\n(kubectl get nodetopologies[\s\S]*?)```/.exec(
-      readFileSync(join(root, 'docs/versions.md'), 'utf8'),
+      readFileSync(join(root, 'docs/reference/versions.md'), 'utf8'),
     );
 
     before(() =>

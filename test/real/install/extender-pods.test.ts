@@ -4,8 +4,8 @@ import { createNeedsReader } from '../../../scheduler-plugin/cluster/pod-needs.t
 import { observedPod, podViewOf } from '../../../scheduler-plugin/cluster/pod-view.ts';
 import { type Removal, removePod } from '../../../scheduler-plugin/controllers/removal.ts';
 import { needs } from '../../support/parts.ts';
+import { until } from '../../support/until.ts';
 import { type EvictionInterceptor, installInterceptor } from '../scheduler/eviction-interceptor.ts';
-import { until } from '../scheduler/stage.ts';
 import { installPolicies, type Policies } from '../webhook/policies-alone.ts';
 
 const PODS = '/api/v1/namespaces/default/pods';

@@ -10,10 +10,10 @@ import { openVswitch } from '../../../cli/demo/open-vswitch.ts';
 import type { KubeClient } from '../../../kube/client.ts';
 import { root } from '../../support/bundles.ts';
 import { pathOf } from '../../support/parts.ts';
+import { until } from '../../support/until.ts';
 import { type ControlPlane, type KubernetesObject, startControlPlane } from '../control-plane.ts';
 import type { Program } from '../processes.ts';
 import { createServiceStandIn, type ServiceStandIn } from '../scheduler/service-stand-in.ts';
-import { until } from '../webhook/installed.ts';
 import { type AuditedRequest, auditPolicy, readAuditLog } from './audit-log.ts';
 import { agentOf, buildImages, DPU_WORKER, DPUS, SYSTEM, starter, WORKER, type Workload } from './daemons.ts';
 import { DEFINITIONS } from './foreign-definitions.ts';
@@ -163,7 +163,7 @@ function startAudited(file: (name: string) => string, way: WayToTheCluster): Pro
   });
 }
 
-/** As docs/install.md says, for a cluster without cert-manager. */
+/** As docs/tasks/replace-certificates.md says, for a cluster without cert-manager. */
 async function apply(plane: ControlPlane, components: readonly string[], caFile: string): Promise<void> {
   const namespace = { apiVersion: 'v1', kind: 'Namespace' };
   await plane.create(

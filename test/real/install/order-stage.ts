@@ -8,9 +8,9 @@ import { createWebhook } from '../../../webhook/daemon.ts';
 import { root } from '../../support/bundles.ts';
 import { recordingLogger } from '../../support/logger.ts';
 import { pathOf } from '../../support/parts.ts';
+import { until } from '../../support/until.ts';
 import { type ControlPlane, type KubernetesObject, startControlPlane } from '../control-plane.ts';
 import { freePort } from '../processes.ts';
-import { until } from '../webhook/installed.ts';
 import { type CreatedPod, type CreatedVmi, launcherFor, virtualMachineInstance } from '../webhook/objects.ts';
 import { SYSTEM } from './daemons.ts';
 import { createWayToTheCluster } from './to-the-cluster.ts';
@@ -42,7 +42,7 @@ export interface OrderStage {
   readonly plane: ControlPlane;
   /** @returns its exit status, and what it printed on standard error */
   kubectl(args: readonly string[], input?: string): { readonly status: number; readonly said: string };
-  /** Server-side, as docs/install.md says. */
+  /** Server-side, as docs/tasks/install.md says. */
   apply(yaml: string, ...flags: readonly string[]): { readonly status: number; readonly said: string };
   /** manifests/overlays/development/certificates.sh */
   certificates(): void;

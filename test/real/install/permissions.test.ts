@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import type { DaemonProcess } from '../../../cli/demo/daemons.ts';
 import { needs } from '../../support/parts.ts';
+import { until } from '../../support/until.ts';
 import { type EvictionInterceptor, installInterceptor } from '../scheduler/eviction-interceptor.ts';
-import { report, topologyOf, until } from '../scheduler/stage.ts';
+import { report, topologyOf } from '../scheduler/stage.ts';
 import { type CreatedVmi, launcherFor, localnet, virtualMachineInstance } from '../webhook/objects.ts';
 import { DPU_WORKER, DPUS, SYSTEM, WORKER } from './daemons.ts';
 import { covers, type Grant, grantsOf, grantText } from './grants.ts';
@@ -47,6 +48,7 @@ describe('an installation on a real API server, with the permissions that are sh
   let dpu: DaemonProcess;
   let pair: SchedulerPair;
   let interceptor: EvictionInterceptor;
+  let page: DaemonProcess;
 
   before(async () => {
     installed = await install();
@@ -55,6 +57,7 @@ describe('an installation on a real API server, with the permissions that are sh
     const agents = [await installed.startAgent(WORKER), await installed.startAgent(DPU_WORKER)];
     dpu = await installed.startDpu();
     const console = await installed.startConsole();
+    page = console;
     await Promise.all([webhook, pair.extender, console, ...agents].map((daemon) => daemon.ready()));
     interceptor = await installInterceptor(installed.plane);
   });
@@ -153,7 +156,7 @@ describe('an installation on a real API server, with the permissions that are sh
 
   it('the agents report, and make the DPU’s Lease anew as it should be', async () => {
     const lease = '/apis/coordination.k8s.io/v1/namespaces/ovn-kubernetes/leases/ovn-dpu-worker-dpu';
-    await until('DPUReady', async () => (await condition()) === 'True', 30);
+    await until('DPUReady', async () => (await condition()) === 'True');
     const holder = { spec: { holderIdentity: 'somebody' } };
     await installed.client.patch(lease, 'application/merge-patch+json', holder);
     await until('the holder to be right again', async () => {
@@ -164,7 +167,7 @@ describe('an installation on a real API server, with the permissions that are sh
 
   it('a DPU dies: its node is refused, and what was about to start there is evicted', async () => {
     await dpu.stop('SIGKILL');
-    await until('DPUReady to be False', async () => (await condition()) === 'False', 30);
+    await until('DPUReady to be False', async () => (await condition()) === 'False');
     const { metadata } = await simplePod('starting', { nodeName: DPU_WORKER });
     await until('the eviction', async () => (await eventsOf(metadata.uid)).includes('EvictedBeforeStart'));
     await simplePod('waiting', onDpuNode);
@@ -187,7 +190,7 @@ describe('an installation on a real API server, with the permissions that are sh
 
   it('it comes back: the waiting pod is tried again and placed', async () => {
     dpu = await installed.startDpu();
-    await until('the pod to be bound', async () => (await pod('waiting')).spec.nodeName === DPU_WORKER, 30);
+    await until('the pod to be bound', async () => (await pod('waiting')).spec.nodeName === DPU_WORKER);
   });
 
   it('a VM with a CPU mask starts paused, and is to go on once its node’s agent reports it pinned', async () => {
@@ -225,6 +228,16 @@ describe('an installation on a real API server, with the permissions that are sh
     assert.equal(metadata.annotations['plumbline.dev/paused-start'], 'paused 2026-01-01T00:00:00Z');
   });
 
+  it('a user looks at the histories of a node and a VM in the console', async () => {
+    const { port } = await page.ports();
+    for (const subject of [`node=${WORKER}`, 'vm=tenant/masked']) {
+      const response = await fetch(`http://127.0.0.1:${port}/history?${subject}`);
+      assert.equal(response.status, 200);
+      const { notes } = (await response.json()) as { readonly notes: readonly string[] };
+      assert.deepEqual(notes, []);
+    }
+  });
+
   it('another pod of the scheduler takes over', async () => {
     const next = await installed.startPair('pair-2');
     await next.extender.ready();
@@ -234,7 +247,7 @@ describe('an installation on a real API server, with the permissions that are sh
       const text = await (await fetch(`http://127.0.0.1:${probePort}/metrics`)).text();
       return /^plumbline_extender_active 1$/m.test(text);
     };
-    await until('the other pod’s extender to be active', isActive, 30);
+    await until('the other pod’s extender to be active', isActive);
   });
 
   it('no call was forbidden, by roles or by policies', () => {

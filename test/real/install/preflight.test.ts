@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { buildCli, plumbline } from '../../cli/run.ts';
 import { needs } from '../../support/parts.ts';
+import { until } from '../../support/until.ts';
 import { type ControlPlane, startControlPlane } from '../control-plane.ts';
-import { until } from '../webhook/installed.ts';
 import { DEFINITIONS } from './foreign-definitions.ts';
 
 interface Output {

@@ -6,7 +6,7 @@ import { dirname, join, relative } from 'node:path';
 import { stringify } from 'yaml';
 import { root } from '../../support/bundles.ts';
 import { needs, pathOf } from '../../support/parts.ts';
-import { until } from '../webhook/installed.ts';
+import { until } from '../../support/until.ts';
 import { DPU_WORKER, SYSTEM, WORKER } from './daemons.ts';
 import { type Installation, install, OVERLAY } from './installation.ts';
 

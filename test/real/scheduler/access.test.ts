@@ -4,9 +4,10 @@ import { request as httpRequest } from 'node:http';
 import { request } from 'node:https';
 import { createCertificateAuthority, type KeyedCertificate } from '../../../sandbox/certificates.ts';
 import { needs } from '../../support/parts.ts';
+import { until } from '../../support/until.ts';
 import { freePort } from '../processes.ts';
 import { launcher } from './extender-call.ts';
-import { type Replica, SERVER_NAME, type Stage, startStage, until } from './stage.ts';
+import { type Replica, SERVER_NAME, type Stage, startStage } from './stage.ts';
 
 const FILTER = JSON.stringify({ Pod: launcher('a', '4'), NodeNames: ['n0'] });
 const POD = JSON.stringify(launcher('b', '4'));
@@ -93,8 +94,7 @@ describe('callers of the extender behind its Service', function () {
 
   it('the roles come to hold', async () => {
     const asked = async (who: string) => status('/explain?pod=default/waits', { token: tokens[who] ?? '' });
-    for (const who of ['tenant', 'operator'])
-      await until(`the role of ${who}`, async () => (await asked(who)) === 200, 40);
+    for (const who of ['tenant', 'operator']) await until(`the role of ${who}`, async () => (await asked(who)) === 200);
   });
 
   it('the scheduler, by its certificate: every verb and every explanation', async () => {
@@ -112,7 +112,7 @@ describe('callers of the extender behind its Service', function () {
       await assert.rejects(call('/filter', { method: 'POST', body: FILTER, certificate }));
       await assert.rejects(call('/explain', { certificate, token: tokens['operator'] ?? '' }));
     }
-    assert.match(logged(), /closed a connection: the client certificate may not call/);
+    assert.match(logged(), /connection closed: client certificate not allowed/);
   });
 
   it('a token reaches no verb, whoever has it', async () => {

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { setTimeout as delay } from 'node:timers/promises';
 import { needs } from '../../support/parts.ts';
-import { type Replica, report, type Stage, startStage, topologyOf, until } from './stage.ts';
+import { until } from '../../support/until.ts';
+import { type Replica, report, type Stage, startStage, topologyOf } from './stage.ts';
 
 const SCOPED = 'kube-scheduler-config.yaml';
 const ALL_PODS = 'kube-scheduler-config-all-pods.yaml';

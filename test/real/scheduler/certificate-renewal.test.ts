@@ -10,8 +10,9 @@ import {
 } from '../../../sandbox/certificates.ts';
 import { type MountedSecret, mountSecret } from '../../support/mounted-secret.ts';
 import { needs } from '../../support/parts.ts';
+import { until } from '../../support/until.ts';
 import { launcher } from './extender-call.ts';
-import { type Replica, SERVER_NAME, type Stage, startStage, until } from './stage.ts';
+import { type Replica, SERVER_NAME, type Stage, startStage } from './stage.ts';
 
 const BODY = JSON.stringify({ Pod: launcher('a', '4'), NodeNames: ['n0'] });
 const SECOND = 1 / 86_400;

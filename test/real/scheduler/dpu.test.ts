@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { setTimeout as delay } from 'node:timers/promises';
 import { needs } from '../../support/parts.ts';
+import { secondsUntil, until } from '../../support/until.ts';
 import { type LaggingApi, startLaggingApi } from './lagging-api.ts';
-import { type Replica, type Stage, startStage, topologyOf, until } from './stage.ts';
+import { type Replica, type Stage, startStage, topologyOf } from './stage.ts';
 
 const LAG = 3;
 /** Seconds that a renewal counts here. */
@@ -72,7 +73,7 @@ describe('DPUs and a real kube-scheduler', function () {
   it('writes DPUReady on the node, and refuses it once the DPU is dead, with the age', async () => {
     await until('DPUReady to be True', async () => (await conditionOf(stage, 'n0')) === 'True');
     dpu.die();
-    await until('DPUReady to be False', async () => (await conditionOf(stage, 'n0')) === 'False', 30);
+    await until('DPUReady to be False', async () => (await conditionOf(stage, 'n0')) === 'False');
     await stage.addPod({ name: 'needs-dpu', cpu: '4' });
     await until('it to be refused', async () => (await isUnschedulable(stage, 'needs-dpu')) !== '');
     assert.match(await isUnschedulable(stage, 'needs-dpu'), /DPU not ready: dead, last renewal \d+ s ago/);
@@ -83,11 +84,15 @@ describe('DPUs and a real kube-scheduler', function () {
     await until('it to be bound', async () => (await stage.podOf('host-network')).spec.nodeName === 'n0');
   });
 
-  it('places the waiting pod within 15 seconds of the recovery, 3 seconds behind, with no other event', async () => {
+  it('places the waiting pod after the recovery, 3 seconds behind, with no other event', async () => {
     // Whatever was still on its way has arrived.
     await delay(3000);
     dpu.live();
-    const took = await until('it to be bound', async () => (await stage.podOf('needs-dpu')).spec.nodeName === 'n0', 15);
+    const took = await secondsUntil(
+      'it to be bound',
+      async () => (await stage.podOf('needs-dpu')).spec.nodeName === 'n0',
+      15,
+    );
     console.log(`      bound ${took.toFixed(1)} s after the DPU came back`);
     assert.ok(took >= LAG - 1.1, 'the extender was behind');
     await until('DPUReady to be True', async () => (await conditionOf(stage, 'n0')) === 'True');
@@ -133,27 +138,20 @@ describe('pods that cannot start where they are bound', function () {
     });
   };
   const podsOf = async (set: string) => (await stage.pods()).filter(({ metadata }) => metadata.name.startsWith(set));
-  const isOn = (set: string, node: string, seconds = 20) =>
-    until(
-      `${set} to be on ${node}`,
-      async () =>
-        (await podsOf(set)).some(({ spec, metadata }) => spec.nodeName === node && !metadata.deletionTimestamp),
-      seconds,
+  const isOn = (set: string, node: string) =>
+    until(`${set} to be on ${node}`, async () =>
+      (await podsOf(set)).some(({ spec, metadata }) => spec.nodeName === node && !metadata.deletionTimestamp),
     );
   /** The kubelet's part in a deletion. */
   const letGo = (set: string, uid: string) =>
-    until(
-      `the first pod of ${set} to be evicted`,
-      async () => {
-        const pod = (await podsOf(set)).find(({ metadata }) => metadata.uid === uid);
-        if (pod?.metadata.deletionTimestamp !== undefined) {
-          const path = `/api/v1/namespaces/default/pods/${pod.metadata.name}`;
-          await stage.client.delete(path, { query: { gracePeriodSeconds: 0 } });
-        }
-        return pod === undefined;
-      },
-      30,
-    );
+    until(`the first pod of ${set} to be evicted`, async () => {
+      const pod = (await podsOf(set)).find(({ metadata }) => metadata.uid === uid);
+      if (pod?.metadata.deletionTimestamp !== undefined) {
+        const path = `/api/v1/namespaces/default/pods/${pod.metadata.name}`;
+        await stage.client.delete(path, { query: { gracePeriodSeconds: 0 } });
+      }
+      return pod === undefined;
+    });
   const events = async () =>
     ((await stage.client.get('/api/v1/namespaces/default/events')) as { items: { reason: string; message: string }[] })
       .items;
@@ -173,7 +171,7 @@ describe('pods that cannot start where they are bound', function () {
 
   it('are evicted when the node’s agent refuses the claim, and pods alike are refused there until its next report', async () => {
     dpu.live();
-    await until('the DPU to count as alive', async () => (await conditionOf(stage, 'dpu')) === 'True', 30);
+    await until('the DPU to count as alive', async () => (await conditionOf(stage, 'dpu')) === 'True');
     const cordon = (unschedulable: boolean) =>
       stage.client.patch('/api/v1/nodes/dpu', 'application/merge-patch+json', { spec: { unschedulable } });
     await cordon(true);

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { needs } from '../../support/parts.ts';
+import { until } from '../../support/until.ts';
 import { installKubeVirt, type KubeVirtStandIn } from './kubevirt-stand-in.ts';
-import { type Stage, startStage, topologyOf, until } from './stage.ts';
+import { type Stage, startStage, topologyOf } from './stage.ts';
 
 const VMIS = '/apis/kubevirt.io/v1/namespaces/default/virtualmachineinstances';
 const PODS = '/api/v1/namespaces/default/pods';

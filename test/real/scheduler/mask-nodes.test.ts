@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import type { NodeTopologyStatus } from '../../../kube/node-topology.ts';
 import { needs } from '../../support/parts.ts';
+import { until } from '../../support/until.ts';
 import { launchMasked, refusalOf } from './masked-launcher.ts';
-import { report, type Stage, startStage, topologyOf, until } from './stage.ts';
+import { report, type Stage, startStage, topologyOf } from './stage.ts';
 
 const FIX = { fix: 'true' };
 const MERGE = 'application/merge-patch+json';

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { needs } from '../../support/parts.ts';
+import { until } from '../../support/until.ts';
 import { installKubeVirt, type KubeVirtStandIn } from './kubevirt-stand-in.ts';
 import { launchMasked, type MaskedLauncherOptions, refusalOf } from './masked-launcher.ts';
-import { type Replica, report, type Stage, startStage, topologyOf, until } from './stage.ts';
+import { type Replica, report, type Stage, startStage, topologyOf } from './stage.ts';
 
 const MASK = 'plumbline.dev/cpu-mask';
 /** Four CPUs of which 2 is offline and 9 is there. */

@@ -6,8 +6,9 @@ import { join } from 'node:path';
 import { parse } from 'yaml';
 import { root } from '../../support/bundles.ts';
 import { needs } from '../../support/parts.ts';
+import { until } from '../../support/until.ts';
 import type { Program } from '../processes.ts';
-import { inParallel, type Stage, startStage, until } from './stage.ts';
+import { inParallel, type Stage, startStage } from './stage.ts';
 
 const [VMS, PODS] = [20, 100];
 
@@ -66,7 +67,7 @@ describe('ordinary pods, while the extender is out of order', function () {
           const nodes = new Map((await stage.pods()).map(({ metadata, spec }) => [metadata.name, spec.nodeName]));
           return names.filter((name) => nodes.get(name) !== undefined).length;
         };
-        await until('every ordinary pod to be bound', async () => (await bound(pods)) === PODS, 60);
+        await until('every ordinary pod to be bound', async () => (await bound(pods)) === PODS);
         assert.equal(await bound(vms), 0);
       } finally {
         await scheduler.stop();

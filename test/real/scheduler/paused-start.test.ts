@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import type { PinningState } from '../../../kube/node-topology.ts';
 import { needs } from '../../support/parts.ts';
+import { until } from '../../support/until.ts';
 import { installKubeVirt, type KubeVirtStandIn } from './kubevirt-stand-in.ts';
-import { type Replica, report, type Stage, startStage, topologyOf, until } from './stage.ts';
+import { type Replica, report, type Stage, startStage, topologyOf } from './stage.ts';
 
 const NODE = 'n1';
 
@@ -111,7 +112,7 @@ describe('VMs that start paused until they are pinned, on a real API server', fu
     kubeVirt.away = false;
     assert.deepEqual(kubeVirt.unpauses, []);
     replica = await stage.startReplica();
-    await until('the next to take over', async () => (await kubeVirt.recordOf('handed')) === 'resumed', 40);
+    await until('the next to take over', async () => (await kubeVirt.recordOf('handed')) === 'resumed');
     assert.deepEqual(kubeVirt.unpauses, ['default/handed']);
   });
 });

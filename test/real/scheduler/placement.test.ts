@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { setTimeout as delay } from 'node:timers/promises';
 import { needs } from '../../support/parts.ts';
-import { fullTopology, type Replica, report, type Stage, startStage, topologyOf, until } from './stage.ts';
+import { secondsUntil, until } from '../../support/until.ts';
+import { fullTopology, type Replica, report, type Stage, startStage, topologyOf } from './stage.ts';
 
 /** Seconds. How long it took is printed: a busy machine is no fault. */
-const PATIENCE = 60;
 const RECHECKS = 'plumbline_extender_rechecks_total';
 const nodesNamed = (prefix: string, count: number) =>
   Array.from({ length: count }, (_, i) => `${prefix}-${String(i).padStart(3, '0')}`);
@@ -29,7 +29,7 @@ describe('placing on a real kube-scheduler', function () {
   /** Fails with what is known of the pod and of the extender. */
   const boundTo = async (pod: string) => {
     const isBound = async () => (await stage.podOf(pod)).spec.nodeName !== undefined;
-    const took = await until(`${pod} to be bound`, isBound, PATIENCE).catch(async (error: Error) => {
+    const took = await secondsUntil(`${pod} to be bound`, isBound).catch(async (error: Error) => {
       const { status } = await stage.podOf(pod);
       const counts = [RECHECKS, 'plumbline_extender_calls_total', 'plumbline_extender_active'];
       const known = await Promise.all(counts.map(async (name) => `${name} ${await replica.metric(name)}`));
@@ -40,16 +40,12 @@ describe('placing on a real kube-scheduler', function () {
 
   /** The labels that follow from reports are written: such a write wakes every pod that waits. */
   const labelled = () =>
-    until(
-      'every node to have its labels',
-      async () => {
-        const { items } = (await stage.client.get('/api/v1/nodes')) as {
-          items: { metadata: { labels: Record<string, string> } }[];
-        };
-        return items.every(({ metadata }) => metadata.labels['plumbline.dev/threads-per-core'] === '2');
-      },
-      60,
-    );
+    until('every node to have its labels', async () => {
+      const { items } = (await stage.client.get('/api/v1/nodes')) as {
+        items: { metadata: { labels: Record<string, string> } }[];
+      };
+      return items.every(({ metadata }) => metadata.labels['plumbline.dev/threads-per-core'] === '2');
+    });
 
   /** Places and takes away one pod after another that only one node fits, until the extender has had to help so often. */
   const placeAgainAndAgain = async (node: string, rounds: number, more: Record<string, unknown>, helps: number) => {

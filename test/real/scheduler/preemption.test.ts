@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { setTimeout as delay } from 'node:timers/promises';
 import { needs } from '../../support/parts.ts';
+import { until } from '../../support/until.ts';
 import { type AnsweringExtender, startAnsweringExtender } from './answering-extender.ts';
-import { type Stage, startStage, until } from './stage.ts';
+import { type Stage, startStage } from './stage.ts';
 
 /**
  * What a real kube-scheduler makes of an extender's refusals when the pod could preempt: docs/adr/0022 rests on it.

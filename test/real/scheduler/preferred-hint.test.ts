@@ -3,7 +3,8 @@ import { nearResource, PLACEMENT_ANNOTATION, physnetResource } from '../../../mo
 import { formatPreferences, NO_PREFERENCES } from '../../../model/placement/preferences.ts';
 import { needs } from '../../support/parts.ts';
 import { shippedPluginConfig } from '../../support/shipped.ts';
-import { type Replica, type Stage, startStage, topologyOf, until } from './stage.ts';
+import { until } from '../../support/until.ts';
+import { type Replica, type Stage, startStage, topologyOf } from './stage.ts';
 
 const NETWORK = physnetResource('physnet0');
 const NEAR = nearResource(NETWORK);
@@ -36,7 +37,7 @@ describe('a preferred network as a hint, on a real kube-scheduler', function () 
       more: { schedulerName },
     });
   const nodeOf = async (name: string) => {
-    await until(`${name} to be bound`, async () => (await stage.podOf(name)).spec.nodeName !== undefined, 60);
+    await until(`${name} to be bound`, async () => (await stage.podOf(name)).spec.nodeName !== undefined);
     return (await stage.podOf(name)).spec.nodeName;
   };
   const setNear = (node: string, amount: string) => {
@@ -54,7 +55,7 @@ describe('a preferred network as a hint, on a real kube-scheduler', function () 
     await add('counted', PLAIN);
     const message = async () =>
       (await stage.podOf('counted')).status.conditions?.find(({ message }) => message)?.message;
-    await until('the refusal', async () => (await message()) !== undefined, 60);
+    await until('the refusal', async () => (await message()) !== undefined);
     assert.match((await message()) ?? '', new RegExp(`Insufficient ${NEAR}`));
     await stage.client.delete('/api/v1/namespaces/default/pods/counted');
   });
@@ -69,22 +70,18 @@ describe('a preferred network as a hint, on a real kube-scheduler', function () 
   it('not to a node whose kubelet has none left and would refuse it; and there again once its agent is back', async () => {
     await setNear('has-it', '0');
     const unserved = /does not serve the devices/;
-    await until(
-      'the extender to know',
-      async () => {
-        await add('while-away', IGNORING);
-        const node = await nodeOf('while-away');
-        await stage.client.delete('/api/v1/namespaces/default/pods/while-away');
-        return node === 'lacks-it';
-      },
-      60,
-    );
+    await until('the extender to know', async () => {
+      await add('while-away', IGNORING);
+      const node = await nodeOf('while-away');
+      await stage.client.delete('/api/v1/namespaces/default/pods/while-away');
+      return node === 'lacks-it';
+    });
     await stage.client.patch('/api/v1/nodes/lacks-it', 'application/merge-patch+json', {
       spec: { unschedulable: true },
     });
     await add('waits', IGNORING);
     const message = async () => (await stage.podOf('waits')).status.conditions?.find(({ message }) => message)?.message;
-    await until('the refusal', async () => unserved.test((await message()) ?? ''), 60);
+    await until('the refusal', async () => unserved.test((await message()) ?? ''));
     await setNear('has-it', '110');
     assert.equal(await nodeOf('waits'), 'has-it');
   });

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { setTimeout as delay } from 'node:timers/promises';
 import { needs } from '../../support/parts.ts';
+import { secondsUntil, until } from '../../support/until.ts';
 import { clientOf, launcher } from './extender-call.ts';
-import { inParallel, type Replica, type Stage, startStage, topologyOf, until } from './stage.ts';
+import { inParallel, type Replica, type Stage, startStage, topologyOf } from './stage.ts';
 
 /** Of 14 CPUs that are free on a node. */
 const PODS_PER_NODE = 3;
-const TAKEOVER = 15;
 
 describe('replicas of the extender', function () {
   needs('controlPlane');
@@ -22,27 +22,22 @@ describe('replicas of the extender', function () {
   });
   afterEach(() => stage?.stop());
 
-  const active = async (seconds = TAKEOVER): Promise<Replica> => {
+  const active = async (): Promise<Replica> => {
     let found: Replica | undefined;
-    await until(
-      'one replica to be active',
-      async () => {
-        for (const one of replicas) if (await one.isActive().catch(() => false)) found = one;
-        const endpoint = await stage.service.endpoint();
-        return found !== undefined && endpoint?.address === found.podIp && endpoint.port === found.port;
-      },
-      seconds,
-    );
+    await until('one replica to be active', async () => {
+      for (const one of replicas) if (await one.isActive().catch(() => false)) found = one;
+      const endpoint = await stage.service.endpoint();
+      return found !== undefined && endpoint?.address === found.podIp && endpoint.port === found.port;
+    });
     return found!;
   };
   const other = (one: Replica) => replicas.find(({ pid }) => pid !== one.pid)!;
   const addNodes = (count: number) =>
     stage.addNodes(Array.from({ length: count }, (_, i) => ({ name: `n${i}`, topology: topologyOf() })));
-  const allBound = async (count: number, seconds: number) => {
+  const allBound = async (count: number) => {
     await until(
       `${count} pods to be bound`,
       async () => (await stage.pods()).filter(({ spec }) => spec.nodeName !== undefined).length === count,
-      seconds,
     );
     const perNode = new Map<string, number>();
     for (const { spec } of await stage.pods()) perNode.set(spec.nodeName!, (perNode.get(spec.nodeName!) ?? 0) + 1);
@@ -64,7 +59,7 @@ describe('replicas of the extender', function () {
     first.signal('SIGSTOP');
     // This call waits in the socket of a process that stands still.
     const waiting = client.filter(launcher('b', '4'), ['n0']).catch((error: Error) => error);
-    const took = await until('the other to take over', () => second.isActive(), TAKEOVER);
+    const took = await secondsUntil('the other to take over', () => second.isActive());
     await until('the Service to lead there', async () => (await stage.service.endpoint())?.port === second.port);
     console.log(`      taken over after ${took.toFixed(1)} s`);
     first.signal('SIGCONT');
@@ -90,12 +85,12 @@ describe('replicas of the extender', function () {
       8,
     );
     const isUnderWay = async () => (await stage.pods()).filter(({ spec }) => spec.nodeName !== undefined).length > 150;
-    await until('the first pods to be bound', isUnderWay, 60);
+    await until('the first pods to be bound', isUnderWay);
     await first.stop('SIGKILL');
-    const took = await until('the other to take over', () => other(first).isActive(), TAKEOVER);
+    const took = await secondsUntil('the other to take over', () => other(first).isActive());
     console.log(`      taken over after ${took.toFixed(1)} s`);
     await creating;
-    await allBound(pods, 120);
+    await allBound(pods);
   });
 
   it('are replaced one by one while pods come in', async () => {
@@ -115,7 +110,7 @@ describe('replicas of the extender', function () {
       replicas.splice(replicas.indexOf(old), 1);
     }
     await creating;
-    await allBound(pods, 30);
+    await allBound(pods);
     assert.ok(replicas.includes(await active()));
   });
 
@@ -158,7 +153,7 @@ describe('replicas of the extender', function () {
     const before = (await stage.client.get(SLICE)) as { endpoints: readonly object[]; metadata: { labels: object } };
     const endpoints = before.endpoints.map((one) => ({ ...one, conditions: { ready: false } }));
     await stage.client.patch(SLICE, merge, { metadata: { labels }, endpoints });
-    const took = await until(
+    const took = await secondsUntil(
       'the slice to be as before',
       async () => {
         const now = (await stage.client.get(SLICE)) as typeof before;

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { needs } from '../../support/parts.ts';
-import { type Replica, type Stage, startStage, topologyOf, until } from './stage.ts';
+import { until } from '../../support/until.ts';
+import { type Replica, type Stage, startStage, topologyOf } from './stage.ts';
 
 const SCOPED = 'kube-scheduler-config.yaml';
 const ALL_PODS = 'kube-scheduler-config-all-pods.yaml';

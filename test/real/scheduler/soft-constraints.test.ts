@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { needs } from '../../support/parts.ts';
-import { inParallel, type Replica, type Stage, startStage, topologyOf, until } from './stage.ts';
+import { secondsUntil, until } from '../../support/until.ts';
+import { inParallel, type Replica, type Stage, startStage, topologyOf } from './stage.ts';
 
 const ZONE = 'topology.kubernetes.io/zone';
 const ZONES = ['a', 'b', 'c'];
@@ -48,10 +49,8 @@ describe('soft constraints on a real kube-scheduler', function () {
   const burst = async (count: number, group: string, more: Readonly<Record<string, unknown>>) => {
     const names = Array.from({ length: count }, (_, i) => `${group}-${i}`);
     await inParallel(names, (name) => stage.addPod({ name, cpu: '4', labels: { group }, more }));
-    const took = await until(
-      'all to be bound',
-      async () => (await stage.pods()).every(({ spec }) => spec.nodeName),
-      120,
+    const took = await secondsUntil('all to be bound', async () =>
+      (await stage.pods()).every(({ spec }) => spec.nodeName),
     );
     const zones = (await stage.pods()).map(({ spec }) => spec.nodeName?.[0]);
     return { took, counts: ZONES.map((zone) => zones.filter((one) => one === zone).length) };

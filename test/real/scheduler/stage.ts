@@ -2,7 +2,6 @@ import { spawn } from 'node:child_process';
 import { closeSync, openSync, readFileSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
 import { build } from 'esbuild';
 import { parse } from 'yaml';
 import type { KubeClient } from '../../../kube/client.ts';
@@ -12,6 +11,7 @@ import { createCertificateAuthority } from '../../../sandbox/certificates.ts';
 import { root } from '../../support/bundles.ts';
 import { endsWithUs } from '../../support/children.ts';
 import { shippedNodeOptions } from '../../support/shipped.ts';
+import { until } from '../../support/until.ts';
 import { type ControlPlane, type KubernetesObject, startControlPlane } from '../control-plane.ts';
 import { objectsOf, render } from '../install/rendered.ts';
 import { freePort, type Program } from '../processes.ts';
@@ -340,19 +340,4 @@ export async function inParallel<T>(items: readonly T[], work: (item: T) => Prom
     for (let item = left.shift(); item !== undefined; item = left.shift()) await work(item);
   };
   await Promise.all(Array.from({ length: most }, worker));
-}
-
-/** Asks again and again, and fails with the last error after so many seconds. Returns the seconds it took. */
-export async function until(what: string, holds: () => Promise<boolean>, seconds = 60): Promise<number> {
-  const begun = performance.now();
-  let last: unknown;
-  for (;;) {
-    try {
-      if (await holds()) return (performance.now() - begun) / 1000;
-    } catch (error) {
-      last = error;
-    }
-    if (performance.now() - begun > seconds * 1000) throw new Error(`waited ${seconds} s for ${what}`, { cause: last });
-    await delay(50);
-  }
 }

@@ -2,8 +2,9 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { NODE_TOPOLOGY_API } from '../../../kube/node-topology.ts';
 import { needs } from '../../support/parts.ts';
+import { until } from '../../support/until.ts';
 import { clientOf, launcher } from '../scheduler/extender-call.ts';
-import { type Replica, type Stage, startStage, topologyOf, until } from '../scheduler/stage.ts';
+import { type Replica, type Stage, startStage, topologyOf } from '../scheduler/stage.ts';
 
 const DEFINITION = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions/nodetopologies.plumbline.dev';
 const LATER = 'v1beta1';
@@ -66,7 +67,7 @@ describe('versions of the NodeTopology API, on a real API server', function () {
     await until('the log to say so', async () =>
       readFileSync(replica.logFile, 'utf8')
         .split('\n')
-        .some((line) => line.includes(missing) && line.includes('keeping the last copy') && /404|NotFound/.test(line)),
+        .some((line) => line.includes(missing) && line.includes('keeping the cache') && /404|NotFound/.test(line)),
     );
     assert.deepEqual(await judged('c', 'n2'), [undefined, undefined], 'b holds its CPUs');
     assert.ok(await replica.isReady());

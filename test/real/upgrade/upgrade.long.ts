@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { play } from '../../faults/play.ts';
-import { UPGRADE } from '../../faults/scenarios/upgrade.ts';
+import { UPGRADE, UPGRADE_OWN } from '../../faults/scenarios/upgrade.ts';
 import { buildOnce } from '../../support/bundles.ts';
 import { needs, skipFor } from '../../support/parts.ts';
 import { PREVIOUS_RELEASE, previousRelease } from '../../support/previous.ts';
@@ -10,19 +10,28 @@ describe('an upgrade and the way back, on a real control plane', function () {
   needs('controlPlane');
   needs('kubectl');
   needs('twoCpus');
-  this.timeout(600_000);
+  this.timeout(1_800_000);
   before(() => buildOnce());
 
   let notes: readonly string[] = [];
 
-  it('while VMs come and go no admission is refused, no CPU is promised twice, and Open vSwitch stays off those of VMs', async () => {
-    const seed = Date.now() % 2 ** 31;
-    const outcome = await play(UPGRADE, { ground: 'real', seed, vms: UPGRADE.vms });
-    notes = outcome.notes;
-    for (const note of notes) console.log(`      ${note}`);
-    const again = `npm run test:faults -- --on real --scenario ${UPGRADE.name} --seed ${seed}`;
-    assert.deepEqual(outcome.problems, [], `logs: ${outcome.logs}; again: ${again}`);
-  });
+  for (const [way, scenario] of [
+    ['the extender next to Plumbline’s kube-scheduler', UPGRADE],
+    ['the extender behind a Service', UPGRADE_OWN],
+  ] as const) {
+    describe(way, () => {
+      if (scenario.scheduler === 'sidecar') needs('root');
+
+      it('while VMs come and go no admission is refused, no CPU is promised twice, and Open vSwitch stays off those of VMs', async () => {
+        const seed = Date.now() % 2 ** 31;
+        const outcome = await play(scenario, { ground: 'real', seed, vms: scenario.vms });
+        notes = outcome.notes;
+        for (const note of notes) console.log(`      ${note}`);
+        const again = `npm run test:faults -- --on real --scenario ${scenario.name} --seed ${seed}`;
+        assert.deepEqual(outcome.problems, [], `logs: ${outcome.logs}; again: ${again}`);
+      });
+    });
+  }
 
   it('the daemons that were replaced were those of the release before', function () {
     const previous = previousRelease();

@@ -6,18 +6,19 @@ import { promisify } from 'node:util';
 import { createCertificateAuthority } from '../../../sandbox/certificates.ts';
 import { root } from '../../support/bundles.ts';
 import { needs } from '../../support/parts.ts';
+import { until } from '../../support/until.ts';
 import { freePort } from '../processes.ts';
-import { baseObjects, isConfiguration, reachable, switchOn, until } from './installed.ts';
+import { baseObjects, isConfiguration, reachable, switchOn } from './installed.ts';
 import { type CreatedVmi, launcherFor, virtualMachineInstance } from './objects.ts';
 import { installPolicies, type Policies } from './policies-alone.ts';
 
 const run = promisify(execFile);
-const PAGE = readFileSync(join(root, 'docs/webhook.md'), 'utf8');
+const PAGE = readFileSync(join(root, 'docs/reference/webhook.md'), 'utf8');
 /** The commands of the page, as they stand there. */
 const COMMANDS = PAGE.split('### Break glass')[1]?.split('```sh\n')[1]?.split('```')[0] ?? '';
 const FULL = { 'kubevirt.io/CPUManagerPolicyBetaOptions': 'full-pcpus-only' };
 
-describe('breaking glass as docs/webhook.md says, on a real API server', function () {
+describe('breaking glass as docs/reference/webhook.md says, on a real API server', function () {
   needs('controlPlane');
   needs('kubectl');
   this.timeout(300_000);

@@ -1,6 +1,5 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
 import { WEBHOOK, WEBHOOK_REQUIRED } from '../../../model/names.ts';
 import { parseConfiguredContext } from '../../../model/networks/context-file.ts';
 import { kubeconfig } from '../../../sandbox/api-server/kubeconfig.ts';
@@ -8,6 +7,7 @@ import { type CertificateAuthority, createCertificateAuthority } from '../../../
 import { parseWebhookConfig, type WebhookConfig } from '../../../webhook/config.ts';
 import { createWebhook } from '../../../webhook/daemon.ts';
 import { silent } from '../../support/logger.ts';
+import { until } from '../../support/until.ts';
 import { type ControlPlane, type KubernetesObject, startControlPlane } from '../control-plane.ts';
 import { objectsOf, render } from '../install/rendered.ts';
 import { freePort } from '../processes.ts';
@@ -77,7 +77,7 @@ export async function installWebhook({ variants = {} }: InstallOptions = {}): Pr
       await plane.create({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: namespace } });
       const one = await startWebhook(plane, namespace, authority, variant);
       stops.push(one.stop);
-      // As docs/install.md says, this flag goes with a component.
+      // As docs/tasks/opt-in.md says, this flag goes with a component.
       const everyLauncher = variant.args?.includes('--alignment') === true;
       const sent = everyLauncher ? baseObjects(['components/align-all']).filter(isConfiguration) : configurations;
       await plane.create(...sent.map((found) => reachable(found, one.port, authority.cert, { namespace })));
@@ -209,18 +209,4 @@ async function untilPoliciesHold(plane: ControlPlane, namespaces: readonly strin
       async () => (await dryRun(asks, namespace)).spec.containers[0]?.resources.limits.cpu === '4',
     );
   }
-}
-
-export async function until(what: string, holds: () => Promise<boolean>, seconds = 60): Promise<void> {
-  const deadline = performance.now() + seconds * 1000;
-  let last: unknown;
-  while (performance.now() < deadline) {
-    try {
-      if (await holds()) return;
-    } catch (error) {
-      last = error;
-    }
-    await delay(100);
-  }
-  throw new Error(`waited ${seconds} s for ${what}`, { cause: last });
 }

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { FULL_PCPUS_ANNOTATION, FULL_PCPUS_ONLY } from '../../../model/names.ts';
 import { needs } from '../../support/parts.ts';
+import { until } from '../../support/until.ts';
 import { type Injection, installInjector } from './injector.ts';
-import { type InstalledWebhook, installWebhook, until } from './installed.ts';
+import { type InstalledWebhook, installWebhook } from './installed.ts';
 import { launcherFor, localnet, nadOf, nodeWith, sidecar } from './objects.ts';
 import { cpusOf, devicesOf, type Scene, sceneOf } from './stage.ts';
 
@@ -118,7 +119,7 @@ describe('the webhook behind a real API server: networks and other webhooks', fu
     const vmi = await scene.vmi('claims');
     const annotations = { 'plumbline.dev/decision': '{"cpus":{"compute":64}}', 'plumbline.dev/placement': '{}' };
     const pod = await scene.admit(launcherFor(vmi, { cpu: '8', annotations }));
-    assert.equal(pod.metadata.annotations?.['plumbline.dev/decision'], undefined);
+    assert.equal(pod.metadata.annotations?.['plumbline.dev/decision'], '{"padding":0}');
     assert.equal(pod.metadata.annotations?.['plumbline.dev/placement'], undefined);
     for (const more of [{ 'physnet.plumbline.dev/east': '1' }, { 'plumbline.dev/tunnel': '1' }] as const) {
       await assert.rejects(scene.admit(launcherFor(vmi, { cpu: '8', more })), /only Plumbline may put there/);
@@ -142,7 +143,10 @@ describe('the webhook behind a real API server: networks and other webhooks', fu
         ? []
         : [{ op: 'add', path: '/spec/containers/0', value: sidecar('mesh', { cpu: '100m', memory: '80M' }, {}) }];
 
-    const whileInjecting = async (injectors: readonly (readonly [string, Injection])[], holds: () => Promise<void>) => {
+    const whileInjecting = async (
+      injectors: readonly (readonly [string, Injection])[],
+      holds: () => Promise<unknown>,
+    ) => {
       const removals: (() => Promise<void>)[] = [];
       try {
         for (const [name, inject] of injectors) removals.push(await installInjector(installed.plane, name, inject));

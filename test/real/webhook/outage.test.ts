@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { createCertificateAuthority } from '../../../sandbox/certificates.ts';
 import { needs } from '../../support/parts.ts';
+import { until } from '../../support/until.ts';
 import { freePort } from '../processes.ts';
-import { baseObjects, isConfiguration, reachable, switchOn, until } from './installed.ts';
+import { baseObjects, isConfiguration, reachable, switchOn } from './installed.ts';
 import { type CreatedVmi, type LauncherOptions, launcherFor, virtualMachineInstance } from './objects.ts';
 import { installPolicies, type Policies } from './policies-alone.ts';
 

@@ -1,9 +1,9 @@
 import { kubeconfigAccess } from '../../../kube/api-access.ts';
 import { createKubeClient, type KubeClient } from '../../../kube/client.ts';
+import { until } from '../../support/until.ts';
 import { type ControlPlane, type KubernetesObject, startControlPlane } from '../control-plane.ts';
 import { objectsOf, render } from '../install/rendered.ts';
 import { FOREIGN_DEFINITIONS } from './crds.ts';
-import { until } from './installed.ts';
 
 /** A real API server with the shipped roles and policies of the base, and no webhook. */
 export interface Policies {

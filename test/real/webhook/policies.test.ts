@@ -4,9 +4,10 @@ import { join } from 'node:path';
 import { parseAllDocuments, stringify } from 'yaml';
 import { root } from '../../support/bundles.ts';
 import { needs, pathOf } from '../../support/parts.ts';
+import { until } from '../../support/until.ts';
 import type { KubernetesObject } from '../control-plane.ts';
 import { type Injection, installInjector } from './injector.ts';
-import { type InstalledWebhook, installWebhook, until } from './installed.ts';
+import { type InstalledWebhook, installWebhook } from './installed.ts';
 import { type CreatedPod, localnet, nodeWith } from './objects.ts';
 import { cpusOf } from './stage.ts';
 
@@ -145,7 +146,7 @@ describe('the webhook behind a real API server: policies, ordinary pods and VMs'
     const sidecar = { name: 'mesh', image: 'none', resources: { requests: { cpu: '100m', memory: '1Mi' } } };
     const changed: Injection = () => [cpu, { ...cpu, path: '/spec/containers/0/resources/requests/cpu' }];
     const added: Injection = () => [{ op: 'add', path: '/spec/containers/-', value: sidecar }];
-    const whileInjecting = async (inject: Injection, holds: () => Promise<void>) => {
+    const whileInjecting = async (inject: Injection, holds: () => Promise<unknown>) => {
       const remove = await installInjector(installed.plane, 'zz-injector', inject);
       try {
         await until('the injector to be called', async () => {

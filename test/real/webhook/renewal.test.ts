@@ -3,7 +3,8 @@ import { rename, writeFile } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
 import { type CertificateAuthority, createCertificateAuthority } from '../../../sandbox/certificates.ts';
 import { needs } from '../../support/parts.ts';
-import { type InstalledWebhook, installWebhook, until } from './installed.ts';
+import { until } from '../../support/until.ts';
+import { type InstalledWebhook, installWebhook } from './installed.ts';
 
 const ROUNDS = 15;
 const CONFIGURATIONS = '/apis/admissionregistration.k8s.io/v1/';

@@ -5,8 +5,8 @@ import { createCluster } from '../../../scheduler-plugin/cluster/cluster.ts';
 import { ClusterState } from '../../../scheduler-plugin/cluster/cluster-state.ts';
 import { NodeFlag } from '../../../scheduler-plugin/cluster/fleet.ts';
 import { createNeedsReader } from '../../../scheduler-plugin/cluster/pod-needs.ts';
-import { until } from '../../sandbox/support.ts';
 import { silent } from '../../support/logger.ts';
+import { until } from '../../support/until.ts';
 
 const AGENTS = '/apis/coordination.k8s.io/v1/namespaces/plumbline-system/leases';
 const NODES = '/api/v1/nodes';

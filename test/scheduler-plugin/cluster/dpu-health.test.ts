@@ -116,7 +116,7 @@ describe('the DPU’s health in virtual time', () => {
   const DURATION = 40;
 
   function fleetOf(proof: (duration: number) => number = () => 1) {
-    const state = { now: 1000, gets: 0 };
+    const state = { now: 1000, gets: 0, isDown: false };
     /** What the API server has. */
     const leases = new Map<string, string>();
     const hosts = new Set<string>();
@@ -125,6 +125,7 @@ describe('the DPU’s health in virtual time', () => {
     const [changes, forgotten]: string[][] = [[], []];
     const get = async (path: string) => {
       state.gets++;
+      if (state.isDown) throw new KubeError(503, 'ServiceUnavailable', 'the API server is down');
       const renewTime = leases.get(path.slice(path.lastIndexOf('-') + 1));
       if (renewTime === undefined) throw new KubeError(404, 'NotFound', 'no such lease');
       return { metadata: {}, spec: { renewTime, leaseDurationSeconds: DURATION } };
@@ -181,6 +182,33 @@ describe('the DPU’s health in virtual time', () => {
     assert.equal(health.verdict('n').state, 'alive');
     await pass(DURATION + 5);
     assert.equal(health.verdict('n').state, 'dead');
+  });
+
+  it('an API server that does not answer makes no DPU dead: it is unknown until there is an answer', async () => {
+    const { health, state, hosts, renew, pass } = fleetOf();
+    hosts.add('n');
+    renew('n');
+    await pass(1);
+    renew('n');
+    state.isDown = true;
+    await pass(10 * DURATION);
+    assert.deepEqual([health.verdict('n').state, health.verdict('n').ready], ['unknown', true]);
+    state.isDown = false;
+    await pass(DURATION);
+    assert.deepEqual([health.verdict('n').state, health.verdict('n').ready], ['dead', false]);
+  });
+
+  it('what the replica before has recorded counts for the duration of a lease, also while the API server is down', async () => {
+    const { health, state, hosts, recorded, renew, pass } = fleetOf();
+    hosts.add('n');
+    recorded.set('n', 'True');
+    renew('n');
+    state.isDown = true;
+    assert.deepEqual([health.verdict('n').state, health.verdict('n').ready], ['unproven', true]);
+    await pass(DURATION - 1);
+    assert.equal(health.verdict('n').ready, true);
+    await pass(2);
+    assert.deepEqual([health.verdict('n').state, health.verdict('n').ready], ['unproven', false]);
   });
 
   it('a Node that was created again under its name is judged from scratch, by the first renewal after it', async () => {

@@ -67,7 +67,7 @@ describe('explanations for the pod itself', () => {
       log: logged.log,
     });
     await server.start();
-    assert.ok(logged.said('explanations are not served here (--explain-address)'));
+    assert.ok(logged.said('explain server failed to start (--explain-address)'));
     taken.close();
   });
 });

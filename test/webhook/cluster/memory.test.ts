@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
+import { monotonicSeconds } from '../../../runtime/time.ts';
 import { createVmiLookup } from '../../../webhook/cluster/vmi-lookup.ts';
 import { answerReview } from '../../../webhook/review/admission-review.ts';
 import { kindOf, localnet, mutationOf, podVector, requestFor, viewOf, vmiVector } from '../launcher-fixture.ts';
@@ -20,7 +21,7 @@ describe('the memory of reviews', () => {
       findVmi: () => vmi,
       findNad: () => localnet('physnet1'),
     });
-    const lookUpVmi = createVmiLookup({ client: {} as never, timeout: 1, find: view.findVmi });
+    const lookUpVmi = createVmiLookup({ client: {} as never, timeout: 1, now: monotonicSeconds, find: view.findVmi });
     const review = mutationOf({ view, lookUpVmi });
     let count = 0;
     const some = async () => {

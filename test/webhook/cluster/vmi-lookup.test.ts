@@ -9,7 +9,8 @@ import { podVector, setCpu, type TestPod, vmiVector } from '../launcher-fixture.
 const NETWORKS = 'k8s.v1.cni.cncf.io/networks';
 const reference = { name: 'dpdk-fwd-01', uid: vmiVector().metadata.uid ?? '' };
 
-function lookup(cached: VirtualMachineInstance | undefined, answer: unknown) {
+/** @param times what the clock shows each time the lookup reads it, in seconds; then the last one. Default: time stands still. */
+function lookup(cached: VirtualMachineInstance | undefined, answer: unknown, times: readonly number[] = [0]) {
   const asked: string[] = [];
   const get = async (path: string) => {
     asked.push(path);
@@ -17,7 +18,9 @@ function lookup(cached: VirtualMachineInstance | undefined, answer: unknown) {
     return answer;
   };
   const client = { get } as unknown as KubeClient;
-  return { asked, lookUp: createVmiLookup({ client, timeout: 1, find: () => cached }) };
+  const left = [...times];
+  const now = () => (left.length > 1 ? left.shift() : left[0]) ?? 0;
+  return { asked, lookUp: createVmiLookup({ client, timeout: 1, now, find: () => cached }) };
 }
 
 describe('looking a VMI up', () => {
@@ -42,12 +45,6 @@ describe('looking a VMI up', () => {
     { name: 'a copy that does not fit', cached: vmiVector(), fits: false, answer: vmiVector(), expected: 'found' },
     { name: 'another uid at the API server', cached: undefined, answer: other, expected: 'replaced' },
     { name: 'a 404', cached: undefined, answer: new KubeError(404, 'NotFound', 'gone'), expected: 'absent' },
-    {
-      name: 'a timeout',
-      cached: undefined,
-      answer: new KubeError(0, 'Unreachable', 'timeout'),
-      expected: 'unreadable',
-    },
     { name: 'no permission', cached: undefined, answer: new KubeError(403, 'Forbidden', 'no'), expected: 'unreadable' },
     { name: 'nonsense', cached: undefined, answer: { spec: 7 }, expected: 'unreadable' },
   ];
@@ -58,6 +55,51 @@ describe('looking a VMI up', () => {
       assert.deepEqual(asked, ['/apis/kubevirt.io/v1/namespaces/telco-east/virtualmachineinstances/dpdk-fwd-01']);
     });
   }
+});
+
+describe('looking a VMI up while the API server is slow or away for a moment', () => {
+  const passing: [name: string, error: KubeError][] = [
+    ['a connection that broke', new KubeError(0, 'Unreachable', 'socket hang up')],
+    ['too many requests', new KubeError(429, 'TooManyRequests', 'try again')],
+    ['a fault of the server', new KubeError(500, 'InternalError', 'etcd')],
+  ];
+  for (const [name, error] of passing) {
+    it(`asks again after ${name}`, async () => {
+      let asked = 0;
+      const get = async () => {
+        if (++asked < 3) throw error;
+        return vmiVector();
+      };
+      const client = { get } as unknown as KubeClient;
+      const lookUp = createVmiLookup({ client, timeout: 60, now: () => 0, find: () => undefined });
+      assert.equal((await lookUp('telco-east', reference, () => true)).kind, 'found');
+      assert.equal(asked, 3);
+    });
+
+    it(`gives up on ${name} when its time is over, and says why`, async () => {
+      const { asked, lookUp } = lookup(undefined, error, [0, 0, 0, 0.9]);
+      const found = await lookUp('telco-east', reference, () => true);
+      assert.deepEqual(found, { kind: 'unreadable', why: error.message });
+      assert.equal(asked.length, 2);
+    });
+  }
+
+  it('takes what the watch brings while the API server does not answer, once it fits, and gives the request up', async () => {
+    let cached: VirtualMachineInstance | undefined;
+    let looks = 0;
+    let signal: AbortSignal | undefined;
+    const get = (_path: string, options: { signal: AbortSignal }) => {
+      ({ signal } = options);
+      cached = vmiVector();
+      return new Promise((_, reject) => signal?.addEventListener('abort', () => reject(new Error('given up'))));
+    };
+    const client = { get } as unknown as KubeClient;
+    const lookUp = createVmiLookup({ client, timeout: 60, now: () => 0, find: () => cached });
+    const found = await lookUp('telco-east', reference, () => ++looks > 2);
+    assert.equal(found.kind, 'found');
+    assert.equal(looks, 3);
+    assert.ok(signal?.aborted);
+  });
 });
 
 describe('whether a copy of a VMI fits its launcher', () => {

@@ -124,21 +124,21 @@ describe('review of a launcher pod: CPUs', () => {
       changePod?.(pod);
       const lookUpVmi = async (): Promise<VmiLookup> => ({ kind: 'found', vmi: vmiVector(vmi) });
       const after = patched(pod, await mutationOf({ lookUpVmi, gate })(requestFor(pod)));
-      const said = unpadded === undefined ? {} : { [DECISION_ANNOTATION]: JSON.stringify({ unpadded }) };
+      const said = { [DECISION_ANNOTATION]: JSON.stringify({ padding: 0, ...(unpadded && { unpadded }) }) };
       const { annotations } = pod.metadata;
       assert.deepEqual(after, { ...pod, metadata: { ...pod.metadata, annotations: { ...annotations, ...said } } });
     });
   }
 
   for (const networks of [true, false]) {
-    it(`removes a decision and a wish that the tenant wrote, ${networks ? 'with' : 'without'} networks`, async () => {
+    it(`replaces a decision and removes a wish that the tenant wrote, ${networks ? 'with' : 'without'} networks`, async () => {
       const pod = podVector();
       delete pod.metadata.annotations[FULL_PCPUS_ANNOTATION];
       if (!networks) delete pod.metadata.annotations[NETWORKS_ANNOTATION];
       pod.metadata.annotations[DECISION_ANNOTATION] = '{"cpus":64}';
       pod.metadata.annotations[PLACEMENT_ANNOTATION] = '{"spansCells":true}';
       const after = patched(pod, await mutationOf()(requestFor(pod)));
-      assert.equal(after.metadata.annotations[DECISION_ANNOTATION], undefined);
+      assert.equal(after.metadata.annotations[DECISION_ANNOTATION], '{"padding":0}');
       assert.equal(after.metadata.annotations[PLACEMENT_ANNOTATION], undefined);
     });
   }

@@ -73,11 +73,12 @@ describe('refusal of pods', () => {
     });
   }
 
-  it('leaves launchers alone that were promised nothing', async () => {
+  it('leaves launchers alone that were promised nothing, but for a decision that says so', async () => {
     const pod = podVector();
     pod.metadata.annotations = {};
     pod.spec.containers.push(sidecar({}) as never);
-    assert.deepEqual(patchOf(await mutationOf()(requestFor(pod))), []);
+    const seen = { op: 'add', path: '/metadata/annotations/plumbline.dev~1decision', value: '{"padding":0}' };
+    assert.deepEqual(patchOf(await mutationOf()(requestFor(pod))), [seen]);
   });
 
   it('takes its own resources for its own, more than one of them for somebody else’s', async () => {

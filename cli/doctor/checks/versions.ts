@@ -1,0 +1,117 @@
+import { NAMESPACE } from '../../../model/names.ts';
+import type { Facts } from '../facts/facts.ts';
+import type { SystemPod } from '../facts/objects.ts';
+import { count } from './finding.ts';
+import { type Fix, fix, inSystem } from './fix.ts';
+import { tagOf } from './image-version.ts';
+import type { Notebook } from './notebook.ts';
+
+/** Which part each container of plumbline-system is, by the name that the manifests give it. */
+const PARTS: Readonly<Record<string, string>> = {
+  webhook: 'webhook',
+  extender: 'extender',
+  'scheduler-plugin': 'extender',
+  'node-agent': 'agents',
+  console: 'console',
+};
+const IMAGES = /(?:^|\/)plumbline-(?:webhook|scheduler-plugin|node-agent|console)(?:[:@]|$)/;
+const COMMAND = 'command';
+
+interface Running {
+  readonly part: string;
+  /** As the image's tag says: `0.1.0`. */
+  readonly version: string;
+  /** Pods; 1 for the command. */
+  readonly pods: number;
+}
+
+/**
+ * Whether webhook, extender, agents and this command are of one version. One minor version apart works (docs/reference/versions.md);
+ * that is what an upgrade under way looks like.
+ */
+export function checkVersions(notes: Notebook, { systemPods, command }: Facts): void {
+  const pods = notes.value(systemPods, `pods of ${NAMESPACE}`);
+  if (pods === undefined) return;
+  const { running, unknown } = runningParts(pods);
+  for (const image of unknown) notes.value({ missing: 'absent' }, `the version in the image ${image}`);
+  if (running.length === 0) return;
+  const all = [...running, { part: COMMAND, version: command, pods: 1 }];
+  const said = inWords(all);
+  if (!differ(running) && minorsApart([running[0]!, all.at(-1)!]) === 0) {
+    notes.seen(`versions: ${said}`);
+    return;
+  }
+  const apart = minorsApart(all);
+  const what = `parts of different versions run: ${said}`;
+  if (apart <= 1) {
+    const impact =
+      'one minor version apart works, for as long as an upgrade takes: what one part alone knows has no effect until all have it';
+    notes.warning(what, impact, differ(running) ? FINISH : OTHER_COMMAND);
+  } else {
+    const impact =
+      'supported is one minor version between any two parts: one may ignore or quarantine what another one reports';
+    notes.error(what, impact, BY_ONE);
+  }
+}
+
+const FINISH: Fix = fix(
+  'finish the upgrade, or go back: see which pods are left, then apply the manifests or the chart of one version',
+  inSystem('get', 'pods', '-o', 'wide'),
+  inSystem('rollout', 'status', 'daemonset/plumbline-node-agent', '--timeout=1s'),
+);
+const OTHER_COMMAND: Fix = fix('install the command of the version that the cluster runs');
+const BY_ONE: Fix = fix(
+  'bring all parts to one version, from one minor version to the next without leaving one out (docs/reference/versions.md); see which pods are left',
+  inSystem('get', 'pods', '-o', 'wide'),
+);
+
+function runningParts(pods: readonly SystemPod[]) {
+  const counts = new Map<string, Running>();
+  const unknown = new Set<string>();
+  for (const { spec } of pods) {
+    for (const { name, image } of [...(spec.initContainers ?? []), ...spec.containers]) {
+      const part = PARTS[name];
+      if (part === undefined || image == null || !IMAGES.test(image)) continue;
+      const version = tagOf(image).replace(/^v/, '');
+      if (parsed(version) === undefined) unknown.add(image);
+      else {
+        const key = `${part} ${version}`;
+        counts.set(key, { part, version, pods: (counts.get(key)?.pods ?? 0) + 1 });
+      }
+    }
+  }
+  const order = Object.values(PARTS);
+  const running = [...counts.values()].sort(
+    (a, b) => order.indexOf(a.part) - order.indexOf(b.part) || a.version.localeCompare(b.version),
+  );
+  return { running, unknown };
+}
+
+const differ = (running: readonly Running[]): boolean => new Set(running.map(({ version }) => version)).size > 1;
+
+/** `agents 0.1.0 (3 pods) and 0.2.0 (1 pod)` where one part has several, `webhook 0.1.0` else. */
+function inWords(all: readonly Running[]): string {
+  const parts = [...new Set(all.map(({ part }) => part))];
+  return parts
+    .map((part) => {
+      const own = all.filter((one) => one.part === part);
+      const versions = own.map(({ version, pods }) =>
+        own.length > 1 ? `${version} (${count(pods, 'pod')})` : version,
+      );
+      return `${part} ${versions.join(' and ')}`;
+    })
+    .join(', ');
+}
+
+/** Between the oldest and the newest. Across a major version: infinite, as no two of those are supported together. */
+function minorsApart(all: readonly Running[]): number {
+  const read = all.flatMap(({ version }) => parsed(version) ?? []);
+  const minors = read.map(({ minor }) => minor);
+  if (new Set(read.map(({ major }) => major)).size > 1) return Number.POSITIVE_INFINITY;
+  return Math.max(...minors) - Math.min(...minors);
+}
+
+function parsed(version: string): { readonly major: number; readonly minor: number } | undefined {
+  const [, major, minor] = /^(\d{1,4})\.(\d{1,4})\.\d{1,4}(?:[-+].*)?$/.exec(version) ?? [];
+  return major === undefined ? undefined : { major: Number(major), minor: Number(minor) };
+}

@@ -1,0 +1,23 @@
+import * as z from 'zod';
+import { objectMeta } from '../../kube/resources.ts';
+import { instanceCondition } from '../../kube/virtual-machines.ts';
+import type { InstanceFacts } from '../../model/vm-state/facts.ts';
+import { pauseOf } from '../../model/vm-state/pause.ts';
+
+/** A VMI whose guest is paused. */
+export interface PausedInstance {
+  readonly node: string;
+  readonly pause: NonNullable<InstanceFacts['pause']>;
+}
+
+export const watchedInstance = z.object({
+  metadata: objectMeta,
+  status: z.object({ nodeName: z.string().nullish(), conditions: z.array(instanceCondition).nullish() }).nullish(),
+});
+
+/** Undefined for a VMI whose guest is not paused: nearly all, of which nothing is kept. */
+export function pausedInstance({ metadata, status }: z.infer<typeof watchedInstance>): PausedInstance | undefined {
+  const pause = pauseOf({ metadata, status });
+  const node = status?.nodeName;
+  return pause === undefined || !node ? undefined : { node, pause };
+}

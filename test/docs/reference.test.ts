@@ -1,0 +1,121 @@
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { GENERATED, pageOf } from '../../docs/generate-reference.ts';
+import * as names from '../../model/names.ts';
+import { root } from '../support/bundles.ts';
+
+const FOLDER = 'docs/reference';
+const textOf = (page: string) => readFileSync(join(root, FOLDER, page), 'utf8');
+/** The code spans of the first column of a page's tables. */
+const firstColumn = (page: string) =>
+  [...textOf(page).matchAll(/^\| ([^|]+) \|/gm)].flatMap(([, cell = '']) =>
+    [...cell.matchAll(/`([^`]+)`/g)].map(([, name = '']) => name),
+  );
+
+const sources = execFileSync('git', ['ls-files', '-z', 'model', 'webhook', 'scheduler-plugin', 'node-agent'], {
+  cwd: root,
+})
+  .toString()
+  .split('\0')
+  .filter((file) => file.endsWith('.ts'))
+  .map((file) => readFileSync(join(root, file), 'utf8'));
+
+describe('pages that are generated', () => {
+  for (const name of Object.keys(GENERATED)) {
+    it(`${FOLDER}/${name} is as the code is (npm run docs:reference)`, () => {
+      assert.equal(textOf(name), pageOf(name, textOf(name)));
+    });
+  }
+
+  it('are not generated without the marks', () => {
+    assert.throws(() => pageOf('flags.md', '# Flags\n'), /marks/);
+  });
+});
+
+describe(`${FOLDER}/names.md`, () => {
+  const own = Object.values(names).filter(
+    (value) => typeof value === 'string' && /plumbline\.dev\/|kubevirt\.io\//.test(value),
+  );
+  const page = textOf('names.md');
+
+  it('has every name of model/names.ts', () => {
+    assert.ok(own.length > 15);
+    assert.deepEqual(
+      own.filter((name) => !page.includes(`\`${String(name)}`)),
+      [],
+    );
+  });
+
+  it('has no name that the code lacks', () => {
+    const texts = sources.join('\n');
+    const spans = firstColumn('names.md').map((name) => name.replace(/<\w+>$/, ''));
+    assert.ok(spans.length > 20);
+    assert.deepEqual(
+      spans.filter((name) => !texts.includes(name)),
+      [],
+    );
+  });
+});
+
+describe(`${FOLDER}/conditions.md`, () => {
+  it('has every condition that the agent reports, and no other', () => {
+    const report = readFileSync(join(root, 'node-agent/report/status.ts'), 'utf8');
+    const reported = [...report.matchAll(/conditionOf\(\s*'(\w+)'/g)].map(([, type = '']) => type);
+    const limits = readFileSync(join(root, 'node-agent/report/limits.ts'), 'utf8');
+    const [, complete = ''] = /type: '(\w+)'/.exec(limits) ?? [];
+    assert.ok(reported.length > 6);
+    const [ofTopologies = ''] = textOf('conditions.md').split('## Of a Node\n');
+    const listed = [...ofTopologies.matchAll(/^\| `(\w+)`/gm)].map(([, type = '']) => type);
+    assert.deepEqual(listed.toSorted(), [...new Set([...reported, complete])].toSorted());
+  });
+});
+
+describe(`${FOLDER}/events.md`, () => {
+  /** How the daemons write a reason where they record an Event. */
+  const RECORDED = [
+    /type: '(?:Normal|Warning)', reason: '(\w+)'/g,
+    /(?:note\(\{ reason: |warn\(|say\(pod, )'(\w+)'/g,
+    /record\(launcher, '\w+', '(\w+)'/g,
+    /^ {2}(?:pinned|refused|unpinned): '(CPUMask\w+)'/gm,
+    /\['\w+', '(CPUMask\w+)'\]/g,
+    /readonly reason: '(NetworkElsewhere)' \| 'SplitCores'/g,
+  ];
+  const listed = firstColumn('events.md');
+
+  it('has every reason that the daemons record', () => {
+    const recorded = RECORDED.flatMap((pattern) =>
+      sources.flatMap((source) => [...source.matchAll(pattern)].map(([, reason = '']) => reason)),
+    );
+    assert.ok(new Set(recorded).size > 20, recorded.join());
+    assert.deepEqual(
+      [...new Set(recorded)].filter((reason) => !listed.includes(reason)),
+      [],
+    );
+  });
+
+  it('has no reason that the code lacks', () => {
+    const texts = sources.join('\n');
+    assert.ok(listed.length > 35);
+    assert.deepEqual(
+      listed.filter((reason) => !texts.includes(`'${reason}'`)),
+      [],
+    );
+  });
+});
+
+describe('the figures of the README', () => {
+  const readme = readFileSync(join(root, 'README.md'), 'utf8');
+
+  it('are those of the pages that it links', () => {
+    const pods = [...textOf('compatibility.md').matchAll(/^\| 1\.\d+\.\d+ +\| (\d+) +\| 0 /gm)];
+    const sum = pods.reduce((total, [, count = '0']) => total + Number(count), 0);
+    assert.match(readme, new RegExp(`${sum} random pods on real kubelets`));
+    const table = readFileSync(join(root, 'docs/maintainers/benchmarks.md'), 'utf8');
+    const [, ratio = ''] = /`node-agent\.ovs-reaction-p99-loop-over-agent` \| ([\d.]+)/.exec(table) ?? [];
+    assert.match(readme, new RegExp(`${Math.round(Number(ratio))} times the speed`));
+  });
+
+  it('fit on a screen', () => assert.ok(readme.split('\n').length <= 60));
+});

@@ -1,0 +1,67 @@
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { countOf, faultsIn, faultsOfPage, faultsOfSource, folderOf } from '../style/check.ts';
+import { LONGEST_SENTENCE, PATTERNS, WORDS } from '../style/words.ts';
+import { root } from '../support/bundles.ts';
+
+const texts = (faults: readonly { text: string }[]) => faults.map(({ text }) => text);
+const BUDGET = JSON.parse(readFileSync(join(root, 'test/style/budget.json'), 'utf8')) as Record<string, number>;
+
+describe('the style check', () => {
+  it('finds words in the prose of a page and names the line and the replacement', () => {
+    const [fault] = faultsOfPage('page.md', '# Title\n\nThe agent is told the map.\n');
+    assert.deepEqual(fault, { file: 'page.md', line: 3, text: 'told', use: 'reported, given, informed, configured' });
+  });
+
+  it('leaves code, link targets, comments and generated tables of a page alone', () => {
+    const page = [
+      '# Title',
+      '`nobody` and [a link](beside.md)',
+      '```sh\necho anew\n```',
+      '<!-- somebody -->',
+      '<!-- begin: npm run docs:metrics -->\n| told |\n<!-- end -->',
+      '    plumbline anew',
+    ].join('\n\n');
+    assert.deepEqual(faultsOfPage('page.md', page), []);
+  });
+
+  for (const { example, use } of [...WORDS, ...PATTERNS]) {
+    it(`finds "${example}"`, () => {
+      const [fault] = faultsOfPage('page.md', `# T\n\nIn it ${example} here.\n`);
+      assert.equal(fault?.use, use);
+    });
+  }
+
+  it('finds a sentence that is too long, in a paragraph, a list and a table, and none of code', () => {
+    const long = `The agent ${'really '.repeat(LONGEST_SENTENCE)}runs.`;
+    for (const page of [long, `- ${long}`, `| a | ${long} |`]) {
+      assert.match(texts(faultsOfPage('page.md', page)).join(), /^a sentence of/, page);
+    }
+    assert.deepEqual(faultsOfPage('page.md', `It runs \`${'word '.repeat(100)}\`. ${'Short. '.repeat(100)}`), []);
+  });
+
+  it('reads comments and strings of a source, and no identifiers', () => {
+    const source = ['// nobody knows', "const told = 'anew';", 'const beside = `somebody foretold`;'].join('\n');
+    assert.deepEqual(texts(faultsOfSource('x.ts', source)).toSorted(), ['anew', 'foretold', 'nobody', 'somebody']);
+    assert.deepEqual(texts(faultsOfSource('x.yaml', 'told: 1 # beside it\n')), ['beside']);
+  });
+
+  it('holds pages to no fault at all, and every folder to its budget', function () {
+    this.timeout(120_000);
+    const faults = faultsIn(root);
+    assert.deepEqual(
+      faults.filter(({ file }) => file.endsWith('.md')),
+      [],
+    );
+    const counts = countOf(faults);
+    assert.deepEqual(
+      Object.keys(counts).filter((folder) => (counts[folder] ?? 0) > (BUDGET[folder] ?? 0)),
+      [],
+    );
+  });
+
+  it('counts by the first folder', () => {
+    assert.deepEqual(['model/a/b.ts', 'build.ts', 'docs/README.md'].map(folderOf), ['model', '.', 'docs']);
+  });
+});

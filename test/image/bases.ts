@@ -1,0 +1,118 @@
+import { execFile } from 'node:child_process';
+import { cp, mkdir, readFile, realpath, rm, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { promisify } from 'node:util';
+import { aptOptions, debianSources, debianSuite } from './debian.ts';
+
+const run = promisify(execFile);
+
+/** Architectures by their names in images: this machine's, and the other one. */
+export const [HERE, THERE] = process.arch === 'x64' ? (['amd64', 'arm64'] as const) : (['arm64', 'amd64'] as const);
+export type ImageArchitecture = typeof HERE | typeof THERE;
+
+/** What the build stage installs is in the base already: `apt-get install` has nothing to fetch then. */
+const BUILD_PACKAGES = [
+  ...['ca-certificates', 'gcc', 'libc6-dev', 'libstdc++6', 'make', 'musl-tools'],
+  ...(HERE === 'amd64'
+    ? ['gcc-aarch64-linux-gnu', 'libc6-dev-arm64-cross']
+    : ['gcc-x86-64-linux-gnu', 'libc6-dev-amd64-cross']),
+];
+/** What Node.js is linked with. */
+const RUN_PACKAGES = ['libc6', 'libgcc-s1', 'libstdc++6'];
+
+/** Runs buildah. @returns what it prints */
+export type Buildah = (...args: string[]) => Promise<string>;
+
+/** Names of images; each is made when it is first asked for. */
+export interface Bases {
+  /** With compilers, and this machine's Node.js and npm. */
+  builds(architecture: ImageArchitecture): Promise<string>;
+  /** With Node.js and the libraries that it is linked with, as distroless has them. */
+  runs(architecture: ImageArchitecture): Promise<string>;
+}
+
+/** Base images of Debian's packages, by the machine's settings of apt. */
+export function createBases(directory: string, buildah: Buildah): Bases {
+  const made = new Map<string, Promise<string>>();
+  const once = (name: string, make: (name: string) => Promise<void>): Promise<string> => {
+    const known = made.get(name) ?? make(name).then(() => name);
+    made.set(name, known);
+    return known;
+  };
+  const importTree = async (name: string, tree: string, architecture: ImageArchitecture) => {
+    await run('tar', ['-C', tree, '--exclude=./dev/*', '-cf', join(directory, 'base.tar'), '.']);
+    await rm(tree, { recursive: true });
+    const file = join(directory, 'Dockerfile.base');
+    await writeFile(file, 'FROM scratch\nADD base.tar /\n');
+    const how = ['--isolation=chroot', `--platform=linux/${architecture}`, '--timestamp=0', '--tag', name];
+    await buildah('build', ...how, '--file', file, directory);
+    await rm(join(directory, 'base.tar'));
+  };
+  const debian = async (
+    tree: string,
+    architecture: ImageArchitecture,
+    variant: string,
+    packages: readonly string[],
+  ) => {
+    const options = (await aptOptions()).map((option) => `--aptopt=${option}`);
+    const what = [
+      '--quiet',
+      `--variant=${variant}`,
+      `--architectures=${architecture}`,
+      `--include=${packages.join(',')}`,
+    ];
+    await run('mmdebstrap', [...what, ...options, await debianSuite(), tree, ...(await debianSources())]);
+  };
+  const native = () =>
+    once('localhost/build-base:1', async (name) => {
+      const tree = join(directory, 'build');
+      await debian(tree, HERE, 'apt', BUILD_PACKAGES);
+      await addNpm(tree);
+      await importTree(name, tree, HERE);
+    });
+  return {
+    async builds(architecture) {
+      const name = await native();
+      if (architecture === HERE) return name;
+      // buildah 1.28 ignores `FROM --platform` and takes no base of another platform: the same layers, said to be of that one.
+      return once('localhost/build-base-there:1', async (other) => {
+        const container = await buildah('from', '--pull-never', name);
+        await buildah('config', '--arch', architecture, container);
+        await buildah('commit', '--rm', '--timestamp=0', container, other);
+      });
+    },
+    runs: (architecture) =>
+      once(`localhost/run-base-${architecture}:1`, async (name) => {
+        const tree = join(directory, `run-${architecture}`);
+        await debian(tree, architecture, 'extract', RUN_PACKAGES);
+        await addNode(tree, architecture, directory);
+        await importTree(name, tree, architecture);
+      }),
+  };
+}
+
+/** Node.js where the base of the Dockerfile has it: this machine's, or that of the same major version for another one from npm. */
+async function addNode(tree: string, architecture: ImageArchitecture, directory: string): Promise<void> {
+  await mkdir(join(tree, 'nodejs/bin'), { recursive: true });
+  const node = join(tree, 'nodejs/bin/node');
+  if (architecture === HERE) return cp(process.execPath, node);
+  const [major] = process.versions.node.split('.');
+  const name = `node-linux-${architecture === 'amd64' ? 'x64' : architecture}@${major}`;
+  const { stdout } = await run('npm', ['pack', '--silent', name], { cwd: directory });
+  const archive = stdout.trim().split('\n').at(-1) ?? '';
+  await run('tar', ['-C', directory, '-xzf', join(directory, archive), 'package/bin/node']);
+  await cp(join(directory, 'package/bin/node'), node);
+}
+
+/** Node.js and npm of this machine on the PATH of a tree, trusting what this machine trusts. */
+async function addNpm(tree: string): Promise<void> {
+  await cp(process.execPath, join(tree, 'usr/local/bin/node'));
+  const npm = dirname(dirname(await realpath((await run('which', ['npm'])).stdout.trim())));
+  await cp(npm, join(tree, 'usr/local/lib/npm'), { recursive: true });
+  // Whom this machine trusts beyond Node.js' own list, the build must trust too.
+  const authorities = process.env['NODE_EXTRA_CA_CERTS'];
+  if (authorities !== undefined) await writeFile(join(tree, 'etc/extra-authorities.pem'), await readFile(authorities));
+  const trust = authorities === undefined ? '' : 'NODE_EXTRA_CA_CERTS=/etc/extra-authorities.pem ';
+  const script = `#!/bin/sh\n${trust}exec node /usr/local/lib/npm/bin/npm-cli.js "$@"\n`;
+  await writeFile(join(tree, 'usr/local/bin/npm'), script, { mode: 0o755 });
+}

@@ -1,0 +1,66 @@
+import assert from 'node:assert/strict';
+import { decidedOf, paddingOf } from '../../../model/admission/decided.ts';
+import { type DecisionText, decisionText, NOTHING_TO_DO } from '../../../model/admission/texts.ts';
+import { DECISION_ANNOTATION } from '../../../model/names.ts';
+
+const read = (text: string | undefined) =>
+  decidedOf({ annotations: text === undefined ? {} : { [DECISION_ANNOTATION]: text } });
+const NOTHING: DecisionText = {
+  cpus: {},
+  threadsPerCore: undefined,
+  padding: 0,
+  networks: [],
+  resources: [],
+  nodes: undefined,
+};
+
+describe('the decision annotation, written and read', () => {
+  const cases: readonly [string, DecisionText, string, ReturnType<typeof decidedOf>][] = [
+    [
+      'padded',
+      { ...NOTHING, cpus: { compute: 10 }, padding: 1, threadsPerCore: 2 },
+      '{"cpus":{"compute":10},"padding":1,"threadsPerCore":2}',
+      { kind: 'padded', padding: 1, cpus: true },
+    ],
+    [
+      'whole cores already',
+      { ...NOTHING, cpus: { compute: 10 }, threadsPerCore: 2 },
+      '{"cpus":{"compute":10},"padding":0,"threadsPerCore":2}',
+      { kind: 'nothing-to-pad', padding: 0, cpus: true },
+    ],
+    ['nothing to do', NOTHING, '{"padding":0}', { kind: 'nothing-to-pad', padding: 0, cpus: false }],
+    [
+      'left as it is',
+      { ...NOTHING, unpadded: 'the gate is off' },
+      '{"padding":0,"unpadded":"the gate is off"}',
+      { kind: 'not-padded', padding: 0, cpus: false, why: 'the gate is off' },
+    ],
+    [
+      'held to a network alone',
+      { ...NOTHING, resources: ['physnet.plumbline.dev/east'] },
+      '{"padding":0,"networks":[],"resources":["physnet.plumbline.dev/east"]}',
+      { kind: 'nothing-to-pad', padding: 0, cpus: false },
+    ],
+  ];
+  for (const [name, text, written, decided] of cases) {
+    it(name, () => {
+      assert.equal(decisionText(text), written);
+      assert.deepEqual(read(written), decided);
+    });
+  }
+
+  it('a launcher that asks for nothing has the same text as one of which nothing follows', () => {
+    assert.equal(NOTHING_TO_DO, decisionText(NOTHING));
+  });
+
+  it('no annotation, and a text that is no decision, say that the webhook has not decided', () => {
+    for (const text of [undefined, '', 'seen', '7', 'null', '[]', '{"padding":'])
+      assert.equal(read(text), undefined, text);
+  });
+
+  it('padding that no host has is none', () => {
+    for (const padding of [-1, 0.5, 4097, '1', null]) {
+      assert.equal(paddingOf({ annotations: { [DECISION_ANNOTATION]: JSON.stringify({ padding }) } }), 0);
+    }
+  });
+});

@@ -1,0 +1,46 @@
+import assert from 'node:assert/strict';
+import { execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { threadsOf } from '../../native/peer.ts';
+import { isThreadOf } from '../../native/thread-group.ts';
+import { skipWithout } from '../support/parts.ts';
+
+const MODULE = join(import.meta.dirname, '../../native/thread-group.ts');
+
+describe('threads of a process', () => {
+  it('are all that /proc lists, and no others', () => {
+    const own = threadsOf(process.pid);
+    assert.ok(own.length > 4 && own.every((tid) => isThreadOf(process.pid, tid)), own.join());
+    assert.deepEqual([isThreadOf(process.pid, process.ppid), isThreadOf(process.ppid, process.pid)], [false, false]);
+    // A thread's id is no process's.
+    assert.equal(isThreadOf(own.at(-1)!, process.pid), false);
+  });
+
+  it('of a process that has ended are none', async () => {
+    const child = spawn('sleep', ['60']);
+    const pid = child.pid!;
+    assert.equal(isThreadOf(pid, pid), true);
+    child.kill('SIGKILL');
+    await once(child, 'exit');
+    assert.equal(isThreadOf(pid, pid), false);
+  });
+
+  it('ids that are none have no threads: 0 would be the caller’s own group', () => {
+    for (const id of [0, -1, 2 ** 22 + 1])
+      assert.deepEqual([isThreadOf(id, id), isThreadOf(process.pid, id)], [false, false]);
+  });
+
+  it('of another user are found without the right to send it signals, as the agent has none', async function () {
+    skipWithout('root', this);
+    const other = spawn('sleep', ['60'], { uid: 65534 });
+    const program = `import { isThreadOf } from ${JSON.stringify(MODULE)};
+      let refused = 'sent';
+      try { process.kill(${other.pid}, 0); } catch (error) { refused = error.code; }
+      console.log(refused, isThreadOf(${other.pid}, ${other.pid}), isThreadOf(${other.pid}, process.pid));`;
+    const node = [process.execPath, '--import', 'tsx', '--input-type=module', '-e', program];
+    const text = execFileSync('setpriv', ['--bounding-set=-kill', ...node], { encoding: 'utf8' });
+    other.kill('SIGKILL');
+    assert.equal(text.trim(), 'EPERM true false');
+  });
+});

@@ -1,0 +1,193 @@
+import assert from 'node:assert/strict';
+import { mock } from 'node:test';
+import type { KubeClient } from '../../../kube/client.ts';
+import { KubeError } from '../../../kube/errors.ts';
+import type { WrittenFacts } from '../../../scheduler-plugin/cluster/cluster.ts';
+import type { DpuVerdict } from '../../../scheduler-plugin/cluster/dpu-health.ts';
+import { createNodeWriter, type NodeWriter } from '../../../scheduler-plugin/controllers/node-writer.ts';
+import { recordingLogger } from '../../support/logger.ts';
+import { extenderOf, statusOf } from '../extender-fixture.ts';
+
+interface Patch {
+  readonly path: string;
+  readonly type: string;
+  readonly body: {
+    readonly metadata?: { readonly labels?: object; readonly annotations?: Readonly<Record<string, string>> };
+    readonly status?: { readonly conditions: readonly Readonly<Record<string, string>>[] };
+  };
+}
+
+const REFUSED = new KubeError(403, 'Forbidden', 'no');
+const GONE = new KubeError(404, 'NotFound', 'gone');
+const RIGHT = { threadsPerCore: '2', fullPcpus: 'true' };
+
+describe('what the extender writes on nodes', () => {
+  let writer: NodeWriter;
+  const stage = ({
+    facts = {},
+    verdict = { ready: true, state: 'alive', age: 3.4 },
+    released = false,
+    active = true,
+    refuse = () => undefined,
+  }: {
+    readonly facts?: Partial<WrittenFacts>;
+    readonly verdict?: DpuVerdict;
+    readonly released?: boolean;
+    readonly active?: boolean;
+    readonly refuse?: (call: number) => Error | undefined;
+  }) => {
+    const patches: Patch[] = [];
+    const client = {
+      patch(path: string, type: string, body: Patch['body']) {
+        patches.push({ path, type, body });
+        const error = refuse(patches.length);
+        return error === undefined ? Promise.resolve({}) : Promise.reject(error);
+      },
+    } as unknown as KubeClient;
+    const { fleet } = extenderOf({ nodes: { n1: statusOf(), n2: undefined } }).state;
+    const nodes = new Map<string, WrittenFacts>(
+      ['n1', 'n2'].map((name) => [
+        name,
+        { uid: name, dpuHost: false, dpuReady: undefined, ...RIGHT, ...facts } as WrittenFacts,
+      ]),
+    );
+    const logger = recordingLogger();
+    const { log } = logger;
+    const dpuHealth = { verdict: () => verdict, released: () => released };
+    writer = createNodeWriter({ client, fleet, nodes, dpuHealth, active: () => active, log });
+    return { patches, logger };
+  };
+  beforeEach(() => mock.timers.enable({ apis: ['setTimeout'] }));
+  afterEach(() => {
+    writer.stop();
+    mock.timers.reset();
+  });
+
+  /** Lets so many nodes have their turns. */
+  const turns = async (count = 3) => {
+    for (let i = 0; i < count; i++) {
+      mock.timers.tick(20);
+      await new Promise(setImmediate);
+    }
+  };
+  const written = async (options: Parameters<typeof stage>[0]) => {
+    const { patches } = stage(options);
+    writer.look('n1');
+    await turns();
+    return patches;
+  };
+  const conditionOf = (patches: readonly Patch[]) => patches[0]?.body.status?.conditions[0];
+
+  it('labels say how many threads a core has, and whether the kubelet gives whole cores only', async () => {
+    const facts = { threadsPerCore: undefined, fullPcpus: undefined };
+    assert.deepEqual(await written({ facts }), [
+      {
+        path: '/api/v1/nodes/n1',
+        type: 'application/merge-patch+json',
+        body: {
+          metadata: { labels: { 'plumbline.dev/threads-per-core': '2', 'plumbline.dev/full-pcpus-only': 'true' } },
+        },
+      },
+    ]);
+    assert.deepEqual(await written({}), [], 'labels that are right are not written again');
+    assert.equal((await written({ facts: { fullPcpus: 'false' } })).length, 1);
+    assert.equal((await written({ facts: { threadsPerCore: '1' } })).length, 1);
+  });
+
+  it('a node that does not report gets no labels', async () => {
+    const { patches } = stage({ facts: { threadsPerCore: undefined } });
+    writer.look('n2');
+    writer.look('n1');
+    await turns();
+    assert.deepEqual(
+      patches.map(({ path }) => path),
+      ['/api/v1/nodes/n1'],
+    );
+  });
+
+  const CASES: readonly [DpuVerdict, string, string, RegExp][] = [
+    [{ ready: true, state: 'alive', age: 3.4 }, 'True', 'LeaseRenewed', /is alive: last renewal 3 s ago/],
+    [{ ready: false, state: 'dead', age: 99.6 }, 'False', 'LeaseExpired', /is dead: last renewal 100 s ago/],
+    [
+      { ready: false, state: 'unproven', age: undefined },
+      'Unknown',
+      'NotSeenAlive',
+      /no renewal of its lease was seen/,
+    ],
+    [{ ready: true, state: 'unknown', age: undefined }, 'Unknown', 'LeaseUnknown', /no renewal of its lease was seen/],
+  ];
+  for (const [verdict, status, reason, message] of CASES) {
+    it(`the condition DPUReady of a DPU that is ${verdict.state} is ${status}`, async () => {
+      const patches = await written({ facts: { dpuHost: true }, verdict });
+      const [{ path, type } = { path: '', type: '' }] = patches;
+      assert.deepEqual([path, type], ['/api/v1/nodes/n1/status', 'application/apply-patch+yaml']);
+      const condition = conditionOf(patches);
+      assert.deepEqual(
+        [condition?.['type'], condition?.['status'], condition?.['reason']],
+        ['plumbline.dev/DPUReady', status, reason],
+      );
+      assert.match(condition?.['message'] ?? '', message);
+      assert.match(condition?.['lastTransitionTime'] ?? '', /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/);
+      const same = { facts: { dpuHost: true, dpuReady: status }, verdict };
+      assert.deepEqual(await written(same), [], 'a status that stands is not written again');
+    });
+  }
+
+  it('a replica that has seen no renewal yet leaves the condition that the last one wrote', async () => {
+    const verdict = { ready: false, state: 'unproven', age: undefined } as const;
+    assert.deepEqual(await written({ facts: { dpuHost: true, dpuReady: 'True' }, verdict }), []);
+  });
+
+  it('the condition goes when the node is no DPU host any more, or its health check is off', async () => {
+    const removal = { conditions: [{ type: 'plumbline.dev/DPUReady', $patch: 'delete' }] };
+    for (const options of [
+      { facts: { dpuReady: 'True' } },
+      { facts: { dpuHost: true, dpuReady: 'False' }, released: true },
+    ]) {
+      const patches = await written(options);
+      assert.deepEqual(
+        patches.map(({ type, body }) => [type, body.status]),
+        [['application/strategic-merge-patch+json', removal]],
+      );
+    }
+    assert.deepEqual(await written({ facts: { dpuHost: true }, released: true }), []);
+  });
+
+  it('a replica that is not active writes nothing', async () => {
+    assert.deepEqual(await written({ facts: { threadsPerCore: undefined }, active: false }), []);
+  });
+
+  it('all nodes are looked at by a replica that becomes active', async () => {
+    const { patches } = stage({ facts: { dpuHost: true } });
+    writer.lookAtAll();
+    await turns();
+    assert.deepEqual(patches.map(({ path }) => path).sort(), ['/api/v1/nodes/n1/status', '/api/v1/nodes/n2/status']);
+  });
+
+  it('a write that fails is reported; of a node that is gone nothing is said', async () => {
+    const failed = stage({ facts: { dpuHost: true }, refuse: (call) => (call === 1 ? REFUSED : undefined) });
+    writer.lookAtAll();
+    await turns();
+    assert.equal(failed.logger.lines.length, 1);
+    assert.equal(failed.patches.length, 1, 'after a failure the next node waits for seconds');
+    mock.timers.tick(5000);
+    await turns();
+    assert.equal(failed.patches.length, 3, 'both nodes, the first of them again');
+    writer.stop();
+    const gone = stage({ facts: { dpuHost: true }, refuse: () => GONE });
+    writer.lookAtAll();
+    await turns();
+    assert.deepEqual([gone.patches.length, gone.logger.lines], [2, []]);
+  });
+
+  it('the recheck annotation is changed; a node that is gone counts as done, a refusal does not', async () => {
+    const outcomes = [];
+    for (const error of [undefined, GONE, REFUSED]) {
+      const { patches } = stage({ refuse: () => error });
+      outcomes.push(await writer.touch('n1'));
+      assert.equal(patches[0]?.path, '/api/v1/nodes/n1');
+      assert.ok(Object.keys(patches[0]?.body.metadata?.annotations ?? {})[0]?.startsWith('plumbline.dev/'));
+    }
+    assert.deepEqual(outcomes, [true, true, false]);
+  });
+});

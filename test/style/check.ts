@@ -1,0 +1,93 @@
+import { execFileSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { extname, join } from 'node:path';
+import { type Prose, proseOfHashComments, proseOfMarkdown, proseOfSource, sentencesOfMarkdown } from './prose.ts';
+import { LONGEST_SENTENCE, PATTERNS, type StyleRule, WORDS } from './words.ts';
+
+/** A place where the style is not kept. */
+export interface StyleFault {
+  readonly file: string;
+  readonly line: number;
+  readonly text: string;
+  readonly use: string;
+}
+
+/** These quote the words: the list itself, its page and its test. What is generated is judged where it comes from. */
+const SKIPPED = [
+  'test/style/',
+  'test/docs/style.test.ts',
+  'docs/maintainers/style.md',
+  'docs/maintainers/benchmarks.md',
+  '/gen/',
+  'manifests/chart/plumbline/templates/',
+];
+
+function broken(file: string, pieces: readonly Prose[], rules: readonly StyleRule[]): StyleFault[] {
+  return pieces.flatMap(({ line, text }) =>
+    rules.flatMap(({ phrase, use }) =>
+      [...text.matchAll(phrase)].map((match) => {
+        const before = text.slice(0, match.index).split('\n').length - 1;
+        return { file, line: line + before, text: match[0].toLowerCase(), use };
+      }),
+    ),
+  );
+}
+
+/** What is wrong with a page of the documentation. */
+export function faultsOfPage(file: string, page: string): StyleFault[] {
+  const long = sentencesOfMarkdown(page).filter(({ text }) => text.trim().split(/\s+/).length > LONGEST_SENTENCE);
+  return [
+    ...broken(file, proseOfMarkdown(page), [...WORDS, ...PATTERNS]),
+    ...long.map(({ line, text }) => ({
+      file,
+      line,
+      text: `a sentence of ${text.trim().split(/\s+/).length} words: ${text.trim().slice(0, 60)}…`,
+      use: `at most ${LONGEST_SENTENCE}: make it two`,
+    })),
+  ];
+}
+
+/** What is wrong with the comments and strings of a source. */
+export function faultsOfSource(file: string, source: string): StyleFault[] {
+  const extension = extname(file);
+  const pieces = ['.ts', '.tsx'].includes(extension)
+    ? proseOfSource(source, extension === '.tsx')
+    : proseOfHashComments(source);
+  return broken(file, pieces, [...WORDS, ...PATTERNS]);
+}
+
+/** All faults of the files that git tracks below a folder, and of new ones. */
+export function faultsIn(root: string): StyleFault[] {
+  const listed = execFileSync('git', ['ls-files', '-z', '--cached', '--others', '--exclude-standard'], { cwd: root });
+  return listed
+    .toString()
+    .split('\0')
+    .filter((file) => file !== '' && !SKIPPED.some((skipped) => file.includes(skipped)))
+    .flatMap((file) => {
+      const extension = extname(file);
+      if (!['.md', '.ts', '.tsx', '.yaml', '.sh'].includes(extension)) return [];
+      const text = readIfThere(join(root, file));
+      return extension === '.md' ? faultsOfPage(file, text) : faultsOfSource(file, text);
+    });
+}
+
+/** A file's text; none for one that git lists and that was removed. */
+function readIfThere(path: string): string {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch {
+    return '';
+  }
+}
+
+/** The folder that a file's faults count for: the first of its path; '.' for files of the root. */
+export function folderOf(file: string): string {
+  return file.includes('/') ? file.slice(0, file.indexOf('/')) : '.';
+}
+
+/** Faults by folder. */
+export function countOf(faults: readonly StyleFault[]): Record<string, number> {
+  const counts: Record<string, number> = {};
+  for (const { file } of faults) counts[folderOf(file)] = (counts[folderOf(file)] ?? 0) + 1;
+  return counts;
+}
