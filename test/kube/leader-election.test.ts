@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import type { KubeClient, RequestOptions } from '../../kube/client.ts';
+import { KubeError } from '../../kube/errors.ts';
 import { createLeaderElection, type LeaderElection, type LeaseRecord } from '../../kube/leader-election.ts';
 import { eventually } from '../support/eventually.ts';
 import { silent } from '../support/logger.ts';
@@ -245,6 +246,27 @@ describe('leader election', function () {
       return second.looks >= 20;
     }, 'twenty looks');
     assert.ok(!second.isLeader());
+  });
+
+  it('leaves a Lease alone that it may not read', async () => {
+    const first = candidate('a', {
+      ...api.client,
+      get: () => Promise.reject(new KubeError(403, 'Forbidden', 'no access to leases')),
+    });
+    await looksOf([first], 3);
+    assert.deepEqual([first.isLeader(), first.settled], [false, false]);
+    await assert.rejects(api.client.get(PATH), { status: 404 });
+  });
+
+  it('names no holder of a Lease that was given up, nor itself once it leads no more', async () => {
+    const first = candidate('a');
+    await eventually(() => first.isLeader(), 'the first to lead');
+    assert.equal(first.holder, 'a');
+    await first.release();
+    assert.equal(first.holder, undefined);
+    const second = candidate('b', { ...api.client, replace: () => Promise.reject(new Error('read-only')) });
+    await eventually(() => second.settled, 'the second to have read the Lease');
+    assert.equal(second.holder, undefined);
   });
 
   it('a Lease that is deleted under its holder is made anew, and at no time do two lead', async () => {

@@ -76,3 +76,48 @@ describe('answers of PodResources, decoded as far as they are wanted', () => {
     }
   });
 });
+
+describe('fields that a newer kubelet may add', () => {
+  /** A field of this number whose bytes would be read as a pod, a container or devices if the number were not looked at. */
+  const unknownField = (message: Uint8Array, number: number, content: Uint8Array) =>
+    Buffer.concat([message, Buffer.from([(number << 3) | 2, content.length]), content]);
+  const OURS = ContainerDevices.fromPartial({ resourceName: 'ours/a', deviceIds: ['1'] });
+
+  it('are skipped in a List, in a pod and in a container', () => {
+    const content = ContainerDevices.encode(OURS).finish();
+    const container = unknownField(
+      ContainerResources.encode({ ...ContainerResources.create(), name: 'c' }).finish(),
+      9,
+      content,
+    );
+    const pod = unknownField(
+      Buffer.concat([
+        PodResources.encode({ ...PodResources.create(), name: 'p', namespace: 'n' }).finish(),
+        Buffer.from([(3 << 3) | 2, container.length]),
+        container,
+      ]),
+      9,
+      content,
+    );
+    const list = unknownField(Buffer.concat([Buffer.from([(1 << 3) | 2, pod.length]), pod]), 9, content);
+    const { podResources } = decodeLeanList(list, wanted);
+    assert.deepEqual(
+      podResources.map(({ name, namespace, containers }) => [name, namespace, containers.map((one) => one.name)]),
+      [['p', 'n', ['c']]],
+    );
+    assert.deepEqual(podResources[0]?.containers[0]?.devices, []);
+  });
+
+  it('are skipped in what may be given, and in a device the last name counts', () => {
+    const content = ContainerDevices.encode(OURS).finish();
+    const answer = unknownField(
+      AllocatableResourcesResponse.encode(AllocatableResourcesResponse.create()).finish(),
+      9,
+      content,
+    );
+    assert.deepEqual(decodeLeanAllocatable(answer, wanted), AllocatableResourcesResponse.create());
+    const theirs = unknownField(content, 1, Buffer.from('theirs/c'));
+    const message = Buffer.concat([Buffer.from([(1 << 3) | 2, theirs.length]), theirs]);
+    assert.deepEqual(decodeLeanAllocatable(message, wanted).devices, []);
+  });
+});

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import type { KubeClient } from '../../kube/client.ts';
+import { KubeError } from '../../kube/errors.ts';
 import { createEndpointPublisher } from '../../kube/service-endpoint.ts';
 import { recordingLogger, silent } from '../support/logger.ts';
 import { type ApiFixture, startApi } from './api-fixture.ts';
@@ -193,6 +194,50 @@ describe('the endpoint of a Service without a selector', () => {
     assert.ok(await publish('10.244.0.1'));
     assert.ok(await publish('fd00::1'));
     assert.deepEqual([(await slice()).addressType, (await slice()).endpoints[0]?.addresses], ['IPv6', ['fd00::1']]);
+  });
+
+  /** A publisher whose writes to one of the two objects fail as they are told to, and what it logs. */
+  const failing = (collection: string, error: () => Error | undefined) => {
+    const { log, lines } = recordingLogger();
+    const client = new Proxy(api.client, {
+      get: (from, name: keyof KubeClient) =>
+        name === 'create' || name === 'replace'
+          ? (path: string, body: object) => {
+              const failure = path.includes(collection) ? error() : undefined;
+              return failure === undefined ? from[name](path, body) : Promise.reject(failure);
+            }
+          : from[name],
+    });
+    return { publisher: createEndpointPublisher({ client, namespace: 'default', service: 'extender', log }), lines };
+  };
+  const conflict = () => new KubeError(409, 'Conflict', 'changed meanwhile');
+
+  it('is not right after a conflict over the slice, which is no fault', async () => {
+    const { publisher: one, lines } = failing('endpointslices', conflict);
+    assert.equal(await one.publish(endpointAt('10.244.0.1')), false);
+    assert.deepEqual(lines, []);
+  });
+
+  it('is right for proxies after a conflict over the Endpoints, which is no fault either', async () => {
+    const { publisher: one, lines } = failing('/endpoints', conflict);
+    assert.equal(await one.publish(endpointAt('10.244.0.1')), true);
+    assert.deepEqual(
+      lines.map(({ msg }) => msg),
+      ['service endpoint published'],
+    );
+  });
+
+  it('warns once for each time that the Endpoints stop being writable', async () => {
+    let broken = true;
+    const { publisher: one, lines } = failing('/endpoints', () => (broken ? new Error('forbidden') : undefined));
+    const warnings = () => lines.filter(({ msg }) => msg === 'the API server cannot proxy to the service').length;
+    for (let i = 0; i < 2; i++) assert.ok(await one.publish(endpointAt('10.244.0.1')));
+    assert.equal(warnings(), 1);
+    broken = false;
+    assert.ok(await one.publish(endpointAt('10.244.0.1')));
+    broken = true;
+    for (let i = 0; i < 2; i++) assert.ok(await one.publish(endpointAt('10.244.0.2')));
+    assert.equal(warnings(), 2);
   });
 
   it('is said to have failed where the API server cannot be asked', async () => {

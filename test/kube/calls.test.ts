@@ -1,0 +1,91 @@
+import assert from 'node:assert/strict';
+import { callsOver, decode, queryString, readText, statusError, unreachable } from '../../kube/calls.ts';
+import { KubeError } from '../../kube/errors.ts';
+
+const isKubeError = (status: number, reason: string) => (error: unknown) =>
+  error instanceof KubeError && error.status === status && error.reason === reason;
+
+describe('calls of the API server', () => {
+  it('a query: empty without values, encoded otherwise', () => {
+    assert.equal(queryString(undefined), '');
+    assert.equal(queryString({ limit: undefined }), '');
+    assert.equal(
+      queryString({ watch: true, limit: 2, labelSelector: 'a=b,c', none: undefined }),
+      '?watch=true&limit=2&labelSelector=a%3Db%2Cc',
+    );
+  });
+
+  it('each call has its method, and a body where there is one', async () => {
+    const seen: unknown[] = [];
+    const calls = callsOver(async (method, path, _options, content) => void seen.push([method, path, content]));
+    const json = (body: object) => ({ type: 'application/json', body });
+    await calls.get('/g');
+    await calls.create('/c', { a: 1 });
+    await calls.replace('/r', { a: 2 });
+    await calls.patch('/p', 'application/merge-patch+json', { a: 3 });
+    await calls.delete('/d');
+    await calls.delete('/d', { body: { gracePeriodSeconds: 0 } });
+    assert.deepEqual(seen, [
+      ['GET', '/g', undefined],
+      ['POST', '/c', json({ a: 1 })],
+      ['PUT', '/r', json({ a: 2 })],
+      ['PATCH', '/p', { type: 'application/merge-patch+json', body: { a: 3 } }],
+      ['DELETE', '/d', undefined],
+      ['DELETE', '/d', json({ gracePeriodSeconds: 0 })],
+    ]);
+  });
+
+  it('an answer that is no JSON names its path and content type', () => {
+    assert.deepEqual(decode('/p', '{"a":1}'), { a: 1 });
+    assert.throws(() => decode('/p', '<html>', 'text/html'), {
+      status: 0,
+      reason: 'BadAnswer',
+      message: '/p: the answer (text/html) is not JSON',
+    });
+    assert.throws(() => decode('/p', ''), { message: '/p: the answer (no content type) is not JSON' });
+  });
+
+  it('a refusal carries the reason and the text of the server, each cut', () => {
+    const of = (body: unknown) => statusError('GET', '/p', 403, typeof body === 'string' ? body : JSON.stringify(body));
+    const full = of({ reason: 'Forbidden', message: 'no access' });
+    assert.deepEqual([full.status, full.reason, full.message], [403, 'Forbidden', 'GET /p: 403 Forbidden: no access']);
+    assert.equal(of({ message: '' }).message, 'GET /p: 403 HTTP403');
+    assert.equal(of('plain text').message, 'GET /p: 403 HTTP403');
+    assert.equal(of({ reason: 7, message: 8 }).message, 'GET /p: 403 HTTP403');
+    const long = of({ reason: 'R'.repeat(1000), message: 'm'.repeat(1000) });
+    assert.equal(long.message, `GET /p: 403 ${'R'.repeat(64)}: ${'m'.repeat(512)}`);
+  });
+
+  it('a request that a signal ended gives the reason of the signal', () => {
+    const aborted = Object.assign(new Error('The operation was aborted'), {
+      name: 'AbortError',
+      cause: new Error('no answer within 2 s'),
+    });
+    assert.equal(unreachable('GET', '/p', aborted).message, 'GET /p: no answer within 2 s');
+    const refused = Object.assign(new Error('connect ECONNREFUSED'), { cause: new Error('inner') });
+    assert.equal(unreachable('GET', '/p', refused).message, 'GET /p: connect ECONNREFUSED');
+    const bare = Object.assign(new Error('aborted'), { name: 'AbortError' });
+    assert.equal(unreachable('GET', '/p', bare).message, 'GET /p: aborted');
+  });
+
+  it('an answer may have as many bytes as the limit, and not one more', async () => {
+    const chunks = async function* (...sizes: number[]) {
+      for (const size of sizes) yield Buffer.alloc(size, 'x');
+    };
+    assert.equal(await readText(chunks(3, 4), 7), 'xxxxxxx');
+    assert.equal(await readText(chunks(), 7), '');
+    await assert.rejects(readText(chunks(3, 5), 7), isKubeError(0, 'TooLarge'));
+  });
+
+  it('the rest of an answer that is too large is not read', async () => {
+    let read = 0;
+    const endless = async function* () {
+      for (;;) {
+        read++;
+        yield Buffer.alloc(10);
+      }
+    };
+    await assert.rejects(readText(endless(), 25), isKubeError(0, 'TooLarge'));
+    assert.equal(read, 3);
+  });
+});

@@ -1,0 +1,144 @@
+import assert from 'node:assert/strict';
+import type { KubeClient } from '../../kube/client.ts';
+import { KubeError } from '../../kube/errors.ts';
+import { createEventRecorder, type EventTarget, nodeTarget } from '../../kube/events.ts';
+import { recordingLogger } from '../support/logger.ts';
+
+interface Written {
+  readonly path: string;
+  readonly name: string;
+  readonly reason: string;
+  readonly message: string;
+  readonly event: Record<string, unknown>;
+}
+
+const vm = (name: string): EventTarget => ({
+  apiVersion: 'kubevirt.io/v1',
+  kind: 'VirtualMachineInstance',
+  name,
+  namespace: 'tenants',
+  uid: `uid-${name}`,
+});
+const text = (message = 'padded', reason = 'Padded') => ({ type: 'Normal', reason, message }) as const;
+
+describe('an Event recorder', () => {
+  let now: number;
+  let written: Written[];
+  beforeEach(() => {
+    now = 0;
+    written = [];
+  });
+
+  const start = (create: () => Promise<unknown> = async () => ({}), host?: string) => {
+    const { log, lines } = recordingLogger();
+    const client = {
+      create: (path: string, body: object) => {
+        const event = body as { metadata: { name: string }; reason: string; message: string } & Record<string, unknown>;
+        written.push({ path, name: event.metadata.name, reason: event.reason, message: event.message, event });
+        return create();
+      },
+    } as unknown as KubeClient;
+    const recorder = createEventRecorder({ client, component: 'test', ...(host && { host }), log, now: () => now });
+    return { recorder, lines };
+  };
+
+  it('writes into the namespace of the object, and into default for objects without one', async () => {
+    const { recorder } = start(undefined, 'worker-1');
+    recorder.record(vm('a'), text('x'.repeat(2000)));
+    recorder.record(nodeTarget('worker-1'), text());
+    await recorder.flush();
+    assert.deepEqual(
+      written.map(({ path }) => path),
+      ['/api/v1/namespaces/tenants/events', '/api/v1/namespaces/default/events'],
+    );
+    assert.equal(written[0]?.message.length, 1024);
+    assert.match(written[0]?.name ?? '', /^a\.[0-9a-f]+$/);
+    assert.deepEqual(written[1]?.event['involvedObject'], {
+      apiVersion: 'v1',
+      kind: 'Node',
+      name: 'worker-1',
+      uid: 'worker-1',
+    });
+    assert.deepEqual(written[0]?.event['source'], { component: 'test', host: 'worker-1' });
+    assert.equal(written[0]?.event['reportingInstance'], 'worker-1');
+  });
+
+  it('writes the same Event of an object once a minute, and names no two alike', async () => {
+    const { recorder } = start();
+    for (const at of [0, 59.9, 60, 119.9, 120]) {
+      now = at;
+      recorder.record(vm('a'), text());
+    }
+    recorder.record(vm('a'), text('another message'));
+    recorder.record(vm('b'), text());
+    await recorder.flush();
+    assert.equal(written.length, 5);
+    assert.equal(new Set(written.map(({ name }) => name)).size, 5);
+    assert.deepEqual(written[0]?.event['source'], { component: 'test' });
+  });
+
+  it('remembers the last 1,000 Events: an older one may be written again', async () => {
+    const { recorder } = start();
+    const record = async (i: number) => {
+      recorder.record(vm(`vm-${i}`), text());
+      await recorder.flush();
+    };
+    for (let i = 0; i < 1000; i++) await record(i);
+    await record(0);
+    assert.equal(written.length, 1000, 'the first is still known');
+    await record(1000);
+    await record(0);
+    assert.equal(written.length, 1002, 'the first was forgotten for the newest');
+    await record(2);
+    assert.equal(written.length, 1002, 'one alone was forgotten each time');
+  });
+
+  it('writes 25 Events of one object at once and one more every 300 s, and says so once a minute', async () => {
+    const { recorder, lines } = start();
+    for (let i = 0; i < 30; i++) recorder.record(vm('a'), text(`message ${i}`));
+    await recorder.flush();
+    assert.equal(written.length, 25);
+    assert.deepEqual(
+      lines.map(({ msg, dropped }) => [msg, dropped]),
+      [['Events dropped', 1]],
+    );
+    now = 59.9;
+    recorder.record(vm('a'), text('still too many'));
+    assert.equal(lines.length, 1);
+    now = 60;
+    recorder.record(vm('a'), text('and again'));
+    assert.deepEqual(
+      lines.map(({ dropped }) => dropped),
+      [1, 7],
+    );
+    now = 300;
+    recorder.record(vm('a'), text('one is left'));
+    recorder.record(vm('a'), text('none is left'));
+    await recorder.flush();
+    assert.equal(written.length, 26);
+  });
+
+  it('has 64 writes under way at most, and counts one as done when it failed', async () => {
+    const waiting: (() => void)[] = [];
+    const { recorder, lines } = start(
+      () => new Promise((_, reject) => void waiting.push(() => reject(new KubeError(500, 'InternalError', 'no')))),
+    );
+    for (let i = 0; i < 66; i++) recorder.record(vm(`vm-${i}`), text());
+    assert.equal(written.length, 64);
+    assert.match(JSON.stringify(lines), /too many writes are under way/);
+    for (const fail of waiting) fail();
+    await recorder.flush();
+    recorder.record(vm('later'), text());
+    assert.equal(written.length, 65);
+    assert.equal(lines.filter(({ msg }) => msg === 'writing an Event failed').length, 64);
+  });
+
+  it('says nothing where the Event exists already', async () => {
+    const { recorder, lines } = start(async () => {
+      throw new KubeError(409, 'AlreadyExists', 'exists');
+    });
+    recorder.record(vm('a'), text());
+    await recorder.flush();
+    assert.deepEqual(lines, []);
+  });
+});

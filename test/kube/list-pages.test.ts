@@ -1,0 +1,81 @@
+import assert from 'node:assert/strict';
+import type { RequestOptions } from '../../kube/client.ts';
+import { KubeError } from '../../kube/errors.ts';
+import { type PagesOptions, pagesOf } from '../../kube/list-pages.ts';
+
+const MIB = 1024 * 1024;
+
+/** A list of objects of these sizes, which answers as the API server does; what was asked is kept. */
+function listOf(sizes: readonly number[]) {
+  const asked: { limit: number; from: number; largest: number }[] = [];
+  const get = async (_path: string, { query = {}, largest = 0 }: RequestOptions = {}) => {
+    const [limit, from] = [Number(query['limit']), Number(query['continue'] ?? 0)];
+    asked.push({ limit, from, largest });
+    const items = sizes.slice(from, from + limit);
+    if (items.reduce((sum, size) => sum + size, 0) > largest) throw new KubeError(0, 'TooLarge', 'too large');
+    const next = from + limit < sizes.length ? String(from + limit) : '';
+    return { metadata: { resourceVersion: '7', continue: next }, items };
+  };
+  return { client: { get } as PagesOptions['client'], asked };
+}
+
+const all = async (client: PagesOptions['client'], page: number) => {
+  const found: unknown[] = [];
+  for await (const { items } of pagesOf({ client, path: '/x', page })) found.push(...(items ?? []));
+  return found;
+};
+
+describe('the pages of a list', () => {
+  it('are as long as asked for, and end with the last', async () => {
+    const { client, asked } = listOf(Array(25).fill(1));
+    assert.equal((await all(client, 10)).length, 25);
+    assert.deepEqual(
+      asked.map(({ limit, from }) => [limit, from]),
+      [
+        [10, 0],
+        [10, 10],
+        [10, 20],
+      ],
+    );
+  });
+
+  it('shrink to a quarter where one is too large, and grow again up to half of it, later to all of it', async () => {
+    const { client, asked } = listOf([...Array(16).fill(MIB / 4), ...Array(100).fill(1)]);
+    assert.equal((await all(client, 16)).length, 116);
+    const limits = asked.map(({ limit }) => limit);
+    assert.deepEqual(limits.slice(0, 5), [16, 4, 8, 8, 8]);
+    assert.equal(Math.max(...limits.slice(1)), 16);
+    assert.equal(limits.indexOf(16, 1), 5, `${limits}`);
+  });
+
+  it('a page of one object may have 16 MiB, others 2 MiB', async () => {
+    const { client, asked } = listOf([15 * MIB, 1]);
+    assert.deepEqual(await all(client, 4), [15 * MIB, 1]);
+    assert.deepEqual(
+      asked.slice(0, 2).map(({ limit, largest }) => [limit, largest / MIB]),
+      [
+        [4, 2],
+        [1, 16],
+      ],
+    );
+  });
+
+  it('one object above 16 MiB fails the list, and is not asked for again', async () => {
+    const { client, asked } = listOf([17 * MIB]);
+    await assert.rejects(all(client, 4), { reason: 'TooLarge' });
+    assert.deepEqual(
+      asked.map(({ limit }) => limit),
+      [4, 1],
+    );
+  });
+
+  it('any other error fails the list at once', async () => {
+    let calls = 0;
+    const get = async () => {
+      calls++;
+      throw new KubeError(403, 'Forbidden', 'no');
+    };
+    await assert.rejects(all({ get }, 4), { reason: 'Forbidden' });
+    assert.equal(calls, 1);
+  });
+});
