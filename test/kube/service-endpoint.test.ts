@@ -203,7 +203,7 @@ describe('the endpoint of a Service without a selector', () => {
       get: (from, name: keyof KubeClient) =>
         name === 'create' || name === 'replace'
           ? (path: string, body: object) => {
-              const failure = path.includes(collection) ? error() : undefined;
+              const failure = path.split('/').includes(collection) ? error() : undefined;
               return failure === undefined ? from[name](path, body) : Promise.reject(failure);
             }
           : from[name],
@@ -219,7 +219,7 @@ describe('the endpoint of a Service without a selector', () => {
   });
 
   it('is right for proxies after a conflict over the Endpoints, which is no fault either', async () => {
-    const { publisher: one, lines } = failing('/endpoints', conflict);
+    const { publisher: one, lines } = failing('endpoints', conflict);
     assert.equal(await one.publish(endpointAt('10.244.0.1')), true);
     assert.deepEqual(
       lines.map(({ msg }) => msg),
@@ -229,7 +229,7 @@ describe('the endpoint of a Service without a selector', () => {
 
   it('warns once for each time that the Endpoints stop being writable', async () => {
     let broken = true;
-    const { publisher: one, lines } = failing('/endpoints', () => (broken ? new Error('forbidden') : undefined));
+    const { publisher: one, lines } = failing('endpoints', () => (broken ? new Error('forbidden') : undefined));
     const warnings = () => lines.filter(({ msg }) => msg === 'the API server cannot proxy to the service').length;
     for (let i = 0; i < 2; i++) assert.ok(await one.publish(endpointAt('10.244.0.1')));
     assert.equal(warnings(), 1);
