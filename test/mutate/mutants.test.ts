@@ -26,6 +26,7 @@ const TYPESCRIPT: readonly [string, readonly string[]][] = [
   ['await a();', ['call left out: ;']],
   ['f = a.filter(g).b;', ['filter left out: f = (a).b;']],
   ['f = a.some(g);', ['some to every: f = (a.every(g));']],
+  ['const f = () => { return false; };', ['the other boolean: const f = () => { return true; };']],
   ['const f = () => { return a; };', ['return undefined: const f = () => { return undefined; };']],
   ['const f = true as const;', ['the other boolean: const f = false as const;']],
   // Nothing that runs, or that anybody decides by.

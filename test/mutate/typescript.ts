@@ -143,7 +143,8 @@ function mutationsOf(node: Node, text: string, inConstant: boolean): Mutant[] {
     }
     case 'ReturnStatement': {
       const argument = node['argument'];
-      const changes = isNode(argument) && textOf(argument) !== 'undefined';
+      // Of a boolean the other one is tried; undefined instead of false makes no difference to a condition.
+      const changes = isNode(argument) && textOf(argument) !== 'undefined' && argument.type !== 'BooleanLiteral';
       return changes ? [change(argument, 'undefined', 'return undefined')] : [];
     }
     case 'ExpressionStatement': {
