@@ -1,46 +1,17 @@
 import { createStatusLine } from '../cli/support/status-line.ts';
 import { commandLine, exitOnSignals } from '../test/support/command-line.ts';
-import { CLI_BENCHES } from './cli/index.ts';
-import { CONSOLE_BENCHES } from './console/index.ts';
-import { START_UP_NAMES, startUpAndMemory } from './daemons/index.ts';
-import { HOSTILE_BENCHES } from './hostile/index.ts';
-import { MODEL_BENCHES } from './model/index.ts';
-import { NATIVE_BENCHES } from './native/index.ts';
-import { NODE_AGENT_BENCHES } from './node-agent/index.ts';
-import { races } from './races/index.ts';
-import { SCHEDULER_PLUGIN_BENCHES } from './scheduler-plugin/index.ts';
-import { ordinaryDuringOutage } from './scheduler-plugin/outage.ts';
-import { besideRealScheduler } from './scheduler-plugin/real-scheduler.ts';
-import { takeover } from './scheduler-plugin/takeover.ts';
-import { type BenchGroup, type BenchSettings, DEFAULTS } from './support/settings.ts';
+import { measureApart } from './apart.ts';
+import { GROUPS } from './groups.ts';
+import { DEFAULTS } from './support/settings.ts';
 import type { BenchResult } from './support/timing.ts';
 import { writeTable } from './table.ts';
-import { VM_PINNING_BENCHES } from './vm-pinning/index.ts';
-import { WEBHOOK_BENCHES } from './webhook/index.ts';
-
-/** What each group's names begin with, so that a prefix runs no more than it must. */
-const GROUPS: readonly BenchGroup[] = [
-  { names: ['model.'], benches: MODEL_BENCHES },
-  ...HOSTILE_BENCHES,
-  ...WEBHOOK_BENCHES,
-  ...SCHEDULER_PLUGIN_BENCHES,
-  { names: ['kube-scheduler.'], benches: [besideRealScheduler], onRequest: true },
-  { names: ['outage.'], benches: [ordinaryDuringOutage], onRequest: true },
-  { names: ['takeover.'], benches: [takeover], onRequest: true },
-  { names: ['races.'], benches: [races], onRequest: true },
-  ...CONSOLE_BENCHES,
-  { names: ['cli.'], benches: CLI_BENCHES },
-  { names: ['native.'], benches: NATIVE_BENCHES },
-  ...NODE_AGENT_BENCHES,
-  { names: ['vm-pinning.'], benches: VM_PINNING_BENCHES },
-  { names: START_UP_NAMES, benches: [startUpAndMemory] },
-];
 
 const USAGE = `npm run bench -- [prefix] [options]
 
 Ratios against a base that is measured in the same run. The prefix chooses by the beginning of names:
   ${GROUPS.flatMap(({ names }) => names).join('\n  ')}
 
+  --quick            a fifth of the rounds: every row that needs no prefix in about five minutes, with a wider spread
   --write <file>     put what was measured into a table, as docs/maintainers/benchmarks.md is
   --json             print JSON
   --nodes <number>   of kube-scheduler. (default ${DEFAULTS.nodes}), which runs only when it is named: 40 minutes
@@ -56,6 +27,7 @@ const { values, positionals, refuse, wholeNumber } = commandLine(
   USAGE,
   {
     json: { type: 'boolean', default: false },
+    quick: { type: 'boolean', default: false },
     write: { type: 'string' },
     nodes: { type: 'string' },
     pods: { type: 'string' },
@@ -66,39 +38,53 @@ const { values, positionals, refuse, wholeNumber } = commandLine(
 );
 const [prefix = '', ...more] = positionals;
 if (more.length > 0) refuse(`${more.join(' ')}: there is one prefix`);
-const settings: BenchSettings = {
+const settings = {
   nodes: wholeNumber('nodes', 1) ?? DEFAULTS.nodes,
   pods: wholeNumber('pods', 100) ?? DEFAULTS.pods,
   rounds: wholeNumber('rounds', 1) ?? DEFAULTS.rounds,
   idle: wholeNumber('idle', 1) ?? DEFAULTS.idle,
-  asked: (name) => name.startsWith(prefix),
+  quick: values.quick,
+  prefix,
 };
 const changed = (['nodes', 'pods', 'idle'] as const).filter((name) => settings[name] !== DEFAULTS[name]);
 if (values.write !== undefined && changed.length > 0) {
   refuse(`--${changed[0]}: the table's figures are those of ${DEFAULTS[changed[0]!]}; measure without --write`);
 }
 
+if (values.write !== undefined && values.quick) refuse('--quick: the table has the figures of whole runs');
+
 exitOnSignals();
 const isAskedFor = (name: string) => name.startsWith(prefix) || prefix.startsWith(name);
 if (!GROUPS.some(({ names }) => names.some(isAskedFor))) refuse(`no measurement begins with ${prefix}`);
+const begun = performance.now();
 const results: BenchResult[] = [];
 const progress = createStatusLine(process.stderr, 1);
-const asked = GROUPS.filter(({ names, onRequest }) => names.some(isAskedFor) && !(onRequest && prefix === ''));
-for (const [index, { names, benches }] of asked.entries()) {
-  for (const [turn, bench] of benches.entries()) {
-    progress.status(`${names[0]} ${turn + 1} of ${benches.length}, group ${index + 1} of ${asked.length}`);
-    const found = [await bench(settings)].flat().filter(({ name }) => settings.asked(name));
-    progress.end();
-    results.push(...found);
-    if (values.write !== undefined) writeTable(values.write, found);
-    if (!values.json) for (const result of found) console.log(lineOf(result));
-  }
+const asked = [...GROUPS.entries()].filter(
+  ([, { names, onRequest }]) => names.some(isAskedFor) && !(onRequest && prefix === ''),
+);
+for (const [turn, [index, { names }]] of asked.entries()) {
+  progress.status(`${names[0]}: ${turn + 1} of ${asked.length}`);
+  const found = await measureApart({ group: index, ...settings });
+  progress.end();
+  results.push(...found);
+  if (values.write !== undefined) writeTable(values.write, found);
+  if (!values.json) for (const result of found) console.log(lineOf(result));
 }
+const holding = results.filter(({ holds }) => holds).length;
 if (values.json) console.log(JSON.stringify(results, null, 2));
+else console.log(summaryLine());
 if (results.length === 0) console.error(`nothing was measured that begins with ${prefix}`);
-process.exit(results.length > 0 && results.every(({ holds }) => holds) ? 0 : 1);
+process.exit(results.length > 0 && holding === results.length ? 0 : 1);
 
 function lineOf({ name, ratio, spread, bound, holds }: BenchResult): string {
   const [least, most] = spread.map((value) => value.toFixed(2));
-  return `${holds ? 'holds' : 'FAILS'}  ${name.padEnd(48)} ${ratio.toFixed(2).padStart(8)}  (${least} to ${most}), held to ${bound}`;
+  return `${holds ? 'holds' : 'FAILS'}  ${name.padEnd(54)} ${ratio.toFixed(2).padStart(8)}  (${least} to ${most}), bound ${bound}`;
+}
+
+function summaryLine(): string {
+  const seconds = Math.round((performance.now() - begun) / 1000);
+  const left = GROUPS.filter(({ onRequest }) => onRequest && prefix === '').flatMap(({ names }) => names);
+  const without =
+    left.length === 0 ? '' : `; not measured without their name, since each takes minutes: ${left.join(' ')}`;
+  return `${holding} of ${results.length} bounds hold, ${seconds} s${without}`;
 }

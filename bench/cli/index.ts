@@ -1,6 +1,7 @@
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { createFixtureCluster, type FixtureCluster } from '../../test/cli/cluster-fixture.ts';
+import { paced } from '../support/pace.ts';
 import { bundle } from '../support/process.ts';
 import { type BenchResult, summary } from '../support/timing.ts';
 
@@ -27,7 +28,7 @@ async function explainOverBareNode(): Promise<BenchResult[]> {
     const walls: number[] = [];
     const explained: number[] = [];
     const started: number[] = [];
-    for (let round = 0; round < ROUNDS; round++) {
+    for (let round = 0; round < paced(ROUNDS); round++) {
       const base = await bare();
       started.push((await version()).processor / base.processor);
       const own = await explain();
@@ -35,7 +36,9 @@ async function explainOverBareNode(): Promise<BenchResult[]> {
       explained.push(own.processor / base.processor);
     }
     const sorted = walls.sort((a, b) => a - b).map((one) => one.toFixed(2));
-    console.error(`explain with ${NODES} nodes took ${sorted[ROUNDS >> 1]} s (${sorted[0]} to ${sorted.at(-1)})`);
+    console.error(
+      `explain with ${NODES} nodes took ${sorted[sorted.length >> 1]} s (${sorted[0]} to ${sorted.at(-1)})`,
+    );
     return [
       summary('cli.version-over-bare-node', started, { most: BOUNDS.version }),
       summary(`cli.explain-${NODES}-nodes-over-bare-node`, explained, { most: BOUNDS.explain }),

@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { type Browser, type CDPSession, chromium, type Page } from 'playwright-core';
 import { type ConsoleUnderTest, consoleOf } from '../../test/console/fixture.ts';
+import { paced } from '../support/pace.ts';
 import { type BenchResult, summary } from '../support/timing.ts';
 
 const NODES = 5000;
@@ -29,9 +30,9 @@ async function pageInChromium(): Promise<BenchResult[]> {
     // The server's own first writing down of all nodes is not the page's.
     await (await opened(browser, under)).close();
     const paints: Paint[] = [];
-    for (let round = 0; round < ROUNDS; round++) paints.push(await firstPaint(browser, under));
+    for (let round = 0; round < paced(ROUNDS, 1); round++) paints.push(await firstPaint(browser, under));
     const rounds: Watched[] = [];
-    for (let round = 0; round < ROUNDS; round++) rounds.push(await updates(browser, under));
+    for (let round = 0; round < paced(ROUNDS, 1); round++) rounds.push(await updates(browser, under));
     return [
       summary(
         'console.first-paint script seconds, 5,000 nodes',

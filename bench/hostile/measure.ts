@@ -1,3 +1,4 @@
+import { paced } from '../support/pace.ts';
 import { type BenchResult, summary } from '../support/timing.ts';
 
 /** One input as its parser gets it. */
@@ -49,7 +50,7 @@ export async function hostileResults({ name, typical, worst, ...held }: Parser):
   }
   const ratios: number[] = [];
   const milliseconds: number[] = [];
-  for (let round = 0; round < ROUNDS; round++) {
+  for (let round = 0; round < paced(ROUNDS); round++) {
     const base = (await secondsPerCall(typical)) / typical.bytes;
     let [perByte, longest] = [0, 0];
     for (const input of inputs.values()) {

@@ -9,6 +9,7 @@ import { procThreads } from '../../node-agent/processes/threads.ts';
 import { startAgentProcess } from '../node-agent/agent-process.ts';
 import { compile, median } from '../support/c-program.ts';
 import { startManyThreads } from '../support/many-threads.ts';
+import { paced } from '../support/pace.ts';
 import { root } from '../support/process.ts';
 import { type BenchResult, summary } from '../support/timing.ts';
 
@@ -67,7 +68,7 @@ export async function gateCalls(): Promise<BenchResult[]> {
     assignCpu(agent.kubeletDir);
     const added: number[] = [];
     const faster: number[] = [];
-    for (let round = 0; round <= ROUNDS; round++) {
+    for (let round = 0; round <= paced(ROUNDS); round++) {
       const [gated, bare] = inTurns(wrapped, shim, alone, delegate.path);
       const [script, plugin] = inTurns(chained, inNode, chained, shim);
       // The first warms up.

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { createAssignments } from '../../node-agent/assignments/assignments.ts';
 import { createLogger } from '../../runtime/log.ts';
+import { paced } from '../support/pace.ts';
 import type { BenchResult } from '../support/timing.ts';
 
 const CHANGES = 200;
@@ -82,7 +83,7 @@ export async function renameToSubscriber(): Promise<BenchResult> {
   const ratios: number[] = [];
   try {
     await bare(directory);
-    for (let round = 0; round < ROUNDS; round++) ratios.push((await agent(directory)) / (await bare(directory)));
+    for (let round = 0; round < paced(ROUNDS); round++) ratios.push((await agent(directory)) / (await bare(directory)));
   } finally {
     rmSync(directory, { recursive: true });
   }

@@ -1,5 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
+import { paced } from '../support/pace.ts';
 import { memoryOf } from '../support/process.ts';
 import type { BenchResult } from '../support/timing.ts';
 import { startAgentProcess } from './agent-process.ts';
@@ -21,15 +22,17 @@ export async function longRun(): Promise<BenchResult[]> {
   try {
     const { pid } = agent.process;
     const memory: number[] = [];
-    for (let change = 1; change <= CHANGES; change++) {
+    const changes = paced(CHANGES);
+    for (let change = 1; change <= changes; change++) {
       replaceCheckpoint(agent.kubeletDir, change);
       await delay(PACE);
-      if (change % (CHANGES / 6) === 0) memory.push(memoryOf(pid).private / 1e6);
+      if (change % (changes / 6) === 0) memory.push(memoryOf(pid).private / 1e6);
     }
-    await delay(REST * 1000);
+    await delay(paced(REST, 15) * 1000);
+    const idleSeconds = paced(IDLE, 10);
     const before = cpuSeconds(pid);
-    await delay(IDLE * 1000);
-    const idle = ((cpuSeconds(pid) - before) / IDLE) * 100;
+    await delay(idleSeconds * 1000);
+    const idle = ((cpuSeconds(pid) - before) / idleSeconds) * 100;
     const last = memoryOf(pid).private / 1e6;
     memory.push(last);
     return [

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { startManyThreads } from '../support/many-threads.ts';
+import { paced } from '../support/pace.ts';
 import type { BenchSettings } from '../support/settings.ts';
 import { type BenchResult, summary } from '../support/timing.ts';
 import { startAgentProcess } from './agent-process.ts';
@@ -17,7 +18,8 @@ const REST = 45;
 const BOUND = 9;
 
 /** While 2 x 64 threads are in their place and nothing changes: what is done all the same. */
-export async function ovsIdle({ idle }: BenchSettings): Promise<BenchResult[]> {
+export async function ovsIdle(settings: BenchSettings): Promise<BenchResult[]> {
+  const idle = paced(settings.idle, 10);
   return [...(await idleDuties(idle)), await idleAgent(idle)];
 }
 
@@ -26,7 +28,7 @@ async function idleDuties(idle: number): Promise<BenchResult[]> {
   const scene = await createOvsScene(THREADS);
   try {
     const { pid, stop } = await scene.agent();
-    await delay(REST * 1000);
+    await delay(paced(REST, 20) * 1000);
     const asked = scene.kubelet.calls;
     const calls = await callsOf(pid, idle);
     await stop();
@@ -47,7 +49,7 @@ async function idleAgent(idle: number): Promise<BenchResult> {
   const flags = ['--ovs-rundir', daemons.rundir, '--ovs-enabler', join(directory, 'enable'), '--state-dir', directory];
   const agent = await startAgentProcess(...flags);
   try {
-    await delay(REST * 1000);
+    await delay(paced(REST, 20) * 1000);
     const calls = await callsOf(agent.process.pid, idle);
     console.error(`# the whole agent, with its other duties: ${(total(calls) / idle).toFixed(1)} calls a second`);
     return summary('node-agent.ovs-idle-setaffinity-calls', [calls.get('sched_setaffinity') ?? 0], { most: 0 });

@@ -1,4 +1,5 @@
 import { quantile } from '../support/http-load.ts';
+import { paced } from '../support/pace.ts';
 import { type BenchResult, summary } from '../support/timing.ts';
 import { createOvsScene, type OvsScene, type Reactor, settled } from './ovs-stage.ts';
 
@@ -24,7 +25,7 @@ async function react(scene: OvsScene, start: () => Promise<Reactor>): Promise<nu
   const millis: number[] = [];
   scene.release();
   await settled(scene, scene.all);
-  for (let i = 0; i < WARM_UP + SAMPLES; i++) {
+  for (let i = 0; i < WARM_UP + paced(SAMPLES, 20); i++) {
     millis.push(await once(scene, reactor));
     scene.release();
     await settled(scene, scene.all);
@@ -36,11 +37,12 @@ async function react(scene: OvsScene, start: () => Promise<Reactor>): Promise<nu
 /** The loop's delay is where in its second a change falls: each sample at another place. */
 async function loopDelays(scene: OvsScene): Promise<number[]> {
   const reactor = await scene.upstream();
+  const samples = paced(LOOP_SAMPLES, 8);
   const millis: number[] = [];
-  for (let i = 0; i < LOOP_SAMPLES; i++) {
+  for (let i = 0; i < samples; i++) {
     scene.release();
     await settled(scene, scene.all);
-    await new Promise((resolve) => setTimeout(resolve, ((i + 0.5) / LOOP_SAMPLES) * 1000));
+    await new Promise((resolve) => setTimeout(resolve, ((i + 0.5) / samples) * 1000));
     millis.push(await once(scene, reactor));
   }
   await reactor.stop();
@@ -57,7 +59,7 @@ export async function ovsReaction(): Promise<BenchResult[]> {
   const c: number[] = [];
   const medians: number[] = [];
   try {
-    for (let round = 0; round < ROUNDS; round++) {
+    for (let round = 0; round < paced(ROUNDS, 1); round++) {
       const ours = await react(scene, () => scene.agent());
       const theirs = await react(scene, () => scene.inC());
       agent.push(...ours);

@@ -6,6 +6,7 @@ import { readHost } from '../../hardware/sysfs.ts';
 import { createHost } from '../../model/host.ts';
 import { parseCheckpoint } from '../../node-agent/assignments/checkpoint.ts';
 import { writeSysfs } from '../../sandbox/kubelet/sysfs.ts';
+import { paced } from '../support/pace.ts';
 import { type BenchResult, summary } from '../support/timing.ts';
 
 const CPUS = 1000;
@@ -40,7 +41,7 @@ export async function parsing(): Promise<BenchResult> {
     await understand();
     await read();
     const ratios: number[] = [];
-    for (let round = 0; round < ROUNDS; round++) ratios.push((await understand()) / (await read()));
+    for (let round = 0; round < paced(ROUNDS); round++) ratios.push((await understand()) / (await read()));
     return summary('node-agent.parse-1000-cpus-250-pods-over-reading', ratios, { most: 5 });
   } finally {
     rmSync(directory, { recursive: true });

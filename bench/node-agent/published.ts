@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { apiAccess } from '../../kube/api-access.ts';
 import { createKubeClient } from '../../kube/client.ts';
 import { quantile } from '../support/http-load.ts';
+import { paced } from '../support/pace.ts';
 import type { BenchResult } from '../support/timing.ts';
 import { type AgentProcess, NODE, startAgentProcess } from './agent-process.ts';
 import { replaceCheckpoint } from './checkpoint.ts';
@@ -28,7 +29,7 @@ export async function renameToPublished(): Promise<BenchResult> {
       trips.push(performance.now() - begun);
     }
     const millis: number[] = [];
-    for (let change = 1; change <= CHANGES; change++) millis.push(await publishedAfter(agent, change));
+    for (let change = 1; change <= paced(CHANGES); change++) millis.push(await publishedAfter(agent, change));
     const allowed = WINDOW + 2 * quantile(trips, 0.99);
     return {
       name: 'node-agent.rename-to-published-p99-over-window-and-2-trips',

@@ -5,6 +5,7 @@ import { build } from 'esbuild';
 import { createCertificateAuthority } from '../../sandbox/certificates.ts';
 import { shippedNodeOptions } from '../../test/support/shipped.ts';
 import { type Client, createClient, quantile } from '../support/http-load.ts';
+import { paced } from '../support/pace.ts';
 import { type Running, root, run, runScript } from '../support/process.ts';
 import { type Certificate, serving } from '../support/serving.ts';
 import type { BenchGroup } from '../support/settings.ts';
@@ -84,7 +85,7 @@ async function compare(name: string, most: number, mine: Server, theirs: Server,
   await load(mine, bodies[0], WARM_UP);
   await load(theirs, bodies[1], WARM_UP);
   const ratios: number[] = [];
-  for (let round = 0; round < ROUNDS; round++) {
+  for (let round = 0; round < paced(ROUNDS, 5); round++) {
     const [measured, reference] = [await load(mine, bodies[0], CALLS), await load(theirs, bodies[1], CALLS)];
     ratios.push(quantile(measured, 0.5) / quantile(reference, 0.5));
   }
@@ -147,7 +148,7 @@ export async function filterTail(): Promise<BenchResult[]> {
     await load(server, bodies, WARM_UP);
     const ratios: number[] = [];
     for (let round = 0; round < TAIL_ROUNDS; round++) {
-      const millis = await load(server, bodies, LOAD_CALLS);
+      const millis = await load(server, bodies, paced(LOAD_CALLS));
       ratios.push(quantile(millis, 0.99) / quantile(millis, 0.5));
     }
     return [summary('scheduler-plugin.filter-p99-over-p50', ratios, { most: BOUNDS.tail })];

@@ -1,3 +1,5 @@
+import { paced } from './pace.ts';
+
 /** How one measurement came out: a ratio, the least and most of its rounds, and what it is held to. */
 export interface BenchResult {
   readonly name: string;
@@ -38,7 +40,7 @@ export function ratioOf(
   reference();
   const isMost = 'most' in bound;
   // Faster is a larger quotient of reference by measured; slower a larger one of measured by reference.
-  const ratios = Array.from({ length: rounds }, () => {
+  const ratios = Array.from({ length: paced(rounds) }, () => {
     const [mine, theirs] = [measured(), reference()];
     return isMost ? mine / theirs : theirs / mine;
   });

@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { NETWORK_ATTACHMENT_DEFINITIONS, NODE_TOPOLOGIES, NODES } from '../../sandbox/api-server/built-in-types.ts';
 import { startBenchCluster } from '../daemons/cluster.ts';
+import { paced } from '../support/pace.ts';
 import { memoryOf } from '../support/process.ts';
 import { type BenchResult, summary } from '../support/timing.ts';
 import { startWarmWebhook, untilReady } from './reviews.ts';
@@ -18,11 +19,12 @@ const WARM = 10_000;
 export async function memoryOverReviews(): Promise<BenchResult[]> {
   const webhook = await startWarmWebhook();
   try {
-    await webhook.load.run(WARM);
+    const each = paced(WARM, 4000);
+    await webhook.load.run(each);
     const warm = memoryOf(webhook.process.pid).private;
     const samples: { readonly rss: number; readonly private: number }[] = [];
     for (let done = WARM; done < REVIEWS; done += WARM) {
-      await webhook.load.run(WARM);
+      await webhook.load.run(each);
       samples.push(memoryOf(webhook.process.pid));
     }
     // The last third, so that one collection more or less does not decide.

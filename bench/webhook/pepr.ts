@@ -1,3 +1,4 @@
+import { paced } from '../support/pace.ts';
 import { memoryOf, root, run } from '../support/process.ts';
 import { serving } from '../support/serving.ts';
 import { type BenchResult, summary } from '../support/timing.ts';
@@ -32,10 +33,10 @@ export async function peerPepr(): Promise<BenchResult[]> {
   try {
     const { port, path } = await pepr.line((line) => typeof line['port'] === 'number');
     const base = await openReviewLoad({ port: Number(port), path: String(path), ca }, webhook.body, CONCURRENCY);
-    for (const load of [webhook.load, base]) await load.run(WARM_UP);
+    for (const load of [webhook.load, base]) await load.run(paced(WARM_UP, 3000));
     const ratios: number[] = [];
     const memory: number[] = [];
-    for (let round = 0; round < ROUNDS; round++) {
+    for (let round = 0; round < paced(ROUNDS); round++) {
       const [measured, theirs] = await Promise.all([
         secondsFor(webhook.process.pid, () => webhook.load.run(CALLS)),
         secondsFor(pepr.pid, () => base.run(CALLS)),

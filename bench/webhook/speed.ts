@@ -1,3 +1,4 @@
+import { paced } from '../support/pace.ts';
 import { cpuSecondsOf, runScript } from '../support/process.ts';
 import { serving } from '../support/serving.ts';
 import { type BenchResult, summary } from '../support/timing.ts';
@@ -22,9 +23,9 @@ export async function reviewsOverExpress(): Promise<BenchResult> {
     const { port } = await reference.line((line) => typeof line['port'] === 'number');
     const base = await openReviewLoad({ port: Number(port), path: '/mutate-pods', ca }, webhook.body, CONCURRENCY);
     // Until both are compiled.
-    for (const load of [webhook.load, base]) await load.run(WARM_UP);
+    for (const load of [webhook.load, base]) await load.run(paced(WARM_UP, 3000));
     const ratios: number[] = [];
-    for (let round = 0; round < ROUNDS; round++) {
+    for (let round = 0; round < paced(ROUNDS, 5); round++) {
       const [measured, theirs] = await Promise.all([
         secondsFor(webhook.process.pid, () => webhook.load.run(CALLS)),
         secondsFor(reference.pid, () => base.run(CALLS)),

@@ -196,7 +196,7 @@ describe('the endpoint of a Service without a selector', () => {
     assert.deepEqual([(await slice()).addressType, (await slice()).endpoints[0]?.addresses], ['IPv6', ['fd00::1']]);
   });
 
-  /** A publisher whose writes to one of the two objects fail as they are told to, and what it logs. */
+  /** A publisher whose writes to one of the two objects fail with an error, and what it logs. */
   const failing = (collection: string, error: () => Error | undefined) => {
     const { log, lines } = recordingLogger();
     const client = new Proxy(api.client, {

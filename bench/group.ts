@@ -1,0 +1,16 @@
+import { exitOnSignals } from '../test/support/command-line.ts';
+import type { GroupRun } from './apart.ts';
+import { GROUPS } from './groups.ts';
+import { measureQuickly } from './support/pace.ts';
+import type { BenchResult } from './support/timing.ts';
+
+// The process of one group (apart.ts): measures it and sends the results to its parent.
+exitOnSignals();
+const { group, prefix, quick, ...settings } = JSON.parse(process.argv[2] ?? '{}') as GroupRun;
+if (quick) measureQuickly();
+const asked = (name: string) => name.startsWith(prefix);
+const results: BenchResult[] = [];
+for (const bench of GROUPS[group]?.benches ?? []) {
+  results.push(...[await bench({ ...settings, asked })].flat().filter(({ name }) => asked(name)));
+}
+process.send?.(results, () => process.exit(0));

@@ -1,0 +1,33 @@
+import { CLI_BENCHES } from './cli/index.ts';
+import { CONSOLE_BENCHES } from './console/index.ts';
+import { START_UP_NAMES, startUpAndMemory } from './daemons/index.ts';
+import { HOSTILE_BENCHES } from './hostile/index.ts';
+import { MODEL_BENCHES } from './model/index.ts';
+import { NATIVE_BENCHES } from './native/index.ts';
+import { NODE_AGENT_BENCHES } from './node-agent/index.ts';
+import { races } from './races/index.ts';
+import { SCHEDULER_PLUGIN_BENCHES } from './scheduler-plugin/index.ts';
+import { ordinaryDuringOutage } from './scheduler-plugin/outage.ts';
+import { besideRealScheduler } from './scheduler-plugin/real-scheduler.ts';
+import { takeover } from './scheduler-plugin/takeover.ts';
+import type { BenchGroup } from './support/settings.ts';
+import { VM_PINNING_BENCHES } from './vm-pinning/index.ts';
+import { WEBHOOK_BENCHES } from './webhook/index.ts';
+
+/** What each group's names begin with, so that a prefix runs no more than it must. */
+export const GROUPS: readonly BenchGroup[] = [
+  { names: ['model.'], benches: MODEL_BENCHES },
+  ...HOSTILE_BENCHES,
+  ...WEBHOOK_BENCHES,
+  ...SCHEDULER_PLUGIN_BENCHES,
+  { names: ['kube-scheduler.'], benches: [besideRealScheduler], onRequest: true },
+  { names: ['outage.'], benches: [ordinaryDuringOutage], onRequest: true },
+  { names: ['takeover.'], benches: [takeover], onRequest: true },
+  { names: ['races.'], benches: [races], onRequest: true },
+  ...CONSOLE_BENCHES,
+  { names: ['cli.'], benches: CLI_BENCHES },
+  { names: ['native.'], benches: NATIVE_BENCHES },
+  ...NODE_AGENT_BENCHES,
+  { names: ['vm-pinning.'], benches: VM_PINNING_BENCHES },
+  { names: START_UP_NAMES, benches: [startUpAndMemory] },
+];
