@@ -32,7 +32,7 @@ const ports = z
   .array(z.object({ name: z.string().nullish(), port: z.number().nullish(), protocol: z.string().nullish() }))
   .nullish();
 
-/** What kube-proxy goes by: fields that it does not read are left out. */
+/** The fields that kube-proxy reads; others are left out. */
 const slice = z.object({
   metadata,
   addressType: z.string(),

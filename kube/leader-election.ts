@@ -24,7 +24,7 @@ export interface LeaderElection {
   readonly settled: boolean;
   /** The identity of who leads, as the Lease was last read; undefined if there is no leader. */
   readonly holder: string | undefined;
-  /** Gives the Lease up for good, so that another need not wait for its end. Never rejects. */
+  /** Releases the Lease permanently, so that another replica need not wait for its expiry. Never rejects. */
   release(): Promise<void>;
 }
 

@@ -73,7 +73,7 @@ const ABSENT_SECONDS = 30;
 /** Seconds a watch lasts before it is reopened, plus up to half as much at random so that daemons spread. */
 const WATCH_SECONDS = 290;
 
-/** Loose: what is not named here still goes on to the schema of the kind. */
+/** Loose: fields not named here are still passed to the schema of the kind. */
 const watchEvent = z.object({
   type: z.enum(['ADDED', 'MODIFIED', 'DELETED', 'BOOKMARK', 'ERROR']),
   object: z.looseObject({
@@ -148,7 +148,7 @@ export function createReflector<S extends z.ZodType<{ metadata: object }>, T>(
     return version;
   };
 
-  /** Follows one watch to its end and returns the version to go on from, or undefined when a new list is needed. */
+  /** Follows one watch to its end and returns the version to continue from, or undefined when a new list is needed. */
   const follow = async (from: string, signal: AbortSignal): Promise<string | undefined> => {
     const timeoutSeconds = Math.round(WATCH_SECONDS * (1 + Math.random() / 2));
     const stream = await client.watch(path, {

@@ -52,7 +52,10 @@ export type Refused = Extract<NodeVerdict, { fits: false }>;
 /** How each refusal for a DPU begins: what the scheduler has written into a pod's condition is recognized by it. */
 export const DPU_REFUSAL = 'DPU not ready';
 
-/** What becomes of nodes that cannot be predicted: refused, or passed with the lowest score if the CPUs suffice by count. */
+/**
+ * What happens to nodes that cannot be predicted: refused, or passed with the lowest score if the CPUs suffice by
+ * count.
+ */
 export type UnpredictablePolicy = 'refuse' | 'count-check';
 
 export const LOWEST = 0;
@@ -66,7 +69,7 @@ export function refuse(kind: RefusalKind, text: string, detail = text): Refused 
 export const NO_REPORT = refuse('no-report', 'node does not report its topology');
 export const STALE_REPORT = refuse('stale-report', 'node’s agent has stopped reporting');
 
-/** A kubelet passes over a resource that it never had, and refuses a pod for one that it has none left of. */
+/** A kubelet ignores a resource that it never had, and refuses a pod that requests a resource with none left. */
 export const HINTS_UNSERVED = refuse(
   'hints-unserved',
   'node’s agent does not serve the devices of preferred networks',
