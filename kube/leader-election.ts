@@ -65,6 +65,11 @@ const LONGEST = 60;
 /** Of the duration, how much the holder stops earlier than others may begin. */
 const MARGIN = 0.25;
 
+/**
+ * Creates a candidate for a Lease; it takes part while it runs. `duration` and `interval` are in seconds.
+ *
+ * Source: client-go, tools/leaderelection/leaderelection.go.
+ */
 export function createLeaderElection(options: LeaderElectionOptions): LeaderElection {
   const { client, namespace, name, identity, duration = 8, interval = 2, record, onChange, log, now } = options;
   const { wallClock = Date.now } = options;

@@ -89,10 +89,15 @@ const watchEvent = z.object({
   }),
 });
 
+/** The key of an object in its collection: `namespace/name`, or the name where it has no namespace. */
 export function objectKey(meta: Pick<ObjectMeta, 'name' | 'namespace'>): string {
   return meta.namespace === undefined ? (meta.name ?? '') : `${meta.namespace}/${meta.name ?? ''}`;
 }
 
+/**
+ * Creates a copy of a collection that a watch keeps current while it runs. It keeps only what `project` returns for
+ * each object.
+ */
 export function createReflector<S extends z.ZodType<{ metadata: object }>, T>(
   options: ReflectorOptions<S, T>,
 ): Reflector<T> {

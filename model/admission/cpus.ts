@@ -109,6 +109,7 @@ export function lastingCpus({ amounts }: Pick<PodCpus, 'amounts'>): number {
   return amounts.reduce((sum, { list, cpus }) => (list === 'containers' ? sum + cpus : sum), 0);
 }
 
+/** Whether a place is the given one; false for an absent place. */
 export function isAt(place: Place | undefined, { list, index }: Place): boolean {
   return place?.list === list && place.index === index;
 }

@@ -140,6 +140,7 @@ function peakOf(pod: PodRequest, amount: (container: ContainerRequest) => number
   return Math.max(peak, apps + sidecars);
 }
 
+/** Whether a pod sets CPU, memory or huge pages for itself as a whole (KEP-2837, PodLevelResources). */
 export function hasPodLevelResources(pod: Pod): boolean {
   const { requests, limits } = pod.spec?.resources ?? {};
   const counted = (name: string) => name === 'cpu' || name === 'memory' || name.startsWith('hugepages-');

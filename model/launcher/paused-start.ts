@@ -95,6 +95,7 @@ function unknownRecord(text: string): StartStep {
   return { do: 'tell', reason: 'UnknownRecord', message };
 }
 
+/** A record as its annotation's value. An unknown record stays as it was written. */
 export function formatPausedStart(record: PausedStart): string {
   if (record.state === 'unknown') return record.text;
   return record.state === 'paused' ? `paused ${record.since}` : record.state;

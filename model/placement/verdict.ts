@@ -61,6 +61,7 @@ export type UnpredictablePolicy = 'refuse' | 'count-check';
 export const LOWEST = 0;
 const HIGHEST = 10;
 
+/** A verdict that a node does not take a pod. `text` is the same for all nodes alike, `detail` is the node's own. */
 export function refuse(kind: RefusalKind, text: string, detail = text): Refused {
   return { fits: false, kind, text, detail };
 }
@@ -148,6 +149,7 @@ export function unfitShape(
   return refuse('misaligned', text, `container ${odd.name}: ${text}`);
 }
 
+/** The verdict for a refusal of the predicted kubelet. `missing` is in the unit of the resource. */
 export function refusedFor({ reason, text, detail, wanted, available }: Refusal): Refused {
   const refused = refuse(reason, text, detail);
   return wanted === undefined || available === undefined ? refused : { ...refused, missing: wanted - available };
