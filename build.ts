@@ -5,9 +5,8 @@ import { build, type Plugin } from 'esbuild';
 import { buildConsole } from './build-console.ts';
 
 /**
- * Bundles each daemon and the command line tool to one file in dist/, and the page that the console serves into
- * dist/console. koffi stays outside: it is a native module. The CNI plugin is put beside them where its compiler is
- * installed.
+ * Bundles each daemon and the command line tool into one file each in dist/, and the console's page into dist/console.
+ * koffi stays outside: it is a native module. The CNI plugin is built next to them where its compiler is installed.
  */
 const ENTRIES = {
   webhook: 'webhook/main.ts',
@@ -21,9 +20,9 @@ const ENTRIES = {
 };
 
 /**
- * Of @kubernetes/client-node the command uses KubeConfig and the WebSocket of a port-forward. KubeConfig can also make
- * typed clients, over undici: with the models of the whole API these are half of the command, which would start a third
- * slower.
+ * The command uses only KubeConfig and the WebSocket of a port-forward from @kubernetes/client-node. KubeConfig can
+ * also make typed clients over undici. With the models of the whole API they are half of the command and make it start
+ * a third slower.
  */
 const withoutTypedClients: Plugin = {
   name: 'without-typed-clients',
@@ -36,7 +35,7 @@ const withoutTypedClients: Plugin = {
   },
 };
 
-/** Where the bundles go; whoever runs them from elsewhere than dist/ names it in the same way. */
+/** The output folder of the bundles. Callers that run them from a folder other than dist/ use the same name. */
 const OUT = resolve(process.env['PLUMBLINE_DIST'] ?? 'dist');
 
 await rm(OUT, { recursive: true, force: true });
@@ -49,8 +48,8 @@ const { metafile } = await build({
   format: 'cjs',
   outExtension: { '.js': '.cjs' },
   external: ['koffi'],
-  // Without comments a bundle is plain ASCII, of which Node.js keeps one byte a character in place of two: 3 to 5 MB less
-  // of memory. Names stay, and lines stay short, so that stack traces can be read.
+  // Without comments a bundle is plain ASCII, which Node.js stores as one byte per character instead of two: 3 to 5 MB
+  // less memory. Names and short lines stay, so that stack traces are readable.
   minifySyntax: true,
   minifyWhitespace: true,
   lineLimit: 160,
@@ -59,10 +58,10 @@ const { metafile } = await build({
   metafile: true,
   logLevel: 'warning',
 });
-// A file of its own, since the demo alone reads it.
+// A separate file, because only the demo reads it.
 await cp('sandbox/api-server/gen/components.json', join(OUT, 'api-schemas.json'));
 const outputs = { ...metafile.outputs, ...(await buildConsole(join(OUT, 'console'))) };
-// By bundle, the files in it: the images' context, their licences and their bills of materials are made of this.
+// The source files by bundle: the images' context, their licences and their bills of materials use this list.
 const inputs = Object.entries(outputs).map(([file, output]) => [
   relative(OUT, file),
   Object.keys(output.inputs).sort(),

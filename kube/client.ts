@@ -44,7 +44,7 @@ export interface KubeClient {
 
 /** Seconds for a whole exchange. */
 const TIMEOUT = 10;
-/** Connections at most, where nothing else is said. A watch holds one. */
+/** The default limit of connections. A watch holds one. */
 const CONNECTIONS = 32;
 /** Seconds of silence after which the kernel asks whether the server is still there; as client-go. */
 const PROBE_AFTER = 30;

@@ -32,7 +32,7 @@ const ports = z
   .array(z.object({ name: z.string().nullish(), port: z.number().nullish(), protocol: z.string().nullish() }))
   .nullish();
 
-/** What kube-proxy goes by: fields that it does not read are left out. */
+/** The fields that kube-proxy reads; others are left out. */
 const slice = z.object({
   metadata,
   addressType: z.string(),
@@ -71,6 +71,7 @@ const endpoints = z.object({
     .transform((list) => list ?? []),
 });
 
+/** The EndpointSlice of a Service (discovery.k8s.io/v1), which kube-proxy reads. */
 export function endpointSliceOf(namespace: string, service: string): EndpointObject {
   const own = {
     'kubernetes.io/service-name': service,
@@ -95,6 +96,7 @@ export function endpointSliceOf(namespace: string, service: string): EndpointObj
   };
 }
 
+/** The Endpoints of a Service (core/v1), for clients that do not read EndpointSlices. */
 export function endpointsOf(namespace: string, service: string): EndpointObject {
   // The control plane would mirror the object into a second slice.
   const own = { 'endpointslice.kubernetes.io/skip-mirror': 'true' };

@@ -17,10 +17,12 @@ export class KubeError extends PlumblineError {
   }
 }
 
+/** Whether the API server answered 404: the object or its kind does not exist. */
 export function isNotFound(error: unknown): boolean {
   return error instanceof KubeError && error.status === 404;
 }
 
+/** Whether a creation failed because the object exists (409, reason AlreadyExists). */
 export function isAlreadyExists(error: unknown): boolean {
   return error instanceof KubeError && error.reason === 'AlreadyExists';
 }

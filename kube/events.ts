@@ -56,6 +56,9 @@ export interface EventRecorderOptions {
   readonly now: () => number;
 }
 
+/**
+ * Creates a recorder that sends Events in the background, within a budget, and drops repeated ones. It never rejects.
+ */
 export function createEventRecorder({ client, component, host, log, now }: EventRecorderOptions): EventRecorder {
   const recent = new Map<string, number>();
   const pending = new Set<Promise<void>>();

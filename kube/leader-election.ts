@@ -24,7 +24,7 @@ export interface LeaderElection {
   readonly settled: boolean;
   /** The identity of who leads, as the Lease was last read; undefined if there is no leader. */
   readonly holder: string | undefined;
-  /** Gives the Lease up for good, so that another need not wait for its end. Never rejects. */
+  /** Releases the Lease permanently, so that another replica need not wait for its expiry. Never rejects. */
   release(): Promise<void>;
 }
 
@@ -65,6 +65,11 @@ const LONGEST = 60;
 /** Of the duration, how much the holder stops earlier than others may begin. */
 const MARGIN = 0.25;
 
+/**
+ * Creates a candidate for a Lease; it takes part while it runs. `duration` and `interval` are in seconds.
+ *
+ * Source: client-go, tools/leaderelection/leaderelection.go.
+ */
 export function createLeaderElection(options: LeaderElectionOptions): LeaderElection {
   const { client, namespace, name, identity, duration = 8, interval = 2, record, onChange, log, now } = options;
   const { wallClock = Date.now } = options;

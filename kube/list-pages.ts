@@ -20,7 +20,7 @@ export interface PagesOptions {
   readonly client: Pick<KubeClient, 'get'>;
   readonly path: string;
   readonly query?: RequestOptions['query'];
-  /** Objects of a page at the most. */
+  /** Objects of a page, at most. */
   readonly page: number;
   readonly signal?: AbortSignal | undefined;
 }

@@ -11,11 +11,13 @@ export function packLabels(labels: Readonly<Record<string, string>>, intern: (te
   return packed;
 }
 
+/** The value of a label; undefined if it is absent. */
 export function labelIn(packed: PackedLabels, key: string): string | undefined {
   for (let i = 0; i < packed.length; i += 2) if (packed[i] === key) return packed[i + 1];
   return undefined;
 }
 
+/** Whether two sets of labels are equal. The same labels in another order count as different. */
 export function sameLabels(a: PackedLabels, b: PackedLabels): boolean {
   return a.length === b.length && a.every((value, i) => value === b[i]);
 }

@@ -73,7 +73,7 @@ const ABSENT_SECONDS = 30;
 /** Seconds a watch lasts before it is reopened, plus up to half as much at random so that daemons spread. */
 const WATCH_SECONDS = 290;
 
-/** Loose: what is not named here still goes on to the schema of the kind. */
+/** Loose: fields not named here are still passed to the schema of the kind. */
 const watchEvent = z.object({
   type: z.enum(['ADDED', 'MODIFIED', 'DELETED', 'BOOKMARK', 'ERROR']),
   object: z.looseObject({
@@ -89,10 +89,15 @@ const watchEvent = z.object({
   }),
 });
 
+/** The key of an object in its collection: `namespace/name`, or the name where it has no namespace. */
 export function objectKey(meta: Pick<ObjectMeta, 'name' | 'namespace'>): string {
   return meta.namespace === undefined ? (meta.name ?? '') : `${meta.namespace}/${meta.name ?? ''}`;
 }
 
+/**
+ * Creates a copy of a collection that a watch keeps current while it runs. It keeps only what `project` returns for
+ * each object.
+ */
 export function createReflector<S extends z.ZodType<{ metadata: object }>, T>(
   options: ReflectorOptions<S, T>,
 ): Reflector<T> {
@@ -148,7 +153,7 @@ export function createReflector<S extends z.ZodType<{ metadata: object }>, T>(
     return version;
   };
 
-  /** Follows one watch to its end and returns the version to go on from, or undefined when a new list is needed. */
+  /** Follows one watch to its end and returns the version to continue from, or undefined when a new list is needed. */
   const follow = async (from: string, signal: AbortSignal): Promise<string | undefined> => {
     const timeoutSeconds = Math.round(WATCH_SECONDS * (1 + Math.random() / 2));
     const stream = await client.watch(path, {

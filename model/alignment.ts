@@ -7,8 +7,8 @@ export const ANNOTATED_THREADS_PER_CORE = 2;
 /**
  * How many CPUs must be added so that `cpus` becomes a multiple of `threadsPerCore`: (−cpus) mod threadsPerCore.
  *
- * Computed from what the pod asks for, not from the guest's vCPUs: so a second pass adds nothing, and so does a pass
- * over a pod that something else has already rounded.
+ * Computed from the pod's request, not from the guest's vCPUs: a second pass adds nothing, and a pass over a pod that
+ * another webhook has rounded adds nothing either.
  */
 export function paddingCpus(cpus: number, threadsPerCore: number): number {
   assertWhole('CPU count', cpus, 0);

@@ -33,7 +33,7 @@ export function describeSysfs({ online: text, cpus, nodes }: SysfsHost): HostDes
     cpus.filter(({ id }) => online.has(id)).map((cpu) => [cpu.id, CpuSet.parse(cpu.siblings).intersect(online)]),
   );
   const missing = [...online].find((id) => !siblings.has(id));
-  if (missing !== undefined) throw new HostError(`CPU ${missing} is online, but nothing is known of its siblings`);
+  if (missing !== undefined) throw new HostError(`CPU ${missing} is online, but its siblings are unknown`);
   for (const [id, core] of siblings) assertSymmetric(id, core, siblings);
   const present = cpus.filter(({ id }) => online.has(id));
   const cells = nodes.map(({ id, cpus: list }) => ({ id, cpus: `${CpuSet.parse(list).intersect(online)}` }));

@@ -15,7 +15,7 @@ export const ALIGN_ANNOTATION = 'plumbline.dev/align';
 export const ALIGN_WHOLE_CORES = 'whole-cores';
 /** On a VM template or VMI without dedicated CPUs: which host CPUs each vCPU may run on, in Ganeti's form. */
 export const CPU_MASK_ANNOTATION = 'plumbline.dev/cpu-mask';
-/** With it: `true` takes `all` in the place of a mask that a host has not the CPUs of. */
+/** With it: `true` uses `all` instead of a mask with CPUs that a host does not have. */
 export const FIX_CPU_MISMATCH_ANNOTATION = 'plumbline.dev/fix-cpu-mismatch';
 /**
  * With a mask: when it takes effect at a start. `paused`, the default: before the guest runs, at the price of KubeVirt's boot

@@ -54,7 +54,7 @@ export function pinThreads(affinity: Affinity, pins: readonly ThreadPin[]): () =
   return undo;
 }
 
-/** What became of threads that were moved one by one. */
+/** The result of moving threads one by one. */
 export interface Moved {
   /** Threads that are there now, by id. */
   readonly there: readonly number[];

@@ -39,7 +39,7 @@ export interface QmpOptions {
   readonly deadline?: number;
 }
 
-/** Bytes of a line, and of all that is said until an answer; QEMU's own lines have a few thousand. */
+/** Bytes of a line, and of all lines until an answer; QEMU's own lines have a few thousand. */
 const LONGEST_LINE = 1024 * 1024;
 const MOST_BYTES = 8 * 1024 * 1024;
 /** Messages that are kept while none is waited for; the greeting is one. */
@@ -115,7 +115,7 @@ function isIdBelow(value: unknown, end: number): value is number {
 function foreignText({ index, tid }: QmpCpu, peer: number | undefined): string {
   return peer === undefined
     ? 'the process at the monitor is not visible here: run this on the host, in its PID namespace'
-    : `vCPU ${index} is said to be thread ${tid}, which is none of process ${peer} at the monitor`;
+    : `QEMU reports vCPU ${index} as thread ${tid}, which is not a thread of process ${peer} at the monitor`;
 }
 
 interface Lines {

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { getAsset } from 'node:sea';
 
 /**
- * In the place of koffi's own loader, which looks for its native module in node_modules: loads the one that the executable
+ * Replaces koffi's own loader, which looks for its native module in node_modules: loads the one that the executable
  * carries. The dynamic linker wants a file, so it is one for a moment, in a folder that this user alone can enter; once
  * loaded it needs no name.
  * @throws Error that names the folder, where nothing may be written or run in it

@@ -1,31 +1,34 @@
-/** Bytes in a buffer that its owner may want back. */
+/** Bytes in a buffer that goes back to its owner after use. */
 export interface Lent {
-  /** Good until `release`. */
+  /** Valid until `release`. */
   readonly bytes: Buffer;
-  /** Gives the buffer back; to be called at most once. */
+  /** Returns the buffer to its owner. Call it once at most. */
   release(): void;
 }
 
-/** Bytes without an owner that wants them back. */
+/** Wraps bytes that no pool owns; `release` does nothing. */
 export function lentFree(bytes: Buffer): Lent {
   return { bytes, release: () => undefined };
 }
 
 /**
- * Buffers that are used again. A call moves hundreds of kilobytes; allocated each time they would be memory outside of
- * the heap, which V8 knows of only as a reason to collect garbage, many times a second.
+ * Buffers that are reused. A call moves hundreds of kilobytes. Allocated for each call, they would be memory outside
+ * the heap, for which V8 collects garbage many times a second.
  */
 export interface BufferPool {
-  /** @param size in bytes; what is given may be longer, and holds whatever it held before */
+  /** @param size in bytes; the buffer may be longer, and its content is undefined */
   take(size: number): Buffer;
-  /** The buffer is no longer used. One that is never given back is collected like any other. */
+  /** Returns a buffer. A buffer that is never returned is garbage-collected like any other. */
   give(buffer: Buffer): void;
 }
 
-/** Bytes of the smallest, and how many idle ones are kept: the scheduler asks one question at a time. */
+/**
+ * Size in bytes of the smallest buffer, and the number of idle buffers kept: the scheduler sends one request at a time.
+ */
 const SMALLEST = 256 * 1024;
 const KEPT = 4;
 
+/** An empty pool. It allocates on demand and keeps the last few buffers that were returned. */
 export function createBufferPool(): BufferPool {
   const idle: Buffer[] = [];
   return {
@@ -36,7 +39,7 @@ export function createBufferPool(): BufferPool {
     },
     give(buffer) {
       idle.push(buffer);
-      // The oldest goes, so that a crowd of large calls leaves nothing behind.
+      // Drops the oldest, so that a burst of large calls does not keep memory.
       if (idle.length > KEPT) idle.shift();
     },
   };

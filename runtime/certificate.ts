@@ -9,9 +9,9 @@ import type { Logger } from './log.ts';
 export interface CertificateFiles {
   readonly certFile: string;
   readonly keyFile: string;
-  /** When given, clients must present a certificate of this CA. */
+  /** If set, clients must present a certificate of this CA. */
   readonly clientCaFile?: string | undefined;
-  /** Names of which a client's certificate must have one. Empty or absent: any certificate of the CA will do. */
+  /** Names of which a client's certificate must have one. If empty or absent, any certificate of the CA is accepted. */
   readonly clientNames?: ReadonlySet<string> | undefined;
 }
 
@@ -23,7 +23,8 @@ export class CertificateError extends PlumblineError {
 
 /**
  * Reads a serving certificate and its key.
- * @throws CertificateError if a file cannot be read or parsed, or the key is not the certificate's
+ *
+ * @throws CertificateError if a file cannot be read or parsed, or the key does not match the certificate
  */
 export async function loadCertificate(files: CertificateFiles): Promise<SecureContextOptions> {
   const { certFile, keyFile, clientCaFile } = files;
@@ -34,24 +35,24 @@ export async function loadCertificate(files: CertificateFiles): Promise<SecureCo
       clientCaFile === undefined ? undefined : readFile(clientCaFile),
     ]);
     if (!new X509Certificate(cert).checkPrivateKey(createPrivateKey(key))) {
-      throw new CertificateError(`${keyFile} is not the key of ${certFile}`);
+      throw new CertificateError(`${keyFile} is not the key of ${certFile}; replace both files`);
     }
     return ca === undefined ? { cert, key } : { cert, key, ca };
   } catch (error) {
     if (error instanceof CertificateError) throw error;
-    throw new CertificateError(`the serving certificate cannot be used: ${(error as Error).message}`, { cause: error });
+    throw new CertificateError(`cannot use the serving certificate: ${(error as Error).message}`, { cause: error });
   }
 }
 
-/** Milliseconds of quiet after the last change of a file before the pair is read: writers replace two files in turn. */
+/** Milliseconds without a change before the pair is read: writers replace the two files one after the other. */
 const SETTLE = 100;
 
 /**
- * Calls `onChange` with each new pair that fits together. A pair that does not (half-written, mismatched) is logged
- * and the old one keeps serving. Directories are watched, not files: cert-manager's secrets are swapped by renaming a
+ * Calls `onChange` with each new pair that fits together. If a pair does not fit (half-written, mismatched), it logs an
+ * error and the old pair keeps serving. It watches directories, not files: cert-manager's Secrets change by renaming a
  * symbolic link, which ends a watch on the file itself.
  *
- * @returns a function that ends the watching
+ * @returns a function that stops watching
  */
 export function watchCertificate(
   files: CertificateFiles,

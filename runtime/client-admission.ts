@@ -8,8 +8,9 @@ import type { Logger } from './log.ts';
 const LOG_INTERVAL = 10_000;
 
 /**
- * Closes connections of clients whose certificate is not valid or has none of the names, before they have sent a request.
- * Clients without a certificate stay where the server accepts them, and are not known.
+ * Closes connections of clients whose certificate is not valid or has none of the names, before they send a request.
+ * Clients without a certificate stay connected where the server accepts them, but do not count as known.
+ *
  * @param names empty: any certificate of the CA
  * @param onKnown called with the certificate of each connection that may call
  * @returns whether the client of a connection has shown a certificate that may call
@@ -35,7 +36,8 @@ export function admitClients(
       if (Object.keys(certificate ?? {}).length > 0) close(socket, String(socket.authorizationError));
       return;
     }
-    if (names.size > 0 && !hasAllowedName(certificate, names)) return close(socket, 'not an allowed name');
+    if (names.size > 0 && !hasAllowedName(certificate, names))
+      return close(socket, 'no allowed name in the certificate');
     known.add(socket);
     onKnown(certificate);
   });

@@ -1,8 +1,9 @@
 import type { PeerCertificate } from 'node:tls';
 
 /**
- * Whether a client's certificate has one of the names that may call. That a CA has issued it says too little: the CA of a
- * cluster issues certificates to every kubelet and to whoever has a signing request approved.
+ * Whether a client's certificate has one of the allowed names. The issuing CA alone proves too little: the CA of a
+ * cluster issues certificates to every kubelet and to every user with an approved signing request.
+ *
  * @param allowed common names, or DNS names and URIs among the alternative names
  */
 export function hasAllowedName(certificate: PeerCertificate, allowed: ReadonlySet<string>): boolean {
@@ -11,7 +12,7 @@ export function hasAllowedName(certificate: PeerCertificate, allowed: ReadonlySe
   return names.some((name) => name !== undefined && allowed.has(name));
 }
 
-/** Only plain ones: Node.js quotes a name that holds a comma, and no such name is anybody's here. */
+/** Only plain entries: Node.js quotes a name that holds a comma, and no allowed name has one. */
 function alternativeNames(text = ''): string[] {
   if (text.includes('"')) return [];
   return text.split(', ').flatMap((entry) => {
@@ -20,7 +21,7 @@ function alternativeNames(text = ''): string[] {
   });
 }
 
-/** `a, b` as a set. */
+/** Parses `a, b` into a set; empty text is an empty set. */
 export function parseNames(text: string): ReadonlySet<string> {
   return new Set(
     text

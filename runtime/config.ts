@@ -3,12 +3,12 @@ import type * as z from 'zod';
 import { PlumblineError } from '../model/errors.ts';
 import { VERSION } from './version.ts';
 
-/** How one setting looks to the person who starts the daemon. */
+/** How one setting appears on the command line. */
 export interface Flag {
-  /** As commander writes it: `--port <number>`. */
+  /** In commander's form: `--port <number>`. */
   readonly flag: string;
   readonly help: string;
-  /** An environment variable that stands in where the flag is absent. */
+  /** An environment variable that applies where the flag is absent. */
   readonly env?: string;
 }
 
@@ -18,7 +18,7 @@ export class ConfigError extends PlumblineError {
   }
 }
 
-/** `--help` or `--version` was asked for and printed; the process should exit with 0. */
+/** `--help` or `--version` was requested and printed; the process should exit with 0. */
 export class HelpPrinted extends Error {}
 
 export interface ConfigDefinition<S extends z.ZodObject> {
@@ -26,7 +26,7 @@ export interface ConfigDefinition<S extends z.ZodObject> {
   readonly description: string;
   readonly schema: S;
   readonly flags: { readonly [K in keyof z.input<S>]-?: Flag };
-  /** Rules between settings; returns what is wrong, naming the flags. */
+  /** Rules between settings; returns what is wrong and names the flags. */
   readonly check?: (config: z.output<S>) => string | undefined;
 }
 
@@ -75,7 +75,7 @@ function optionOf({ flag, help, env }: Flag): Option {
   return env === undefined ? option : option.env(env);
 }
 
-/** Shows the schema's default in the help without making commander pass it on: the schema stays the one source. */
+/** Shows the schema's default in the help without making commander pass it on: the schema stays the only source. */
 function withDefault(option: Option, schema: z.ZodObject, key: string, flag: Flag): Option {
   const field = (schema.shape as Record<string, z.ZodType>)[key];
   const absent = field?.safeParse(undefined);

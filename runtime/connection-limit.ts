@@ -2,13 +2,13 @@ import type { IncomingMessage, Server } from 'node:http';
 import type { Socket } from 'node:net';
 
 /**
- * Caps a server's connections. At the cap a new one takes the place of the connection that has done least for longest: one
- * that never asked anything, then one that is idle, then one whose request is still coming in. Whoever is being answered
- * stays; if all are, the new connection is closed.
+ * Caps a server's connections. At the cap a new connection replaces the least active one: first one that has sent
+ * nothing, then an idle one, then one whose request is still arriving. A connection that waits for its answer stays. If
+ * all do, the new connection is closed.
  */
 export interface ConnectionLimit {
   readonly open: number;
-  /** Connections that were closed to make room, and new ones that found none. */
+  /** Connections closed to make room, and new ones refused because there was no room. */
   readonly evicted: number;
 }
 
@@ -22,8 +22,9 @@ interface Connection {
 /** The order in which connections make room. */
 const EXPENDABLE: readonly State[] = ['silent', 'idle', 'sending'];
 
+/** Caps the connections of `server` at `most`, from now on. */
 export function limitConnections(server: Server, most: number): ConnectionLimit {
-  /** By peer, oldest first: a TLS connection and the TCP connection under it have the same. */
+  /** By peer, oldest first: a TLS connection and the TCP connection under it have the same peer. */
   const connections = new Map<string, Connection>();
   let evicted = 0;
 
@@ -41,7 +42,7 @@ export function limitConnections(server: Server, most: number): ConnectionLimit 
 
   server.on('connection', (socket: Socket) => {
     const peer = peerOf(socket);
-    // The second time it is the connection after its handshake.
+    // The second event of a peer is the same connection after its TLS handshake.
     if (connections.has(peer)) return;
     if (connections.size >= most) {
       evicted++;

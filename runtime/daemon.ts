@@ -2,15 +2,17 @@ import { ConfigError, HelpPrinted } from './config.ts';
 import { describeError, type Logger } from './log.ts';
 
 export interface Daemon {
-  /** Starts everything and resolves when it runs. */
+  /** Starts everything and resolves when the daemon runs. */
   start(): Promise<void>;
-  /** Unready, drain, close. Called once, with the time it may take enforced by runDaemon. */
+  /** Unready, drain, close. runDaemon calls it once and enforces the deadline. */
   stop(): Promise<void>;
 }
 
 export interface RunOptions {
   readonly log: Logger;
-  /** Seconds that `stop` may take before the process ends with status 1. Default 25: less than a pod's 30 s of grace. */
+  /**
+   * Seconds that `stop` may take before the process exits with status 1. Default 25: less than a pod's 30 s of grace.
+   */
   readonly deadline?: number;
 }
 
@@ -50,7 +52,7 @@ export async function runDaemon(daemon: Daemon, { log, deadline = 25 }: RunOptio
   }
 }
 
-/** Runs `main`, and turns what it throws into one line on standard error and the exit status: 2 for bad settings. */
+/** Runs `main` and turns an exception into one line on standard error and the exit status: 2 for bad settings. */
 export async function runMain(name: string, main: () => Promise<void>): Promise<void> {
   try {
     await main();

@@ -1,20 +1,20 @@
 /**
- * Takes up what many senders report, and keeps each to its share: a sender whose reports have cost more than BURST of work
- * has to wait until its debt has run down, at SHARE of the time. Of the reports that come meanwhile only the newest counts.
- * So no sender, whatever it sends and however often, takes the process's one thread from the others.
+ * Takes reports from many senders and limits each to its share of the process's only thread. A sender whose reports
+ * have cost more than BURST of work waits until its debt has run down, at the rate SHARE. Only the newest report of a
+ * waiting sender counts.
  */
 export interface FairIntake<R> {
-  /** @param report undefined: there is none any more */
+  /** @param report undefined: the sender has no report any more */
   offer(sender: string, report: R | undefined): void;
   /** Senders whose newest report waits. */
   readonly waiting: number;
   stop(): void;
 }
 
-/** Milliseconds of work that a sender may cause at once, and the part of the time that it may take for good. */
+/** Milliseconds of work that a sender may cause at once, and its long-term part of the time, from 0 to 1. */
 const BURST = 250;
 const SHARE = 0.02;
-/** Milliseconds between two looks at the senders that wait. */
+/** Milliseconds between two checks of the waiting senders. */
 const LOOK = 100;
 
 interface Account {
@@ -24,7 +24,9 @@ interface Account {
 }
 
 /**
- * @param take takes up one report; never throws
+ * Creates the intake.
+ *
+ * @param take processes one report; never throws
  * @param now milliseconds of a monotonic clock
  */
 export function createFairIntake<R>(
@@ -46,7 +48,7 @@ export function createFairIntake<R>(
     take(sender, report);
     const at = now();
     const owed = debt + at - begun;
-    // Whoever owes little is forgotten, so that nothing is kept of senders that are gone.
+    // Forgets senders with little debt, so that senders that have gone use no memory.
     if (owed < 1) accounts.delete(sender);
     else accounts.set(sender, { debt: owed, at });
   };
@@ -57,7 +59,7 @@ export function createFairIntake<R>(
       if (debtOf(sender) >= BURST) continue;
       waiting.delete(sender);
       takeNow(sender, report);
-      // One at a time: others get a turn in between.
+      // One at a time: other work gets a turn in between.
       break;
     }
     schedule();

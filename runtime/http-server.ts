@@ -10,16 +10,18 @@ import type { Logger } from './log.ts';
 import { monotonicSeconds, sleep } from './time.ts';
 
 /**
- * Milliseconds an idle connection is kept. Kubernetes clients keep theirs for 90 s and do not repeat a POST whose
- * connection turns out closed, so the server must be the more patient side.
+ * Milliseconds that an idle connection is kept. Kubernetes clients keep theirs for 90 s and do not repeat a POST whose
+ * connection turns out to be closed, so the server must wait longer than they do.
  */
 const KEEP_ALIVE = 120_000;
-/** Milliseconds for a TLS handshake, for a request's headers, and for the whole of a request; and how often that is checked. */
+/**
+ * Milliseconds for a TLS handshake, for a request's headers, and for a whole request; and the interval of that check.
+ */
 const HANDSHAKE = 5000;
 const HEADERS = 5000;
 const REQUEST = 10_000;
 const CHECK = 1000;
-/** Milliseconds without any progress after which a caller that does not read its answer is given up. */
+/** Milliseconds without progress after which the server gives up on a caller that does not read its answer. */
 const STALLED_ANSWER = 20_000;
 /** Connections at a time. The API server and the scheduler keep a few dozen. */
 const CONNECTIONS = 256;
@@ -27,14 +29,17 @@ const CONNECTIONS = 256;
 export interface HttpServerOptions {
   readonly handler: RequestListener;
   readonly host: string;
-  /** 0 takes a free port; `port` of the started server tells which. */
+  /** 0 takes a free port; `port` of the started server returns it. */
   readonly port: number;
   readonly certificate?: CertificateFiles | undefined;
-  /** With a CA for clients, whether those without a certificate are refused or left to the handler. Default: refused. */
+  /**
+   * With a CA for clients: whether to refuse clients without a certificate or leave them to the handler. Default:
+   * refuse.
+   */
   readonly anonymousClients?: boolean;
   /** Connections at a time. Default 256. */
   readonly connections?: number;
-  /** Answers are streams that may be silent for long. Default false. */
+  /** Whether answers are streams that may be silent for long. Default false. */
   readonly streams?: boolean;
   readonly log: Logger;
 }
@@ -42,7 +47,7 @@ export interface HttpServerOptions {
 export interface HttpServer {
   /** Listens; rejects if the address is taken or the certificate unusable. */
   start(): Promise<void>;
-  /** From now on every answer asks its client to reconnect, so that none is left on a connection when it ends. */
+  /** From now on every answer asks its client to reconnect, so that no client is on a connection when it closes. */
   drain(): void;
   /** Stops accepting, lets requests in flight finish for up to `seconds`, then closes what is left. */
   stop(seconds?: number): Promise<void>;
@@ -51,13 +56,15 @@ export interface HttpServer {
   readonly connections: ConnectionLimit;
   /** Monotonic seconds of the last connection or request; undefined before the first. */
   readonly lastArrival: number | undefined;
-  /** When the certificates end; empty without TLS. */
+  /** When the certificates expire; empty without TLS. */
   readonly expiries: Expiries;
-  /** Whether the client of a connection may call: it has shown a valid certificate, or none is required. */
+  /** Whether the client of a connection may call: it has shown a valid certificate, or no certificate is required. */
   isKnown(socket: Socket): boolean;
 }
 
-/** An HTTP server, or an HTTPS one that follows its certificate as it is renewed. Nothing listens before `start`. */
+/**
+ * An HTTP server, or an HTTPS server that reloads its certificate when it is renewed. It listens only after `start`.
+ */
 export function createHttpServer(options: HttpServerOptions): HttpServer {
   const { handler, host, port, certificate, connections = CONNECTIONS, streams = false, log } = options;
   const { anonymousClients = false } = options;
@@ -166,11 +173,11 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
 }
 
 /**
- * The moment after everything that has arrived was read. A connection that is idle then has no request waiting in the kernel,
- * which would be lost with it: clients do not repeat a POST.
+ * Resolves after everything that has arrived was read. A connection that is idle then has no request waiting in the
+ * kernel. Such a request would be lost with it: clients do not repeat a POST.
  */
 async function arrivalsRead(): Promise<void> {
-  // The first may come in the turn of the event loop that is under way, after its reads.
+  // The first one may come in the current turn of the event loop, after its reads.
   for (let turn = 0; turn < 2; turn++) {
     await new Promise<void>((resolve) => {
       setImmediate(resolve);
@@ -181,8 +188,8 @@ async function arrivalsRead(): Promise<void> {
 const LIMITS = { headersTimeout: HEADERS, requestTimeout: REQUEST, connectionsCheckingInterval: CHECK } as const;
 
 /**
- * Constructors of messages that have the prototypes which express gives each of them: it then has none to exchange, at
- * which V8 would give up what it knows of the object. That is a fifth of what a review costs.
+ * Constructors of messages with the prototypes that express gives to each message. Express then has nothing to replace,
+ * which would make V8 drop its optimizations for the object: a fifth of the cost of a review.
  */
 function messagesOf(handler: RequestListener & { readonly request?: object; readonly response?: object }) {
   const { request, response } = handler;

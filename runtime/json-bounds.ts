@@ -7,10 +7,10 @@ export class JsonTooLarge extends BodyError {
   }
 }
 
-/** Values and nesting of the largest objects that Kubernetes stores stay far below. */
+/** Values and nesting; the largest objects that Kubernetes stores stay far below. */
 const MOST_VALUES = 100_000;
 const DEEPEST = 500;
-/** Bytes that cannot decode to more than a few megabytes, whatever they are. */
+/** Bytes that never decode to more than a few megabytes, whatever they contain. */
 const SMALL = 64 * 1024;
 
 const QUOTE = 0x22;
@@ -22,8 +22,9 @@ const OPEN_BRACKET = 0x5b;
 const CLOSE_BRACKET = 0x5d;
 
 /**
- * Refuses JSON of very many values before it is decoded: an empty object is two bytes of text and thirty times that in
- * memory. One pass over the bytes; whether they are JSON at all is left to the decoder.
+ * Refuses JSON with very many values before it is decoded: an empty object is two bytes of text and thirty times that
+ * in memory. It makes one pass over the bytes and leaves the syntax to the decoder.
+ *
  * @throws JsonTooLarge
  */
 export function assertBoundedJson(bytes: Uint8Array): void {
@@ -36,13 +37,13 @@ export function assertBoundedJson(bytes: Uint8Array): void {
     else if (byte === COMMA) values++;
     else if (byte === OPEN_BRACE || byte === OPEN_BRACKET) {
       values++;
-      if (++depth > DEEPEST) throw new JsonTooLarge(`the body is nested deeper than ${DEEPEST} levels`);
+      if (++depth > DEEPEST) throw new JsonTooLarge(`the body has more than ${DEEPEST} levels of nesting`);
     } else if (byte === CLOSE_BRACE || byte === CLOSE_BRACKET) depth--;
     if (values > MOST_VALUES) throw new JsonTooLarge(`the body has more than ${MOST_VALUES} values`);
   }
 }
 
-/** Where the string's closing quote is, or the end. */
+/** The index of the string's closing quote, or the end. */
 function endOfString(bytes: Uint8Array, from: number): number {
   let at = from;
   while (at < bytes.length && bytes[at] !== QUOTE) at += bytes[at] === BACKSLASH ? 2 : 1;

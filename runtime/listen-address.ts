@@ -1,4 +1,4 @@
-/** Where something listens. */
+/** The host and port of a listener. */
 export interface ListenAddress {
   readonly host: string;
   readonly port: number;
@@ -6,7 +6,7 @@ export interface ListenAddress {
 
 const ADDRESS = /^(?:\[([0-9a-f:.]+)\]|([^:[\]\s]+)):([0-9]{1,5})$/i;
 
-/** Reads `host:port` or `[IPv6 address]:port`; undefined if the text is neither. Port 0 takes a free one. */
+/** Parses `host:port` or `[IPv6 address]:port`; undefined if the text is neither. Port 0 takes a free one. */
 export function parseListenAddress(text: string): ListenAddress | undefined {
   const [, v6, host = v6, digits = ''] = ADDRESS.exec(text) ?? [];
   const port = Number(digits);
@@ -15,15 +15,15 @@ export function parseListenAddress(text: string): ListenAddress | undefined {
 
 const LOOPBACK = /^(?:localhost|127(?:\.[0-9]{1,3}){3}|::1)$/i;
 
-/** Whether only processes of the same host, or of the same pod, can reach an address. */
+/** Whether only processes of the same host or pod can reach an address. */
 export function isLoopback(host: string): boolean {
   return LOOPBACK.test(host);
 }
 
 /**
  * Whether a request's Host header names this listener. A page of another site can make a browser send requests here by
- * letting its own name resolve to this address (DNS rebinding); its name then stands in the header. The port is free,
- * since `kubectl port-forward` takes whatever its user likes.
+ * resolving its own name to this address (DNS rebinding); the header then contains that name. Any port is accepted,
+ * because the user of `kubectl port-forward` chooses it.
  */
 export function isOwnHost(header: string | undefined, listensOn: string): boolean {
   const [, v6, host = v6] = /^(?:\[([0-9a-f:.]+)\]|([^:[\]\s]+))(?::[0-9]{1,5})?$/i.exec(header ?? '') ?? [];

@@ -6,10 +6,10 @@ export const LOG_LEVELS = ['debug', 'info', 'warn', 'error', 'silent'] as const;
 export type LogLevel = (typeof LOG_LEVELS)[number];
 
 /**
- * A logger that writes one JSON object a line to standard error, so that a daemon's standard output stays free for
- * what it is asked to print. Levels are words, times ISO 8601.
+ * A logger that writes one JSON object per line to standard error, so that standard output stays free for a daemon's
+ * own output. Levels are words, times are ISO 8601.
  *
- * @param component the daemon's or duty's name, on every line
+ * @param component the name of the daemon or duty, on every line
  */
 export function createLogger(component: string, level: LogLevel = 'info'): Logger {
   return pino(
@@ -24,7 +24,7 @@ export function createLogger(component: string, level: LogLevel = 'info'): Logge
   );
 }
 
-/** An error as it stands in a log line: message, code and the messages of its causes; no stack below warn. */
+/** An error as it appears in a log line: message, code and the messages of its causes, without stacks. */
 export function describeError(error: unknown): Record<string, unknown> {
   if (!(error instanceof Error)) return { message: cut(String(error)) };
   const code = 'code' in error ? { code: error.code } : {};
@@ -32,7 +32,7 @@ export function describeError(error: unknown): Record<string, unknown> {
   return { name: error.name, message: cut(error.message), ...code, ...cause };
 }
 
-/** Characters of a message in a log line: others write some of them. */
+/** Characters of a message in a log line: other programs and users write some of them. */
 const LONGEST = 1024;
 
 function cut(text: string): string {

@@ -3,7 +3,7 @@ import { createHttpServer, type HttpServer } from './http-server.ts';
 import type { Logger } from './log.ts';
 import type { Registry } from './metrics.ts';
 
-/** Why a daemon is not ready, in words for `kubectl describe`, or undefined when it is. */
+/** Why a daemon is not ready, as text for `kubectl describe`; undefined when it is ready. */
 export type Readiness = () => string | undefined;
 
 export interface ProbeServerOptions {
@@ -11,14 +11,14 @@ export interface ProbeServerOptions {
   readonly port: number;
   readonly notReady: Readiness;
   readonly registry: Registry;
-  /** What else is answered, as JSON, by path. */
+  /** More pages, served as JSON, by path. */
   readonly pages?: Readonly<Record<string, () => unknown>>;
   readonly log: Logger;
 }
 
 /**
- * `/healthz`, `/readyz` and `/metrics` over plain HTTP on a port of their own, which needs no certificate and no client's
- * trust. Three fixed paths need no router.
+ * Serves `/healthz`, `/readyz` and `/metrics` over plain HTTP on a separate port, so that probes need no certificate.
+ * Three fixed paths need no router.
  */
 export function createProbeServer({ host, port, notReady, registry, pages = {}, log }: ProbeServerOptions): HttpServer {
   const handler: RequestListener = (request, response) => {
@@ -26,7 +26,7 @@ export function createProbeServer({ host, port, notReady, registry, pages = {}, 
       response.writeHead(status, { 'content-type': type, 'content-length': Buffer.byteLength(text) });
       response.end(request.method === 'HEAD' ? undefined : text);
     };
-    if (request.method !== 'GET' && request.method !== 'HEAD') return answer(405, 'only GET is answered\n');
+    if (request.method !== 'GET' && request.method !== 'HEAD') return answer(405, 'method not allowed; use GET\n');
     const path = request.url?.split('?')[0] ?? '';
     const page = Object.hasOwn(pages, path) ? pages[path] : undefined;
     if (page !== undefined) return answer(200, `${JSON.stringify(page())}\n`, 'application/json');
@@ -42,12 +42,15 @@ export function createProbeServer({ host, port, notReady, registry, pages = {}, 
           (text) => answer(200, text, registry.contentType),
           (err: unknown) => {
             log.error({ err }, 'metrics collection failed');
-            answer(500, 'the metrics cannot be collected\n');
+            answer(500, 'cannot collect the metrics; see the log\n');
           },
         );
         return;
       default:
-        return answer(404, `there are ${['/healthz', '/readyz', '/metrics', ...Object.keys(pages)].join(', ')}\n`);
+        return answer(
+          404,
+          `not found; the paths are ${['/healthz', '/readyz', '/metrics', ...Object.keys(pages)].join(', ')}\n`,
+        );
     }
   };
   return createHttpServer({ handler, host, port, log });

@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { PlumblineError } from '../model/errors.ts';
 import { type Lent, lentFree } from './buffer-pool.ts';
 
-/** A body that is not taken; `status` is the HTTP status that says so. */
+/** A body that the server refuses; `status` is the HTTP status of the answer. */
 export class BodyError extends PlumblineError {
   readonly status: 400 | 408 | 413 | 503;
 
@@ -15,44 +15,47 @@ export class BodyError extends PlumblineError {
 export interface BodyLimits {
   /** Bytes of one body. */
   readonly largest: number;
-  /** Bytes of all bodies of the process that are coming in or being worked on. Default 24 MiB. */
+  /** Bytes of all bodies in the process that are arriving or in use. Default 24 MiB. */
   readonly total?: number;
-  /** Seconds for one body to come in. Default 5: callers are the API server and the scheduler, over a short way. */
+  /**
+   * Seconds for one body to arrive. Default 5: callers are the API server and the scheduler, on a short network path.
+   */
   readonly seconds?: number;
 }
 
-/** Where the bytes of one body go. */
+/** Stores the bytes of one body. */
 export interface BodySink {
   write(chunk: Buffer): void;
-  /** All bytes; to be given back with `release`. */
+  /** All bytes; the caller returns them with `release`. */
   finish(): Lent;
-  /** The body is given up. */
+  /** Discards the body. */
   drop(): void;
 }
 
 /**
- * Reads the bodies of a server's requests within limits that hold for the whole process, since callers need not be who
- * they should be: sizes, a deadline, and the bytes in flight. Where those run out, the oldest large body that is still
- * coming in is given up: a caller that sends at once is never that one. Only so many bytes are worked on at a time, since
- * what is made of a body takes many times its size; other bodies wait for their turn.
+ * Reads the bodies of a server's requests within limits for the whole process: sizes, a deadline, and the bytes in
+ * flight. Callers may be hostile. When the bytes in flight run out, it gives up the oldest large body that is still
+ * arriving; a caller that sends at once is never affected. It also limits the bytes in use at a time, because a decoded
+ * body takes many times its size; other bodies wait for their turn.
  */
 export interface RequestBodies {
   /**
-   * Resolves when the body is there and it is its turn.
+   * Resolves when the body has arrived and its turn has come.
+   *
    * @throws BodyError
    */
   read(request: IncomingMessage, sink?: BodySink): Promise<Lent>;
   /** Bytes in flight. */
   readonly bytes: number;
-  /** Bodies that were given up because the bytes in flight ran out. */
+  /** Bodies given up because the bytes in flight ran out. */
   readonly evicted: number;
 }
 
 const TOTAL = 24 * 1024 * 1024;
 const SECONDS = 5;
-/** Bytes of a body that is always taken: what nearly all reviews and calls have. The cap on connections bounds these. */
+/** Bytes of a body that is always accepted: nearly all reviews and calls fit. The cap on connections bounds the sum. */
 const SMALL = 64 * 1024;
-/** Bytes of bodies that are worked on at a time; a larger one is worked on alone. */
+/** Bytes of bodies in use at a time; a larger body is used alone. */
 const WORKED_ON = 2 * 1024 * 1024;
 
 interface Coming {
@@ -60,8 +63,13 @@ interface Coming {
   readonly giveUp: () => void;
 }
 
+/**
+ * Creates the reader for one server.
+ *
+ * @param limits bytes of one body and of all, seconds for one body
+ */
 export function createRequestBodies({ largest, total = TOTAL, seconds = SECONDS }: BodyLimits): RequestBodies {
-  /** Bodies that are coming in, oldest first. */
+  /** Bodies that are arriving, oldest first. */
   const coming = new Set<Coming>();
   let bytes = 0;
   let evicted = 0;
@@ -92,7 +100,7 @@ export function createRequestBodies({ largest, total = TOTAL, seconds = SECONDS 
         settle(() => {
           bytes -= body.size;
           sink.drop();
-          // A caller that still sends would not read the answer; what it sends is not kept.
+          // A caller that is still sending would not read the answer; the rest of its body is dropped.
           request.resume();
           reject(error);
         });
@@ -115,9 +123,10 @@ export function createRequestBodies({ largest, total = TOTAL, seconds = SECONDS 
         sink.write(chunk);
       };
       const onEnd = () => settle(() => resolve({ lent: sink.finish(), size: body.size }));
-      const onError = (cause: Error) => fail(new BodyError(400, 'the body ended early', { cause }));
+      const onError = (cause: Error) =>
+        fail(new BodyError(400, 'the body ended before its announced length', { cause }));
       const late = setTimeout(
-        () => fail(new BodyError(408, `the body did not come in within ${seconds} s`)),
+        () => fail(new BodyError(408, `the body did not arrive within ${seconds} s`)),
         seconds * 1000,
       );
       late.unref();
@@ -150,7 +159,7 @@ export function createRequestBodies({ largest, total = TOTAL, seconds = SECONDS 
   };
 }
 
-/** Work by its weight, first come first served: what exceeds the free budget waits. */
+/** A queue of work by weight, first come first served: work that exceeds the free budget waits. */
 function createTurns(capacity: number) {
   const waiting: { readonly weight: number; readonly begin: () => void }[] = [];
   let free = capacity;
@@ -162,7 +171,7 @@ function createTurns(capacity: number) {
     }
   };
   return {
-    /** @returns what ends the turn */
+    /** @returns a function that ends the turn */
     async take(size: number): Promise<() => void> {
       const weight = Math.min(size, capacity);
       if (waiting.length > 0 || weight > free) {
@@ -176,7 +185,7 @@ function createTurns(capacity: number) {
   };
 }
 
-/** Keeps the chunks as they come: a body in one piece is not copied. */
+/** Keeps the chunks as they arrive: a body in one piece is not copied. */
 export function chunkSink(): BodySink {
   let chunks: Buffer[] = [];
   return {

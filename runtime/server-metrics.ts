@@ -3,7 +3,11 @@ import type { HttpServer } from './http-server.ts';
 import { Gauge, type Registry } from './metrics.ts';
 import type { RequestBodies } from './request-bodies.ts';
 
-/** Says how close a server is to its limits. @param prefix `plumbline_webhook` */
+/**
+ * Registers gauges that show how close a server is to its limits.
+ *
+ * @param prefix `plumbline_webhook`
+ */
 export function registerServerMetrics(
   registry: Registry,
   prefix: string,
@@ -19,12 +23,12 @@ export function registerServerMetrics(
         this.set(read());
       },
     });
-  gauge('request_bytes', 'Bytes of requests that are coming in or being worked on', () => bodies.bytes);
-  gauge('requests_given_up', 'Requests that were given up as their bytes were needed for others', () => bodies.evicted);
+  gauge('request_bytes', 'Bytes of requests that are arriving or in use', () => bodies.bytes);
+  gauge('requests_given_up', 'Requests dropped to free memory for other requests', () => bodies.evicted);
   gauge('connections', 'Open connections', () => server.connections.open);
   gauge(
     'connections_closed_early',
-    'Connections that were closed to make room for others, and new ones that found none',
+    'Connections closed to make room for others, and new connections refused at the limit',
     () => server.connections.evicted,
   );
 }

@@ -7,13 +7,13 @@ import { monotonicSeconds, sleep } from './time.ts';
 
 export interface ServingDaemonOptions {
   readonly server: HttpServer;
-  /** Where /healthz, /readyz and /metrics are served, in plain HTTP. */
+  /** The address of /healthz, /readyz and /metrics, over plain HTTP. */
   readonly probes: { readonly host: string; readonly port: number };
   readonly notReady: Readiness;
   readonly registry: Registry;
-  /** What runs while the daemon serves, until the signal is aborted: watches, timers. */
+  /** Work that runs while the daemon serves, until the signal is aborted: watches, timers. */
   readonly run: (signal: AbortSignal) => Promise<void>;
-  /** Ends what is left once nothing is served any more. */
+  /** Ends the rest after the server has stopped. */
   readonly close: () => Promise<void>;
   /** Default: 2 s without an arrival, 8 s at most. */
   readonly drain?: DrainTimes;
@@ -21,20 +21,20 @@ export interface ServingDaemonOptions {
 }
 
 /**
- * Seconds between turning unready and refusing connections. Callers forget a pod once EndpointSlices and kube-proxy have, which
- * takes a moment, and longer on a busy cluster: as long as something arrives it is answered, up to `most`.
+ * Seconds between turning unready and refusing connections. Callers stop using a pod once EndpointSlices and kube-proxy
+ * are updated, which takes longer on a busy cluster. While requests arrive, the daemon answers them, up to `most`.
  */
 export interface DrainTimes {
   readonly quiet: number;
   readonly most: number;
 }
 const DRAIN: DrainTimes = { quiet: 2, most: 8 };
-/** Seconds between two looks at whether something arrived. */
+/** Seconds between two checks for arrivals. */
 const LOOK = 0.05;
 
 /**
- * The life of a daemon that answers requests: probes first, then the server, then what runs with it; and at the end
- * unready, answering until callers have noticed, drain, close.
+ * Creates a daemon that answers requests. It starts the probes, then the server, then the work that runs with it. It
+ * stops in this order: unready, answer until callers have noticed, drain, close.
  */
 export function createServingDaemon(options: ServingDaemonOptions): Daemon {
   const { server, probes, notReady, registry, run, close, log, drain = DRAIN } = options;
@@ -55,7 +55,7 @@ export function createServingDaemon(options: ServingDaemonOptions): Daemon {
     },
     async stop() {
       stopping = true;
-      // A kept connection goes on to reach this process after endpoints have forgotten it.
+      // An open connection still reaches this process after the endpoints are updated.
       server.drain();
       await untilForgotten(server, drain);
       await server.stop();
@@ -66,7 +66,7 @@ export function createServingDaemon(options: ServingDaemonOptions): Daemon {
   };
 }
 
-/** Resolves once nothing has arrived for a while. */
+/** Resolves after a quiet time without arrivals. */
 async function untilForgotten(server: HttpServer, { quiet, most }: DrainTimes): Promise<void> {
   const begun = monotonicSeconds();
   for (;;) {

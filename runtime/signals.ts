@@ -1,10 +1,10 @@
 import { setMaxListeners } from 'node:events';
 
 /**
- * Does a piece of work under a signal of its own: it is aborted with the first of the given ones, after so many seconds, and
- * at the end of the work, so that nothing that was begun under it goes on. Nothing stays with the given ones afterwards:
- * AbortSignal.any leaves some 80 bytes with each of its sources for as long as that lives (Node.js 20), which in a daemon is
- * for ever.
+ * Runs work under its own signal, which aborts with the first of the given signals, after the given seconds, and when
+ * the work ends, so that nothing started under it continues. It leaves no listener on the given signals:
+ * AbortSignal.any leaks about 80 bytes into each of its sources for the life of that source (Node.js 20), which in a
+ * daemon is forever.
  *
  * @param seconds undefined: no limit
  */
@@ -19,7 +19,7 @@ export async function underSignals<T>(
     if (signal === undefined) continue;
     if (signal.aborted) own.abort(signal.reason);
     const follow = () => own.abort(signal.reason);
-    // As many calls as are under way listen; that is no leak.
+    // One listener for each call that is running; this is not a leak.
     setMaxListeners(0, signal);
     signal.addEventListener('abort', follow, { once: true });
     leave.push(() => signal.removeEventListener('abort', follow));

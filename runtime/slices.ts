@@ -1,18 +1,22 @@
 import { setImmediate } from 'node:timers/promises';
 
-/** Milliseconds of work after which other tasks get a turn. Probes and answers wait for no longer than this and a bit. */
+/** Milliseconds of work after which other tasks get a turn. Probes and answers wait about this long. */
 const SLICE = 8;
 
 /**
- * Long work in slices: after SLICE milliseconds of it the event loop takes up whatever else has come, so that thousands of
- * objects never hold up a request. Only the work itself is measured, not what is awaited in between.
+ * Splits long work into slices: after SLICE milliseconds of work the event loop runs other tasks, so that thousands of
+ * objects never delay a request. Only the work counts, not the time awaited in between.
  */
 export interface Slices {
-  /** Does one piece of work, then lets others have a turn if it is due. */
+  /** Does one piece of work, then yields to other tasks if a slice is over. */
   run<T>(work: () => T): Promise<T>;
 }
 
-/** @param now milliseconds of a monotonic clock */
+/**
+ * Creates the slices of one long task.
+ *
+ * @param now milliseconds of a monotonic clock
+ */
 export function createSlices(now: () => number = () => performance.now()): Slices {
   let spent = 0;
   return {

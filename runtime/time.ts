@@ -1,4 +1,7 @@
-/** Seconds on this process's monotonic clock: for durations and deadlines. Never compare it with another process's. */
+/**
+ * Seconds on this process's monotonic clock, for durations and deadlines. Never compare it with another process's
+ * clock.
+ */
 export function monotonicSeconds(): number {
   return performance.now() / 1000;
 }
@@ -29,7 +32,7 @@ export interface BackoffOptions {
   readonly most?: number;
 }
 
-/** Exponential backoff with full jitter in its upper half; `reset` after a success. */
+/** Exponential backoff with full jitter in its upper half; call `reset` after a success. */
 export class Backoff {
   readonly #first: number;
   readonly #most: number;

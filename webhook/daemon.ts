@@ -29,7 +29,7 @@ import { createPodValidation } from './pods/validate-pod.ts';
 import { createVmiMutation } from './vms/mutate-vmi.ts';
 import { createVmValidation } from './vms/validate-vm.ts';
 
-/** To the API server: the watches hold one each, and look-ups need some beside them. */
+/** To the API server: each watch holds one, and look-ups need some more. */
 const CONNECTIONS = 16;
 
 /** Wires the webhook together. @throws ConfigError if there is no usable way to the API server */

@@ -35,7 +35,7 @@ export class KubeletApiError extends PlumblineError {
 function explain(code: KubeletApiCode, details: string): string {
   switch (code) {
     case 'unavailable':
-      return `nobody answers (${details}); is the kubelet running, and is its directory mounted here?`;
+      return `no answer (${details}); check that the kubelet runs and that its directory is mounted here`;
     case 'deadline':
       return 'no answer in time; the socket accepts connections but the call hangs';
     case 'exhausted':

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Generates gen/*.ts from the two .proto files beside this script.
-# Needs: protoc (Debian: apt-get install protobuf-compiler) and the development dependencies (npm ci).
+# Generates gen/*.ts from the two .proto files next to this script. Needs: protoc (Debian: apt-get install
+# protobuf-compiler) and the development dependencies (npm ci).
 set -eu
 cd "$(dirname "$0")"
 

@@ -36,7 +36,7 @@ function item(value: Tree, indent: number): string[] {
   const pad = ' '.repeat(indent);
   if (isRaw(value) && value.block) return block(value.text, indent);
   if (!isMap(value)) return entry('-', value, indent);
-  // The first entry stands beside the dash; a map of a list begins with one that has no condition.
+  // The first entry is on the line of the dash; a map of a list begins with one that has no condition.
   const [first, ...rest] = value.entries.toSorted(
     (a, b) => Number(a.when !== undefined) - Number(b.when !== undefined),
   );

@@ -33,7 +33,10 @@ const DAEMONS: Readonly<Record<string, string>> = {
   'plumbline-node-agent-dpu-host': 'nodeAgent',
 };
 
-/** What the values say about the objects beside their presence; by default each renders to what the manifests have. */
+/**
+ * The values that change the objects, apart from their presence; by default each renders to the content of the
+ * manifests.
+ */
 export function applySettings(draft: Draft): void {
   const { kind, name, tree, when } = draft;
   const part = DAEMONS[name];
@@ -90,7 +93,7 @@ function workload(tree: MapNode, kind: string, part: string): void {
   insert(container, 'imagePullPolicy', raw('{{ .Values.images.pullPolicy }}'), '.Values.images.pullPolicy');
   insert(pod, 'imagePullSecrets', yaml('.Values.images.pullSecrets'), '.Values.images.pullSecrets');
   if (kind === 'DaemonSet') {
-    // The agents are on every node that is theirs; a DaemonSet goes by labels that it has for that.
+    // The agents run on every node that their DaemonSets select; a DaemonSet has labels for that.
     set(tree, ['spec', 'template', 'spec', 'tolerations'], yaml(`${values}.tolerations`));
     return;
   }

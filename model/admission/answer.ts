@@ -27,6 +27,7 @@ const LONGEST_MESSAGE = 1024;
 const LONGEST_ISSUES = 300;
 const LONGEST_KEY = 80;
 
+/** An answer that refuses. `code` is an HTTP status, and the message is cut to 1024 characters. */
 export function refused(code: number, message: string, warnings: readonly string[] = []): RefusedAnswer {
   const text = cut(`plumbline: ${message}`, LONGEST_MESSAGE);
   return { allowed: false, code, message: text, ...(warnings.length === 0 ? {} : { warnings }) };

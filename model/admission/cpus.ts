@@ -11,7 +11,7 @@ import { PLACED_RESOURCE } from '../names.ts';
 import type { Done, Place } from './decision.ts';
 import type { ClusterFacts, LauncherFacts, OrdinaryFacts } from './facts.ts';
 
-/** What becomes of the CPUs of a pod, whether it is a launcher or asked for whole cores by itself. */
+/** What happens to the CPUs of a pod, whether it is a launcher or asked for whole cores by itself. */
 export interface PodCpus {
   /** Whether the kubelet gives it CPUs of its own. */
   readonly exclusive: boolean;
@@ -69,9 +69,9 @@ export function cpusOfLauncher(
 }
 
 /**
- * The CPUs of an ordinary pod that asks for whole cores: every container with CPUs of its own is rounded up. The first of
- * them that runs on has the devices, and among them the one that has the extender look at the pod: an init container is
- * gone when the networks are in use. What is done to it is said nowhere but in its annotation, since it has no VMI.
+ * The CPUs of an ordinary pod that asks for whole cores: every container with CPUs of its own is rounded up. The first
+ * of them that runs on has the devices, and among them the one that has the extender look at the pod: an init container
+ * is gone when the networks are in use. Only its annotation records the change, since it has no VMI.
  * @throws ParseError if an amount is malformed
  */
 export function cpusOfOrdinary({ pod, cluster, settings }: OrdinaryFacts): PodCpus {
@@ -109,6 +109,7 @@ export function lastingCpus({ amounts }: Pick<PodCpus, 'amounts'>): number {
   return amounts.reduce((sum, { list, cpus }) => (list === 'containers' ? sum + cpus : sum), 0);
 }
 
+/** Whether a place is the given one; false for an absent place. */
 export function isAt(place: Place | undefined, { list, index }: Place): boolean {
   return place?.list === list && place.index === index;
 }

@@ -17,15 +17,15 @@ import { schedulingOf } from './scheduling.ts';
 import { decisionText, NOTHING_TO_DO, placementText } from './texts.ts';
 
 /**
- * Decides about one pod, at whichever point of its admission. One that is neither a launcher nor asks for whole cores is
- * admitted as it is, and so is a launcher for which nothing could follow from its VMI. For any other launcher:
+ * Decides about one pod, at whichever point of its admission. A pod that is neither a launcher nor asks for whole cores
+ * is admitted unchanged. A launcher for which its VMI can change nothing is admitted unchanged, too. For any other
+ * launcher:
  *
- * | its VMI | outcome |
- * |---|---|
- * | found | padded and given its devices, as its annotations and networks ask |
- * | absent (404) | admitted unchanged, with a warning: the pod's owner is gone and the pod will be collected |
- * | another uid | the same: the pod belongs to a VMI that was deleted and re-created |
- * | unreadable (timeout, no permission) | refused with 503: virt-controller creates the launcher again in a moment, and a launcher admitted unpadded would never be scheduled |
+ * | its VMI | outcome | |---|---| | found | padded and given its devices, as its annotations and networks ask | |
+ * absent (404) | admitted unchanged, with a warning: the pod's owner is gone and the pod will be collected | | another
+ * uid | the same: the pod belongs to a VMI that was deleted and re-created | | unreadable (timeout, no permission) |
+ * refused with 503: virt-controller creates the launcher again in a moment, and a launcher admitted unpadded would
+ * never be scheduled |
  *
  * Annotations that cannot be read refuse the pod (400) with the reason. A pod that nothing was decided for and that has
  * Plumbline's resources or decision is refused (403).
@@ -177,8 +177,8 @@ function foreignRequests(pod: PodShape, bearer: Place | undefined, mayHave: read
 }
 
 /**
- * The mask is the pod's, which the node's agent goes by; the vCPUs are the VMI's. Of a VM that migrates KubeVirt may have
- * plugged vCPUs in, which changes the VMI without its mask and takes a migration: their number is not asked then.
+ * The mask is the pod's, which the node's agent uses; the vCPUs are the VMI's. KubeVirt may have plugged vCPUs into a
+ * VM that migrates. That changes the VMI without its mask, so the number of vCPUs is not checked then.
  */
 function maskFindings({ pod, purpose }: LauncherFacts, { spec }: VmiShape, exclusive: boolean): AdmissionFinding[] {
   const { metadata } = pod;

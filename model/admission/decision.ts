@@ -51,7 +51,7 @@ export type Decision =
       /** The decision annotation: tells one decision about a VMI from another. Every launcher has one. */
       readonly text: string | undefined;
       readonly done: readonly Done[];
-      /** Warnings, information, and what is to be said about the scheduler. No errors. */
+      /** Warnings and information, also about the scheduler. No errors. */
       readonly findings: readonly AdmissionFinding[];
     }
   | {

@@ -11,7 +11,7 @@ export interface EventText {
 
 const REASONS = { error: 'LauncherRefused', warning: 'LauncherNotAsAsked', information: 'LauncherDecided' } as const;
 
-/** What is said on the VMI about its launcher, since warnings on a launcher reach virt-controller only. No errors. */
+/** The Events of the VMI about its launcher, since only virt-controller receives warnings on a launcher. No errors. */
 export function eventsOf({ done, findings }: Extract<Decision, { outcome: 'changed' | 'refused' }>): EventText[] {
   const of = (severity: Severity) => findings.filter((one) => one.severity === severity).map(eventOf);
   return [...done.map((one): EventText => ({ type: 'Normal', ...one })), ...of('information'), ...of('warning')];

@@ -10,7 +10,7 @@ import { EVERY_NETWORK, interfaceResources, preferredResources, requiredResource
 import { interfacesBy } from '../placement/preferences.ts';
 import type { NetworkFacts } from './facts.ts';
 
-/** Whose networks are to be resolved: those of a launcher, an ordinary pod, or a VM that has no pod yet. */
+/** The owner of the networks to resolve: a launcher, an ordinary pod, or a VM that has no pod yet. */
 export interface NetworkOwner {
   readonly namespace: string;
   readonly pod?: PodShape | undefined;
@@ -25,7 +25,9 @@ export interface OwnerNetworks {
   readonly held: readonly ResolvedNetwork[];
   /** Their device resources to request, each once. */
   readonly resources: readonly string[];
-  /** Those, and the ones of required networks that no node reports at the moment: whoever has them may keep them. */
+  /**
+   * These, and the devices of required networks that no node reports at the moment: a pod that has them may keep them.
+   */
   readonly mayHave: readonly string[];
   /** Resources of the networks that it would rather be near, for the extender to score by. */
   readonly preferred: readonly string[];

@@ -5,7 +5,7 @@ import type { SchedulerFacts } from './facts.ts';
 /** What the API server fills in where a pod names no scheduler. */
 const DEFAULT_SCHEDULER = 'default-scheduler';
 
-/** What becomes of a pod's scheduler, and what its owner should know about it. */
+/** The scheduler of a pod, and the findings about it for its owner. */
 export interface Scheduling {
   /** The scheduler to set; undefined leaves the pod's own. */
   readonly set: string | undefined;

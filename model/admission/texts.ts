@@ -43,6 +43,7 @@ export function placementText(preferences: PlacementPreferences, required: reado
   return preferences.preferred.length > 0 || required.length > 0 ? formatPreferences(preferences) : undefined;
 }
 
+/** A node requirement as text: `key In a,b`. */
 export function inWords({ key, operator, values }: NodeRequirement): string {
   return `${key} ${operator} ${(values ?? []).join(',')}`;
 }

@@ -60,7 +60,7 @@ export class ConflistError extends PlumblineError {
  * is in there already is taken out: one sandbox asks once.
  *
  * @param text the primary: a list, or a single plugin's configuration
- * @returns the file, as it is to be written
+ * @returns the content of the file
  * @throws ConflistError
  */
 export function gateConflist(file: string, text: string, options: ConflistOptions): { name: GateFile; text: string } {

@@ -24,7 +24,7 @@ export interface AddQuestion {
   readonly hasDevice: boolean | undefined;
 }
 
-/** Whether an ADD hangs on the DPU at all. One of which it is not known whether it has a device does. */
+/** Whether an ADD depends on the DPU. An ADD whose devices are unknown does. */
 export function dependsOnDpu({ dpu, scope, namespace, exempt, hasDevice }: AddQuestion): boolean {
   if (dpu === undefined) return false;
   if (namespace !== undefined && isExempt(namespace, exempt)) return false;
@@ -36,7 +36,7 @@ export function isExempt(namespace: string, exempt: readonly string[]): boolean 
   return exempt.some((one) => (one.endsWith('*') ? namespace.startsWith(one.slice(0, -1)) : namespace === one));
 }
 
-/** Why an ADD must not go on, or undefined. */
+/** Why an ADD must not continue, or undefined. */
 export function decideAdd(question: AddQuestion): CniError | undefined {
   const { dpu } = question;
   if (dpu === undefined || dpu.ready || !dependsOnDpu(question)) return undefined;

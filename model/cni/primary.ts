@@ -7,7 +7,7 @@ export interface ConfFile {
   readonly text: string | undefined;
 }
 
-/** What is to be done with the gate's own files; `remove` names those that are there and must go. */
+/** The changes to the gate's own files; `remove` names existing files to delete. */
 export type ConflistPlan =
   | {
       readonly kind: 'write';
@@ -16,7 +16,7 @@ export type ConflistPlan =
       readonly primary: string;
       remove: GateFile[];
     }
-  /** There is no primary: whoever wrote it says by that that the network is not ready. */
+  /** There is no primary: the network provider has not written one, so the network is not ready. */
   | { readonly kind: 'remove'; readonly remove: GateFile[] }
   /** All is as it should be, or nothing can be said now. */
   | { readonly kind: 'keep'; readonly problem: string | undefined };

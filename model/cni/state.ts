@@ -1,7 +1,7 @@
 import type { GateScope } from './decide.ts';
 
 /**
- * What the agent leaves behind for the shim to decide by when it does not answer, and for itself to go on from.
+ * The state that the agent saves for the shim, which uses it while the agent does not answer, and for its own restart.
  * native/cni/state.h is the other side of it.
  */
 export interface GateState {

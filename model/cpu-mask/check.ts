@@ -39,8 +39,8 @@ export function cpusOf(mask: CpuMask): CpuSet {
 }
 
 /**
- * The mask to use on a host: itself if the host has its CPUs, and `all` in its place if a mismatch is to be fixed
- * rather than refused.
+ * The mask to use on a host: itself if the host has its CPUs, otherwise `all` if the caller fixes a mismatch instead of
+ * refusing it.
  */
 export function maskForHost(
   mask: CpuMask,

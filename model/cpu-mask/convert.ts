@@ -33,7 +33,7 @@ export function hexMask(cpus: CpuSet): string {
  * The `cpus` line of a Xen domain's configuration, or undefined where there must be none because nothing is pinned.
  * Ganeti writes `cpu =` for a single entry, which Xen does not know, and 0-63 for `all` within a list, which on a
  * larger host is a restriction; here `all` stays `all` (xl.cfg(5)), unless the host's CPUs are given.
- * @param online written out in the place of `all`
+ * @param online the CPUs that replace `all`
  */
 export function toXen(mask: CpuMask, online?: CpuSet): string | undefined {
   if (pinsNothing(mask)) return undefined;

@@ -6,7 +6,7 @@ import { planPins, type VcpuPin } from './plan.ts';
 /** A running VM as its host sees it. */
 export interface VmOnHost {
   readonly mask: CpuMask;
-  /** Take `all` in the place of a mask that the host has not the CPUs of. */
+  /** Use `all` instead of a mask with CPUs that the host does not have. */
   readonly fixMismatch: boolean;
   /** The vCPU indexes of the threads found, in any order. */
   readonly indexes: readonly number[];

@@ -79,6 +79,7 @@ export interface MaskSummary {
 
 const summaries = new WeakMap<CpuMask, MaskSummary>();
 
+/** The CPUs, the distinct entries and a short text of a mask, computed once for each mask. */
 export function summaryOf(mask: CpuMask): MaskSummary {
   let summary = summaries.get(mask);
   if (summary === undefined) {

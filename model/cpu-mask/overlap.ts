@@ -7,7 +7,9 @@ export interface Overlap<T> {
   readonly cpus: CpuSet;
 }
 
-/** The overlaps among VMs, each pair once. VMs that are not pinned are to be left out: they overlap with everybody. */
+/**
+ * The overlaps among VMs, each pair once. The caller leaves out VMs that are not pinned: they overlap with all others.
+ */
 export function overlaps<T>(vms: readonly { readonly vm: T; readonly cpus: CpuSet }[]): readonly Overlap<T>[] {
   return vms.flatMap((a, i) =>
     vms.slice(i + 1).flatMap((b) => {

@@ -10,8 +10,8 @@ export interface VcpuPin {
 
 export type PinPlan =
   /**
-   * Each vCPU thread's CPUs, in the order of the vCPUs; empty if the mask pins nothing, and threads that are pinned are to be released. `whole`: where
-   * all other threads of the VM belong; undefined where the mask leaves them alone.
+   * Each vCPU thread's CPUs, in the order of the vCPUs; empty if the mask pins nothing, and the agent releases pinned
+   * threads. `whole`: where all other threads of the VM belong; undefined where the mask leaves them alone.
    */
   | { readonly kind: 'pin'; readonly pins: readonly VcpuPin[]; readonly whole: CpuSet | undefined }
   /** Nothing may be pinned, and the VM is not to be resumed. */

@@ -15,6 +15,7 @@ export type ResourceHints = readonly Hint[] | null;
 /** What one hint provider says, by resource; null or empty when it has nothing to say. */
 export type ProviderHints = ReadonlyMap<string, ResourceHints> | null;
 
+/** The number of NUMA nodes in a bit mask of 32 bits at most. */
 export function bitCount(mask: number): number {
   let count = 0;
   for (let rest = mask; rest !== 0; rest &= rest - 1) count++;

@@ -94,6 +94,7 @@ export function splitsGroup(cells: readonly MemoryCell[], mask: number): boolean
   return cells.some((cell, bit) => (mask & (1 << bit)) !== 0 && cell.blocks > 0 && cell.group !== mask);
 }
 
+/** Whether the NUMA nodes of a bit mask have the requested free bytes of every memory type together. */
 export function satisfies({ cells }: MemoryState, mask: number, request: ReadonlyMap<string, number>): boolean {
   return [...request].every(([type, bytes]) => sum(cells, mask, type, 'free') >= bytes);
 }

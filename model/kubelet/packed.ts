@@ -34,6 +34,13 @@ export function takePacked(
   throw new TakeError('failed to allocate cpus');
 }
 
+/**
+ * Ends an allocation that needs more CPUs than are available, with the kubelet's own message.
+ *
+ * Source: pkg/kubelet/cm/cpumanager/cpu_assignment.go.
+ *
+ * @throws TakeError if the accumulator has failed
+ */
 export function assertEnough(acc: Accumulator, available: CpuSet, count: number): void {
   if (acc.isFailed) {
     throw new TakeError(

@@ -124,7 +124,10 @@ export function podMemory(pod: PodRequest): Map<string, number> {
   return new Map([...names].map((name) => [name, peakOf(pod, (container) => container.memory.get(name) ?? 0)]));
 }
 
-/** The larger of what runs for good, and each init container together with the sidecars started before it. */
+/**
+ * The larger of the sum of containers that keep running, and each init container together with the sidecars started
+ * before it.
+ */
 function peakOf(pod: PodRequest, amount: (container: ContainerRequest) => number): number {
   let sidecars = 0;
   let peak = 0;
@@ -137,6 +140,7 @@ function peakOf(pod: PodRequest, amount: (container: ContainerRequest) => number
   return Math.max(peak, apps + sidecars);
 }
 
+/** Whether a pod sets CPU, memory or huge pages for itself as a whole (KEP-2837, PodLevelResources). */
 export function hasPodLevelResources(pod: Pod): boolean {
   const { requests, limits } = pod.spec?.resources ?? {};
   const counted = (name: string) => name === 'cpu' || name === 'memory' || name.startsWith('hugepages-');

@@ -14,7 +14,7 @@ export type Resize =
   | { readonly outcome: 'ignored' }
   /** The new amounts are allocated. */
   | { readonly outcome: 'allocated' }
-  /** The pod goes on as it is; its condition PodResizePending has this reason and message. */
+  /** The pod keeps its resources; its condition PodResizePending has this reason and message. */
   | { readonly outcome: 'pending'; readonly reason: string; readonly message: string };
 
 /**

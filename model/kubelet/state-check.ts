@@ -2,7 +2,7 @@ import { type CpuSet, unionOf } from '../cpu-set.ts';
 import type { CpuAssignments } from './state.ts';
 import { initialPool, type StaticPolicy } from './static-policy.ts';
 
-/** The shared pool that a starting kubelet goes on with, or the error with which it refuses to start. */
+/** The shared pool with which a starting kubelet continues, or the error with which it refuses to start. */
 export type CheckedState = { readonly defaultSet: CpuSet } | { readonly error: string };
 
 /**

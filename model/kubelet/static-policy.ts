@@ -14,6 +14,7 @@ export interface StaticPolicy {
   readonly reservedCores: CpuSet;
 }
 
+/** The CPU manager's static policy on one node; it derives the cores of the reserved CPUs. */
 export function createStaticPolicy(topology: CpuTopology, options: CpuOptions, reserved: CpuSet): StaticPolicy {
   return Object.freeze({ topology, options, reserved, reservedCores: withSiblings(topology, reserved) });
 }

@@ -11,7 +11,7 @@ export interface Behaviour {
    */
   readonly uncoreRoundsUp: boolean;
   /**
-   * What becomes of an in-place resize of a Guaranteed pod under a static manager: nothing, as in-place resize is alpha
+   * What happens to an in-place resize of a Guaranteed pod under a static manager: nothing, as in-place resize is alpha
    * before 1.33; in 1.33 it is refused whatever it changes; since 1.34 if it changes what that manager gave out.
    */
   readonly resize: 'ignored' | 'refused-whole' | 'refused-by-resource';

@@ -33,8 +33,8 @@ export function wantsWholeCores({ annotations }: MetaShape): boolean {
 }
 
 /**
- * What is to be said about the annotation where the user can read it: on a VM template, a VMI or a launcher. Empty if
- * it is absent or does what it says.
+ * Findings about the annotation on a VM template, a VMI or a launcher, for its user. Empty if the annotation is absent
+ * or has its full effect.
  * @param cpu undefined: not known, since an instancetype brings it
  */
 export function annotationFindings(

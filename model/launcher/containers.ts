@@ -70,7 +70,7 @@ export function hasExclusiveCpus(pod: PodShape): boolean {
   return qosObstacles(pod).length === 0 && integralContainers(pod).length > 0;
 }
 
-/** Whether the pod sets resources for itself as a whole, which the static CPU manager passes over in silence. */
+/** Whether the pod sets resources for itself as a whole, which the static CPU manager ignores silently. */
 export function hasPodLevelResources(pod: PodShape): boolean {
   const { requests, limits } = pod.spec.resources ?? {};
   return Object.keys(requests ?? {}).length + Object.keys(limits ?? {}).length > 0;

@@ -22,7 +22,7 @@ export interface AlignmentRequest {
   readonly policy?: AlignmentPolicy;
 }
 
-/** What is to be done about the CPUs of `compute`. */
+/** The change to the CPUs of `compute`. */
 export type Alignment =
   | {
       readonly kind: 'pad';
@@ -52,7 +52,7 @@ export type NoPadding =
   | 'aligned';
 
 /**
- * Decides whether a launcher's CPUs are to be rounded up to whole cores.
+ * Decides whether to round a launcher's CPUs up to whole cores.
  *
  * Rounds what the pod asks for now, never what the VMI would ask for: so it is a no-op on its own result, it does not
  * double KubeVirt's even-parity padding, and it repairs that where it comes out odd.

@@ -10,8 +10,8 @@ import type { MetaShape, VmiShape } from './shapes.ts';
  *     waiting ──seen paused──> paused <since> ──pinned, unpaused──────────> resumed
  *                                   └──that pause is over by another's hand──┘
  *
- * `since` is when the pause began, by KubeVirt's condition, and tells it from one that a user makes later: so whoever
- * takes over in the midst of this neither forgets a VM nor ends a user's pause.
+ * `since` is when the pause began, by KubeVirt's condition, and distinguishes it from a later pause by a user. A
+ * replica that takes over in between neither forgets a VM nor ends a user's pause.
  */
 export type PausedStart =
   | { readonly state: 'waiting' }
@@ -75,7 +75,7 @@ export function startsRunning({ annotations }: MetaShape): boolean {
   return annotations?.[CPU_MASK_START_ANNOTATION] === 'running';
 }
 
-/** What is to be done for a VMI next. Its record says nothing of a pause that is not ours. */
+/** The next step for a VMI. Its record contains only pauses of Plumbline's own. */
 export function nextStep({ record, phase, paused }: StartingVmi, pinning: PinningReport | undefined): StartStep {
   if (record === undefined || record.state === 'resumed' || phase !== 'Running') return { do: 'nothing' };
   if (record.state === 'unknown') return paused?.reason === OUR_PAUSE ? unknownRecord(record.text) : { do: 'nothing' };
@@ -95,6 +95,7 @@ function unknownRecord(text: string): StartStep {
   return { do: 'tell', reason: 'UnknownRecord', message };
 }
 
+/** A record as its annotation's value. An unknown record stays as it was written. */
 export function formatPausedStart(record: PausedStart): string {
   if (record.state === 'unknown') return record.text;
   return record.state === 'paused' ? `paused ${record.since}` : record.state;

@@ -5,6 +5,6 @@
 export const ALIGNMENT_POLICIES = ['annotated', 'always', 'auto'] as const;
 export type AlignmentPolicy = (typeof ALIGNMENT_POLICIES)[number];
 
-/** What becomes of a VM that is larger than the NUMA nodes of its networks on every node that it can go to. */
+/** What happens to a VM that is larger than the NUMA nodes of its networks on every node that it can go to. */
 export const OVERSIZED_POLICIES = ['refuse', 'warn'] as const;
 export type OversizedPolicy = (typeof OVERSIZED_POLICIES)[number];

@@ -5,7 +5,7 @@ const LAUNCHER = 'virt-launcher';
 const MIGRATION_LABEL = 'kubevirt.io/migrationJobUID';
 const PROVISIONING_ANNOTATION = 'kubevirt.io/ephemeral-provisioning';
 
-/** The VMI a launcher belongs to. Its uid is to be compared with the object found under the name. */
+/** The VMI a launcher belongs to. The caller compares its uid with the object of that name. */
 export interface VmiReference {
   readonly name: string;
   readonly uid: string;

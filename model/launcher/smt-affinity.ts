@@ -71,7 +71,7 @@ export function beforeSmtAffinity(spec: SelectingSpec): SelectingSpec {
   const before = terms?.map((term) => withoutOwn(term, terms));
   if (terms === undefined || before === undefined || before.every((term, i) => term === terms[i])) return spec;
   const { nodeSelector, tolerations } = spec;
-  // A term of ours alone stood for "anywhere"; one that was empty before goes on to match nothing.
+  // A single term of Plumbline's stood for "anywhere"; a term that was empty before still matches nothing.
   const free = before.some((term, i) => isEmpty(term) && !isEmpty(terms[i]!));
   if (free) return { nodeSelector, tolerations };
   return {
@@ -88,7 +88,7 @@ function withoutOwn(term: NodeTerm, terms: readonly NodeTerm[]): NodeTerm {
   return at < 0 ? term : { ...term, matchExpressions: without(all, at) };
 }
 
-/** Whether another term is the same but for the other alternative in the place of this requirement. */
+/** Whether another term differs only in the other alternative of this requirement. */
 function hasSibling(term: NodeTerm, at: number, terms: readonly NodeTerm[]): boolean {
   const all = term.matchExpressions ?? [];
   const rest = termText({ ...term, matchExpressions: without(all, at) });

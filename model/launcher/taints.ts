@@ -6,7 +6,7 @@ export interface Taint {
   readonly effect: string;
 }
 
-/** What lets a pod go to a node all the same. Source: k8s.io/api/core/v1, Toleration. */
+/** Allows a pod on a node despite its taint. Source: k8s.io/api/core/v1, Toleration. */
 export interface Toleration {
   readonly key?: string | null | undefined;
   /** Equal (also if absent) or Exists. */

@@ -38,10 +38,9 @@ export interface TemplateFindings {
 /**
  * Checks the CPU side of a template and the form of Plumbline's annotations.
  *
- * Rules that refuse are asked where either side of them changes, as Ganeti does it: so an object that was stored while
- * was never checked can still be labelled, have its finalizers taken away, and be put right.
- * vCPUs that KubeVirt plugs into a VMI are no reason to ask: the VM was asked when its user wrote them, and KubeVirt
- * writes nothing else to a VMI while this is refused.
+ * A rule that refuses applies only when one of its inputs changes, as in Ganeti: an object that was stored unchecked
+ * can still be labelled, lose its finalizers, and be corrected. vCPUs that KubeVirt plugs into a VMI are no reason to
+ * ask: the VM was asked when its user wrote them, and KubeVirt writes nothing else to a VMI while this is refused.
  * @param update undefined for an object that is created
  */
 export function checkTemplate(

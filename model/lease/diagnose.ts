@@ -8,7 +8,7 @@ import { renewalWriters, type WriterSample } from './writers.ts';
 
 /** One look at a DPU's lease. */
 export interface LeaseLook extends WriterSample {
-  /** Milliseconds since 1970 by the clock of whoever looked. */
+  /** Milliseconds since 1970 by the clock of the observer. */
   readonly at: number;
   readonly lease: LeaseShape;
 }
@@ -118,5 +118,5 @@ function skew(last: LeaseLook | undefined): string[] {
   if (last === undefined || renewed === undefined) return [];
   const ahead = Math.round(Number(renewed / 1000n) / 1000 - last.at / 1000);
   if (ahead < NOTABLE_SKEW) return [];
-  return [`its clock is at least ${ahead} s ahead of this one; that does no harm, as nobody compares clocks`];
+  return [`its clock is at least ${ahead} s ahead of this one; that does no harm, as no component compares clocks`];
 }

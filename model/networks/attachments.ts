@@ -3,7 +3,7 @@ import { ParseError, quote } from '../errors.ts';
 
 /** Read by multus: the networks to attach besides the pod network. */
 export const NETWORKS_ANNOTATION = 'k8s.v1.cni.cncf.io/networks';
-/** Read by multus: the network to use in the place of the cluster's own pod network. */
+/** Read by multus: the network to use instead of the cluster's own pod network. */
 export const DEFAULT_NETWORK_ANNOTATION = 'v1.multus-cni.io/default-network';
 
 /** Names a NetworkAttachmentDefinition. */
@@ -46,12 +46,12 @@ const jsonForm = z.array(
 
 /**
  * Reads multus's networks annotation in either form: `net1,other/net2@eth5`, or a JSON list of objects. As multus does,
- * text with any of `[ { "` is taken for JSON, and the character rule for names holds in the short form alone.
+ * text with any of `[ { "` counts as JSON, and the character rule for names holds in the short form alone.
  *
  * An item without a name is kept (`net1,` ends with one): multus will look for it and fail, so it must be seen.
  * @param namespace the pod's, for items that name none
- * @throws ParseError naming the item; also for more items, or characters, than a pod can have networks
- * Source: Network Plumbing Working Group, Multi-Network De-facto Standard 1.3; multus-cni, pkg/k8sclient.
+ * @throws ParseError naming the item; also for more items, or characters, than a pod can have networks Source: Network
+ * Plumbing Working Group, Multi-Network De-facto Standard 1.3; multus-cni, pkg/k8sclient.
  */
 export function parseAttachments(text: string, namespace: string): readonly Attachment[] {
   if (text === last.text && namespace === last.namespace) return last.found;

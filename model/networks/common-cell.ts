@@ -16,7 +16,7 @@ export interface NodeReach extends NodeRooms {
 
 export interface ReachFinding {
   readonly message: string;
-  /** Nodes have all the networks, and it is the guest that is too large for every one of them. */
+  /** Nodes have all the networks, but the guest is too large for every one of them. */
   readonly isTooLarge: boolean;
 }
 
@@ -25,8 +25,8 @@ const NAMED = 8;
 const LONGEST_NAME = 200;
 
 /**
- * What to say where none of the nodes could ever bring a guest near all its required networks; else undefined. Of no nodes
- * nothing is known, so nothing is said.
+ * What to say where none of the nodes could ever bring a guest near all its required networks; else undefined. Without
+ * nodes there is no finding.
  */
 export function reachFinding(
   networks: readonly ResolvedNetwork[],

@@ -5,14 +5,12 @@ import { PlumblineError } from '../errors.ts';
 import type { NodeNetworks } from './common-cell.ts';
 
 /**
- * An operator's word on where networks are, over what nodes discover: for NICs whose firmware reports no NUMA node, for
- * hosts whose switch runs on a DPU, and for whoever knows better.
+ * An operator's map of networks to NUMA nodes, which overrides discovery: for NICs whose firmware reports no NUMA node,
+ * for hosts whose switch runs on a DPU, and for corrections.
  *
  * ```yaml
- * - nodeSelector: { rack: a }        # absent: every node
- *   physnets: { physnet0: { numaNodes: [0] } }
- *   tunnel: { numaNodes: [1] }
- * ```
+ * - nodeSelector: { rack: a } # absent: every node physnets: { physnet0: { numaNodes: [0] } } tunnel: { numaNodes: [1]
+ *   } ```
  */
 export type NetworkMap = readonly NetworkMapEntry[];
 export type NetworkMapEntry = z.infer<typeof entry>;

@@ -11,10 +11,10 @@ export interface ConfigFile {
 
 /**
  * Reads configuration files as oslo.config does: sections, `name = value` or `name: value`, comments on lines of their
- * own with `#` or `;`, values that go on over lines which begin with a blank. Later files win, option by option.
+ * own with `#` or `;`, values that continue on lines which begin with a blank. Later files win, option by option.
  *
  * A section is found whatever the case of its name, except DEFAULT. References to other options (`$name`) are left as
- * they are: only whoever reads an option knows whether it may have one.
+ * they are: only the reader of an option knows whether it may have one.
  *
  * Source: oslo.config 9.0, iniparser.py and cfg.py.
  *
@@ -44,7 +44,7 @@ class Reader {
   readonly #file: string;
   readonly #sections: Map<string, Map<string, string>>;
   #section: Map<string, string> | undefined;
-  /** The option that the next line may go on with. */
+  /** The option that the next line may continue. */
   #option: string | undefined;
 
   constructor(file: string, sections: Map<string, Map<string, string>>) {
@@ -66,7 +66,7 @@ class Reader {
 
   #goOn(line: string): void {
     if (this.#section === undefined || this.#option === undefined) {
-      throw new Unexpected('a line that begins with a blank goes on with the value above it, and there is none');
+      throw new Unexpected('a line that begins with a blank continues the value above it, and there is none');
     }
     this.#section.set(this.#option, `${this.#section.get(this.#option)}\n${line.trimStart()}`);
   }

@@ -62,7 +62,7 @@ export class CoarseFit {
     return this.#start.length;
   }
 
-  /** All that a fit may read of the hosts, for whoever measures. */
+  /** All that a fit may read of the hosts, for benchmarks. */
   get rooms(): Uint16Array {
     return this.#rooms.subarray(0, this.#used);
   }

@@ -28,7 +28,7 @@ export interface SurveyedNode extends SelectableNode {
   readonly host: MaskHost | undefined;
 }
 
-/** What becomes of a VM's mask on a node that the VM may go to. */
+/** What happens to a VM's mask on a node that the VM may go to. */
 export type MaskVerdict =
   | MaskFit
   | { readonly fits: false; readonly reason: 'no-report' | 'fault'; readonly short: string; readonly text: string };

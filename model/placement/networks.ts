@@ -71,6 +71,7 @@ function elsewhere(
   return refusal('network-elsewhere', text, details);
 }
 
+/** The online CPUs of the given NUMA nodes; NUMA nodes that the host does not have add none. */
 export function cpusOfCells(host: Host, cells: CpuSet): CpuSet {
   return host.cells.reduce((all, cell) => (cells.has(cell.id) ? all.union(cell.cpus) : all), CpuSet.EMPTY);
 }

@@ -31,6 +31,7 @@ const preferences = z.object({
     .catch({}),
 });
 
+/** Preferences as the value of the pod's annotation: JSON without members that have their default. */
 export function formatPreferences({ preferred, spansCells, interfaces }: PlacementPreferences): string {
   return JSON.stringify({
     ...(preferred.length > 0 && { preferred }),

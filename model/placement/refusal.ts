@@ -57,6 +57,7 @@ export interface Refusal {
   readonly available?: number | undefined;
 }
 
+/** A refusal with the fixed text of its reason. `detail` names the values. */
 export function refusal(reason: RefusalReason, detail: string, more: Partial<Refusal> = {}): Refusal {
   return { resource: 'other', ...more, reason, text: TEXTS[reason], detail };
 }

@@ -52,12 +52,16 @@ export type Refused = Extract<NodeVerdict, { fits: false }>;
 /** How each refusal for a DPU begins: what the scheduler has written into a pod's condition is recognized by it. */
 export const DPU_REFUSAL = 'DPU not ready';
 
-/** What becomes of nodes that cannot be predicted: refused, or passed with the lowest score if the CPUs suffice by count. */
+/**
+ * What happens to nodes that cannot be predicted: refused, or passed with the lowest score if the CPUs suffice by
+ * count.
+ */
 export type UnpredictablePolicy = 'refuse' | 'count-check';
 
 export const LOWEST = 0;
 const HIGHEST = 10;
 
+/** A verdict that a node does not take a pod. `text` is the same for all nodes alike, `detail` is the node's own. */
 export function refuse(kind: RefusalKind, text: string, detail = text): Refused {
   return { fits: false, kind, text, detail };
 }
@@ -66,7 +70,7 @@ export function refuse(kind: RefusalKind, text: string, detail = text): Refused 
 export const NO_REPORT = refuse('no-report', 'node does not report its topology');
 export const STALE_REPORT = refuse('stale-report', 'node’s agent has stopped reporting');
 
-/** A kubelet passes over a resource that it never had, and refuses a pod for one that it has none left of. */
+/** A kubelet ignores a resource that it never had, and refuses a pod that requests a resource with none left. */
 export const HINTS_UNSERVED = refuse(
   'hints-unserved',
   'node’s agent does not serve the devices of preferred networks',
@@ -145,6 +149,7 @@ export function unfitShape(
   return refuse('misaligned', text, `container ${odd.name}: ${text}`);
 }
 
+/** The verdict for a refusal of the predicted kubelet. `missing` is in the unit of the resource. */
 export function refusedFor({ reason, text, detail, wanted, available }: Refusal): Refused {
   const refused = refuse(reason, text, detail);
   return wanted === undefined || available === undefined ? refused : { ...refused, missing: wanted - available };

@@ -3,9 +3,9 @@ import { PlumblineError } from '../errors.ts';
 import type { Host } from '../host.ts';
 
 /**
- * A node's report decides for others as well: how far a VM is padded that may go there, and which networks a cluster has.
- * So it is held against what the API server knows of that node from another source, its Node object. A report that
- * contradicts it, or cannot be read, is quarantined: it counts as if the node did not report, until it is put right.
+ * A node's report decides for others as well: how far a VM is padded that may go there, and which networks a cluster
+ * has. So it is held against what the API server knows of that node from another source, its Node object. A report that
+ * contradicts it, or cannot be read, is quarantined: it counts as if the node did not report, until it is corrected.
  */
 export interface ReportFault {
   /** Stable; labels a metric. */
@@ -22,7 +22,7 @@ export interface NodeFacts {
   readonly arch?: string | undefined;
 }
 
-/** Hardware threads of one core that processors of an architecture have at the most. */
+/** Hardware threads of one core that processors of an architecture have at most. */
 const MOST_THREADS: Readonly<Record<string, number>> = { amd64: 2, arm64: 4, ppc64le: 8, riscv64: 4, s390x: 2 };
 /** What processors commonly have; more is looked at closer where the architecture is not known. */
 const COMMON_THREADS = 2;

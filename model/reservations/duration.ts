@@ -3,7 +3,7 @@ const QUICK = 60;
 /** Seconds that kube-scheduler waits for a pod's volumes before it binds (VolumeBindingArgs.bindTimeoutSeconds). */
 const VOLUMES = 600;
 
-/** Seconds that a reservation lasts at the most by default: the volumes' limit, then the binding. */
+/** Seconds that a reservation lasts at most by default: the volumes' limit, then the binding. */
 export const DEFAULT_RESERVATION = VOLUMES + QUICK;
 
 /**

@@ -1,6 +1,6 @@
 /**
- * Holds back the pods of an owner whose pods kubelets keep refusing at admission: such a pod is Failed for good, its
- * owner makes another at once, and without a brake that goes on for ever.
+ * Holds back the pods of an owner whose pods kubelets keep refusing at admission: such a pod stays Failed, its owner
+ * creates another at once, and without a limit that repeats forever.
  */
 
 /** Refusals within the window that start a back-off. */

@@ -17,6 +17,7 @@ import { plumbline, remedy } from './remedy.ts';
 
 const DEFAULT_SCHEDULER = 'default-scheduler';
 
+/** The scheduler of a pod; Kubernetes' default if it names none. */
 export const schedulerOf = ({ spec }: StatePod): string => spec.schedulerName || DEFAULT_SCHEDULER;
 
 /** What shows that a part of Plumbline never saw the pod. */

@@ -15,6 +15,7 @@ export type Named = Pick<VmFacts, 'namespace' | 'name' | 'kind'>;
 
 const NODE_AGENT = 'app.kubernetes.io/name=plumbline-node-agent';
 
+/** Remedy: find out why a node's agent does not work. */
 export function checkAgent(node: string, text = `check the agent on ${node}`): Remedy {
   const where = `spec.nodeName=${node}`;
   return remedy(
@@ -25,6 +26,7 @@ export function checkAgent(node: string, text = `check the agent on ${node}`): R
   );
 }
 
+/** Remedy: repair a node's DPU, with the command that shows its Lease. */
 export function bringDpuBack(node: string): Remedy {
   return remedy(
     'bring-dpu-back',
@@ -34,6 +36,7 @@ export function bringDpuBack(node: string): Remedy {
   );
 }
 
+/** Remedy: repair the webhook. */
 export const bringWebhookBack = (): Remedy =>
   remedy(
     'bring-webhook-back',
@@ -42,6 +45,7 @@ export const bringWebhookBack = (): Remedy =>
     plumbline('doctor', 'webhook', 'certificates'),
   );
 
+/** Remedy: repair Plumbline's scheduler. */
 export const bringSchedulerBack = (): Remedy =>
   remedy(
     'bring-scheduler-back',
@@ -50,6 +54,7 @@ export const bringSchedulerBack = (): Remedy =>
     kubectl('-n', NAMESPACE, 'get', 'pods', '-l', `app.kubernetes.io/name=${SCHEDULER}`),
   );
 
+/** Remedy: find out why KubeVirt creates no launcher. */
 export const checkVirtController = (): Remedy =>
   remedy(
     'check-virt-controller',
@@ -57,6 +62,7 @@ export const checkVirtController = (): Remedy =>
     kubectl('-n', 'kubevirt', 'get', 'pods', '-l', 'kubevirt.io=virt-controller'),
   );
 
+/** Remedy: read the Events of one object in the namespace of the VM or pod. */
 export const readEvents = ({ namespace }: Named, name: string, text: string): Remedy =>
   remedy(
     'read-events',
@@ -69,6 +75,7 @@ export function startAgain(named: Named, text: string, ...first: readonly Comman
   return remedy('start-again', text, ...first, ...ofVm(named, virtctl('restart', named.name, '-n', named.namespace)));
 }
 
+/** Remedy: migrate or restart; for a pod without a VM there is no command. */
 export const placeAgain = (named: Named): Remedy =>
   remedy(
     'place-again',
@@ -76,6 +83,7 @@ export const placeAgain = (named: Named): Remedy =>
     ...ofVm(named, virtctl('migrate', named.name, '-n', named.namespace)),
   );
 
+/** Remedy: request whole cores in the VM's template and restart; for a pod without a VM there is no command. */
 export function addAnnotation(text: string, named: Named): Remedy {
   const { namespace, name } = named;
   const annotations = { [FULL_PCPUS_ANNOTATION]: FULL_PCPUS_ONLY };
@@ -91,9 +99,11 @@ export function addAnnotation(text: string, named: Named): Remedy {
   );
 }
 
+/** Remedy: check the CPU masks of a namespace. */
 export const verifyMask = (namespace: string, text: string): Remedy =>
   remedy('correct-mask', text, plumbline('verify', '-n', namespace));
 
+/** Remedy: correct the CPU mask on the VM's template. */
 export const correctMask = ({ namespace }: Named): Remedy =>
   verifyMask(namespace, `correct ${CPU_MASK_ANNOTATION} on the VM’s template and restart the VM`);
 

@@ -56,7 +56,7 @@ const REMEDIES: Partial<Readonly<Record<NodeGroup['kind'], NodeRemedy>>> = {
   },
   resources: (node) =>
     remedy('free-resources', `free what is short on ${node} (memory, huge pages or devices)`, describe(node)),
-  // One that asks for them already was missed by the webhook, which is said apart.
+  // The webhook missed a VM that asks for them already; another remedy covers that.
   misaligned: (_, __, facts) =>
     facts.pod && wantsWholeCores(facts.pod.metadata)
       ? undefined
@@ -99,7 +99,7 @@ const REMEDIES: Partial<Readonly<Record<NodeGroup['kind'], NodeRemedy>>> = {
 /** At most so many pieces of advice: who gets a page of them reads none. */
 const MOST = 3;
 
-/** What would help, the likeliest first. Where all nodes were never meant for the pod, that is said. */
+/** The remedies, the likeliest first. If no node was ever meant for the pod, a remedy says so. */
 export function nodeRemedies(groups: readonly NodeGroup[], facts: Waiting): Remedy[] {
   const found = groups.flatMap((group) => REMEDIES[group.kind]?.(group.nodes[0] ?? '', group, facts) ?? []);
   if (found.length > 0) {

@@ -13,9 +13,9 @@ export type Stage =
   | 'running';
 
 /**
- * How it is: `ok` as it was promised; `stopped` it does not run and is not meant to; `waiting` it goes on by itself, or once
- * there is room; `degraded` it runs, not as it was promised, or may be placed badly; `broken` it does not run, or runs without
- * what it needs, until a user or operator acts.
+ * The state: `ok`: as promised; `stopped`: not running, as intended; `waiting`: continues without help, or once there
+ * is room; `degraded`: runs, but not as promised, or may be placed badly; `broken`: does not run, or runs without what
+ * it needs, until a user or operator acts.
  */
 export type Verdict = 'ok' | 'stopped' | 'waiting' | 'degraded' | 'broken';
 

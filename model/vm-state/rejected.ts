@@ -3,7 +3,7 @@ import { addAnnotation, readEvents, startAgain } from './common-remedies.ts';
 import type { Cause, RejectionFacts, StatePod, VmFacts } from './facts.ts';
 import { plumbline, remedy } from './remedy.ts';
 
-/** How kubelets refuse a pod for good. Each has an Event of that reason. */
+/** The reasons with which kubelets refuse a pod permanently. Each has an Event of that reason. */
 export const REJECTIONS: readonly string[] = ['SMTAlignmentError', 'TopologyAffinityError', 'UnexpectedAdmissionError'];
 
 const IF_AGAIN =

@@ -55,10 +55,14 @@ export type RemedyId =
   | 'unpause'
   | 'wait';
 
+/** A remedy: its id for programs, its text for people, and commands in the order to run them. */
 export const remedy = (id: RemedyId, text: string, ...commands: readonly Command[]): Remedy => ({ id, text, commands });
 
+/** A command of kubectl. */
 export const kubectl = (...args: readonly string[]): Command => ({ program: 'kubectl', args });
+/** A command of plumbline. */
 export const plumbline = (...args: readonly string[]): Command => ({ program: 'plumbline', args });
+/** A command of virtctl. */
 export const virtctl = (...args: readonly string[]): Command => ({ program: 'virtctl', args });
 
 const PLAIN = /^[-\w./:=@,+%]+$/;

@@ -42,7 +42,7 @@ function placed(facts: VmFacts, at: string, needs: RunningNeeds): Cause[] {
 
 const silent = (at: string): Cause => ({
   reason: 'AgentSilent',
-  text: `the agent on ${at} is silent, so what is said of its CPUs may be old`,
+  text: `the agent on ${at} does not report, so the facts about its CPUs may be old`,
   remedies: [checkAgent(at)],
 });
 

@@ -23,7 +23,7 @@ export interface VmState {
   readonly remedies: readonly Remedy[];
 }
 
-/** How a VM or pod is, from all that is known of it. */
+/** The state of a VM or pod, from all facts about it. */
 export function vmState(facts: VmFacts): VmState {
   const { pod } = facts;
   if (pod === undefined) return concluded(stageWithout(facts), [withoutLauncher(facts)]);
@@ -49,7 +49,7 @@ export function vmState(facts: VmFacts): VmState {
 }
 
 /**
- * How a pod is that runs, for whoever keeps of a pod what it needs and no more.
+ * The state of a running pod, for callers that keep only the needs of a pod.
  * @param needs undefined where they cannot be read
  * @param bypasses what `bypassesOf` made of the whole pod
  */

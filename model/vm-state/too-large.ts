@@ -1,7 +1,7 @@
 import { type PlacementHost, type PlacementNeeds, withAssignments } from '../placement/needs.ts';
 import { judgeHost, type RefusalKind, type Refused } from '../placement/verdict.ts';
 
-/** Refusals for want of room, which other pods may be the reason of, or the node's own size. */
+/** Refusals because room is missing: other pods use it, or the node is too small. */
 export const FOR_ROOM: readonly RefusalKind[] = ['too-few-whole-cores', 'too-few-cpus', 'resources', 'no-common-node'];
 
 /**

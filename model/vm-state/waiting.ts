@@ -10,7 +10,7 @@ import { kubectl, type Remedy, remedy } from './remedy.ts';
 export function waitingPod(facts: VmFacts, pod: StatePod): Cause {
   const gates = (pod.spec.schedulingGates ?? []).map(({ name }) => name);
   if (gates.length > 0) {
-    const help = remedy('ask-the-gate-keeper', 'whoever put the gates there has to remove them');
+    const help = remedy('ask-the-gate-keeper', 'the owner of the scheduling gates must remove them');
     return { reason: 'Gated', text: `it is held back by scheduling gates: ${gates.join(', ')}`, remedies: [help] };
   }
   const scheduler = schedulerOf(pod);

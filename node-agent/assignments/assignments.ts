@@ -7,14 +7,14 @@ import { followCheckpoint } from './checkpoint-source.ts';
 import { type AnswerVerdict, followPodResources } from './pod-resources-source.ts';
 import { type AssignmentsView, type Inputs, nextView, type PodResourcesAnswer, UNKNOWN_VIEW } from './view.ts';
 
-/** `at`: when this process heard of the change, in monotonic milliseconds. */
+/** `at`: when this process learned of the change, in monotonic milliseconds. */
 export type ViewListener = (view: AssignmentsView, at: number) => void;
 
 export interface Assignments {
   view(): AssignmentsView;
-  /** Calls the listener, synchronously, with each new view. @returns a function that ends that */
+  /** Calls the listener, synchronously, with each new view. @returns a function that stops the calls */
   subscribe(listener: ViewListener): () => void;
-  /** The duty: follows the sources until the signal aborts. What was learnt stays when it is run again. */
+  /** The duty: follows the sources until the signal aborts. A restart of the duty keeps what it has read. */
   run(signal: AbortSignal): Promise<void>;
 }
 
@@ -24,23 +24,23 @@ export interface AssignmentsDeps {
   readonly online: () => CpuSet;
   readonly log: Logger;
   readonly onFailure: (code: string) => void;
-  /** The CPU manager policy of the kubelet's configuration, asked for where there is no checkpoint that tells it. */
+  /** The CPU manager policy of the kubelet's configuration, read where no checkpoint contains it. */
   readonly configuredPolicy?: () => Promise<string | undefined>;
   /** Seconds, default 30, without a usable checkpoint after which the PodResources API alone says what is free. */
   readonly checkpointGrace?: number;
 }
 
-/** A kubelet rewrites its checkpoint as it starts; one whose state was removed takes a few seconds for that. */
+/** A kubelet rewrites its checkpoint when it starts; a kubelet without saved state takes a few seconds for that. */
 const CHECKPOINT_GRACE = 30;
 
-/** Who owns which CPUs: the checkpoint for when and by uid, PodResources for the names and as the kubelet's own word. */
+/** Tracks who owns which CPUs: the checkpoint is fast and has uids, PodResources has the names and is authoritative. */
 export function createAssignments(deps: AssignmentsDeps): Assignments {
   const { kubeletDir, online, log, onFailure, checkpointGrace = CHECKPOINT_GRACE } = deps;
   const listeners = new Set<ViewListener>();
   let view = UNKNOWN_VIEW;
   let inputs: Omit<Inputs, 'online' | 'confirmed'> = {
     checkpoint: { value: undefined, problem: 'cpu_manager_state was not read yet' },
-    podResources: { value: undefined, problem: 'the kubelet was not asked yet' },
+    podResources: { value: undefined, problem: 'the kubelet was not queried yet' },
     alone: false,
     configuredPolicy: undefined,
   };
@@ -100,8 +100,8 @@ export function createAssignments(deps: AssignmentsDeps): Assignments {
 }
 
 /**
- * The kubelet's answers come from the same state as its checkpoint, so once the two agree, neither changes without the
- * other: an idle kubelet is not asked at all.
+ * The kubelet's answers come from the same state as its checkpoint. Once the two agree, neither changes without the
+ * other, and an idle kubelet gets no queries.
  */
 function verdictOn(answer: PodResourcesAnswer | undefined, view: AssignmentsView): AnswerVerdict {
   if (view.problems.length > 0) return answer?.allocatable.isEmpty === false ? 'later' : 'soon';

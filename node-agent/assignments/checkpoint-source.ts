@@ -6,20 +6,20 @@ import { watchDirectory } from '../files/watch-directory.ts';
 import { CHECKPOINT_FILE, type Checkpoint, MOST_CHECKPOINT, parseCheckpoint } from './checkpoint.ts';
 import type { Reading } from './view.ts';
 
-/** Seconds between looks at the file in case an event was lost. */
+/** Seconds between reads of the file in case an event was lost. */
 const SAFETY = 5;
 
 export interface CheckpointSourceDeps {
   /** The kubelet's root directory. */
   readonly directory: string;
   readonly log: Logger;
-  /** Called with each new reading; `at` is when this process heard of it, in monotonic milliseconds. */
+  /** Called with each new reading; `at` is when this process learned of it, in monotonic milliseconds. */
   readonly onReading: (reading: Reading<Checkpoint>, at: number) => void;
 }
 
 /**
- * Follows cpu_manager_state until the signal aborts. Reads synchronously in the watch's own callback: the file is a few
- * kilobytes, and what hangs on it is how long OVS stays on a CPU that has just been given away.
+ * Follows cpu_manager_state until the signal aborts. It reads synchronously in the watch's own callback: the file is a
+ * few kilobytes, and OVS stays on a CPU that has a new owner until it is read.
  */
 export function followCheckpoint({ directory, log, onReading }: CheckpointSourceDeps, signal: AbortSignal): void {
   const file = join(directory, CHECKPOINT_FILE);
@@ -57,7 +57,8 @@ export function followCheckpoint({ directory, log, onReading }: CheckpointSource
       if (last.problem !== undefined) log.info({ file }, 'cpu_manager_state readable again');
       publish({ value, problem: undefined }, at);
     } catch (error) {
-      const hint = 'a whole file is read as soon as the kubelet writes one; if this stays, restart the kubelet';
+      const hint =
+        'the agent reads the file again when the kubelet writes it; if the problem stays, restart the kubelet';
       fail(`${file}: ${(error as Error).message}`, hint, at);
     }
   };

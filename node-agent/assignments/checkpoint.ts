@@ -6,17 +6,17 @@ import { MAX_CPU_ID } from '../../model/host.ts';
 /** The kubelet's CPU manager state, a file in its root directory. */
 export const CHECKPOINT_FILE = 'cpu_manager_state';
 
-/** Bytes of the largest file that is read; a container with its CPUs takes a hundred or so. */
+/** The largest file that is read, in bytes; a container with CPUs takes about a hundred. */
 export const MOST_CHECKPOINT = 1024 * 1024;
-/** Containers with CPUs of their own, at most: as many as a report can name. A node has a few hundred pods. */
+/** Containers with exclusive CPUs, at most: as many as a report can name. A node has a few hundred pods. */
 export const MOST_ENTRIES = 2048;
 
-/** Characters of a place's name that a message shows. */
+/** Characters of a location in the file that a message shows. */
 const LONGEST_PLACE = 120;
 
 /**
- * v2 and what v3 added to it: CPUs held by a pod as a whole. The checksum covers a dump of the kubelet's own structs
- * and cannot be verified from outside; that the file is whole JSON with these fields must do.
+ * Version 2, and the addition of version 3: CPUs held by a pod as a whole. The checksum covers a dump of the kubelet's
+ * own structs and cannot be verified from outside, so the check is that the file is complete JSON with these fields.
  */
 const checkpoint = z.object({
   policyName: z.string().min(1),
@@ -34,14 +34,14 @@ export interface CheckpointEntry {
 
 export interface Checkpoint {
   readonly policy: string;
-  /** The shared pool. At every instant it holds no CPU that a container was promised. */
+  /** The shared pool. It never holds a CPU that a container was promised. */
   readonly defaultCpus: CpuSet;
   readonly entries: readonly CheckpointEntry[];
   /** The union of the entries. */
   readonly owned: CpuSet;
 }
 
-/** A checkpoint that is torn or of a form unknown here. */
+/** A checkpoint that is incomplete or in an unknown format. */
 export class CheckpointError extends PlumblineError {
   constructor(why: string, options?: ErrorOptions) {
     super('checkpoint', why, options);
@@ -56,13 +56,13 @@ export function parseCheckpoint(text: string): Checkpoint {
   const result = checkpoint.safeParse(parseJson(text));
   if (!result.success) {
     const issue = result.error.issues[0];
-    throw new CheckpointError(`unknown form at ${shown(issue?.path.join('.') || 'the top')}: ${issue?.message}`);
+    throw new CheckpointError(`unknown format at ${shown(issue?.path.join('.') || 'the top')}: ${issue?.message}`);
   }
   const { policyName, defaultCpuSet, entries, podEntries } = result.data;
-  // All of them before the first set is made: one of few characters may take kilobytes.
+  // Collects all of them before it makes the first set: a set of few characters may take kilobytes.
   const written = [...containersOf(entries ?? {}), ...podsOf(podEntries ?? {})];
   if (written.length > MOST_ENTRIES) {
-    throw new CheckpointError(`${written.length} containers with CPUs, at most ${MOST_ENTRIES} are read`);
+    throw new CheckpointError(`${written.length} containers with CPUs; the agent reads at most ${MOST_ENTRIES}`);
   }
   const found = written.map(({ podUID, container, text, where }) => {
     return { podUID, container, cpus: parseCpus(text, where) };
@@ -80,40 +80,40 @@ function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch (error) {
-    const size = text.length === 0 ? 'it is empty' : `it ends or breaks within its ${text.length} characters`;
+    const size = text.length === 0 ? 'it is empty' : `its ${text.length} characters are not complete JSON`;
     throw new CheckpointError(`torn: ${size}`, { cause: error });
   }
 }
 
-/** An entry as it is written. */
+/** An entry as it is in the file. */
 interface Written {
   readonly podUID: string;
   readonly container: string;
   /** Its CPUs. */
   readonly text: string;
-  /** Its place in the file, for messages. */
+  /** Its location in the file, for messages. */
   readonly where: string;
 }
 
-/** @throws CheckpointError at the first that is of another form */
+/** @throws CheckpointError at the first entry in another format */
 function* containersOf(entries: Readonly<Record<string, unknown>>): Generator<Written> {
   for (const [podUID, containers] of Object.entries(entries)) {
     const place = `entries.${podUID}`;
-    if (!isObject(containers)) throw new CheckpointError(`unknown form at ${shown(place)}: no containers in it`);
+    if (!isObject(containers)) throw new CheckpointError(`unknown format at ${shown(place)}: it has no containers`);
     for (const [container, text] of Object.entries(containers)) {
       const where = `${place}.${container}`;
-      if (typeof text !== 'string') throw new CheckpointError(`unknown form at ${shown(where)}: no CPU set`);
+      if (typeof text !== 'string') throw new CheckpointError(`unknown format at ${shown(where)}: not a CPU set`);
       yield { podUID, container, text, where };
     }
   }
 }
 
-/** The field's name has changed its case between versions of the kubelet; its meaning has not. */
+/** Versions of the kubelet differ in the case of the field's name, not in its meaning. */
 function* podsOf(entries: Readonly<Record<string, unknown>>): Generator<Written> {
   for (const [podUID, entry] of Object.entries(entries)) {
     const where = `podEntries.${podUID}`;
     const found = isObject(entry) ? Object.entries(entry).find(([key]) => key.toLowerCase() === 'cpuset')?.[1] : entry;
-    if (typeof found !== 'string') throw new CheckpointError(`unknown form at ${shown(where)}: no CPU set in it`);
+    if (typeof found !== 'string') throw new CheckpointError(`unknown format at ${shown(where)}: it has no CPU set`);
     yield { podUID, container: '', text: found, where };
   }
 }
@@ -130,7 +130,7 @@ function parseCpus(text: string, where: string): CpuSet {
   }
 }
 
-/** A place's name is made of the file's own keys, which have no bound. */
+/** A location consists of the file's own keys, which have no length limit. */
 function shown(where: string): string {
   return where.length > LONGEST_PLACE ? `${where.slice(0, LONGEST_PLACE)}…` : where;
 }

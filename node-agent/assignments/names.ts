@@ -14,7 +14,7 @@ export interface PodName {
   readonly podName: string;
 }
 
-/** The shape that PodResources answers in, as far as it is read here. */
+/** A pod as PodResources returns it; only the fields that the agent reads. */
 export interface ListedPod {
   readonly name: string;
   readonly namespace: string;
@@ -23,15 +23,16 @@ export interface ListedPod {
 
 /**
  * The containers of a List that hold exclusive CPUs.
- * @throws RangeError if an id is no CPU id, or there are more containers than `most`
+ *
+ * @throws RangeError if an id is not a CPU id, or there are more containers than `most`
  */
 export function listedContainers(pods: readonly ListedPod[], most: number): ListedContainer[] {
   const holders = pods.flatMap(({ namespace, name: podName, containers }) =>
     containers.filter(({ cpuIds }) => cpuIds.length > 0).map((container) => ({ namespace, podName, container })),
   );
-  // Before any set is made: one of few bytes may take kilobytes.
+  // Before any set is made: a set of few bytes may take kilobytes.
   if (holders.length > most) {
-    throw new RangeError(`the kubelet lists ${holders.length} containers with CPUs, at most ${most} are read`);
+    throw new RangeError(`the kubelet lists ${holders.length} containers with CPUs; the agent reads at most ${most}`);
   }
   return holders.map(({ namespace, podName, container: { name: container, cpuIds } }) => {
     return { namespace, podName, container, cpus: CpuSet.of(cpuIds) };
@@ -39,9 +40,9 @@ export function listedContainers(pods: readonly ListedPod[], most: number): List
 }
 
 /**
- * Finds the names that belong to the uids of the checkpoint. A container's name and its CPUs say which pod it is, as
- * long as exactly one entry and one listed container have them in common: of two, neither is named. A uid keeps the
- * name it once had, since pods are not renamed, and loses it with its last entry.
+ * Finds the names that belong to the uids of the checkpoint. A container's name and its CPUs identify the pod if
+ * exactly one entry and one listed container share them; where two match, neither gets a name. A uid keeps its name,
+ * since pods are not renamed, and loses it with its last entry.
  */
 export function joinNames(
   entries: readonly CheckpointEntry[],

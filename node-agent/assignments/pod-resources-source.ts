@@ -10,20 +10,22 @@ import { MOST_ENTRIES } from './checkpoint.ts';
 import { listedContainers } from './names.ts';
 import type { PodResourcesAnswer, Reading } from './view.ts';
 
-/** Seconds between two rounds: the kubelet answers 100 calls a second to everybody together. */
+/** Seconds between two rounds: the kubelet answers 100 calls a second for all its clients together. */
 const LEAST_INTERVAL = 0.05;
-/** Seconds until the next round where the kubelet's answer is good, but lacks something that may still come. */
+/** Seconds until the next round after a usable answer that lacks something which may still come. */
 const LATER = 60;
-/** Seconds until the next round where nothing else tells of changes. */
+/** Seconds until the next round where no other source reports changes. */
 const POLL = 1;
 const DEADLINE = 5;
-/** Characters of what the kubelet says is wrong. */
+/** Characters of an error of the kubelet. */
 const LONGEST_PROBLEM = 300;
 
 /**
- * `done`: nothing will change but with the checkpoint, so the kubelet is not asked again until that does; `later`: good,
- * but not complete; `poll`: there is no checkpoint whose changes would tell; `soon`: it will not do (a kubelet that is
- * still starting).
+ * What the agent does after an answer:
+ * - `done`: no further query until the checkpoint changes;
+ * - `later`: the answer is usable, but not complete;
+ * - `poll`: no checkpoint reports changes, so query at intervals;
+ * - `soon`: the answer is not usable (a kubelet that is still starting).
  */
 export type AnswerVerdict = 'done' | 'later' | 'poll' | 'soon';
 
@@ -31,9 +33,7 @@ export interface PodResourcesSourceDeps {
   readonly client: PodResourcesClient;
   readonly socketPath: string;
   readonly log: Logger;
-  /**
-   * `asked`: when the round began, in monotonic milliseconds. Returns what the answer is good for.
-   */
+  /** `asked`: when the round began, in monotonic milliseconds. Returns the next step. */
   readonly onReading: (reading: Reading<PodResourcesAnswer>, asked: number) => AnswerVerdict;
   /** Called with the code of each failed round. */
   readonly onFailure: (code: string) => void;
@@ -41,11 +41,11 @@ export interface PodResourcesSourceDeps {
 }
 
 export interface PodResourcesSource {
-  /** Asks for a round soon. Any number of requests before it starts are one. */
+  /** Requests a round soon. Several requests before it starts cause one round. */
   refresh(): void;
 }
 
-/** Asks the kubelet when something may have changed, and again with growing pauses while it does not answer. */
+/** Queries the kubelet after possible changes, and with increasing pauses while it does not answer. */
 export function followPodResources(deps: PodResourcesSourceDeps): PodResourcesSource {
   const { client, socketPath, log, signal } = deps;
   const backoff = new Backoff({ first: 0.2, most: 10 });
@@ -111,7 +111,7 @@ export function followPodResources(deps: PodResourcesSourceDeps): PodResourcesSo
   return { refresh };
 }
 
-/** One round: what may be given, then who holds what. */
+/** One round: the allocatable CPUs, then the containers that hold CPUs. */
 async function ask(client: PodResourcesClient, signal: AbortSignal): Promise<PodResourcesAnswer> {
   const limits = { signal, deadlineSeconds: DEADLINE };
   const { cpuIds } = await client.allocatable(limits);

@@ -3,8 +3,8 @@ import type { Checkpoint, CheckpointEntry } from './checkpoint.ts';
 import { joinNames, type ListedContainer, type PodName } from './names.ts';
 
 /**
- * What a source said last and whether that still holds. A source with a problem keeps its last good value: not knowing
- * is never read as "nothing is held".
+ * The last value of a source and whether it is current. A source with a problem keeps its last good value: an unknown
+ * state never counts as "no CPU is held".
  */
 export interface Reading<Value> {
   readonly value: Value | undefined;
@@ -12,9 +12,9 @@ export interface Reading<Value> {
   readonly problem: string | undefined;
 }
 
-/** What PodResources said: both answers of one round. */
+/** Both answers of PodResources in one round. */
 export interface PodResourcesAnswer {
-  /** CPUs that may be given exclusively; empty under policy none and until the CPU manager has started. */
+  /** CPUs that the kubelet may give exclusively; empty under policy none and until the CPU manager has started. */
   readonly allocatable: CpuSet;
   readonly listed: readonly ListedContainer[];
 }
@@ -25,11 +25,11 @@ export interface Inputs {
   readonly checkpoint: Reading<Checkpoint>;
   readonly podResources: Reading<PodResourcesAnswer>;
   /**
-   * Whether the kubelet was asked after the checkpoint was read. A checkpoint that frees CPUs is believed only then:
-   * the kubelet may have gone in between.
+   * Whether the kubelet answered after the checkpoint was read. Only then the view accepts a checkpoint that frees
+   * CPUs: the kubelet may have stopped in between.
    */
   readonly confirmed: boolean;
-  /** Whether the checkpoint could not be used for so long that PodResources alone says what is free. */
+  /** Whether the checkpoint has been unusable for so long that PodResources alone decides what is free. */
   readonly alone: boolean;
   /** The CPU manager policy of the kubelet's configuration, for a kubelet without a checkpoint; undefined if unknown. */
   readonly configuredPolicy: string | undefined;
@@ -43,24 +43,27 @@ export interface Assignment extends CheckpointEntry {
 export interface AssignmentsView {
   /** The kubelet's CPU manager policy; undefined until a checkpoint was read. */
   readonly policy: string | undefined;
-  /** CPUs never given exclusively: online without allocatable; undefined until the kubelet has answered. */
+  /**
+   * CPUs that the kubelet never gives exclusively: online without allocatable; undefined until the kubelet has
+   * answered.
+   */
   readonly reserved: CpuSet | undefined;
   /** Keyed by pod uid and container, ascending. */
   readonly assignments: readonly Assignment[];
-  /** Every CPU that any source knows to be owned exclusively. */
+  /** Every CPU that has an exclusive owner in any source. */
   readonly owned: CpuSet;
   /**
-   * The CPUs that are known to have no owner. Grows only when every source says so and is current, or PodResources where
-   * there has been no checkpoint for long; shrinks with each of them. Undefined until that was so once.
+   * The CPUs without an owner. It grows only when every source agrees and is current, or when PodResources agrees where
+   * the checkpoint has been missing for long; it shrinks with each source. Undefined until all sources agreed once.
    */
   readonly free: CpuSet | undefined;
-  /** The kubelet's shared pool, by its checkpoint; undefined without one. */
+  /** The kubelet's shared pool in its checkpoint; undefined without a checkpoint. */
   readonly pool: CpuSet | undefined;
   /** What keeps `free` from growing; empty when nothing does. */
   readonly holds: readonly string[];
-  /** What is wrong with each source; undefined where nothing is. */
+  /** The problem of each source; undefined where it has none. */
   readonly sources: { readonly checkpoint: string | undefined; readonly podResources: string | undefined };
-  /** What keeps the view from being current, one text for each source; empty when it is. */
+  /** What keeps the view from being current, one text for each source; empty when it is current. */
   readonly problems: readonly string[];
   readonly names: ReadonlyMap<string, PodName>;
 }
@@ -72,9 +75,9 @@ export const UNKNOWN_VIEW: AssignmentsView = {
   owned: CpuSet.EMPTY,
   free: undefined,
   pool: undefined,
-  holds: ['nothing was read yet'],
-  sources: { checkpoint: 'not read yet', podResources: 'not asked yet' },
-  problems: ['nothing was read yet'],
+  holds: ['no assignments were read yet'],
+  sources: { checkpoint: 'not read yet', podResources: 'not queried yet' },
+  problems: ['no assignments were read yet'],
   names: new Map(),
 };
 
@@ -95,7 +98,7 @@ export function nextView(
   const listed = answer?.listed ?? [];
   const state = alone ? undefined : checkpoint.value;
   const owned = unionOf([state?.owned ?? CpuSet.EMPTY, ...listed.map(({ cpus }) => cpus)]);
-  // An answer from before the checkpoint may name the pod that had these CPUs before, and a name stays.
+  // An answer older than the checkpoint may name the previous pod with these CPUs, and a name is permanent.
   const isAnswered = confirmed && podResources.problem === undefined;
   const names = joinNames(entries, isAnswered ? listed : [], previous.names);
   const pool = isNone ? undefined : state?.defaultCpus.union(reserved ?? CpuSet.EMPTY);
@@ -122,7 +125,7 @@ function problemsOf({ value, problem }: Reading<PodResourcesAnswer>, givesCpus: 
   return ['the kubelet names no allocatable CPUs: its CPU manager has not started'];
 }
 
-/** Policy none reserves nothing that the answer shows; an empty answer under another policy is no answer. */
+/** Under policy none the answer shows no reserved CPUs. Under another policy an empty answer is not usable. */
 function reservedCpus(
   previous: AssignmentsView,
   online: CpuSet,

@@ -4,18 +4,18 @@ import type { Host } from '../../model/host.ts';
 import { isWholeCores } from '../../model/host-cores.ts';
 import { physnetOfResource } from '../../model/names.ts';
 
-/** Cores that a message names, and characters of one. */
+/** Cores that a message names, and characters of one core. */
 const NAMED = 8;
 const LONGEST_CORE = 64;
 
-/** CPUs that a container with a network's device was given, and what they are held to. */
+/** The CPUs of a container with a network's device, and the rules they must satisfy. */
 export interface Allocation {
   readonly host: Host;
   readonly resource: string;
-  /** NUMA nodes of the network; empty: unknown, so nothing is asked. */
+  /** NUMA nodes of the network; empty: unknown, so there is no rule. */
   readonly cells: CpuSet;
   readonly cpus: CpuSet;
-  /** Whether the container was promised whole cores. */
+  /** Whether the webhook promised whole cores to the container. */
   readonly wholeCores: boolean;
   /** Whether the guest sees the NUMA nodes that its CPUs span: then one of them must be the network's, not all. */
   readonly spansCells: boolean;
@@ -29,8 +29,9 @@ export interface RefusedAllocation {
 }
 
 /**
- * The last check on the node, as Nova claims again on the compute host: whatever was predicted, are the CPUs really given where the network is, and
- * whole cores? A container in the shared pool runs everywhere and has nothing to check.
+ * The last check on the node, like Nova's second claim on the compute host. Whatever the extender predicted: are the
+ * CPUs on the network's NUMA node, and are they whole cores? A container in the shared pool runs on all NUMA nodes and
+ * has nothing to check.
  */
 export function checkAllocation({
   host,
@@ -54,7 +55,7 @@ export function checkAllocation({
   return { reason: 'SplitCores', message: `whole cores were promised, ${given} (device of ${networkText(resource)})` };
 }
 
-/** The network as messages name it. */
+/** The network's name in messages. */
 export function networkText(resource: string): string {
   const physnet = physnetOfResource(resource);
   return physnet === undefined ? 'the tunnel' : `physnet ${physnet}`;

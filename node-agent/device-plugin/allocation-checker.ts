@@ -14,18 +14,18 @@ import { type Allocation, checkAllocation, type RefusedAllocation } from './allo
 import type { DeviceHolder } from './holder.ts';
 import type { RefusedStarts } from './refused-starts.ts';
 
-/** What becomes of a refused allocation: the container is kept from starting, or an Event says what is wrong. */
+/** What happens after a refused allocation: the container does not start, or only an Event reports it. */
 export const ALLOCATION_CHECK_POLICIES = ['enforce', 'warn'] as const;
 export type AllocationCheckPolicy = (typeof ALLOCATION_CHECK_POLICIES)[number];
 
-/** Seconds in which the API server must say what a pod is; a start waits for it only when it makes a difference. */
+/** Seconds for the API server to return a pod; a start waits for it only when the pod makes a difference. */
 const ASK = 1;
 
 export interface AllocationCheckerDeps {
   readonly client: KubeClient;
   readonly events: EventRecorder;
   readonly policy: AllocationCheckPolicy;
-  /** Where refusals are kept for the report. */
+  /** Stores refusals for the report. */
   readonly refusals: Pick<RefusedStarts, 'add'>;
   readonly log: Logger;
   readonly metrics: AgentMetrics;
@@ -42,12 +42,13 @@ export interface AllocationRequest {
 
 type Pod = z.infer<typeof podSchema>;
 
-/** Checks allocations, and says in an Event of the pod what is wrong with one. */
+/** Checks allocations and reports a wrong one in an Event of the pod. */
 export interface AllocationChecker {
   /** Why the container must not start, or undefined. */
   check(request: AllocationRequest, signal: AbortSignal): Promise<string | undefined>;
 }
 
+/** Creates the checker; it reads a pod from the API server only where the pod decides the check. */
 export function createAllocationChecker({
   client,
   events,
@@ -62,7 +63,7 @@ export function createAllocationChecker({
         await client.get(`/api/v1/namespaces/${namespace}/pods/${podName}`, { signal, timeout: ASK }),
       );
     } catch (err) {
-      log.warn({ err, namespace, podName }, 'reading the pod failed; checking its allocation by the strictest rule');
+      log.warn({ err, namespace, podName }, 'reading the pod failed; applying the strictest check to its allocation');
       return undefined;
     }
   };
@@ -72,12 +73,12 @@ export function createAllocationChecker({
     const strictest: Allocation = { host, resource, cells, cpus: holder.cpus, wholeCores: true, spansCells: false };
     if (checkAllocation(strictest) === undefined) return { refused: undefined, pod: undefined };
     const pod = await readPod(holder, signal);
-    // Of larger cores, whole ones were promised only to what was padded to them.
+    // With larger cores, the webhook promised whole cores only to pods that it padded.
     const { threadsPerCore } = host;
     const whole = threadsPerCore <= ANNOTATED_THREADS_PER_CORE || holder.cpus.size % threadsPerCore === 0;
     const promised = whole && pod !== undefined && wantsWholeCores(pod.metadata);
     const wholeCores = wholeCoresOnly || promised;
-    // A pod that cannot be read may be one whose guest sees the NUMA nodes that its CPUs span.
+    // A pod that cannot be read may have a guest that sees the NUMA nodes of its CPUs.
     const spansCells =
       pod === undefined || parsePreferences(pod.metadata.annotations?.[PLACEMENT_ANNOTATION]).spansCells;
     return { refused: checkAllocation({ ...strictest, wholeCores, spansCells }), pod };
@@ -85,7 +86,7 @@ export function createAllocationChecker({
 
   const tell = ({ reason, message }: RefusedAllocation, holder: DeviceHolder, uid: string | undefined) => {
     const { namespace, podName: name, container } = holder;
-    const then = policy === 'enforce' ? 'it is kept from starting' : 'it starts all the same';
+    const then = policy === 'enforce' ? 'it does not start' : 'it starts anyway';
     events.record(
       { apiVersion: 'v1', kind: 'Pod', name, namespace, uid },
       { type: 'Warning', reason, message: `container ${container}: ${message}; ${then}` },

@@ -11,7 +11,7 @@ import type { FromPluginThread } from './messages.ts';
 import type { BeforeStart } from './plugin-server.ts';
 import type { AdvertisedResource } from './resources.ts';
 
-/** Seconds for the kubelet to say whose the devices are, how often it is asked, and the pause in between. */
+/** Seconds for the kubelet to name the owner of the devices, the number of queries, and the pause between them. */
 const ASK_DEADLINE = 2;
 const ASK_TRIES = 3;
 const ASK_PAUSE = 0.1;
@@ -29,19 +29,19 @@ export interface BeforeStartDeps {
   readonly post: (message: FromPluginThread) => void;
 }
 
-/** The barrier before a container with one of our devices is created, on the device plugin's side. */
+/** The device plugin's barrier before the kubelet creates a container with one of our devices. */
 export interface Barrier {
   readonly beforeStart: BeforeStart;
-  /** What is advertised, and whether this node's kubelet gives whole cores only. */
+  /** The advertised resources, and whether this node's kubelet gives whole cores only. */
   know(resources: readonly AdvertisedResource[], wholeCoresOnly: boolean): void;
   /** The main thread's answer. */
   answered(call: number, refusal: string | undefined): void;
 }
 
 /**
- * Finds out whose the devices are and asks the main thread, which checks the allocation and vacates. When that does not answer, the
- * allocation is checked here by this agent's own data, in the container's favour, and its start is not held up any longer: an
- * agent that hangs must not keep pods from starting.
+ * Finds the owner of the devices and asks the main thread, which checks the allocation and vacates the CPUs. If the
+ * main thread does not answer, the barrier checks the allocation itself with the lenient rules and lets the container
+ * start: an agent that hangs must not keep pods from starting.
  */
 export function createBeforeStart({ podResources, host, policy, answerWithin, log, post }: BeforeStartDeps): Barrier {
   const waiting = new Map<number, (refusal: string | undefined) => void>();
@@ -61,7 +61,7 @@ export function createBeforeStart({ podResources, host, policy, answerWithin, lo
         if (tries === ASK_TRIES || signal.aborted) {
           log.warn(
             { err, resource, ids: few(ids, NAMED, LONGEST_ID) },
-            'the kubelet does not name the owner of these devices; skipping the allocation check',
+            'the kubelet does not list the owner of these devices; skipping the allocation check',
           );
           return undefined;
         }

@@ -10,26 +10,26 @@ import { type AdvertisedResource, socketName } from './resources.ts';
 
 export interface DevicePluginDeps {
   readonly kubeletDir: string;
-  /** What to advertise at first. */
+  /** The first resources to advertise. */
   readonly resources: readonly AdvertisedResource[];
   readonly beforeStart: BeforeStart;
   readonly log: Logger;
-  /** Called when a kubelet has taken the place of another, before anything is registered with it. */
+  /** Called when a new kubelet has replaced another, before any resource is registered with it. */
   readonly onKubelet: () => void;
   /** Called after each registration. */
   readonly onRegistration: (resource: string, outcome: 'registered' | 'failed') => void;
 }
 
 export interface DevicePlugin {
-  /** Advertises these from now on; the kubelet keeps what it gave away. */
+  /** Advertises these from now on; allocated devices stay allocated. */
   advertise(resources: readonly AdvertisedResource[]): void;
-  /** Serves every resource and keeps it registered until the signal aborts, then takes the sockets away. */
+  /** Serves every resource and keeps it registered until the signal aborts, then removes the sockets. */
   run(signal: AbortSignal): Promise<void>;
 }
 
 /**
- * Serves one socket for each resource and registers each with every kubelet that appears: a kubelet forgets its plugins
- * when it restarts, removes their sockets and creates its own again, which is the sign to start over.
+ * Serves one socket for each resource and registers each with every kubelet that appears. A kubelet forgets its plugins
+ * when it restarts: it removes their sockets and creates its own again, which triggers a new registration.
  */
 export function createDevicePlugin(deps: DevicePluginDeps): DevicePlugin {
   const { log } = deps;
@@ -38,7 +38,7 @@ export function createDevicePlugin(deps: DevicePluginDeps): DevicePlugin {
   const servers = new Map<string, PluginServer>();
   let wanted = deps.resources;
   let wake = () => {};
-  /** The run of the kubelet that was served last. */
+  /** The instance of the kubelet that was served last. */
   let known: string | undefined;
 
   const register = async (resource: AdvertisedResource, signal: AbortSignal): Promise<void> => {
@@ -58,7 +58,7 @@ export function createDevicePlugin(deps: DevicePluginDeps): DevicePlugin {
     await Promise.all(stopping);
   };
 
-  /** Another kubelet than before may be configured otherwise, so no hint goes there that was meant for its predecessor. */
+  /** A new kubelet may have another configuration, so it gets no hint that was meant for the previous one. */
   const meet = (generation: string): void => {
     const isAnother = known !== undefined && known !== generation;
     known = generation;
@@ -67,7 +67,7 @@ export function createDevicePlugin(deps: DevicePluginDeps): DevicePlugin {
     deps.onKubelet();
   };
 
-  /** Makes what is served what is wanted. */
+  /** Makes the served resources match the requested ones. */
   const serve = async (generation: string, signal: AbortSignal): Promise<void> => {
     meet(generation);
     const now = wanted;
@@ -101,7 +101,7 @@ export function createDevicePlugin(deps: DevicePluginDeps): DevicePlugin {
       while (!signal.aborted) {
         const generation = kubelet.generation();
         if (generation === '') {
-          problems.met(`${kubeletSocket} does not exist`, 'the device plugin waits for the kubelet (--kubelet-dir)');
+          problems.met(`${kubeletSocket} does not exist`, 'waiting for the kubelet; check --kubelet-dir');
           await kubelet.changed(generation);
           continue;
         }
@@ -115,7 +115,7 @@ export function createDevicePlugin(deps: DevicePluginDeps): DevicePlugin {
           if (kubelet.generation() === generation && !signal.aborted) continue;
         } catch (err) {
           if (signal.aborted) break;
-          problems.met(err, 'the device plugin is not registered, trying on');
+          problems.met(err, 'registering the device plugin failed; retrying');
           await Promise.race([sleep(backoff.next(), signal).catch(() => undefined), kubelet.changed(generation)]);
         }
         await stop([...servers.keys()]);

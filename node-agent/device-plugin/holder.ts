@@ -11,8 +11,8 @@ export interface DeviceHolder {
 }
 
 /**
- * Finds whose devices these are. The kubelet tells a plugin nothing but device ids; it has assigned the container's CPUs
- * by then and lists both in PodResources.
+ * Finds the container that holds these devices. The kubelet gives a plugin only device ids. At that point it has
+ * assigned the container's CPUs and lists both in PodResources.
  */
 export function holderOf(
   pods: readonly PodResources[],

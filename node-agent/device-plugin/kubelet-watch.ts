@@ -6,17 +6,19 @@ import { watchDirectory } from '../files/watch-directory.ts';
 /** The directory of device plugins below the kubelet's root. */
 export const PLUGIN_DIRECTORY = 'device-plugins';
 
-/** Distinguishes one run of the kubelet from the next, by the socket that each creates in that directory; '' without one. */
+/**
+ * Identifies one run of the kubelet by the registration socket that it creates in that directory; '' without a socket.
+ */
 export function kubeletGeneration(directory: string): string {
   const socket = statSync(join(directory, KUBELET_SOCKET), { throwIfNoEntry: false });
   return socket === undefined ? '' : `${socket.ino}:${socket.ctimeMs}`;
 }
 
-/** Tells one kubelet's registration socket from the next one's. */
+/** Distinguishes one kubelet's registration socket from the next one's. */
 export interface KubeletWatch {
-  /** The socket that is there now, or '': looked at, since its event may be on its way. */
+  /** The present socket, or ''. It is read now, since its event may still be pending. */
   generation(): string;
-  /** Resolves when the socket is another than that of `generation`, or the signal aborts. */
+  /** Resolves when the socket differs from that of `generation`, or the signal aborts. */
   changed(generation: string): Promise<void>;
 }
 

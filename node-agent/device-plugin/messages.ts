@@ -3,7 +3,7 @@ import type { LogLevel } from '../../runtime/log.ts';
 import type { AllocationCheckPolicy } from './allocation-checker.ts';
 import type { AdvertisedResource } from './resources.ts';
 
-/** What the device plugin's thread is started with. */
+/** The start parameters of the device plugin's thread. */
 export interface PluginThreadData {
   readonly kubeletDir: string;
   readonly host: HostDescription;
@@ -20,7 +20,7 @@ export type ToPluginThread =
   | { readonly kind: 'answer'; readonly call: number; readonly refusal: string | undefined }
   | { readonly kind: 'stop' };
 
-/** A DeviceHolder, its CPUs as a list. */
+/** A DeviceHolder with its CPUs as a list. */
 export interface HolderMessage {
   readonly namespace: string;
   readonly podName: string;
@@ -29,14 +29,14 @@ export interface HolderMessage {
 }
 
 export type FromPluginThread =
-  /** A container is about to be created. Without `holder` the owner of the devices would be unknown. */
+  /** A container is about to be created. Without `holder` its owner is unknown. */
   | {
       readonly kind: 'before-start';
       readonly call: number;
       readonly resource: string;
       readonly holder: HolderMessage | undefined;
     }
-  /** There is another kubelet, which may be configured otherwise. */
+  /** The kubelet was replaced by one that may have another configuration. */
   | { readonly kind: 'kubelet' }
   | { readonly kind: 'registered'; readonly resource: string; readonly outcome: 'registered' | 'failed' }
   | { readonly kind: 'pre-start'; readonly resource: string; readonly outcome: 'passed' | 'refused' | 'unanswered' };

@@ -14,7 +14,7 @@ import { Backoff, sleep } from '../../runtime/time.ts';
 import type { Networks } from '../networks/networks.ts';
 import { checkAllocation, networkText } from './allocation-check.ts';
 
-/** Seconds in which the kubelet must say who has which devices, and the API server what a pod is. */
+/** Seconds for the kubelet to list the owners of devices, and for the API server to return a pod. */
 const ASK = 2;
 
 export interface MovedNetworksDeps {
@@ -27,14 +27,14 @@ export interface MovedNetworksDeps {
   readonly log: Logger;
 }
 
-/** A network that is elsewhere than it was; gone, where it has no cells. */
+/** A network that moved; it is gone where it has no NUMA nodes. */
 interface Move {
   readonly resource: string;
   readonly from: CpuSet;
   readonly to: CpuSet | undefined;
 }
 
-/** A container with a network's device and CPUs of its own. */
+/** A container with a network's device and exclusive CPUs. */
 interface Holder {
   readonly namespace: string;
   readonly podName: string;
@@ -45,8 +45,8 @@ interface Holder {
 type Pod = z.infer<typeof podSchema>;
 
 /**
- * Says on running pods, and on the VMIs they belong to, that a network which they are held to has moved away from their
- * CPUs, or is not on the node any more. The CPUs of a running container cannot follow.
+ * Reports on running pods and their VMIs that a network which they must be close to has moved away from their CPUs, or
+ * has left the node. The CPUs of a running container cannot follow.
  */
 export function createMovedNetworks(deps: MovedNetworksDeps) {
   const { networks, client, events, log } = deps;
@@ -57,7 +57,7 @@ export function createMovedNetworks(deps: MovedNetworksDeps) {
         await client.get(`/api/v1/namespaces/${namespace}/pods/${podName}`, { signal, timeout: ASK }),
       );
     } catch (err) {
-      log.warn({ err, namespace, pod: podName }, 'cannot read a pod whose network moved');
+      log.warn({ err, namespace, pod: podName }, 'reading a pod whose network moved failed');
       return undefined;
     }
   };
@@ -75,7 +75,7 @@ export function createMovedNetworks(deps: MovedNetworksDeps) {
     const { spansCells } = parsePreferences(pod?.metadata.annotations?.[PLACEMENT_ANNOTATION]);
     if (move.to !== undefined && checkAllocation({ ...allocation, spansCells }) === undefined) return;
     const { namespace, podName: name, container, cpus } = holder;
-    const message = `container ${container}, which runs on CPUs ${cpus.brief}: ${moveText(move)}; restart or migrate it to have it placed again`;
+    const message = `container ${container}, which runs on CPUs ${cpus.brief}: ${moveText(move)}; restart or migrate it to place it again`;
     const targets: EventTarget[] = [{ apiVersion: 'v1', kind: 'Pod', namespace, name, uid: pod?.metadata.uid }];
     const launcher = pod && recognizeLauncher(pod);
     if (launcher?.kind === 'launcher') {
@@ -100,7 +100,7 @@ export function createMovedNetworks(deps: MovedNetworksDeps) {
     for (const { namespace, name: podName, containers } of pods) {
       for (const { name: container, devices, cpuIds } of containers) {
         const held = moves.filter(({ resource }) => devices.some(({ resourceName }) => resourceName === resource));
-        // A container in the shared pool runs everywhere.
+        // A container in the shared pool runs on all NUMA nodes.
         if (cpuIds.length === 0) continue;
         const holder = { namespace, podName, container, cpus: CpuSet.of(cpuIds) };
         for (const move of held) await announce(move, holder, host, signal);
@@ -128,7 +128,7 @@ export function createMovedNetworks(deps: MovedNetworksDeps) {
             await changed;
           } catch (err) {
             if (signal.aborted) break;
-            log.warn({ err }, "cannot determine which pod's network moved; retrying");
+            log.warn({ err }, 'finding the pods of a moved network failed; retrying');
             await sleep(backoff.next(), signal).catch(() => undefined);
           }
         }
@@ -153,6 +153,6 @@ function movesOf(before: NodeNetworks, now: NodeNetworks): Move[] {
 
 function moveText({ resource, from, to }: Move): string {
   const was = from.isEmpty ? 'no NUMA node in particular' : `NUMA node ${from}`;
-  if (to === undefined) return `${networkText(resource)}, which was on ${was}, is not on this node any more`;
+  if (to === undefined) return `${networkText(resource)}, which was on ${was}, has left this node`;
   return `${networkText(resource)} moved from ${was} to NUMA node ${to}, away from those CPUs`;
 }

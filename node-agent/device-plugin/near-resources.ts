@@ -3,28 +3,28 @@ import { isNearResource, nearResource, physnetResource, TUNNEL_RESOURCE } from '
 import type { NodeNetworks } from '../../model/networks/common-cell.ts';
 import type { AdvertisedResource } from './resources.ts';
 
-/** Networks that a node once had and whose resources are served on. */
+/** Networks that a node once had and whose resources stay advertised. */
 const MOST_KEPT = 256;
 
 type Hint = (cells: CpuSet) => CpuSet;
 
 /**
- * The resources by which pods prefer the node's networks. A node that had one and no longer serves it has it at zero for
- * good, and its kubelet refuses pods that request it: so what was served once is served on, near no NUMA node.
+ * The resources by which pods prefer the node's networks. A node that stops serving such a resource keeps it at zero
+ * permanently, and its kubelet refuses pods that request it. So a resource that was served once stays advertised,
+ * without a NUMA node.
  */
 export interface NearResources {
-  /** Whether what was advertised last names NUMA nodes where it may. */
+  /** Whether the last advertisement names NUMA nodes where it may. */
   readonly hinting: boolean;
-  /** Calls back when that changes. @returns a function that ends the subscription */
+  /** Calls the listener when that changes. @returns a function that ends the subscription */
   subscribe(listener: () => void): () => void;
-  /** Takes over what the Node object has of former agents. */
+  /** Takes over the resources that earlier agents left on the Node object. */
   remember(resources: Iterable<string>): void;
-  /**
-   * @param hint the NUMA nodes to name for a network that is on some: see hintCells; undefined where it is not known
-   */
+  /** @param hint the NUMA nodes to name for a network that is on some: see hintCells; undefined where unknown */
   advertised(networks: NodeNetworks, slots: number, hint: Hint | undefined): AdvertisedResource[];
 }
 
+/** Starts without resources; each call of `advertise` adds to them. */
 export function createNearResources(): NearResources {
   const served = new Set<string>();
   const remember = (resources: Iterable<string>) => {
@@ -58,7 +58,10 @@ export function createNearResources(): NearResources {
   };
 }
 
-/** The same without a place: a kubelet that has just started may be configured otherwise than the one before. */
+/**
+ * The same resources without NUMA nodes: a kubelet that has just started may have another configuration than its
+ * predecessor.
+ */
 export function withoutHint(resource: AdvertisedResource): AdvertisedResource {
   return isNearResource(resource.name) ? { ...resource, cells: [] } : resource;
 }

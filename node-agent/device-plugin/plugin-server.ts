@@ -11,12 +11,12 @@ import { quote } from '../../model/errors.ts';
 import { type AdvertisedResource, devicesOf, slotOf } from './resources.ts';
 
 /**
- * What must be true before a container with these devices is created. Rejecting keeps it from being created; the
- * message reaches the user as an Event of the pod, and the kubelet asks again.
+ * Must succeed before the kubelet creates a container with these devices. A rejection keeps the container from being
+ * created; the message reaches the user as an Event of the pod, and the kubelet retries.
  */
 export type BeforeStart = (resource: string, deviceIds: readonly string[], signal: AbortSignal) => Promise<void>;
 
-/** Devices of one request, and connections that watch: a kubelet asks for a few, and watches once. */
+/** Devices of one request, and connections that watch: a kubelet requests a few devices and has one watch. */
 const MOST_DEVICES = 1024;
 const MOST_WATCHERS = 16;
 
@@ -27,29 +27,29 @@ export interface PluginServerDeps {
 }
 
 export interface PluginServer {
-  /** Tells the kubelet of other devices: other NUMA nodes, another number, another health. */
+  /** Reports other devices to the kubelet: other NUMA nodes, another number, another health. */
   update(resource: AdvertisedResource): void;
-  /** What is advertised now. */
+  /** The advertised resource. */
   readonly resource: AdvertisedResource;
-  /** Listens, in place of whatever socket was left there. */
+  /** Listens, and replaces any socket left at the path. */
   start(): Promise<void>;
   stop(): Promise<void>;
 }
 
-/** One resource's device plugin. Allocate answers from memory alone: the kubelet waits for it without a deadline. */
+/** One resource's device plugin. Allocate answers from memory only: the kubelet waits for it without a deadline. */
 export function createPluginServer({ socketPath, resource: first, beforeStart }: PluginServerDeps): PluginServer {
   const server = new Server(SERVER_OPTIONS);
   const { name } = first;
   let resource = first;
   const watchers = new Set<ServerWritableStream<unknown, ListAndWatchResponse>>();
-  // What was advertised once stays good: the kubelet may have chosen a device just before it learned of fewer.
+  // Devices that were advertised once stay valid: the kubelet may have chosen one just before it learned of fewer.
   let mostSlots = first.slots;
 
   const plugin: DevicePluginServer = {
     getDevicePluginOptions: unaryHandler(() => optionsOf(resource)),
     listAndWatch(call) {
       if (watchers.size >= MOST_WATCHERS) {
-        const details = `more than ${MOST_WATCHERS} watch this plugin`;
+        const details = `more than ${MOST_WATCHERS} connections watch this plugin`;
         call.emit('error', { code: status.RESOURCE_EXHAUSTED, details });
         return;
       }
@@ -59,7 +59,7 @@ export function createPluginServer({ socketPath, resource: first, beforeStart }:
       call.write({ devices: devicesOf(resource) });
     },
     getPreferredAllocation: unaryHandler(() => {
-      throw new RpcError(status.UNIMPLEMENTED, 'one device is as good as another');
+      throw new RpcError(status.UNIMPLEMENTED, 'not implemented: all devices of a resource are equal');
     }),
     allocate: unaryHandler(({ containerRequests }) => {
       for (const { devicesIds } of containerRequests) assertKnown(name, mostSlots, devicesIds);
@@ -98,7 +98,7 @@ export function createPluginServer({ socketPath, resource: first, beforeStart }:
   };
 }
 
-/** What Register and GetDevicePluginOptions both say. */
+/** The options that Register and GetDevicePluginOptions both return. */
 export function optionsOf({ preStart }: AdvertisedResource) {
   return { preStartRequired: preStart, getPreferredAllocationAvailable: false };
 }
@@ -107,7 +107,7 @@ const NOTHING_TO_MOUNT = { envs: {}, mounts: [], devices: [] as never[], annotat
 
 function assertFew(ids: readonly string[]): void {
   if (ids.length > MOST_DEVICES) {
-    throw new RpcError(status.INVALID_ARGUMENT, `${ids.length} devices at once, at most ${MOST_DEVICES}`);
+    throw new RpcError(status.INVALID_ARGUMENT, `${ids.length} devices in one request; the limit is ${MOST_DEVICES}`);
   }
 }
 

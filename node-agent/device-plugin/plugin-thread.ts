@@ -12,13 +12,13 @@ import type { AdvertisedResource } from './resources.ts';
 /** Seconds that the thread may take to remove its sockets. */
 const STOP_DEADLINE = 3;
 
-/** Seconds between looks at what sends no notification: the kubelet's maxPods and its options. */
+/** Seconds between checks of values without notifications: the kubelet's maxPods and its options. */
 const LOOK = 60;
 
-/** MiB. The thread knows devices and the pods of one List; its heap would otherwise grow before it is cleaned. */
+/** MiB. The thread holds devices and the pods of one List; without a limit its heap would grow before a collection. */
 const LIMITS = { maxOldGenerationSizeMb: 24, maxYoungGenerationSizeMb: 2 };
 
-/** What is advertised, and how the node's kubelet gives CPUs. */
+/** The advertised resources, and how the node's kubelet gives CPUs. */
 export interface Advertisement {
   readonly resources: readonly AdvertisedResource[];
   readonly wholeCoresOnly: boolean;
@@ -30,9 +30,9 @@ export interface PluginThreadDeps {
   readonly data: () => Promise<PluginThreadData>;
   /** Undefined: not known yet. */
   readonly advertisement: (signal: AbortSignal) => Promise<Advertisement | undefined>;
-  /** Calls back when there may be something else to advertise. @returns a function that ends that */
+  /** Calls the listener when the advertisement may have changed. @returns a function that stops the calls */
   readonly subscribe: (listener: () => void) => () => void;
-  /** Checks the allocation and vacates. @returns why the container must not start, or undefined */
+  /** Checks the allocation and vacates the CPUs. @returns why the container must not start, or undefined */
   readonly beforeStart: (
     resource: string,
     holder: DeviceHolder | undefined,
@@ -42,7 +42,7 @@ export interface PluginThreadDeps {
   readonly metrics: AgentMetrics;
 }
 
-/** The file of the thread's program: next to the bundle of the agent, or the source. */
+/** The thread's program file: next to the agent's bundle, or the source. */
 export function pluginProgram(agentProgram: string): string {
   const directory = dirname(agentProgram);
   return agentProgram.endsWith('.ts')
@@ -50,11 +50,14 @@ export function pluginProgram(agentProgram: string): string {
     : join(directory, 'device-plugin-worker.cjs');
 }
 
-/** The device plugin as the main thread sees it: a thread of its own that receives what to advertise and asks before starts. */
+/**
+ * The device plugin as the main thread sees it: a separate thread that receives what to advertise and asks before
+ * container starts.
+ */
 export function createPluginThread(deps: PluginThreadDeps) {
   const { program, metrics, log } = deps;
   return {
-    /** The duty. A thread that ends by itself fails it. */
+    /** The duty. It fails if the thread exits on its own. */
     async run(signal: AbortSignal): Promise<void> {
       const workerData = await deps.data();
       const worker = new Worker(program, {
@@ -81,7 +84,7 @@ export function createPluginThread(deps: PluginThreadDeps) {
             answered = question;
             post({ kind: 'resources', ...known });
           },
-          (err: unknown) => log.warn({ err }, 'devices to advertise are unknown'),
+          (err: unknown) => log.warn({ err }, 'reading the devices to advertise failed; keeping the last ones'),
         );
       };
 

@@ -3,21 +3,21 @@ import { MAX_REFUSAL_MESSAGE, MAX_REFUSALS } from '../../kube/node-topology.ts';
 import type { DeviceHolder } from './holder.ts';
 
 /**
- * Containers that were kept from starting, for the report: the extender takes a refusal from there and from nowhere else,
- * since what a container's status says can be written by whoever names its image.
+ * Containers that the agent refused to start, for the report. The extender reads refusals only from there, since the
+ * author of an image can forge a container's status.
  */
 export interface RefusedStarts {
   add(holder: DeviceHolder, podUID: string | undefined, message: string): void;
-  /** Those that still count, oldest first. */
+  /** Refusals that still count, oldest first. */
   current(): readonly RefusedStart[];
   /** @returns a function that ends the subscription */
   subscribe(listener: () => void): () => void;
 }
 
-/** Seconds after which a refusal that was not repeated is forgotten: the kubelet retries every five minutes at the least. */
+/** Seconds after which a refusal that was not repeated expires: the kubelet retries at least every five minutes. */
 const LASTS = 600;
 
-/** @param now monotonic seconds */
+/** Creates an empty list. @param now monotonic seconds */
 export function createRefusedStarts(now: () => number): RefusedStarts {
   const known = new Map<string, { readonly refusal: RefusedStart; readonly at: number }>();
   const listeners = new Set<() => void>();
@@ -27,7 +27,7 @@ export function createRefusedStarts(now: () => number): RefusedStarts {
   return {
     add({ namespace, podName, container }, podUID, message) {
       const key = `${namespace}/${podName}/${container}`;
-      // At the end again: the oldest goes first.
+      // Inserts at the end again: the oldest is removed first.
       known.delete(key);
       const text = message.slice(0, MAX_REFUSAL_MESSAGE);
       const refusal = { ...(podUID !== undefined && { podUID }), namespace, podName, container, message: text };

@@ -5,18 +5,20 @@ import type { CpuSet } from '../../model/cpu-set.ts';
 import { PLACED_RESOURCE, physnetOfResource, physnetResource, TUNNEL_RESOURCE } from '../../model/names.ts';
 import type { NodeNetworks } from '../../model/networks/common-cell.ts';
 
-/** Slots of a resource, whatever a kubelet or a Node object says of its pods: each is a device in every list. */
+/**
+ * Slots of a resource, whatever number of pods a kubelet or a Node object reports: each slot is a device in every list.
+ */
 const MOST_SLOTS = 10_000;
 
-/** One resource that the agent advertises: as many slots as pods may want it, all in the same place. */
+/** One resource that the agent advertises: a slot for each pod that may request it, all on the same NUMA nodes. */
 export interface AdvertisedResource {
   readonly name: string;
-  /** NUMA nodes of each device; empty: near to none in particular. */
+  /** NUMA nodes of each device; empty: no particular NUMA node. */
   readonly cells: readonly number[];
   readonly slots: number;
-  /** Whether the kubelet is to wait for the agent before it creates a container that has such a device. */
+  /** Whether the kubelet waits for the agent before it creates a container with such a device. */
   readonly preStart: boolean;
-  /** The kubelet gives no unhealthy device; pods that have one keep it. */
+  /** The kubelet assigns no unhealthy device; pods that have one keep it. */
   readonly healthy: boolean;
 }
 
@@ -45,7 +47,7 @@ export function advertisedResources(
   ];
 }
 
-/** Slots of a resource, where so many are wanted. */
+/** Slots of a resource for the given number of pods. */
 export function slotsOf(wanted: number): number {
   return Math.min(MOST_SLOTS, Math.max(0, Math.floor(wanted) || 0));
 }
@@ -56,8 +58,8 @@ export function isOwnResource(name: string): boolean {
 }
 
 /**
- * The devices of a resource. They stand for access, not for hardware, so each is as good as the other; their ids name
- * the resource, because the kubelet hands PreStartContainer nothing but ids.
+ * The devices of a resource. They represent access, not hardware, so all are equal. Their ids name the resource,
+ * because the kubelet passes only ids to PreStartContainer.
  */
 export function devicesOf({ name, cells, slots, healthy }: AdvertisedResource): Device[] {
   const topology = cells.length === 0 ? undefined : { nodes: cells.map((ID) => ({ ID })) };
@@ -65,7 +67,7 @@ export function devicesOf({ name, cells, slots, healthy }: AdvertisedResource): 
   return Array.from({ length: slots }, (_, i) => ({ ID: idPrefix(name) + i, health, topology }));
 }
 
-/** Which of a resource's devices an id names, from 0; undefined where it names none that there could be. */
+/** The index of a resource's device, from 0; undefined if the id is not one of its devices. */
 export function slotOf(resource: string, id: string): number | undefined {
   const prefix = idPrefix(resource);
   const number = id.slice(prefix.length);
@@ -74,10 +76,12 @@ export function slotOf(resource: string, id: string): number | undefined {
 
 const idPrefix = (resource: string) => `${resource.slice(resource.indexOf('/') + 1)}-`;
 
-/** Socket addresses end at 107 bytes, and the kubelet's directory takes part of them. */
+/** A socket address has at most 107 bytes, and the kubelet's directory takes part of them. */
 const LONGEST_SOCKET_PART = 40;
 
-/** The file name of a resource's socket, next to the kubelet's: what it is for, or a hash where that is too long. */
+/**
+ * The file name of a resource's socket, next to the kubelet's: the resource, or a hash of it where that is too long.
+ */
 export function socketName(resource: string): string {
   const part = resource.replace('.plumbline.dev/', '-').replace('plumbline.dev/', '');
   if (part.length <= LONGEST_SOCKET_PART) return `plumbline-${part}.sock`;

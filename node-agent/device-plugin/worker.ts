@@ -9,8 +9,8 @@ import type { FromPluginThread, PluginThreadData, ToPluginThread } from './messa
 import { isOwnResource } from './resources.ts';
 
 /**
- * The program of the device plugin's own thread. The kubelet calls Allocate within the admission of a pod and waits for
- * it without a deadline, for every pod on the node: so whatever the agent's main thread is at, this one answers.
+ * The program of the device plugin's own thread. The kubelet calls Allocate during the admission of a pod, for every
+ * pod on the node, and waits without a deadline. This thread answers even while the agent's main thread is busy.
  */
 async function run(port: MessagePort, data: PluginThreadData): Promise<void> {
   const log = createLogger('node-agent', data.logLevel);
@@ -44,5 +44,5 @@ async function run(port: MessagePort, data: PluginThreadData): Promise<void> {
   port.close();
 }
 
-if (parentPort === null) throw new Error('this is the program of a worker thread of the node agent');
+if (parentPort === null) throw new Error('run this program as a worker thread of the node agent');
 void run(parentPort, workerData as PluginThreadData);

@@ -12,11 +12,11 @@ export interface AnnounceDeps {
 }
 
 /**
- * Tells people of the DPU's health: an Event on the Node and a line in the log for each change, metrics always. Unknown
- * is a change as well, though under a policy pods may go on as before.
+ * Reports each change of the DPU's health: an Event on the Node, a log line, and metrics. Unknown is a change as well,
+ * even where the policy treats it as ready.
  */
 export function announceHealth({ nodeName, events, metrics, log }: AnnounceDeps): HealthListener {
-  // For Events on a Node the kubelet's convention holds, that its uid is its name.
+  // Events on a Node follow the kubelet's convention: the object's uid is its name.
   const target = { apiVersion: 'v1', kind: 'Node', name: nodeName, uid: nodeName };
   let last: LeaseState | undefined;
   return (report) => {
@@ -29,7 +29,11 @@ export function announceHealth({ nodeName, events, metrics, log }: AnnounceDeps)
       events.record(target, { type: 'Normal', reason: 'DPUReady', message: `The DPU is ready: ${reason}` });
     } else if (ready) {
       log.warn({ state, reason }, 'DPU state unknown; treating it as ready');
-      events.record(target, { type: 'Warning', reason: 'DPUUnknown', message: `DPU Unknown, pods go on: ${reason}` });
+      events.record(target, {
+        type: 'Warning',
+        reason: 'DPUUnknown',
+        message: `DPU Unknown, treated as ready: ${reason}`,
+      });
     } else {
       log.warn({ state, reason }, 'DPU is not ready');
       events.record(target, { type: 'Warning', reason: 'DPUNotReady', message: `DPU Not Ready: ${reason}` });

@@ -17,8 +17,8 @@ export interface DpuHostDeps {
 }
 
 /**
- * The host's side of a DPU's Lease: sees to it that the Lease is there, with the right holder and duration and owned by
- * the node as it is now. It never writes renewTime, not even at first: only the DPU can say that the DPU is alive.
+ * The host's side of a DPU's Lease: keeps the Lease in place with the right holder and duration, owned by the present
+ * Node. It never writes renewTime, not even when it creates the Lease: only the DPU can prove that the DPU is alive.
  */
 export function createDpuHostLease({ client, nodeName, lease, timing, log }: DpuHostDeps) {
   const problems = createProblemLog(log);
@@ -48,7 +48,7 @@ export function createDpuHostLease({ client, nodeName, lease, timing, log }: Dpu
   ): Promise<void> => {
     const { ownerReferences, holderIdentity, leaseDurationSeconds } = form;
     const patch = {
-      // A list in a merge patch replaces the old one: the uid of a node that is gone must not stay next to the new.
+      // A list in a merge patch replaces the old one: the uid of a deleted node must not stay next to the new one.
       metadata: { resourceVersion: metadata.resourceVersion, ownerReferences },
       spec: { holderIdentity, leaseDurationSeconds },
     };
@@ -57,7 +57,7 @@ export function createDpuHostLease({ client, nodeName, lease, timing, log }: Dpu
   };
 
   return {
-    /** The duty. An API server that does not answer is asked again; nothing hangs on the next second. */
+    /** The duty. It retries while the API server does not answer; no other part needs the Lease within that second. */
     async run(signal: AbortSignal): Promise<void> {
       const period = observationPeriod(timing);
       while (!signal.aborted) {
@@ -66,9 +66,9 @@ export function createDpuHostLease({ client, nodeName, lease, timing, log }: Dpu
           problems.gone();
         } catch (err) {
           if (signal.aborted) break;
-          // Another client wrote in between: the next round reads again.
+          // Another client wrote in between: the next round reads the Lease again.
           if (!isConflict(err) && !isAlreadyExists(err))
-            problems.met(err, `cannot see to the lease ${lease.name}, trying on`);
+            problems.met(err, `maintaining lease ${lease.name} failed; retrying`);
         }
         await sleep(period, signal).catch(() => undefined);
       }

@@ -20,8 +20,8 @@ export interface DpuDeps {
 }
 
 /**
- * The DPU's side of its Lease: renews it every interval while the probe finds the DPU able to work. It never creates
- * it: a Lease without the host's side would outlive its node.
+ * The DPU's side of its Lease: renews it every interval while the probe finds the DPU healthy. It never creates the
+ * Lease: without the host's side the Lease would outlive its node.
  */
 export function createDpuLease({ client, lease, timing, probe, log, metrics, wallClock }: DpuDeps) {
   const renewals = createRenewals(wallClock);
@@ -36,12 +36,12 @@ export function createDpuLease({ client, lease, timing, probe, log, metrics, wal
     await patchLease(client, lease, { spec: { renewTime: renewals.next() } }, signal);
   };
 
-  /** One round: undefined when renewed, else why not. */
+  /** One round. @returns undefined if renewed, else why not */
   const round = async (signal: AbortSignal): Promise<string | undefined> => {
     const unwell = await probe(signal);
     if (unwell !== undefined) {
       metrics.dpuRenewals.inc({ outcome: 'withheld' });
-      return `not renewed, as the DPU is not able to work: ${unwell}`;
+      return `not renewed because the DPU is not healthy: ${unwell}`;
     }
     try {
       await renew(signal);
@@ -49,7 +49,7 @@ export function createDpuLease({ client, lease, timing, probe, log, metrics, wal
       return undefined;
     } catch (error) {
       metrics.dpuRenewals.inc({ outcome: 'failed' });
-      if (isNotFound(error)) return 'there is no such lease yet; the agent on the host creates it (--mode dpu-host)';
+      if (isNotFound(error)) return 'the lease does not exist yet; the agent on the host creates it (--mode dpu-host)';
       return (error as Error).message;
     }
   };

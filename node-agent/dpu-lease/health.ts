@@ -20,11 +20,13 @@ export interface DpuHealthDeps {
   readonly client: KubeClient;
   readonly lease: LeaseName;
   readonly timing: LeaseTiming;
-  /** Renewals in a row before the DPU counts as alive: more than 1 where OVN-Kubernetes' host side writes the lease too. */
+  /**
+   * Renewals in a row before the DPU counts as alive: more than 1 where OVN-Kubernetes' host side writes the Lease too.
+   */
   readonly proof: number;
-  /** Whether the DPU counts as ready while the API server cannot be asked. */
+  /** Whether the DPU counts as ready while the API server does not answer. */
   readonly whenUnknown: 'ready' | 'not-ready';
-  /** What an earlier process of this agent saw, on the same clock. */
+  /** What an earlier process of this agent observed, on the same clock. */
   readonly before?: LeaseObservation | undefined;
   /** Seconds of a monotonic clock. */
   readonly now: () => number;
@@ -32,31 +34,34 @@ export interface DpuHealthDeps {
 
 export interface DpuHealthReport extends DpuWord, LeaseVerdict {}
 
-/** `flipped`: whether ready is another than before. */
+/** `flipped`: whether ready changed. */
 export type HealthListener = (report: DpuHealthReport, flipped: boolean) => void;
 
 export interface DpuHealth {
-  /** The present verdict; right at every moment, not only after a look. */
+  /** The present verdict; correct at every moment, not only after a read. */
   current(): DpuHealthReport;
   observation(): LeaseObservation;
-  /** Calls the listener after each look at the lease. @returns a function that ends that */
+  /** Calls the listener after each read of the Lease. @returns a function that stops the calls */
   subscribe(listener: HealthListener): () => void;
-  /** The duty: looks at the lease until the signal aborts. Never writes it. */
+  /** The duty: reads the Lease until the signal aborts. It never writes it. */
   run(signal: AbortSignal): Promise<void>;
-  /** One look. @returns seconds until the next is due */
+  /** One read. @returns seconds until the next is due */
   look(signal: AbortSignal): Promise<number>;
 }
 
-/** Seconds that one look may wait for the API server; a look that takes longer is a look that failed. */
+/** Seconds that one read may wait for the API server; a longer read counts as failed. */
 const READ_TIMEOUT = 5;
-/** Looks are this often, in parts of the duration, while the DPU is not alive: whoever waits for it waits no longer. */
+/**
+ * Interval of reads while the DPU is not alive, as a part of the duration, so that waiting pods continue soon after it
+ * returns.
+ */
 const WAITING_SHARE = 20;
 const SHORTEST = 0.05;
 
 /**
- * Whether the node's DPU is alive, seen from the host: by reading its lease and watching it change. A look is due once
- * in each renewal, and at the very moment at which silence turns into death, so that this is known then and not a
- * period later.
+ * Determines from the host whether the node's DPU is alive: it reads the DPU's Lease and watches it change. A read is
+ * due once in each renewal interval, and at the very moment at which the Lease expires, so that the expiry is detected
+ * then and not an interval later.
  */
 export function createDpuHealth(deps: DpuHealthDeps): DpuHealth {
   const { client, lease, timing, now, whenUnknown } = deps;
@@ -64,7 +69,7 @@ export function createDpuHealth(deps: DpuHealthDeps): DpuHealth {
   const options = { duration, proof: deps.proof };
   const listeners = new Set<HealthListener>();
   let observation = deps.before ?? NOTHING_OBSERVED;
-  /** Until the first answer: when the process before this one read the lease for the last time. */
+  /** Until the first answer: when the previous process read the Lease for the last time. */
   let readBefore = deps.before?.answeredAt;
   let lastReady: boolean | undefined;
 
@@ -85,7 +90,7 @@ export function createDpuHealth(deps: DpuHealthDeps): DpuHealth {
 
   const take = (reading: LeaseReading): void => {
     if (reading.kind === 'failed') return;
-    // A renewal that came between two looks may be as old as the last look before: it counts from then.
+    // A renewal between two reads may be as old as the previous read, so it counts from then.
     observation = { ...observeLease(observation, reading, readBefore ?? now(), options), answeredAt: now() };
     readBefore = undefined;
   };

@@ -2,15 +2,15 @@ import { createConnection } from 'node:net';
 import { join } from 'node:path';
 import { findDaemons, isMissing, readPid } from '../open-vswitch/daemons.ts';
 
-/** Whether the DPU can do its work: undefined, or why not. */
+/** Whether the DPU is healthy: undefined, or why not. */
 export type Probe = (signal: AbortSignal) => Promise<string | undefined>;
 
-/** Seconds that a daemon may take to answer; its main loop turns many times a second. */
+/** Seconds for a daemon to answer; its main loop runs many times a second. */
 const ANSWER_WITHIN = 2;
 
 /**
- * Both daemons of Open vSwitch run and answer: ovsdb-server on its database socket, ovs-vswitchd on its control socket.
- * A process that hangs is there and renews nothing.
+ * Checks that both daemons of Open vSwitch run and answer: ovsdb-server on its database socket, ovs-vswitchd on its
+ * control socket. A process that hangs exists but renews nothing.
  */
 export function createOvsProbe(rundir: string, answerWithin = ANSWER_WITHIN): Probe {
   return async (signal) => {
@@ -36,8 +36,8 @@ export function createOvsProbe(rundir: string, answerWithin = ANSWER_WITHIN): Pr
 }
 
 /**
- * One JSON-RPC call on a unix socket, for the sake of any answer at all. Resolves to what was wrong.
- * Source: RFC 7047 section 4; ovs-appctl(8) speaks the same on control sockets.
+ * Sends one JSON-RPC call on a unix socket and accepts any answer. Resolves to the problem, if any. Source: RFC 7047
+ * section 4; ovs-appctl(8) uses the same protocol on control sockets.
  */
 function callOnce(path: string, method: string, seconds: number, signal: AbortSignal): Promise<string | undefined> {
   return new Promise((resolve) => {

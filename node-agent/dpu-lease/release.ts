@@ -12,19 +12,19 @@ export interface LeaseReleaseDeps {
   readonly log: Logger;
 }
 
-/** Seconds between two looks at a Lease that is released or not there, and after a failure. */
+/** Seconds between two checks of a Lease that is released or missing, and after a failure. */
 const PERIOD = 60;
 const RETRY = 5;
 
 /**
- * The host's side of a DPU's Lease where the health check is off: a Lease that an earlier run has made is released, so that
- * its silence is not taken for the DPU's death. It stays, since a DPU that still renews must find it, and so that turning the
- * check on again needs no new one.
+ * The host's side of a DPU's Lease where the health check is off: it releases a Lease of an earlier run, so that the
+ * missing renewals do not count as a dead DPU. The Lease itself stays: a DPU that still renews must find it, and
+ * turning the check on again needs no new one.
  */
 export function createLeaseRelease({ client, lease, log }: LeaseReleaseDeps) {
   const problems = createProblemLog(log);
 
-  /** @returns seconds until the next look */
+  /** @returns seconds until the next check */
   const look = async (signal: AbortSignal): Promise<number> => {
     const found = await readLease(client, lease, signal).catch((error: unknown) => {
       if (isNotFound(error)) return undefined;
@@ -52,7 +52,7 @@ export function createLeaseRelease({ client, lease, log }: LeaseReleaseDeps) {
           problems.gone();
         } catch (err) {
           if (signal.aborted) break;
-          if (!isConflict(err)) problems.met(err, `cannot release the lease ${lease.name}, trying again`);
+          if (!isConflict(err)) problems.met(err, `releasing lease ${lease.name} failed; retrying`);
         }
         await sleep(wait, signal).catch(() => undefined);
       }

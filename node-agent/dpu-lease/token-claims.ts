@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import { PlumblineError } from '../../model/errors.ts';
 
-/** What a service account's token says of itself. It is not verified here: the API server does that. */
+/** The claims of a service account's token. They are not verified here: the API server does that. */
 export interface TokenClaims {
   readonly namespace: string;
   readonly account: string;
@@ -18,14 +18,15 @@ const claims = z.object({
 
 /**
  * Reads a JSON Web Token's payload.
- * @throws PlumblineError, without any of the text, if it is none of a service account, or one that does not expire
+ *
+ * @throws PlumblineError, without any of the text, if it is not a token of a service account, or does not expire
  */
 export function readTokenClaims(token: string): TokenClaims {
   const found = claims.safeParse(payloadOf(token));
   if (!found.success) {
     throw new PlumblineError(
       'token',
-      `this is no token of a service account that expires (${found.error.issues[0]?.path.join('.') || 'no JSON Web Token'})`,
+      `not a service account token with an expiry (check ${found.error.issues[0]?.path.join('.') || 'that it is a JSON Web Token'})`,
     );
   }
   const { sub, iat, exp } = found.data;

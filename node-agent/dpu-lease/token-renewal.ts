@@ -7,13 +7,13 @@ import type { AgentMetrics } from '../telemetry/metrics.ts';
 import { createProblemLog } from '../telemetry/problem-log.ts';
 import { readTokenClaims, type TokenClaims } from './token-claims.ts';
 
-/** Seconds for which a token is requested: a day, the most that the policy plumbline-dpu-tokens allows. */
+/** Seconds of lifetime to request: a day, the most that the policy plumbline-dpu-tokens allows. */
 export const TOKEN_LIFETIME = 86_400;
-/** Seconds between two looks at the file, at most: clocks are set, and a token may be put there by hand. */
+/** Seconds between two reads of the file, at most: an administrator may set the clock or replace the token. */
 const LOOK = 60;
-/** Seconds that clocks may differ without being wrong. */
+/** Seconds that two clocks may differ. */
 const CLOCK_SLACK = 300;
-/** Seconds before a renewal that failed is tried again, at first and at most. */
+/** Seconds before a failed renewal is retried, at first and at most. */
 const RETRY = { first: 5, most: 300 };
 
 export interface TokenRenewalDeps {
@@ -30,7 +30,7 @@ export interface TokenRenewalDeps {
   readonly wait?: (seconds: number, signal: AbortSignal) => Promise<void>;
 }
 
-/** A token that this process requested. Its age is known by the monotonic clock, whatever the DPU's own clock says. */
+/** A token that this process requested. The monotonic clock measures its age, whatever the DPU's wall clock says. */
 interface Obtained {
   readonly token: string;
   readonly lifetime: number;
@@ -40,9 +40,10 @@ interface Obtained {
 const tokenRequest = z.object({ status: z.object({ token: z.string().min(1) }) });
 
 /**
- * Keeps a DPU's credential valid: requests a new token of the same account before the one in the file expires, and
- * replaces the file in one step. One that this agent requested is replaced when half of its lifetime is left; one that was
- * put there by hand when less than half a day is left, so that it may be as short-lived as it has to be to get there.
+ * Keeps a DPU's credential valid: it requests a new token of the same account before the one in the file expires, and
+ * replaces the file in one step. It replaces a token that it requested when half of the lifetime is left, and a token
+ * that an administrator placed there when less than half a day is left: such a token may be as short-lived as its
+ * transport needs.
  */
 export function createTokenRenewal(deps: TokenRenewalDeps) {
   const { client, tokenFile, log, metrics, wallClock, now, wait = sleep } = deps;
@@ -50,12 +51,12 @@ export function createTokenRenewal(deps: TokenRenewalDeps) {
   const backoff = new Backoff(RETRY);
   let obtained: Obtained | undefined;
 
-  /** Seconds that the token is valid for, and how many of them may be left when it is replaced. */
+  /** Seconds that the token is valid for, and seconds left when it is replaced. */
   const validity = (token: string, { issued, expires }: TokenClaims) => {
     const own = obtained;
     if (own?.token === token) return { left: own.lifetime - (now() - own.at), least: own.lifetime / 2 };
     const clock = wallClock() / 1000;
-    // A clock before the token's issue says nothing of its age.
+    // A clock before the token's issue time cannot measure its age.
     return { left: clock < issued - CLOCK_SLACK ? 0 : expires - clock, least: TOKEN_LIFETIME / 2 };
   };
 
@@ -69,14 +70,14 @@ export function createTokenRenewal(deps: TokenRenewalDeps) {
       spec: { expirationSeconds: TOKEN_LIFETIME },
     };
     const { token } = tokenRequest.parse(await client.create(path, body, { signal })).status;
-    // The API server may give less than was asked for.
+    // The API server may grant less than requested.
     const { issued, expires } = readTokenClaims(token);
     replaceToken(tokenFile, token);
     obtained = { token, lifetime: expires - issued, at };
     log.info({ account, lifetime: obtained.lifetime }, 'DPU token renewed');
   };
 
-  /** One look at the file. @returns seconds until the next is due @throws what renewing throws */
+  /** One read of the file. @returns seconds until the next is due @throws the errors of a renewal */
   const look = async (signal: AbortSignal): Promise<number> => {
     const token = readFileSync(tokenFile, 'utf8').trim();
     const claims = readTokenClaims(token);
@@ -100,7 +101,7 @@ export function createTokenRenewal(deps: TokenRenewalDeps) {
         } catch (err) {
           if (signal.aborted) break;
           metrics.dpuTokenFailures.inc();
-          problems.met(err, `the token in ${tokenFile} cannot be renewed, trying on until it expires and after`);
+          problems.met(err, `renewing the token in ${tokenFile} failed; retrying, also after it expires`);
           next = backoff.next();
         }
         await wait(next, signal).catch(() => undefined);
@@ -110,8 +111,9 @@ export function createTokenRenewal(deps: TokenRenewalDeps) {
 }
 
 /**
- * Replaces the file in one step, readable for its owner only: a reader sees the old token or the new one, also after a loss
- * of power.
+ * Replaces the file in one step, readable for its owner only: a reader sees the old token or the new one, also after a
+ * power failure.
+ *
  * @throws Error of the system
  */
 function replaceToken(path: string, token: string): void {

@@ -2,29 +2,30 @@ import { closeSync, constants, fstatSync, openSync, readSync, type Stats } from 
 import { type FileHandle, open } from 'node:fs/promises';
 import { PlumblineError } from '../../model/errors.ts';
 
-/** A file that is larger than what it holds could ever need, or that is no regular file. */
+/** A file that is larger than its content can need, or not a regular file. */
 export class FileLimitError extends PlumblineError {
   constructor(path: string, why: string) {
     super('file-limit', `${path}: ${why}`);
   }
 }
 
-/** Opening a pipe that nothing writes to, or a device, must not hold the process up. */
+/** Opening a pipe without a writer, or a device, must not block the process. */
 const FLAGS = constants.O_RDONLY | constants.O_NONBLOCK;
-/** Bytes of a first read where the file does not say how long it is, as in /proc and sysfs. */
+/** Bytes of a first read where the file does not report its length, as in /proc and sysfs. */
 const UNSIZED = 4096;
 
 /**
- * Reads a file that others write. Its size is looked at before any of it is read, and again as it is read: it may grow.
+ * Reads a file that others write. It checks the size before it reads and again while it reads: the file may grow.
+ *
  * @param most bytes
- * @throws FileLimitError if it is larger, or no regular file
+ * @throws FileLimitError if it is larger, or not a regular file
  * @throws the system's error
  */
 export function readBounded(path: string, most: number): string {
   return readBoundedBytes(path, most).toString('utf8');
 }
 
-/** The same as bytes. */
+/** `readBounded` as bytes. */
 export function readBoundedBytes(path: string, most: number): Buffer {
   const file = openSync(path, FLAGS);
   try {
@@ -42,7 +43,8 @@ export function readBoundedBytes(path: string, most: number): Buffer {
 }
 
 /**
- * The first bytes of a file, where the rest decides nothing: a process chooses how long its own entries in /proc are.
+ * The first bytes of a file, where the rest does not matter: a process chooses the length of its own entries in /proc.
+ *
  * @throws the system's error
  */
 export function readHead(path: string, most: number): string {
@@ -63,7 +65,9 @@ export function readHead(path: string, most: number): string {
 const RECORD = Buffer.allocUnsafe(UNSIZED);
 
 /**
- * The first 4096 bytes of a file that the kernel shows as one record, as comm and stat in /proc: one read has all of it.
+ * The first 4096 bytes of a file that the kernel returns as one record, such as comm and stat in /proc: one read
+ * returns all of it.
+ *
  * @throws the system's error
  */
 export function readRecord(path: string): string {
@@ -75,7 +79,7 @@ export function readRecord(path: string): string {
   }
 }
 
-/** The same as `readBounded` without holding up the event loop. */
+/** `readBounded` without blocking the event loop. */
 export async function readBoundedAsync(path: string, most: number): Promise<string> {
   let file: FileHandle | undefined;
   try {
@@ -95,7 +99,7 @@ export async function readBoundedAsync(path: string, most: number): Promise<stri
 
 /** One byte more than the file has, so that its end shows in the second read. */
 function sizeFor(path: string, stats: Stats, most: number): number {
-  if (!stats.isFile()) throw new FileLimitError(path, 'no regular file');
+  if (!stats.isFile()) throw new FileLimitError(path, 'not a regular file');
   if (stats.size > most) throw tooLarge(path, most);
   return (stats.size || Math.min(UNSIZED, most)) + 1;
 }

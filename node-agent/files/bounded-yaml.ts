@@ -2,29 +2,30 @@ import { isScalar, LineCounter, parseDocument, visit } from 'yaml';
 import { cut } from '../../model/brief.ts';
 import { quote } from '../../model/errors.ts';
 
-/** Characters of a file that is read; those of a node's administrator have a few thousand. */
+/** The longest file that is read, in characters; those of a node's administrator have a few thousand. */
 export const MOST_YAML = 64 * 1024;
 /**
- * Columns before the first word of a line, and brackets that are open at once: together they bound how deep a text can be
- * nested. The parser recurses, and a stack that overflows within a regular expression ends the process.
+ * Columns before the first word of a line, and brackets open at once: together they bound the nesting. The parser
+ * recurses, and a stack overflow within a regular expression ends the process.
  */
 const DEEPEST_COLUMN = 128;
 const DEEPEST_BRACKET = 64;
-/** Aliases that are followed: each may stand for a whole tree. */
+/** Aliases that are resolved: each may stand for a whole tree. */
 const MOST_ALIASES = 100;
-/** Characters of what is wrong, which may quote the text. */
+/** Characters of an error, which may quote the text. */
 const LONGEST_WHY = 200;
 
 /**
- * Reads one YAML document in a time that grows with its length, whatever is in it. Keys that come twice are an error, as
- * they are to the kubelet; the parser's own check for them is quadratic.
- * @throws Error in few words
+ * Reads one YAML document in time linear in its length, whatever it contains. Duplicate keys are an error, as they are
+ * for the kubelet; the parser's own check for them is quadratic.
+ *
+ * @throws Error with a short message
  */
 export function parseBoundedYaml(text: string): unknown {
-  if (text.length > MOST_YAML) throw new Error(`more than ${MOST_YAML} characters`);
+  if (text.length > MOST_YAML) throw new Error(`it has more than ${MOST_YAML} characters`);
   assertShallow(text);
   const lineCounter = new LineCounter();
-  // Without `prettyErrors` no error is looked up in the text, of which there may be as many as characters.
+  // `prettyErrors: false` avoids a search in the text for each error; there may be as many errors as characters.
   const options = { uniqueKeys: false, prettyErrors: false, logLevel: 'error', lineCounter } as const;
   const document = parseDocument(text, options);
   const [error] = document.errors;
@@ -35,7 +36,7 @@ export function parseBoundedYaml(text: string): unknown {
       for (const { key } of items) {
         if (!isScalar(key)) continue;
         if (seen.has(key.value)) {
-          const why = `the key ${quote(String(key.value))} is there twice`;
+          const why = `the key ${quote(String(key.value))} appears twice`;
           throw new Error(place(lineCounter, key.range?.[0] ?? 0, why));
         }
         seen.add(key.value);
@@ -54,7 +55,7 @@ function place(lines: LineCounter, offset: number, why: string): string {
   return `${cut(why.split('\n', 1)[0] ?? '', LONGEST_WHY)} at line ${line}, column ${col}`;
 }
 
-/** Looks at each character once. Brackets within quotes and comments count as well, which errs on the safe side. */
+/** Reads each character once. It also counts brackets within quotes and comments, which errs on the safe side. */
 function assertShallow(text: string): void {
   let column = 0;
   let indented = true;

@@ -3,23 +3,21 @@ import { dirname } from 'node:path';
 import * as z from 'zod';
 import { PlumblineError } from '../../model/errors.ts';
 
-/** The format of the agent's own files that this build writes and reads. A field more leaves it as it is. */
+/** The format of the agent's own files that this build writes and reads. An additional field does not change it. */
 const FORMAT = 1;
 const formatted = z.object({ format: z.number().default(FORMAT) });
 
-/** A file that another version of the agent has written, in a format that this one does not know. */
+/** A file that another version of the agent has written in an unknown format. */
 export class SavedFormatError extends PlumblineError {
   constructor(format: number) {
-    super(
-      'saved-format',
-      `it has format ${format}, and this agent reads format ${FORMAT}: a later version has written it`,
-    );
+    super('saved-format', `it has format ${format}, this agent reads format ${FORMAT}: a later version has written it`);
   }
 }
 
 /**
- * Replaces a file of the agent's own in one step, and makes its directory where there is none: whoever reads it sees the
- * old content or the new one, whole. Not flushed to the disk: what it must outlive is this process, not the machine.
+ * Replaces a file of the agent's own in one step, and creates its directory if needed: a reader sees the old content or
+ * the new one, never a part. It does not flush to the disk: the file must survive the process, not the machine.
+ *
  * @throws Error of the system
  */
 export function saveFile(path: string, text: string): void {
@@ -29,9 +27,10 @@ export function saveFile(path: string, text: string): void {
 }
 
 /**
- * What a file of the agent's own holds.
+ * The content of a file of the agent's own.
+ *
  * @throws SavedFormatError
- * @throws Error if it is no such file at all
+ * @throws Error if it is not such a file
  */
 export function parseSaved<S extends z.ZodType>(text: string, schema: S): z.output<S> {
   const value: unknown = JSON.parse(text);
@@ -40,7 +39,7 @@ export function parseSaved<S extends z.ZodType>(text: string, schema: S): z.outp
   return schema.parse(value);
 }
 
-/** Keeps a file that cannot be used out of the way, for people to look at. @returns its new path, if that worked */
+/** Moves an unusable file out of the way and keeps it for inspection. @returns its new path, if that worked */
 export function putAside(path: string): string | undefined {
   try {
     renameSync(path, `${path}.corrupt`);

@@ -1,24 +1,27 @@
 import { type FSWatcher, type Stats, statSync, watch } from 'node:fs';
 import { basename } from 'node:path';
 
-/** Seconds between looks at whether the watched directory is still the one at its path; and while it is missing. */
+/**
+ * Seconds between checks that the watched directory is still the one at its path, and between checks while it is
+ * missing.
+ */
 const CHECK = 5;
 const CHECK_ABSENT = 0.5;
 
 export interface DirectoryWatchOptions {
   readonly path: string;
   /**
-   * Called with the name of the entry that changed, or undefined when anything may have: the directory was missing and
-   * is there, was replaced, or the system lost events.
+   * Called with the name of the entry that changed, or undefined when any may have: the directory appeared, was
+   * replaced, or the system lost events.
    */
   readonly onChange: (name: string | undefined) => void;
   readonly signal: AbortSignal;
 }
 
 /**
- * Watches a directory until the signal aborts. The directory rather than a file in it, because a watch on a file ends
- * with the first atomic replacement; and its path rather than its inode, because a directory may be removed and made
- * again. Events may come twice: they say "look", not "this happened".
+ * Watches a directory until the signal aborts. It watches the directory, not a file in it, because a watch on a file
+ * ends with the first atomic replacement. It follows the path, not the inode, because a directory may be removed and
+ * created again. Events may repeat: an event means "read again", not "this happened".
  */
 export function watchDirectory({ path, onChange, signal }: DirectoryWatchOptions): void {
   let watcher: FSWatcher | undefined;
@@ -34,7 +37,7 @@ export function watchDirectory({ path, onChange, signal }: DirectoryWatchOptions
   const open = (now: Stats) => {
     try {
       const opened = watch(path, (_event, name) => {
-        // The directory's own name means that it was removed or moved, unless an entry is called the same.
+        // The directory's own name means that it was removed or moved, unless an entry has the same name.
         if (name === basename(path)) check();
         onChange(name ?? undefined);
       });
@@ -43,7 +46,7 @@ export function watchDirectory({ path, onChange, signal }: DirectoryWatchOptions
       watched = now;
       onChange(undefined);
     } catch {
-      // It went away in between; the next check finds out.
+      // The directory was removed in between; the next check finds out.
       close();
     }
   };

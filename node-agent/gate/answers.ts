@@ -23,11 +23,11 @@ export interface AnswersDeps {
   readonly policy: GatePolicy;
   /** Undefined where the node has no DPU. */
   readonly dpu: () => DpuWord | undefined;
-  /** The CPUs that a pod owns by itself; of one that is not known, none. */
+  /** The CPUs that a pod owns exclusively; empty for an unknown pod. */
   readonly cpusOf: (podUid: string) => CpuSet;
-  /** Moves OVS off the CPUs. @throws Error when it is still there after 2 s */
+  /** Moves OVS off the CPUs. @throws Error if OVS is still there after 2 s */
   readonly vacate: (cpus: CpuSet, signal: AbortSignal) => Promise<void>;
-  /** Whether the pod holds a device of the DPU; undefined if that is not known. */
+  /** Whether the pod holds a device of the DPU; undefined if unknown. */
   readonly hasDevice: (pod: CniPod) => Promise<boolean | undefined>;
   readonly metrics: AgentMetrics;
 }
@@ -38,15 +38,15 @@ interface InFlight {
 }
 
 /**
- * What the gate hears. Nothing here waits for the API server: the DPU's health is what was last seen, the CPUs are in
- * the kubelet's own file, and the kubelet itself is asked only where the scope needs it, for half a second at most.
+ * Answers the gate's requests. Nothing here waits for the API server: the DPU's health is the last observation, and the
+ * CPUs are in the kubelet's own file. Only scope `device` queries the kubelet, for half a second at most.
  */
 export function createAnswers({ policy, dpu, cpusOf, vacate, hasDevice, metrics }: AnswersDeps) {
   const inFlight = new Set<InFlight>();
 
   const add = async (question: Question, asker: Asker): Promise<CniError | undefined> => {
     const pod = podOf(parseCniArgs(question.environment.get('CNI_ARGS')));
-    // Up to a MiB of JSON: not read where it decides nothing.
+    // Up to a MiB of JSON: not parsed where the result does not matter.
     let known: boolean | undefined = (policy.scope === 'device' && deviceInConf(question.conf)) || undefined;
     const common = { scope: policy.scope, exempt: policy.exempt, namespace: pod.namespace };
     if (known === undefined && policy.scope === 'device' && dependsOnDpu({ ...common, hasDevice: known, dpu: dpu() })) {
@@ -66,14 +66,14 @@ export function createAnswers({ policy, dpu, cpusOf, vacate, hasDevice, metrics 
         };
       }
     }
-    // It may have died while the CPUs were cleared.
+    // The DPU may have died while the CPUs were cleared.
     const late = { ...asked, dpu: dpu() };
     const refusedLate = decideAdd(late);
     if (refusedLate === undefined && question.form !== 'chained' && dependsOnDpu(late)) follow(late, asker);
     return refusedLate;
   };
 
-  /** A delegate runs now; it is called off if the DPU dies before the shim has gone. */
+  /** A delegate runs now; it is cancelled if the DPU dies before the shim disconnects. */
   const follow = (question: AddQuestion, asker: Asker) => {
     const one = { question, asker };
     inFlight.add(one);
@@ -93,7 +93,7 @@ export function createAnswers({ policy, dpu, cpusOf, vacate, hasDevice, metrics 
       const { verb } = question;
       const refusal = await decide(question, asker);
       if (refusal !== undefined) asker.end(denial(refusal));
-      // The connection of an ADD stays open for as long as its delegate runs.
+      // The connection of an ADD stays open while its delegate runs.
       else if (verb === 'ADD' && question.form !== 'chained') asker.say(ALLOW);
       else asker.end(ALLOW);
       const outcome = refusal === undefined ? 'allowed' : `code-${refusal.code}`;
@@ -101,7 +101,7 @@ export function createAnswers({ policy, dpu, cpusOf, vacate, hasDevice, metrics 
       metrics.gateSeconds.observe({ verb }, (performance.now() - begun) / 1000);
     },
 
-    /** To be called when the DPU's health has changed: calls off the ADDs that hang on it. @returns how many */
+    /** Call it when the DPU's health has changed: cancels the ADDs that depend on the DPU. @returns how many */
     recheck(): number {
       let aborted = 0;
       for (const one of [...inFlight]) {
@@ -117,10 +117,10 @@ export function createAnswers({ policy, dpu, cpusOf, vacate, hasDevice, metrics 
   };
 }
 
-/** Milliseconds after which a shim is asked to wait; by itself it does so for a second. */
+/** Milliseconds after which a shim is asked to wait; without an answer it waits for a second. */
 const SOON = 200;
 
-/** Asks the shim to wait if the work takes longer; most often it does not, and a word less wakes no process. */
+/** Asks the shim to wait if the work takes longer. Most often it does not, and a message saved is a wake-up saved. */
 async function patiently<T>(asker: Asker, work: Promise<T>): Promise<T> {
   const timer = setTimeout(() => asker.say(WAIT), SOON);
   try {
@@ -130,7 +130,7 @@ async function patiently<T>(asker: Asker, work: Promise<T>): Promise<T> {
   }
 }
 
-/** Meta-plugins give a delegate its device as `deviceID`, in the configuration itself or as what the runtime adds. */
+/** Meta-plugins pass a delegate its device as `deviceID`, in the configuration itself or in what the runtime adds. */
 function deviceInConf(text: string): boolean {
   try {
     const conf = JSON.parse(text) as Record<string, unknown> | null;
@@ -141,7 +141,7 @@ function deviceInConf(text: string): boolean {
     )[];
     return places.some((place) => typeof place?.['deviceID'] === 'string' && place['deviceID'] !== '');
   } catch {
-    // The shim has found it to be JSON; what only it accepts says nothing.
+    // The shim has found it to be JSON. Text that only the shim's parser accepts carries no device.
     return false;
   }
 }

@@ -16,19 +16,22 @@ import { createGuard, untilAborted } from '../lifecycle/duty.ts';
 import type { AgentMetrics } from '../telemetry/metrics.ts';
 import { contentOf, placeFile, removeFile } from './place-file.ts';
 
-/** Seconds between looks in case an event was lost. */
+/** Seconds between checks in case an event was lost. */
 const SAFETY = 5;
-/** Seconds between two writes: a program that takes the gate's file away each time must not be fought at full speed. */
+/**
+ * Seconds between two writes: if another program keeps removing the gate's file, the agent must not fight it at full
+ * speed.
+ */
 const PACE = 1;
 /** Bytes; the shim has 40 kB. */
 const MOST_SHIM = 16 * 1024 * 1024;
 
-/** Where the gate is put. */
+/** The directories of the gate's files. */
 export interface GatePlaces {
-  /** Where the runtime looks for plugins, and where for configurations. */
+  /** Where the runtime looks for plugins and for configurations. */
   readonly binDir: string;
   readonly confDir: string;
-  /** Plugins that the gate is put before by name, in a directory that CNI_PATH has before theirs. */
+  /** Plugins that the gate replaces by name, in a directory that precedes theirs in CNI_PATH. */
   readonly interpose: { readonly dir: string; readonly plugins: readonly string[] };
 }
 
@@ -36,9 +39,9 @@ export interface InstallerDeps extends GatePlaces {
   /** The shim in the agent's own image. */
   readonly shim: string;
   readonly conflist: ConflistOptions;
-  /** What the shim goes by, in a file in its own directory. */
+  /** The shim's settings, in a file in its own directory. */
   readonly settings: GateSettings;
-  /** What becomes of the configuration when the duty ends in order. */
+  /** Whether the duty removes the configuration when it ends in order. */
   readonly atEnd: 'remove' | 'keep';
   readonly log: Logger;
   readonly metrics: AgentMetrics;
@@ -47,15 +50,14 @@ export interface InstallerDeps extends GatePlaces {
 }
 
 /**
- * Puts the gate in front of the runtime's primary network, and keeps it there: the shim in the plugins' directory, and
- * a configuration of its own that sorts first, made again whenever the primary changes and taken away when the primary
- * is. What the shim goes by is in a file in its own directory: who can write there can replace the shim as well, and no
- * author of a network configuration can.
+ * Puts the gate in front of the runtime's primary network and keeps it there. It installs the shim in the plugins'
+ * directory and a configuration that sorts first. It writes the configuration again when the primary changes, and
+ * removes it when the primary is removed. The shim reads its settings from a file in its own directory: anyone who can
+ * write there can also replace the shim, and no author of a network configuration can.
  *
- * When the duty ends in order the configuration goes, unless it is to be kept for the next agent, and the runtime is back
- * at its primary: an agent that is stopped for good leaves nothing that only it could undo. The shim stays, because
- * runtimes call the plugins that a sandbox was made with to take it down again; without its configuration nothing else
- * calls it.
+ * When the duty ends in order, it removes the configuration, unless the next agent keeps it, and the runtime uses its
+ * primary again: an agent that is uninstalled leaves nothing that only the agent could undo. The shim stays, because
+ * runtimes call a sandbox's plugins again to remove the sandbox; without its configuration nothing else calls it.
  */
 export function createInstaller(deps: InstallerDeps) {
   const { shim, conflist, settings, atEnd, log, metrics, pace = PACE, ...places } = deps;
@@ -65,9 +67,9 @@ export function createInstaller(deps: InstallerDeps) {
 
   const placeShim = () => {
     const program = contentOf(shim, MOST_SHIM);
-    if (program === undefined) throw new Error(`${shim} cannot be read: the image of the agent has no shim`);
+    if (program === undefined) throw new Error(`cannot read ${shim}: the agent's image has no shim; check --gate-shim`);
     const own = Buffer.from(formatGateSettings(settings));
-    // Before the program, which would go by other settings until then.
+    // Before the program, which would use other settings until then.
     for (const path of settingsFiles(places))
       if (placeFile(path, own, 0o644)) log.info({ path }, 'gate settings written');
     for (const path of [...programs(places), ...interposed(places)])
@@ -80,7 +82,7 @@ export function createInstaller(deps: InstallerDeps) {
     lastProblem = problem;
   };
 
-  /** One look at the directory. @returns seconds until another is due, if it had to be put off */
+  /** One check of the directory. @returns seconds until the next, if it had to be postponed */
   const look = (now: number): number | undefined => {
     const plan = planConflist(readConfFiles(confDir), conflist);
     if (plan.kind === 'write') {
@@ -101,7 +103,7 @@ export function createInstaller(deps: InstallerDeps) {
   };
 
   return {
-    /** The duty. @throws Error of the system when a file cannot be put in place */
+    /** The duty. @throws Error of the system when it cannot write a file */
     async run(signal: AbortSignal): Promise<void> {
       const guard = createGuard();
       let putOff: NodeJS.Timeout | undefined;
@@ -129,7 +131,7 @@ export function createInstaller(deps: InstallerDeps) {
   };
 }
 
-/** Takes away what an installer has put in place, the shim included. @returns the paths that were there */
+/** Removes the files that an installer has written, including the shim. @returns the paths that existed */
 export function uninstall(places: GatePlaces): string[] {
   const paths = [...ownFiles(places.confDir), ...interposed(places), ...programs(places), ...settingsFiles(places)];
   return paths.filter((path) => removeFile(path));
@@ -147,19 +149,19 @@ function programs({ binDir }: GatePlaces): string[] {
   return [join(binDir, GATE_PLUGIN)];
 }
 
-/** One in each directory that has the program in it, the runtime's own first. */
+/** One in each directory with the program, the runtime's own directory first. */
 function settingsFiles({ binDir, interpose: { dir, plugins } }: GatePlaces): string[] {
   return [binDir, ...(plugins.length > 0 ? [dir] : [])].map((directory) => join(directory, GATE_SETTINGS));
 }
 
-/** The primary and the gate's own files; what else is there decides nothing, and is not read. */
+/** The primary and the gate's own files. Other files do not matter and are not read. */
 function readConfFiles(directory: string): ConfFile[] {
   let names: string[];
   try {
     const entries = readdirSync(directory, { withFileTypes: true }).filter((entry) => !entry.isDirectory());
     names = entries.map(({ name }) => name);
   } catch {
-    // No directory, no network.
+    // Without the directory there is no network.
     return [];
   }
   const primary = choosePrimary(names.map((name) => ({ name, text: undefined })))?.name;

@@ -2,7 +2,7 @@ import { chmodSync, existsSync, mkdirSync, renameSync, rmSync, writeFileSync } f
 import { dirname, join } from 'node:path';
 import { readBoundedBytes } from '../files/bounded-file.ts';
 
-/** The content of a file; undefined if it cannot be read, is no regular file or has more than `most` bytes. */
+/** The content of a file; undefined if it cannot be read, is not a regular file or has more than `most` bytes. */
 export function contentOf(path: string, most: number): Buffer | undefined {
   try {
     return readBoundedBytes(path, most);
@@ -12,8 +12,8 @@ export function contentOf(path: string, most: number): Buffer | undefined {
 }
 
 /**
- * Puts a file in place in one step, and leaves one that is the same alone: a runtime may be reading it, or executing
- * it.
+ * Writes a file in one step, and leaves an identical file alone: a runtime may be reading or executing it.
+ *
  * @returns whether anything was written
  * @throws Error of the system
  */
@@ -34,7 +34,7 @@ export function placeFile(path: string, content: Buffer, mode: number): boolean 
   return true;
 }
 
-/** Takes a file away. @returns whether it was there @throws Error of the system */
+/** Removes a file. @returns whether it existed @throws Error of the system */
 export function removeFile(path: string): boolean {
   if (!existsSync(path)) return false;
   rmSync(path, { force: true });

@@ -6,18 +6,18 @@ import { type CpuSet, unionOf } from '../../model/cpu-set.ts';
 import { CHECKPOINT_FILE, type CheckpointEntry, MOST_CHECKPOINT, parseCheckpoint } from '../assignments/checkpoint.ts';
 import { readBounded } from '../files/bounded-file.ts';
 
-/** Seconds that the kubelet may take to say which devices a pod has. With the 2 s of a vacate the shim waits 2.5 s in all. */
+/** Seconds for the kubelet to list the devices of a pod. With the 2 s of a vacate the shim waits 2.5 s in all. */
 const KUBELET_DEADLINE = 0.4;
 
-/** Questions to the kubelet at once: each answer lists every pod of the node, and may have megabytes. */
+/** Concurrent queries to the kubelet: each answer lists every pod of the node and may have megabytes. */
 const MOST_QUESTIONS = 16;
 
 /**
- * The CPUs that a pod owns by itself. The kubelet has written them into its state file before it calls the runtime, so
- * the file is read again: the notice of that write may not have come through yet. When it cannot be read, what was last
- * known counts.
+ * The CPUs that a pod owns exclusively. The kubelet writes them into its state file before it calls the runtime, so the
+ * file is read again: the event of that write may still be pending. If the file cannot be read, the last known CPUs
+ * count.
  *
- * @param known the assignments that were last known
+ * @param known the last known assignments
  */
 export function createPodCpus(kubeletDir: string, known: () => readonly CheckpointEntry[]): (uid: string) => CpuSet {
   const file = join(kubeletDir, CHECKPOINT_FILE);
@@ -35,9 +35,10 @@ export function createPodCpus(kubeletDir: string, known: () => readonly Checkpoi
 }
 
 /**
- * Whether a pod holds a device of the DPU, by what the kubelet has given it.
- * @param resources the names of the DPU's resources; empty: every device but Plumbline's own markers is one
- * @returns undefined when the kubelet does not answer or does not know the pod, or is asked by too many at once
+ * Whether a pod holds a device of the DPU, according to the kubelet.
+ *
+ * @param resources the names of the DPU's resources; empty: every device counts except Plumbline's own markers
+ * @returns undefined when the kubelet does not answer, does not know the pod, or has too many queries already
  */
 export function createDeviceQuestion(client: Pick<PodResourcesClient, 'list'>, resources: ReadonlySet<string>) {
   let asking = 0;

@@ -1,11 +1,11 @@
 import type { CniError } from '../../model/cni/errors.ts';
 import { quote } from '../../model/errors.ts';
 
-/** The CNI specification's verbs: all that a shim can send. */
+/** The CNI specification's verbs, all that a shim can send. */
 const VERBS = ['ADD', 'DEL', 'CHECK', 'GC', 'STATUS', 'VERSION'] as const;
 export type Verb = (typeof VERBS)[number];
 
-/** What the shim asks: the runtime's call as it came in. native/cni/agent.h describes both sides of the wire. */
+/** The shim's request: the runtime's call as it arrived. native/cni/agent.h describes both sides of the protocol. */
 export interface Question {
   readonly verb: Verb;
   readonly form: 'chained' | 'wrapper' | 'interposer';
@@ -14,38 +14,40 @@ export interface Question {
   readonly conf: string;
 }
 
-/** Bytes; the shim refuses more by itself. */
+/** Bytes; the shim itself refuses longer ones. */
 const MOST_ENVIRONMENT = 64 * 1024;
 const MOST_CONF = 1024 * 1024;
 const LONGEST_HEAD = 128;
 const HEAD = /^plumbline-gate\/1 ([A-Z]{1,8}) (chained|wrapper|interposer) (\d{1,8}) (\d{1,8})$/;
 
-/** Not a question of the shim that this agent belongs to. */
+/** The bytes are not a request of this agent's shim. */
 export class ProtocolError extends Error {}
 
-/** What the first line says: what is asked, and how many bytes follow. */
+/** The first line: the verb, and how many bytes follow. */
 interface Head {
   readonly verb: Verb;
   readonly form: Question['form'];
-  /** Where the environment begins, where the configuration does, and where the question ends. */
+  /** Offsets of the environment, of the configuration and of the end. */
   readonly places: readonly [environment: number, conf: number, end: number];
 }
 
-/** Reads one question in pieces. Each byte is copied once, and of a question that is too long none is kept. */
+/** Reads one request in pieces. It copies each byte once, and keeps nothing of a request that is too long. */
 export interface QuestionReader {
   /**
-   * @returns the question once it is whole
+   * @returns the request once it is complete
+   *
    * @throws ProtocolError
    */
   read(chunk: Buffer): Question | undefined;
-  /** Bytes that the question takes, as far as that is known. */
+  /** Bytes of the whole request, as far as known. */
   readonly size: number;
 }
 
+/** Reads one request of one connection. */
 export function createQuestionReader(): QuestionReader {
   let head: Head | undefined;
   let bytes: Buffer = Buffer.alloc(0);
-  /** Of `bytes`, those that have come in. */
+  /** The bytes of `bytes` that have arrived. */
   let length = 0;
 
   const take = (chunk: Buffer): void => {
@@ -78,7 +80,7 @@ export function createQuestionReader(): QuestionReader {
   };
 }
 
-/** @returns undefined as long as the first line is not whole @throws ProtocolError */
+/** @returns undefined until the first line is complete @throws ProtocolError */
 function readHead(bytes: Buffer): Head | undefined {
   const newline = bytes.subarray(0, LONGEST_HEAD).indexOf(10);
   if (newline < 0) {
@@ -88,9 +90,9 @@ function readHead(bytes: Buffer): Head | undefined {
   const line = bytes.toString('latin1', 0, newline);
   const [, given, form, environmentLength, confLength] = HEAD.exec(line) ?? [];
   const verb = VERBS.find((known) => known === given);
-  if (verb === undefined) throw new ProtocolError(`not a question in version 1: ${quote(line)}`);
+  if (verb === undefined) throw new ProtocolError(`not a request in version 1: ${quote(line)}`);
   const [environmentBytes, confBytes] = [Number(environmentLength), Number(confLength)];
-  if (environmentBytes > MOST_ENVIRONMENT || confBytes > MOST_CONF) throw new ProtocolError('the question is too long');
+  if (environmentBytes > MOST_ENVIRONMENT || confBytes > MOST_CONF) throw new ProtocolError('the request is too long');
   const start = newline + 1;
   const conf = start + environmentBytes;
   return { verb, form: form as Question['form'], places: [start, conf, conf + confBytes] };
@@ -102,13 +104,13 @@ function variables(text: string): ReadonlyMap<string, string> {
 }
 
 export const ALLOW = 'allow\n';
-/** The answer takes longer, up to two and a half seconds since the question. */
+/** Announces that the answer takes longer, up to two and a half seconds after the request. */
 export const WAIT = 'wait\n';
 
-/** Bytes; the shim has room for two kilobytes. */
+/** Bytes; the shim has a buffer of two kilobytes. */
 const LONGEST_MESSAGE = 1500;
 
-/** @returns a refusal as it goes over the wire; a message that is too long is cut at a character */
+/** @returns a refusal in wire format; a message that is too long is cut at a character */
 export function denial({ code, message }: CniError): Buffer {
   let text = Buffer.from(message.slice(0, LONGEST_MESSAGE));
   if (text.length > LONGEST_MESSAGE) {

@@ -9,37 +9,37 @@ import { createQuestionReader, ProtocolError, type Question } from './protocol.t
 /** One shim that waits for its answer. */
 export interface Asker {
   say(frame: string | Buffer): void;
-  /** Says the last thing. */
+  /** Sends the final answer. */
   end(frame: string | Buffer): void;
-  /** Aborts when the shim has gone. */
+  /** Aborts when the shim disconnects. */
   readonly gone: AbortSignal;
 }
 
-/** What the server holds at most. A shim beyond it is closed at once, and decides by the state file. */
+/** Limits of the server. It closes the connection of a shim beyond them, which then uses the state file. */
 export interface GateLimits {
-  /** Connections, also of ADDs whose delegate runs. */
+  /** Connections, including ADDs whose delegate runs. */
   readonly connections: number;
-  /** Questions that are being answered. */
+  /** Requests in progress. */
   readonly questions: number;
-  /** Bytes of questions that are being read or answered. */
+  /** Bytes of requests that are being read or answered. */
   readonly bytes: number;
-  /** Seconds within which a shim must have put its question, from the connection on. */
+  /** Seconds within which a shim must have sent its request, from the connection on. */
   readonly questionWithin: number;
 }
 
-/** A node has a few hundred pods, and a question a few kilobytes. */
+/** A node has a few hundred pods, and a request a few kilobytes. */
 const LIMITS: GateLimits = { connections: 1024, questions: 512, bytes: 32 * 1024 * 1024, questionWithin: 2 };
 
 export interface GateServerDeps {
   readonly socketPath: string;
-  /** Answers a question; what it throws closes the connection, and the shim decides by the state file. */
+  /** Answers a request. An exception closes the connection, and the shim uses the state file. */
   readonly answer: (question: Question, asker: Asker) => void | Promise<void>;
   readonly log: Logger;
   readonly limits?: Partial<GateLimits>;
 }
 
-/** One for all: making it costs more than all else that ending a connection does. */
-const GONE = new Error('the CNI plugin has gone');
+/** One for all: creating it costs more than the rest of closing a connection. */
+const GONE = new Error('the CNI plugin disconnected');
 
 /** The agent's side of the gate: a unix socket that only root may connect to. */
 export function createGateServer({ socketPath, answer, log, limits }: GateServerDeps) {
@@ -62,7 +62,7 @@ export function createGateServer({ socketPath, answer, log, limits }: GateServer
     const gone = new AbortController();
     const reader = createQuestionReader();
     let own = 0;
-    /** Counts what this connection holds, which is never less than before until it is released. */
+    /** The bytes of this connection; the count only grows until its release. */
     const hold = (size: number) => {
       held += size - own;
       own = size;
@@ -73,14 +73,14 @@ export function createGateServer({ socketPath, answer, log, limits }: GateServer
       gone: gone.signal,
     };
     const failed = (err: unknown) => {
-      log.error({ err }, 'gate server failed; the state file decides');
+      log.error({ err }, 'gate server failed; CNI plugins use the state file');
       socket.destroy();
     };
     const refuse = (problem: string) => {
-      problems.met(problem, 'closed a connection of the gate; its state file decides');
+      problems.met(problem, 'closed a gate connection; the CNI plugin uses the state file');
       socket.destroy();
     };
-    // From the connection on, not from the last byte: who sends one byte at a time has no more time for it.
+    // From the connection on, not from the last byte: sending one byte at a time gains no time.
     const deadline = setTimeout(() => socket.destroy(), questionWithin * 1000);
     socket.on('error', () => socket.destroy());
     socket.on('close', () => {
@@ -92,13 +92,13 @@ export function createGateServer({ socketPath, answer, log, limits }: GateServer
       try {
         const question = reader.read(chunk);
         hold(reader.size);
-        if (held > bytes) return refuse(`questions of more than ${bytes} bytes at once`);
+        if (held > bytes) return refuse(`concurrent requests have more than ${bytes} bytes`);
         if (question === undefined) return;
         socket.off('data', read);
-        // The shim says no more; its end of the connection is how it is heard to have gone.
+        // The shim sends nothing more; the end of the connection shows that it has gone.
         socket.resume();
         clearTimeout(deadline);
-        if (answering >= questions) return refuse(`more than ${questions} questions at once`);
+        if (answering >= questions) return refuse(`more than ${questions} concurrent requests`);
         void reply(question, asker)
           .catch(failed)
           .finally(() => hold(0));
@@ -115,13 +115,13 @@ export function createGateServer({ socketPath, answer, log, limits }: GateServer
     /** Listens until the signal aborts. @throws Error if it cannot */
     async run(signal: AbortSignal): Promise<void> {
       mkdirSync(dirname(socketPath), { recursive: true, mode: 0o755 });
-      // A socket that a killed agent left behind can be neither listened on nor connected to.
+      // A socket left by a killed agent accepts neither listeners nor connections.
       rmSync(socketPath, { force: true });
       const server = createServer((socket) => {
         if (sockets.size >= connections) {
           problems.met(
-            `more than ${connections} connections at once`,
-            'closed a connection of the gate; its state file decides',
+            `more than ${connections} concurrent connections`,
+            'closed a gate connection; the CNI plugin uses the state file',
           );
           return socket.destroy();
         }

@@ -4,20 +4,20 @@ import { quote } from '../../model/errors.ts';
 import { DPU_EXEMPT_NAMESPACES } from '../../model/names.ts';
 
 const absolute = z.string().startsWith('/', 'expected an absolute path');
-/** One that the CNI plugin takes out of its settings as it stands. */
-const plain = absolute.regex(/^[^"\\\p{Cc}]*$/u, 'a quote, a backslash or a control character does not belong');
+/** A path that the CNI plugin reads from its settings without unescaping. */
+const plain = absolute.regex(/^[^"\\\p{Cc}]*$/u, 'remove the quote, backslash or control character');
 
 /** Members of a list, at most: the state file holds the namespaces, and the CNI plugin reads 16 KiB of it. */
 const MOST_MEMBERS = 128;
 
-/** A list with commas between its members; empty text is an empty list. */
+/** A comma-separated list; empty text is an empty list. */
 const list = (member: z.ZodType<string>) =>
   z.string().transform((text, context): readonly string[] => {
     const members = text.split(',', MOST_MEMBERS + 1).flatMap((one) => one.trim() || []);
     if (members.length > MOST_MEMBERS)
-      context.addIssue({ code: 'custom', message: `more than ${MOST_MEMBERS} members` });
+      context.addIssue({ code: 'custom', message: `expected at most ${MOST_MEMBERS} members` });
     const wrong = members.find((one) => !member.safeParse(one).success);
-    if (wrong !== undefined) context.addIssue({ code: 'custom', message: `${quote(wrong)} does not belong` });
+    if (wrong !== undefined) context.addIssue({ code: 'custom', message: `${quote(wrong)} is not a valid member` });
     return members;
   });
 const namespaces = list(z.string().regex(/^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$|^[a-z0-9][-a-z0-9]{0,61}\*$/));
@@ -29,7 +29,7 @@ const plugins = list(
     .refine((name) => name !== GATE_PLUGIN),
 );
 
-/** What is compiled into the CNI plugin as well. */
+/** The CNI plugin has the same values compiled in. */
 const SOCKET = '/run/plumbline/gate.sock';
 const STATE = '/run/plumbline/gate.state';
 
@@ -55,52 +55,55 @@ export const gateSettings = {
   dpuUnknown: z.enum(['ready', 'not-ready']).default('ready'),
 } as const;
 
-/** How they look to the person who starts the agent. */
+/** Their flags and help. */
 export const gateFlags = {
-  gate: { flag: '--gate <policy>', help: 'on: answer the CNI gate; off; remove: take it away from the node' },
-  gateSocket: { flag: '--gate-socket <path>', help: 'where the CNI plugin asks' },
-  gateState: { flag: '--gate-state <path>', help: 'what the CNI plugin goes by while the agent does not answer' },
+  gate: { flag: '--gate <policy>', help: 'on: answer the CNI gate; off; remove: uninstall it from the node' },
+  gateSocket: { flag: '--gate-socket <path>', help: 'socket that the CNI plugin connects to' },
+  gateState: { flag: '--gate-state <path>', help: 'file that the CNI plugin uses while the agent does not answer' },
   gateStatus: {
     flag: '--gate-status <policy>',
-    help: 'on: the CNI verb STATUS tells of a dead DPU; the node turns NotReady, and in the end its pods are evicted',
+    help: 'on: the CNI verb STATUS reports a dead DPU; the node turns NotReady, and Kubernetes evicts its pods later',
   },
-  gateScope: { flag: '--gate-scope <scope>', help: 'which pods hang on the DPU: all, or those with a device of it' },
+  gateScope: { flag: '--gate-scope <scope>', help: 'which pods depend on the DPU: all, or those with a device of it' },
   gateDevices: {
     flag: '--gate-devices <resources>',
-    help: 'the DPU’s resources, for --gate-scope device; none named: every device but Plumbline’s markers',
+    help: 'the DPU’s resources, for --gate-scope device; default: every device except Plumbline’s markers',
   },
   gateExempt: {
     flag: '--gate-exempt <namespaces>',
-    help: 'whose pods are never held back; `openshift-*` is all that begin so',
+    help: 'namespaces whose pods always start; `openshift-*` matches by prefix',
   },
   gateStaleAfter: { flag: '--gate-stale-after <seconds>', help: 'age at which the state file counts as stale' },
-  gateWhenStale: { flag: '--gate-when-stale <policy>', help: 'of a stale state file: last-known, open or closed' },
-  gateWhenAbsent: { flag: '--gate-when-absent <policy>', help: 'with neither agent nor state file: open or closed' },
+  gateWhenStale: {
+    flag: '--gate-when-stale <policy>',
+    help: 'policy for a stale state file: last-known, open or closed',
+  },
+  gateWhenAbsent: { flag: '--gate-when-absent <policy>', help: 'policy without agent and state file: open or closed' },
   gateForm: {
     flag: '--gate-form <form>',
-    help: 'in a list of plugins: chained before them, or a wrapper around the first; a lone plugin is wrapped in any case',
+    help: 'position in a list of plugins: chained before them, or a wrapper around the first; a single plugin is always wrapped',
   },
   gateAtEnd: {
     flag: '--gate-at-end <policy>',
-    help: 'what becomes of the gate’s configuration when the agent stops: remove, or keep it for the next one',
+    help: 'when the agent stops: remove the gate’s configuration, or keep it for the next agent',
   },
-  gateShim: { flag: '--gate-shim <path>', help: 'the CNI plugin to be installed' },
+  gateShim: { flag: '--gate-shim <path>', help: 'the CNI plugin to install' },
   gateInterpose: {
     flag: '--gate-interpose <plugins>',
-    help: 'plugins to stand before by name, in --gate-interpose-dir',
+    help: 'plugins that the gate replaces by name, in --gate-interpose-dir',
   },
   gateInterposeDir: {
     flag: '--gate-interpose-dir <path>',
-    help: 'a directory that CNI_PATH has before the plugins’ own',
+    help: 'a directory that precedes the plugins’ own in CNI_PATH',
   },
   cniConfDir: {
     flag: '--cni-conf-dir <path>',
-    help: 'the runtime’s network configurations; given: the gate is installed there, before the primary',
+    help: 'the runtime’s network configurations; if set, the agent installs the gate there, before the primary',
   },
   cniBinDir: { flag: '--cni-bin-dir <path>', help: 'the runtime’s CNI plugins' },
   dpuUnknown: {
     flag: '--dpu-unknown <policy>',
-    help: 'what a DPU counts as while the API server cannot be asked: ready or not-ready',
+    help: 'state of a DPU while the API server does not answer: ready or not-ready',
   },
 } as const;
 
@@ -112,6 +115,6 @@ interface GateChoice {
 /** Rules between the gate's settings. @returns what is wrong */
 export function checkGate({ gate, cniConfDir }: GateChoice): string | undefined {
   if (gate === 'remove' && cniConfDir === undefined)
-    return '--gate remove needs --cni-conf-dir: without it nothing is known of where the gate was put';
+    return '--gate remove needs --cni-conf-dir: name the directory where the gate is installed';
   return undefined;
 }

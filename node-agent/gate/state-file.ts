@@ -6,7 +6,10 @@ import type { LeaseObservation } from '../../model/lease/observer.ts';
 import { readBounded } from '../files/bounded-file.ts';
 import { machineSeconds } from '../processes/machine.ts';
 
-/** Replaces the state file in one step: a reader sees the old one or the new one, whole. @throws Error of the system */
+/**
+ * Replaces the state file in one step: a reader sees the old content or the new one, never a part. @throws Error of the
+ * system
+ */
 export function writeGateState(path: string, state: GateState): void {
   mkdirSync(dirname(path), { recursive: true, mode: 0o755 });
   const temporary = `${path}.${process.pid}.tmp`;
@@ -28,8 +31,9 @@ const stored = z.object({
 });
 
 /**
- * What an earlier process of this agent saw of the lease, if the machine has not been started again since. So an agent
- * that is restarted does not take a DPU that lives for one that was never seen alive.
+ * What an earlier process of this agent observed of the lease, if the machine has not been restarted since. Without it
+ * a restarted agent would consider a live DPU as never seen alive.
+ *
  * @param now seconds of CLOCK_MONOTONIC
  */
 export function readObservedLease(
@@ -45,12 +49,12 @@ export function readObservedLease(
   }
   if (lease.bootId !== bootId) return undefined;
   const { renewTime, changedAt, readAt, changes } = lease;
-  // A moment that has not come yet would make a dead DPU alive until then.
+  // A time in the future would keep a dead DPU alive until then.
   if (changedAt > now * 1000 || readAt > now * 1000) return undefined;
   return { since: changedAt / 1000, renewTime, changedAt: changedAt / 1000, changes, answeredAt: readAt / 1000 };
 }
 
-/** The part of an observation that is worth keeping; undefined as long as no renewal was seen. */
+/** The part of an observation that is worth saving; undefined until a renewal was seen. */
 export function observedLease(
   { renewTime, changedAt, answeredAt, changes }: LeaseObservation,
   bootId: string | undefined,

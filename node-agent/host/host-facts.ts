@@ -4,18 +4,16 @@ import type { CpuSet } from '../../model/cpu-set.ts';
 import { createHost, type Host, type HostDescription } from '../../model/host.ts';
 import type { Logger } from '../../runtime/log.ts';
 
-/** What does not change while the agent runs: the kubelet, too, reads the topology once. */
+/** Facts that do not change while the agent runs: the kubelet, too, reads the topology once. */
 export interface HostFacts {
   readonly description: HostDescription;
   readonly host: Host;
   readonly memory: HostMemory;
-  /** CPUs that the kernel's scheduler leaves alone unless a thread asks for them (isolcpus). */
+  /** CPUs that the kernel's scheduler uses only for threads pinned to them (isolcpus). */
   readonly isolated: CpuSet;
 }
 
-/**
- * Reads the host once; a failure is not remembered, so a duty that is run again asks again.
- */
+/** Reads the host once. It does not remember a failure, so a duty that runs again reads again. */
 export function createHostFacts(sysfsRoot: string, log: Logger) {
   let known: HostFacts | undefined;
   let reading: Promise<HostFacts> | undefined;

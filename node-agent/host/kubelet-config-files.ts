@@ -4,20 +4,21 @@ import { readBoundedAsync } from '../files/bounded-file.ts';
 import { MOST_YAML } from '../files/bounded-yaml.ts';
 import { isKubeconfig, type KubeletConfig, KubeletConfigError, kubeletConfigOf, parseYaml } from './kubelet-config.ts';
 
-/** Bytes of a file: as many as characters are read of YAML. */
+/** Bytes of a file, equal to the limit of YAML in characters. */
 const MOST_CONFIG = MOST_YAML;
 /** Files and directories below the kubelet's --config-dir. */
 const MOST_ENTRIES = 256;
 
-/** What became of one candidate file. */
+/** The result for one candidate file. */
 export type KubeletConfigFinding =
   | { readonly kind: 'found'; readonly config: KubeletConfig }
   | { readonly kind: 'kubeconfig' | 'absent'; readonly file: string }
   | { readonly kind: 'invalid'; readonly file: string; readonly error: Error };
 
 /**
- * Looks at the candidates in order up to the first KubeletConfiguration; says what each of them was.
- * @param dropIns the kubelet's --config-dir, whose files change what the file says
+ * Checks the candidates in order up to the first KubeletConfiguration; returns the result for each.
+ *
+ * @param dropIns the kubelet's --config-dir, whose files override the file
  */
 export async function findKubeletConfig(
   candidates: readonly string[],
@@ -49,24 +50,26 @@ async function examine(file: string, dropIns: string | undefined): Promise<Kubel
 }
 
 /**
- * The `*.conf` files of the directory, by the order of their names, each laid over what is before it as a JSON merge
- * patch (RFC 7386). Source: https://kubernetes.io/docs/tasks/administer-cluster/kubelet-config-file/.
+ * Merges the `*.conf` files of the directory in the order of their names, each as a JSON merge patch (RFC 7386).
+ * Source: https://kubernetes.io/docs/tasks/administer-cluster/kubelet-config-file/.
  */
 async function withDropIns(document: unknown, directory: string): Promise<{ merged: unknown; files: string[] }> {
   const files = (await dropInNames(directory)).sort(byWalk).map((name) => join(directory, name));
   let merged = document;
   for (const file of files) {
     const patch = parseYaml(file, await readBoundedAsync(file, MOST_CONFIG));
-    // A drop-in that is no KubeletConfiguration stops the kubelet; here it makes the whole unusable.
+    // A drop-in that is not a KubeletConfiguration stops the kubelet; here it makes the whole configuration unusable.
     if (!isObject(patch) || patch['kind'] !== 'KubeletConfiguration') {
-      throw new KubeletConfigError(file, 'a drop-in must be a KubeletConfiguration by its kind');
+      throw new KubeletConfigError(file, 'a drop-in must have the kind KubeletConfiguration');
     }
     merged = mergeOver(merged, patch);
   }
   return { merged, files };
 }
 
-/** Read one by one, so that a directory of millions costs no more than the limit. @throws KubeletConfigError */
+/**
+ * Reads entries one by one, so that a directory of millions costs no more than the limit. @throws KubeletConfigError
+ */
 async function dropInNames(directory: string): Promise<string[]> {
   const names: string[] = [];
   let entries = 0;
@@ -77,7 +80,7 @@ async function dropInNames(directory: string): Promise<string[]> {
   return names;
 }
 
-/** The order of Go's WalkDir: by the name of each directory on the way, then of the file. */
+/** The order of Go's WalkDir: by the names of the directories on the path, then of the file. */
 function byWalk(a: string, b: string): number {
   const [one, other] = [a, b].map((path) => path.replaceAll('/', '\0')) as [string, string];
   return one < other ? -1 : Number(one > other);

@@ -5,28 +5,28 @@ import { findKubeletConfig, type KubeletConfigFinding } from './kubelet-config-f
 
 export interface KubeletConfigReading {
   readonly config: KubeletConfig | undefined;
-  /** Why there is none. */
+  /** Why the configuration is not available. */
   readonly problems: readonly string[];
 }
 
 export interface KubeletConfigSources {
-  /** Asks the running kubelet; undefined where that is not wanted. @throws Error saying why it cannot be asked */
+  /** Queries the running kubelet; undefined where that is off. @throws Error with the reason */
   readonly configz?: (() => Promise<KubeletConfig>) | undefined;
-  /** Tells one run of the kubelet from the next. */
+  /** Identifies one run of the kubelet. */
   readonly generation?: (() => string) | undefined;
-  /** Files, the first KubeletConfiguration among which counts. */
+  /** Candidate files; the first KubeletConfiguration among them counts. */
   readonly candidates: readonly string[];
   /** The kubelet's --config-dir. */
   readonly dropIns?: string | undefined;
 }
 
-/** Seconds until a kubelet that refused or did not answer is asked again, at first and at most. */
+/** Seconds until the next query after a kubelet refused or did not answer, at first and at most. */
 const REFUSED_FOR = { first: 5, most: 60 };
 
 /**
- * Reads the kubelet's configuration: the running kubelet's own word where it may be asked, else its files, again at each
- * call. A kubelet does not change its configuration while it runs, so one that answered is not asked again: every report
- * and every container's start waits for this. Logs what it found when that differs from the last time.
+ * Reads the kubelet's configuration: from the running kubelet where that is allowed, otherwise from its files at each
+ * call. A kubelet does not change its configuration while it runs, so after an answer there is no further query: every
+ * report and every container's start waits for this. It logs the result when it differs from the last one.
  */
 export function createKubeletConfigReader(
   { configz, generation = () => '', candidates, dropIns }: KubeletConfigSources,
@@ -103,7 +103,7 @@ function describe(finding: KubeletConfigFinding): string | undefined {
     case 'absent':
       return `${finding.file} does not exist; name the kubelet's configuration with --kubelet-config`;
     case 'kubeconfig':
-      return `${finding.file} is a kubeconfig, not a KubeletConfiguration: passed over`;
+      return `${finding.file} is a kubeconfig, not a KubeletConfiguration; ignored`;
     case 'invalid':
       return finding.error.message;
   }

@@ -5,7 +5,7 @@ import { PlumblineError } from '../../model/errors.ts';
 import { parseQuantity, wholeValue } from '../../model/quantity.ts';
 import { parseBoundedYaml } from '../files/bounded-yaml.ts';
 
-/** Characters of a name, a value or a quantity; NUMA nodes, resources and options that a kubelet can have. */
+/** Characters of a name, a value or a quantity; limits of NUMA nodes, resources and options of a kubelet. */
 const LONGEST_TEXT = 120;
 const MOST_CELLS = 1024;
 const MOST_OPTIONS = 32;
@@ -24,7 +24,7 @@ const LONGEST_LIST = 32 * 1024;
 /** Pods of a node; each network has a device for each of them. */
 const MOST_PODS = 10_000;
 
-/** What a KubeletConfiguration says about CPUs and memory; the kubelet's own defaults fill what it does not say. */
+/** The CPU and memory settings of a KubeletConfiguration, with the kubelet's own defaults for absent fields. */
 const kubeletConfiguration = z.object({
   kind: z.literal('KubeletConfiguration'),
   cpuManagerPolicy: text.nullish(),
@@ -45,7 +45,7 @@ const kubeletConfiguration = z.object({
 export const DEFAULT_MAX_PODS = 110;
 
 export interface KubeletConfig {
-  /** Where it was read from. */
+  /** The file or endpoint that it was read from. */
   readonly source: string;
   readonly cpuManager: { readonly policy: string; readonly options: Readonly<Record<string, string>> };
   readonly topologyManager: {
@@ -54,9 +54,9 @@ export interface KubeletConfig {
     readonly options: Readonly<Record<string, string>>;
   };
   readonly memoryManager: { readonly policy: string };
-  /** Bytes by NUMA node and resource name that the memory manager gives to no pod. */
+  /** Bytes that the memory manager gives to no pod, by NUMA node and resource name. */
   readonly reservedMemory: ReadonlyMap<number, Readonly<Record<string, number>>>;
-  /** reservedSystemCPUs; undefined where only amounts (kubeReserved, systemReserved) are given, or nothing is. */
+  /** reservedSystemCPUs; undefined where only amounts (kubeReserved, systemReserved) or nothing is set. */
   readonly reserved: CpuSet | undefined;
   readonly maxPods: number;
 }
@@ -68,9 +68,10 @@ export class KubeletConfigError extends PlumblineError {
 }
 
 /**
- * Reads the text of a file that should be a KubeletConfiguration. A kubeconfig in that place (kubeadm's
- * /etc/kubernetes/kubelet.conf is one) is no error but says nothing: undefined.
- * @throws KubeletConfigError if it is neither, or says something that cannot be
+ * Parses the text of a file that should be a KubeletConfiguration. A kubeconfig in that place (such as kubeadm's
+ * /etc/kubernetes/kubelet.conf) is not an error: the result is undefined.
+ *
+ * @throws KubeletConfigError if it is neither, or contains impossible values
  */
 export function parseKubeletConfig(file: string, text: string): KubeletConfig | undefined {
   const document = parseYaml(file, text);
@@ -79,15 +80,16 @@ export function parseKubeletConfig(file: string, text: string): KubeletConfig | 
 
 /**
  * Reads a decoded KubeletConfiguration.
- * @param source where it is from, for messages
- * @throws KubeletConfigError if it is none, or says something that cannot be
+ *
+ * @param source its origin, for messages
+ * @throws KubeletConfigError if it is not one, or contains impossible values
  */
 export function kubeletConfigOf(source: string, document: unknown): KubeletConfig {
   const result = kubeletConfiguration.safeParse(document);
   if (!result.success) {
     const issue = result.error.issues[0];
     const why = `${cut(issue?.path.join('.') ?? '', LONGEST_TEXT)}: ${cut(issue?.message ?? '', LONGEST_TEXT)}`;
-    throw new KubeletConfigError(source, `no usable KubeletConfiguration: ${why}`);
+    throw new KubeletConfigError(source, `not a usable KubeletConfiguration: ${why}`);
   }
   const config = result.data;
   return {
@@ -114,6 +116,7 @@ export function parseYaml(file: string, text: string): unknown {
   }
 }
 
+/** Whether a decoded document is a kubeconfig: kind Config of API v1. */
 export function isKubeconfig(document: unknown): boolean {
   return typeof document === 'object' && document !== null && 'kind' in document && document.kind === 'Config';
 }

@@ -8,18 +8,18 @@ import { PlumblineError } from '../../model/errors.ts';
 import { readBoundedAsync } from '../files/bounded-file.ts';
 import { type KubeletConfig, kubeletConfigOf } from './kubelet-config.ts';
 
-/** The kubelet's /configz could not be read: it is not allowed, or another program, or none, answers there. */
+/** Reading the kubelet's /configz failed: it is forbidden, or another program or none answers there. */
 export class ConfigzError extends PlumblineError {
   constructor(endpoint: string, why: string, options?: ErrorOptions) {
     super('configz', `https://${endpoint}/configz: ${why}`, options);
   }
 }
 
-/** Where a kubelet keeps its serving certificate: one it was given, or one of its own making. */
+/** Where a kubelet keeps its serving certificate: an issued one, or a self-signed one. */
 const CERTIFICATES = ['pki/kubelet-server-current.pem', 'pki/kubelet.crt'];
 /** Seconds. */
 const DEADLINE = 3;
-/** Characters of what is wrong. */
+/** Characters of an error. */
 const LONGEST_WHY = 300;
 /** Bytes of the answer, and of a file with a certificate. */
 const LARGEST = 256 * 1024;
@@ -39,27 +39,31 @@ export interface ConfigzOptions {
 }
 
 /**
- * Asks the running kubelet for its configuration: defaults, file, drop-ins and flags together. The token goes to no
- * server but one that shows the very certificate which lies in the kubelet's directory.
+ * Requests the configuration from the running kubelet: defaults, file, drop-ins and flags together. It sends the token
+ * only to a server that presents the very certificate in the kubelet's directory.
  *
- * Needs `get` on `nodes/configz` (nodes/proxy before Kubernetes 1.33, which is too much to give).
+ * Needs `get` on `nodes/configz` (before Kubernetes 1.33: nodes/proxy, which grants too much).
+ *
  * @throws ConfigzError
  */
 export async function readConfigz({ endpoint, kubeletDir, token }: ConfigzOptions): Promise<KubeletConfig> {
   const signal = AbortSignal.timeout(DEADLINE * 1000);
   const known = await knownCertificates(kubeletDir);
   if (known.length === 0) {
-    throw new ConfigzError(endpoint, `no certificate of the kubelet in ${join(kubeletDir, 'pki')} to know it by`);
+    throw new ConfigzError(
+      endpoint,
+      `${join(kubeletDir, 'pki')} has no certificate to identify the kubelet; check --kubelet-dir`,
+    );
   }
   try {
     const socket = await connectTo(endpoint, signal);
     try {
       const shown = socket.getPeerX509Certificate();
       if (shown === undefined || !known.some(({ fingerprint256 }) => fingerprint256 === shown.fingerprint256)) {
-        throw new ConfigzError(endpoint, 'it does not show the certificate in the kubelet’s directory');
+        throw new ConfigzError(endpoint, 'the server does not present the certificate in the kubelet’s directory');
       }
       const { status, text } = await ask(socket, token, signal);
-      if (status !== 200) throw new ConfigzError(endpoint, `the kubelet answers ${status}`);
+      if (status !== 200) throw new ConfigzError(endpoint, `the kubelet answered ${status}`);
       const { kubeletconfig } = answer.parse(JSON.parse(text));
       return kubeletConfigOf(`https://${endpoint}/configz`, { ...kubeletconfig, kind: 'KubeletConfiguration' });
     } finally {
@@ -85,7 +89,8 @@ async function knownCertificates(kubeletDir: string): Promise<X509Certificate[]>
 function connectTo(endpoint: string, signal: AbortSignal): Promise<TLSSocket> {
   const { hostname: host, port } = new URL(`https://${endpoint}`);
   return new Promise((resolve, reject) => {
-    // The chain proves nothing here, kubelets sign for themselves; the caller compares the certificate itself.
+    // The chain proves nothing here, because kubelets sign their own certificates; the caller compares the certificate
+    // itself.
     const socket = connect({ host, port: Number(port || 443), rejectUnauthorized: false }, () => resolve(socket));
     socket.once('error', reject);
     signal.addEventListener('abort', () => socket.destroy(new Error(`no answer in ${DEADLINE} s`)), { once: true });

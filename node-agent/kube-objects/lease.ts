@@ -5,17 +5,17 @@ import type { LeaseOwner } from '../../model/lease/repair.ts';
 
 export type LeaseObject = z.infer<typeof lease>;
 
-/** Where a Lease is. */
+/** The namespace and name of a Lease. */
 export interface LeaseName {
   readonly namespace: string;
   readonly name: string;
 }
 
-/** What is written when a Lease is created. Without a renewTime it counts as never renewed. */
+/** The content of a new Lease. Without a renewTime it counts as never renewed. */
 export interface NewLease {
   readonly owner: LeaseOwner;
   readonly holder: string;
-  /** Whole seconds that a renewal counts. */
+  /** Seconds, as an integer, that a renewal is valid. */
   readonly duration: number;
   readonly renewTime?: string;
 }
@@ -23,12 +23,12 @@ export interface NewLease {
 const collection = ({ namespace }: LeaseName) => `/apis/coordination.k8s.io/v1/namespaces/${namespace}/leases`;
 const pathOf = (id: LeaseName) => `${collection(id)}/${id.name}`;
 
-/** @throws KubeError */
+/** Reads a Lease. @throws KubeError */
 export async function readLease(client: KubeClient, id: LeaseName, signal: AbortSignal): Promise<LeaseObject> {
   return lease.parse(await client.get(pathOf(id), { signal }));
 }
 
-/** @throws KubeError */
+/** Creates a Lease. @throws KubeError */
 export async function createLease(
   client: KubeClient,
   id: LeaseName,

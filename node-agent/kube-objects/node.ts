@@ -12,21 +12,22 @@ const node = z.object({
     .nullish(),
 });
 
-/** What the agent needs to know of its own Node object. */
+/** The part of its own Node object that the agent needs. */
 export interface NodeIdentity {
   readonly name: string;
   readonly uid: string;
   readonly kubeletVersion: string | undefined;
-  /** Pods that its kubelet takes. */
+  /** Pods that its kubelet accepts. */
   readonly maxPods: number | undefined;
-  /** Names of what it has or had, devices among it. */
+  /** Names of its present and former resources, including devices. */
   readonly resources: readonly string[];
   readonly labels: Readonly<Record<string, string>>;
 }
 
 /**
  * Reads the agent's node.
- * @throws KubeError; a node that has not registered yet is its NotFound
+ *
+ * @throws KubeError; NotFound if the node has not registered yet
  */
 export async function readNode(client: KubeClient, name: string, signal: AbortSignal): Promise<NodeIdentity> {
   const { metadata, status } = node.parse(await client.get(`/api/v1/nodes/${name}`, { signal }));
@@ -40,7 +41,7 @@ export async function readNode(client: KubeClient, name: string, signal: AbortSi
   };
 }
 
-/** Makes an object go when the node goes. Nodes are deleted without waiting for what they own. */
+/** Makes Kubernetes delete an object after the node. Deleting a node does not wait for what it owns. */
 export function ownedBy({ name, uid }: Pick<NodeIdentity, 'name' | 'uid'>) {
   return { apiVersion: 'v1', kind: 'Node', name, uid, controller: true, blockOwnerDeletion: false };
 }

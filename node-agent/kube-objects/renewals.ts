@@ -1,13 +1,13 @@
 import { nextRenewTime, parseMicroTime } from '../../model/lease/renew-time.ts';
 
-/** Makes renewTimes, each later than the one before even if the clock was set back: observers go by the change. */
+/** Creates renewTimes that always increase, even if the clock was set back: observers detect changes. */
 export interface Renewals {
-  /** Counts from a renewal that was read, so that a restarted process goes on after it. */
+  /** Continues after a renewal that was read, for a restarted process. */
   seen(renewTime: string | null | undefined): void;
   next(): string;
 }
 
-/** @param wallClock milliseconds since the epoch */
+/** Creates the counter. @param wallClock milliseconds since the epoch */
 export function createRenewals(wallClock: () => number): Renewals {
   let last: string | null | undefined;
   return {

@@ -2,10 +2,10 @@ import type { Logger } from '../../runtime/log.ts';
 import { underSignals } from '../../runtime/signals.ts';
 import { Backoff, sleep } from '../../runtime/time.ts';
 
-/** One thing the agent does. Duties run concurrently and know nothing of each other's failures. */
+/** One task of the agent. Duties run concurrently and do not affect each other when they fail. */
 export interface Duty {
   readonly name: string;
-  /** Does the work until the signal aborts, then undoes what must be undone and resolves. Can be run again. */
+  /** Does the work until the signal aborts, then undoes what must be undone and resolves. Can run again. */
   run(signal: AbortSignal): Promise<void>;
 }
 
@@ -14,12 +14,12 @@ export interface DutyObserver {
   onFailure(duty: string): void;
 }
 
-/** A run this long, in seconds, counts as working: the next failure is the first again. */
+/** Seconds after which a run counts as working: the next failure then counts as the first. */
 const STEADY = 60;
 
 /**
- * Runs a duty until the signal aborts. One that fails is said so, waits (0.5 s, doubling to 30 s) and is run again; one
- * that ends by itself has nothing to do here and is left alone.
+ * Runs a duty until the signal aborts. After a failure it logs the error, waits (0.5 s, doubling to 30 s) and runs the
+ * duty again. A duty that ends on its own has nothing to do on this node and does not run again.
  */
 export async function keepRunning(duty: Duty, log: Logger, observer: DutyObserver, signal: AbortSignal): Promise<void> {
   const backoff = new Backoff();
@@ -27,7 +27,7 @@ export async function keepRunning(duty: Duty, log: Logger, observer: DutyObserve
     const started = performance.now();
     try {
       observer.onState(duty.name, true);
-      // A signal of its own ends what a failed run left behind (watches, timers) before the next one.
+      // Each run has its own signal, which ends what a failed run left behind (watches, timers) before the next one.
       await underSignals([signal], undefined, (run) => duty.run(run));
       return;
     } catch (err) {
@@ -41,9 +41,9 @@ export async function keepRunning(duty: Duty, log: Logger, observer: DutyObserve
   }
 }
 
-/** Lets what a duty does in callbacks (events, timers) fail the duty, where it would end the process. */
+/** Lets an error in a duty's callbacks (events, timers) fail the duty instead of ending the process. */
 export interface Guard {
-  /** The callback, whose exceptions become the guard's failure. */
+  /** Wraps a callback: its exceptions become the guard's failure. */
   <Args extends unknown[]>(callback: (...args: Args) => void): (...args: Args) => void;
   /** Fails the duty. */
   readonly fail: (error: unknown) => void;
@@ -51,12 +51,13 @@ export interface Guard {
   readonly failed: Promise<never>;
 }
 
+/** Creates a guard for one run of a duty. */
 export function createGuard(): Guard {
   let fail: (error: unknown) => void = () => {};
   const failed = new Promise<never>((_resolve, reject) => {
     fail = reject;
   });
-  // A caller that does not wait for it must not get an unhandled rejection.
+  // Prevents an unhandled rejection where no caller waits.
   failed.catch(() => undefined);
   const guard =
     <Args extends unknown[]>(callback: (...args: Args) => void) =>

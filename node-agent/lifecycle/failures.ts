@@ -1,12 +1,13 @@
-/** Which duties failed and wait to be run again, and who wants to know. */
+/** The duties that failed and wait for a restart, and the listeners. */
 export interface Failures {
   /** The duties' names. */
   readonly current: ReadonlySet<string>;
   set(duty: string, failed: boolean): void;
-  /** Calls the listener after each change. @returns a function that ends that */
+  /** Calls the listener after each change. @returns a function that stops the calls */
   subscribe(listener: () => void): () => void;
 }
 
+/** Starts with no failed duty. */
 export function createFailures(): Failures {
   const current = new Set<string>();
   const listeners = new Set<() => void>();

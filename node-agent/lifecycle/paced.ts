@@ -1,8 +1,8 @@
-/** Work that others can ask for more often than it may be done: a busy neighbour must not keep the agent busy. */
+/** Limits how often requested work runs: a busy source of requests must not keep the agent busy. */
 export interface Paced {
-  /** Does it at once. */
+  /** Runs the work at once. */
   now(): void;
-  /** Does it soon; any number of requests until then are one. */
+  /** Runs the work soon; several requests until then cause one run. */
   soon(): void;
   cancel(): void;
 }
@@ -11,10 +11,11 @@ export interface PacedOptions {
   readonly work: () => void;
   /** Seconds from a request to the work, at least. */
   readonly settle: number;
-  /** How many times as long as the work took must pass until a request leads to it again. */
+  /** The pause after a run, as a multiple of the run's duration. */
   readonly rest: number;
 }
 
+/** Creates the pacing of one kind of work. */
 export function createPaced({ work, settle, rest }: PacedOptions): Paced {
   let timer: NodeJS.Timeout | undefined;
   /** Monotonic milliseconds. */

@@ -9,26 +9,26 @@ import type { MapInUse } from './map-in-use.ts';
 
 export const NO_NETWORKS: NodeNetworks = { physnets: new Map(), tunnel: undefined };
 
-/** What the agent knows of its node's networks. */
+/** The networks of the node, as the agent knows them. */
 export interface NetworksView {
   readonly networks: NodeNetworks;
-  /** Networks that have uplinks, none of which has a carrier. */
+  /** Networks with uplinks of which none has a carrier. */
   readonly down: ReadonlySet<NetworkName>;
   /** CPUs that poll mode drivers are configured to use. */
   readonly pmdCpus: CpuSet;
-  /** Why this is not the whole truth. A map with a fault, and no good one before it, makes the node unfit: no networks. */
+  /** Why the view is incomplete. A faulty map without an earlier good one makes the node unfit: no networks. */
   readonly problems: readonly { readonly reason: NetworksProblem; readonly message: string }[];
-  /** What is wrong with the network map, and whether the last good one is used instead. */
+  /** The fault of the network map, and whether the last good map is used instead. */
   readonly mapFault: string | undefined;
-  /** Where the map and what was found differ. */
+  /** Where the map and the discovered networks differ. */
   readonly drift: readonly string[];
-  /** Networks that are polled, on NUMA nodes where no thread is to poll. */
+  /** Polled networks on NUMA nodes without a polling thread. */
   readonly unpolled: readonly string[];
 }
 
-/** Physnets that a node can report: each is a resource of the kubelet with a socket of its own. */
+/** Physnets that a node can report: each is a resource of the kubelet with its own socket. */
 export const MOST_PHYSNETS = 256;
-/** Texts of one kind in a view, and characters of each: names in them are the switch's and the map's. */
+/** Texts of one kind in a view, and characters of each: they contain names from the switch and the map. */
 const MOST_TEXTS = 32;
 const LONGEST_TEXT = 400;
 
@@ -44,7 +44,7 @@ export const UNKNOWN_NETWORKS: NetworksView = {
   networks: NO_NETWORKS,
   down: new Set(),
   pmdCpus: CpuSet.EMPTY,
-  problems: [{ reason: 'SwitchUnreachable', message: 'nothing was read yet' }],
+  problems: [{ reason: 'SwitchUnreachable', message: 'the switch was not read yet' }],
   mapFault: undefined,
   drift: [],
   unpolled: [],
@@ -53,22 +53,22 @@ export const UNKNOWN_NETWORKS: NetworksView = {
 export interface NetworkSources {
   readonly host: Host;
   readonly map: MapInUse;
-  /** What was found last; undefined where there is no switch, or it was never reached. */
+  /** The last discovery; undefined where there is no switch, or the agent has never reached it. */
   readonly found: FoundNetworks | undefined;
   readonly pmdCpus: CpuSet;
-  /** What of the switch's configuration cannot be read. */
+  /** The unreadable parts of the switch's configuration. */
   readonly switchFaults: readonly string[];
   /** Why the switch cannot be read now. */
   readonly switchProblem: string | undefined;
 }
 
-/** Lays the operator's map over what was found, and says what is missing or differs. */
+/** Combines the operator's map with the discovered networks, and lists what is missing or differs. */
 export function combineNetworks(sources: NetworkSources): NetworksView {
   const { host, map, found, pmdCpus, switchFaults, switchProblem } = sources;
   const { override, fault, isKept } = map;
   const problems: NetworksView['problems'][number][] = [];
   const mapFault = fault?.reason === 'InvalidMap' ? mapFaultText(fault.message, isKept) : undefined;
-  // Which of the networks found the map was to correct cannot be known.
+  // It is unknown which of the discovered networks the map should correct.
   if (fault !== undefined && !isKept) {
     const problem = { reason: fault.reason, message: cut(fault.message, LONGEST_TEXT) };
     return { ...UNKNOWN_NETWORKS, pmdCpus, problems: [problem], mapFault };
@@ -76,7 +76,7 @@ export function combineNetworks(sources: NetworkSources): NetworksView {
   if (fault?.reason === 'NodeUnknown') {
     problems.push({ reason: fault.reason, message: `${fault.message}; the last good map stays in use` });
   }
-  // With a map for this node, a node without a switch is nothing to complain of.
+  // With a map for this node, a missing switch is not a problem.
   if (switchProblem !== undefined && (override === undefined || found !== undefined)) {
     const then = found === undefined ? 'and there is no network map for this node' : 'keeping what was last known';
     problems.push({ reason: 'SwitchUnreachable', message: `${switchProblem}; ${then}` });
@@ -119,7 +119,9 @@ function isMapped(map: NodeNetworks | undefined, network: NetworkName): boolean 
   return network === undefined ? map?.tunnel !== undefined : map?.physnets.has(network) === true;
 }
 
-/** A physnet whose name no resource can have cannot be asked for; more than can be reported are left out. */
+/**
+ * Leaves out a physnet whose name does not fit a resource, since no pod can request it, and physnets beyond the limit.
+ */
 function withResourceNames(networks: NodeNetworks, problems: NetworksView['problems'][number][]): NodeNetworks {
   const physnets = new Map<string, CpuSet>();
   const leftOut: string[] = [];
@@ -134,7 +136,7 @@ function withResourceNames(networks: NodeNetworks, problems: NetworksView['probl
   }
   if (leftOut.length > 0) {
     const names = few(leftOut, 3, 63).join(', ');
-    const message = `${leftOut.length} physnets more than the ${MOST_PHYSNETS} of a report are left out: ${names}`;
+    const message = `${leftOut.length} physnets exceed the ${MOST_PHYSNETS} of a report; ignored: ${names}`;
     problems.unshift({ reason: 'TooMany', message });
   }
   return { physnets, tunnel: networks.tunnel };
@@ -143,11 +145,11 @@ function withResourceNames(networks: NodeNetworks, problems: NetworksView['probl
 function describeDrift({ physnet, mapped, discovered }: Drift): string {
   const what = physnet === undefined ? 'the tunnel' : `physnet ${physnet}`;
   const place = (cells: CpuSet) => (cells.isEmpty ? 'no NUMA node in particular' : `NUMA node ${cells}`);
-  const there = discovered === undefined ? 'is not here' : `is found on ${place(discovered)}`;
+  const there = discovered === undefined ? 'was not found here' : `was found on ${place(discovered)}`;
   return `${what}: the map says ${place(mapped)}, it ${there}`;
 }
 
-/** A packet of a port whose NUMA node has no polling CPU is polled across nodes, whatever the VM's CPUs are. */
+/** Packets of a port whose NUMA node has no polling CPU cross NUMA nodes, wherever the VM's CPUs are. */
 function unpolledNetworks(
   { physnets, tunnel }: NodeNetworks,
   polled: ReadonlySet<NetworkName>,

@@ -11,14 +11,14 @@ export type NetworkName = string | undefined;
 const NAMED = 8;
 const LONGEST_NAME = 63;
 
-/** Where a node's networks were found, and how they are. */
+/** Locations and states of a node's networks. */
 export interface FoundNetworks {
   readonly networks: NodeNetworks;
-  /** Networks that have uplinks, none of which has a carrier. */
+  /** Networks with uplinks of which none has a carrier. */
   readonly down: ReadonlySet<NetworkName>;
   /** Physnets that a poll mode driver must poll. */
   readonly polled: ReadonlySet<NetworkName>;
-  /** For people: what is not known of a network, and why. */
+  /** What is unknown about a network, and why; for people. */
   readonly doubts: readonly Doubt[];
 }
 
@@ -43,14 +43,14 @@ interface Uplink {
 }
 
 /**
- * Finds the NUMA nodes of each physnet (its bridge's uplinks) and of the tunnel (the interface that has the endpoint's
- * address; where that is a bridge's own interface, the bridge's uplinks).
+ * Finds the NUMA nodes of each physnet (its bridge's uplinks) and of the tunnel (the interface with the endpoint's
+ * address; if it is a bridge's internal interface, the bridge's uplinks).
  */
 export function locateNetworks(config: SwitchConfig, parts: LocateParts): FoundNetworks {
   const doubts: Doubt[] = [];
   const down = new Set<NetworkName>();
   const polled = new Set<NetworkName>();
-  /** Each bridge's once, however many physnets lead to it: every port is several reads of sysfs. */
+  /** Reads each bridge once, however many physnets use it: every port costs several reads of sysfs. */
   const known = new Map<string, readonly Uplink[]>();
   const uplinksOf = (bridge: string): readonly Uplink[] => {
     const uplinks = known.get(bridge) ?? bridgeUplinks(config.bridges.get(bridge)?.interfaces ?? [], parts);
@@ -64,7 +64,7 @@ export function locateNetworks(config: SwitchConfig, parts: LocateParts): FoundN
     if (uplinks.some(({ dpdk }) => dpdk)) polled.add(network);
     const unknown = uplinks.flatMap(({ place }) => place.unknown);
     if (unknown.length > 0) {
-      const text = `${what}: the NUMA node of ${few(unknown, NAMED, LONGEST_NAME).join(', ')} is not known to the kernel`;
+      const text = `${what}: the kernel does not know the NUMA node of ${few(unknown, NAMED, LONGEST_NAME).join(', ')}`;
       doubts.push({ network, text });
     }
     const found = unionOf(uplinks.map(({ place }) => place.cells));
@@ -101,7 +101,7 @@ export function locateNetworks(config: SwitchConfig, parts: LocateParts): FoundN
   return { networks: { physnets, tunnel }, down, polled, doubts };
 }
 
-/** Ports of guests are left out; where any uplink is hardware, so is what is no hardware. */
+/** Leaves out ports of guests. If any uplink is hardware, it also leaves out uplinks that are not hardware. */
 function bridgeUplinks(interfaces: readonly SwitchInterface[], parts: LocateParts): Uplink[] {
   const uplinks = interfaces.flatMap((one): Uplink[] => {
     if (one.kind === 'system') {
@@ -114,14 +114,14 @@ function bridgeUplinks(interfaces: readonly SwitchInterface[], parts: LocatePart
   return hardware.length > 0 ? hardware : uplinks;
 }
 
-/** What the switch says of the link is newer than what it was asked for; without it the kernel is asked. */
+/** The switch's link state is newer than the discovery; without it the kernel decides. */
 function kernelUplink(name: string, linkUp: boolean | undefined, { sysfsRoot }: LocateParts): Uplink {
   return { name, place: placeOfNic(sysfsRoot, name), up: linkUp ?? hasCarrier(sysfsRoot, name), dpdk: false };
 }
 
 const PCI_ADDRESS = /^(?:([0-9a-f]{4}):)?([0-9a-f]{2}:[0-9a-f]{2}\.[0-7])$/i;
 
-/** By PCI address, else by what DPDK found. A representor is a guest's port: undefined. */
+/** By PCI address, otherwise by what DPDK found. A representor is a guest's port: undefined. */
 function dpdkPlace({ name, devargs = '', numaId }: SwitchInterface, { sysfsRoot }: LocateParts): NicPlace | undefined {
   const [device = '', ...options] = devargs.split(',');
   if (options.some((option) => option.startsWith('representor='))) return undefined;

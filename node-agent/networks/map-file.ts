@@ -4,26 +4,27 @@ import { type NetworkMap, NetworkMapError, parseNetworkMap } from '../../model/n
 import { readBounded } from '../files/bounded-file.ts';
 import { parseBoundedYaml } from '../files/bounded-yaml.ts';
 
-/** Bytes; a ConfigMap has a MiB at most, and a map a line for each network. */
+/** Bytes; a ConfigMap has at most a MiB, and a map a line for each network. */
 const MOST_MAP = 256 * 1024;
-/** Characters of what is wrong, where it may quote the file. */
+/** Characters of an error that may quote the file. */
 const LONGEST_WHY = 300;
 
 /**
  * Reads the operator's network map.
- * @throws NetworkMapError naming the file and what in it is wrong
+ *
+ * @throws NetworkMapError naming the file and the fault
  */
 export function readNetworkMap(file: string): NetworkMap {
   let text: string;
   try {
     text = readBounded(file, MOST_MAP);
   } catch (cause) {
-    throw new NetworkMapError(`${file} cannot be read: ${(cause as Error).message}`, { cause });
+    throw new NetworkMapError(`cannot read ${file}: ${(cause as Error).message}`, { cause });
   }
   return parseNetworkMapText(file, text);
 }
 
-/** @throws NetworkMapError naming the file and what in it is wrong */
+/** @throws NetworkMapError naming the file and the fault */
 export function parseNetworkMapText(file: string, text: string): NetworkMap {
   const map = named(file, () => parseNetworkMap(parseYaml(text)));
   for (const physnet of map.flatMap(({ physnets = {} }) => Object.keys(physnets))) {
@@ -32,7 +33,7 @@ export function parseNetworkMapText(file: string, text: string): NetworkMap {
   return map;
 }
 
-/** Whether the map says different things for different nodes. */
+/** Whether the map has different entries for different nodes. */
 export function hasNodeSelectors(map: NetworkMap): boolean {
   return map.some(({ nodeSelector = {} }) => Object.keys(nodeSelector).length > 0);
 }

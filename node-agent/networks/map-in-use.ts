@@ -7,34 +7,34 @@ import type { Logger } from '../../runtime/log.ts';
 import { readBounded } from '../files/bounded-file.ts';
 import { parseSaved, saveFile } from '../files/saved-file.ts';
 
-/** What the last map that was right says about this node. */
+/** The last good map's entry for this node. */
 export interface LastMap {
   /** Undefined: no entry selects the node. */
   readonly networks: NodeNetworks | undefined;
 }
 
 export interface MapInUse {
-  /** What goes over the networks found; undefined: nothing does. */
+  /** The override of the discovered networks; undefined: none. */
   readonly override: NodeNetworks | undefined;
-  /** Why the map as it stands cannot be used. */
+  /** Why the present map is unusable. */
   readonly fault: { readonly reason: 'InvalidMap' | 'NodeUnknown'; readonly message: string } | undefined;
-  /** Whether the override is what the map says, or what it said before the fault. */
+  /** Whether the override comes from the present map, or from the last good one. */
   readonly isKept: boolean;
-  /** To be remembered: the map is right. */
+  /** What to remember: the map is good. */
   readonly good: LastMap | undefined;
 }
 
 export interface MapSources {
   /** Undefined: no map is configured. */
   readonly map: NetworkMap | Error | undefined;
-  /** Undefined: the map selects nodes by labels, and the node's are not known. */
+  /** Undefined: the map selects nodes by labels, and the node's labels are unknown. */
   readonly labels: Readonly<Record<string, string>> | undefined;
   /** NUMA nodes of this host. */
   readonly cells: CpuSet;
   readonly last: LastMap | undefined;
 }
 
-/** A map with a fault changes nothing: what the last good one said of this node stays in use. */
+/** Chooses the override. A faulty map changes nothing: the last good map's entry for this node stays in use. */
 export function mapInUse({ map, labels, cells, last }: MapSources): MapInUse {
   const kept = (reason: 'InvalidMap' | 'NodeUnknown', message: string): MapInUse => ({
     override: last?.networks,
@@ -44,7 +44,8 @@ export function mapInUse({ map, labels, cells, last }: MapSources): MapInUse {
   });
   if (map === undefined) return { override: undefined, fault: undefined, isKept: false, good: undefined };
   if (map instanceof Error) return kept('InvalidMap', map.message);
-  if (labels === undefined) return kept('NodeUnknown', 'the network map selects nodes by labels, not known yet');
+  if (labels === undefined)
+    return kept('NodeUnknown', 'the network map selects nodes by labels, which are unknown until the Node is read');
   try {
     const networks = networkMapFor(map, labels, cells);
     return { override: networks, fault: undefined, isKept: false, good: { networks } };
@@ -54,8 +55,9 @@ export function mapInUse({ map, labels, cells, last }: MapSources): MapInUse {
 }
 
 /**
- * Remembers the last good map, in the file too, and says what is in use.
- * @returns called with the map as it is now
+ * Remembers the last good map, also in a file, and returns what is in use.
+ *
+ * @returns a function to call with the present map
  */
 export function createMapMemory(file: LastMapFile, log: Logger): (sources: Omit<MapSources, 'last'>) => MapInUse {
   let last: LastMap | undefined;
@@ -75,7 +77,7 @@ export function createMapMemory(file: LastMapFile, log: Logger): (sources: Omit<
     try {
       file.save(last);
     } catch (err) {
-      log.warn({ err }, 'saving the network map failed; a faulty map after a restart leaves the node without networks');
+      log.warn({ err }, 'saving the network map failed; with a faulty map, a restart leaves the node without networks');
     }
     return used;
   };
@@ -89,10 +91,11 @@ function lastMapText({ networks }: LastMap): string {
   return JSON.stringify({ networks: written });
 }
 
-/** Keeps the last good map beyond the agent's life: an agent is restarted more often than a map is repaired. */
+/** Keeps the last good map across restarts of the agent: agents restart more often than people repair maps. */
 export interface LastMapFile {
   /**
-   * Undefined where nothing was kept, or what was kept cannot be true of this host.
+   * Undefined where nothing was saved, or the saved map does not fit this host.
+   *
    * @param cells NUMA nodes of this host
    */
   load(cells: CpuSet): LastMap | undefined;
@@ -100,14 +103,14 @@ export interface LastMapFile {
   save(last: LastMap): void;
 }
 
-/** Bytes; a map has a MiB at most, and this is one node's part of it. */
+/** Bytes; a map has at most a MiB, and this is one node's part of it. */
 const MOST = 1024 * 1024;
 const cellList = z.string().transform((text) => CpuSet.parse(text, MAX_CELL_ID));
 const kept = z.object({
   networks: z.object({ physnets: z.record(z.string(), cellList), tunnel: cellList.optional() }).optional(),
 });
 
-/** @param onUnread called with why there is a file that cannot be read */
+/** @param onUnread called with the reason if the file exists and cannot be read */
 export function createLastMapFile(path: string, onUnread: (why: string) => void): LastMapFile {
   return {
     load(cells) {

@@ -19,22 +19,25 @@ import { type SwitchConfig, switchConfig } from './switch-config.ts';
 /** The socket of Open vSwitch's database in its run directory. */
 export const OVSDB_SOCKET = 'db.sock';
 
-/** Seconds in which changes of the switch's configuration become one look. A bridge is set up in several. */
+/**
+ * Seconds in which changes of the switch's configuration are collected into one read. Setting a bridge up takes
+ * several.
+ */
 const SETTLE = 0.05;
-/** Parts of the time that a look took which pass until changes make the next: a busy switch must not keep the agent busy. */
+/** The pause after a read, as a multiple of its duration: a busy switch must not keep the agent busy. */
 const REST = 10;
-/** Seconds between looks at what sends no notification: carriers of interfaces outside the switch, drivers that come and go. */
+/** Seconds between checks of state without notifications: carriers of interfaces outside the switch, and drivers. */
 const LOOK = 2;
-/** Seconds between looks at the node's labels, where the map asks for them. */
+/** Seconds between reads of the node's labels, where the map needs them. */
 const LABELS = 60;
 
 export interface Networks {
   view(): NetworksView;
-  /** Whether everything was looked at once: what the view lacks until then may still come. */
+  /** Whether every source was read once: until then, missing networks may still appear. */
   readonly known: boolean;
-  /** Calls the listener after each change. @returns a function that ends that */
+  /** Calls the listener after each change. @returns a function that stops the calls */
   subscribe(listener: () => void): () => void;
-  /** The duty. What was found stays when it is run again. */
+  /** The duty. A restart of the duty keeps what it has found. */
   run(signal: AbortSignal): Promise<void>;
 }
 
@@ -45,7 +48,7 @@ export interface NetworksDeps {
   readonly ovsRundir: string | undefined;
   /** The operator's map. */
   readonly networkMap: string | undefined;
-  /** Where the last good map is kept. */
+  /** The file of the last good map. */
   readonly lastMap: LastMapFile;
   /** The node's labels. @throws KubeError */
   readonly labels: (signal: AbortSignal) => Promise<Readonly<Record<string, string>>>;
@@ -54,14 +57,14 @@ export interface NetworksDeps {
   readonly addresses?: () => ReadonlyMap<string, string>;
 }
 
-/** Follows where the node's networks are: the switch's configuration, sysfs, and the operator's map over both. */
+/** Tracks where the node's networks are: the switch's configuration, sysfs, and the operator's map over both. */
 export function createNetworks(deps: NetworksDeps): Networks {
   const { sysfsRoot, ovsRundir, log, addresses = hostAddresses } = deps;
   const listeners = new Set<() => void>();
   let view = UNKNOWN_NETWORKS;
   let shown = '';
   let known = false;
-  /** What the database holds now, and what was made of it at the last look after a change. */
+  /** The present content of the database, and the result of the last read after a change. */
   let tables: Tables | undefined;
   let config: SwitchConfig | undefined;
   let found: FoundNetworks | undefined;
@@ -76,7 +79,7 @@ export function createNetworks(deps: NetworksDeps): Networks {
     if (ovsRundir !== undefined && config === undefined && switchProblem === undefined) return;
     const cells = CpuSet.of(host.cells.map(({ id }) => id));
     if (config !== undefined && switchProblem === undefined) {
-      // Only a tunnel is found by its address, and asking for all of them is dear.
+      // Only a tunnel needs the addresses, and listing them is expensive.
       let byAddress: ReadonlyMap<string, string> | undefined;
       const interfaceOf = (address: string) => {
         byAddress ??= addresses();
@@ -138,7 +141,7 @@ export function createNetworks(deps: NetworksDeps): Networks {
       if (file !== undefined) {
         const path = dirname(file);
         const onChange = (name: string | undefined) => {
-          // A mounted ConfigMap is replaced by renaming the directory that the file's link leads through.
+          // A mounted ConfigMap changes by renaming the directory that the file's link leads through.
           if (name !== undefined && name !== basename(file) && !name.startsWith('..')) return;
           readMap();
           looks.soon();
@@ -173,7 +176,7 @@ export function createNetworks(deps: NetworksDeps): Networks {
   };
 }
 
-/** Everything about a view that its users may act on, as one text. */
+/** All parts of a view that its users may act on, as one text. */
 function describe({ networks, down, pmdCpus, problems, mapFault, drift, unpolled }: NetworksView): string {
   const physnets = [...networks.physnets].map(([name, cells]) => [name, cells.toString()]);
   const tunnel = networks.tunnel?.toString() ?? null;

@@ -11,9 +11,9 @@ export interface SwitchInterface {
   readonly kind: 'system' | 'dpdk';
   /** `options:dpdk-devargs`. */
   readonly devargs: string | undefined;
-  /** `status:numa_id`: what DPDK itself found; -1 and absence mean that it found nothing. */
+  /** `status:numa_id`, as DPDK found it; -1 and absence mean unknown. */
   readonly numaId: number | undefined;
-  /** Undefined while the switch has not looked. */
+  /** Undefined while the switch has not determined it. */
   readonly linkUp: boolean | undefined;
 }
 
@@ -23,39 +23,39 @@ export interface SwitchBridge {
   readonly interfaces: readonly SwitchInterface[];
 }
 
-/** What of a configuration is looked at. What is beyond is left out, and a problem says so. */
+/** Limits of the part of a configuration that is read. The rest is left out, and a problem reports that. */
 const MOST_BRIDGES = 1024;
-/** Ports of a bridge that may be uplinks: each is asked for in sysfs. */
+/** Ports of a bridge that may be uplinks: each needs a read of sysfs. */
 const MOST_PORTS = 256;
 const MOST_PHYSNETS = 256;
 const MOST_ADDRESSES = 16;
-/** Characters of `ovn-bridge-mappings` and of `ovn-encap-ip`; a mask of the most CPUs there can be. */
+/** Characters of `ovn-bridge-mappings` and of `ovn-encap-ip`, and of the mask with the most possible CPUs. */
 const LONGEST_LIST = 32 * 1024;
 const LONGEST_MASK = 20_000;
-/** Characters of a name (dpdk ports have longer ones than the kernel's) and of a device's arguments. */
+/** Characters of a name (DPDK ports have longer names than the kernel's) and of a device's arguments. */
 const LONGEST_NAME = 63;
 const LONGEST_DEVARGS = 1024;
-/** The highest id of a NUMA node that DPDK can have found. */
+/** The highest id of a NUMA node that DPDK can report. */
 const HIGHEST_CELL = 1023;
-/** Faulty pairs that are named. */
+/** Faulty pairs that a problem names. */
 const NAMED = 4;
 
-/** What Open vSwitch's configuration says about networks and polling threads. */
+/** The networks and polling threads in Open vSwitch's configuration. */
 export interface SwitchConfig {
   readonly bridges: ReadonlyMap<string, SwitchBridge>;
   /** Bridge by physnet, in the order written. */
   readonly mappings: ReadonlyMap<string, string>;
   /** Addresses of the tunnel's endpoint. */
   readonly encapIps: readonly string[];
-  /** CPUs of `pmd-cpu-mask` where poll mode drivers run; empty where none is set: the switch chooses then. */
+  /** CPUs of `pmd-cpu-mask` where poll mode drivers run; empty where it is not set and the switch chooses. */
   readonly pmdCpus: CpuSet;
   /** Whether poll mode drivers may run at all. */
   readonly polls: boolean;
-  /** What of the configuration cannot be read. */
+  /** The unreadable parts of the configuration. */
   readonly problems: readonly string[];
 }
 
-/** Reads the configuration out of the database's tables. */
+/** Reads the configuration from the database's tables. */
 export function switchConfig(tables: Tables): SwitchConfig {
   const root: Row = [...rowsOf(tables, 'Open_vSwitch').values()][0] ?? {};
   const externalIds = mapOf(root['external_ids']);
@@ -67,7 +67,7 @@ export function switchConfig(tables: Tables): SwitchConfig {
   for (const bridge of rowsOf(tables, 'Bridge').values()) {
     userspace ||= textOf(bridge['datapath_type']) === 'netdev';
     if (bridges.size === MOST_BRIDGES) {
-      problems.push(`the switch has more than ${MOST_BRIDGES} bridges, the rest is not looked at`);
+      problems.push(`the switch has more than ${MOST_BRIDGES} bridges; the rest is ignored`);
       break;
     }
     bridges.set(textOf(bridge['name']), bridgeOf(tables, bridge, seen, problems));
@@ -84,8 +84,8 @@ export function switchConfig(tables: Tables): SwitchConfig {
 }
 
 /**
- * @param seen rows that were looked at: a port is in one bridge and an interface in one port, so that the work is bounded
- *   by the number of rows whatever the lists say
+ * @param seen rows already read: a port is in one bridge and an interface in one port, so the number of rows bounds the
+ * work, whatever the lists contain
  */
 function bridgeOf(tables: Tables, bridge: Row, seen: Set<string>, problems: string[]): SwitchBridge {
   const internal = new Set<string>();
@@ -99,7 +99,7 @@ function bridgeOf(tables: Tables, bridge: Row, seen: Set<string>, problems: stri
   }
   if (interfaces.length <= MOST_PORTS) return { internal, interfaces };
   const name = cut(textOf(bridge['name']), LONGEST_NAME);
-  problems.push(`bridge ${name} has ${interfaces.length} ports, of which ${MOST_PORTS} are looked at for uplinks`);
+  problems.push(`bridge ${name} has ${interfaces.length} ports; only ${MOST_PORTS} are checked for uplinks`);
   return { internal, interfaces: interfaces.slice(0, MOST_PORTS) };
 }
 
@@ -131,22 +131,22 @@ function interfaceOf(name: string, row: Row, type: string): SwitchInterface {
   };
 }
 
-/** `physnet:bridge,…`, as far as a node can have physnets. */
+/** `physnet:bridge,…`, up to the number of physnets that a node can have. */
 function parseMappings(text: string, problems: string[]): ReadonlyMap<string, string> {
   const faults: string[] = [];
   const whole = text.length <= LONGEST_LIST ? text : text.slice(0, Math.max(0, text.lastIndexOf(',', LONGEST_LIST)));
   if (whole.length < text.length) {
-    problems.push(`ovn-bridge-mappings: it has ${text.length} characters, of which ${whole.length} are read`);
+    problems.push(`ovn-bridge-mappings has ${text.length} characters; only ${whole.length} are read`);
   }
   const mappings = parseBridgeMappings(whole, (pair, why) => faults.push(`ovn-bridge-mappings: ${quote(pair)} ${why}`));
   problems.push(...few(faults, NAMED, LONGEST_NAME * 4));
   if (mappings.length > MOST_PHYSNETS) {
-    problems.push(`ovn-bridge-mappings: it has ${mappings.length} physnets, of which ${MOST_PHYSNETS} are read`);
+    problems.push(`ovn-bridge-mappings has ${mappings.length} physnets; only ${MOST_PHYSNETS} are read`);
   }
   return new Map(mappings.slice(0, MOST_PHYSNETS).map(({ physnet, bridge }) => [physnet, bridge]));
 }
 
-/** Hexadecimal digits of any length; a mask of nothing is as good as none, as in Open vSwitch. */
+/** Hexadecimal digits of any length. As in Open vSwitch, an empty mask counts as not set. */
 export function parsePmdMask(text: string, problems: string[]): CpuSet {
   try {
     if (text.length > LONGEST_MASK) throw new Error(`it has ${text.length} characters`);

@@ -4,24 +4,27 @@ import { quote } from '../../model/errors.ts';
 import { readBounded } from '../files/bounded-file.ts';
 import { commandLineOf, commOf, identityOf, parentOf, processIds, startOf } from '../processes/proc.ts';
 
-/** The daemons whose threads are managed, by the names of their pidfiles and of their main threads. */
+/** The daemons whose threads the agent manages, by the names of their pidfiles and main threads. */
 export const OVS_DAEMONS = ['ovs-vswitchd', 'ovsdb-server'] as const;
 export type OvsDaemonName = (typeof OVS_DAEMONS)[number];
 
-/** A process whose threads are managed. */
+/** A process whose threads the agent manages. */
 export interface OvsProcess {
   readonly name: OvsDaemonName;
-  /** A `monitor` is the parent that starts a daemon again when it crashes; what it may run on, the new one inherits. */
+  /** A `monitor` is the parent that restarts a crashed daemon; the new daemon inherits its CPU mask. */
   readonly role: 'daemon' | 'monitor';
   readonly pid: number;
-  /** Clock ticks since the machine's start; tells it from a later process with the same id. */
+  /** Clock ticks since the machine's start; distinguishes it from a later process with the same id. */
   readonly start: number;
 }
 
-/** Why a daemon is not managed: `absent` (no pidfile, or no process has that pid), `stale` (another program has it). */
+/**
+ * Why a daemon is not managed: `absent` (no pidfile, or no process with its pid), `stale` (another program has the
+ * pid).
+ */
 export interface MissingDaemon {
   readonly name: OvsDaemonName;
-  /** What its pidfile says, if it says one. */
+  /** The pid in its pidfile, if any. */
   readonly pid?: number;
   readonly code: 'absent' | 'stale' | 'unreadable';
   readonly message: string;
@@ -32,15 +35,15 @@ export const isMissing = (found: OvsProcess | MissingDaemon): found is MissingDa
 export interface FoundProcesses {
   readonly processes: readonly OvsProcess[];
   readonly missing: readonly MissingDaemon[];
-  /** Whether the processes are others than the last time. */
+  /** Whether the processes changed since the last search. */
   readonly changed: boolean;
-  /** Whether a parent has not shown yet whether it is a monitor: that shows soon, and nothing tells of it. */
+  /** Whether it is still open that a parent is a monitor: that is decided soon, and no event reports it. */
   readonly isStarting: boolean;
 }
 
 /**
- * Looks both daemons and their monitors up by the pidfiles in Open vSwitch's run directory. A pidfile outlives a daemon
- * that was killed, and its number may have gone to any other process since: the process must bear the daemon's name.
+ * Finds both daemons and their monitors by the pidfiles in Open vSwitch's run directory. A pidfile survives a killed
+ * daemon, and any other process may get its pid, so the process must have the daemon's name.
  */
 export function findDaemons(rundir: string): (OvsProcess | MissingDaemon)[] {
   return OVS_DAEMONS.flatMap<OvsProcess | MissingDaemon>((name) => {
@@ -51,15 +54,15 @@ export function findDaemons(rundir: string): (OvsProcess | MissingDaemon)[] {
 }
 
 export interface DaemonFinder {
-  /** A look that costs one call for each pidfile and process where neither has changed since the last. */
+  /** A search that costs one call for each pidfile and process where neither has changed since the last. */
   find(): FoundProcesses;
-  /** Whether the pidfiles are those that the last look found: one call for each. Says nothing of the processes. */
+  /** Whether the pidfiles are those of the last search: one call for each. It does not check the processes. */
   isAsFound(): boolean;
 }
 
 /**
- * The same, again and again. A monitor whose daemon is down stays found, as the next daemon will be its child; one that
- * is first met while its daemon is down is looked for by the process id that it shows.
+ * The same for repeated searches. A monitor whose daemon is down stays known, because the next daemon will be its
+ * child. A monitor first seen while its daemon is down is found by the process id in its command line.
  */
 export function createDaemonFinder(rundir: string): DaemonFinder {
   const lookups = OVS_DAEMONS.map((name) => createLookup(join(rundir, `${name}.pid`), name));
@@ -78,9 +81,9 @@ export function createDaemonFinder(rundir: string): DaemonFinder {
 }
 
 function createLookup(file: string, name: OvsDaemonName): DaemonFinder {
-  /** The pidfile that led to the processes, or that there was none; undefined where another look may find more. */
+  /** The pidfile of the processes, or its absence; undefined where another search may find more. */
   let before: { readonly pidfile: Stats | undefined } | undefined;
-  /** The process id of a daemon that is down whose monitor was looked for. */
+  /** The process id of a daemon that is down and whose monitor was searched for. */
   let searched: number | undefined;
   let identities: readonly (number | undefined)[] = [];
   let processes: readonly OvsProcess[] = [];
@@ -123,16 +126,17 @@ function createLookup(file: string, name: OvsDaemonName): DaemonFinder {
   };
 }
 
-/** Bytes of a pidfile; it lies in a directory that Open vSwitch's own user writes to. */
+/** Bytes of a pidfile; its directory is writable for Open vSwitch's own user. */
 const MOST_PIDFILE = 64;
 
 /**
  * The process id in a pidfile.
- * @throws Error if there is none, or the system's
+ *
+ * @throws Error if it has none, or the system's error
  */
 export function readPid(file: string): number {
   const text = readBounded(file, MOST_PIDFILE).trim();
-  if (!/^[1-9]\d{0,6}$/.test(text)) throw new Error(`${file} holds no process id`);
+  if (!/^[1-9]\d{0,6}$/.test(text)) throw new Error(`${file} contains no process id`);
   return Number(text);
 }
 
@@ -156,7 +160,7 @@ function readPidfile(file: string, name: OvsDaemonName): FoundDaemon | MissingDa
   const missing = (code: MissingDaemon['code'], but: string): MissingDaemon => {
     return { name, pid, code, message: `${file} says ${pid}, but ${but}` };
   };
-  if (comm === undefined) return missing('absent', 'there is no such process');
+  if (comm === undefined) return missing('absent', 'that process does not exist');
   if (comm !== name) return missing('stale', `that process is ${quote(comm)}`);
   return { daemon: processOf(name, 'daemon', pid), parent: parentOfDaemon(name, pid) };
 }
@@ -177,16 +181,19 @@ function statOf(file: string): Stats | undefined {
 
 interface Parent {
   readonly monitor: OvsProcess | undefined;
-  /** Whether that is final: a starting monitor or detaching parent is the same program and has not named itself yet. */
+  /**
+   * Whether that is final: a starting monitor or a detaching parent runs the same program and has not set its title
+   * yet.
+   */
   readonly isKnown: boolean;
 }
 
 const titleOf = (name: OvsDaemonName): string => `${name}: monitoring pid `;
 
 /**
- * The parent that watches over a daemon started with --monitor. It shows what it does as its command line, but only
- * after its daemon has written the pidfile; until then it bears its program's name, then `monitor`.
- * Source: fork_and_wait_for_startup and monitor_daemon in lib/daemon-unix.c of Open vSwitch.
+ * The parent that monitors a daemon started with --monitor. It shows its purpose in its command line, but only after
+ * its daemon has written the pidfile; until then it has its program's name, then `monitor`. Source:
+ * fork_and_wait_for_startup and monitor_daemon in lib/daemon-unix.c of Open vSwitch.
  */
 function parentOfDaemon(name: OvsDaemonName, pid: number): Parent {
   const parent = parentOf(pid);
@@ -203,7 +210,7 @@ function parentOfDaemon(name: OvsDaemonName, pid: number): Parent {
   };
 }
 
-/** Looks through the process table for who says that it monitors a process that has ended. */
+/** Searches the process table for a process that monitors an ended process, by its title. */
 function monitorsOfEnded(name: OvsDaemonName, ended: number): OvsProcess[] {
   const title = `${titleOf(name)}${ended} `;
   return processIds()

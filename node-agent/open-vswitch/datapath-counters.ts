@@ -1,14 +1,14 @@
-/** Counters of one datapath since the daemon was started. A number that the datapath does not tell is absent. */
+/** Counters of one datapath since the daemon started. A number that the datapath does not report is absent. */
 export interface DatapathCounters {
   /** `system@ovs-system` (the kernel's) or `netdev@ovs-netdev` (in user space). */
   readonly datapath: string;
-  /** Packets that matched no flow and went up to ovs-vswitchd. */
+  /** Packets that matched no flow and went to ovs-vswitchd. */
   readonly upcalls: number | undefined;
-  /** Packets that should have gone up and were dropped, as no handler took them in time. */
+  /** Packets for ovs-vswitchd that were dropped because no handler took them in time. */
   readonly lost: number | undefined;
-  /** Flows now. */
+  /** Flows at present. */
   readonly flows: number | undefined;
-  /** Packets that its ports dropped, received and to be sent. */
+  /** Packets that its ports dropped, received and sent. */
   readonly dropped: { readonly rx: number; readonly tx: number };
 }
 
@@ -20,16 +20,18 @@ interface Reading {
   dropped: { rx: number; tx: number };
 }
 
-/** Characters that are read: a node of a thousand ports has half a million. The beginning is read of more. */
+/**
+ * Characters that are read: a node with a thousand ports has half a million. Of a longer text the beginning is read.
+ */
 const MOST_CHARACTERS = 4 * 1024 * 1024;
-/** Datapaths, each a label of metrics: a host has one, or two. And characters of a name, and digits of a number. */
+/** Datapaths, each a label of metrics: a host has one or two. And characters of a name, and digits of a number. */
 const MOST_DATAPATHS = 8;
 const LONGEST_NAME = 64;
 const MOST_DIGITS = 15;
 
 /**
- * Reads what `dpctl/show -s` says, each character once; lines of another form are ignored.
- * Source: show_dpif in lib/dpctl.c of Open vSwitch.
+ * Parses the output of `dpctl/show -s`, each character once; lines of another format are ignored. Source: show_dpif in
+ * lib/dpctl.c of Open vSwitch.
  */
 export function parseDatapaths(text: string): DatapathCounters[] {
   const found: Reading[] = [];
@@ -66,7 +68,7 @@ function readLine(line: string, into: Reading): void {
   }
 }
 
-/** The digits behind a name; a question mark stands for a number that the datapath does not know. */
+/** The digits after a name; a question mark means that the datapath does not know the number. */
 function numberIn(line: string, name: string): number | undefined {
   const at = line.indexOf(name);
   if (at < 0) return undefined;

@@ -9,26 +9,25 @@ import { connectOvsdb } from './ovsdb/connection.ts';
 
 /** Seconds that a scrape waits for ovs-vswitchd, whose main thread answers when it has time. */
 const DEADLINE = 1;
-/** Seconds for which one answer does: ovs-vswitchd must not work more because the agent is scraped more often. */
+/** Seconds that one answer is reused: frequent scrapes of the agent must not load ovs-vswitchd. */
 const FRESH = 5;
 
 export interface DatapathMetricsDeps {
-  /** Where ovs-vswitchd has its pidfile and its control socket. */
+  /** The directory of ovs-vswitchd's pidfile and control socket. */
   readonly rundir: string;
   readonly log: Logger;
 }
 
 /**
- * Open vSwitch's own counters next to the agent's: whether the CPUs it has are enough shows in what it drops. They are
- * asked for at a scrape, by the one read-only command that has them all, and are absent while it does not
- * answer.
+ * Registers Open vSwitch's own counters: dropped packets show whether it has enough CPUs. A scrape reads them with the
+ * one read-only command that returns all of them; they are absent while ovs-vswitchd does not answer.
  */
 export function registerDatapathMetrics(registry: Registry, deps: DatapathMetricsDeps): void {
   const registers = [registry];
   const problems = createProblemLog(deps.log);
   const ask = cached(() => askDatapaths(deps.rundir));
   let filling: Promise<void> | undefined;
-  /** Fills all of them; each waits for it, as they are collected side by side. */
+  /** Fills all of them. Each gauge waits for it, since the registry collects them concurrently. */
   const collect = async (): Promise<void> => {
     filling ??= fill().finally(() => {
       filling = undefined;
@@ -37,15 +36,15 @@ export function registerDatapathMetrics(registry: Registry, deps: DatapathMetric
   };
   const counter = <Label extends string>(name: string, help: string, labelNames: Label[]) =>
     new Counter({ name: `plumbline_ovs_datapath_${name}`, help, labelNames, registers, collect });
-  const upcalls = counter('upcalls_total', 'Packets without a flow, that ovs-vswitchd was asked about', ['datapath']);
-  const lost = counter('lost_total', 'Packets that ovs-vswitchd should have been asked about and was not', [
+  const upcalls = counter('upcalls_total', 'Packets without a flow that went to ovs-vswitchd', ['datapath']);
+  const lost = counter('lost_total', 'Packets without a flow that were dropped before they reached ovs-vswitchd', [
     'datapath',
   ]);
   const dropped = counter('port_drops_total', 'Packets that ports dropped', ['datapath', 'direction']);
-  const failures = counter('failures_total', 'Scrapes in which ovs-vswitchd did not tell its counters', []);
+  const failures = counter('failures_total', 'Scrapes in which ovs-vswitchd did not return its counters', []);
   const flows = new Gauge({
     name: 'plumbline_ovs_datapath_flows',
-    help: 'Flows that the datapath has now',
+    help: 'Flows in the datapath',
     labelNames: ['datapath'],
     registers,
     collect,
@@ -59,7 +58,7 @@ export function registerDatapathMetrics(registry: Registry, deps: DatapathMetric
       problems.gone();
     } catch (error) {
       failures.inc();
-      problems.met(error, 'the counters of Open vSwitch are not to be had');
+      problems.met(error, 'reading the counters of Open vSwitch failed');
       return;
     }
     for (const one of found) {
@@ -74,7 +73,8 @@ export function registerDatapathMetrics(registry: Registry, deps: DatapathMetric
 }
 
 /**
- * Asks ovs-vswitchd over its control socket, which speaks what its database speaks: JSON-RPC 1.0.
+ * Queries ovs-vswitchd over its control socket, which uses the protocol of its database: JSON-RPC 1.0.
+ *
  * @throws OvsdbError, or the error of the pidfile
  */
 export async function askDatapaths(rundir: string): Promise<DatapathCounters[]> {
@@ -86,7 +86,7 @@ export async function askDatapaths(rundir: string): Promise<DatapathCounters[]> 
   });
 }
 
-/** The last answer while it is fresh; calls at once share one. */
+/** The last answer while it is fresh; concurrent calls share one. */
 function cached<Value>(ask: () => Promise<Value>): () => Promise<Value> {
   let last: { readonly at: number; readonly value: Promise<Value> } | undefined;
   return () => {

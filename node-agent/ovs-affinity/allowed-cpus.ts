@@ -1,25 +1,25 @@
 import { CpuSet } from '../../model/cpu-set.ts';
 import type { AssignmentsView } from '../assignments/view.ts';
 
-/** CPUs that have no owner and yet are not for Open vSwitch's ordinary threads, by why. */
+/** CPUs without an owner that ordinary threads of Open vSwitch must not use, by reason. */
 export interface LeftOut {
-  /** Of poll mode drivers, by their threads and by `pmd-cpu-mask`. */
+  /** CPUs of poll mode drivers, by their threads and by `pmd-cpu-mask`. */
   readonly pmd: CpuSet;
-  /** Of isolcpus, if they are to be left out; no scheduler spreads threads over them. */
+  /** CPUs of isolcpus, if the setting leaves them out; no scheduler spreads threads over them. */
   readonly isolated: CpuSet;
-  /** Promised to a container that is about to start, whatever the view says yet. */
+  /** CPUs promised to a container that is about to start, even before the view shows it. */
   readonly vacated: CpuSet;
 }
 
-/** The CPUs that Open vSwitch may have, or undefined where that is not known; and why these, for people. */
+/** The CPUs that Open vSwitch may use, or undefined where unknown; and the reasons, for people. */
 export interface AllowedCpus {
   readonly cpus: CpuSet | undefined;
   readonly why: readonly string[];
 }
 
 /**
- * What is free without what is left out. Isolated CPUs are left out only where others remain, and so are those of poll
- * mode drivers: a switch without any CPU would be worse than one on CPUs that were to be kept quiet.
+ * The free CPUs without those left out. It leaves out isolated CPUs and those of poll mode drivers only where others
+ * remain: a switch without any CPU would be worse than one on CPUs that should be quiet.
  */
 export function allowedCpus({ free, owned, holds }: AssignmentsView, { pmd, isolated, vacated }: LeftOut): AllowedCpus {
   const why: string[] = [];
@@ -30,10 +30,10 @@ export function allowedCpus({ free, owned, holds }: AssignmentsView, { pmd, isol
   say(vacated.minus(owned), 'vacated for a container that starts');
   say(pmd, 'poll mode drivers');
   if (free === undefined) {
-    why.push(`only owned CPUs are left, since who owns which is not known yet: ${holds.join('; ')}`);
+    why.push(`avoiding owned CPUs only, because the owners are not all known: ${holds.join('; ')}`);
     return { cpus: undefined, why };
   }
-  if (holds.length > 0) why.push(`nothing is taken, since not all is known: ${holds.join('; ')}`);
+  if (holds.length > 0) why.push(`taking no further CPUs, because the owners are not all known: ${holds.join('; ')}`);
   const clear = free.minus(vacated);
   const open = clear.minus(pmd);
   if (open.isEmpty) return { cpus: clear, why };
@@ -43,7 +43,7 @@ export function allowedCpus({ free, owned, holds }: AssignmentsView, { pmd, isol
   return { cpus: quiet, why };
 }
 
-/** The CPUs to be on now, and whether more should be taken later. */
+/** The CPUs to use now, and the CPUs to take later. */
 export interface Step {
   readonly now: CpuSet;
   /** The set to grow to, when it is larger than `now`. */
@@ -51,9 +51,10 @@ export interface Step {
 }
 
 /**
- * How to get from the CPUs applied last to those that are free: what is no longer free is left at once, what has become
- * free is taken later. ovs-vswitchd creates its threads again, and drops its datapath flows, when the number of its CPUs
- * changes, so many growths in a row should be one. The first set, and one without any CPU of the last, is taken as it is.
+ * The step from the CPUs applied last to the free ones: Open vSwitch leaves a CPU at once when it is no longer free,
+ * and takes a free one later. ovs-vswitchd creates its threads again, and drops its datapath flows, when the number of
+ * its CPUs changes, so several growths in a row should be one. The first set, and one that shares no CPU with the last,
+ * applies at once.
  */
 export function step(applied: CpuSet | undefined, free: CpuSet): Step {
   const kept = applied?.intersect(free) ?? CpuSet.EMPTY;

@@ -2,21 +2,25 @@ import { CpuSet, unionOf } from '../../model/cpu-set.ts';
 import type { AssignmentsView } from '../assignments/view.ts';
 import type { ContainerCpus } from '../processes/cgroup-tree.ts';
 
-/** Seconds until CPUs that running containers hold, against what the kubelet says, are looked at again. */
+/** Seconds until the next check of CPUs that running containers hold although the kubelet calls them free. */
 const AGAIN = 10;
-/** Seconds that CPUs which had an owner are left alone where no cgroup can be read to see that it has ended. */
+/** Seconds that formerly owned CPUs are left alone where no cgroup shows whether the owner has ended. */
 const UNCONFIRMED_FOR = 60;
 
 /**
- * Asks the kernel whether CPUs that the kubelet calls free are. A kubelet that restarts, or that lost its state, lists
- * no pods for a while, or for good, and writes a checkpoint in which everything is shared; its containers run on.
+ * Checks with the kernel whether CPUs that the kubelet calls free are free. A kubelet that restarts, or that lost its
+ * state, lists no pods for a while, or permanently, and writes a checkpoint in which all CPUs are shared; its
+ * containers keep running.
  */
 export interface Confirmation {
-  /** Notes who owns what. To be called with each view. */
+  /** Records who owns what. Call it with each view. */
   see(view: AssignmentsView): void;
-  /** Those of the CPUs that a running container is confined to, or, where that cannot be seen, had an owner lately. */
+  /**
+   * Those of the CPUs that a running container is confined to, or, where that is not visible, that had an owner
+   * recently.
+   */
   held(cpus: CpuSet, view: AssignmentsView): CpuSet;
-  /** Whether CPUs that were held should be looked at again. */
+  /** Whether CPUs that were held need another check. */
   isDue(): boolean;
 }
 
@@ -27,6 +31,7 @@ export interface ConfirmationDeps {
   readonly now: () => number;
 }
 
+/** Creates the check for one node. */
 export function createConfirmation({ containers, now }: ConfirmationDeps): Confirmation {
   let owned = CpuSet.EMPTY;
   let freed: readonly { readonly cpus: CpuSet; readonly until: number }[] = [];
@@ -53,8 +58,8 @@ export function createConfirmation({ containers, now }: ConfirmationDeps): Confi
 }
 
 /**
- * The sets of containers with CPUs of their own: they hold some of the CPUs in question, and otherwise owned ones at
- * most. The kubelet's shared pool is none; the containers of other pods than Guaranteed ones are always on that.
+ * The cpusets of containers with exclusive CPUs: they hold some of the CPUs in question, and beyond these only owned
+ * CPUs. The kubelet's shared pool is not one of them; containers of pods other than Guaranteed ones always run there.
  */
 function confinedTo(
   cpus: CpuSet,

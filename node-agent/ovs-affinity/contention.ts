@@ -1,22 +1,22 @@
-/** Seconds within which a second displacement means that something goes on setting the threads' CPUs. */
+/** Seconds within which a second displacement means that another process keeps setting the threads' CPUs. */
 const TWICE_WITHIN = 60;
-/** Seconds without a displacement after which the exact set is kept again: the first time, and at most. */
+/** Seconds without a displacement after which the exact set is enforced again: the first time, and at most. */
 const QUIET = { first: 60, most: 3600 };
 
-/** Whether another process sets the CPUs of the threads too, so that keeping an exact set would be a fight. */
+/** Detects whether another process also sets the CPUs of the threads. Enforcing an exact set would then be a fight. */
 export interface Contention {
-  /** To be called after each pass with the number of threads that were elsewhere than the last pass left them. */
+  /** Call it after each pass with the number of threads that were not where the last pass left them. */
   note(displaced: number): void;
-  /** While true, threads are only moved off owned CPUs; whatever else the other writer sets is left as it is. */
+  /** While true, threads are only moved off owned CPUs; other settings of the other process stay. */
   readonly isContended: boolean;
-  /** Whether one displacement was seen and a second one is still to be looked for. */
+  /** Whether one displacement was seen and a second one may follow. */
   readonly isSuspected: boolean;
 }
 
 /**
  * States: clear; suspected, for a minute after one displacement (an operator ran taskset); contended, after a second
- * one, until nothing was displaced for the quiet time. That doubles each time the other writer turns out to be there
- * still, and is a minute again after two hours in which it was not.
+ * one, until nothing was displaced for the quiet time. The quiet time doubles each time the other process is still
+ * active, and is a minute again after two hours without it.
  *
  * @param now monotonic milliseconds
  */

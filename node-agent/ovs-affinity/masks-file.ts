@@ -82,7 +82,7 @@ export function createMasksFile(path: string, bootId: string): MasksFile {
         }));
         saveFile(path, JSON.stringify({ bootId, processes: list }));
       } catch (error) {
-        const why = `the threads’ own masks cannot be saved (--state-dir), a killed agent would not give them back: ${(error as Error).message}`;
+        const why = `cannot save the threads’ original masks, so a killed agent would not restore them; check --state-dir: ${(error as Error).message}`;
         throw new MasksFileError(path, why, { cause: error });
       }
     },

@@ -15,7 +15,7 @@ export interface OvsAffinityDeps extends OvsProcessesDeps, TargetsDeps, Reportin
   readonly enablerFile: string;
   /** Seconds between looks that nothing asked for. They change nothing, and call little, where nothing changed. */
   readonly checkInterval: number;
-  /** What becomes of the masks when the agent stops. Turning the feature off always restores them. */
+  /** What happens to the masks when the agent stops. Turning the feature off always restores them. */
   readonly masksAtEnd: 'restore' | 'leave';
   readonly assignments: Pick<Assignments, 'view' | 'subscribe'>;
   /** Calls the listener when `pmdMask` may have changed. @returns a function that ends that */
@@ -77,16 +77,19 @@ function leaveAtEnd(
   log.info({ restored: moved }, 'agent stopping; OVS threads stay off owned CPUs');
 }
 
-/** Seconds to the look that tells a single command from a program that goes on, and finds a monitor that has started. */
+/**
+ * Seconds until the check that distinguishes a single command from a program that continues, and finds a monitor that
+ * has started.
+ */
 const LOOK_AGAIN = 1;
 
 /**
  * States: off, until the enabler file is there and not empty; on, until it is not, or the duty ends. The first pass of
- * `on` remembers each thread's mask, disabling writes them back. The end of the duty leaves them: containers run on while
- * the agent is updated or crashes, or the node shuts down. While on, a change of the assignments or of the poll mode
- * drivers, a new pidfile or a due growth makes one pass over all threads, synchronously in the event's own callback.
- * The safety tick, which sees every thread in two turns, makes one only if something is not as it was left. Where another
- * process goes on changing masks, passes only keep the threads off owned CPUs until it stops.
+ * `on` remembers each thread's mask, disabling writes them back. The end of the duty leaves them: containers run on
+ * while the agent is updated or crashes, or the node shuts down. While on, a change of the assignments or of the poll
+ * mode drivers, a new pidfile or a due growth makes one pass over all threads, synchronously in the event's own
+ * callback. The safety tick, which sees every thread in two turns, makes one only if something is not as it was left.
+ * While another process keeps changing masks, passes only keep the threads off owned CPUs until it stops.
  *
  * Invariant: a pass never gives a thread a CPU that the view calls owned, nor one vacated for a container that starts.
  */

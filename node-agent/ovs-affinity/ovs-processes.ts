@@ -64,8 +64,8 @@ export interface OvsSnapshot {
 /** The affinity of both daemons and their monitors; follows restarts. */
 export interface OvsProcesses {
   /**
-   * Sees which CPUs the machine has online. Not part of every pass, which is to be short: CPUs come and go by hand, and
-   * where they do the kernel changes masks, which a glance or the pass itself notices.
+   * Reads which CPUs the machine has online. It is not part of every pass, which must be short: administrators change
+   * CPUs by hand, and the kernel then changes masks, which a check or the pass itself detects.
    * @returns whether they changed
    */
   seeMachine(): boolean;

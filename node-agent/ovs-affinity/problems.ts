@@ -31,8 +31,8 @@ export function refusals(name: string, results: readonly PassResult[]): Problem[
 
 export function nowhereToGo(only: CpuSet): Problem {
   const text = only.isEmpty
-    ? 'no CPU is free: the threads stay where they are'
-    : `none of the free CPUs (${only.brief}) is on this machine: the threads stay where they are`;
+    ? 'no CPU is free; the threads stay where they are'
+    : `none of the free CPUs (${only.brief}) is on this machine; the threads stay where they are`;
   return { cause: 'no-cpu', text };
 }
 

@@ -6,9 +6,9 @@ import type { Problem } from './problems.ts';
 import type { ProcessAffinity } from './process-affinity.ts';
 
 /**
- * What each process's threads are to be given back, in memory and on disk. Where the saved masks are lost, the masks
- * that threads have may be those that an agent set: they are given back what a process starts with that has no setting of
- * its own, the CPUs of the machine's first process.
+ * The original masks of each process's threads, in memory and on disk. If the saved masks are lost, the threads'
+ * present masks may be those of an agent. The threads then get the default of a process without its own setting: the
+ * CPUs of the machine's first process.
  */
 export interface SavedMasks {
   /** Saves the masks of processes that have none saved yet. @returns what was lost, and why nothing can be saved */

@@ -17,7 +17,7 @@ const WORDS_PER_LONG = 2;
 /** Where a thread should be, by the mask it has. */
 export type TargetOf = (mask: CpuSet, tid: number) => CpuSet;
 
-/** Moves single threads, and knows what became of it. */
+/** Moves single threads and keeps the results. */
 export function createThreadMover(affinity: Affinity) {
   const settled = new Map<number, Settled>();
   const seen = new Map<number, CpuSet>();

@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 
 /**
- * Seconds since the machine was started, by CLOCK_MONOTONIC: the same for all its processes, so that one can go on from
- * what another has seen.
+ * Seconds since the machine was started, by CLOCK_MONOTONIC: the same for all its processes, so that one can continue
+ * from another's observation.
  */
 export function machineSeconds(): number {
   return Number(process.hrtime.bigint() / 1000n) / 1e6;

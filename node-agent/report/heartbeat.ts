@@ -21,7 +21,7 @@ export interface HeartbeatDeps {
   readonly metrics: AgentMetrics;
   /** Milliseconds since the epoch. */
   readonly wallClock: () => number;
-  /** Called when the Lease had to be created: it goes with its node, and so does the report. */
+  /** Called after the Lease was created: Kubernetes deletes it with the node, and the report, too. */
   readonly onCreated?: () => void;
 }
 
@@ -54,7 +54,7 @@ export function createHeartbeat({ client, nodeName, log, metrics, wallClock, onC
           problems.gone();
         } catch (err) {
           if (signal.aborted) break;
-          problems.met(err, `the lease ${name} cannot be renewed, trying on`);
+          problems.met(err, `renewing lease ${name} failed; retrying`);
           metrics.heartbeats.inc({ outcome: 'failed' });
         }
         await sleep(INTERVAL, signal).catch(() => undefined);

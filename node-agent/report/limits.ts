@@ -42,7 +42,7 @@ const MOST_CHARACTERS = 1024 * 1024;
 /** A host of which no report can be made: without these parts it would say something else than what is. */
 export class ReportLimitError extends PlumblineError {
   constructor(what: string, found: number, most: number) {
-    super('report-limit', `the node cannot be reported: ${found} ${what}, and a report has room for ${most}`);
+    super('report-limit', `cannot report the node: it has ${found} ${what}, and a report has room for ${most}`);
   }
 }
 

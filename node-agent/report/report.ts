@@ -52,7 +52,7 @@ export function createReport({ client, nodeName, inputs, subscribe, log, metrics
       const advice = 'kubectl apply --server-side -f manifests/base/crd/nodetopologies.yaml';
       log.warn(
         { dropped, advice },
-        'the definition of NodeTopology is older than this agent: parts of the report are lost',
+        'the NodeTopology definition is older than this agent; the API server drops parts of the report',
       );
     }
     saidDropped = dropped;
@@ -124,7 +124,7 @@ export function createReport({ client, nodeName, inputs, subscribe, log, metrics
         } catch (err) {
           if (signal.aborted) break;
           metrics.reportWrites.inc({ outcome: 'failed' });
-          problems.met(err, 'the node topology cannot be published, trying on');
+          problems.met(err, 'publishing the node topology failed; retrying');
           // The object may have been deleted; a node that is not registered yet has none.
           if (isNotFound(err)) gone = true;
           await sleep(backoff.next(), signal).catch(() => undefined);

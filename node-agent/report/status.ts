@@ -25,7 +25,7 @@ export interface ReportInputs {
   readonly hintsNetworks: boolean;
   /** Whether this agent sets the CPU masks of VMs. */
   readonly pinsVms: boolean;
-  /** What became of the VMs' CPU masks. */
+  /** The state of the VMs' CPU masks. */
   readonly pinning: readonly PinningState[];
   /** Containers that were kept from starting. */
   readonly refusals: readonly RefusedStart[];
@@ -97,7 +97,7 @@ function conditionsOf(inputs: ReportInputs, networks: NetworksView): ConditionSt
     conditionOf(
       'DutiesRunning',
       'Failed',
-      failedDuties.map((duty) => `the duty ${duty} failed and is tried again; see the agent's log`),
+      failedDuties.map((duty) => `the duty ${duty} failed and restarts; see the agent's log`),
     ),
   ];
 }

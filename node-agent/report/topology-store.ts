@@ -28,7 +28,7 @@ export function createTopologyStore(client: KubeClient, nodeName: string): Topol
   let published: NodeTopologyStatus | undefined;
   /** What the server was sent last and what it made of that: less, where its schema is an older one. */
   let last: { readonly sent: NodeTopologyStatus; readonly kept: NodeTopologyStatus | undefined } | undefined;
-  /** A difference that stayed after it was put right: it would stay the next time, too. */
+  /** A difference that a write did not remove: the next write would not remove it either. */
   let futile = '';
 
   const take = (object: unknown) => {

@@ -7,7 +7,7 @@ import { SyscallError } from '../../native/syscall-error.ts';
 import type { CgroupTree } from '../processes/cgroup-tree.ts';
 import type { Guest, GuestThread } from './guest.ts';
 
-/** What became of the CPUs that are the emulator's. */
+/** The state of the emulator's CPUs. */
 export interface HousekeepingOutcome {
   /** What virt-handler's cgroup should hold: all CPUs of the container that no vCPU is pinned to. */
   readonly cgroup: CpuSet;
@@ -38,11 +38,12 @@ export interface ContainerLook {
 const WORDS_PER_LONG = 2;
 
 /**
- * Gives the emulator's threads all CPUs of the container that nothing is pinned to, both in virt-handler's cgroup and as
- * each thread's own affinity: since Linux 6.2 the latter outlives a change of the former.
+ * Gives the emulator's threads all CPUs of the container that nothing is pinned to, both in virt-handler's cgroup and
+ * as each thread's own affinity: since Linux 6.2 the latter outlives a change of the former.
  *
- * The cgroup is widened first, since an IO thread whose CPU is not in it has lost sight of its pin. Since 6.2 the kernel
- * remembers it, and it is to be seen again in the wider one; before, it is worked out as the launcher did.
+ * It widens the cgroup first, since the pin of an IO thread is not visible while its CPU is outside the cgroup. Since
+ * 6.2 the kernel remembers the pin and shows it again in the wider cgroup; on older kernels the agent computes it as
+ * the launcher did.
  *
  * Everything is taken from what is there now, so a container that was given other CPUs, or other vCPUs, needs no more
  * than the next look. Only two things are kept, and dropped with the CPUs they are about: what virt-handler wrote last,
@@ -61,7 +62,7 @@ export function createHousekeeping({ affinity, tree }: HousekeepingParts) {
       tree.setHousekeeping(path, free);
       return undefined;
     } catch (error) {
-      return `the cgroup housekeeping cannot be given CPUs ${free.brief}: ${(error as Error).message}`;
+      return `setting the cgroup housekeeping to CPUs ${free.brief} failed: ${(error as Error).message}`;
     }
   };
 

@@ -125,7 +125,7 @@ export function createLauncherPinning(parts: LauncherPinningParts): LauncherPinn
   };
 }
 
-/** What is to be said of a mask that is not applied, whatever runs. */
+/** The problem of a mask that is not applied, whether or not the guest runs. */
 function unasked(
   { maskRequest, problem, uid }: Launcher,
   { dedicated }: NodeCpus,

@@ -8,7 +8,7 @@ import type { GuestThread } from './guest.ts';
 import type { PinnedScope } from './pins-file.ts';
 import { keepOthers, leftText, openHousekeeping, type WholeVmParts } from './whole-vm.ts';
 
-/** What became of a VM's mask. */
+/** The state of a VM's mask. */
 export interface MaskOutcome {
   readonly state: 'pinned' | 'unpinned' | 'refused';
   readonly reason?: string;
@@ -83,7 +83,7 @@ export function createMaskPinning({ affinity, tree, path, now, heldBefore, remem
     return { state, reason, message, wanted: new Map(), pins: [], moved };
   };
 
-  /** Nothing is to be pinned, as where `all` was taken for the mask: threads that are elsewhere have the container's CPUs. */
+  /** Pins nothing, for example where `all` replaced the mask: threads that are elsewhere get the container's CPUs. */
   const unpin = (plan: Pins, threads: readonly GuestThread[], container: CpuSet): MaskOutcome => {
     const moved = giveBack(threads, container);
     const wanted = new Map(threads.filter(isHeld).map(({ tid }) => [tid, container]));
@@ -197,7 +197,7 @@ const FELL_BACK = {
   message: 'the host lacks CPUs of the CPU mask: "all" was taken for it, as plumbline.dev/fix-cpu-mismatch asks',
 };
 
-/** What is to be said of a mask that is applied, but not as it was written. */
+/** The problem of a mask that is applied, but not as written. */
 function remarkOn({ fellBack, otherCount }: Pins) {
   if (fellBack) return FELL_BACK;
   return otherCount && { reason: 'OtherVCPUs', message: otherCount.message };

@@ -32,7 +32,7 @@ const REMARKS = new Map([
   ['OtherVCPUs', 'CPUMaskOtherVCPUs'],
 ]);
 
-/** Says once what became of each VM, on the VM itself, and keeps the metrics. */
+/** Reports the state of each VM once, on the VM itself, and updates the metrics. */
 export function createReporting({ events, nodeName, log, metrics }: ReportingDeps) {
   const reported = new Map<string, string>();
   let overlapsTold = '';

@@ -27,7 +27,7 @@ export interface VmPinningDeps extends LauncherPinningParts, ReportingDeps {
   readonly host: () => Host | undefined;
   /** Seconds between looks at the VMs that there is something to keep of. */
   readonly checkInterval: number;
-  /** What becomes of threads that a mask has put somewhere when the duty ends. */
+  /** What happens to threads that a mask has moved when the duty ends. */
   readonly pinsAtEnd: 'restore' | 'leave';
 }
 
@@ -59,7 +59,7 @@ export function createVmPinning(deps: VmPinningDeps): VmPinning {
   let states: readonly PinningState[] = [];
   let statesText = '[]';
   let pinsText = '';
-  /** When every launcher is to be looked at again. */
+  /** When the next check of every launcher is due. */
   let nextFull = 0;
 
   const publish = () => {

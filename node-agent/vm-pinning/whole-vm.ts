@@ -10,7 +10,7 @@ export interface WholeVmParts {
   readonly tree: Pick<CgroupTree, 'housekeeping' | 'setHousekeeping'>;
 }
 
-/** What became of the threads of a VM that are no vCPUs. */
+/** The state of a VM's threads other than vCPUs. */
 export interface OthersOutcome {
   readonly moved: number;
   /** Those that the kernel leaves on other CPUs. */
@@ -20,12 +20,12 @@ export interface OthersOutcome {
 const WORDS_PER_LONG = 2;
 
 /**
- * Puts the emulator's and IO threads on the CPUs of a mask for the whole VM, each as far as the kernel moves it: io_uring's
- * workers, for one, are the kernel's to place.
+ * Puts the emulator's and IO threads on the CPUs of a mask for the whole VM, each as far as the kernel moves it:
+ * io_uring's workers, for one, are the kernel's to place.
  *
- * KubeVirt makes its cgroup `housekeeping` for emulators with a CPU of their own only, which no VM with a mask has. Where
- * there is one all the same, it is given the mask's CPUs first: virt-handler writes it again at each of its syncs, and the
- * next look puts both right.
+ * KubeVirt makes its cgroup `housekeeping` for emulators with a CPU of their own only, which no VM with a mask has. If
+ * there is one anyway, it gets the mask's CPUs first: virt-handler writes it again at each of its syncs, and the next
+ * check corrects both.
  * @param path the container's cgroup
  */
 export function keepOthers(
@@ -60,5 +60,5 @@ export function openHousekeeping(tree: WholeVmParts['tree'], path: string, cpus:
 export function leftText(left: readonly GuestThread[]): string | undefined {
   const [first] = left;
   if (first === undefined) return undefined;
-  return `the kernel leaves ${left.length} threads that are no vCPUs elsewhere, as ${first.tid} (${first.name}) on ${first.allowed.brief}`;
+  return `the kernel leaves ${left.length} threads other than vCPUs elsewhere, such as ${first.tid} (${first.name}) on ${first.allowed.brief}`;
 }

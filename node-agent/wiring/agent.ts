@@ -16,7 +16,7 @@ import { type AgentDuties, createDuties } from './duties.ts';
 
 /** To the API server: few, as there is an agent on every node. */
 const CONNECTIONS = 4;
-/** Seconds that a duty which failed must run before its failure is taken for past. */
+/** Seconds that a failed duty must run before its failure counts as past. */
 const STEADY = 30;
 
 /**
@@ -98,7 +98,7 @@ export function createAgent(config: NodeAgentConfig, log: Logger, program: strin
 
 /** Why the agent is not ready: duties that failed, or CPUs whose owners are not known yet. */
 function notReady(waiting: ReadonlySet<string>, { assignments }: AgentDuties): string | undefined {
-  if (waiting.size > 0) return `duties that do not run: ${[...waiting].join(', ')}`;
+  if (waiting.size > 0) return `waiting to restart failed duties: ${[...waiting].join(', ')}`;
   const view = assignments?.view();
   if (view === undefined || view.free !== undefined) return undefined;
   return `the CPU assignments are not known yet: ${view.problems.join('; ')}`;

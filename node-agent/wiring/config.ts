@@ -67,7 +67,7 @@ export const agentSettings: ConfigDefinition<typeof schema> = {
     nodeName: { flag: '--node-name <name>', help: 'the node this runs on', env: 'PLUMBLINE_NODE_NAME' },
     mode: { flag: '--mode <mode>', help: 'full, dpu-host (its network runs on a DPU) or dpu (on that DPU)' },
     ...API_SERVER_FLAGS,
-    sysfsRoot: { flag: '--sysfs-root <path>', help: 'where sysfs is mounted' },
+    sysfsRoot: { flag: '--sysfs-root <path>', help: 'mount point of sysfs' },
     kubeletDir: { flag: '--kubelet-dir <path>', help: 'root directory of the kubelet' },
     kubeletConfig: {
       flag: '--kubelet-config <path>',
@@ -79,11 +79,11 @@ export const agentSettings: ConfigDefinition<typeof schema> = {
     },
     kubeletEndpoint: {
       flag: '--kubelet-endpoint <address>',
-      help: 'where the kubelet’s /configz is asked for; empty: read files only',
+      help: 'address of the kubelet’s /configz; empty: read files only',
     },
     networkMap: {
       flag: '--network-map <path>',
-      help: 'YAML file: NUMA nodes of physnets and tunnel, over what is found',
+      help: 'YAML file with the NUMA nodes of physnets and tunnel; overrides discovery',
     },
     deviceSlots: {
       flag: '--device-slots <number>',
@@ -91,33 +91,33 @@ export const agentSettings: ConfigDefinition<typeof schema> = {
     },
     uplinkCarrier: {
       flag: '--uplink-carrier <policy>',
-      help: 'follow: no new pods for a network none of whose uplinks has a carrier; ignore',
+      help: 'follow: a network without a carrier on any uplink takes no new pods; ignore',
     },
     allocationCheck: {
       flag: '--allocation-check <policy>',
       help: 'enforce: a container whose CPUs are not where its network is does not start; warn: only an Event says so',
     },
-    ovsRundir: { flag: '--ovs-rundir <path>', help: 'where Open vSwitch puts its pidfiles' },
+    ovsRundir: { flag: '--ovs-rundir <path>', help: 'directory of Open vSwitch’s pidfiles' },
     ovsEnabler: { flag: '--ovs-enabler <path>', help: 'file that turns the affinity of OVS on while it is not empty' },
     ovsGrowthDelay: {
       flag: '--ovs-growth-delay <seconds>',
-      help: 'how long OVS waits before it takes CPUs that became free; those that are taken it leaves at once',
+      help: 'time before OVS takes CPUs that became free; it leaves CPUs with a new owner at once',
     },
     ovsCheckInterval: {
       flag: '--ovs-check-interval <seconds>',
-      help: 'how often OVS’s threads are looked at when nothing was heard of: half of them each time',
+      help: 'interval of checks of OVS’s threads without an event; each checks half of them',
     },
     ovsIsolated: {
       flag: '--ovs-isolated <policy>',
-      help: 'CPUs that the kernel isolates (isolcpus) and nobody owns: use them for OVS, or leave them alone',
+      help: 'CPUs without an owner that the kernel isolates (isolcpus): use them for OVS, or leave them alone',
     },
     ovsMasksAtEnd: {
       flag: '--ovs-masks-at-end <policy>',
-      help: 'OVS’s threads when the agent stops: leave them, or restore their own CPUs but for those that containers own',
+      help: 'OVS’s threads when the agent stops: leave them, or restore their original CPUs except those with an owner',
     },
     stateDir: {
       flag: '--state-dir <path>',
-      help: 'where the masks of OVS’s threads and the VMs that are pinned are kept, so that the next agent can undo it',
+      help: 'directory for the original masks of OVS’s threads and the list of pinned VMs, so that the next agent can undo them',
     },
     vmPinning: {
       flag: '--vm-pinning <on|off>',
@@ -125,13 +125,13 @@ export const agentSettings: ConfigDefinition<typeof schema> = {
     },
     vmCheckInterval: {
       flag: '--vm-check-interval <seconds>',
-      help: 'how often the threads of such virtual machines are looked at; what others changed is put right by then',
+      help: 'interval of checks of these VMs’ threads; each check corrects changes by other processes',
     },
     vmPinsAtEnd: {
       flag: '--vm-pins-at-end <policy>',
-      help: 'what becomes of VMs’ pinned threads when the agent stops: restore their container’s CPUs, or leave them',
+      help: 'VMs’ pinned threads when the agent stops: restore their container’s CPUs, or leave them',
     },
-    cgroupRoot: { flag: '--cgroup-root <path>', help: 'where the host’s cgroups are mounted' },
+    cgroupRoot: { flag: '--cgroup-root <path>', help: 'mount point of the host’s cgroups' },
     dpuLease: {
       flag: '--dpu-lease <policy>',
       help: 'own: keep the DPU’s lease; observe: never write it (OVN-Kubernetes does)',
@@ -139,11 +139,11 @@ export const agentSettings: ConfigDefinition<typeof schema> = {
     dpuLeaseNamespace: { flag: '--dpu-lease-namespace <name>', help: 'namespace of the lease that the DPU renews' },
     dpuLeaseInterval: {
       flag: '--dpu-node-lease-renew-interval <seconds>',
-      help: 'how often the DPU renews its lease; 0 turns the health check off',
+      help: 'interval at which the DPU renews its lease; 0 turns the health check off',
     },
     dpuLeaseDuration: {
       flag: '--dpu-node-lease-duration <seconds>',
-      help: 'after this time without a renewal the DPU counts as dead',
+      help: 'time without a renewal after which the DPU counts as dead',
     },
     ...gateFlags,
     probeHost: { flag: '--probe-host <address>', help: 'address of /healthz, /readyz and /metrics' },

@@ -44,7 +44,10 @@ export function createOvsDuty(
     log,
     metrics,
   });
-  /** Nothing hangs on it: what is reserved is what the kubelet does not call allocatable, whatever is configured. */
+  /**
+   * No decision depends on it: the reserved CPUs are those that the kubelet does not call allocatable, whatever is
+   * configured.
+   */
   const checkConfig = async () => {
     const { config: found, problems } = await kubeletConfig();
     if (found === undefined) log.warn({ problems }, 'Failed to get reservedSystemCPUs from kubelet config file');

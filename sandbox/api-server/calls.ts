@@ -18,7 +18,7 @@ export interface Call {
   readonly dryRun: boolean;
   /** What the client calls itself; needed for server-side apply. */
   readonly fieldManager?: string;
-  /** What becomes of fields that the type does not have; undefined: they are not looked for, which is faster. */
+  /** What happens to fields that the type does not have; undefined: no check, which is faster. */
   readonly fieldValidation?: FieldValidation;
   /** Adds a Warning header to the answer. */
   warn(text: string): void;

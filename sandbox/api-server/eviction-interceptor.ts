@@ -34,7 +34,7 @@ export function evictionDenial(
   return `Eviction triggered evacuation of VMI "${vmi.metadata.namespace}/${name}"`;
 }
 
-/** The same, as the API server answers whoever evicts. @throws ApiError 429 */
+/** The same, as the API server's answer to an eviction. @throws ApiError 429 */
 export function interceptEviction(pod: Pod, findVmi: (name: string) => VirtualMachineInstance | undefined): void {
   const why = evictionDenial(pod, findVmi);
   if (why === undefined) return;

@@ -20,7 +20,7 @@ const COLLECTOR: Call = {
 
 /**
  * Deletes what a deleted object leaves behind: everything whose ownerReferences name its uid and no other object that
- * still lives. Background deletion only; foreground and orphan policies are taken for it.
+ * still lives. Background deletion only; foreground and orphan policies count as background.
  */
 export function collectGarbage({ store, registry, catalogue, onFault }: GarbageDeps): void {
   const isAlive = (uid: string) => [...store.all()].some(({ object }) => object.metadata.uid === uid);

@@ -15,7 +15,7 @@ export interface ListOptions {
 
 export interface Page {
   readonly items: readonly KubeObject[];
-  /** The version that the list is true at: where a watch goes on from. */
+  /** The version of the list, from which a watch continues. */
   readonly version: number;
   readonly token?: string;
   readonly remaining?: number;

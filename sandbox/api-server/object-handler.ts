@@ -76,7 +76,7 @@ async function handleDelete(deps: HandlerDeps, exchange: Exchange, target: Targe
   const options = await readDeleteOptions(exchange);
   const { object, gone } = await deps.registry.delete(target, options, call);
   if (type.kind === NAMESPACES.kind && type.group === '' && gone && !call.dryRun) emptyNamespace(deps.store, name);
-  // Pods answer with themselves, and so does what is only marked yet.
+  // The answer is the object for pods and for objects that are only marked for deletion.
   if (!gone || type.kind === 'Pod') return { status: 200, body: object };
   const { uid = '' } = object.metadata;
   const details = { name, kind: type.plural, uid, ...(type.group !== '' && { group: type.group }) };

@@ -32,7 +32,7 @@ export interface Registry {
   patch(target: Target, format: string, body: Json, call: Call): Promise<KubeObject>;
   /** Applies a change until it meets no other; for subresources like binding. */
   change(target: Target, call: Call, edit: (current: KubeObject) => KubeObject): Promise<KubeObject>;
-  /** Marks or removes an object. Returns what became of it. @throws ApiError 404, 409, or a webhook's refusal */
+  /** Marks or removes an object. Returns the result. @throws ApiError 404, 409, or a webhook's refusal */
   delete(target: Target, options: DeleteOptions, call: Call): Promise<{ object: KubeObject; gone: boolean }>;
 }
 

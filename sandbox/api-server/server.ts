@@ -50,7 +50,7 @@ export interface ApiServer {
   /** Lets a bearer token in. */
   addToken(token: string, user: User): void;
   start(): Promise<void>;
-  /** Ends watches and connections. The store stays, so that a restart goes on where this ended. */
+  /** Ends watches and connections. The store stays, so that a restart continues with it. */
   stop(): Promise<void>;
 }
 

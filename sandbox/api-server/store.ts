@@ -18,8 +18,8 @@ export interface Store {
   readonly compacted: number;
   get(collection: string, key: string): KubeObject | undefined;
   /**
-   * All objects of a collection by ascending key, as they were at `version` (default: now); undefined if that is too
-   * long ago to be told.
+   * All objects of a collection by ascending key, as they were at `version` (default: now); undefined if that version
+   * is no longer available.
    */
   list(collection: string, version?: number): [key: string, object: KubeObject][] | undefined;
   /** Every object of every collection, in no stated order. */

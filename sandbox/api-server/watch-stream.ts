@@ -47,7 +47,7 @@ export function streamWatch(deps: HandlerDeps, exchange: Exchange, matches: Pred
     },
     (event) => {
       if (event.type === 'ERROR') failed = true;
-      // Changes go on to come between the end of the watch and the close of its connection.
+      // Changes still arrive between the end of the watch and the close of its connection.
       if (!response.writableEnded && !response.destroyed) response.write(`${JSON.stringify(encode(event))}\n`);
     },
   );

@@ -12,7 +12,7 @@ export interface WatchEvent {
 export interface WatchOptions {
   readonly namespace?: string | undefined;
   readonly matches: Predicate;
-  /** Where to go on from; undefined or 0 begins with the present objects. */
+  /** The version to continue from; undefined or 0 begins with the present objects. */
   readonly version?: number | undefined;
   readonly allowBookmarks: boolean;
   /** Begin with the present objects and mark their end with a bookmark (WatchList). */

@@ -15,9 +15,9 @@ import { createMirror, type Mirror } from './mirror.ts';
  * What LocalClient is, on any API server: so that the sandbox's kubelets and KubeVirt controller work against a real
  * one. What is read comes from watched copies, in which this client's own writes are seen at once.
  *
- * Like a real component it takes an API server that is away for something that passes: reads and writes of named
- * objects are tried again until `close`. Only the creation of an object whose name the server chooses is not, since
- * it would be unknown whether it had been done.
+ * Like a real component it treats an unavailable API server as temporary: reads and writes of named objects are tried
+ * again until `close`. Only the creation of an object whose name the server chooses is not, since it would be unknown
+ * whether it had been done.
  */
 export interface RemoteClient extends LocalClient {
   /** Resolves when every copy is complete. */

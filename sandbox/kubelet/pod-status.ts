@@ -2,7 +2,7 @@ import { type Condition, type JsonObject, type Pod, setCondition } from '../obje
 
 /** The status that a kubelet writes, as changes to a draft of the pod. Times are RFC 3339, to the second. */
 
-/** Refused at admission: for good, a pod never comes back from Failed. */
+/** Refused at admission, permanently: a pod never leaves Failed. */
 export function setRejected(pod: Pod, reason: string, message: string, now: string): void {
   pod.status = {
     ...pod.status,

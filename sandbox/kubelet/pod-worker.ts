@@ -24,7 +24,7 @@ export interface PodWorkerDeps {
 
 /** The steps of a pod on its node. Each writes what the user sees: the status, and Events for what went wrong. */
 export interface PodWorker {
-  /** Fails the pod for good, with the text that its owner will look for. */
+  /** Fails the pod permanently, with the text that its owner looks for. */
   reject(pod: Pod, reason: string, message: string): Promise<void>;
   /** Starts an admitted pod's containers, trying again for as long as a plugin says no. */
   start(pod: Pod, signal: AbortSignal): Promise<void>;

@@ -5,9 +5,9 @@ import { parseArgs } from 'node:util';
 import { Worker } from 'node:worker_threads';
 
 /**
- * A process that looks like an Open vSwitch daemon to whoever manages its threads or asks whether it is alive: the
- * name, the pidfile, several threads, a socket that answers. It switches no packets, and its database has no rows but those
- * of the physnets that are named. For machines without Open vSwitch.
+ * A process that looks like an Open vSwitch daemon to a program that manages its threads or probes it: the name, the
+ * pidfile, several threads, a socket that answers. It switches no packets, and its database has no rows but those of
+ * the physnets that are named. For machines without Open vSwitch.
  */
 const { values } = parseArgs({
   options: {
@@ -52,7 +52,7 @@ function listen(name: string): void {
   server.listen(path);
 }
 
-/** The whole configuration, for whoever asks to monitor it. */
+/** The whole configuration, for clients that monitor it. */
 function tablesFor(method: string): object {
   if (method !== 'monitor' || values.physnet.length === 0) return {};
   const networks = values.physnet.map((text) => text.split('=', 2) as [string, string]);

@@ -2,8 +2,9 @@ import { parseArgs } from 'node:util';
 import { Worker } from 'node:worker_threads';
 
 /**
- * A process that looks like a QEMU to whoever pins its threads: its name, and a thread for each vCPU under the name that QEMU
- * gives it. It runs no guest. It says `ready` once every thread has its name, and ends with its standard input.
+ * A process that looks like a QEMU to a program that pins its threads: its name, and a thread for each vCPU under the
+ * name that QEMU gives it. It runs no guest. It says `ready` once every thread has its name, and ends with its standard
+ * input.
  */
 const { values } = parseArgs({ options: { vcpus: { type: 'string', default: '1' } } });
 

@@ -125,7 +125,7 @@ export function instanceStatusOf(vmi: VirtualMachineInstance, phase: string, pod
     status['phaseTransitionTimestamps'] = [...before, { phase, phaseTransitionTimestamp: time }];
   }
   if (nodeName && pod?.metadata.uid) status.activePods = { [pod.metadata.uid]: nodeName };
-  // That it could not be created is said until it is.
+  // The condition reports a failed creation until it succeeds.
   const conditions = (status.conditions ?? []).filter(({ type }) => pod === undefined || type !== 'Synchronized');
   setCondition(conditions, { type: 'Ready', status: phase === 'Running' ? 'True' : 'False' }, time);
   const begins = phase === 'Running' && vmi.status?.phase !== 'Running';

@@ -1,7 +1,7 @@
 /**
  * Work by key: never two turns of one key at once, and one more turn for whatever came up during the last. A turn that
- * failed is taken again after a while, which grows: an API server or a webhook that is away comes back without anything
- * else changing.
+ * failed is taken again after a while, which grows: an API server or a webhook that is down comes back without another
+ * change.
  */
 export interface Turns {
   take(key: string, work: () => Promise<void>): void;

@@ -68,7 +68,7 @@ export function createVirtController({
     const { uid = '' } = vmi.metadata;
     if (!(await hold(VIRTUAL_MACHINE_INSTANCES, vmi))) return;
     const ended = isFinal(vmi.status?.phase);
-    // An instance whose launcher has gone gets no other. What it shows may be behind what became of it.
+    // An instance whose launcher has gone gets no other. Its status may be older than its end.
     const lost = !pod && launched.has(uid);
     if (!pod && !ended && !lost) pod = await createPod(vmi);
     if (pod) launched.add(uid);

@@ -34,12 +34,12 @@ export interface DpuVerdict {
 
 /**
  * Whether the DPU of each node is alive, by watching its lease change. The watch brings renewals; silence on a watch
- * proves nothing, so when a lease is due to have been renewed it is read once from the API server before the DPU
- * counts as dead, and again every few seconds while it is not alive. Only leases of nodes that are DPU hosts are read, and
+ * proves nothing, so when a lease is due to have been renewed it is read once from the API server before the DPU counts
+ * as dead, and again every few seconds while it is not alive. Only leases of nodes that are DPU hosts are read, and
  * nothing is kept of a lease that is gone and whose node is none.
  *
- * A replica that has just started has seen no renewal of any lease. For the duration of a lease it goes by what the
- * replica before has written into the node's condition: a renewal comes in that time, or the DPU is dead.
+ * A replica that has just started has seen no renewal of any lease. For the duration of a lease it uses what the
+ * previous replica has written into the node's condition: a renewal comes in that time, or the DPU is dead.
  */
 export interface DpuHealth {
   changed(node: string, view: LeaseView | undefined): void;

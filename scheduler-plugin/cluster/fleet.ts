@@ -38,12 +38,12 @@ export const NodeFlag = {
   stale: 16,
   /** Its report contradicts its Node, or cannot be read. */
   quarantined: 32,
-  /** Its agent is away, so its kubelet refuses pods that request the device of a preferred network. */
+  /** Its agent is down, so its kubelet refuses pods that request the device of a preferred network. */
   hintsUnserved: 64,
 } as const;
 type Flag = (typeof NodeFlag)[keyof typeof NodeFlag];
 
-/** Changes that are remembered. When more have come in the meantime, whoever asks looks at every node again. */
+/** Changes that are remembered. After more changes, a reader looks at every node again. */
 const CHANGES = 4096;
 /** Prepared hosts that are kept, so that a node that is asked about again is not prepared again. */
 const PREPARED = 512;

@@ -63,8 +63,8 @@ function needsOf(pod: Pod, dpuScope: DpuScope, dpuExempt: readonly string[]): Po
 }
 
 /**
- * Pods on the host's own network start without the DPU. DaemonSet pods, which would otherwise hang on a node that is being
- * repaired, and pods of the system's namespaces are exempt; of the latter the CNI gate makes an exception too.
+ * Pods on the host's own network start without the DPU. DaemonSet pods, which would otherwise be stuck on a node under
+ * repair, and pods of the system's namespaces are exempt; of the latter the CNI gate makes an exception too.
  */
 function needsDpu(pod: Pod, dpuScope: DpuScope, dpuExempt: readonly string[]): boolean {
   const isDaemon = pod.metadata.ownerReferences?.some(

@@ -8,9 +8,8 @@ export interface RefusedPod {
 }
 
 /**
- * Pods that a node's own agent refused to let start, from that node's report alone: what a container's status says can be
- * written by whoever names its image. Until the node's next report, pods with the same needs would come to the same end
- * there.
+ * Pods that a node's own agent refused to let start, from that node's report only: the author of an image can forge a
+ * container's status. Until the node's next report, pods with the same needs would come to the same end there.
  */
 export class RefusedStartsByNode {
   /** By node: what its newest report says, by namespace/name. */

@@ -21,8 +21,8 @@ export interface StuckPod {
 
 /**
  * Sends pods away that were bound to a node and cannot start there, so that their owner makes others, which go
- * elsewhere. Only pods that have not started: what runs may go on running. What fails is tried again, ever later, for as
- * long as the pod cannot start and this replica is the active one.
+ * elsewhere. Only pods that have not started: running pods stay. A failed eviction is retried, with increasing pauses,
+ * for as long as the pod cannot start and this replica is the active one.
  */
 export interface Evictions {
   consider(pod: PodView, why: EvictionReason): void;

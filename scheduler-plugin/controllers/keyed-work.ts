@@ -9,7 +9,7 @@ export interface KeyedWork {
   stop(): void;
 }
 
-/** @param work does what is to be done for a key; never rejects */
+/** @param work does the work for a key; never rejects */
 export function createKeyedWork(work: (key: string) => Promise<void>, atATime: number): KeyedWork {
   const queue = new Set<string>();
   const busy = new Set<string>();

@@ -9,8 +9,8 @@ import type { StartWriter } from './start-writer.ts';
 import { createStartingVms, type ReportedPinning } from './starting-vms.ts';
 
 /**
- * Ends the pauses with which VMs with CPU masks start, once their agents report that they are pinned. What is to be
- * done follows from the VMI and the report alone (model/launcher/paused-start.ts), so another replica goes on where this
+ * Ends the pauses with which VMs with CPU masks start, once their agents report that they are pinned. The next step
+ * follows from the VMI and the report alone (model/launcher/paused-start.ts), so another replica continues where this
  * one ended.
  */
 export interface PausedStarts {

@@ -6,8 +6,8 @@ export interface RecheckChoice {
   /** The scheduler asked about the pod, and this replica refused it. */
   waits(uid: string, needs: PodNeeds): void;
   /**
-   * Another replica may have refused the pod. One touch at the most is made for it: a pod that was refused by an
-   * extender is asked about after that, and any other is not this extender's business.
+   * Another replica may have refused the pod. At most one touch is made for it: a pod that was refused by an extender
+   * is asked about after that, and any other is not this extender's business.
    */
   mayWait(uid: string, needs: PodNeeds): void;
   settled(uid: string): void;
@@ -17,7 +17,7 @@ export interface RecheckChoice {
   next(): Choice;
   /** The chosen node was touched. */
   touched(chosen: Chosen): void;
-  /** Forgets which nodes there are to touch; the pods go on waiting. */
+  /** Forgets which nodes to touch; the pods keep waiting. */
   forgetNodes(): void;
   /** Whether there is any node to touch, now or later. */
   readonly pending: boolean;

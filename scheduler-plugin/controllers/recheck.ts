@@ -5,7 +5,7 @@ import { createRecheckChoice, type RecheckChoiceOptions } from './recheck-choice
  * Makes kube-scheduler look again at pods that were refused here. A change of a lease or of a custom resource wakes no
  * waiting pod, but a change of a Node's annotation wakes all that an extender refused. So when a node turns good for
  * one of them in this process's own view, and only then, that node is touched. In a quiet cluster nothing is written.
- * Pods that the scheduler does not ask about are none of its business, whatever they wait for.
+ * It ignores pods that the scheduler does not ask about, whatever they wait for.
  */
 export interface Recheck {
   /** A pod waits: the scheduler asked about it, and it was refused on every node that it was offered. */

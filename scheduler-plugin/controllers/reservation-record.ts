@@ -24,14 +24,14 @@ const written = z
   ])
   .rest(z.unknown());
 
-/** Nothing is known of what was predicted there. */
+/** The prediction there is unknown. */
 const PLACE: Place = { cpus: undefined, score: 0 };
 
 /**
  * The tentative reservations, as they are handed from one leader to the next: where kube-scheduler waits for volumes, a
  * pod can be bound minutes after it was promised a node, and before 1.35 no object says so in between.
  *
- * @param longest seconds that a reservation lasts at the most, whatever a Lease says
+ * @param longest seconds that a reservation lasts at most, whatever a Lease contains
  */
 export function createReservationRecord(
   reservations: Reservations<PodNeeds>,

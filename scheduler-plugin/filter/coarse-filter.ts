@@ -6,7 +6,7 @@ import type { NodeShape } from '../cluster/node-shapes.ts';
 import type { PodNeeds } from '../cluster/pod-needs.ts';
 import { candidateKey, LAST_KEY } from './candidate-order.ts';
 
-/** What is known of every node for pods alike, without an exact prediction. */
+/** The coarse facts about every node for pods with equal needs, without an exact prediction. */
 export interface CoarseFilter {
   /** By the node's number: the key of a candidate (see CandidateOrder), LOOK_CLOSER, or what `refusalOf` reads. */
   readonly codes: Int32Array;

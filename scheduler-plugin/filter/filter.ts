@@ -50,7 +50,7 @@ const MOST_MISSED = 32;
 export interface FilterQuestion {
   readonly needs: PodNeeds;
   readonly names: ScannedNames;
-  /** How many nodes to answer at the most, of so many that look as if they could take it. */
+  /** The number of nodes to answer, at most, of those that may fit. */
   readonly answersFor: (candidates: number) => number;
   /** Topology keys of which a node in each domain is answered, however few are answered otherwise. */
   readonly softKeys: readonly string[];
@@ -212,7 +212,7 @@ export class Filter {
     return host === undefined ? UNCHECKED : judgeByCount(needs, host, this.#knowledge.assumedNeeds(id, needs));
   }
 
-  /** What is known of a node without its CPUs. */
+  /** The facts about a node without its CPUs. */
   #ruledOut(needs: PodNeeds, id: number, backingOff: string | undefined): Refused | undefined {
     if (backingOff !== undefined) return refuse('owner-backoff', backingOff);
     const flags = id === UNKNOWN ? 0 : this.#fleet.flags(id);

@@ -8,9 +8,9 @@ const KEPT = 1024;
 const KINDS = 16;
 
 /**
- * Predictions by what they depend on: the pod's needs, the node's shape and the CPUs that are owned there. Nodes of one
- * make that are equally full are predicted once, and so is a node that is asked about for one pod after another. With
- * pods in flight on the node, or the pod itself in the report, nothing is shared.
+ * Predictions by what they depend on: the pod's needs, the node's shape and the CPUs that are owned there. Equal nodes
+ * that are equally full are predicted once. A node for which one pod after another is checked is predicted once, too.
+ * With pods in flight on the node, or the pod itself in the report, nothing is shared.
  */
 export function createPredictions(
   fleet: Fleet,

@@ -143,7 +143,7 @@ function answerError(verb: string, metrics: ExtenderMetrics, log: Logger): Error
     if (malformed) log.warn({ verb, message }, 'malformed extender call refused');
     else if (error instanceof NotNow) log.warn({ verb, message }, 'no verdict given');
     else log.error({ verb, err: error }, 'extender call failed');
-    // Whoever is not the active replica is not to be asked again over this connection.
+    // The caller must not ask an inactive replica again over this connection.
     if (error instanceof NotNow || error instanceof BodyError) response.setHeader('Connection', 'close');
     if (verb === 'filter')
       send(response, 200, 'application/json', lentFree(encodeFilterError(`plumbline: ${message}`)));

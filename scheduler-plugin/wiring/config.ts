@@ -62,7 +62,8 @@ export type SchedulerPluginConfig = Readonly<z.infer<typeof schema>>;
 
 export const extenderSettings: ConfigDefinition<typeof schema> = {
   name: SERVICE,
-  description: 'kube-scheduler extender: sends pods only to nodes whose kubelet will take them, beside their networks.',
+  description:
+    'kube-scheduler extender: sends pods only to nodes whose kubelet will admit them, close to their networks.',
   schema,
   flags: {
     mode: {

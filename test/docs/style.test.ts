@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { countOf, faultsIn, faultsOfPage, faultsOfSource, folderOf } from '../style/check.ts';
+import { faultsOfDocstrings } from '../style/docstrings.ts';
 import { LONGEST_SENTENCE, PATTERNS, WORDS } from '../style/words.ts';
 import { root } from '../support/bundles.ts';
 
@@ -64,4 +65,29 @@ describe('the style check', () => {
   it('counts by the first folder', () => {
     assert.deepEqual(['model/a/b.ts', 'build.ts', 'docs/README.md'].map(folderOf), ['model', '.', 'docs']);
   });
+});
+
+describe('the check of docstrings', () => {
+  const found = (source: string) => texts(faultsOfDocstrings('model/a.ts', source));
+
+  for (const [what, source, fault] of [
+    ['a function without a docstring', 'export function f() {}', 'f has no docstring'],
+    ['an asynchronous one', 'export async function f() {}', 'f has no docstring'],
+    ['a constant that is a function', 'export const f = () => 1;', 'f has no docstring'],
+    ['a line comment above it', '// Returns 1.\nexport function f() {}', 'f has no docstring'],
+    ['a docstring of something else', '/** One. */\nexport const a = 1;\nexport function f() {}', 'f has no docstring'],
+    ['a throw without @throws', '/** One. */\nexport function f(a: number) { if (a) throw new Error(); }', 'f throws'],
+  ] as const) {
+    it(`finds ${what}`, () => assert.deepEqual(found(source), [fault]));
+  }
+
+  for (const [what, source] of [
+    ['a docstring', '/** One. */\nexport function f() {}'],
+    ['@throws', '/** One. @throws Error if a */\nexport function f(a: number) { if (a) throw new Error(); }'],
+    ['a throw in a function that is returned', '/** One. */\nexport const f = () => () => { throw new Error(); };'],
+    ['a function of the module alone', 'function f() {}'],
+    ['a constant that is no function', 'export const a = 1;'],
+  ] as const) {
+    it(`accepts ${what}`, () => assert.deepEqual(found(source), []));
+  }
 });

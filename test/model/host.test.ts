@@ -89,7 +89,7 @@ describe('model/host: descriptions that contradict themselves name the CPU', () 
     [
       'an online CPU of which nothing is known',
       () => describeSysfs(sysfs(['0'], '0-1')),
-      'CPU 1 is online, but nothing is known of its siblings',
+      'CPU 1 is online, but its siblings are unknown',
     ],
     [
       'a CPU in two NUMA nodes',

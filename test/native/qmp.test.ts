@@ -95,7 +95,7 @@ describe('QEMU’s monitor, taken over by its guest', () => {
         answer = () => cpusFor([own()[0] ?? 0, tid]);
         const qmp = await connectQmp(path);
         await assert.rejects(qmp.cpus(), (error) =>
-          refused(error, new RegExp(`vCPU 1 is said to be thread ${tid}, which is none of process ${process.pid}`)),
+          refused(error, new RegExp(`QEMU reports vCPU 1 as thread ${tid}, which is not a thread of process ${process.pid}`)),
         );
         qmp.close();
       }

@@ -1,6 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { extname, join } from 'node:path';
+import { faultsOfFolders } from './docstrings.ts';
 import { type Prose, proseOfHashComments, proseOfMarkdown, proseOfSource, sentencesOfMarkdown } from './prose.ts';
 import { LONGEST_SENTENCE, PATTERNS, type StyleRule, WORDS } from './words.ts';
 
@@ -59,16 +60,19 @@ export function faultsOfSource(file: string, source: string): StyleFault[] {
 /** All faults of the files that git tracks below a folder, and of new ones. */
 export function faultsIn(root: string): StyleFault[] {
   const listed = execFileSync('git', ['ls-files', '-z', '--cached', '--others', '--exclude-standard'], { cwd: root });
-  return listed
+  const files = listed
     .toString()
     .split('\0')
-    .filter((file) => file !== '' && !SKIPPED.some((skipped) => file.includes(skipped)))
-    .flatMap((file) => {
+    .filter((file) => file !== '' && !SKIPPED.some((skipped) => file.includes(skipped)));
+  return [
+    ...faultsOfFolders(root, files),
+    ...files.flatMap((file) => {
       const extension = extname(file);
       if (!['.md', '.ts', '.tsx', '.yaml', '.sh'].includes(extension)) return [];
       const text = readIfThere(join(root, file));
       return extension === '.md' ? faultsOfPage(file, text) : faultsOfSource(file, text);
-    });
+    }),
+  ];
 }
 
 /** A file's text; none for one that git lists and that was removed. */

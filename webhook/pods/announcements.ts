@@ -10,10 +10,10 @@ import type { Logger } from '../../runtime/log.ts';
 import { VMI_PATH } from '../cluster/vmi-cache.ts';
 
 /**
- * Says on a VMI what was decided about its launcher. Where callers are not known (no client certificates), whoever reaches
- * the port could have a review about any VMI; so nothing is written on a caller's word. The webhook waits for the API
- * server's evidence: the launcher with that very decision, or KubeVirt's own word on the VMI that its launcher could not be
- * created.
+ * Says on a VMI what was decided about its launcher. Without client certificates, any client that reaches the port
+ * could send a review about any VMI, so the webhook writes nothing on a caller's claim. The webhook waits for the API
+ * server's evidence: the launcher with that very decision, or KubeVirt's own word on the VMI that its launcher could
+ * not be created.
  */
 export interface Announcements {
   /** @param decision the text of the decision annotation, as the launcher has it if it was admitted */
@@ -35,7 +35,7 @@ export interface AnnouncementsOptions {
   readonly wallClock?: () => number;
 }
 
-/** In the place of a decision: there is none. No annotation has this text, since a decision is JSON. */
+/** Instead of a decision: there is none. No annotation has this text, since a decision is JSON. */
 const REFUSED = 'refused';
 /** Decisions whose launchers are looked for; the oldest goes first. */
 const MOST_WAITING = 256;

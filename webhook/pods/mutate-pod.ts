@@ -13,7 +13,7 @@ export interface MutatePodOptions extends GatherOptions {
   readonly announcements: Pick<Announcements, 'decided' | 'refused'>;
 }
 
-/** Answers reviews of new pods with what is to be changed. A dry run writes no Event. */
+/** Answers reviews of new pods with the patch to apply. A dry run writes no Event. */
 export function createPodMutation(options: MutatePodOptions): Review {
   return async (request) => {
     if (request.kind.kind !== 'Pod' || request.operation !== 'CREATE') return { allowed: true };

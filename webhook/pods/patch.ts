@@ -72,14 +72,14 @@ function affinityOperations(affinity: unknown, nodes: readonly NodeRequirement[]
   const required = nodeAffinity[REQUIRED];
   if (!isObject(required)) return [add(path + atNode + atRequired, { nodeSelectorTerms: terms })];
   const have = required['nodeSelectorTerms'];
-  // No terms under a required affinity select no node, and that is what they shall go on to do.
+  // A required affinity without terms selects no node, and must keep selecting none.
   if (!Array.isArray(have)) return [];
   const value = withAlternatives(have as NodeTerm[], nodes);
   if (value.length === have.length) return [];
   return [{ op: 'replace', path: `${path}${atNode}${atRequired}/nodeSelectorTerms`, value }];
 }
 
-/** `add` also replaces, so it is right where a null stands in the place of a parent. */
+/** `add` also replaces, so it is correct where a parent is null. */
 function add(path: string, value: unknown): PatchOperation {
   return { op: 'add', path, value };
 }

@@ -70,8 +70,8 @@ async function validate(
 
 /**
  * KubeVirt's controller hands on to a running VMI what was written on its VM, part by part: for a moment the parts need
- * not go together, and after a refusal it hands on nothing more. Anybody could call an account of their own so, and would
- * have their own VMI unchecked: the mask itself takes its permission all the same, and the agent goes by what it finds.
+ * not go together, and after a refusal it hands on nothing more. Any user could give an account this name, and would
+ * only leave their own VMI unchecked: the mask itself still requires its permission, and the agent uses what it finds.
  */
 function isKubeVirtController({ userInfo }: AdmissionRequest): boolean {
   return /^system:serviceaccount:[^:]+:kubevirt-controller$/.test(userInfo?.username ?? '');

@@ -9,7 +9,7 @@ import type { ReadTemplate } from './read-template.ts';
 const ABOUT = `annotation ${CPU_MASK_ANNOTATION}:`;
 
 /**
- * What is to be said about a CPU mask that is written: that no node could keep it, and that a running VM keeps its own.
+ * Warnings about a CPU mask that a user writes: no node could apply it, or a running VM keeps its own.
  * @param previous before an update
  * @throws ParseError if the mask cannot be read
  */

@@ -13,14 +13,14 @@ export interface VmNetworksRequest {
 
 export interface VmNetworks {
   readonly warnings: readonly string[];
-  /** Why the VM is to be refused; it is among the warnings as well. */
+  /** Why the VM is refused; it is among the warnings as well. */
   readonly refusal: string | undefined;
 }
 
 /**
- * What is to be said about a VM's networks before it has a launcher. With an instancetype it is not known whether it
- * has exclusive CPUs, on which everything depends: then the VMI is warned about.
- * An object that is there already is warned about only: controllers write it as well, and must not be stopped.
+ * Findings about a VM's networks before it has a launcher. With an instancetype it is unknown whether the VM has
+ * exclusive CPUs, on which all depends: the warning then comes with the VMI. An existing object only gets warnings:
+ * controllers write it as well and must not be stopped.
  * @throws ParseError if an annotation is malformed
  */
 export async function reviewNetworks(

@@ -4,18 +4,18 @@ import { cut } from '../../../model/brief.ts';
 import { PlumblineError, quote } from '../../../model/errors.ts';
 import { createJsonStream } from './json-stream.ts';
 
-/** A database that cannot be reached, does not answer or answers with an error. */
+/** The database cannot be reached, does not answer, or answers with an error. */
 export class OvsdbError extends PlumblineError {
   constructor(socketPath: string, why: string, options?: ErrorOptions) {
     super('ovsdb', `${socketPath}: ${why}`, options);
   }
 }
 
-/** Bytes of an echo that is answered, and bytes that may wait to be sent: a server that asks must also read. */
+/** Bytes of an echo that is answered, and bytes of unsent answers: a server that sends requests must also read. */
 const LONGEST_ECHO = 4096;
 const MOST_UNSENT = 1024 * 1024;
 
-/** Seconds in which a request is answered by a server that works. */
+/** Seconds in which a working server answers a request. */
 const DEADLINE = 5;
 
 /** Characters of a reason. */
@@ -34,7 +34,7 @@ const message = z.object({
 export interface OvsdbConnection {
   /** @throws OvsdbError after 5 s, when the server answers with an error, or when the connection ends */
   call(method: string, params: readonly unknown[]): Promise<unknown>;
-  /** Rejects when the connection ends, however it ends. */
+  /** Rejects when the connection ends, for any reason. */
   readonly ended: Promise<never>;
 }
 
@@ -46,8 +46,8 @@ export interface ConnectionOptions {
 }
 
 /**
- * Connects to an OVSDB server: JSON-RPC 1.0 over its unix socket. Its echo requests are answered, since a client that
- * does not answer is cut off.
+ * Connects to an OVSDB server: JSON-RPC 1.0 over its unix socket. It answers echo requests, since the server
+ * disconnects a client that does not.
  *
  * Source: RFC 7047, sections 4 and 4.1.11.
  */
@@ -60,14 +60,14 @@ export function connectOvsdb({ socketPath, onNotification, signal }: ConnectionO
   const ended = new Promise<never>((_resolve, reject) => {
     end = reject;
   });
-  // Who only calls hears of it from the calls.
+  // A caller without `ended` learns of the end from its calls.
   ended.catch(() => undefined);
 
   const send = (value: object) => void socket.write(JSON.stringify(value));
 
   const answerEcho = (number: unknown, params: readonly unknown[]) => {
     const answer = { id: number ?? null, result: params, error: null };
-    // Measured before anything is sent: what comes back must not be what fills the memory.
+    // Measured before anything is sent: the server's own data must not fill the memory.
     if (JSON.stringify(answer).length > LONGEST_ECHO) throw new OvsdbError(socketPath, 'an echo of more than 4 KiB');
     if (socket.writableLength > MOST_UNSENT) throw new OvsdbError(socketPath, 'the server does not read its answers');
     send(answer);
@@ -75,7 +75,7 @@ export function connectOvsdb({ socketPath, onNotification, signal }: ConnectionO
 
   const receive = (value: unknown) => {
     const { success, data } = message.safeParse(value);
-    if (!success) throw new OvsdbError(socketPath, 'what the server says is no JSON-RPC message');
+    if (!success) throw new OvsdbError(socketPath, 'the server sent something other than a JSON-RPC message');
     const { id: number, method, params = [], result, error } = data;
     if (method === 'echo') return answerEcho(number, params);
     if (method !== undefined) return onNotification(method, params);
@@ -83,7 +83,7 @@ export function connectOvsdb({ socketPath, onNotification, signal }: ConnectionO
     if (call === undefined) return;
     waiting.delete(number as number);
     if (error === null || error === undefined) call.resolve(result);
-    else call.reject(new OvsdbError(socketPath, `the server answers ${quote(JSON.stringify(error))}`));
+    else call.reject(new OvsdbError(socketPath, `the server answered ${quote(JSON.stringify(error))}`));
   };
 
   const close = (cause: Error) => {
@@ -95,7 +95,7 @@ export function connectOvsdb({ socketPath, onNotification, signal }: ConnectionO
     waiting.clear();
     end(error);
   };
-  const abort = () => close(new OvsdbError(socketPath, 'no longer needed'));
+  const abort = () => close(new OvsdbError(socketPath, 'the connection is no longer needed'));
 
   socket.on('data', (chunk) => {
     try {

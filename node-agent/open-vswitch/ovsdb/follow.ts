@@ -7,10 +7,16 @@ import { createReplica, type Tables } from './replica.ts';
 
 const DATABASE = 'Open_vSwitch';
 const MONITOR = 'plumbline';
-/** Seconds that a connection must last before its end counts as the first: one that breaks over what it says does not. */
+/**
+ * Seconds that a connection must last before its end counts as the first: one that breaks because of its content does
+ * not last.
+ */
 const STEADY = 30;
 
-/** What is read of Open vSwitch's configuration. Statistics and the like, which change all the time, are not. */
+/**
+ * The columns of Open vSwitch's configuration that are read. Statistics and the like, which change all the time, are
+ * not.
+ */
 export const COLUMNS: Readonly<Record<string, readonly string[]>> = {
   Open_vSwitch: ['external_ids', 'other_config'],
   Bridge: ['name', 'ports', 'datapath_type'],
@@ -23,13 +29,13 @@ export interface FollowOptions {
   readonly socketPath: string;
   /** Called with the whole configuration, at first and after each change: the same tables, changed in place. */
   readonly onTables: (tables: Tables) => void;
-  /** Called once each time the database cannot be read any more. */
+  /** Called once each time the database becomes unreadable. */
   readonly onProblem: (error: Error) => void;
 }
 
 /**
- * Follows the configuration of Open vSwitch until the signal aborts: connects, asks for everything once and hears of
- * each change. A connection that ends is made again with growing pauses, at once when the socket is re-created.
+ * Follows the configuration of Open vSwitch until the signal aborts: it connects, reads all of it once and receives
+ * each change. It reconnects with increasing pauses, and at once when the socket is created again.
  */
 export async function followOvsdb({ socketPath, onTables, onProblem }: FollowOptions, signal: AbortSignal) {
   const backoff = new Backoff({ first: 0.2, most: 10 });

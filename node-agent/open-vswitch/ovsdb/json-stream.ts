@@ -1,7 +1,7 @@
 import { cut } from '../../../model/brief.ts';
 import { PlumblineError } from '../../../model/errors.ts';
 
-/** What is on the wire is not JSON, or one value of it is larger than anything this side asked for. */
+/** The stream is not JSON, or one of its values is larger than any value that this side requested. */
 export class JsonStreamError extends PlumblineError {
   constructor(why: string, options?: ErrorOptions) {
     super('ovsdb-protocol', `the stream is not JSON-RPC: ${why}`, options);
@@ -10,12 +10,12 @@ export class JsonStreamError extends PlumblineError {
 
 /** Bytes; the whole configuration of a node with thousands of ports is a few MiB. */
 const LARGEST_VALUE = 8 * 1024 * 1024;
-/** Levels of brackets; messages of OVSDB have eight. Whoever walks through a value later may recurse. */
+/** Levels of brackets; messages of OVSDB have eight. Code that walks through a value later may recurse. */
 const DEEPEST = 64;
-/** Bytes that are kept for the next value; more are given back. */
+/** Size of the buffer that is kept for the next value; a larger one is freed. */
 const KEPT = 64 * 1024;
 
-/** Characters of what the parser says, which quotes the text. */
+/** Characters of the parser's error, which quotes the text. */
 const LONGEST_WHY = 120;
 
 const QUOTE = 0x22;
@@ -25,10 +25,10 @@ const CLOSING = new Set([0x7d, 0x5d]);
 const BLANK = new Set([0x20, 0x09, 0x0a, 0x0d]);
 
 /**
- * Cuts a stream of JSON objects and arrays that follow each other without anything between them, which is how OVSDB
- * frames its messages (RFC 7047, 4): a value ends where its brackets are balanced. A chunk may hold several values, a
- * part of one, or end within a character. Each byte is looked at once and copied once, in whatever pieces it comes: a
- * piece is not kept, since one byte may come in a buffer of its own.
+ * Splits a stream of JSON objects and arrays that follow each other without separators, which is how OVSDB frames its
+ * messages (RFC 7047, 4): a value ends where its brackets are balanced. A chunk may hold several values, a part of one,
+ * or end within a character. It reads and copies each byte once, however the stream is split: it keeps no chunk, since
+ * one byte may come in a buffer of its own.
  *
  * @returns the values that the chunk completes, in order
  * @throws JsonStreamError; the stream cannot be read any further then
@@ -55,7 +55,7 @@ export function createJsonStream(largest = LARGEST_VALUE): (chunk: Buffer) => un
   const step = (byte: number): boolean => {
     if (inString) stepInString(byte);
     else if (OPENING.has(byte)) open();
-    else if (depth === 0) throw new JsonStreamError(`byte ${byte} where an object should begin`);
+    else if (depth === 0) throw new JsonStreamError(`expected the beginning of an object, found byte ${byte}`);
     else if (byte === QUOTE) inString = true;
     else if (CLOSING.has(byte)) return --depth === 0;
     return false;

@@ -6,14 +6,14 @@ export type Row = Readonly<Record<string, unknown>>;
 /** Rows by table and row id. */
 export type Tables = ReadonlyMap<string, ReadonlyMap<string, Row>>;
 
-/** A database that says what no configuration of a node is. */
+/** The database contains something that no configuration of a node has. */
 export class ReplicaError extends PlumblineError {
   constructor(why: string) {
     super('ovsdb-replica', why);
   }
 }
 
-/** What a replica holds at most. A node has a few hundred pods, each with a port or a few. */
+/** Limits of a replica. A node has a few hundred pods, each with a port or a few. */
 export interface ReplicaLimits {
   /** Rows of all tables. */
   readonly rows: number;
@@ -25,18 +25,19 @@ const LIMITS: ReplicaLimits = { rows: 65_536, characters: 32 * 1024 * 1024 };
 
 export interface Replica {
   /**
-   * Takes an update of a plain monitor into account. Its `new` is the whole row, so a column or a map's key that is gone
-   * is gone here too. What it costs is what the update has, however many rows there are.
+   * Applies an update of a plain monitor. Its `new` is the whole row, so a column or a map's key that it lacks is
+   * removed here too. The cost depends on the update, not on the number of rows.
    *
    * Source: RFC 7047, section 4.1.6.
-   * @throws ReplicaError if it is no such update, or leads to more than a node can have
+   *
+   * @throws ReplicaError if it is not an update, or leads to more than a node can have
    */
   apply(updates: unknown): void;
-  /** As they are now: what `apply` changes, it changes in these. */
+  /** The present tables; `apply` changes them in place. */
   readonly tables: Tables;
 }
 
-/** @param columns the columns that are kept, by table; other tables and columns are ignored */
+/** @param columns the columns to keep, by table; other tables and columns are ignored */
 export function createReplica(
   columns: Readonly<Record<string, readonly string[]>>,
   { rows: mostRows, characters: mostCharacters }: ReplicaLimits = LIMITS,
@@ -62,12 +63,12 @@ export function createReplica(
   };
 
   const change = (table: string, changes: unknown) => {
-    if (!isObject(changes)) throw new ReplicaError(`an update of ${table} is no object`);
+    if (!isObject(changes)) throw new ReplicaError(`an update of ${table} is not an object`);
     const rows = tables.get(table) ?? new Map<string, Row>();
     tables.set(table, rows);
     for (const [id, one] of Object.entries(changes)) {
       const now = isObject(one) ? (one['new'] ?? undefined) : null;
-      if (now !== undefined && !isObject(now)) throw new ReplicaError(`a row of ${table} is no object`);
+      if (now !== undefined && !isObject(now)) throw new ReplicaError(`a row of ${table} is not an object`);
       put(table, rows, id, now);
     }
   };
@@ -76,12 +77,13 @@ export function createReplica(
     tables,
     apply(updates) {
       if (updates === undefined || updates === null) return;
-      if (!isObject(updates)) throw new ReplicaError('an update is no object');
+      if (!isObject(updates)) throw new ReplicaError('an update is not an object');
       for (const table of Object.keys(columns)) if (updates[table] !== undefined) change(table, updates[table]);
     },
   };
 }
 
+/** The rows of a table by id; empty where the table is absent. */
 export function rowsOf(tables: Tables, table: string): ReadonlyMap<string, Row> {
   return tables.get(table) ?? new Map();
 }

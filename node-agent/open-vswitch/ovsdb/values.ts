@@ -1,7 +1,7 @@
 /**
- * Values as OVSDB writes them: an atom (text, number, boolean, or a pair of "uuid" and an id), a set (`["set", […]]`; one
- * element alone stands for itself) or a map (`["map", [[key, value], …]]`). A column that is absent has its default,
- * which is the empty set or map, or the empty text.
+ * Values in OVSDB's notation: an atom (text, number, boolean, or a pair of "uuid" and an id), a set (`["set", […]]`; a
+ * single element may stand alone) or a map (`["map", [[key, value], …]]`). An absent column has its default: the empty
+ * set or map, or the empty text.
  *
  * Source: RFC 7047, section 5.1.
  */
@@ -15,13 +15,13 @@ export function setOf(value: unknown): readonly (string | number | boolean)[] {
   return tag === 'uuid' ? [String(content)] : [];
 }
 
-/** A map from text to text, as all those read here are. */
+/** A map from text to text; all maps read here have this type. */
 export function mapOf(value: unknown): ReadonlyMap<string, string> {
   if (!Array.isArray(value) || value[0] !== 'map' || !Array.isArray(value[1])) return new Map();
   return new Map((value[1] as unknown[]).filter(isPair).map(([key, one]) => [String(key), String(one)]));
 }
 
-/** Text, or the one text of a set of at most one; '' where there is none. */
+/** The text, or the only text of a set of at most one; '' for an empty set. */
 export function textOf(value: unknown): string {
   const [first] = setOf(value);
   return first === undefined ? '' : String(first);

@@ -57,7 +57,10 @@ describe('assignments from a kubelet’s files and sockets', () => {
     };
     try {
       const pods = [{ name: 'p', namespace: 'n', containers }];
-      assert.throws(() => listedContainers(pods, 2048), /lists 100000 containers with CPUs, at most 2048 are read/);
+      assert.throws(
+        () => listedContainers(pods, 2048),
+        /lists 100000 containers with CPUs; the agent reads at most 2048/,
+      );
       assert.equal(made, 0);
     } finally {
       CpuSet.of = of;
@@ -84,8 +87,8 @@ describe('assignments from a kubelet’s files and sockets', () => {
     const file = join(kubelet.directory, 'cpu_manager_state');
     const replacements: [() => void, RegExp][] = [
       [() => writeFileSync(`${file}.new`, Buffer.alloc(2 * 1024 * 1024, 0x20)), /larger than 1048576 bytes/],
-      [() => execFileSync('mkfifo', [`${file}.new`]), /no regular file/],
-      [() => symlinkSync('/dev/zero', `${file}.new`), /no regular file/],
+      [() => execFileSync('mkfifo', [`${file}.new`]), /not a regular file/],
+      [() => symlinkSync('/dev/zero', `${file}.new`), /not a regular file/],
     ];
     for (const [make, problem] of replacements) {
       make();

@@ -57,7 +57,7 @@ describe('cpu_manager_state', () => {
     try {
       const many = Array.from({ length: 100_000 }, (_, i) => [`u${i}`, { c: '65535' }]);
       const text = JSON.stringify({ policyName: 'static', defaultCpuSet: '0', entries: Object.fromEntries(many) });
-      assert.throws(() => parseCheckpoint(text), /100000 containers with CPUs, at most 2048 are read/);
+      assert.throws(() => parseCheckpoint(text), /100000 containers with CPUs; the agent reads at most 2048/);
       assert.equal(parsed, 0);
       const most = JSON.stringify({
         policyName: 'static',
@@ -88,7 +88,7 @@ describe('cpu_manager_state', () => {
   });
 
   const wrong: [string, string, RegExp][] = [
-    ['not an object', '[]', /unknown form/],
+    ['not an object', '[]', /unknown format/],
     ['no policy', '{"defaultCpuSet":"0-3"}', /policyName/],
     ['no shared pool', '{"policyName":"static"}', /defaultCpuSet/],
     ['v1, keyed by container id', '{"policyName":"static","defaultCpuSet":"0","entries":{"abc":"1-2"}}', /entries.abc/],

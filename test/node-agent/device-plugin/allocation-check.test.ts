@@ -116,7 +116,7 @@ describe('claims against the pods of the API server', () => {
     assert.deepEqual(told[0]?.target, { apiVersion: 'v1', kind: 'Pod', name: 'vm', namespace: 'ns', uid: 'u1' });
     const { type, reason, message } = told[0]!.event;
     assert.deepEqual([type, reason], ['Warning', 'NetworkElsewhere']);
-    assert.match(message, /container compute: .*; it is kept from starting/);
+    assert.match(message, /container compute: .*; it does not start/);
     const [refusal] = refusals.current();
     assert.deepEqual([refusal?.podUID, refusal?.namespace, refusal?.podName], ['u1', 'ns', 'vm']);
   });
@@ -124,7 +124,7 @@ describe('claims against the pods of the API server', () => {
   it('policy warn: an Event and no more', async () => {
     pod();
     assert.equal(await check({}, 'warn'), undefined);
-    assert.match(told[0]?.event.message ?? '', /it starts all the same/);
+    assert.match(told[0]?.event.message ?? '', /it starts anyway/);
     assert.deepEqual(refusals.current(), []);
   });
 

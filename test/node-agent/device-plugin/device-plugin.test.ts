@@ -86,8 +86,8 @@ describe('device plugin and a kubelet', () => {
     const many = Array.from({ length: 2000 }, (_, i) => `physnet1-${i}`);
     const isShort = (says: RegExp) => (error: unknown) =>
       error instanceof KubeletApiError && says.test(error.message) && error.message.length < 400;
-    await assert.rejects(plugin.preStartContainer(many), isShort(/2000 devices at once, at most 1024/));
-    await assert.rejects(plugin.allocate([many]), isShort(/2000 devices at once/));
+    await assert.rejects(plugin.preStartContainer(many), isShort(/2000 devices in one request; the limit is 1024/));
+    await assert.rejects(plugin.allocate([many]), isShort(/2000 devices in one request/));
     await assert.rejects(plugin.allocate([['x'.repeat(5000)]]), isShort(/has no device "x{80}"…/));
     assert.equal(asked, 0);
 

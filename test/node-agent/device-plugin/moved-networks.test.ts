@@ -119,7 +119,7 @@ describe('networks that move under running pods', () => {
     assert.deepEqual([type, reason], ['Warning', 'NetworkMoved']);
     assert.equal(
       message,
-      'container compute, which runs on CPUs 2-3: physnet east moved from NUMA node 0 to NUMA node 1, away from those CPUs; restart or migrate it to have it placed again',
+      'container compute, which runs on CPUs 2-3: physnet east moved from NUMA node 0 to NUMA node 1, away from those CPUs; restart or migrate it to place it again',
     );
   });
 
@@ -129,8 +129,8 @@ describe('networks that move under running pods', () => {
     change(physnets({}));
     await eventually(() => told.length === 2, 'both Events');
     const texts = told.map(({ event }) => event.message).join();
-    assert.match(texts, /physnet east, which was on NUMA node 0, is not on this node any more/);
-    assert.match(texts, /the tunnel, which was on NUMA node 0, is not on this node any more/);
+    assert.match(texts, /physnet east, which was on NUMA node 0, has left this node/);
+    assert.match(texts, /the tunnel, which was on NUMA node 0, has left this node/);
   });
 
   it('nothing is said of pods that it stays near, that share CPUs, that have another network, or whose guest spans', async () => {

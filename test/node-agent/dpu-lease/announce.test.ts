@@ -29,7 +29,7 @@ describe('what is told of the DPU’s health', () => {
     assert.deepEqual(told, [
       'Node/a Warning DPUNotReady: DPU Not Ready: why',
       'Node/a Normal DPUReady: The DPU is ready: why',
-      'Node/a Warning DPUUnknown: DPU Unknown, pods go on: why',
+      'Node/a Warning DPUUnknown: DPU Unknown, treated as ready: why',
       'Node/a Warning DPUNotReady: DPU Not Ready: why',
       'Node/a Normal DPUReady: The DPU is ready: why',
     ]);

@@ -221,7 +221,7 @@ describe('DPU lease, around it', () => {
     const database = startAnswering(join(rundir, 'db.sock'));
     assert.equal(await probe(stop.signal), undefined);
     await vswitchd.stop();
-    assert.match((await probe(stop.signal)) ?? '', /no such process/);
+    assert.match((await probe(stop.signal)) ?? '', /that process does not exist/);
     await ovsdb.stop();
     control.close();
     database.close();

@@ -36,7 +36,7 @@ describe('what a token says of itself', () => {
     it(`${what}: refused, and not repeated`, () => {
       assert.throws(
         () => readTokenClaims(token),
-        ({ message }: Error) => /no token of a service account that expires/.test(message) && !/secret/.test(message),
+        ({ message }: Error) => /not a service account token with an expiry/.test(message) && !/secret/.test(message),
       );
     });
   }

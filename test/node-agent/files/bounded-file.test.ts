@@ -42,11 +42,11 @@ for (const [how, read] of readers) {
 
     it('a pipe, a device, a directory: refused, and nothing waits', async () => {
       execFileSync('mkfifo', [path]);
-      await assert.rejects(read(path, 1024), /no regular file/);
+      await assert.rejects(read(path, 1024), /not a regular file/);
       symlinkSync('/dev/zero', `${path}.zero`);
-      await assert.rejects(read(`${path}.zero`, 1024), /no regular file/);
+      await assert.rejects(read(`${path}.zero`, 1024), /not a regular file/);
       mkdirSync(`${path}.d`);
-      await assert.rejects(read(`${path}.d`, 1024), /no regular file/);
+      await assert.rejects(read(`${path}.d`, 1024), /not a regular file/);
     });
 
     it('what is missing is the system’s error', async () => {

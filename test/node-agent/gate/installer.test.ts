@@ -223,6 +223,6 @@ describe('the gate’s installer', () => {
     const { signal } = new AbortController();
     const deps = { ...places, shim, atEnd: 'remove', log: logged.log, metrics } as const;
     const what = { conflist: { form: 'chained' }, settings: SETTINGS } as const;
-    await assert.rejects(createInstaller({ ...deps, ...what }).run(signal), /the image of the agent has no shim/);
+    await assert.rejects(createInstaller({ ...deps, ...what }).run(signal), /the agent's image has no shim/);
   });
 });

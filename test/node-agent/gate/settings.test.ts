@@ -24,14 +24,18 @@ describe('settings of the gate', () => {
 
   const wrongs: [string, string[], RegExp][] = [
     ['everything exempt', ['--gate-exempt', '*'], /--gate-exempt \*/],
-    ['a star in the middle', ['--gate-exempt', 'a*b'], /"a\*b" does not belong/],
-    ['a resource without a domain', ['--gate-devices', 'cpu'], /"cpu" does not belong/],
+    ['a star in the middle', ['--gate-exempt', 'a*b'], /"a\*b" is not a valid member/],
+    ['a resource without a domain', ['--gate-devices', 'cpu'], /"cpu" is not a valid member/],
     ['the gate before itself', ['--gate-interpose', 'plumbline-gate'], /--gate-interpose plumbline-gate/],
-    ['a plugin outside its directory', ['--gate-interpose', '../sh'], /"\.\.\/sh" does not belong/],
+    ['a plugin outside its directory', ['--gate-interpose', '../sh'], /"\.\.\/sh" is not a valid member/],
     ['a socket with too long a path', ['--gate-socket', `/${'x'.repeat(107)}`], /at most 107 bytes/],
     ['to be removed from nowhere', ['--gate', 'remove'], /--gate remove needs --cni-conf-dir/],
-    ['a path that would need an escape', ['--gate-state', '/run/"x"'], /a quote, a backslash or a control character/],
-    ['more namespaces than the state file holds', ['--gate-exempt', 'a,'.repeat(200)], /more than 128 members/],
+    [
+      'a path that would need an escape',
+      ['--gate-state', '/run/"x"'],
+      /remove the quote, backslash or control character/,
+    ],
+    ['more namespaces than the state file holds', ['--gate-exempt', 'a,'.repeat(200)], /expected at most 128 members/],
     ['a stale state that never is', ['--gate-stale-after', '0'], /--gate-stale-after 0/],
     ['an empty namespace of the lease', ['--dpu-lease-namespace', ''], /--dpu-lease-namespace/],
   ];

@@ -143,7 +143,7 @@ describe('the CNI plugin and the agent', () => {
     };
     writeState(gate.state, { dpu: 'not-ready', reason: 'as last known' });
     assert.equal((await gate.call({ conf: chained })).json()['msg'], 'DPU Not Ready: as last known');
-    assert.ok(agent.logged.said('gate server failed; the state file decides'));
+    assert.ok(agent.logged.said('gate server failed; CNI plugins use the state file'));
   });
 
   it('an agent that hangs: the state file decides after a second; STATUS has its answer within one', async function () {

@@ -83,8 +83,8 @@ reservedSystemCPUs: "0-1,3"
     it('a key that is there twice, names of kilobytes, more text than there can be: errors in few words', () => {
       const long = 'x'.repeat(10_000);
       for (const [text, says] of [
-        [`${HEAD}maxPods: 1\nmaxPods: 2`, /the key "maxPods" is there twice at line 4, column 1/],
-        [`${HEAD}${long.slice(0, 500)}: 1\n${long.slice(0, 500)}: 2`, /is there twice/],
+        [`${HEAD}maxPods: 1\nmaxPods: 2`, /the key "maxPods" appears twice at line 4, column 1/],
+        [`${HEAD}${long.slice(0, 500)}: 1\n${long.slice(0, 500)}: 2`, /appears twice/],
         [`${HEAD}a: *${long}`, /not YAML/],
         [`${HEAD}cpuManagerPolicy: ${long}`, /cpuManagerPolicy/],
         [`${HEAD}cpuManagerPolicyOptions: {${long}: ''}`, /cpuManagerPolicyOptions/],
@@ -112,8 +112,8 @@ reservedSystemCPUs: "0-1,3"
       symlinkSync('/dev/zero', join(directory, 'zero'));
       writeFileSync(join(directory, 'large'), `${HEAD}#${'x'.repeat(1024 * 1024)}`);
       for (const [name, says] of [
-        ['pipe', /no regular file/],
-        ['zero', /no regular file/],
+        ['pipe', /not a regular file/],
+        ['zero', /not a regular file/],
         ['large', /larger than 65536 bytes/],
       ] as const) {
         const [finding] = await findKubeletConfig([join(directory, name)]);

@@ -51,9 +51,9 @@ describe('a running kubelet’s configuration', () => {
   }
 
   it('nobody but the kubelet gets the token: another certificate, or none to compare with', async () => {
-    await refused(/no certificate of the kubelet in/);
+    await refused(/has no certificate to identify the kubelet/);
     writeTree(kubeletDir, { 'pki/kubelet.crt': authority.issue(['worker-1']).cert });
-    await refused(/does not show the certificate/);
+    await refused(/does not present the certificate/);
     assert.deepEqual(asked, []);
   });
 
@@ -82,7 +82,7 @@ describe('a running kubelet’s configuration', () => {
   it('not allowed, nonsense, nobody there', async () => {
     writeTree(kubeletDir, { 'pki/kubelet.crt': serving.cert });
     answer = { status: 403, body: 'Forbidden' };
-    await refused(/answers 403/);
+    await refused(/answered 403/);
     answer = { status: 200, body: '<html>' };
     await refused(/configz/);
     await assert.rejects(readConfigz({ endpoint: '127.0.0.1:1', kubeletDir, token: 't' }), /ECONNREFUSED/);
@@ -97,7 +97,7 @@ describe('a running kubelet’s configuration', () => {
     let allowed = true;
     const configz = async () => {
       calls++;
-      if (!allowed) throw new ConfigzError(endpoint, 'the kubelet answers 403');
+      if (!allowed) throw new ConfigzError(endpoint, 'the kubelet answered 403');
       return parseKubeletConfig('configz', `${HEAD}cpuManagerPolicy: static`)!;
     };
     const { log, lines } = recordingLogger();
@@ -112,7 +112,7 @@ describe('a running kubelet’s configuration', () => {
     kubelet = 'second';
     allowed = false;
     assert.equal(await policy(), 'none', 'what the first one said is nothing to go by');
-    assert.ok(lines.some(({ why }) => /answers 403/.test(String(why))));
+    assert.ok(lines.some(({ why }) => /answered 403/.test(String(why))));
     await policy();
     assert.equal(calls, 2);
     allowed = true;

@@ -74,7 +74,7 @@ describe('where networks are', () => {
     ['a guest’s port beside the uplink counts for nothing', [port('far'), port('veth0')], '1', []],
     ['a dummy beside hardware counts for nothing', [port('near'), port('dummy0')], '0', []],
     ['a dummy alone: there, and nowhere in particular', [port('dummy0')], '', []],
-    ['-1', [port('unknown')], '', ['physnet net: the NUMA node of unknown is not known to the kernel']],
+    ['-1', [port('unknown')], '', ['physnet net: the kernel does not know the NUMA node of unknown']],
     ['a NUMA node without CPUs', [port('strange')], '', ['physnet net is on NUMA node 5, which has no CPUs']],
     ['no uplink', [], '', ['physnet net: bridge br-net has no uplink']],
     ['DPDK by PCI address', [dpdk('d0', '0000:af:00.0')], '1', []],
@@ -82,12 +82,7 @@ describe('where networks are', () => {
     ['DPDK by what DPDK found', [dpdk('d0', 'class=eth,mac=00:11:22:33:44:55', { numaId: 1 })], '1', []],
     ['the kernel before DPDK', [dpdk('d0', '0000:18:00.0', { numaId: 1 })], '0', []],
     ['DPDK where the kernel does not know', [dpdk('d0', '0000:3b:00.0', { numaId: 1 })], '1', []],
-    [
-      'DPDK, nobody knows',
-      [dpdk('d0', undefined)],
-      '',
-      ['physnet net: the NUMA node of d0 is not known to the kernel'],
-    ],
+    ['DPDK, nobody knows', [dpdk('d0', undefined)], '', ['physnet net: the kernel does not know the NUMA node of d0']],
     [
       'a DPDK representor is a guest’s',
       [dpdk('d0', '0000:af:00.0'), dpdk('r0', '0000:18:00.0,representor=[0]')],
@@ -238,9 +233,9 @@ describe('networks found and networks mapped', () => {
     assert.equal(physnets(view), 'a=1 b=1 c=0 d=');
     assert.deepEqual(view.problems, []);
     assert.deepEqual(view.drift, [
-      'physnet a: the map says NUMA node 1, it is found on NUMA node 0',
-      'physnet c: the map says NUMA node 0, it is found on no NUMA node in particular',
-      'physnet d: the map says no NUMA node in particular, it is not here',
+      'physnet a: the map says NUMA node 1, it was found on NUMA node 0',
+      'physnet c: the map says NUMA node 0, it was found on no NUMA node in particular',
+      'physnet d: the map says no NUMA node in particular, it was not found here',
     ]);
   });
 
@@ -308,7 +303,7 @@ describe('networks found and networks mapped', () => {
     assert.deepEqual(view.problems, [
       {
         reason: 'TooMany',
-        message: '44 physnets more than the 256 of a report are left out: net256, net257, net258, and 41 more',
+        message: '44 physnets exceed the 256 of a report; ignored: net256, net257, net258, and 41 more',
       },
     ]);
   });

@@ -85,7 +85,7 @@ describe('what dpctl/show -s says', () => {
         () => writeFileSync(pidfile, '7'.repeat(100_000)),
       ]) {
         make();
-        await assert.rejects(askDatapaths(rundir), /no regular file|no process id|larger than 64 bytes/);
+        await assert.rejects(askDatapaths(rundir), /not a regular file|no process id|larger than 64 bytes/);
         assert.ok(findDaemons(rundir).every((found) => isMissing(found) && found.message.length < 300));
         rmSync(pidfile);
       }

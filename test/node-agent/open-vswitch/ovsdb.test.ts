@@ -265,7 +265,7 @@ describe('OVSDB: values and rows', () => {
       [...found.values()].reduce((sum, one) => sum + one.interfaces.length, 0),
       256,
     );
-    assert.deepEqual(problems, ['bridge br0 has 1000 ports, of which 256 are looked at for uplinks']);
+    assert.deepEqual(problems, ['bridge br0 has 1000 ports; only 256 are checked for uplinks']);
   });
 
   it('mappings, addresses, masks and names without bound: the first are read, and the rest is said in few words', () => {
@@ -283,7 +283,7 @@ describe('OVSDB: values and rows', () => {
     };
     const many = of([['ovn-bridge-mappings', pairs]]);
     assert.equal(many.mappings.size, 256);
-    assert.match(many.problems.join(), /characters, of which 32\d+ are read.*physnets, of which 256 are read/);
+    assert.match(many.problems.join(), /characters; only 32\d+ are read.*physnets; only 256 are read/);
     const faulty = of([['ovn-bridge-mappings', ':'.repeat(100).concat(',').repeat(300)]]);
     assert.ok(faulty.problems.join().length < 1000 && faulty.problems.join().includes('and 296 more'));
     assert.deepEqual([...of([['ovn-bridge-mappings', 'a:x,a:y']]).mappings], [['a', 'x']], 'the first, as in OVN');

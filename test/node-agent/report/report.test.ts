@@ -316,7 +316,7 @@ describe('publishing the report', () => {
     await reservedIs('0');
     api.failing = true;
     reserve('0-1');
-    await eventually(() => logged.said('the node topology cannot be published, trying on'), 'said');
+    await eventually(() => logged.said('publishing the node topology failed; retrying'), 'said');
     reserve('0-2');
     api.failing = false;
     await reservedIs('0-2');

@@ -421,7 +421,7 @@ describe('CPU masks on a node', () => {
     assert.equal(vms.pinning()[0]?.reason, 'ThreadsLeft');
     assert.match(
       vms.pinning()[0]?.message ?? '',
-      /leaves 1 threads that are no vCPUs elsewhere, as \d+ \(vnc_worker\) on 0-7/,
+      /leaves 1 threads other than vCPUs elsewhere, such as \d+ \(vnc_worker\) on 0-7/,
     );
   });
 
