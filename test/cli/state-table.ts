@@ -380,7 +380,7 @@ export const STATE_TABLE: readonly StateCase[] = [
   one('the webhook did not see it', ['unscheduled', 'broken', 'WebhookMissed'], ['start-again'], {
     pod: { cpus: '3', metadata: { annotations: ANNOTATED }, status: REFUSED },
   }),
-  one('the webhook saw it, and there was nothing to pad', ['running', 'ok', 'Aligned'], [], {
+  one('the webhook saw it, and it needs no padding', ['running', 'ok', 'Aligned'], [], {
     pod: {
       ...RUNNING,
       metadata: {

@@ -124,7 +124,7 @@ describe('plumbline topology', function () {
       await mkdir(join(broken, 'devices/system/cpu'), { recursive: true });
       const { status, stderr } = await plumbline(['topology', '--sysfs-root', broken]);
       assert.equal(status, 1);
-      assert.match(stderr, /^plumbline: this machine cannot be described: .*online is missing.*\n$/);
+      assert.match(stderr, /^plumbline: cannot describe this machine: .*online is missing.*\n$/);
     } finally {
       rmSync(broken, { recursive: true });
     }

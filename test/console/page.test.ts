@@ -216,7 +216,7 @@ describe('the page in Chromium', function () {
   });
 
   it('says plainly that the extender cannot be asked, and why; what the API server knows is there', async () => {
-    const why = 'you may not ask the extender (pods/portforward in plumbline-system)';
+    const why = 'you may not reach the extender (pods/portforward in plumbline-system)';
     const other = await consoleOf({ invented: 3, ask: async () => ({ why }) });
     other.see(waitingPod('huge', 130));
     const { page } = await openPage(browser, `${other.url}/#/waiting/east/virt-launcher-huge-x2x4z`);
