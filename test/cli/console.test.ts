@@ -57,7 +57,7 @@ describe('plumbline console', function () {
     const { url, end } = await startConsole(cluster.kubeconfig);
     const answer = await fetch(`${url}explain?pod=default/waits`);
     assert.equal(answer.status, 502);
-    assert.match(await answer.text(), /^The extender cannot be asked: /);
+    assert.match(await answer.text(), /^Cannot reach the extender: /);
     await end('SIGTERM');
   });
 
