@@ -52,7 +52,7 @@ describe('the agent of a node, asked through the API server', function () {
     await cluster?.stop();
   });
 
-  /** In the place of the API server and the kubelet, which the tests of the port-forward have. */
+  /** Replaces the API server and the kubelet, which the tests of the port-forward cover. */
   const forwarded: OpenPort = (target, signal) => {
     assert.equal(signal.aborted, false);
     targets.push(`${target.namespace}/${target.pod}:${target.port}`);
@@ -86,7 +86,7 @@ describe('the agent of a node, asked through the API server', function () {
       /not allowed to reach the agent \(pods\/portforward in plumbline-system\)/,
     ],
     [
-      'a kubelet that is away',
+      'a kubelet that is down',
       new KubeError(502, 'BadGateway', 'no'),
       /^agent-1:8082\/ovs: 502: check that the API server reaches the kubelet/,
     ],

@@ -25,7 +25,7 @@ function assertOneLine({ stderr, stdout }: Ran): void {
   assert.match(stderr, /^plumbline: .+\n$/);
 }
 
-describe('what is wrong is said in one line, with what to do', function () {
+describe('reports an error in one line, with the next step', function () {
   this.timeout(300_000);
   let directory: string;
   let server: Server;
@@ -114,12 +114,12 @@ describe('what is wrong is said in one line, with what to do', function () {
         /the server "here" is not a URL/,
       ],
       [
-        'nobody listens',
+        'nothing listens',
         () => ['--kubeconfig', kubeconfig('dead', config({ server: 'https://127.0.0.1:1' }))],
         /cannot reach the cluster .*nothing listens there/,
       ],
       [
-        'a name that nobody knows',
+        'a name that does not resolve',
         () => ['--kubeconfig', kubeconfig('dns', config({ server: 'https://nowhere.invalid' }))],
         /cannot reach the cluster .*the host name does not resolve/,
       ],
@@ -282,7 +282,7 @@ describe('what is wrong is said in one line, with what to do', function () {
       assert.equal(ran.stdout, 'node/worker-1\n');
     });
 
-    it('of several files in KUBECONFIG the first that says something wins, and missing ones are passed over', async () => {
+    it('uses the first value among several files of KUBECONFIG, and ignores missing files', async () => {
       const first = kubeconfig('first', { 'current-context': 'far', contexts: [], clusters: [], users: [] });
       const admin = parse(readFileSync(cluster.kubeconfig, 'utf8')) as Record<
         string,
@@ -302,7 +302,7 @@ describe('what is wrong is said in one line, with what to do', function () {
       assert.match(stdout, /^Usage: kubectl plumbline <command>/);
     });
 
-    it('whoever reads only the first line is no failure', () => {
+    it('succeeds if the reader closes the pipe after the first line', () => {
       const script = '"$NODE" "$PROGRAM" explain --help | head -c 1; exit $PIPESTATUS';
       const env = { ...process.env, NODE: process.execPath, PROGRAM };
       const { status, stderr } = spawnSync('bash', ['-c', script], { env, encoding: 'utf8' });

@@ -114,7 +114,7 @@ describe('plumbline console', function () {
       });
     });
 
-    it('goes on without the optional ones', async () => {
+    it('works without the optional ones', async () => {
       const without = await unreadableKinds(client({ leases: 403, virtualmachineinstances: 404, resourceslices: 404 }));
       assert.deepEqual([...without], ['leases']);
       assert.deepEqual(

@@ -431,7 +431,7 @@ const CASES: readonly Case[] = [
     what: /sidecar-injector change pods after plumbline-webhook, which is not called again/,
   },
   {
-    title: 'a later injector, and nobody looks at the outcome',
+    title: 'a later injector, without a check of the result',
     check: checkWebhook,
     facts: {
       ...mutating({}, injector),
@@ -832,7 +832,7 @@ describe('plumbline doctor', () => {
     assert.match(found[0]?.consequences?.join() ?? '', /launcher.plumbline.dev has no CA bundle.*no replica of/);
   });
 
-  it('a webhook that is away for another reason is a finding of its own', () => {
+  it('reports a webhook that is down for another reason as a finding of its own', () => {
     const facts: Facts = { ...GOOD, endpoints: { value: [slice('plumbline-webhook', false)] } };
     const found = byCause(ALL.flatMap((check) => check(facts).findings));
     assert.deepEqual(
@@ -843,7 +843,7 @@ describe('plumbline doctor', () => {
     assert.equal(off[0]?.meanwhile, undefined, 'nothing waits for a webhook that is not called');
   });
 
-  it('the command that lets VMs start while the webhook is away is printed, whatever it is away for', () => {
+  it('prints the command that lets VMs start while the webhook is down, for every cause', () => {
     const away: Facts = { ...GOOD, endpoints: { value: [slice('plumbline-webhook', false)] } };
     for (const facts of [away, { ...away, webhookSecret: { missing: 'absent' } } as Facts]) {
       const reports = ALL.map((check) => check(facts));

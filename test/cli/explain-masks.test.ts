@@ -113,7 +113,7 @@ describe('plumbline explain, of VMs with CPU masks', function () {
       assert.match(others?.detail ?? '', /lacks CPUs of the CPU mask: the VM runs on all CPUs there, if no other node/);
     });
 
-    it('is said to be pinned only once it runs, where its user chose that', async () => {
+    it('says that the mask applies only once the VM runs, if its user chose that', async () => {
       await cluster.pod('late', masked('1:2', { status: WAITS, annotations: { [START]: 'running' } }));
       const { asks } = await explained('pod', 'late');
       assert.equal(asks[1], `the CPU mask 1:2, applied once it runs (${START}: running)`);
@@ -139,7 +139,7 @@ describe('plumbline explain, of VMs with CPU masks', function () {
         apiVersion: 'kubevirt.io/v1',
         kind: 'VirtualMachineInstance',
         metadata: { name, namespace: 'default', annotations },
-        spec: { schedulerName: 'nobody', domain: { cpu: { cores: 2 } } },
+        spec: { schedulerName: 'unknown', domain: { cpu: { cores: 2 } } },
       } as never);
       const condition = {
         type: 'Paused',

@@ -72,7 +72,7 @@ const CASES: readonly Case[] = [
     pod: { cpus: 4 },
     stage: 'unscheduled',
     why: /would take it/,
-    help: /nobody has not looked at it yet/,
+    help: /unknown has not looked at it yet/,
   },
   {
     title: 'rejected: no whole cores, not annotated',

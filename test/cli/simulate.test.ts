@@ -27,7 +27,7 @@ describe('plumbline simulate', () => {
     const cases: readonly [string, number, string, string[], object, number[]][] = [
       ['15 free cores hold three VMs of 5', 1, '2x8x2', ['4c2t'], {}, [3]],
       ['one NUMA node each: (8 - 1) / 5 and 8 / 5', 1, '2x8x2', ['4c2t'], { topologyManager: 'single-numa-node' }, [2]],
-      ['beside a physnet on one NUMA node', 1, '2x8x2', ['4c2t@physnet0'], { physnet: ['physnet0=1'] }, [1]],
+      ['near a physnet on one NUMA node', 1, '2x8x2', ['4c2t@physnet0'], { physnet: ['physnet0=1'] }, [1]],
       ['ten nodes are ten times one', 10, '2x8x2', ['4c2t'], {}, [30]],
       ['no more than asked for', 10, '2x8x2', ['4c2t:7'], {}, [7]],
       ['one after the other', 1, '2x8x2', ['4c2t:2', '2c2t'], {}, [2, 1]],
@@ -170,7 +170,7 @@ metadata: { name: dataplane, namespace: default }
 spec: { config: '{"cniVersion":"1.0.0","type":"ovn-k8s-cni-overlay","topology":"localnet","physicalNetworkName":"physnet0","name":"dataplane","netAttachDefName":"default/dataplane"}' }
 `;
 
-    it('VMs of a file on this cluster: beside their network, cordoned nodes left out', async () => {
+    it('places VMs of a file on this cluster near their network, without cordoned nodes', async () => {
       const { stdout, status } = await plumbline(['simulate', '-f', '-', '-o', 'json'], {
         kubeconfig: cluster.kubeconfig,
         input: VMS,

@@ -487,7 +487,7 @@ export const STATE_TABLE: readonly StateCase[] = [
     pod: RUNNING,
     report: owns('1-4'),
   }),
-  one('is away from its network', ['running', 'degraded', 'NetworkElsewhere'], ['place-again'], {
+  one('is far from its network', ['running', 'degraded', 'NetworkElsewhere'], ['place-again'], {
     pod: { ...RUNNING, resources: PHYSNET0 },
     report: owns('8-9,24-25'),
   }),

@@ -193,7 +193,7 @@ describe('plumbline top', () => {
       assert.equal(written.at(-1), '\x1b[?25h\x1b[?1049l');
     });
 
-    it('a cluster that goes away later is said so, and asked again', async () => {
+    it('reports a cluster that stops answering later, and retries', async () => {
       const { written, out } = screen(false);
       const controller = new AbortController();
       let turn = 0;

@@ -56,7 +56,7 @@ describe('plumbline topology', function () {
   });
   after(() => rmSync(root, { recursive: true }));
 
-  it('draws the machine, its NICs beside their NUMA nodes', async () => {
+  it('draws the machine with its NICs at their NUMA nodes', async () => {
     const { stdout, status } = await plumbline(['topology', '--sysfs-root', root]);
     assert.equal(status, 0);
     assert.deepEqual(stdout.split('\n'), [

@@ -125,7 +125,7 @@ describe('plumbline verify', function () {
     assert.match((await run()).stdout, /default\/lost {2}1: its node selector matches no node/);
   });
 
-  it('finds masks that cannot be, which were stored while nobody checked', async () => {
+  it('finds invalid masks that were stored without a check', async () => {
     await vm('broken', { mask: '1:' });
     await vm('short', { mask: '1:2:3' });
     const { status, of } = await verify();
@@ -152,7 +152,7 @@ describe('plumbline verify', function () {
       apiVersion: 'kubevirt.io/v1',
       kind: 'VirtualMachineInstance',
       metadata: { ...metadata, name: 'lone', namespace: 'default' },
-      spec: { ...spec, schedulerName: 'nobody' },
+      spec: { ...spec, schedulerName: 'unknown' },
     });
     await until(() => client.list(PODS).length === 1);
     const [launcher] = client.list(PODS);

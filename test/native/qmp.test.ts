@@ -162,7 +162,7 @@ describe('QEMU’s monitor, taken over by its guest', () => {
     await assert.rejects(qmp.status(), (error) => refused(error, /says more than it is asked/));
   });
 
-  it('no answer at all: after the deadline, however much else is said', async () => {
+  it('no answer at all: after the deadline, however many other messages arrive', async () => {
     answer = () => {
       const timer = setInterval(() => socket.write('{"event":"STOP"}\n'), 5);
       socket.on('close', () => clearInterval(timer));

@@ -139,7 +139,7 @@ describe('plumbline ovs status', () => {
       });
     }
 
-    it('nobody there: said, with what to do', async () => {
+    it('reports a missing agent, with what to do', async () => {
       await assert.rejects(
         fetchOvsStatus(agentAt('http://127.0.0.1:1')),
         /run this on the node, give the agent’s address/,

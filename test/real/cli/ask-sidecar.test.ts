@@ -38,7 +38,7 @@ describe('explain, doctor and the extender in kube-scheduler’s pod, through a 
   });
   after(() => stage?.stop());
 
-  /** @param verbs of pods/portforward, in the place of those of the guide */
+  /** @param verbs of pods/portforward, instead of those of the guide */
   const user = async (name: string, verbs?: readonly string[]): Promise<string> => {
     const roles = rolesOfGuide().map((role) => ({
       ...role,

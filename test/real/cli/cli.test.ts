@@ -78,7 +78,7 @@ describe('the command on a real API server', function () {
       await plane.create(podOf('waits', 10));
     });
 
-    it('who may not is told what, status 3', async () => {
+    it('names a missing permission, status 3', async () => {
       for (const args of [['top'], ['explain', 'pod', 'waits'], ['simulate', '--vm', '4c2t'], ['doctor']]) {
         const { status, stderr } = await run(user, ...args);
         assert.equal(status, 3, args.join(' '));
@@ -145,7 +145,7 @@ describe('the command on a real API server', function () {
       assert.match(stderr, /no pod wait in namespace default \(there are waits\)/);
     });
 
-    it('a token that nobody knows: status 3', async () => {
+    it('an unknown token: status 3', async () => {
       const { status, stderr } = await run(await plane.kubeconfig('stranger', 'nonsense'), 'top');
       assert.equal(status, 3);
       assert.match(stderr, /^plumbline: the cluster does not know you \(401\)/);

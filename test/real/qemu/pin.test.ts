@@ -182,7 +182,7 @@ describe('plumbline qemu, with a real QEMU', function () {
     assert.equal(allowedList(vcpus()[0]!), online.toString());
   });
 
-  it('M6: a guest that somebody paused is pinned and stays paused; --no-cont leaves one at its start', async () => {
+  it('M6: a guest that a user paused is pinned and stays paused; --no-cont leaves one at its start', async () => {
     const { socket, vcpus } = await start(2);
     assert.match(run(socket, '--mask', '0', '--no-cont').stdout, /the guest is unchanged: prelaunch/);
     assert.equal(await ask(socket), 'prelaunch');
